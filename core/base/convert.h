@@ -1,0 +1,50 @@
+// Conversions between element types: one rounding, to nearest, ties to even. Going through a third type would round
+// twice, so none is used: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16 or after a first rounding it is 1.
+//
+//   what                          saturate                       non_saturating
+//   finite, past the largest      largest finite, sign kept      infinity, or NaN where the type has no infinity
+//   infinity                      largest finite, sign kept      infinity, or NaN where the type has no infinity
+//   NaN                           the type's NaN                 the type's NaN           (e2m1 has none: largest finite)
+//
+// Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
+// Saturation speaks of the 8- and 4-bit floats; f16, bf16 and f32 always overflow to infinity, as hardware's do, unless
+// `Overflow::saturate` is given. Integers: truncated towards zero, saturated in both modes, NaN -> 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/dtype.h"
+
+namespace kvscope {
+
+enum class Overflow : std::uint8_t { saturate, non_saturating };
+
+// Exact: every value of every narrow float is a double (and all but f64 are floats).
+[[nodiscard]] double to_double(f16 x);
+[[nodiscard]] double to_double(bf16 x);
+[[nodiscard]] double to_double(e4m3 x);
+[[nodiscard]] double to_double(e5m2 x);
+[[nodiscard]] double to_double(e8m0 x);
+[[nodiscard]] double to_double(e2m1 x);
+
+// One rounding from a double (a float widens exactly). T: f16 bf16 e4m3 e5m2 e8m0 e2m1 float.
+// e8m0 rounds to the nearest power of two (ties to the even exponent); zero and negative values become 00 when
+// saturating, ff (NaN) otherwise.
+template <class T>
+[[nodiscard]] T from_double(double x, Overflow overflow);
+
+// One element at `src` of any dtype but e2m1, as a double. i64 and u64 round to nearest.
+[[nodiscard]] double load_as_double(DType dtype, const std::byte* src);
+// One element of any dtype but e2m1 written to `dst`.
+void store_from_double(DType dtype, double x, std::byte* dst, Overflow overflow);
+
+// `src` holds `dst.size()` elements. UnsupportedError for e2m1.
+void to_doubles(DType dtype, const std::byte* src, std::span<double> dst);
+void to_floats(DType dtype, const std::byte* src, std::span<float> dst);
+
+// `count` elements from one dtype to another, one rounding each; i64 and u64 go directly where both sides are integers.
+void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count, Overflow overflow);
+
+}  // namespace kvscope

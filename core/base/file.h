@@ -1,0 +1,39 @@
+// Files a person keeps are read whole with a bound and written whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace kvscope {
+
+// The file's bytes. InputError when it cannot be read, is a folder, or is larger than `max_bytes` (the size is checked
+// before anything is allocated).
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes);
+
+// Writes to a temporary name in the same folder, then renames: a reader sees the old file or the new one, never a half.
+// On failure the temporary file is removed and InputError carries the system's words.
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+
+// For writers that need a path of their own (a database, a zip): write to `temporary()`, then `commit()`.
+// Destroyed without commit, it removes the temporary file.
+class PendingFile {
+ public:
+  explicit PendingFile(std::filesystem::path final_path);
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+  ~PendingFile();
+  [[nodiscard]] const std::filesystem::path& temporary() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path final_;
+  std::filesystem::path temporary_;
+  bool committed_ = false;
+};
+
+// CRC-32 (IEEE 802.3, the one of zlib.crc32 in Python) of `bytes`, continuing from `seed`.
+[[nodiscard]] std::uint32_t crc32(std::string_view bytes, std::uint32_t seed = 0);
+
+}  // namespace kvscope
