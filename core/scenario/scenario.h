@@ -1,0 +1,161 @@
+// What to simulate, as plain data: a model's geometry, a cache, requests, a scheduler, and what to compute over the result.
+// A scenario is read from JSON (scenario_json.h), checked as a whole (checks.h), and handed by value from stage to stage.
+// Every default stands here and nowhere else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/index.h"
+#include "core/layout/swizzle.h"
+
+namespace kvscope {
+
+// --- the model ------------------------------------------------------------------------------------------------------------
+
+struct ModelGeometry {
+  std::string name = "tiny";  // a preset's name, or free text
+  std::int64_t layers = 2;
+  std::int64_t query_heads = 4;
+  std::int64_t kv_heads = 2;   // 1 for MLA
+  std::int64_t head_size = 8;  // D: elements of one row of one head. MLA: latent + rope (576 = 512 + 64)
+  bool is_mla = false;         // one slot serves as K and V
+  std::int64_t value_size = 8;  // elements of a head that are V: head_size, or the latent part for MLA (512)
+  friend bool operator==(const ModelGeometry&, const ModelGeometry&) = default;
+};
+
+// --- the cache --------------------------------------------------------------------------------------------------------------
+
+enum class CacheKind : std::uint8_t { paged, continuous };
+
+struct Quantization {
+  DType scale_dtype = DType::f32;
+  std::int64_t granularity = 0;  // elements of a head that share one scale
+  friend bool operator==(const Quantization&, const Quantization&) = default;
+};
+
+struct CacheConfig {
+  CacheKind kind = CacheKind::paged;
+  std::int64_t page_size = 16;  // [tokens]; paged only
+  std::int64_t blocks = 64;     // N real blocks; the pool has one more, the null page. Continuous: sequences at once
+  std::int64_t max_tokens = 0;  // continuous: tokens a sequence may reach (S). Paged: 0 = as many as the pool holds
+  DType dtype = DType::f32;
+  std::optional<Quantization> quantization;
+  bool prefix_sharing = true;  // paged only
+  friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
+};
+
+// --- requests ---------------------------------------------------------------------------------------------------------------
+
+// `length` tokens of the text `content`. Two tokens are equal exactly if content and position in the content are equal, so
+// equal prefixes are written as equal spans: {system prompt, 64} {question 7, 30}.
+struct ContentSpan {
+  std::uint64_t content = 0;
+  std::int64_t length = 0;  // [tokens]
+  friend bool operator==(const ContentSpan&, const ContentSpan&) = default;
+};
+
+struct Request {
+  std::int64_t arrival_us = 0;  // [us]
+  std::int64_t prompt_tokens = 0;
+  std::int64_t generate_tokens = 0;
+  std::vector<ContentSpan> content;  // of the prompt, lengths add up to prompt_tokens; empty: shared with nobody
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+// Requests made up from a seed: exponential gaps, lengths uniform in a range, a share of prompts with a common beginning.
+struct RequestGenerator {
+  std::int64_t count = 0;
+  double mean_gap_us = 100'000;  // [us]
+  std::int64_t prompt_min = 16, prompt_max = 64;
+  std::int64_t generate_min = 4, generate_max = 16;
+  std::int64_t prefix_groups = 0;   // 0: nothing is shared
+  std::int64_t prefix_tokens = 0;   // length of a group's common beginning
+  double prefix_share = 1.0;        // probability that a request belongs to a group
+  friend bool operator==(const RequestGenerator&, const RequestGenerator&) = default;
+};
+
+// A recorded trace beside the scenario. Which format is told by the name's ending: .csv (timestamp, context, generated) or
+// .jsonl (timestamp, input_length, output_length, hash_ids of 512-token blocks).
+struct RequestFile {
+  std::string path;            // relative to the scenario's folder
+  std::int64_t limit = 0;      // 0: all
+  double time_scale = 1.0;     // 2: twice as slow
+  friend bool operator==(const RequestFile&, const RequestFile&) = default;
+};
+
+struct RequestSource {
+  std::vector<Request> list;  // first these ...
+  std::optional<RequestGenerator> generator;
+  std::optional<RequestFile> file;
+  friend bool operator==(const RequestSource&, const RequestSource&) = default;
+};
+
+// --- the scheduler ----------------------------------------------------------------------------------------------------------
+
+// Continuous batching: every step takes decode tokens of the running requests first, then as much prefill as fits.
+// A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended.
+struct SchedulerConfig {
+  std::int64_t max_batch = 256;            // requests running at once
+  std::int64_t max_step_tokens = 8192;     // tokens computed in one step; the rest of a prompt waits (chunked prefill)
+  double base_us = 5000;                   // [us]
+  double per_token_us = 10;                // [us]
+  double per_context_us = 0.002;           // [us]
+  friend bool operator==(const SchedulerConfig&, const SchedulerConfig&) = default;
+};
+
+// --- what is computed over the cache ------------------------------------------------------------------------------------------
+
+enum class MaskKind : std::uint8_t { none, causal, sliding_window, chunked };
+enum class CausalAlignment : std::uint8_t { bottom_right, top_left };
+
+struct AttentionConfig {
+  MaskKind mask = MaskKind::causal;
+  CausalAlignment alignment = CausalAlignment::bottom_right;
+  std::int64_t window = 0;   // sliding_window: keys seen including the own one (left = window - 1); chunked: chunk length
+  std::optional<double> scale;     // default 1 / sqrt(head_size); MLA must say
+  std::optional<double> soft_cap;  // score -> cap * tanh(score / cap)
+  bool alibi = false;
+  bool sinks = false;              // one learned logit a head in the denominator
+  friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
+};
+
+// The tile a kernel would work on.
+struct TileGeometry {
+  std::int64_t BN = 64;             // [tokens]
+  std::int64_t BK = 64;             // [elements]
+  SwizzleMode swizzle = SwizzleMode::b128;
+  std::int64_t base_alignment = 0;  // [tokens] promised by the mask for every tile start; 0: BN
+  friend bool operator==(const TileGeometry&, const TileGeometry&) = default;
+};
+
+// Where the golden and the events of later stages look.
+struct Focus {
+  std::int64_t step = -1;  // the engine step whose cache is looked at; -1: the busiest (most tokens cached), the first of equals
+  std::int64_t layer = 0;
+  friend bool operator==(const Focus&, const Focus&) = default;
+};
+
+// --- the whole ----------------------------------------------------------------------------------------------------------------
+
+struct Scenario {
+  std::string name;
+  std::string description;
+  ModelGeometry model;
+  CacheConfig cache;
+  RequestSource requests;
+  SchedulerConfig scheduler;
+  AttentionConfig attention;
+  TileGeometry tile;
+  Focus focus;
+  std::uint64_t seed = 1;
+  friend bool operator==(const Scenario&, const Scenario&) = default;
+};
+
+// The file format's version: "kvscope_scenario": 1.
+inline constexpr int kScenarioVersion = 1;
+
+}  // namespace kvscope
