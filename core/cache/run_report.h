@@ -1,0 +1,47 @@
+// What a run of the paging engine amounts to: totals, and each figure as a curve over steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+
+namespace kvscope {
+
+// The step's StepEnded event, kept whether or not anybody records.
+struct StepFigures {
+  std::int64_t time_us = 0;  // [us] at the end of the step
+  std::int64_t waiting = 0, running = 0;                              // requests
+  std::int64_t used_blocks = 0, cached_blocks = 0, free_blocks = 0;   // blocks
+  std::int64_t slots_filled = 0;                                      // tokens stored in used blocks
+  std::int64_t prefill_tokens = 0, decode_tokens = 0;                 // computed in the step
+  std::int64_t hit_tokens = 0, query_tokens = 0;                      // prefix cache, at admission
+  std::int64_t preemptions = 0, finished = 0;
+};
+
+struct RunReport {
+  std::int64_t page_size = 0;
+  std::int64_t blocks = 0;
+  std::int64_t requests = 0, finished = 0, refused = 0, preemptions = 0;
+  std::int64_t steps = 0;
+  std::int64_t duration_us = 0;          // [us] under the cost model
+  std::int64_t prompt_tokens = 0;        // of finished requests, as asked for
+  std::int64_t generated_tokens = 0;     // of finished requests
+  std::int64_t computed_tokens = 0;      // prefill and decode, recomputation included
+  std::int64_t recomputed_tokens = 0;    // lost to preemption and computed again
+  std::int64_t hit_tokens = 0, query_tokens = 0;
+  std::int64_t evictions = 0, copies = 0;  // blocks
+  std::int64_t peak_used_blocks = 0;
+  std::vector<StepFigures> curve;        // [steps]
+
+  // Means over steps, weighted by nothing: every step counts once. 0 when there is no step.
+  [[nodiscard]] double utilisation() const;             // used blocks / blocks
+  [[nodiscard]] double internal_fragmentation() const;  // unfilled slots in used blocks / slots in used blocks
+  [[nodiscard]] double prefix_hit_rate() const;         // hit_tokens / query_tokens, over the whole run
+};
+
+[[nodiscard]] std::string to_text(const RunReport& report);
+[[nodiscard]] json::Value to_json(const RunReport& report, bool with_curve);
+
+}  // namespace kvscope
