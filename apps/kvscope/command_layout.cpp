@@ -1,0 +1,134 @@
+// kvscope layout EXPR: what a layout expression says, and where it sends each coordinate.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/layout/layout_expr.h"
+
+namespace kvscope::apps {
+namespace {
+
+using layout::Layout;
+
+constexpr std::int64_t kTableCoordinates = 1024;      // a screen or two
+constexpr std::int64_t kTableColumns = 32;            // what a terminal of 200 columns shows unbroken
+constexpr std::int64_t kMostCoordinates = 1'000'000;  // of --all and of --json's offsets
+
+struct LayoutOptions {
+  std::string expression;
+  bool json = false;
+  bool all = false;
+};
+
+std::size_t width_of(const Layout& l) {
+  std::int64_t widest =
+      l.swizzle ? l.swizzle->size() : 0;  // a swizzle may pass the cosize, never its own period past it
+  widest += std::max<std::int64_t>(layout::cosize(l), 1);
+  return std::to_string(widest - 1).size();
+}
+
+// Rank 2: rows are the first mode, columns the second, as CuTe prints a matrix.
+std::string matrix(const Layout& l) {
+  const std::int64_t rows = layout::size(l.shape.items[0]);
+  const std::int64_t columns = layout::size(l.shape.items[1]);
+  const std::size_t row_width = std::max<std::size_t>(std::to_string(rows - 1).size(), 3);
+  const std::size_t width = std::max(width_of(l), std::to_string(columns - 1).size());
+  std::string out = fmt::format("{:>{}} |", "r\\c", row_width);
+  for (std::int64_t c = 0; c < columns; ++c) out += fmt::format(" {:>{}}", c, width);
+  out += '\n' + std::string(row_width + 1, '-') + '+' +
+         std::string(static_cast<std::size_t>(columns) * (width + 1), '-') + '\n';
+  for (std::int64_t r = 0; r < rows; ++r) {
+    out += fmt::format("{:>{}} |", r, row_width);
+    for (std::int64_t c = 0; c < columns; ++c) out += fmt::format(" {:>{}}", layout::offset_of(l, r + c * rows), width);
+    out += '\n';
+  }
+  return out;
+}
+
+// The nested coordinate of an integer one: the leftmost mode counts fastest.
+std::string coordinate_text(const layout::IntTuple& shape, std::int64_t& rest) {
+  if (shape.leaf) {
+    const std::int64_t here = rest % shape.value;
+    rest /= shape.value;
+    return std::to_string(here);
+  }
+  std::string out = "(";
+  for (const layout::IntTuple& item : shape.items) out += (out.size() > 1 ? "," : "") + coordinate_text(item, rest);
+  return out + ")";
+}
+
+std::string listing(const Layout& l) {
+  std::string out;
+  for (std::int64_t i = 0; i < layout::size(l); ++i) {
+    std::int64_t rest = i;
+    out += fmt::format("{:>6}  {} -> {}\n", i, coordinate_text(l.shape, rest), layout::offset_of(l, i));
+  }
+  return out;
+}
+
+void print_text(const Layout& l, bool all) {
+  const std::int64_t count = layout::size(l);
+  std::cout << fmt::format(
+      "layout     {}\nsize       {}\ncosize     {}\nrank       {}\ndepth      {}\ninjective  {}\n\n", layout::text(l),
+      count, layout::cosize(l), layout::rank(l.shape), layout::depth(l.shape),
+      layout::is_injective(l) ? "yes" : "no: two coordinates share an offset");
+  if (count > kTableCoordinates && !all) {
+    std::cout << fmt::format("{} coordinates, table left out: --all prints it\n", count);
+  } else if (layout::rank(l.shape) == 2 && !l.shape.leaf && layout::size(l.shape.items[1]) <= kTableColumns) {
+    std::cout << matrix(l);
+  } else {
+    std::cout << listing(l);
+  }
+}
+
+void print_json(const Layout& l) {
+  json::Value out;
+  out.set("layout", layout::text(l));
+  out.set("size", layout::size(l));
+  out.set("cosize", layout::cosize(l));
+  out.set("rank", layout::rank(l.shape));
+  out.set("depth", layout::depth(l.shape));
+  out.set("injective", layout::is_injective(l));
+  json::Array offsets;  // of the integer coordinates 0, 1, ...
+  for (std::int64_t i = 0; i < layout::size(l); ++i) offsets.emplace_back(layout::offset_of(l, i));
+  out.set("offsets", std::move(offsets));
+  std::cout << json::dump(out) << '\n';
+}
+
+int show_layout(const LayoutOptions& options) {
+  const Layout l = layout::parse_layout(options.expression);
+  if ((options.all || options.json) && layout::size(l) > kMostCoordinates) {
+    throw InputError(
+        "command line", "EXPR",
+        fmt::format(
+            "{} coordinates are more than the {} that are listed: leave out --all and --json, or ask for a tile of it",
+            layout::size(l), kMostCoordinates));
+  }
+  if (options.json) {
+    print_json(l);
+  } else {
+    print_text(l, options.all);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_layout(CLI::App& app, Action& chosen) {
+  const auto options = std::make_shared<LayoutOptions>();
+  CLI::App* command =
+      app.add_subcommand("layout", "Show a layout expression: size, cosize, injectivity, coordinates -> offsets");
+  command->add_option("EXPR", options->expression, "Layout in CuTe's notation, such as '(8,4):(4,1)'")->required();
+  command->add_flag("--json", options->json, "Print JSON, with the offset of every coordinate");
+  command->add_flag("--all", options->all, fmt::format("Print the table past {} coordinates too", kTableCoordinates));
+  command->callback([options, &chosen] { chosen = [options] { return show_layout(*options); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,21 @@
+// What a person sees when something was wrong: one line a fault on standard error, never a stack trace.
+//   kvscope: scenario.json: $.cache.page_size: 0 is outside [1, 65536]: use a power of two such as 16
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace kvscope::apps {
+
+inline constexpr int kExitFine = 0;
+inline constexpr int kExitCheckFailed = 1;
+inline constexpr int kExitBadInput = 2;
+
+// One text a fault; an InputError or GeometryError may carry several. Without the leading "kvscope: ".
+[[nodiscard]] std::vector<std::string> fault_lines(const std::exception& error);
+
+// Prints each of them to standard error and returns kExitBadInput.
+int print_faults(const std::exception& error);
+
+}  // namespace kvscope::apps

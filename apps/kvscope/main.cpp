@@ -1,0 +1,59 @@
+// kvscope, the command line: registers the commands, parses, runs the one that was chosen.
+// Exit codes: 0 fine, 1 the check failed, 2 bad input or usage.
+#include <iostream>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/faults.h"
+
+namespace {
+
+using namespace kvscope::apps;
+
+void add_commands(CLI::App& app, Action& chosen) {
+  add_layout(app, chosen);
+  add_completion(app, chosen);
+}
+
+// The deepest command that was reached: the one whose --help answers the fault.
+std::string reached(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app.get_name() : app.get_name() + " " + reached(*parsed.front());
+}
+
+int usage_fault(const CLI::App& app, const CLI::ParseError& error) {
+  std::cerr << "kvscope: command line: " << error.what() << ": see '" << reached(app) << " --help'\n";
+  return kExitBadInput;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Shows and checks how a paged KV cache maps tokens to pages, rows and bytes, and what attention over it must "
+      "give.",
+      "kvscope"};
+  app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION, "Print the version and exit");
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 fine, 1 the check failed, 2 bad input or usage.");
+
+  try {
+    Action chosen;
+    add_commands(app, chosen);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& asked) {  // --help and --version
+      return app.exit(asked);
+    } catch (const CLI::ParseError& error) {
+      return usage_fault(app, error);
+    }
+    const int code = chosen();
+    if (!std::cout.flush()) {
+      std::cerr << "kvscope: standard output could not be written: is the disk full?\n";
+      return kExitBadInput;
+    }
+    return code;
+  } catch (const std::exception& error) {
+    return print_faults(error);
+  }
+}
