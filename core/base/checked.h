@@ -11,11 +11,17 @@
 namespace kvscope {
 
 // Divisors are > 0 everywhere: sizes are checked where they enter.
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b > 0 ? 1 : 0);
+}
 
 // Towards minus infinity, as the encoded sparse index -1 needs: floor_div(-1, 4) == -1 and floor_mod(-1, 4) == 3.
-[[nodiscard]] constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-[[nodiscard]] constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; }
+[[nodiscard]] constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+[[nodiscard]] constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  return a - floor_div(a, b) * b;
+}
 
 // round_up(80, 64) == 128.
 [[nodiscard]] constexpr std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
@@ -23,9 +29,13 @@ namespace kvscope {
 }
 
 // Largest power of two that divides x; 0 for 0. Example: largest_pow2_divisor(12) == 4.
-[[nodiscard]] constexpr std::int64_t largest_pow2_divisor(std::int64_t x) { return x & -x; }
+[[nodiscard]] constexpr std::int64_t largest_pow2_divisor(std::int64_t x) {
+  return x & -x;
+}
 
-[[nodiscard]] constexpr bool is_pow2(std::int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
+[[nodiscard]] constexpr bool is_pow2(std::int64_t x) {
+  return x > 0 && (x & (x - 1)) == 0;
+}
 
 // Floor of the base-2 logarithm, x > 0. Example: log2_floor(10) == 3.
 [[nodiscard]] constexpr int log2_floor(std::int64_t x) {
@@ -51,8 +61,8 @@ namespace kvscope {
 
 // The value as a narrower integer; OverflowError naming `what`, the value and the range when it does not fit.
 template <class To>
-  requires std::is_integral_v<To> && (sizeof(To) < 8)
-[[nodiscard]] constexpr To narrow(std::int64_t value, std::string_view what) {
+requires std::is_integral_v<To> &&(sizeof(To) < 8) [[nodiscard]] constexpr To
+    narrow(std::int64_t value, std::string_view what) {
   constexpr std::int64_t low = std::numeric_limits<To>::min();
   constexpr std::int64_t high = std::numeric_limits<To>::max();
   if (value < low || value > high) throw_narrow(what, value, low, high);

@@ -1,10 +1,12 @@
 // Conversions between element types: one rounding, to nearest, ties to even. Going through a third type would round
-// twice, so none is used: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16 or after a first rounding it is 1.
+// twice, so none is used: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16 or after a first rounding it
+// is 1.
 //
 //   what                          saturate                       non_saturating
 //   finite, past the largest      largest finite, sign kept      infinity, or NaN where the type has no infinity
 //   infinity                      largest finite, sign kept      infinity, or NaN where the type has no infinity
-//   NaN                           the type's NaN                 the type's NaN           (e2m1 has none: largest finite)
+//   NaN                           the type's NaN                 the type's NaN           (e2m1 has none: largest
+//   finite)
 //
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
 // Saturation speaks of the 8- and 4-bit floats; f16, bf16 and f32 always overflow to infinity, as hardware's do, unless

@@ -36,8 +36,8 @@ using PageIdx = Index<struct PageTag>;    // a page of a sequence: token / page_
 using BlockIdx = Index<struct BlockTag>;  // a block of the pool, the slot that holds a page
 using LayerIdx = Index<struct LayerTag>;
 using HeadIdx = Index<struct HeadTag>;
-using DimIdx = Index<struct DimTag>;    // an element of a head
-using StepIdx = Index<struct StepTag>;  // an engine step
+using DimIdx = Index<struct DimTag>;                 // an element of a head
+using StepIdx = Index<struct StepTag>;               // an engine step
 using RowIdx = Index<struct RowTag, std::uint32_t>;  // one token of one layer of K or V, in the matrix of all such rows
 
 // Which half of the pool's second axis. The values are the axis indices.

@@ -1,6 +1,6 @@
 // A counter-based random generator: the n-th number of a stream is a function of (seed, stream, n), so two runs, two
-// machines and two orders of asking give the same numbers. Philox4x32-10 (Salmon et al., SC 2011); the distributions are
-// the project's own, because the standard's differ between libraries.
+// machines and two orders of asking give the same numbers. Philox4x32-10 (Salmon et al., SC 2011); the distributions
+// are the project's own, because the standard's differ between libraries.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ class CounterRng {
  public:
   constexpr CounterRng(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
 
-  [[nodiscard]] std::uint64_t bits(std::uint64_t n) const;    // 64 random bits
-  [[nodiscard]] double uniform(std::uint64_t n) const;        // [0, 1), 53 bits
+  [[nodiscard]] std::uint64_t bits(std::uint64_t n) const;  // 64 random bits
+  [[nodiscard]] double uniform(std::uint64_t n) const;      // [0, 1), 53 bits
   // [low, high], high - low < 2^63. Unbiased to within 2^-64 * range (multiply-shift).
   [[nodiscard]] std::int64_t integer(std::uint64_t n, std::int64_t low, std::int64_t high) const;
   [[nodiscard]] double exponential(std::uint64_t n, double mean) const;

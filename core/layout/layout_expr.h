@@ -1,7 +1,7 @@
-// Layout expressions in CuTe's notation: nested shapes and strides, "(8,4):(4,1)", "((2,4),8):((1,16),2)", and what is asked of them.
-// A layout maps a coordinate to an offset: the sum over leaves of coordinate * stride; an integer coordinate counts through
-// the shape with the *leftmost* mode fastest. Without strides, a shape is column-major: "(8,4)" is "(8,4):(1,8)".
-// Example: "(8,4):(4,1)" sends coordinate (2,3) to 11 and integer coordinate 9 = (1,1) to 5.
+// Layout expressions in CuTe's notation: nested shapes and strides, "(8,4):(4,1)", "((2,4),8):((1,16),2)", and what is
+// asked of them. A layout maps a coordinate to an offset: the sum over leaves of coordinate * stride; an integer
+// coordinate counts through the shape with the *leftmost* mode fastest. Without strides, a shape is column-major:
+// "(8,4)" is "(8,4):(1,8)". Example: "(8,4):(4,1)" sends coordinate (2,3) to 11 and integer coordinate 9 = (1,1) to 5.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,15 @@ struct Layout {
   std::optional<Swizzle> swizzle;  // applied to the offset last: "Sw<3,3,3> o (8,64):(64,1)"
 };
 
-// Throws InputError whose message carries the expression with a caret under the character where it stopped making sense:
+// Throws InputError whose message carries the expression with a caret under the character where it stopped making
+// sense:
 //   layout "(8,4):(4" rejected: column 9: expected ',' or ')'
 //     (8,4):(4
 //             ^
 [[nodiscard]] Layout parse_layout(std::string_view expression);
 
-[[nodiscard]] std::string text(const IntTuple& tuple);   // "((2,4),8)"
-[[nodiscard]] std::string text(const Layout& layout);    // "((2,4),8):((1,16),2)"
+[[nodiscard]] std::string text(const IntTuple& tuple);  // "((2,4),8)"
+[[nodiscard]] std::string text(const Layout& layout);   // "((2,4),8):((1,16),2)"
 
 [[nodiscard]] int rank(const IntTuple& tuple);            // 1 for a leaf
 [[nodiscard]] int depth(const IntTuple& tuple);           // 0 for a leaf
@@ -45,13 +46,15 @@ struct Layout {
 [[nodiscard]] std::int64_t size(const Layout& layout);    // coordinates in the domain
 [[nodiscard]] std::int64_t cosize(const Layout& layout);  // largest offset + 1, before the swizzle
 
-// Offset of an integer coordinate or of a nested one congruent (or coarser) with the shape. IndexError outside the shape.
+// Offset of an integer coordinate or of a nested one congruent (or coarser) with the shape. IndexError outside the
+// shape.
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, std::int64_t coordinate);
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, const IntTuple& coordinate);
 
 // Algebra, as CuTe defines it.
-[[nodiscard]] Layout coalesce(const Layout& layout);                       // same function, fewest modes
-[[nodiscard]] Layout composition(const Layout& outer, const Layout& inner);  // c -> outer(inner(c)); GeometryError if none exists
+[[nodiscard]] Layout coalesce(const Layout& layout);  // same function, fewest modes
+[[nodiscard]] Layout composition(const Layout& outer,
+                                 const Layout& inner);  // c -> outer(inner(c)); GeometryError if none exists
 [[nodiscard]] Layout complement(const Layout& layout, std::int64_t cosize_hi);
 [[nodiscard]] Layout right_inverse(const Layout& layout);
 [[nodiscard]] bool is_injective(const Layout& layout);

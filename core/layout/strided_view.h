@@ -1,10 +1,12 @@
-// Views over memory that somebody else owns: extents and strides in elements, every access bounds-checked unless asked not to be.
+// Views over memory that somebody else owns: extents and strides in elements, every access bounds-checked unless asked
+// not to be.
 //
 //   StridedView<T, Rank>   the element type is known where the code is written
 //   AnyView<Rank>          the element type is a run-time DType (a block pool from a scenario or a file)
 //
 // Both are trivially copyable: kernels and caches take them by value. Example: a [4, 3] matrix inside rows of 8:
-//   StridedView<float, 2> m{data, {4, 3}, {8, 1}};   m(2, 1) == data[17];   m(2, 3) -> IndexError "axis 1 index 3 is outside [0, 3)"
+//   StridedView<float, 2> m{data, {4, 3}, {8, 1}};   m(2, 1) == data[17];   m(2, 3) -> IndexError "axis 1 index 3 is
+//   outside [0, 3)"
 #pragma once
 
 #include <array>
@@ -70,13 +72,12 @@ struct StridedView {
   [[nodiscard]] std::int64_t stride(int axis) const { return strides[static_cast<std::size_t>(axis)]; }
 
   template <class... I>
-    requires(sizeof...(I) == static_cast<std::size_t>(Rank))
-  [[nodiscard]] T& operator()(I... index) const {
-    return data[checked_offset<static_cast<std::size_t>(Rank)>({static_cast<std::int64_t>(index)...}, extents, strides)];
+  requires(sizeof...(I) == static_cast<std::size_t>(Rank)) [[nodiscard]] T& operator()(I... index) const {
+    return data[checked_offset<static_cast<std::size_t>(Rank)>({static_cast<std::int64_t>(index)...}, extents,
+                                                               strides)];
   }
   template <class... I>
-    requires(sizeof...(I) == static_cast<std::size_t>(Rank))
-  [[nodiscard]] T& unchecked(I... index) const {
+  requires(sizeof...(I) == static_cast<std::size_t>(Rank)) [[nodiscard]] T& unchecked(I... index) const {
     std::int64_t offset = 0;
     std::size_t axis = 0;
     ((offset += static_cast<std::int64_t>(index) * strides[axis++]), ...);
@@ -101,8 +102,7 @@ struct AnyView {
 
   // Address of one element, bounds-checked.
   template <class... I>
-    requires(sizeof...(I) == static_cast<std::size_t>(Rank))
-  [[nodiscard]] std::byte* at(I... index) const {
+  requires(sizeof...(I) == static_cast<std::size_t>(Rank)) [[nodiscard]] std::byte* at(I... index) const {
     return data +
            checked_offset<static_cast<std::size_t>(Rank)>({static_cast<std::int64_t>(index)...}, extents, strides) *
                size_of(dtype);

@@ -4,8 +4,8 @@
 //                  |               ^
 //                  +---- XOR ------+                      b bits stay: what is read in one piece stays in one piece
 //
-// offset' = offset XOR ((offset & Y) >> shift); a negative shift moves the other way. Applying it twice gives the offset back.
-// Example: bf16 with the 128-byte mode is (3,3,3) on element offsets: 64 -> 72, 72 -> 64, 448 -> 504.
+// offset' = offset XOR ((offset & Y) >> shift); a negative shift moves the other way. Applying it twice gives the
+// offset back. Example: bf16 with the 128-byte mode is (3,3,3) on element offsets: 64 -> 72, 72 -> 64, 448 -> 504.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,13 @@
 
 namespace kvscope {
 
-// How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0: every formula counts on a 16-byte chunk.
+// How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0: every formula counts on a 16-byte
+// chunk.
 enum class SwizzleMode : std::uint8_t { none = 0, b32 = 1, b64 = 2, b128 = 3 };
 
-[[nodiscard]] constexpr std::int64_t bytes(SwizzleMode mode) { return std::int64_t{16} << static_cast<int>(mode); }
+[[nodiscard]] constexpr std::int64_t bytes(SwizzleMode mode) {
+  return std::int64_t{16} << static_cast<int>(mode);
+}
 [[nodiscard]] std::string_view name(SwizzleMode mode);  // "no swizzle", "32B swizzle", ..., else "invalid swizzle"
 
 // Elements in one swizzled row of the mode: bytes(mode) / size. Example: bf16, b128 -> 64.

@@ -1,0 +1,374 @@
+#include "core/base/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <utility>
+
+#include "core/base/errors.h"
+
+namespace kvscope::json {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+
+// Hands the parser one byte at a time and leaves the place where it stands readable, which the callbacks do not say.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, const char** seen) : at_(at), seen_(seen) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    if (seen_ != nullptr) *seen_ = at_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) { return a.at_ == b.at_; }
+
+ private:
+  const char* at_;
+  const char** seen_;
+};
+
+// Columns count characters, not bytes: what an editor shows.
+std::string place(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const std::size_t newline = before.rfind('\n');
+  const std::string_view line = newline == std::string_view::npos ? before : before.substr(newline + 1);
+  const auto is_lead = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+  return fmt::format("line {}, column {}", std::count(before.begin(), before.end(), '\n') + 1,
+                     std::count_if(line.begin(), line.end(), is_lead) + 1);
+}
+
+// Text of a person's file inside a message: printable, and of bounded length.
+std::string printable(std::string_view s) {
+  constexpr std::size_t kShown = 120;
+  std::string out;
+  for (const char c : s.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '?';
+  if (s.size() > kShown) out += "...";
+  return out;
+}
+
+class Builder {
+ public:
+  using number_integer_t = std::int64_t;
+  using number_unsigned_t = std::uint64_t;
+  using number_float_t = double;
+  using string_t = std::string;
+  using binary_t = nlohmann::json::binary_t;
+
+  Builder(std::string_view text, std::string_view source) : text_(text), source_(source), at_(text.data()) {}
+
+  Value run() {
+    const char* const begin = text_.data();
+    const char* const end = begin + text_.size();
+    nlohmann::json::sax_parse(CountingIterator(begin, &at_), CountingIterator(end, nullptr), this);
+    return std::move(root_);
+  }
+
+  bool null() { return add(Value()); }
+  bool boolean(bool b) { return add(Value(b)); }
+  bool number_integer(std::int64_t i) { return add(Value(i)); }
+  bool number_unsigned(std::uint64_t u) { return add(Value(u)); }
+  bool number_float(double d, const std::string& digits) {
+    // The parser of record falls back to a double when an integer is too long for 64 bits.
+    if (digits.find_first_of(".eE") == std::string::npos) {
+      const std::string_view range = digits.front() == '-' ? "below -2^63" : "above 2^64 - 1";
+      refuse(number_start(digits),
+             fmt::format("integer {} is {}: it does not fit in 64 bits", printable(digits), range));
+    }
+    return add(Value(d));
+  }
+  bool string(std::string& s) { return add(Value(std::move(s))); }
+  bool binary(binary_t&) { return false; }
+
+  bool start_object(std::size_t) { return open(Value(Object{})); }
+  bool end_object() { return close(); }
+  bool start_array(std::size_t) { return open(Value(Array{})); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& k) {
+    Level& level = open_.back();
+    Object& members = *level.value->as_object();
+    if (is_duplicate(level, members, k)) {
+      refuse(key_start(), fmt::format("duplicate key \"{}\": keep one of the two", printable(k)));
+    }
+    members.emplace_back(std::move(k), Value());
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while ...": the words after the
+    // place.
+    std::string_view words = e.what();
+    if (const std::size_t column = words.find("column "); column != std::string_view::npos) {
+      if (const std::size_t colon = words.find(": ", column); colon != std::string_view::npos) {
+        words.remove_prefix(colon + 2);
+      }
+    } else if (const std::size_t bracket = words.find("] "); bracket != std::string_view::npos) {
+      words.remove_prefix(bracket + 2);
+    }
+    if (dynamic_cast<const nlohmann::detail::out_of_range*>(&e) != nullptr) {
+      refuse(static_cast<std::size_t>(at_ - text_.data()), "number is outside the range of a double");
+    }
+    refuse(position == 0 ? 0 : position - 1, printable(words));
+  }
+
+ private:
+  struct Level {
+    Value* value;
+    std::unordered_set<std::string> keys;  // filled once an object is too long to scan
+  };
+
+  [[noreturn]] void refuse(std::size_t byte, std::string message) const {
+    throw InputError(source_, place(text_, byte), std::move(message));
+  }
+
+  // A number's callback comes after one byte of look-ahead, except at the end of the text.
+  [[nodiscard]] std::size_t number_start(const std::string& digits) const {
+    return text_.rfind(digits, static_cast<std::size_t>(at_ - text_.data()) - digits.size());
+  }
+  // The parser stands behind the key's closing quote; the opening one is the last that no backslash precedes.
+  [[nodiscard]] std::size_t key_start() const {
+    auto i = static_cast<std::size_t>(at_ - text_.data()) - 1;
+    for (;;) {
+      i = text_.rfind('"', i - 1);
+      std::size_t backslashes = 0;
+      while (i > backslashes && text_[i - backslashes - 1] == '\\') ++backslashes;
+      if (backslashes % 2 == 0) return i;
+    }
+  }
+
+  static bool is_duplicate(Level& level, const Object& members, const std::string& key) {
+    constexpr std::size_t kScanned = 16;
+    if (members.size() < kScanned) {
+      return std::any_of(members.begin(), members.end(), [&](const Member& m) { return m.first == key; });
+    }
+    if (level.keys.empty()) {
+      for (const Member& m : members) level.keys.insert(m.first);
+    }
+    return !level.keys.insert(key).second;
+  }
+
+  Value* place_value(Value value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Value& parent = *open_.back().value;
+    if (Array* items = parent.as_array(); items != nullptr) return &items->emplace_back(std::move(value));
+    return &(parent.as_object()->back().second = std::move(value));
+  }
+  bool add(Value value) {
+    place_value(std::move(value));
+    return true;
+  }
+  // A pointer to an open value stays good: only the innermost open container grows.
+  bool open(Value value) {
+    if (open_.size() == kMaxDepth) {
+      refuse(static_cast<std::size_t>(at_ - text_.data()) - 1, fmt::format("nested deeper than {} levels", kMaxDepth));
+    }
+    open_.push_back({place_value(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  std::string_view source_;
+  const char* at_;  // one past the last byte the parser took
+  Value root_;
+  std::vector<Level> open_;
+};
+
+// Length of the UTF-8 sequence at the front of `s`, 0 when it is ill-formed (overlong, surrogate, past U+10FFFF, cut
+// off).
+std::size_t utf8_length(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto between = [&](std::size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return between(1, 0x80, 0xbf) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const bool second = between(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf);
+    return second && between(2, 0x80, 0xbf) ? 3 : 0;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4) {
+    const bool second = between(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf);
+    return second && between(2, 0x80, 0xbf) && between(3, 0x80, 0xbf) ? 4 : 0;
+  }
+  return 0;
+}
+
+void dump_string(std::string_view s, std::string& out) {
+  out += '"';
+  while (!s.empty()) {
+    const char c = s.front();
+    std::size_t length = 1;
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        length = utf8_length(s);
+        if (length == 0) {
+          out += "\xef\xbf\xbd";  // U+FFFD
+          length = 1;
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        } else {
+          out += s.substr(0, length);
+        }
+    }
+    s.remove_prefix(length);
+  }
+  out += '"';
+}
+
+void dump_double(double d, std::string& out) {
+  if (!std::isfinite(d)) {
+    out += std::isnan(d) ? "\"nan\"" : d > 0 ? "\"inf\"" : "\"-inf\"";
+    return;
+  }
+  std::array<char, 32> digits;
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), d);
+  const std::string_view text(digits.data(), static_cast<std::size_t>(result.ptr - digits.data()));
+  out += text;
+  if (text.find_first_of(".e") == std::string_view::npos) out += ".0";  // or it would be read back as an integer
+}
+
+bool is_scalar(const Value& v) {
+  return !v.is_array() && !v.is_object();
+}
+
+void dump_value(const Value& value, int indent, int level, std::string& out);
+
+// The items of an array or object, one a line, or all in one.
+template <class Items, class Each>
+void dump_items(const Items& items, char open, char close, bool one_line, int indent, int level, std::string& out,
+                Each each) {
+  const auto new_line = [&](int depth) {
+    if (!one_line) out += '\n' + std::string(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth), ' ');
+  };
+  out += open;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out += one_line && indent >= 0 ? ", " : ",";
+    first = false;
+    new_line(level + 1);
+    each(item);
+  }
+  if (!items.empty()) new_line(level);
+  out += close;
+}
+
+void dump_value(const Value& value, int indent, int level, std::string& out) {
+  if (const Array* items = value.as_array(); items != nullptr) {
+    const bool one_line = indent < 0 || std::all_of(items->begin(), items->end(), is_scalar);
+    dump_items(*items, '[', ']', one_line, indent, level, out,
+               [&](const Value& item) { dump_value(item, indent, level + 1, out); });
+  } else if (const Object* members = value.as_object(); members != nullptr) {
+    dump_items(*members, '{', '}', indent < 0, indent, level, out, [&](const Member& member) {
+      dump_string(member.first, out);
+      out += indent < 0 ? ":" : ": ";
+      dump_value(member.second, indent, level + 1, out);
+    });
+  } else if (const std::string* s = value.as_string(); s != nullptr) {
+    dump_string(*s, out);
+  } else if (const bool* b = value.as_bool(); b != nullptr) {
+    out += *b ? "true" : "false";
+  } else if (const std::int64_t* i = value.as_i64(); i != nullptr) {
+    out += fmt::to_string(*i);
+  } else if (const auto* u = std::get_if<std::uint64_t>(&value.data()); u != nullptr) {
+    out += fmt::to_string(*u);
+  } else if (const double* d = std::get_if<double>(&value.data()); d != nullptr) {
+    dump_double(*d, out);
+  } else {
+    out += "null";
+  }
+}
+
+}  // namespace
+
+Value::Value(std::uint64_t u) {
+  if (u <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    data_ = static_cast<std::int64_t>(u);
+  } else {
+    data_ = u;
+  }
+}
+
+double Value::number() const {
+  if (const double* d = std::get_if<double>(&data_); d != nullptr) return *d;
+  if (const auto* u = std::get_if<std::uint64_t>(&data_); u != nullptr) return static_cast<double>(*u);
+  if (const std::int64_t* i = as_i64(); i != nullptr) return static_cast<double>(*i);
+  return 0;
+}
+
+const Value* Value::find(std::string_view key) const {
+  const Object* members = as_object();
+  if (members == nullptr) return nullptr;
+  for (const Member& member : *members) {
+    if (member.first == key) return &member.second;
+  }
+  return nullptr;
+}
+
+Value& Value::set(std::string_view key, Value value) {
+  if (is_null()) data_ = Object{};
+  Object* members = as_object();
+  KVSCOPE_ASSERT(members != nullptr);
+  for (Member& member : *members) {
+    if (member.first == key) return member.second = std::move(value);
+  }
+  return members->emplace_back(std::string(key), std::move(value)).second;
+}
+
+std::string_view Value::kind() const {
+  constexpr std::array<std::string_view, 8> kKinds = {"null",   "boolean", "integer", "integer",
+                                                      "number", "string",  "array",   "object"};
+  return kKinds[data_.index()];
+}
+
+Value parse(std::string_view text, std::string_view source) {
+  return Builder(text, source).run();
+}
+
+std::string dump(const Value& value, int indent) {
+  std::string out;
+  dump_value(value, indent, 0, out);
+  return out;
+}
+
+}  // namespace kvscope::json
