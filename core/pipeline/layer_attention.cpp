@@ -1,0 +1,201 @@
+#include "core/pipeline/layer_attention.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/base/random.h"
+
+namespace kvscope {
+namespace {
+
+constexpr std::uint64_t kSinkStream = 3;
+
+// A [block, kv, 1, page_row, head, head_dim] tensor's K or V as rows in blocks.
+attention::PagedRows rows_of(const golden::Tensor& pool, std::int64_t slot, std::int64_t used_size,
+                             const FocusState& focus) {
+  const std::int64_t slots = pool.shape[1], page = pool.shape[3], heads = pool.shape[4], size = pool.shape[5];
+  attention::PagedRows rows;
+  rows.data = pool.bytes.data() + slot * page * heads * size * size_of(pool.dtype);
+  rows.dtype = pool.dtype;
+  rows.blocks = pool.shape[0];
+  rows.page_size = page;
+  rows.heads = heads;
+  rows.head_size = used_size;
+  rows.block_stride = slots * page * heads * size;
+  rows.token_stride = heads * size;
+  rows.head_stride = size;
+  rows.table = focus.cache.lookup_table.data();
+  rows.table_stride = focus.cache.table_columns;
+  return rows;
+}
+
+void add_scales(attention::PagedRows& rows, const Scenario& scenario, const golden::Tensor& scales, std::int64_t slot) {
+  const std::int64_t slots = scales.shape[1], page = scales.shape[3], heads = scales.shape[4], granules = scales.shape[5];
+  rows.scales = scales.bytes.data() + slot * page * heads * granules * size_of(scales.dtype);
+  rows.scale_dtype = scales.dtype;
+  rows.granularity = scenario.cache.quantization->granularity;
+  rows.scale_block_stride = slots * page * heads * granules;
+  rows.scale_token_stride = heads * granules;
+  rows.scale_head_stride = granules;
+}
+
+// 2^(-8 (h + 1) / heads), the slopes of the ALiBi paper for a power of two of heads; exp2 of an exact quotient of integers
+// is taken as repeated square roots of 1/2, so that the bits are the same everywhere.
+std::vector<double> alibi_slopes(std::int64_t heads) {
+  std::vector<double> slopes;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    double exponent = 8.0 * static_cast<double>(h + 1) / static_cast<double>(heads);
+    const double whole = std::floor(exponent);
+    double slope = std::ldexp(1.0, -static_cast<int>(whole));
+    double root = 0.5;
+    for (exponent -= whole; exponent > 0;) {
+      root = std::sqrt(root);
+      exponent *= 2;
+      if (exponent >= 1) {
+        slope *= root;
+        exponent -= 1;
+      }
+    }
+    slopes.push_back(slope);
+  }
+  return slopes;
+}
+
+LayerAttention attention_over(const Scenario& scenario, const FocusState& focus, const LayerData& data,
+                              const golden::Tensor& pool, bool scaled) {
+  LayerAttention result;
+  attention::Problem& problem = result.problem;
+  const std::int64_t v_slot = scenario.model.is_mla ? 0 : 1;
+  problem.batch = static_cast<std::int64_t>(focus.cache.batch.size());
+  problem.query_heads = scenario.model.query_heads;
+  problem.q = data.q.bytes.data();
+  problem.q_dtype = data.q.dtype;
+  problem.query_offsets = data.query_offsets;
+  problem.key_lengths = data.key_lengths;
+  problem.k = rows_of(pool, 0, scenario.model.head_size, focus);
+  problem.v = rows_of(pool, v_slot, scenario.model.value_size, focus);
+  if (scaled) {
+    add_scales(problem.k, scenario, data.scales, 0);
+    add_scales(problem.v, scenario, data.scales, v_slot);
+  }
+  problem.options = attention_options(scenario);
+  if (scenario.attention.alibi) result.alibi_slopes = alibi_slopes(scenario.model.query_heads);
+  if (scenario.attention.sinks) {
+    const CounterRng rng(scenario.seed, kSinkStream);
+    for (std::int64_t h = 0; h < scenario.model.query_heads; ++h) {
+      result.sinks.push_back(rng.bell(static_cast<std::uint64_t>(h)));
+    }
+  }
+  problem.options.alibi_slopes = result.alibi_slopes;
+  problem.options.sinks = result.sinks;
+  return result;
+}
+
+template <class T>
+golden::Tensor tensor_of(std::vector<std::int64_t> shape, const T* data, std::size_t count) {
+  golden::Tensor tensor{dtype_of<T>, std::move(shape), {}};
+  tensor.bytes.resize(count * sizeof(T));
+  if (count > 0) std::memcpy(tensor.bytes.data(), data, tensor.bytes.size());
+  return tensor;
+}
+
+template <class X>
+golden::Tensor tensor_of(const X& array) {
+  std::vector<std::int64_t> shape;
+  for (const auto extent : array.shape()) shape.push_back(static_cast<std::int64_t>(extent));
+  return tensor_of(std::move(shape), array.data(), array.size());
+}
+
+json::Value conventions(const Scenario& scenario, const attention::Options& options) {
+  static constexpr const char* kMasks[] = {"none", "causal", "sliding_window", "chunked"};
+  json::Value value;
+  value.set("mask", kMasks[static_cast<int>(options.mask)]);
+  value.set("alignment", options.alignment == CausalAlignment::bottom_right ? "bottom_right" : "top_left");
+  value.set("window_left", options.window_left);
+  value.set("window_right", options.window_right);
+  value.set("chunk", options.chunk);
+  value.set("scale", options.scale);
+  value.set("soft_cap", options.soft_cap ? json::Value(*options.soft_cap) : json::Value());
+  value.set("alibi", scenario.attention.alibi);
+  value.set("sinks", scenario.attention.sinks);
+  value.set("lse_base", "natural");
+  value.set("empty_row_lse", "-inf");
+  value.set("fp8_overflow", "saturate");
+  if (scenario.cache.quantization) value.set("quantizer", "amax / largest finite, a scale for each granule");
+  return value;
+}
+
+}  // namespace
+
+attention::Options attention_options(const Scenario& scenario) {
+  const AttentionConfig& config = scenario.attention;
+  attention::Options options;
+  options.mask = config.mask;
+  options.alignment = config.alignment;
+  if (config.mask == MaskKind::sliding_window) options.window_left = config.window - 1;
+  if (config.mask == MaskKind::chunked) options.chunk = config.window;
+  options.scale = config.scale.value_or(1.0 / std::sqrt(static_cast<double>(scenario.model.head_size)));
+  options.soft_cap = config.soft_cap;
+  return options;
+}
+
+LayerAttention layer_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data) {
+  return attention_over(scenario, focus, data, data.blocks, scenario.cache.quantization.has_value());
+}
+
+LayerAttention exact_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data) {
+  return attention_over(scenario, focus, data, data.exact, false);
+}
+
+double multiply_adds(const attention::Problem& problem) {
+  double pairs = 0;  // query, key
+  for (std::size_t b = 0; b < problem.key_lengths.size(); ++b) {
+    pairs += static_cast<double>(problem.query_offsets[b + 1] - problem.query_offsets[b]) *
+             static_cast<double>(problem.key_lengths[b]);
+  }
+  return pairs * static_cast<double>(problem.query_heads) *
+         static_cast<double>(problem.k.head_size + 3 * problem.v.head_size);  // o, a1 and a2 walk V
+}
+
+golden::Bundle golden_bundle(const Scenario& scenario, const FocusState& focus, const LayerData& data,
+                             const LayerAttention& attention, const attention::Result& result) {
+  golden::Bundle bundle;
+  const CacheState& cache = focus.cache;
+  const auto batch = static_cast<std::int64_t>(cache.batch.size());
+  auto& tensors = bundle.tensors;
+  tensors["blocks"] = data.blocks;
+  if (scenario.cache.quantization) tensors["scales"] = data.scales;
+  tensors["lookup_table"] =
+      tensor_of({batch, cache.table_columns}, cache.lookup_table.data(), cache.lookup_table.size());
+  tensors["cache_lengths"] = tensor_of({batch}, cache.cache_lengths.data(), cache.cache_lengths.size());
+  tensors["query_offsets"] = tensor_of({batch + 1}, data.query_offsets.data(), data.query_offsets.size());
+  tensors["q"] = data.q;
+  if (!attention.sinks.empty()) {
+    tensors["sinks"] = tensor_of({attention.problem.query_heads}, attention.sinks.data(), attention.sinks.size());
+  }
+  if (!attention.alibi_slopes.empty()) {
+    tensors["alibi_slopes"] =
+        tensor_of({attention.problem.query_heads}, attention.alibi_slopes.data(), attention.alibi_slopes.size());
+  }
+  tensors["o"] = tensor_of(result.o);
+  tensors["lse"] = tensor_of(result.lse);
+  tensors["a1"] = tensor_of(result.a1);
+  tensors["a2"] = tensor_of(result.a2);
+  tensors["smax"] = tensor_of(result.smax);
+
+  json::Value& manifest = bundle.manifest;
+  manifest.set("layout", scenario.cache.kind == CacheKind::paged ? "max" : "max_continuous");
+  manifest.set("scenario", scenario.name);
+  manifest.set("seed", scenario.seed);
+  manifest.set("step", cache.step.value);
+  manifest.set("layer", scenario.focus.layer);
+  manifest.set("layers_in_blocks", 1);
+  manifest.set("value_size", scenario.model.value_size);
+  if (scenario.cache.quantization) {
+    manifest.set("quantization_granularity", scenario.cache.quantization->granularity);
+  }
+  manifest.set("conventions", conventions(scenario, attention.problem.options));
+  return bundle;
+}
+
+}  // namespace kvscope

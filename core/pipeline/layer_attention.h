@@ -1,0 +1,40 @@
+// Attention over the focus layer: the pool of layer_data.h and the tables of focus.h as one attention::Problem, and the
+// golden bundle made from it.
+#pragma once
+
+#include <vector>
+
+#include "core/attention/problem.h"
+#include "core/attention/result.h"
+#include "core/golden/tensor.h"
+#include "core/pipeline/focus.h"
+#include "core/pipeline/layer_data.h"
+#include "core/scenario/scenario.h"
+
+namespace kvscope {
+
+// `problem` points into this struct, the FocusState and the LayerData it was made from: keep all three.
+struct LayerAttention {
+  attention::Problem problem;
+  std::vector<double> alibi_slopes;  // [query_heads] or empty
+  std::vector<double> sinks;         // [query_heads] or empty
+};
+
+// The conventions a scenario's attention block stands for. window: keys seen including the own one, so left = window - 1.
+[[nodiscard]] attention::Options attention_options(const Scenario& scenario);
+
+[[nodiscard]] LayerAttention layer_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data);
+
+// The same problem over the values before quantization, for the error that quantization itself makes.
+// Precondition (caller): the scenario is quantized.
+[[nodiscard]] LayerAttention exact_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data);
+
+// Multiply-adds of the reference: what decides whether it is worth starting.
+[[nodiscard]] double multiply_adds(const attention::Problem& problem);
+
+// Everything a kernel's author needs: inputs in MAX layout (blocks, lookup_table, cache_lengths, q, query_offsets, scales),
+// outputs (o, lse, a1, a2, smax), and the manifest with every convention.
+[[nodiscard]] golden::Bundle golden_bundle(const Scenario& scenario, const FocusState& focus, const LayerData& data,
+                                           const LayerAttention& attention, const attention::Result& result);
+
+}  // namespace kvscope

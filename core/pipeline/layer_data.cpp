@@ -1,0 +1,164 @@
+#include "core/pipeline/layer_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/base/checked.h"
+#include "core/base/convert.h"
+#include "core/base/errors.h"
+#include "core/base/random.h"
+
+namespace kvscope {
+namespace {
+
+// Random streams: one for each kind of number, so that adding one never moves another.
+constexpr std::uint64_t kQueryStream = 2;
+constexpr std::uint64_t kFirstLayerStream = 16;  // + 2 * layer + slot
+
+struct Extents {
+  std::int64_t blocks, slots, page, heads, size;  // [blocks, slots, 1, page, heads, size]
+};
+
+Extents extents_of(const Scenario& scenario) {
+  const bool paged = scenario.cache.kind == CacheKind::paged;
+  return {paged ? scenario.cache.blocks + 1 : scenario.cache.blocks, scenario.model.is_mla ? 1 : 2,
+          paged ? scenario.cache.page_size : scenario.cache.max_tokens, scenario.model.kv_heads,
+          scenario.model.head_size};
+}
+
+std::int64_t element_count(const Extents& e) {
+  std::int64_t count = checked_mul(e.blocks, e.slots, "pool size");
+  for (const std::int64_t extent : {e.page, e.heads, e.size}) count = checked_mul(count, extent, "pool size");
+  return count;
+}
+
+golden::Tensor poisoned(DType dtype, const Extents& e, std::int64_t last) {
+  golden::Tensor tensor;
+  tensor.dtype = dtype;
+  tensor.shape = {e.blocks, e.slots, 1, e.page, e.heads, last};
+  const std::int64_t count = element_count({e.blocks, e.slots, e.page, e.heads, last});
+  const auto size = static_cast<std::size_t>(size_of(dtype));
+  tensor.bytes.resize(static_cast<std::size_t>(count) * size);
+  if (tensor.bytes.empty()) return tensor;
+  store_from_double(dtype, std::numeric_limits<double>::quiet_NaN(), tensor.bytes.data(), Overflow::non_saturating);
+  for (std::size_t filled = size; filled < tensor.bytes.size(); filled *= 2) {
+    std::memcpy(tensor.bytes.data() + filled, tensor.bytes.data(), std::min(filled, tensor.bytes.size() - filled));
+  }
+  return tensor;
+}
+
+// Element `i` of what token `id` has in one stream. Token ids are hashes, so multiplying keeps neighbours apart.
+double value_of(const CounterRng& rng, std::uint64_t id, std::int64_t i) {
+  return rng.bell(id * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i));
+}
+
+// One scale a granule: amax / largest finite, rounded to the scale's type; then each element / scale, rounded once.
+void quantize_row(const Scenario& scenario, std::span<const double> row, std::byte* elements, std::byte* scales) {
+  const Quantization& quantization = *scenario.cache.quantization;
+  const DType dtype = scenario.cache.dtype;
+  const double largest = dtype == DType::e5m2 ? 57344.0 : 448.0;
+  const auto granularity = static_cast<std::size_t>(quantization.granularity);
+  for (std::size_t first = 0, granule = 0; first < row.size(); first += granularity, ++granule) {
+    const std::span<const double> part = row.subspan(first, std::min(granularity, row.size() - first));
+    double amax = 0;
+    for (const double x : part) amax = std::max(amax, std::abs(x));
+    std::byte* scale_at = scales + static_cast<std::int64_t>(granule) * size_of(quantization.scale_dtype);
+    store_from_double(quantization.scale_dtype, amax > 0 ? amax / largest : 1.0, scale_at, Overflow::saturate);
+    const double scale = load_as_double(quantization.scale_dtype, scale_at);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      store_from_double(dtype, part[i] / scale, elements + static_cast<std::int64_t>(first + i) * size_of(dtype),
+                        Overflow::saturate);
+    }
+  }
+}
+
+DType query_dtype(DType cache) { return size_of(cache) == 1 ? DType::bf16 : cache; }
+
+void fill_queries(const Scenario& scenario, const FocusState& focus, LayerData& data) {
+  const std::int64_t per_token = scenario.model.query_heads * scenario.model.head_size;
+  const CounterRng rng(scenario.seed, kQueryStream);
+  data.query_offsets = {0};
+  for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
+    data.query_offsets.push_back(data.query_offsets.back() + focus.cache.new_tokens[row]);
+    data.key_lengths.push_back(std::int64_t{focus.cache.cache_lengths[row]} + focus.cache.new_tokens[row]);
+  }
+  data.q.dtype = query_dtype(scenario.cache.dtype);
+  data.q.shape = {data.query_offsets.back(), scenario.model.query_heads, scenario.model.head_size};
+  const std::int64_t size = size_of(data.q.dtype);
+  data.q.bytes.resize(static_cast<std::size_t>(checked_mul(data.query_offsets.back(), per_token * size, "queries")));
+  std::byte* at = data.q.bytes.data();
+  for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
+    for (std::int64_t t = focus.cache.cache_lengths[row]; t < data.key_lengths[row]; ++t) {
+      const std::uint64_t id = focus.token_ids[row][static_cast<std::size_t>(t)];
+      for (std::int64_t i = 0; i < per_token; ++i, at += size) {
+        store_from_double(data.q.dtype, value_of(rng, id, i), at, Overflow::non_saturating);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t layer_bytes(const Scenario& scenario) {
+  const std::int64_t count = element_count(extents_of(scenario));
+  const std::int64_t element = size_of(scenario.cache.dtype) + (scenario.cache.quantization ? 4 : 0);  // + `exact`
+  return checked_mul(count, element, "pool size");
+}
+
+LayerData layer_data(const Scenario& scenario, const FocusState& focus, std::int64_t max_bytes) {
+  const std::int64_t bytes = layer_bytes(scenario);
+  if (bytes > max_bytes) {
+    throw GeometryError(
+        fmt::format("one layer of the pool of scenario '{}' takes {:.1f} GiB, more than the {:.1f} GiB that values are "
+                    "made up for: lower $.cache.blocks, or look at addresses and paging only",
+                    scenario.name, static_cast<double>(bytes) / (1 << 30), static_cast<double>(max_bytes) / (1 << 30)));
+  }
+  const Extents e = extents_of(scenario);
+  const auto& quantization = scenario.cache.quantization;
+  const std::int64_t granules = quantization ? ceil_div(e.size, quantization->granularity) : 0;
+  LayerData data;
+  data.blocks = poisoned(scenario.cache.dtype, e, e.size);
+  if (quantization) {
+    data.scales = poisoned(quantization->scale_dtype, e, granules);
+    data.exact = poisoned(DType::f32, e, e.size);
+  }
+  fill_queries(scenario, focus, data);
+
+  std::vector<double> row(static_cast<std::size_t>(e.size));
+  const std::int64_t columns = focus.cache.table_columns;
+  for (std::size_t b = 0; b < focus.cache.batch.size(); ++b) {
+    for (std::int64_t t = 0; t < data.key_lengths[b]; ++t) {
+      const std::int64_t block = focus.cache.lookup_table[b * static_cast<std::size_t>(columns) +
+                                                          static_cast<std::size_t>(t / e.page)];
+      for (std::int64_t slot = 0; slot < e.slots; ++slot) {
+        const CounterRng rng(scenario.seed,
+                             kFirstLayerStream + static_cast<std::uint64_t>(2 * scenario.focus.layer + slot));
+        for (std::int64_t head = 0; head < e.heads; ++head) {
+          const std::int64_t row_number = ((block * e.slots + slot) * e.page + t % e.page) * e.heads + head;
+          for (std::int64_t i = 0; i < e.size; ++i) {
+            row[static_cast<std::size_t>(i)] =
+                value_of(rng, focus.token_ids[b][static_cast<std::size_t>(t)], head * e.size + i);
+          }
+          std::byte* elements = data.blocks.bytes.data() + row_number * e.size * size_of(data.blocks.dtype);
+          if (quantization) {
+            std::byte* scales = data.scales.bytes.data() + row_number * granules * size_of(data.scales.dtype);
+            quantize_row(scenario, row, elements, scales);
+          }
+          golden::Tensor& plain = quantization ? data.exact : data.blocks;
+          std::byte* at = plain.bytes.data() + row_number * e.size * size_of(plain.dtype);
+          for (const double x : row) {
+            store_from_double(plain.dtype, x, at, Overflow::non_saturating);
+            at += size_of(plain.dtype);
+          }
+        }
+      }
+    }
+  }
+  return data;
+}
+
+}  // namespace kvscope

@@ -1,0 +1,32 @@
+// Values for one layer of the pool at the focus step: what the model would have written there, made up from the seed.
+// A token's values depend on what the token *is* (its id), not on where it stands, so sequences that share a block agree on it.
+// Slots that hold no token, and the null page, are poisoned with NaN: who reads them, shows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/golden/tensor.h"
+#include "core/pipeline/focus.h"
+#include "core/scenario/scenario.h"
+
+namespace kvscope {
+
+struct LayerData {
+  golden::Tensor blocks;  // [blocks + 1, kv, 1, page_size, kv_heads, head_size]; continuous: [blocks, 2, 1, S, ...]
+  golden::Tensor scales;  // [blocks + 1, kv, 1, page_size, kv_heads, granules]; no shape when not quantized
+  golden::Tensor exact;   // quantized: `blocks` before quantization, f32; no shape otherwise
+  golden::Tensor q;       // [queries, query_heads, head_size]: the step's new tokens, sequence by sequence
+  std::vector<std::int64_t> query_offsets;  // [batch + 1]
+  std::vector<std::int64_t> key_lengths;    // [batch] cached + new
+};
+
+// Bytes that layer_data() would allocate for the pool of one layer.
+[[nodiscard]] std::int64_t layer_bytes(const Scenario& scenario);
+
+// GeometryError when layer_bytes() is above `max_bytes`, naming both and the next step.
+[[nodiscard]] LayerData layer_data(const Scenario& scenario, const FocusState& focus, std::int64_t max_bytes);
+
+inline constexpr std::int64_t kMaxLayerBytes = std::int64_t{2} << 30;  // [bytes]
+
+}  // namespace kvscope
