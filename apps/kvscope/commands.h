@@ -17,6 +17,7 @@ namespace kvscope::apps {
 using Action = std::function<int()>;
 
 void add_layout(CLI::App& app, Action& chosen);  // layout EXPR [--json] [--all]
+void add_dtype(CLI::App& app, Action& chosen);   // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
 void add_completion(CLI::App& app,
                     Action& chosen);  // completion bash|zsh|fish; reads the commands added before and after
 

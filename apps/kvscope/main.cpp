@@ -12,6 +12,7 @@ using namespace kvscope::apps;
 
 void add_commands(CLI::App& app, Action& chosen) {
   add_layout(app, chosen);
+  add_dtype(app, chosen);
   add_completion(app, chosen);
 }
 

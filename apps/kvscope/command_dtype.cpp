@@ -1,0 +1,119 @@
+// kvscope dtype IN.npy OUT.npy --from bf16 --to e4m3: one rounding an element, and how many values it changed.
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "core/base/convert.h"
+#include "core/base/errors.h"
+#include "core/golden/npy.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct DTypeOptions {
+  std::string in;
+  std::string out;
+  std::string from;
+  std::string to;
+  bool no_saturate = false;
+};
+
+// e2m1 packs two elements into a byte, which a .npy array has no way to say.
+std::string convertible_names() {
+  std::string names;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    if (dtype != DType::e2m1) names += (names.empty() ? "" : " ") + std::string(name(dtype));
+  }
+  return names;
+}
+
+std::optional<DType> dtype_of_option(const std::string& option, const std::string& text, std::vector<Fault>& faults) {
+  const std::optional<DType> dtype = dtype_from_name(text);
+  if (!dtype || *dtype == DType::e2m1) {
+    faults.push_back(
+        {option, fmt::format("'{}' is not a type that can be converted: use one of {}", text, convertible_names())});
+  }
+  return dtype;
+}
+
+// What the stored array means: itself, or the bit patterns of `from` where NumPy only has an integer of that size.
+DType meaning_of(const golden::Tensor& tensor, DType from, const std::string& source) {
+  const bool patterns = (tensor.dtype == DType::u8 || tensor.dtype == DType::u16) && bits(tensor.dtype) == bits(from);
+  if (tensor.dtype == from || (patterns && is_float(from))) return from;
+  throw InputError(
+      source, "--from",
+      fmt::format("the array holds {}, not {}{}", name(tensor.dtype), name(from),
+                  is_float(from) && bits(from) <= 16
+                      ? fmt::format(" (nor its bit patterns as u{}): say --from {}", bits(from), name(tensor.dtype))
+                      : fmt::format(": say --from {}", name(tensor.dtype))));
+}
+
+struct Changes {
+  std::int64_t rounded = 0;    // another finite value
+  std::int64_t overflown = 0;  // finite before, infinite after
+  std::int64_t nans = 0;       // NaN after
+};
+
+Changes changes(const golden::Tensor& before, const golden::Tensor& after) {
+  const auto count = static_cast<std::int64_t>(before.bytes.size()) / size_of(before.dtype);
+  Changes changes;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double a = load_as_double(before.dtype, before.bytes.data() + i * size_of(before.dtype));
+    const double b = load_as_double(after.dtype, after.bytes.data() + i * size_of(after.dtype));
+    if (std::isnan(b)) {
+      ++changes.nans;
+    } else if (std::isfinite(a) && std::isinf(b)) {
+      ++changes.overflown;
+    } else if (a != b) {
+      ++changes.rounded;
+    }
+  }
+  return changes;
+}
+
+int convert_file(const DTypeOptions& options) {
+  std::vector<Fault> faults;
+  const std::optional<DType> from = dtype_of_option("--from", options.from, faults);
+  const std::optional<DType> to = dtype_of_option("--to", options.to, faults);
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+
+  golden::Tensor in = golden::read_npy(options.in);
+  in.dtype = meaning_of(in, *from, options.in);
+  const auto count = static_cast<std::int64_t>(in.bytes.size()) / size_of(in.dtype);
+  golden::Tensor out{*to, in.shape, std::vector<std::byte>(static_cast<std::size_t>(count * size_of(*to)))};
+  convert(*from, in.bytes.data(), *to, out.bytes.data(), count,
+          options.no_saturate ? Overflow::non_saturating : Overflow::saturate);
+  golden::write_npy(options.out, out);
+
+  const Changes c = changes(in, out);
+  std::cout << fmt::format("{}: {} elements, {} -> {}, {}: {} changed value, {} overflowed to infinity, {} are NaN\n",
+                           options.out, count, name(*from), name(*to),
+                           options.no_saturate ? "not saturating" : "saturating", c.rounded, c.overflown, c.nans);
+  return 0;
+}
+
+}  // namespace
+
+void add_dtype(CLI::App& app, Action& chosen) {
+  const auto options = std::make_shared<DTypeOptions>();
+  CLI::App* command =
+      app.add_subcommand("dtype", "Convert a .npy array between element types, one rounding an element");
+  command->add_option("IN", options->in, "Array to read; 8- and 16-bit floats as bit patterns in uint8 and uint16")
+      ->required();
+  command->add_option("OUT", options->out, "Array to write")->required();
+  command->add_option("--from", options->from, "What the elements of IN are: " + convertible_names())->required();
+  command->add_option("--to", options->to, "What the elements of OUT are to be")->required();
+  command->add_flag("--no-saturate", options->no_saturate,
+                    "Past the largest value: infinity or NaN, not the largest value");
+  command->callback([options, &chosen] { chosen = [options] { return convert_file(*options); }; });
+}
+
+}  // namespace kvscope::apps

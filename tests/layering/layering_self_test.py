@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+"""Breaks each rule of layering_test.py once, in a tree of its own, and checks that file, line and rule are named; then
+writes what only looks like a fault and checks that nothing is said. A checker that never fires looks like a clean tree."""
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import layering_test  # noqa: E402
+
+HEADER = "// What it is.\n#pragma once\n"
+
+# (rule, file, its text, the line that is at fault)
+BROKEN = [
+    ("folder order", "core/base/a.h", HEADER + '#include "core/cache/b.h"\n', 3),
+    ("folder order", "core/attention/a.cpp", '#include "core/golden/b.h"\n', 1),
+    ("folder order", "core/attention/a.cpp", '\n  #  include "core/pipeline/b.h"\n', 2),
+    ("folder order", "core/misc/a.cpp", "", 1),
+    ("core alone", "core/golden/a.cpp", '#include "viz/view/b.h"\n', 1),
+    ("core alone", "core/golden/a.cpp", '#include "tests/core/golden/b.h"\n', 1),
+    ("core without CUDA", "core/tma/a.cpp", "#include <cuda.h>\n", 1),
+    ("core without CUDA", "core/tma/a.cpp", "#include <cuda_runtime.h>\n", 1),
+    ("core without CUDA", "core/tma/a.cpp", "#include <cuda/barrier>\n", 1),
+    ("core without Qt", "core/trace/a.cpp", "#include <QString>\n", 1),
+    ("core without Qt", "core/trace/a.cpp", "#include <QtCore/QObject>\n", 1),
+    ("viz draws events", "viz/view/a.cpp", '#include "core/cache/b.h"\n', 1),
+    ("viz draws events", "viz/model/a.cpp", '#include "gpu/launch/b.h"\n', 1),
+    ("geometry without painting", "viz/geometry/a.cpp", "#include <QPainter>\n", 1),
+    ("geometry without painting", "viz/playback/a.cpp", "#include <QtWidgets/QWidget>\n", 1),
+    ("device code shares no formula", "gpu/kernels/x/kernel.cu", '#include "core/layout/swizzle.h"\n', 1),
+    ("device code shares no formula", "gpu/kernels/x/params.h", HEADER + '#include "core/cache/a.h"\n', 3),
+    ("wrapped library", "core/scenario/a.cpp", "#include <nlohmann/json.hpp>\n", 1),
+    ("wrapped library", "core/base/json.h", HEADER + "#include <nlohmann/json.hpp>\n", 3),
+    ("wrapped library", "core/golden/a.cpp", "#include <zip.h>\n", 1),
+    ("wrapped library", "core/trace/a.cpp", "#include <sqlite3.h>\n", 1),
+    ("wrapped library", "core/golden/a.cpp", "#include <zlib.h>\n", 1),
+    ("wrapped library", "apps/kvscope/a.cpp", "#include <CLI/CLI.hpp>\n", 1),
+    ("wrapped library", "apps/kvscope/a.cpp", '#include "apps/kvscope/cli.h"\n', 1),
+    ("tests apart", "core/base/a.cpp", "#include <gtest/gtest.h>\n", 1),
+    ("tests apart", "apps/kvscope/a.cpp", "#include <rapidcheck.h>\n", 1),
+    ("include path", "core/base/a.cpp", '#include "index.h"\n', 1),
+    ("include path", "core/base/a.cpp", '#include "../layout/swizzle.h"\n', 1),
+    ("pragma once", "core/base/a.h", "// What it is.\nint f();\n", 1),
+    ("no machine paths", "docs/a.md", "one\nrun it in /" + "work/main\n", 2),
+    ("no machine paths", "core/base/a.cpp", "// see shared" + "/spec/x.md\n", 1),
+    ("no machine paths", "tests/a_test.cpp", "// see shared" + "/design/x.md\n", 1),
+    ("no machine paths", "apps/demo.sh", "cp a /" + "root/b\n", 1),
+    ("nothing half done", "core/base/a.cpp", "int x;  // TO" + "DO: more\n", 1),
+    ("nothing half done", "docs/a.md", "FIX" + "ME\n", 1),
+    ("nothing half done", "core/base/a.cpp", "int x;\n#if" + " 0\n#endif\n", 2),
+    ("file length", "core/base/a.cpp", "\n" * 601, 601),
+    ("file length", "apps/kvscope/main.cpp", "\n" * 101, 101),
+    ("top level", "notes.txt", "", 1),
+]
+
+# What only looks like a fault.
+SOUND = {
+    "core/pipeline/a.cpp": '#include "core/base/b.h"\n#include "core/golden/b.h"\n#include <vector>\n#include "core/pipeline/c.h"\n',
+    "core/base/json.cpp": "#include <nlohmann/json.hpp>\n",
+    "core/base/q.cpp": "#include <queue>\n#include <cmath>\n#include <zipper.h>\n",
+    "core/base/long.cpp": "\n" * 600,
+    "core/base/words.cpp": "// networks, workshop/work, shared memory, a shared_ptr, TODOS, kWorkRoot\n#if 01\n#endif\n",
+    "apps/kvscope/cli.h": HEADER + "#include <CLI/CLI.hpp>\n",
+    "apps/kvscope/command_run.cpp": '#include "apps/kvscope/cli.h"\n',
+    "viz/geometry/a.cpp": '#include "core/trace/events.h"\n#include <QRectF>\n',
+    "viz/view/a.cpp": "#include <QPainter>\n",
+    "gpu/kernels/x/kernel.cu": '#include "core/base/index.h"\n#include <cuda.h>\n',
+    "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\nauto data = root / "../shared' + '/data";\n',
+    "tests/fuzz/corpus/x/1": "TO" + "DO /" + "work",
+    "build/dev/junk.h": "TO" + "DO",
+    "docs/picture.png": "\0TO" + "DO",
+}
+
+
+def faults_of(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        return layering_test.all_faults(root)
+
+
+class Layering(unittest.TestCase):
+    def test_names_file_line_rule_and_next_step_of_each_broken_rule(self):
+        for rule, path, text, line in BROKEN:
+            with self.subTest(rule=rule, path=path, text=text[:80]):
+                faults = faults_of({path: text})
+                self.assertEqual([fault.rule for fault in faults], [rule])
+                self.assertTrue(path.startswith(faults[0].path), faults[0])
+                self.assertEqual(faults[0].line, line)
+                self.assertGreater(len(faults[0].next_step), 10)
+
+    def test_breaks_every_rule_that_the_checker_knows(self):
+        with open(layering_test.__file__, encoding="utf-8") as file:
+            known = set(re.findall(r'(?:fault\(|Fault\(\w+(?:\s*\+\s*\w+)?, [^,]+, |Fault\("core/" \+ name, 1, )"([\w ]+)"', file.read()))
+        self.assertEqual(known, {rule for rule, *_ in BROKEN})
+
+    def test_says_nothing_of_what_only_looks_like_a_fault(self):
+        self.assertEqual(faults_of(SOUND), [])
+
+    def test_reports_all_faults_of_one_file(self):
+        faults = faults_of({"core/base/a.h": '#include "core/cache/b.h"\n#include <QString>\n// TO' + "DO\n"})
+        self.assertEqual(sorted(fault.rule for fault in faults),
+                         ["core without Qt", "folder order", "nothing half done", "pragma once"])
+
+
+if __name__ == "__main__":
+    unittest.main()

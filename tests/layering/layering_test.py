@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""Holds the rules of the tree: which folder may include which, and what no file may say.
+
+    layering_test.py ROOT
+
+Prints one line a fault, "file:line: [rule] what: next step", and exits 1 when there is one.
+layering_self_test.py breaks each rule once and checks that it is seen.
+"""
+import os
+import re
+import sys
+from collections import namedtuple
+
+Fault = namedtuple("Fault", "path line rule what next_step")
+
+# The data flow, which is the dependency order: a folder includes only itself and folders before it.
+CORE_ORDER = ["base", "layout", "trace", "scenario", "cache", "smem", "tma", "lds", "fragment", "attention", "ptx",
+              "golden", "pipeline"]
+VIZ_SEES = ["base", "layout", "trace", "scenario"]
+
+# What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
+DEVICE_SEES = ["core/base/index.h", "core/base/dtype.h"]
+
+# Third-party headers, and the only files that see them.
+WRAPPED = [
+    (r"nlohmann/", ["core/base/json.cpp"]),
+    (r"zlib\.h$", ["core/base/file.cpp"]),
+    (r"sqlite3\.h$", ["core/trace/sqlite.cpp"]),
+    (r"zip\.h$", ["core/golden/npz.cpp"]),
+    (r"CLI/", ["apps/kvscope/cli.h"]),
+]
+CLI_READERS = re.compile(r"apps/kvscope/(main|command_\w+)\.cpp$")
+TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
+
+TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
+             "LICENSE", "README.md", "apps", "core", "docs", "gpu", "tests", "viz"}
+NOT_OURS = {".git", "build", "out", "__pycache__"}  # git's own, and what .gitignore names
+LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
+
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+CODE = (".h", ".cpp", ".cu", ".cuh")
+CUDA = re.compile(r"(cuda|cublas|cudnn|nvrtc|nvml|cuda_\w+|driver_types)[\w./]*(\.h(pp)?)?$|^(cuda|cute|cutlass|thrust|cub)/")
+QT = re.compile(r"^Q([A-Z]|t)\w*(/|$)|^q[a-z]+\.h$")
+QT_PAINTING = re.compile(r"(^|/)(Q(t?Widgets?|Paint\w*|Pixmap|Image|Brush|Pen|Graphics\w*|OpenGL\w*))(/|$)")
+
+# Spelled in pieces, so that this file does not break its own rule.
+MACHINE = [
+    (re.compile(r"(?<![\w.])/" + r"work\b"), "names a folder of one machine"),
+    (re.compile(r"(?<![\w-])shared" + r"/"), "names a folder outside the repository"),
+    (re.compile(r"(?<![\w.$}])/(home|root|Users)" + r"/"), "names a home folder"),
+]
+UNFINISHED = [
+    (re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b"), "is a note to finish something"),
+    (re.compile(r"^\s*#\s*if\s+0\b"), "switches code off"),
+]
+
+
+def core_folder(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "core" and len(parts) > 2 else None
+
+
+def include_faults(path, line, quoted, target):
+    """Faults of one #include; `target` is what stands between the quotes or brackets."""
+    def fault(rule, what, next_step):
+        return Fault(path, line, rule, what, next_step)
+
+    own, theirs = core_folder(path), core_folder(target)
+    top = path.split("/")[0]
+
+    if quoted and not re.match(r"(core|gpu|viz|apps|tests)/", target):
+        yield fault("include path", f'"{target}" is not a path from the repository root',
+                    'write it from the root, as in "core/base/index.h"')
+    if own is not None:
+        if theirs is not None and own in CORE_ORDER and theirs in CORE_ORDER and CORE_ORDER.index(theirs) > CORE_ORDER.index(own):
+            yield fault("folder order", f"core/{own} includes core/{theirs}, which comes after it",
+                        f"move the shared part to core/{own} or above, or this file down")
+        if quoted and re.match(r"(gpu|viz|apps|tests)/", target):
+            yield fault("core alone", f"core includes {target}", "core knows nothing of what uses it: turn the call round")
+        if not quoted and CUDA.search(target):
+            yield fault("core without CUDA", f"core includes <{target}>", "what needs CUDA lives in gpu/")
+        if not quoted and QT.search(target):
+            yield fault("core without Qt", f"core includes <{target}>", "what needs Qt lives in viz/")
+    if top == "viz":
+        if target.startswith(("gpu/", "apps/")) or (target.startswith("core/") and theirs not in VIZ_SEES):
+            yield fault("viz draws events", f"viz includes {target}",
+                        "what cannot be drawn from a trace is missing from the trace: add it to core/trace")
+        if path.startswith(("viz/geometry/", "viz/playback/")) and QT_PAINTING.search(target):
+            yield fault("geometry without painting", f"{'/'.join(path.split('/')[:2])} includes <{target}>",
+                        "paint in viz/view; return rectangles from viz/geometry")
+    if (path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))) and target.startswith("core/") and target not in DEVICE_SEES:
+        yield fault("device code shares no formula", f"device code includes {target}",
+                    "write the formula again from the manual: comparing one formula with itself proves nothing")
+    for pattern, files in WRAPPED:
+        if not quoted and re.match(pattern, target) and path not in files:
+            yield fault("wrapped library", f"<{target}> is seen outside {' and '.join(files)}", "use the wrapper's own header")
+    if target == "apps/kvscope/cli.h" and not CLI_READERS.match(path):
+        yield fault("wrapped library", f"{target} is seen outside main.cpp and command_*.cpp",
+                    "take what was parsed as a plain struct: CLI11 costs seconds a file")
+    if top != "tests" and not quoted and TEST_LIBRARIES.match(target):
+        yield fault("tests apart", f"<{target}> outside tests/", "test libraries are no dependency of a user's build")
+
+
+def text_faults(path, lines):
+    """Faults of what a file says, whatever its language."""
+    for number, text in enumerate(lines, 1):
+        for pattern, what in MACHINE:
+            if pattern.search(text) and not (path.startswith("tests/") and "shared" + "/data" in text):
+                yield Fault(path, number, "no machine paths", f"'{text.strip()[:60]}' {what}",
+                            "find the place relative to the source folder, or take it as an argument")
+        for pattern, what in UNFINISHED:
+            if pattern.search(text):
+                yield Fault(path, number, "nothing half done", f"'{text.strip()[:60]}' {what}", "finish it or take it out")
+
+
+def file_faults(root, path):
+    with open(os.path.join(root, path), "rb") as file:
+        data = file.read()
+    if b"\0" in data[:4096] or path.startswith("tests/fuzz/corpus/"):
+        return
+    lines = data.decode("utf-8", "replace").splitlines()
+    yield from text_faults(path, lines)
+    if not path.endswith(CODE):
+        return
+    for number, text in enumerate(lines, 1):
+        match = INCLUDE.match(text)
+        if match:
+            yield from include_faults(path, number, match[1] == '"', match[2])
+    if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:
+        yield Fault(path, 1, "pragma once", "the header has no '#pragma once'", "put it after the opening comment")
+    if path.startswith("core/") and len(lines) > TOO_LONG:
+        yield Fault(path, TOO_LONG + 1, "file length", f"{len(lines)} lines, more than {TOO_LONG}",
+                    "a file of that length is two ideas: split it")
+    if re.match(r"apps/\w+/main\.cpp$", path) and len(lines) > LONG_MAIN:
+        yield Fault(path, LONG_MAIN + 1, "file length", f"{len(lines)} lines of main.cpp, more than {LONG_MAIN}",
+                    "main.cpp joins parts: move the part to a file of its own")
+
+
+def tree_faults(root):
+    for name in sorted(os.listdir(root)):
+        if name not in TOP_LEVEL | NOT_OURS and name != "compile_commands.json":
+            yield Fault(name, 1, "top level", f"'{name}' stands at the top of the tree", "put it into the folder it belongs to")
+    core = os.path.join(root, "core")
+    for name in sorted(os.listdir(core)) if os.path.isdir(core) else []:
+        if os.path.isdir(os.path.join(core, name)) and name not in CORE_ORDER:
+            yield Fault("core/" + name, 1, "folder order", f"core/{name} has no place in the data flow",
+                        "give it one in CORE_ORDER of tests/layering/layering_test.py and in docs/ARCHITECTURE.md")
+
+
+def our_files(root):
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(set(below) - NOT_OURS)
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if not name.endswith(".pyc") and name != "compile_commands.json":
+                yield path
+
+
+def all_faults(root):
+    faults = list(tree_faults(root))
+    for path in our_files(root):
+        faults.extend(file_faults(root, path))
+    return faults
+
+
+def long_files(root):
+    for path in our_files(root):
+        if path.startswith("core/") and path.endswith(CODE):
+            with open(os.path.join(root, path), "rb") as file:
+                count = file.read().count(b"\n")
+            if LONG < count <= TOO_LONG:
+                yield path, count
+
+
+def main():
+    root = sys.argv[1]
+    for path, count in long_files(root):
+        print(f"note: {path} has {count} lines: past {LONG} a file is usually two ideas")
+    faults = all_faults(root)
+    for fault in faults:
+        print(f"{fault.path}:{fault.line}: [{fault.rule}] {fault.what}: {fault.next_step}")
+    print(f"{len(faults)} faults in {sum(1 for _ in our_files(root))} files")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+#!/bin/bash
+# Every check of the project on a Debian 12 machine, bare or not, as root or with sudo:
+#   installs what is missing, builds `release` and `asan` with warnings as errors, runs every test under both,
+#   then runs each fuzz target over its kept corpus and for a few seconds more.
+# A second run installs nothing and rebuilds nothing.
+#
+#   tests/run.sh            all of it
+#   tests/run.sh --quick    the release build and its tests
+# Environment: KVSCOPE_FUZZ_SECONDS (5) per fuzz target; KVSCOPE_JOBS (all processors).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. apps/packages.sh
+
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; }
+
+quick=no
+for argument in "$@"; do
+  case "$argument" in
+    --quick) quick=yes ;;
+    -h | --help) usage && exit 0 ;;
+    *) stop "unknown argument '$argument': tests/run.sh [--quick]" ;;
+  esac
+done
+
+jobs=${KVSCOPE_JOBS:-$(nproc)}
+fuzz_seconds=${KVSCOPE_FUZZ_SECONDS:-5}
+summary=()
+part_started=0
+
+part() {
+  heading "$*"
+  part_started=$SECONDS
+}
+part_done() { summary+=("$(printf '%-28s %4d s   %s' "$1" $((SECONDS - part_started)) "${2:-}")"); }
+
+# Passed tests are counted, not listed; failed ones print their output, skipped ones their reason.
+run_tests() {
+  local preset=$1 log=build/$1/ctest.log code=0
+  ctest --preset "$preset" -j "$jobs" 2>&1 | tee "$log" |
+    { grep --line-buffered -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec *$|^ *$' || true; } || code=$?
+  awk '/: Skipped$/ { getline reason; if (!(reason in seen)) print "skipped: " reason; seen[reason] = 1 }' \
+    "build/$preset/Testing/Temporary/LastTest.log"
+  [ "$code" -eq 0 ] || stop "tests failed under $preset (above); again, only those: ctest --preset $preset --rerun-failed"
+}
+
+build_and_test() {
+  local preset=$1
+  part "$preset: configure and build"
+  cmake --preset "$preset" >"build/$preset.configure.log" 2>&1 || {
+    tail -n 30 "build/$preset.configure.log" >&2
+    stop "configuring $preset failed (above)"
+  }
+  cmake --build --preset "$preset" -j "$jobs"
+  part_done "$preset: build"
+  part "$preset: tests"
+  run_tests "$preset"
+  part_done "$preset: tests" "$(grep -oE '[0-9]+ tests failed out of [0-9]+' "build/$preset/ctest.log" |
+    sed -E 's/([0-9]+) tests failed out of ([0-9]+)/\2 tests, \1 failed/')"
+}
+
+fuzz() {
+  part "fuzz: build"
+  cmake --preset fuzz >build/fuzz.configure.log 2>&1 || {
+    tail -n 30 build/fuzz.configure.log >&2
+    stop "configuring fuzz failed (above)"
+  }
+  cmake --build --preset fuzz -j "$jobs"
+  part_done "fuzz: build"
+  part "fuzz: each target over its corpus, then $fuzz_seconds s more"
+  local source name corpus found artifacts=build/fuzz/artifacts targets=0 log
+  mkdir -p "$artifacts"
+  for source in tests/fuzz/*_fuzz.cpp; do
+    [ -e "$source" ] || stop "tests/fuzz holds no *_fuzz.cpp"
+    name=$(basename "$source" .cpp)
+    corpus=tests/fuzz/corpus/${name%_fuzz}
+    found=build/fuzz/found/$name
+    log=build/fuzz/$name.log
+    [ -d "$corpus" ] || stop "$source has no corpus: keep at least one input in $corpus/"
+    mkdir -p "$found"
+    # First every kept input by itself (a crash then names its file), then new ones grown from them; seed fixed.
+    if ! { build/fuzz/tests/fuzz/"$name" -artifact_prefix="$artifacts/$name-" -timeout=20 "$corpus"/* >"$log" 2>&1 &&
+      build/fuzz/tests/fuzz/"$name" -artifact_prefix="$artifacts/$name-" -timeout=20 -rss_limit_mb=2048 -seed=1 \
+        -max_total_time="$fuzz_seconds" "$found" "$corpus" >"$log" 2>&1; }; then
+      tail -n 40 "$log" >&2
+      stop "$name found a fault (above); the input is kept as $artifacts/$name-*: fix, then add it to $corpus/"
+    fi
+    printf '%-24s %4d kept inputs, %s\n' "$name" "$(find "$corpus" -type f | wc -l)" "$(grep -E '^Done' "$log" || tail -n 1 "$log")"
+    targets=$((targets + 1))
+  done
+  part_done "fuzz: run" "$targets targets"
+}
+
+part "packages"
+# shellcheck disable=SC2086 # one word a package
+install_missing $core_packages $development_packages
+part_done "packages"
+mkdir -p build
+
+build_and_test release
+if [ "$quick" = no ]; then
+  build_and_test asan
+  fuzz
+fi
+
+heading "passed"
+printf '%s\n' "${summary[@]}"
+printf '%-28s %4d s\n' "whole" "$SECONDS"
