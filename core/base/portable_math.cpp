@@ -24,17 +24,26 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+// condition ? a : b as bit operations: the compiler turns the conditional expression into branches and then finds no
+// vectors.
+inline double select(bool condition, double a, double b) {
+  const std::uint64_t mask = std::uint64_t{0} - static_cast<std::uint64_t>(condition);
+  return std::bit_cast<double>((std::bit_cast<std::uint64_t>(a) & mask) | (std::bit_cast<std::uint64_t>(b) & ~mask));
+}
+
 // exp(x) = 2^n * exp(r), n = nearest integer to x / ln 2, |r| <= ln 2 / 2 = 0.347.
 //   r      in two parts, r + tail: the reduction's own rounding would cost a quarter of an ulp.
-//   exp(r) = 1 + (r + (tail + r^2 * q(r))), q the Taylor series to r^14 / 14!; what is left out is under 1e-19.
+//   exp(r) = (1 + r) + (lost + tail + r^2 * q(r)), q the Taylor series to r^14 / 14!; what is left out is under 1e-19,
+//   and
+//          `lost` is what the rounding of 1 + r took: the second bracket is below 0.07, its roundings count for little.
 //   2^n    as 2^a * 2^b with a = floor(n / 2): n reaches 1024 and -1082, past what one factor holds, and only the
 //   second
 //          product rounds, so that a subnormal result is rounded once.
 // No branch and no table: clamping replaces the special cases, and NaN falls through every comparison and stays NaN.
 inline double exp_core(double x) {
   constexpr double kMagic = 0x1.8p52;  // added and subtracted, it rounds to an integer and leaves it in the low bits
-  x = x < -750.0 ? -750.0 : x;         // exp(-746) is already 0
-  x = x > 710.0 ? 710.0 : x;           // exp(709.79) is already infinite
+  x = select(x < -750.0, -750.0, x);   // exp(-746) is already 0
+  x = select(x > 710.0, 710.0, x);     // exp(709.79) is already infinite
   const double shifted = x * kLog2E + kMagic;
   const double n = shifted - kMagic;
   const double high = x - n * kLn2High;
@@ -53,7 +62,9 @@ inline double exp_core(double x) {
   const double qab = 1.0 / 479001600 + r * (1.0 / 6227020800);
   const double qc = 1.0 / 87178291200;
   const double q = (q01 + r2 * q23) + r4 * (q45 + r2 * q67) + r8 * ((q89 + r2 * qab) + r4 * qc);
-  const double y = 1.0 + (r + (tail + r2 * q));
+  const double sum = 1.0 + r;
+  const double lost = (1.0 - sum) + r;  // exactly what the rounding of the line above took
+  const double y = sum + (lost + (tail + r2 * q));
 
   // With m = n + 2048 > 0 the halving is a shift of an unsigned number, which SSE2 has for 64 bits.
   const std::uint64_t m = std::bit_cast<std::uint64_t>(shifted) - std::bit_cast<std::uint64_t>(kMagic) + 2048;
