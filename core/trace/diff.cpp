@@ -1,0 +1,185 @@
+#include "core/trace/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "core/base/errors.h"
+
+namespace kvscope::trace {
+namespace {
+
+// Events one after another, from memory or a file; next() is null at the end.
+class SpanSource {
+ public:
+  explicit SpanSource(std::span<const Event> events) : events_(events) {}
+  const Event* next() { return at_ < events_.size() ? &events_[at_++] : nullptr; }
+
+ private:
+  std::span<const Event> events_;
+  std::size_t at_ = 0;
+};
+
+class FileSource {
+ public:
+  explicit FileSource(TraceReader& trace) : trace_(&trace) {}
+  // Valid until the next call.
+  const Event* next() {
+    while (at_ == events_.size()) {
+      if (row_ == trace_->rows()) return nullptr;
+      events_ = trace_->events_of_row(row_++);
+      at_ = 0;
+    }
+    return &events_[at_++];
+  }
+
+ private:
+  TraceReader* trace_;
+  std::vector<Event> events_;
+  std::size_t at_ = 0;
+  std::int64_t row_ = 0;
+};
+
+std::vector<FieldDifference> differing_fields(const Event& left, const Event& right) {
+  std::vector<FieldDifference> fields;
+  if (left.index() != right.index()) return fields;
+  const auto a = named_fields(left);
+  const auto b = named_fields(right);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].value != b[i].value) fields.push_back({a[i].name, a[i].value, b[i].value});
+  }
+  return fields;
+}
+
+template <class Source>
+std::vector<Event> from_here(const Event* event, Source& source, std::int64_t context) {
+  std::vector<Event> events;
+  for (; event != nullptr; event = source.next()) {
+    events.push_back(*event);
+    if (static_cast<std::int64_t>(events.size()) > context) break;
+  }
+  return events;
+}
+
+// Both sides begin a step of the same number, at another time: the difference is in that step, not in the one before.
+StepIdx step_of(const Event* left, const Event* right, StepIdx current) {
+  const auto* a = left != nullptr ? std::get_if<StepBegan>(left) : nullptr;
+  const auto* b = right != nullptr ? std::get_if<StepBegan>(right) : nullptr;
+  return a != nullptr && b != nullptr && a->step == b->step ? a->step : current;
+}
+
+// `equal` becomes the number of equal events from the start.
+template <class Source>
+std::optional<Divergence> diverge(Source left, Source right, std::int64_t context, std::int64_t& equal) {
+  KVSCOPE_ASSERT(context >= 0);
+  std::deque<Event> before;
+  StepIdx step{-1};
+  for (equal = 0;; ++equal) {
+    const Event* a = left.next();
+    const Event* b = right.next();
+    if (a == nullptr && b == nullptr) return std::nullopt;
+    if (a == nullptr || b == nullptr || !same_event(*a, *b)) {
+      Divergence found{equal, step_of(a, b, step), {}, {before.begin(), before.end()}, {}, {}};
+      if (a != nullptr && b != nullptr) found.fields = differing_fields(*a, *b);
+      found.left = from_here(a, left, context);
+      found.right = from_here(b, right, context);
+      return found;
+    }
+    if (const auto* began = std::get_if<StepBegan>(a)) step = began->step;
+    before.push_back(*a);
+    if (static_cast<std::int64_t>(before.size()) > context) before.pop_front();
+  }
+}
+
+std::optional<std::string> value_of(const Meta& meta, const std::string& key) {
+  const auto found = meta.find(key);
+  return found == meta.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<MetaDifference> differing_meta(const Meta& left, const Meta& right) {
+  std::vector<MetaDifference> differences;
+  Meta keys = left;
+  keys.insert(right.begin(), right.end());
+  for (const auto& [key, unused] : keys) {
+    if (is_reserved_meta_key(key) && key != "detail") continue;
+    MetaDifference difference{key, value_of(left, key), value_of(right, key)};
+    if (difference.left != difference.right) differences.push_back(std::move(difference));
+  }
+  return differences;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return line;
+}
+
+std::string meta_text(const MetaDifference& difference, std::string_view left_name, std::string_view right_name) {
+  constexpr std::size_t kShort = 40;  // [bytes]
+  const std::string head = fmt::format("meta '{}': ", difference.key);
+  if (!difference.right) return head + fmt::format("only in {}\n", left_name);
+  if (!difference.left) return head + fmt::format("only in {}\n", right_name);
+  const std::string& a = *difference.left;
+  const std::string& b = *difference.right;
+  if (a.size() <= kShort && b.size() <= kShort) return head + fmt::format("{} | {}\n", one_line(a), one_line(b));
+  const auto at = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  const std::size_t from = at - std::min<std::size_t>(at, kShort / 2);
+  const auto excerpt = [&](const std::string& text) {
+    return fmt::format("{}{}{}", from > 0 ? "..." : "", one_line(std::string_view(text).substr(from, kShort)),
+                       from + kShort < text.size() ? "..." : "");
+  };
+  return head + fmt::format("differs from character {} on: {} | {}\n", at, excerpt(a), excerpt(b));
+}
+
+std::string listing(std::string_view title, const std::vector<Event>& events, std::int64_t number) {
+  std::string text = fmt::format("{}:\n", title);
+  for (const Event& event : events) text += fmt::format("  {}  {}\n", number++, to_text(event));
+  return text;
+}
+
+std::string what_happened(const Divergence& first, std::string_view left_name, std::string_view right_name) {
+  if (first.left.empty()) return fmt::format("{} ends, {} goes on", left_name, right_name);
+  if (first.right.empty()) return fmt::format("{} ends, {} goes on", right_name, left_name);
+  const std::string_view a = kind_name(first.left.front().index());
+  const std::string_view b = kind_name(first.right.front().index());
+  return a == b ? std::string(a) : fmt::format("{} | {}", a, b);
+}
+
+}  // namespace
+
+std::optional<Divergence> first_divergence(std::span<const Event> left, std::span<const Event> right,
+                                           std::int64_t context) {
+  std::int64_t equal = 0;
+  return diverge(SpanSource(left), SpanSource(right), context, equal);
+}
+
+TraceDiff diff_traces(TraceReader& left, TraceReader& right, std::int64_t context) {
+  TraceDiff diff;
+  diff.meta = differing_meta(left.meta(), right.meta());
+  diff.first = diverge(FileSource(left), FileSource(right), context, diff.equal_events);
+  return diff;
+}
+
+std::string to_text(const TraceDiff& diff, std::string_view left_name, std::string_view right_name) {
+  std::string text;
+  for (const MetaDifference& difference : diff.meta) text += meta_text(difference, left_name, right_name);
+  if (!diff.first) return text + fmt::format("the {} events are the same\n", diff.equal_events);
+  const Divergence& first = *diff.first;
+  const std::string place =
+      first.step.value < 0 ? std::string("before the first step") : fmt::format("step {}", first.step.value);
+  text += fmt::format("first divergence at event {}, {}: {}\n", first.event, place,
+                      what_happened(first, left_name, right_name));
+  for (const FieldDifference& field : first.fields) {
+    text += fmt::format("  {}: {} | {}\n", field.field, field.left, field.right);
+  }
+  if (!first.before.empty()) {
+    text += listing("both, before", first.before, first.event - static_cast<std::int64_t>(first.before.size()));
+  }
+  if (!first.left.empty()) text += listing(left_name, first.left, first.event);
+  if (!first.right.empty()) text += listing(right_name, first.right, first.event);
+  return text;
+}
+
+}  // namespace kvscope::trace

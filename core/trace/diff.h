@@ -1,0 +1,74 @@
+// The first place where two runs part: which event, in which step, which of its numbers, and what stood around it. What
+// comes after a first difference is mostly its consequence, so no more is looked for.
+//
+//   first divergence at event 57, step 4: tokens_written
+//     tokens: 16 | 15
+//   both, before:
+//     56  block_allocated block=3 seq=0 page=1
+//   a.kvt:
+//     57  tokens_written seq=0 first_token=16 tokens=16 block=3 slot=0 decode=0
+//   b.kvt:
+//     57  tokens_written seq=0 first_token=16 tokens=15 block=3 slot=0 decode=0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/trace_reader.h"
+
+namespace kvscope::trace {
+
+// Events shown before and after a divergence unless the caller says otherwise.
+inline constexpr std::int64_t kDiffContext = 3;
+
+struct FieldDifference {
+  std::string_view field;
+  std::int64_t left = 0;
+  std::int64_t right = 0;
+  friend bool operator==(const FieldDifference&, const FieldDifference&) = default;
+};
+
+struct Divergence {
+  std::int64_t event = 0;               // number of the first event that differs: so many are equal before it
+  StepIdx step{-1};                     // the step it stands in, -1 before the first
+  std::vector<FieldDifference> fields;  // of two events of one kind; empty when kinds differ or a side ended
+  std::vector<Event> before;            // [<= context] equal events that lead to it
+  std::vector<Event> left;              // [<= 1 + context] from `event` on; empty: the left side ended
+  std::vector<Event> right;             // likewise; not both are empty
+};
+
+// A key of the traces' meta that one side lacks or that differs. Totals and checksums follow from the events and are
+// left out.
+struct MetaDifference {
+  std::string key;
+  std::optional<std::string> left;
+  std::optional<std::string> right;
+  friend bool operator==(const MetaDifference&, const MetaDifference&) = default;
+};
+
+struct TraceDiff {
+  std::vector<MetaDifference> meta;  // by key
+  std::optional<Divergence> first;   // empty: the events are the same
+  std::int64_t equal_events = 0;     // from the start
+  [[nodiscard]] bool same_events() const { return !first.has_value(); }
+  [[nodiscard]] bool identical() const { return meta.empty() && same_events(); }
+};
+
+// Precondition of both: context >= 0.
+[[nodiscard]] std::optional<Divergence> first_divergence(std::span<const Event> left, std::span<const Event> right,
+                                                         std::int64_t context = kDiffContext);
+
+// Reads both files step by step, never whole. InputError when one is damaged before the first divergence.
+[[nodiscard]] TraceDiff diff_traces(TraceReader& left, TraceReader& right, std::int64_t context = kDiffContext);
+
+// The text above, with a first line for each difference of meta and a last newline. Long texts show where they part:
+//   meta 'detail': steps | full
+//   meta 'scenario': differs from character 120 on: ...ocks":64, | ...ocks":32,
+//   the 1234 events are the same
+[[nodiscard]] std::string to_text(const TraceDiff& diff, std::string_view left_name, std::string_view right_name);
+
+}  // namespace kvscope::trace
