@@ -17,15 +17,16 @@ namespace kvscope::attention {
 
 // K or V of one layer as rows in blocks: element (block, slot, head, dim) stands at
 // block * block_stride + slot * token_stride + head * head_stride + dim. Token t of sequence b is slot t % page_size of
-// block table[b * table_stride + t / page_size]. MAX's 4-D view, NHD, HND and plain [B, S, H, D] tensors are all of this form.
+// block table[b * table_stride + t / page_size]. MAX's 4-D view, NHD, HND and plain [B, S, H, D] tensors are all of
+// this form.
 struct PagedRows {
   const std::byte* data = nullptr;
   DType dtype = DType::f32;
   std::int64_t blocks = 0;     // extent of the block axis: an entry that is read and >= blocks is an IndexError
   std::int64_t page_size = 0;  // [tokens]
   std::int64_t heads = 0;
-  std::int64_t head_size = 0;                                         // elements read of each head
-  std::int64_t block_stride = 0, token_stride = 0, head_stride = 0;   // [elements]
+  std::int64_t head_size = 0;                                        // elements read of each head
+  std::int64_t block_stride = 0, token_stride = 0, head_stride = 0;  // [elements]
 
   const std::uint32_t* table = nullptr;  // [batch, table_stride]; entries past a sequence's pages are never read
   std::int64_t table_stride = 0;         // [entries]
@@ -33,9 +34,10 @@ struct PagedRows {
   // Quantized: value = element * scale[block, slot, head, dim / granularity]; scales == nullptr: none.
   const std::byte* scales = nullptr;
   DType scale_dtype = DType::f32;
-  std::int64_t granularity = 0;                                                             // [elements]
-  std::int64_t scale_block_stride = 0, scale_token_stride = 0, scale_head_stride = 0;       // [scales]
+  std::int64_t granularity = 0;                                                        // [elements]
+  std::int64_t scale_block_stride = 0, scale_token_stride = 0, scale_head_stride = 0;  // [scales]
   const std::uint32_t* scales_table = nullptr;  // as `table`; nullptr: the same table
+  std::int64_t scale_blocks = 0;                // extent of the scales' block axis; 0: `blocks`
 };
 
 enum class LseBase : std::uint8_t { natural, two };
@@ -61,8 +63,9 @@ struct Problem {
   std::int64_t query_heads = 0;
   const std::byte* q = nullptr;  // [total_queries, query_heads, head_size], row-major; head_size = k.head_size
   DType q_dtype = DType::f32;
-  std::span<const std::int64_t> query_offsets;  // [batch + 1]: queries of sequence b are rows [offsets[b], offsets[b+1])
-  std::span<const std::int64_t> key_lengths;    // [batch]: keys of sequence b, this step's tokens included
+  std::span<const std::int64_t>
+      query_offsets;                          // [batch + 1]: queries of sequence b are rows [offsets[b], offsets[b+1])
+  std::span<const std::int64_t> key_lengths;  // [batch]: keys of sequence b, this step's tokens included
   PagedRows k;
   PagedRows v;  // v.head_size is the output's; MLA: the same data as k with fewer elements read
   Options options;

@@ -1,0 +1,316 @@
+#include "core/attention/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "core/attention/mask.h"
+#include "core/attention/problem_checks.h"
+#include "core/attention/reference_kernels.h"
+#include "core/attention/row_reader.h"
+#include "core/base/checked.h"
+#include "core/base/errors.h"
+#include "core/base/portable_math.h"
+
+namespace kvscope::attention {
+namespace {
+
+constexpr std::int64_t kKeyBlock = 64;           // keys decoded at a time: 64 KB of doubles at head size 128
+constexpr std::int64_t kScoresKept = 1 << 20;    // doubles of scores held for one block of queries
+constexpr std::int64_t kMostQueries = 64;        // of one block
+constexpr double kLog2E = 0x1.71547652b82fep+0;  // nearest double to log2(e)
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double canonical(double x) {
+  return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
+}
+
+double fold(const double (&lane)[kLanes]) {
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+const ReferenceKernels* kernels_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return baseline_kernels();
+#if defined(__x86_64__)
+    case InstructionSet::avx2:
+      return __builtin_cpu_supports("avx2") != 0 ? avx2_kernels() : nullptr;
+    case InstructionSet::avx512:
+      return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 ? avx512_kernels()
+                                                                                               : nullptr;
+#endif
+    default:
+      return nullptr;
+  }
+}
+
+// One block of queries of one sequence, all heads: reads every needed row of K once, then every needed row of V once.
+class QueryBlock {
+ public:
+  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
+      : p_(problem),
+        kernels_(kernels),
+        result_(result),
+        group_(problem.query_heads / problem.k.heads),
+        k_padded_(round_up(problem.k.head_size, kLanes)),
+        v_padded_(round_up(problem.v.head_size, kLanes)),
+        k_rows_(problem.k, kernels),
+        v_rows_(problem.v, kernels),
+        row_(static_cast<std::size_t>(v_padded_)) {}
+
+  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query) {
+    sequence_ = sequence;
+    first_query_ = first_query;
+    queries_ = last_query - first_query;
+    const std::int64_t all = query_count(p_, sequence);
+    const std::int64_t keys = p_.key_lengths[static_cast<std::size_t>(sequence)];
+    needed_ = visible_keys_of(p_.options, first_query, last_query, all, keys);
+    visible_.clear();
+    position_.clear();
+    for (std::int64_t query = first_query; query < last_query; ++query) {
+      visible_.push_back(visible_keys(p_.options, query, all, keys));
+      position_.push_back(query_position(p_.options, query, all, keys));
+    }
+    load_queries();
+    score_keys();
+    denominators_.assign(static_cast<std::size_t>(queries_ * p_.query_heads), 0.0);
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
+    }
+    sum_values();
+    write();
+  }
+
+ private:
+  std::int64_t row_of(std::int64_t query, std::int64_t head) const { return query * p_.query_heads + head; }
+  std::int64_t result_row(std::int64_t query) const {
+    return p_.query_offsets[static_cast<std::size_t>(sequence_)] + first_query_ + query;
+  }
+  double* scores_at(std::int64_t row, std::int64_t key) {
+    return scores_.data() + row * needed_.size() + (key - needed_.first);
+  }
+
+  void load_queries() {
+    const std::int64_t heads = p_.query_heads;
+    const std::int64_t size = p_.k.head_size;
+    q_.assign(static_cast<std::size_t>(queries_ * heads * k_padded_), 0.0);
+    const std::byte* source = p_.q + result_row(0) * heads * size * size_of(p_.q_dtype);
+    for (std::int64_t row = 0; row < queries_ * heads; ++row) {
+      RowReader::widen(kernels_, p_.q_dtype, source + row * size * size_of(p_.q_dtype), size,
+                       q_.data() + row * k_padded_);
+    }
+  }
+
+  // Calls per_query(query, first, last) for every query of the block that sees keys of [first_key, last_key).
+  template <class F>
+  void each_query(std::int64_t first_key, std::int64_t last_key, const F& per_query) const {
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
+      const std::int64_t first = std::max(first_key, visible.first);
+      const std::int64_t last = std::min(last_key, visible.last);
+      if (first < last) per_query(query, first, last);
+    }
+  }
+
+  void score_keys() {
+    scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
+    keys_.assign(static_cast<std::size_t>(kKeyBlock * k_padded_), 0.0);
+    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
+      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+      for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) {
+        for (std::int64_t key = block; key < end; ++key) {
+          k_rows_.read(sequence_, key, kv_head, keys_.data() + (key - block) * k_padded_);
+        }
+        each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+          const std::int64_t row = row_of(query, kv_head * group_);
+          kernels_.dots(q_.data() + row * k_padded_, group_, keys_.data() + (first - block) * k_padded_, last - first,
+                        k_padded_, scores_at(row, first), needed_.size());
+        });
+      }
+    }
+  }
+
+  // Dot products become scores, then weights e; the denominator and the row's smax and lse are known after it.
+  void soften(std::int64_t query, std::int64_t head) {
+    const KeyRange visible = visible_[static_cast<std::size_t>(query)];
+    const std::int64_t row = row_of(query, head);
+    const auto i = static_cast<std::size_t>(result_row(query));
+    const auto h = static_cast<std::size_t>(head);
+    if (visible.empty()) {
+      result_.lse(i, h) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinity : kInfinity;
+      result_.smax(i, h) = 0.0;
+      return;
+    }
+    const std::span<double> s(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
+    finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], h);
+    double largest = -kInfinity;
+    double magnitude = 0.0;
+    bool all_numbers = true;
+    for (const double x : s) {
+      largest = x > largest ? x : largest;
+      magnitude = std::fabs(x) > magnitude ? std::fabs(x) : magnitude;
+      all_numbers = all_numbers && x == x;
+    }
+    const bool sink = !p_.options.sinks.empty();
+    if (sink) largest = std::max(largest, p_.options.sinks[h]);
+
+    for (double& x : s) x -= largest;
+    portable_exp_in_place(s);
+    double lane[kLanes] = {};
+    for (std::size_t t = 0; t < s.size(); ++t) lane[t % kLanes] += s[t];
+    double sum = fold(lane);
+    if (sink) sum += portable_exp(p_.options.sinks[h] - largest);
+    denominators_[static_cast<std::size_t>(row)] = sum;
+
+    const double natural = largest + portable_log(sum);
+    result_.lse(i, h) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * kLog2E);
+    result_.smax(i, h) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::size_t head) const {
+    const double scale = p_.options.scale;
+    for (double& x : s) x *= scale;
+    if (p_.options.soft_cap) {
+      const double cap = *p_.options.soft_cap;
+      for (double& x : s) x = cap * portable_tanh(x / cap);
+    }
+    if (!p_.options.alibi_slopes.empty()) {
+      const double slope = p_.options.alibi_slopes[head];
+      for (std::size_t t = 0; t < s.size(); ++t) {
+        s[t] += slope * static_cast<double>(first_key + static_cast<std::int64_t>(t) - position);
+      }
+    }
+  }
+
+  void sum_values() {
+    sums_.assign(static_cast<std::size_t>(queries_ * p_.query_heads * 3 * v_padded_), 0.0);
+    values_.resize(static_cast<std::size_t>(kKeyBlock * v_padded_));
+    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
+      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+      for (std::int64_t kv_head = 0; kv_head < p_.v.heads; ++kv_head) {
+        for (std::int64_t key = block; key < end; ++key) {
+          v_rows_.read(sequence_, key, kv_head, row_.data());
+          double* target = values_.data() + (key - block) * kLanes;
+          for (std::int64_t d = 0; d < v_padded_; d += kLanes) {
+            std::copy_n(row_.data() + d, kLanes, target + d * kKeyBlock);
+          }
+        }
+        each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+          const std::int64_t row = row_of(query, kv_head * group_);
+          kernels_.accumulate(scores_at(row, first), needed_.size(), group_, values_.data() + (first - block) * kLanes,
+                              kKeyBlock, last - first, v_padded_, sums_.data() + row * 3 * v_padded_);
+        });
+      }
+    }
+  }
+
+  void write() {
+    const std::int64_t dims = p_.v.head_size;
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) {
+        const std::int64_t row = row_of(query, head);
+        const double* sums = sums_.data() + row * 3 * v_padded_;
+        const std::int64_t at = (result_row(query) * p_.query_heads + head) * dims;
+        const bool empty = visible_[static_cast<std::size_t>(query)].empty();
+        const double denominator = empty ? 1.0 : denominators_[static_cast<std::size_t>(row)];
+        for (std::int64_t d = 0; d < dims; ++d) {
+          result_.o.data()[at + d] = canonical(sums[d] / denominator);
+          result_.a1.data()[at + d] = canonical(sums[v_padded_ + d] / denominator);
+          result_.a2.data()[at + d] = canonical(std::sqrt(sums[2 * v_padded_ + d]) / denominator);
+        }
+      }
+    }
+  }
+
+  const Problem& p_;
+  const ReferenceKernels& kernels_;
+  Result& result_;
+  std::int64_t group_;     // query heads a KV head
+  std::int64_t k_padded_;  // [doubles]
+  std::int64_t v_padded_;  // [doubles]
+  RowReader k_rows_;
+  RowReader v_rows_;
+
+  std::int64_t sequence_ = 0;
+  std::int64_t first_query_ = 0;
+  std::int64_t queries_ = 0;
+  KeyRange needed_;
+  std::vector<KeyRange> visible_;       // [query]
+  std::vector<std::int64_t> position_;  // [query]
+  std::vector<double> q_;               // [query, query_head, k_padded]
+  std::vector<double> scores_;          // [query, query_head, needed key]: dot products, scores, then weights
+  std::vector<double> denominators_;    // [query, query_head]
+  std::vector<double> sums_;            // [query, query_head, 3, v_padded]
+  std::vector<double> keys_;            // [kKeyBlock, k_padded]
+  std::vector<double> values_;          // [v_padded / 8, kKeyBlock, 8]
+  std::vector<double> row_;             // [v_padded]
+};
+
+Result empty_result(const Problem& p) {
+  const auto rows = static_cast<std::size_t>(p.total_queries());
+  const auto heads = static_cast<std::size_t>(p.query_heads);
+  const auto dims = static_cast<std::size_t>(p.v.head_size);
+  Result r;
+  r.o.resize({rows, heads, dims});
+  r.lse.resize({rows, heads});
+  r.a1.resize({rows, heads, dims});
+  r.a2.resize({rows, heads, dims});
+  r.smax.resize({rows, heads});
+  return r;
+}
+
+Result run(const Problem& problem, const ReferenceKernels& kernels) {
+  check_problem(problem);
+  Result result = empty_result(problem);
+  QueryBlock block(problem, kernels, result);
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    const std::int64_t queries = query_count(problem, b);
+    const std::int64_t scores_a_query = std::max<std::int64_t>(1, problem.query_heads * needed_keys(problem, b).size());
+    const std::int64_t step = std::clamp<std::int64_t>(kScoresKept / scores_a_query, 1, kMostQueries);
+    for (std::int64_t first = 0; first < queries; first += step) {
+      block.run(b, first, std::min(first + step, queries));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view name(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return "baseline";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
+  }
+  return "?";
+}
+
+std::vector<InstructionSet> available_instruction_sets() {
+  std::vector<InstructionSet> sets;
+  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
+    if (kernels_of(set) != nullptr) sets.push_back(set);
+  }
+  return sets;
+}
+
+Result reference(const Problem& problem, InstructionSet set) {
+  const ReferenceKernels* kernels = kernels_of(set);
+  if (kernels == nullptr) {
+    throw UnsupportedError("reference with " + std::string(name(set)) +
+                           " instructions: not in this build or not on this machine; leave the choice out");
+  }
+  return run(problem, *kernels);
+}
+
+Result reference(const Problem& problem) {
+  static const InstructionSet kWidest = available_instruction_sets().back();
+  return reference(problem, kWidest);
+}
+
+}  // namespace kvscope::attention

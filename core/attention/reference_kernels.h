@@ -1,0 +1,39 @@
+// The three inner loops of the reference, once per instruction set. All of them do the same IEEE operations in the same
+// order, lane by lane, so the bits are the same whichever runs; only how many lanes one instruction holds differs.
+// Held by tests/core/attention/reference_bits_test.cpp.
+//
+// Rejected: one source with -march=native (the compiler may then fuse a multiply and an add, or split a sum
+// differently), and function clones chosen by the loader (sanitizers start before the loader can choose).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kvscope::attention {
+
+// Dot products are eight interleaved sums, so rows of K and Q are padded with zeros to a multiple of eight doubles.
+inline constexpr std::int64_t kLanes = 8;
+
+struct ReferenceKernels {
+  // Elements of one row as doubles, exactly. `source` need not be aligned.
+  void (*widen_f32)(const std::byte* source, std::int64_t count, double* target);
+  void (*widen_f16)(const std::byte* source, std::int64_t count, double* target);
+  void (*widen_bf16)(const std::byte* source, std::int64_t count, double* target);
+
+  // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k, each `padded` long.
+  void (*dots)(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
+               double* scores, std::int64_t score_stride);
+
+  // Key after key, for `rows` rows of weights e and every dim of v: x = e * v, then
+  //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
+  // v stands dim-block-major, [padded / 8, v_keys, 8], so that eight dims of consecutive keys are one stream.
+  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
+                     std::int64_t v_keys, std::int64_t keys, std::int64_t padded, double* sums);
+};
+
+// nullptr where this build has no such code (another architecture).
+[[nodiscard]] const ReferenceKernels* baseline_kernels();
+[[nodiscard]] const ReferenceKernels* avx2_kernels();
+[[nodiscard]] const ReferenceKernels* avx512_kernels();
+
+}  // namespace kvscope::attention

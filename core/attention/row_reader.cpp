@@ -1,0 +1,80 @@
+#include "core/attention/row_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "core/base/convert.h"
+
+namespace kvscope::attention {
+namespace {
+
+using Table = std::array<double, 256>;
+
+Table decode_all(DType dtype) {
+  Table table{};
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const auto byte = static_cast<std::byte>(i);
+    table[i] = load_as_double(dtype, &byte);
+  }
+  return table;
+}
+
+void look_up(const Table& table, const std::byte* source, std::int64_t count, double* target) {
+  for (std::int64_t i = 0; i < count; ++i) target[i] = table[static_cast<std::size_t>(source[i])];
+}
+
+}  // namespace
+
+RowReader::RowReader(const PagedRows& rows, const ReferenceKernels& kernels)
+    : rows_(rows), kernels_(kernels), element_bytes_(size_of(rows.dtype)) {}
+
+void RowReader::widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
+                      double* target) {
+  static const Table kE4m3 = decode_all(DType::e4m3);
+  static const Table kE5m2 = decode_all(DType::e5m2);
+  switch (dtype) {
+    case DType::f32:
+      kernels.widen_f32(source, count, target);
+      break;
+    case DType::f16:
+      kernels.widen_f16(source, count, target);
+      break;
+    case DType::bf16:
+      kernels.widen_bf16(source, count, target);
+      break;
+    case DType::e4m3:
+      look_up(kE4m3, source, count, target);
+      break;
+    case DType::e5m2:
+      look_up(kE5m2, source, count, target);
+      break;
+    default:
+      to_doubles(dtype, source, std::span<double>(target, static_cast<std::size_t>(count)));
+  }
+}
+
+void RowReader::read(std::int64_t sequence, std::int64_t token, std::int64_t head, double* target) const {
+  const std::int64_t page = token / rows_.page_size;
+  const std::int64_t slot = token % rows_.page_size;
+  const std::int64_t block = rows_.table[sequence * rows_.table_stride + page];
+  const std::int64_t offset = block * rows_.block_stride + slot * rows_.token_stride + head * rows_.head_stride;
+  widen(kernels_, rows_.dtype, rows_.data + offset * element_bytes_, rows_.head_size, target);
+  if (rows_.scales != nullptr) apply_scales(sequence, page, slot, head, target);
+}
+
+void RowReader::apply_scales(std::int64_t sequence, std::int64_t page, std::int64_t slot, std::int64_t head,
+                             double* target) const {
+  const std::uint32_t* table = rows_.scales_table != nullptr ? rows_.scales_table : rows_.table;
+  const std::int64_t block = table[sequence * rows_.table_stride + page];
+  const std::int64_t first =
+      block * rows_.scale_block_stride + slot * rows_.scale_token_stride + head * rows_.scale_head_stride;
+  const std::int64_t bytes = size_of(rows_.scale_dtype);
+  for (std::int64_t dim = 0; dim < rows_.head_size; dim += rows_.granularity) {
+    const double scale = load_as_double(rows_.scale_dtype, rows_.scales + (first + dim / rows_.granularity) * bytes);
+    const std::int64_t end = std::min(rows_.head_size, dim + rows_.granularity);
+    for (std::int64_t d = dim; d < end; ++d) target[d] *= scale;
+  }
+}
+
+}  // namespace kvscope::attention

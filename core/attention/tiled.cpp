@@ -1,0 +1,279 @@
+#include "core/attention/tiled.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/attention/mask.h"
+#include "core/attention/problem_checks.h"
+#include "core/base/checked.h"
+#include "core/base/convert.h"
+#include "core/base/errors.h"
+#include "core/layout/strided_view.h"
+
+namespace kvscope::attention {
+namespace {
+
+double rounded_to(DType dtype, double x) {
+  switch (dtype) {
+    case DType::f16:
+      return to_double(from_double<f16>(x, Overflow::non_saturating));
+    case DType::bf16:
+      return to_double(from_double<bf16>(x, Overflow::non_saturating));
+    default:
+      return x;
+  }
+}
+
+void check_config(const TiledConfig& config) {
+  if (config.tile_keys < 1) {
+    throw GeometryError("tiled flow: tile of " + std::to_string(config.tile_keys) + " keys: at least 1 is needed");
+  }
+  if (config.splits < 1) {
+    throw GeometryError("tiled flow: " + std::to_string(config.splits) + " splits: at least 1 is needed");
+  }
+  for (const DType dtype : {config.probabilities, config.output}) {
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
+      throw UnsupportedError("tiled flow in " + std::string(name(dtype)) +
+                             ": f32, f16 or bf16 is what kernels round to");
+    }
+  }
+}
+
+// K or V through a strided view [block, slot, head, dim], one element at a time.
+template <class Real>
+class Elements {
+ public:
+  explicit Elements(const PagedRows& rows)
+      : rows_(rows),
+        values_(const_cast<std::byte*>(rows.data), rows.dtype,
+                {rows.blocks, rows.page_size, rows.heads, rows.head_size},
+                {rows.block_stride, rows.token_stride, rows.head_stride, 1}) {
+    if (rows.scales == nullptr) return;
+    const std::int64_t blocks = rows.scale_blocks == 0 ? rows.blocks : rows.scale_blocks;
+    scales_ = {const_cast<std::byte*>(rows.scales),
+               rows.scale_dtype,
+               {blocks, rows.page_size, rows.heads, ceil_div(rows.head_size, rows.granularity)},
+               {rows.scale_block_stride, rows.scale_token_stride, rows.scale_head_stride, 1}};
+  }
+
+  // Row of one token, as the tile's next row.
+  void append(std::int64_t sequence, std::int64_t token, std::int64_t head, std::vector<Real>& tile) const {
+    const std::int64_t slot = token % rows_.page_size;
+    const std::int64_t column = sequence * rows_.table_stride + token / rows_.page_size;
+    const std::int64_t block = rows_.table[column];
+    for (std::int64_t dim = 0; dim < rows_.head_size; ++dim) {
+      double x = load_as_double(rows_.dtype, values_.at(block, slot, head, dim));
+      if (rows_.scales != nullptr) {
+        const std::int64_t scale_block = rows_.scales_table == nullptr ? block : rows_.scales_table[column];
+        x *= load_as_double(rows_.scale_dtype, scales_.at(scale_block, slot, head, dim / rows_.granularity));
+      }
+      tile.push_back(static_cast<Real>(x));
+    }
+  }
+
+ private:
+  const PagedRows& rows_;
+  AnyView<4> values_;  // [block, slot, head, dim]
+  AnyView<4> scales_;  // [block, slot, head, granule]
+};
+
+// What one query row carries from tile to tile.
+template <class Real>
+struct Running {
+  Real largest = -std::numeric_limits<Real>::infinity();
+  Real sum = 0;
+  std::vector<Real> o;  // [value_dim]
+};
+
+template <class Real>
+class Flow {
+ public:
+  Flow(const Problem& problem, const TiledConfig& config)
+      : p_(problem), config_(config), k_(problem.k), v_(problem.v), group_(problem.query_heads / problem.k.heads) {}
+
+  PartialState run() {
+    const auto rows = static_cast<std::size_t>(p_.total_queries());
+    const auto heads = static_cast<std::size_t>(p_.query_heads);
+    PartialState result;
+    result.o.resize({rows, heads, static_cast<std::size_t>(p_.v.head_size)});
+    result.o.fill(0.0);
+    result.lse.resize({rows, heads});
+    result.lse.fill(p_.options.empty_row == EmptyRow::minus_infinity ? -std::numeric_limits<double>::infinity()
+                                                                     : std::numeric_limits<double>::infinity());
+    for (std::int64_t b = 0; b < p_.batch; ++b) {
+      for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) run_head(b, kv_head, result);
+    }
+    for (double& x : result.o) x = rounded_to(config_.output, x);
+    return result;
+  }
+
+ private:
+  // Every split walks its share of the tiles, then joins what is in `result`.
+  void run_head(std::int64_t sequence, std::int64_t kv_head, PartialState& result) {
+    const KeyRange needed = needed_keys(p_, sequence);
+    const std::int64_t first_tile = needed.first / config_.tile_keys;
+    const std::int64_t tiles = ceil_div(needed.last, config_.tile_keys) - first_tile;
+    load_queries(sequence, kv_head);
+    for (std::int64_t split = 0; split < config_.splits; ++split) {
+      const std::int64_t from = first_tile + split * tiles / config_.splits;
+      const std::int64_t to = first_tile + (split + 1) * tiles / config_.splits;
+      Running<Real> fresh;
+      fresh.o.assign(static_cast<std::size_t>(p_.v.head_size), Real{0});
+      state_.assign(static_cast<std::size_t>(queries_ * group_), fresh);
+      for (std::int64_t tile = from; tile < to; ++tile) {
+        visit({std::max(needed.first, tile * config_.tile_keys), std::min(needed.last, (tile + 1) * config_.tile_keys)},
+              sequence, kv_head);
+      }
+      finish(sequence, kv_head, split == 0, result);
+    }
+  }
+
+  void load_queries(std::int64_t sequence, std::int64_t kv_head) {
+    queries_ = query_count(p_, sequence);
+    first_row_ = p_.query_offsets[static_cast<std::size_t>(sequence)];
+    const AnyView<3> q(const_cast<std::byte*>(p_.q), p_.q_dtype, {p_.total_queries(), p_.query_heads, p_.k.head_size});
+    q_.clear();
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      for (std::int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
+        for (std::int64_t dim = 0; dim < p_.k.head_size; ++dim) {
+          q_.push_back(static_cast<Real>(load_as_double(p_.q_dtype, q.at(first_row_ + query, head, dim))));
+        }
+      }
+    }
+  }
+
+  void visit(KeyRange tile, std::int64_t sequence, std::int64_t kv_head) {
+    k_tile_.clear();
+    v_tile_.clear();
+    for (std::int64_t key = tile.first; key < tile.last; ++key) {
+      k_.append(sequence, key, kv_head, k_tile_);
+      v_.append(sequence, key, kv_head, v_tile_);
+    }
+    const std::int64_t keys = p_.key_lengths[static_cast<std::size_t>(sequence)];
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      const KeyRange visible = visible_keys(p_.options, query, queries_, keys);
+      const std::int64_t first = std::max(tile.first, visible.first);
+      const std::int64_t last = std::min(tile.last, visible.last);
+      if (first >= last) continue;
+      const std::int64_t position = query_position(p_.options, query, queries_, keys);
+      for (std::int64_t i = 0; i < group_; ++i) {
+        score(query * group_ + i, kv_head * group_ + i, first, last, tile.first, position);
+        fold_in(state_[static_cast<std::size_t>(query * group_ + i)], first - tile.first);
+      }
+    }
+  }
+
+  // Four sums from the last dim down, where the reference has eight from the first up.
+  static Real dot(const Real* a, const Real* b, std::int64_t count) {
+    Real sum[4] = {};
+    std::int64_t d = count;
+    for (; d >= 4; d -= 4) {
+      for (int lane = 0; lane < 4; ++lane) sum[lane] += a[d - 1 - lane] * b[d - 1 - lane];
+    }
+    for (; d > 0; --d) sum[0] += a[d - 1] * b[d - 1];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+
+  void score(std::int64_t row, std::int64_t head, std::int64_t first, std::int64_t last, std::int64_t tile_first,
+             std::int64_t position) {
+    const std::int64_t size = p_.k.head_size;
+    const auto scale = static_cast<Real>(p_.options.scale);
+    scores_.clear();
+    for (std::int64_t key = first; key < last; ++key) {
+      Real s = scale * dot(q_.data() + row * size, k_tile_.data() + (key - tile_first) * size, size);
+      if (p_.options.soft_cap) {
+        const auto cap = static_cast<Real>(*p_.options.soft_cap);
+        s = cap * std::tanh(s / cap);
+      }
+      if (!p_.options.alibi_slopes.empty()) {
+        const auto slope = static_cast<Real>(p_.options.alibi_slopes[static_cast<std::size_t>(head)]);
+        s -= slope * static_cast<Real>(position - key);
+      }
+      scores_.push_back(s);
+    }
+  }
+
+  void fold_in(Running<Real>& state, std::int64_t first_in_tile) {
+    Real largest = state.largest;
+    for (const Real s : scores_) largest = std::max(largest, s);
+    if (largest > state.largest && state.sum != 0) {
+      const Real shrink = std::exp(state.largest - largest);
+      state.sum *= shrink;
+      for (Real& x : state.o) x *= shrink;
+    }
+    state.largest = largest;
+    const std::size_t dims = state.o.size();
+    const Real* v = v_tile_.data() + first_in_tile * static_cast<std::int64_t>(dims);
+    Real tile_sum = 0;
+    for (const Real s : scores_) {
+      const Real p = std::exp(s - largest);
+      tile_sum += p;
+      const auto weight = static_cast<Real>(rounded_to(config_.probabilities, static_cast<double>(p)));
+      for (std::size_t d = 0; d < dims; ++d) state.o[d] += weight * v[d];
+      v += dims;
+    }
+    state.sum += tile_sum;
+  }
+
+  // Adds the sink to the first split, divides, and merges with the splits before.
+  void finish(std::int64_t sequence, std::int64_t kv_head, bool first_split, PartialState& result) {
+    const std::int64_t keys = p_.key_lengths[static_cast<std::size_t>(sequence)];
+    std::vector<double> row(static_cast<std::size_t>(p_.v.head_size));
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      if (visible_keys(p_.options, query, queries_, keys).empty()) continue;
+      for (std::int64_t i = 0; i < group_; ++i) {
+        const auto head = static_cast<std::size_t>(kv_head * group_ + i);
+        Running<Real>& state = state_[static_cast<std::size_t>(query * group_ + i)];
+        if (first_split && !p_.options.sinks.empty()) add_sink(state, static_cast<Real>(p_.options.sinks[head]));
+        if (state.sum == 0) continue;
+        const auto at = static_cast<std::size_t>(first_row_ + query);
+        for (std::size_t d = 0; d < row.size(); ++d) row[d] = static_cast<double>(state.o[d] / state.sum);
+        const Real natural = state.largest + std::log(state.sum);
+        const Real in_base = p_.options.lse_base == LseBase::two ? natural / std::log(Real{2}) : natural;
+        merge_row({&result.o(at, head, 0), row.size()}, result.lse(at, head), row, static_cast<double>(in_base),
+                  p_.options.lse_base, p_.options.empty_row);
+      }
+    }
+  }
+
+  static void add_sink(Running<Real>& state, Real sink) {
+    const Real largest = std::max(state.largest, sink);
+    const Real shrink = std::exp(state.largest - largest);
+    for (Real& x : state.o) x *= shrink;
+    state.sum = state.sum * shrink + std::exp(sink - largest);
+    state.largest = largest;
+  }
+
+  const Problem& p_;
+  const TiledConfig config_;
+  Elements<Real> k_;
+  Elements<Real> v_;
+  std::int64_t group_;
+  std::int64_t queries_ = 0;
+  std::int64_t first_row_ = 0;
+  std::vector<Running<Real>> state_;  // [query, head of the group]
+  std::vector<Real> q_;               // [query, head of the group, dim]
+  std::vector<Real> k_tile_;          // [tile key, dim]
+  std::vector<Real> v_tile_;          // [tile key, value_dim]
+  std::vector<Real> scores_;          // [visible key of the tile]
+};
+
+}  // namespace
+
+PartialState tiled(const Problem& problem, const TiledConfig& config) {
+  check_config(config);
+  check_problem(problem);
+  return Flow<float>(problem, config).run();
+}
+
+PartialState tiled_double(const Problem& problem, std::int64_t tile_keys, std::int64_t splits) {
+  const TiledConfig config{.tile_keys = tile_keys, .splits = splits};
+  check_config(config);
+  check_problem(problem);
+  return Flow<double>(problem, config).run();
+}
+
+}  // namespace kvscope::attention
