@@ -1,13 +1,18 @@
 // A named tensor as it stands in a file: element type, shape, row-major bytes. What bundles are made of.
+// Example: a bf16 tensor of shape [2, 3] has 6 elements and 12 bytes; a shape of [] is one element.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/errors.h"
 #include "core/base/json.h"
 
 namespace kvscope::golden {
@@ -19,10 +24,64 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
-// Tensors by name, and what a reader must know to use them: layout, conventions, seed, producer, strides, format version.
+// Tensors by name, and what a reader must know to use them: layout, conventions, seed, producer, strides, format
+// version.
 struct Bundle {
   std::map<std::string, Tensor> tensors;
   json::Value manifest;
 };
+
+// Axes of a tensor, as numpy has it. A file that claims more is refused.
+inline constexpr std::size_t kMaxRank = 32;
+// Files larger than this are refused before they are read. // [bytes]
+inline constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 30;
+
+// Elements of a shape; nothing when an extent is negative, or when the extents, zeros left out, multiply past 2^63 - 1:
+// [0, 2^40, 2^40] holds no element but its strides overflow, so it is refused too.
+[[nodiscard]] std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
+
+// Bytes of `shape` elements of `dtype`; nothing where element_count() gives nothing or the bytes overflow.
+[[nodiscard]] std::optional<std::int64_t> byte_count(DType dtype, std::span<const std::int64_t> shape);
+
+// "[2, 3]"; "[]" for a single element.
+[[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
+
+// "bf16 [2, 3]".
+[[nodiscard]] std::string describe(const Tensor& tensor);
+
+// Zero-filled. OverflowError when the shape does not fit.
+[[nodiscard]] Tensor make_tensor(DType dtype, std::vector<std::int64_t> shape);
+
+// The same bytes read as another type of the same width: u16 as bf16. GeometryError when the widths differ.
+[[nodiscard]] Tensor reinterpret_as(Tensor tensor, DType dtype);
+
+// Bytes as text, without a copy: for checksums and files.
+[[nodiscard]] inline std::string_view as_text(const Tensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()};
+}
+
+// The elements as C++ values; the dtype must be T's own. Vectors are aligned for every element type.
+template <class T>
+[[nodiscard]] std::span<const T> values(const Tensor& tensor) {
+  KVSCOPE_ASSERT(tensor.dtype == dtype_of<T>);
+  return {reinterpret_cast<const T*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(T)};
+}
+template <class T>
+[[nodiscard]] std::span<T> values(Tensor& tensor) {
+  KVSCOPE_ASSERT(tensor.dtype == dtype_of<T>);
+  return {reinterpret_cast<T*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(T)};
+}
+
+// A tensor holding a copy of `elements`; GeometryError when their number is not the shape's.
+template <class T>
+[[nodiscard]] Tensor tensor_of(std::vector<std::int64_t> shape, std::span<const T> elements) {
+  Tensor tensor = make_tensor(dtype_of<T>, std::move(shape));
+  if (tensor.bytes.size() != elements.size_bytes()) {
+    throw GeometryError("tensor " + describe(tensor) + " cannot hold " + std::to_string(elements.size()) + " elements");
+  }
+  const auto bytes = std::as_bytes(elements);
+  tensor.bytes.assign(bytes.begin(), bytes.end());
+  return tensor;
+}
 
 }  // namespace kvscope::golden

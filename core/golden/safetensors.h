@@ -1,0 +1,38 @@
+// .safetensors: a JSON header and the tensors' bytes. The format of record for bundles: it has bf16 and both fp8 types.
+//
+//   header length n (u64, little-endian)   n bytes of JSON   data
+//   {"__metadata__": {"key": "text"}, "k": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}}
+//
+// Offsets count from the end of the header; the tensors cover the data without a hole and without overlap.
+// Types: F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 I8 U8 I16 U16 I32 U32 I64 U64; BOOL is read as u8.
+// The format has no strides and no other metadata than strings: a bundle's manifest travels as JSON text under the key
+// "kvscope" (bundle.h).
+//
+// Written: header members in the order of their names, data in the order of element size, largest first, then name, so
+// that every tensor is aligned to its elements; the header is padded with spaces to a multiple of 8 bytes. Equal
+// bundles give equal bytes. Read: everything wrong with the header is an InputError that lists all faults, and nothing
+// is allocated before.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/golden/tensor.h"
+
+namespace kvscope::golden {
+
+struct Safetensors {
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+  friend bool operator==(const Safetensors&, const Safetensors&) = default;
+};
+
+// As the format's own reader has it. // [bytes]
+inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
+
+[[nodiscard]] Safetensors parse_safetensors(std::string_view bytes, std::string_view source);
+// InputError for a tensor called "__metadata__", and for e2m1, whose elements have no bytes of their own.
+[[nodiscard]] std::string safetensors_bytes(const Safetensors& file);
+
+}  // namespace kvscope::golden
