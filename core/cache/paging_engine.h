@@ -1,10 +1,40 @@
-// The paging engine: continuous batching over a block pool, one step at a time. Requests arrive, are admitted when their
-// first tokens fit, prefill in chunks, decode one token a step, are preempted when the pool runs dry, and finish.
+// The paging engine: continuous batching over a block pool, one step at a time. Requests arrive, are admitted when
+// their first tokens fit, prefill in chunks, decode one token a step, are preempted when the pool runs dry, and finish.
+//
+// One step, in this order, within max_step_tokens:
+//   1 arrive    every request whose time has come joins the queue; one that can never fit is refused. When nothing runs
+//   or
+//               waits, the clock first jumps to the next arrival.
+//   2 decode    one token for each running request past its prompt, in order of admission.
+//   3 prefill   the next chunk of each running request with prompt left, in order of admission: as many tokens as the
+//   step
+//               has left and the pool can hold.
+//   4 admit     from the front of the queue only, and only if this step preempted nobody. The longest cached prefix
+//   counts
+//               as stored; it never covers the whole prompt, because logits need one computed token. The first chunk
+//               must fit whole, and leave one available block for each running request (the watermark), so that what is
+//               admitted is not preempted at once. A request found not to fit is looked at again when the blocks it
+//               lacked are available.
+//   5 compute   tokens are stored; a full page can be found from the next step on; a request whose known tokens are all
+//               stored generates one more; one that has generated all of them gives its pages back.
+//
+// Preemption (2 and 3): when no block is available, the most recently admitted request gives all its pages back and
+// goes to the front of the queue; what it has generated so far is prompt when it returns. A prefill that is itself the
+// most recent waits instead: it loses nothing, and the others can still take its blocks.
+//
+// A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended, rounded to the nearest
+// microsecond, half up. A row attends to its cached and new tokens once, as a kernel reads K and V once.
+//
+// The last generated token is never stored (nothing is computed from it): a request of p prompt and g generated tokens
+// takes p + g - 1 slots. A continuous cache is a pool of pages of S tokens, one for each sequence, with nothing shared.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "core/cache/block_pool.h"
 #include "core/cache/cache_state.h"
 #include "core/cache/run_report.h"
 #include "core/scenario/scenario.h"
@@ -14,25 +44,33 @@ namespace kvscope {
 
 class PagingEngine {
  public:
-  // Copies nothing of `requests` and `recorder`: the caller keeps both alive. Throws GeometryError when the scenario's
-  // sizes do not fit together (a scenario that passed check_scenario() never does).
+  // Copies nothing of `requests` and `recorder`: the caller keeps both alive. Throws GeometryError, with every fault,
+  // when the scenario's sizes do not fit together (a scenario that passed check_scenario() never does).
   PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder);
+  PagingEngine(const PagingEngine&) = delete;
+  PagingEngine& operator=(const PagingEngine&) = delete;
   ~PagingEngine();
 
-  // Runs one engine step; false when every request has finished or was refused, and nothing was done.
+  // Runs one engine step; false when every request has finished or was refused, and nothing was done. A step without
+  // tokens exists in one case: all that is left arrives only to be refused.
   bool step();
 
-  // The batch of the step last run, as its kernels saw it: this step's tokens are in new_tokens, and their pages in the table.
+  // The batch of the step last run, as its kernels saw it: this step's tokens are in new_tokens, and their pages in the
+  // table.
   [[nodiscard]] CacheState state() const;
 
-  // Which content stands where, for filling a pool with values: the token ids of row `batch_row` of state(), one for each
-  // position up to cache_length + new_tokens. Equal ids mean equal tokens in equal contexts, so shared blocks agree.
+  // Which content stands where, for filling a pool with values: the token ids of row `batch_row` of state(), one for
+  // each position up to cache_length + new_tokens. Equal ids mean equal tokens in equal contexts, so shared blocks
+  // agree.
   [[nodiscard]] std::vector<std::uint64_t> token_ids(std::int64_t batch_row) const;
 
   [[nodiscard]] const RunReport& report() const;
 
   // Every invariant of the pool, recounted from scratch; empty when all hold. Costs time in proportion to the pool.
   [[nodiscard]] std::vector<std::string> broken_invariants() const;
+
+  // The pool as it is between steps, for tests and for drawing a state without a trace.
+  [[nodiscard]] PoolSnapshot pool() const;
 
  private:
   struct State;

@@ -1,4 +1,10 @@
 // What a run of the paging engine amounts to: totals, and each figure as a curve over steps.
+//
+// What goes in comes out. A finished request of p prompt and g generated tokens has had p + max(g - 1, 0) tokens
+// stored: the last one generated is never an input. Every stored token was computed or found in the prefix cache, and
+// what a preemption lost was computed or found once more:
+//
+//   computed_tokens + hit_tokens == sum over finished requests of (p + max(g - 1, 0)) + lost_tokens
 #pragma once
 
 #include <cstdint>
@@ -11,29 +17,31 @@ namespace kvscope {
 
 // The step's StepEnded event, kept whether or not anybody records.
 struct StepFigures {
-  std::int64_t time_us = 0;  // [us] at the end of the step
-  std::int64_t waiting = 0, running = 0;                              // requests
-  std::int64_t used_blocks = 0, cached_blocks = 0, free_blocks = 0;   // blocks
-  std::int64_t slots_filled = 0;                                      // tokens stored in used blocks
-  std::int64_t prefill_tokens = 0, decode_tokens = 0;                 // computed in the step
-  std::int64_t hit_tokens = 0, query_tokens = 0;                      // prefix cache, at admission
+  std::int64_t time_us = 0;                                          // [us] at the end of the step
+  std::int64_t waiting = 0, running = 0;                             // requests
+  std::int64_t used_blocks = 0, cached_blocks = 0, free_blocks = 0;  // blocks
+  std::int64_t slots_filled = 0;                                     // tokens stored in used blocks
+  std::int64_t prefill_tokens = 0, decode_tokens = 0;                // computed in the step
+  std::int64_t hit_tokens = 0, query_tokens = 0;                     // prefix cache, at admission
   std::int64_t preemptions = 0, finished = 0;
 };
 
 struct RunReport {
-  std::int64_t page_size = 0;
+  std::int64_t page_size = 0;  // [tokens] a block holds; continuous: the longest sequence S
   std::int64_t blocks = 0;
   std::int64_t requests = 0, finished = 0, refused = 0, preemptions = 0;
   std::int64_t steps = 0;
-  std::int64_t duration_us = 0;          // [us] under the cost model
-  std::int64_t prompt_tokens = 0;        // of finished requests, as asked for
-  std::int64_t generated_tokens = 0;     // of finished requests
-  std::int64_t computed_tokens = 0;      // prefill and decode, recomputation included
-  std::int64_t recomputed_tokens = 0;    // lost to preemption and computed again
+  std::int64_t duration_us = 0;       // [us] under the cost model
+  std::int64_t prompt_tokens = 0;     // of finished requests, as asked for
+  std::int64_t generated_tokens = 0;  // of finished requests
+  std::int64_t computed_tokens = 0;   // prefill and decode, recomputation included
+  std::int64_t lost_tokens = 0;       // held by requests when they were preempted
+  std::int64_t recomputed_tokens =
+      0;  // lost to preemption and computed again: less than lost, as the cache gives some back
   std::int64_t hit_tokens = 0, query_tokens = 0;
   std::int64_t evictions = 0, copies = 0;  // blocks
   std::int64_t peak_used_blocks = 0;
-  std::vector<StepFigures> curve;        // [steps]
+  std::vector<StepFigures> curve;  // [steps]
 
   // Means over steps, weighted by nothing: every step counts once. 0 when there is no step.
   [[nodiscard]] double utilisation() const;             // used blocks / blocks

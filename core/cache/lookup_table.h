@@ -1,0 +1,48 @@
+// The step's lookup table as its kernels get it: [batch, padded_lut_cols(pages of the longest)], every entry first set
+// to the null page N, then row b's block numbers from column 0 on.
+//
+// Why exactly N: a kernel multiplies every entry it reads, padding included, by the page stride. N lands in the null
+// page, which the pool allocates behind its N real blocks; anything larger lands outside the pool.
+//
+// Example: N = 8, page 128, one row of 1 token in block 5 -> columns 24: {5, 8, 8, 8, ... 8}.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/checked.h"
+
+namespace kvscope {
+
+// Columns of a table for `pages` pages: a multiple of 8 and at least pages + 15, so that a kernel may read 8 or 16
+// entries at once from any page on. Example: padded_lut_cols(1) == 24, padded_lut_cols(9) == 32.
+[[nodiscard]] constexpr std::int64_t padded_lut_cols(std::int64_t pages) {
+  return round_up(pages, 8) + 16;
+}
+
+struct LutRow {
+  std::span<const std::uint32_t> blocks;  // [pages] block of each page; more than `tokens` needs is fine and copied not
+  std::int64_t tokens = 0;                // [tokens] cached and new
+  bool dummy = false;                     // pads the batch: the null page in every column, whatever `blocks` says
+};
+
+struct LutLimits {
+  std::int64_t blocks = 0;     // N
+  std::int64_t page_size = 0;  // [tokens]
+  std::int64_t max_batch = 0;  // rows the table's storage was made for
+};
+
+struct LookupTable {
+  std::vector<std::uint32_t> entries;  // [batch, columns]
+  std::int64_t columns = 0;            // changes from step to step: the storage is re-shaped, not re-allocated
+};
+
+// `max_cache_length` [tokens]: when given, the table is wide enough for it whatever the rows need.
+// Throws GeometryError with every fault: batch > max_batch; more pages than N; a row with fewer pages than it needs; a
+// row with a block outside [0, N); max_cache_length < 1 or less than the longest row.
+[[nodiscard]] LookupTable build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,
+                                             std::optional<std::int64_t> max_cache_length = std::nullopt);
+
+}  // namespace kvscope
