@@ -20,9 +20,9 @@ struct ModelGeometry {
   std::string name = "tiny";  // a preset's name, or free text
   std::int64_t layers = 2;
   std::int64_t query_heads = 4;
-  std::int64_t kv_heads = 2;   // 1 for MLA
-  std::int64_t head_size = 8;  // D: elements of one row of one head. MLA: latent + rope (576 = 512 + 64)
-  bool is_mla = false;         // one slot serves as K and V
+  std::int64_t kv_heads = 2;    // 1 for MLA
+  std::int64_t head_size = 8;   // D: elements of one row of one head. MLA: latent + rope (576 = 512 + 64)
+  bool is_mla = false;          // one slot serves as K and V
   std::int64_t value_size = 8;  // elements of a head that are V: head_size, or the latent part for MLA (512)
   friend bool operator==(const ModelGeometry&, const ModelGeometry&) = default;
 };
@@ -53,10 +53,17 @@ struct CacheConfig {
 // `length` tokens of the text `content`. Two tokens are equal exactly if content and position in the content are equal, so
 // equal prefixes are written as equal spans: {system prompt, 64} {question 7, 30}.
 struct ContentSpan {
-  std::uint64_t content = 0;
-  std::int64_t length = 0;  // [tokens]
+  std::uint64_t content = 0;  // a scenario's own texts are 0 .. kLastListedContent
+  std::int64_t length = 0;    // [tokens]
   friend bool operator==(const ContentSpan&, const ContentSpan&) = default;
 };
+
+// Whose numbers a text may have: a quarter of all 64-bit numbers each, so that a listed request never shares a prefix with a
+// generated or an imported one by accident. The last quarter is for texts nobody else has.
+inline constexpr std::uint64_t kGeneratedContent = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t kImportedContent = std::uint64_t{2} << 62;
+inline constexpr std::uint64_t kPrivateContent = std::uint64_t{3} << 62;
+inline constexpr std::uint64_t kLastListedContent = kGeneratedContent - 1;
 
 struct Request {
   std::int64_t arrival_us = 0;  // [us]
@@ -72,18 +79,22 @@ struct RequestGenerator {
   double mean_gap_us = 100'000;  // [us]
   std::int64_t prompt_min = 16, prompt_max = 64;
   std::int64_t generate_min = 4, generate_max = 16;
-  std::int64_t prefix_groups = 0;   // 0: nothing is shared
-  std::int64_t prefix_tokens = 0;   // length of a group's common beginning
-  double prefix_share = 1.0;        // probability that a request belongs to a group
+  std::int64_t prefix_groups = 0;  // 0: nothing is shared
+  std::int64_t prefix_tokens = 0;  // length of a group's common beginning
+  double prefix_share = 1.0;       // probability that a request belongs to a group
+  // 0: lengths are uniform in the range. Else exponential from the minimum with this mean, cut at the maximum: many short
+  // and few long ones, as recorded traffic has.
+  double prompt_mean = 0;    // [tokens]
+  double generate_mean = 0;  // [tokens]
   friend bool operator==(const RequestGenerator&, const RequestGenerator&) = default;
 };
 
 // A recorded trace beside the scenario. Which format is told by the name's ending: .csv (timestamp, context, generated) or
 // .jsonl (timestamp, input_length, output_length, hash_ids of 512-token blocks).
 struct RequestFile {
-  std::string path;            // relative to the scenario's folder
-  std::int64_t limit = 0;      // 0: all
-  double time_scale = 1.0;     // 2: twice as slow
+  std::string path;         // relative to the scenario's folder
+  std::int64_t limit = 0;   // 0: all
+  double time_scale = 1.0;  // 2: twice as slow
   friend bool operator==(const RequestFile&, const RequestFile&) = default;
 };
 
@@ -99,11 +110,11 @@ struct RequestSource {
 // Continuous batching: every step takes decode tokens of the running requests first, then as much prefill as fits.
 // A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended.
 struct SchedulerConfig {
-  std::int64_t max_batch = 256;            // requests running at once
-  std::int64_t max_step_tokens = 8192;     // tokens computed in one step; the rest of a prompt waits (chunked prefill)
-  double base_us = 5000;                   // [us]
-  double per_token_us = 10;                // [us]
-  double per_context_us = 0.002;           // [us]
+  std::int64_t max_batch = 256;         // requests running at once
+  std::int64_t max_step_tokens = 8192;  // tokens computed in one step; the rest of a prompt waits (chunked prefill)
+  double base_us = 5000;                // [us]
+  double per_token_us = 10;             // [us]
+  double per_context_us = 0.002;        // [us]
   friend bool operator==(const SchedulerConfig&, const SchedulerConfig&) = default;
 };
 
@@ -115,18 +126,19 @@ enum class CausalAlignment : std::uint8_t { bottom_right, top_left };
 struct AttentionConfig {
   MaskKind mask = MaskKind::causal;
   CausalAlignment alignment = CausalAlignment::bottom_right;
-  std::int64_t window = 0;   // sliding_window: keys seen including the own one (left = window - 1); chunked: chunk length
+  std::int64_t window =
+      0;  // sliding_window: keys seen including the own one (left = window - 1); chunked: chunk length
   std::optional<double> scale;     // default 1 / sqrt(head_size); MLA must say
   std::optional<double> soft_cap;  // score -> cap * tanh(score / cap)
   bool alibi = false;
-  bool sinks = false;              // one learned logit a head in the denominator
+  bool sinks = false;  // one learned logit a head in the denominator
   friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };
 
 // The tile a kernel would work on.
 struct TileGeometry {
-  std::int64_t BN = 64;             // [tokens]
-  std::int64_t BK = 64;             // [elements]
+  std::int64_t BN = 64;  // [tokens]
+  std::int64_t BK = 64;  // [elements]
   SwizzleMode swizzle = SwizzleMode::b128;
   std::int64_t base_alignment = 0;  // [tokens] promised by the mask for every tile start; 0: BN
   friend bool operator==(const TileGeometry&, const TileGeometry&) = default;
@@ -134,7 +146,8 @@ struct TileGeometry {
 
 // Where the golden and the events of later stages look.
 struct Focus {
-  std::int64_t step = -1;  // the engine step whose cache is looked at; -1: the busiest (most tokens cached), the first of equals
+  std::int64_t step =
+      -1;  // the engine step whose cache is looked at; -1: the busiest (most tokens cached), the first of equals
   std::int64_t layer = 0;
   friend bool operator==(const Focus&, const Focus&) = default;
 };

@@ -1,0 +1,43 @@
+// Faults of one input, collected up to a bound: a hostile file must not turn into a message as large as itself.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.h"
+
+namespace kvscope {
+
+class FaultList {
+ public:
+  explicit FaultList(std::size_t bound) : bound_(bound) {}
+
+  void add(std::string where, std::string message) {
+    if (kept_.size() < bound_) {
+      kept_.push_back({std::move(where), std::move(message)});
+    } else {
+      ++more_;
+    }
+  }
+
+  [[nodiscard]] bool empty() const { return kept_.empty(); }
+  [[nodiscard]] const std::vector<Fault>& kept() const { return kept_; }
+
+  // What is kept, and "and 7 more" when that is not all.
+  [[nodiscard]] std::vector<Fault> take() {
+    if (more_ > 0) kept_.push_back({"", "and " + std::to_string(more_) + " more"});
+    return std::move(kept_);
+  }
+
+ private:
+  std::size_t bound_;
+  std::size_t more_ = 0;
+  std::vector<Fault> kept_;
+};
+
+inline constexpr std::size_t kScenarioFaults = 100;
+inline constexpr std::size_t kImportFaults = 20;
+
+}  // namespace kvscope

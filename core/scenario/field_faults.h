@@ -1,0 +1,26 @@
+// The words of a fault in one field, shared by the reader and the range checker. Inner to this folder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/scenario/fields.h"
+
+namespace kvscope::fields {
+
+// "0 is outside [1, 65536]: choose a power of two such as 16"; nothing when the value is in range.
+[[nodiscard]] std::optional<std::string> range_fault(std::int64_t value, IntegerRange range, const About& about);
+[[nodiscard]] std::optional<std::string> range_fault(std::uint64_t value, std::uint64_t high, const About& about);
+[[nodiscard]] std::optional<std::string> range_fault(double value, RealRange range, const About& about);
+// "70000 bytes are more than the 65536 allowed: ..."
+[[nodiscard]] std::optional<std::string> text_fault(std::string_view text, const About& about);
+// "70000 entries are more than the 65536 allowed: ..."
+[[nodiscard]] std::optional<std::string> count_fault(std::size_t count, IntegerRange range, const About& about);
+
+// "$.cache" + "page_size" -> "$.cache.page_size"; a key that is no identifier is quoted: $["page size"].
+[[nodiscard]] std::string join_path(std::string_view path, std::string_view key);
+[[nodiscard]] std::string join_path(std::string_view path, std::size_t index);
+
+}  // namespace kvscope::fields

@@ -1,0 +1,53 @@
+#include "core/scenario/nearest_name.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace kvscope {
+namespace {
+
+// Insertions, deletions and replacements that turn one word into the other; one row of the table is kept.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+constexpr std::size_t kLongestTyped = 64;  // no legal name is longer, and a hostile one must not cost time
+
+}  // namespace
+
+std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names) {
+  if (typed.size() > kLongestTyped) return {};
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  for (const std::string_view candidate : names) {
+    const std::size_t distance = edit_distance(typed, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string suggest_name(std::string_view typed, std::span<const std::string_view> names) {
+  const std::string_view near = nearest_name(typed, names);
+  if (!near.empty()) return fmt::format(": did you mean \"{}\"?", near);
+  return fmt::format(": choose one of {}", fmt::join(names, ", "));
+}
+
+}  // namespace kvscope

@@ -1,0 +1,17 @@
+// "Did you mean ...?": the legal name closest to what a person typed.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kvscope {
+
+// The name at the smallest edit distance, if that is at most a third of the typed length (and at least 1 is tried).
+// Empty when nothing is close. Example: {"page_size", "blocks"}, "pagesize" -> "page_size".
+[[nodiscard]] std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names);
+
+// ": did you mean "page_size"?" or ": choose one of kind, page_size": the end of a message about an unknown name.
+[[nodiscard]] std::string suggest_name(std::string_view typed, std::span<const std::string_view> names);
+
+}  // namespace kvscope

@@ -1,0 +1,35 @@
+// A scenario as JSON, both ways. docs and editors know the format by scenario_schema() (schema.h).
+//
+//   {"kvscope_scenario": 1,                      the version; a newer one is refused by name
+//    "model": "llama-3.1-8b",                    or {"preset": "llama-3.1-8b", "layers": 4}, or the geometry in full
+//    "cache": {"page_size": 16, "blocks": 64},   what is left out has the default of scenario.h
+//    "requests": {"list": [{"prompt_tokens": 9, "generate_tokens": 4}]}}
+//
+// Defaults that follow another field: value_size = head_size (MLA must say); prefix_sharing = false for a continuous cache;
+// tile.BN = default_tile_rows(page_size); with a preset, attention starts from what the model implies; the name of a model
+// given in full is "custom".
+//
+// Every fault of the document is reported at once with its JSON path, up to 100:
+//   $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16
+// A fault of the syntax stands alone: what follows it cannot be read.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "core/base/json.h"
+#include "core/scenario/scenario.h"
+
+namespace kvscope {
+
+// Throws InputError(source, ...). The result passes check_scenario().
+[[nodiscard]] Scenario parse_scenario(std::string_view text, std::string_view source);
+
+// Reads a file of at most 64 MiB; the file's name is the source.
+[[nodiscard]] Scenario load_scenario(const std::filesystem::path& path);
+
+// Every field, the optional ones when they are set, the model in full.
+// Law: parse_scenario(json::dump(to_json(s)), "") == s for every s that passes check_scenario().
+[[nodiscard]] json::Value to_json(const Scenario& scenario);
+
+}  // namespace kvscope
