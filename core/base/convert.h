@@ -1,16 +1,16 @@
 // Conversions between element types: one rounding, to nearest, ties to even. Going through a third type would round
-// twice, so none is used: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16 or after a first rounding it
-// is 1.
+// twice, so none is used: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16, or through f32, it becomes 1.
 //
 //   what                          saturate                       non_saturating
 //   finite, past the largest      largest finite, sign kept      infinity, or NaN where the type has no infinity
 //   infinity                      largest finite, sign kept      infinity, or NaN where the type has no infinity
-//   NaN                           the type's NaN                 the type's NaN           (e2m1 has none: largest
-//   finite)
+//   NaN                           the type's NaN                 the type's NaN
 //
+// The type's NaN is positive and quiet: f16 7e00, bf16 7fc0, e4m3 and e5m2 7f, e8m0 ff. e2m1 has neither infinity nor NaN:
+// all of the above become its largest finite, 6.
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
-// Saturation speaks of the 8- and 4-bit floats; f16, bf16 and f32 always overflow to infinity, as hardware's do, unless
-// `Overflow::saturate` is given. Integers: truncated towards zero, saturated in both modes, NaN -> 0.
+// The table holds for every float type, f16, bf16 and f32 included: give non_saturating for what hardware's conversions
+// to those do. Integers: truncated towards zero, saturated in both modes, NaN -> 0. f64 is stored as it is.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ enum class Overflow : std::uint8_t { saturate, non_saturating };
 [[nodiscard]] double to_double(e2m1 x);
 
 // One rounding from a double (a float widens exactly). T: f16 bf16 e4m3 e5m2 e8m0 e2m1 float.
-// e8m0 rounds to the nearest power of two (ties to the even exponent); zero and negative values become 00 when
-// saturating, ff (NaN) otherwise.
+// e8m0 rounds to the nearest power of two, ties to the even pattern: 1.5 lies between 7f (1) and 80 (2) and becomes 80.
+// Zero and negative values become 00 when saturating, ff (NaN) otherwise.
 template <class T>
 [[nodiscard]] T from_double(double x, Overflow overflow);
 
@@ -47,6 +47,7 @@ void to_doubles(DType dtype, const std::byte* src, std::span<double> dst);
 void to_floats(DType dtype, const std::byte* src, std::span<float> dst);
 
 // `count` elements from one dtype to another, one rounding each; i64 and u64 go directly where both sides are integers.
+// The same type on both sides copies the bits. UnsupportedError for e2m1. Otherwise `src` and `dst` must not overlap.
 void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count, Overflow overflow);
 
 }  // namespace kvscope

@@ -1,6 +1,7 @@
 #include "core/base/portable_math.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -75,7 +76,7 @@ inline double exp_core(double x) {
 }
 
 // tanh(x) for |x| < 0.55 by its continued fraction x / (1 + z / (3 + z / (5 + ...))), z = x^2, as x - x * t with
-// t = z / (3 + z + z^2 / ...) small, so that its roundings count for little.
+// t small, so that its roundings count for little.
 inline double tanh_small(double x) {
   const double z = x * x;
   double p = 17;  // p / q = 15 + z / (17 + ...), built from the inside out without a division
@@ -127,10 +128,9 @@ double portable_log(double x) {
 
 double portable_tanh(double x) {
   if (x != x) return kNan;
-  const double magnitude = x < 0 ? -x : x;
-  if (magnitude < 0.55) return tanh_small(x);
-  const double y = 1 - 2 / (exp_core(2 * magnitude) + 1);
-  return x < 0 ? -y : y;
+  const double magnitude = std::fabs(x);
+  const double y = magnitude < 0.55 ? tanh_small(magnitude) : 1 - 2 / (exp_core(2 * magnitude) + 1);
+  return std::copysign(y, x);
 }
 
 KVSCOPE_VECTOR_CLONES void portable_exp_in_place(std::span<double> x) {

@@ -1,0 +1,68 @@
+#include "core/base/errors.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+namespace kvscope {
+namespace {
+
+template <class E, class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "nothing of that kind was thrown";
+}
+
+TEST(ErrorsTest, OneFaultStaysOnOneLineAndSeveralStandBelowEachOther) {
+  EXPECT_EQ(format_faults("scenario", {{"$.cache.page_size", "0 is below 1"}}),
+            "scenario rejected: $.cache.page_size: 0 is below 1");
+  EXPECT_EQ(format_faults("tensor map 'K, layer 3'", {{"box axis 0", "256 B"}, {"", "no base address"}}),
+            "tensor map 'K, layer 3' rejected, 2 faults:\n  box axis 0: 256 B\n  no base address");
+  EXPECT_EQ(format_faults("scenario", {{"", "empty"}}), "scenario rejected: empty");
+}
+
+TEST(ErrorsTest, EachKindIsCaughtAsTheStandardKindItDerivesFrom) {
+  EXPECT_THROW(throw IndexError("x"), std::out_of_range);
+  EXPECT_THROW(throw GeometryError("x"), std::invalid_argument);
+  EXPECT_THROW(throw UnsupportedError("x"), std::logic_error);
+  EXPECT_THROW(throw OverflowError("x"), std::overflow_error);
+  EXPECT_THROW(throw InputError("a.json", "line 1", "x"), std::runtime_error);
+}
+
+TEST(ErrorsTest, FaultsStayDataThatAViewerCanMark) {
+  const InputError input("a.json", {{"line 1, column 2", "bad"}, {"line 3, column 4", "worse"}});
+  EXPECT_EQ(input.source(), "a.json");
+  ASSERT_EQ(input.faults().size(), 2u);
+  EXPECT_EQ(input.faults()[1], (Fault{"line 3, column 4", "worse"}));
+  EXPECT_EQ(InputError("command line", "--seq", "7 is outside [0, 5)").what(),
+            std::string("command line rejected: --seq: 7 is outside [0, 5)"));
+  const GeometryError plain("tile 128 is no multiple of page 48");
+  EXPECT_EQ(plain.what(), std::string("tile 128 is no multiple of page 48"));
+  EXPECT_EQ(plain.faults(), (std::vector<Fault>{{"", "tile 128 is no multiple of page 48"}}));
+}
+
+TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRefusedFromIt) {
+  constexpr std::int64_t kEnd = 5;
+  for (const std::int64_t inside : {0, 1, 4}) EXPECT_NO_THROW(check_index("head", inside, kEnd));
+  for (const std::int64_t outside : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, kEnd, kEnd + 1}) {
+    EXPECT_THROW(check_index("head", outside, kEnd), IndexError) << outside;
+  }
+  EXPECT_THROW(check_index("block", 0, 0), IndexError);
+  EXPECT_EQ(message_of<IndexError>([] { check_index("head", 5, 2); }), "head 5 is outside [0, 2)");
+  EXPECT_EQ(message_of<IndexError>([] { check_index("token", -1, 9, "give a position of the sequence"); }),
+            "token -1 is outside [0, 9): give a position of the sequence");
+}
+
+// Held in every build: an assertion that NDEBUG removes would let a wrong address through exactly where it is measured.
+TEST(ErrorsDeathTest, AnAssertionStopsTheProgramAndSaysWhere) {
+  const int pages = 3;
+  KVSCOPE_ASSERT(pages == 3);
+  EXPECT_DEATH(KVSCOPE_ASSERT(pages == 4), "internal error at .*errors_test.cpp:[0-9]+: pages == 4 is false");
+}
+
+}  // namespace
+}  // namespace kvscope

@@ -1,0 +1,169 @@
+#include "core/base/file.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "core/base/errors.h"
+
+namespace kvscope {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "kvscope-file-test-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void put(const fs::path& path, std::string_view bytes) const { std::ofstream(path, std::ios::binary) << bytes; }
+  [[nodiscard]] std::set<std::string> names() const {
+    std::set<std::string> out;
+    for (const auto& entry : fs::directory_iterator(folder_)) out.insert(entry.path().filename().string());
+    return out;
+  }
+  template <class F>
+  static std::string message(F f) {
+    try {
+      f();
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "no InputError";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRefusesOneMore) {
+  const fs::path path = folder_ / "a.bin";
+  for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
+    std::string bytes(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 7);
+    put(path, bytes);
+    const auto bound = static_cast<std::int64_t>(size);
+    EXPECT_EQ(read_file(path, bound), bytes) << size;
+    EXPECT_EQ(read_file(path, bound + 1), bytes) << size;
+    if (size > 0) {
+      EXPECT_EQ(message([&] { (void)read_file(path, bound - 1); }),
+                path.string() + " rejected: " + std::to_string(size) + " bytes, but at most " +
+                    std::to_string(bound - 1) + " are read: split it or give a smaller one");
+    }
+  }
+}
+
+TEST_F(FileTest, AMissingFileAndAFolderAreRefusedInWords) {
+  EXPECT_EQ(message([&] { (void)read_file(folder_ / "none", 10); }),
+            (folder_ / "none").string() + " rejected: cannot be read: No such file or directory");
+  EXPECT_EQ(message([&] { (void)read_file(folder_, 10); }),
+            folder_.string() + " rejected: is a folder: name a file in it");
+}
+
+// A pipe and a device have no size to check beforehand: the bound must hold while reading.
+TEST_F(FileTest, TheBoundHoldsForPipesAndEndlessDevices) {
+  EXPECT_THAT(message([] { (void)read_file("/dev/zero", 100000); }),
+              HasSubstr("more than 100000 bytes, but at most 100000"));
+  EXPECT_EQ(read_file("/dev/null", 0), "");
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { put(pipe, std::string(70000, 'x')); });
+  EXPECT_EQ(read_file(pipe, 70000).size(), 70000u);
+  writer.join();
+}
+
+TEST_F(FileTest, WritingReplacesTheWholeFileAndLeavesNothingBeside) {
+  const fs::path path = folder_ / "out.json";
+  write_file_atomically(path, "a longer first version");
+  write_file_atomically(path, "short");
+  EXPECT_EQ(read_file(path, 100), "short");
+  write_file_atomically(path, "");
+  EXPECT_EQ(read_file(path, 100), "");
+  EXPECT_EQ(names(), (std::set<std::string>{"out.json"}));
+}
+
+TEST_F(FileTest, AFailedWriteKeepsTheOldFileAndLeavesNothingBeside) {
+  EXPECT_EQ(message([&] { write_file_atomically(folder_ / "no" / "such" / "f", "x"); }),
+            (folder_ / "no" / "such" / "f").string() + " rejected: cannot be written: No such file or directory");
+  EXPECT_EQ(message([&] { write_file_atomically(folder_, "x"); }),
+            folder_.string() + " rejected: is a folder: name a file in it");
+  EXPECT_THAT(message([&] { write_file_atomically(folder_ / "", "x"); }), HasSubstr("add one after the folder"));
+  EXPECT_TRUE(names().empty());
+}
+
+// Renaming over a device would replace it for everybody on the machine, when the program runs as root.
+TEST_F(FileTest, ADeviceIsNotReplacedByAFile) {
+  EXPECT_THAT(message([] { write_file_atomically("/dev/null", "x"); }), HasSubstr("is a device or a pipe"));
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(message([&] { PendingFile pending(pipe); }), HasSubstr("is a device or a pipe"));
+}
+
+TEST_F(FileTest, APendingFileAppearsOnCommitAndVanishesWithoutOne) {
+  const fs::path path = folder_ / "trace.db";
+  put(path, "old");
+  {
+    const PendingFile pending(path);
+    EXPECT_EQ(pending.temporary().parent_path(), folder_) << "a rename across file systems would not be atomic";
+    put(pending.temporary(), "half");
+  }
+  EXPECT_EQ(read_file(path, 100), "old");
+  EXPECT_EQ(names(), (std::set<std::string>{"trace.db"}));
+  {
+    PendingFile pending(path);
+    put(pending.temporary(), "new");
+    pending.commit();
+  }
+  EXPECT_EQ(read_file(path, 100), "new");
+  EXPECT_EQ(names(), (std::set<std::string>{"trace.db"}));
+}
+
+TEST_F(FileTest, TwoPendingFilesOfOneNameDoNotMeet) {
+  const fs::path path = folder_ / "f";
+  PendingFile a(path), b(path);
+  EXPECT_NE(a.temporary(), b.temporary());
+  put(a.temporary(), "a");
+  put(b.temporary(), "b");
+  b.commit();
+  a.commit();
+  EXPECT_EQ(read_file(path, 10), "a") << "the last to commit";
+}
+
+TEST_F(FileTest, CommittingWhatWasNeverWrittenIsRefused) {
+  EXPECT_THAT(message([&] { PendingFile(folder_ / "f").commit(); }), HasSubstr("cannot be written: No such file"));
+}
+
+// Bit by bit from the polynomial, sharing nothing with the table-driven library.
+std::uint32_t slow_crc32(std::string_view bytes) {
+  std::uint32_t crc = 0xffffffff;
+  for (const char c : bytes) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320 : 0);
+  }
+  return ~crc;
+}
+
+TEST(Crc32Test, IsTheOneOfZipFilesWholeOrInPieces) {
+  EXPECT_EQ(crc32("123456789"), 0xcbf43926u) << "the published check value";
+  EXPECT_EQ(crc32(""), 0u);
+  EXPECT_EQ(crc32("", 0x12345678), 0x12345678u) << "nothing more changes nothing";
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(crc32(bytes), slow_crc32(bytes)) << i;
+    const std::size_t cut = bytes.size() / 3;
+    EXPECT_EQ(crc32(std::string_view(bytes).substr(cut), crc32(bytes.substr(0, cut))), slow_crc32(bytes)) << i;
+    bytes += static_cast<char>(i * 37);
+  }
+}
+
+}  // namespace
+}  // namespace kvscope
