@@ -48,18 +48,18 @@ std::optional<DType> dtype_of_option(const std::string& option, const std::strin
 DType meaning_of(const golden::Tensor& tensor, DType from, const std::string& source) {
   const bool patterns = (tensor.dtype == DType::u8 || tensor.dtype == DType::u16) && bits(tensor.dtype) == bits(from);
   if (tensor.dtype == from || (patterns && is_float(from))) return from;
-  throw InputError(
-      source, "--from",
-      fmt::format("the array holds {}, not {}{}", name(tensor.dtype), name(from),
-                  is_float(from) && bits(from) <= 16
-                      ? fmt::format(" (nor its bit patterns as u{}): say --from {}", bits(from), name(tensor.dtype))
-                      : fmt::format(": say --from {}", name(tensor.dtype))));
+  const std::string_view next_step =
+      tensor.dtype == DType::u8    ? "--from e4m3, e5m2 or e8m0 for bit patterns, u8 for numbers"
+      : tensor.dtype == DType::u16 ? "--from f16 or bf16 for bit patterns, u16 for numbers"
+                                   : "--from with that name";
+  throw InputError(source, "--from",
+                   fmt::format("the array holds {}, not {}: say {}", name(tensor.dtype), name(from), next_step));
 }
 
 struct Changes {
   std::int64_t rounded = 0;    // another finite value
-  std::int64_t overflown = 0;  // finite before, infinite after
-  std::int64_t nans = 0;       // NaN after
+  std::int64_t overflown = 0;  // finite before, infinite or NaN after
+  std::int64_t nans = 0;       // NaN before and after
 };
 
 Changes changes(const golden::Tensor& before, const golden::Tensor& after) {
@@ -68,9 +68,9 @@ Changes changes(const golden::Tensor& before, const golden::Tensor& after) {
   for (std::int64_t i = 0; i < count; ++i) {
     const double a = load_as_double(before.dtype, before.bytes.data() + i * size_of(before.dtype));
     const double b = load_as_double(after.dtype, after.bytes.data() + i * size_of(after.dtype));
-    if (std::isnan(b)) {
+    if (std::isnan(a) && std::isnan(b)) {
       ++changes.nans;
-    } else if (std::isfinite(a) && std::isinf(b)) {
+    } else if (std::isfinite(a) && !std::isfinite(b)) {
       ++changes.overflown;
     } else if (a != b) {
       ++changes.rounded;
@@ -94,9 +94,10 @@ int convert_file(const DTypeOptions& options) {
   golden::write_npy(options.out, out);
 
   const Changes c = changes(in, out);
-  std::cout << fmt::format("{}: {} elements, {} -> {}, {}: {} changed value, {} overflowed to infinity, {} are NaN\n",
-                           options.out, count, name(*from), name(*to),
-                           options.no_saturate ? "not saturating" : "saturating", c.rounded, c.overflown, c.nans);
+  std::cout << fmt::format(
+      "{}: {} elements, {} -> {}, {}: {} changed value, {} overflowed to infinity or NaN, {} were NaN\n", options.out,
+      count, name(*from), name(*to), options.no_saturate ? "not saturating" : "saturating", c.rounded, c.overflown,
+      c.nans);
   return 0;
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 using layout::Layout;
 
-constexpr std::int64_t kTableCoordinates = 1024;      // a screen or two
-constexpr std::int64_t kTableColumns = 32;            // what a terminal of 200 columns shows unbroken
+constexpr std::int64_t kTableCoordinates = 1024;  // a screen or two
+constexpr std::int64_t kTableColumns = 64;        // the bf16 elements of a 128-byte row, the widest tile one looks at
 constexpr std::int64_t kMostCoordinates = 1'000'000;  // of --all and of --json's offsets
 
 struct LayoutOptions {
