@@ -61,7 +61,9 @@ std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Re
 FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step) {
   trace::Recorder off;
   PagingEngine engine(scenario, requests, off);
-  for (StepIdx now{0}; now <= step; ++now) KVSCOPE_ASSERT(engine.step());
+  for (StepIdx now{0}; now <= step; ++now) {
+    if (!engine.step()) throw_index_error("step", step.value, now.value, "the run is over by then");
+  }
   FocusState focus{engine.state(), {}};
   for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
     focus.token_ids.push_back(engine.token_ids(static_cast<std::int64_t>(row)));

@@ -27,7 +27,7 @@ struct FocusState {
 [[nodiscard]] std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Request> requests, SeqIdx seq,
                                                   TokIdx token);
 
-// Runs the engine again up to and including `step`.
+// Runs the engine again up to and including `step`. IndexError when the run has fewer steps.
 [[nodiscard]] FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step);
 
 }  // namespace kvscope

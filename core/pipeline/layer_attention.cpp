@@ -1,7 +1,6 @@
 #include "core/pipeline/layer_attention.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "core/base/random.h"
 
@@ -92,18 +91,15 @@ LayerAttention attention_over(const Scenario& scenario, const FocusState& focus,
 }
 
 template <class T>
-golden::Tensor tensor_of(std::vector<std::int64_t> shape, const T* data, std::size_t count) {
-  golden::Tensor tensor{dtype_of<T>, std::move(shape), {}};
-  tensor.bytes.resize(count * sizeof(T));
-  if (count > 0) std::memcpy(tensor.bytes.data(), data, tensor.bytes.size());
-  return tensor;
+golden::Tensor vector_of(const std::vector<T>& elements) {
+  return golden::tensor_of<T>({static_cast<std::int64_t>(elements.size())}, elements);
 }
 
 template <class X>
-golden::Tensor tensor_of(const X& array) {
+golden::Tensor array_of(const X& array) {
   std::vector<std::int64_t> shape;
   for (const auto extent : array.shape()) shape.push_back(static_cast<std::int64_t>(extent));
-  return tensor_of(std::move(shape), array.data(), array.size());
+  return golden::tensor_of<double>(std::move(shape), std::span(array.data(), array.size()));
 }
 
 json::Value conventions(const Scenario& scenario, const attention::Options& options) {
@@ -147,14 +143,14 @@ LayerAttention exact_attention(const Scenario& scenario, const FocusState& focus
   return attention_over(scenario, focus, data, data.exact, false);
 }
 
-double multiply_adds(const attention::Problem& problem) {
+double multiply_adds(const Scenario& scenario, const FocusState& focus) {
   double pairs = 0;  // query, key
-  for (std::size_t b = 0; b < problem.key_lengths.size(); ++b) {
-    pairs += static_cast<double>(problem.query_offsets[b + 1] - problem.query_offsets[b]) *
-             static_cast<double>(problem.key_lengths[b]);
+  for (std::size_t b = 0; b < focus.cache.batch.size(); ++b) {
+    const double queries = focus.cache.new_tokens[b];
+    pairs += queries * (queries + focus.cache.cache_lengths[b]);
   }
-  return pairs * static_cast<double>(problem.query_heads) *
-         static_cast<double>(problem.k.head_size + 3 * problem.v.head_size);  // o, a1 and a2 walk V
+  return pairs * static_cast<double>(scenario.model.query_heads) *
+         static_cast<double>(scenario.model.head_size + 3 * scenario.model.value_size);  // o, a1 and a2 walk V
 }
 
 golden::Bundle golden_bundle(const Scenario& scenario, const FocusState& focus, const LayerData& data,
@@ -165,23 +161,17 @@ golden::Bundle golden_bundle(const Scenario& scenario, const FocusState& focus, 
   auto& tensors = bundle.tensors;
   tensors["blocks"] = data.blocks;
   if (scenario.cache.quantization) tensors["scales"] = data.scales;
-  tensors["lookup_table"] =
-      tensor_of({batch, cache.table_columns}, cache.lookup_table.data(), cache.lookup_table.size());
-  tensors["cache_lengths"] = tensor_of({batch}, cache.cache_lengths.data(), cache.cache_lengths.size());
-  tensors["query_offsets"] = tensor_of({batch + 1}, data.query_offsets.data(), data.query_offsets.size());
+  tensors["lookup_table"] = golden::tensor_of<std::uint32_t>({batch, cache.table_columns}, cache.lookup_table);
+  tensors["cache_lengths"] = vector_of(cache.cache_lengths);
+  tensors["query_offsets"] = vector_of(data.query_offsets);
   tensors["q"] = data.q;
-  if (!attention.sinks.empty()) {
-    tensors["sinks"] = tensor_of({attention.problem.query_heads}, attention.sinks.data(), attention.sinks.size());
-  }
-  if (!attention.alibi_slopes.empty()) {
-    tensors["alibi_slopes"] =
-        tensor_of({attention.problem.query_heads}, attention.alibi_slopes.data(), attention.alibi_slopes.size());
-  }
-  tensors["o"] = tensor_of(result.o);
-  tensors["lse"] = tensor_of(result.lse);
-  tensors["a1"] = tensor_of(result.a1);
-  tensors["a2"] = tensor_of(result.a2);
-  tensors["smax"] = tensor_of(result.smax);
+  if (!attention.sinks.empty()) tensors["sinks"] = vector_of(attention.sinks);
+  if (!attention.alibi_slopes.empty()) tensors["alibi_slopes"] = vector_of(attention.alibi_slopes);
+  tensors["o"] = array_of(result.o);
+  tensors["lse"] = array_of(result.lse);
+  tensors["a1"] = array_of(result.a1);
+  tensors["a2"] = array_of(result.a2);
+  tensors["smax"] = array_of(result.smax);
 
   json::Value& manifest = bundle.manifest;
   manifest.set("layout", scenario.cache.kind == CacheKind::paged ? "max" : "max_continuous");

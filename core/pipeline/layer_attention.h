@@ -29,8 +29,8 @@ struct LayerAttention {
 // Precondition (caller): the scenario is quantized.
 [[nodiscard]] LayerAttention exact_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data);
 
-// Multiply-adds of the reference: what decides whether it is worth starting.
-[[nodiscard]] double multiply_adds(const attention::Problem& problem);
+// Multiply-adds of the reference over the step's batch, masked pairs included: what decides whether it is worth starting.
+[[nodiscard]] double multiply_adds(const Scenario& scenario, const FocusState& focus);
 
 // Everything a kernel's author needs: inputs in MAX layout (blocks, lookup_table, cache_lengths, q, query_offsets, scales),
 // outputs (o, lse, a1, a2, smax), and the manifest with every convention.

@@ -1,7 +1,5 @@
 #include "core/pipeline/layer_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,7 +7,6 @@
 
 #include "core/base/checked.h"
 #include "core/base/convert.h"
-#include "core/base/errors.h"
 #include "core/base/random.h"
 
 namespace kvscope {
@@ -109,14 +106,7 @@ std::int64_t layer_bytes(const Scenario& scenario) {
   return checked_mul(count, element, "pool size");
 }
 
-LayerData layer_data(const Scenario& scenario, const FocusState& focus, std::int64_t max_bytes) {
-  const std::int64_t bytes = layer_bytes(scenario);
-  if (bytes > max_bytes) {
-    throw GeometryError(
-        fmt::format("one layer of the pool of scenario '{}' takes {:.1f} GiB, more than the {:.1f} GiB that values are "
-                    "made up for: lower $.cache.blocks, or look at addresses and paging only",
-                    scenario.name, static_cast<double>(bytes) / (1 << 30), static_cast<double>(max_bytes) / (1 << 30)));
-  }
+LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
   const Extents e = extents_of(scenario);
   const auto& quantization = scenario.cache.quantization;
   const std::int64_t granules = quantization ? ceil_div(e.size, quantization->granularity) : 0;

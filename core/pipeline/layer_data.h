@@ -24,9 +24,7 @@ struct LayerData {
 // Bytes that layer_data() would allocate for the pool of one layer.
 [[nodiscard]] std::int64_t layer_bytes(const Scenario& scenario);
 
-// GeometryError when layer_bytes() is above `max_bytes`, naming both and the next step.
-[[nodiscard]] LayerData layer_data(const Scenario& scenario, const FocusState& focus, std::int64_t max_bytes);
-
-inline constexpr std::int64_t kMaxLayerBytes = std::int64_t{2} << 30;  // [bytes]
+// Precondition (caller): layer_bytes() is a size worth allocating; run_scenario.h refuses larger ones with a reason.
+[[nodiscard]] LayerData layer_data(const Scenario& scenario, const FocusState& focus);
 
 }  // namespace kvscope

@@ -2,9 +2,11 @@
 // golden attention -> the independent second path that must agree with it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/attention/result.h"
 #include "core/cache/run_report.h"
@@ -19,41 +21,65 @@ namespace kvscope {
 // How far two evaluations are apart, as the worst ratio of difference to bound over all outputs: up to 1 passes.
 struct Agreement {
   double worst_ratio = 0;
-  std::int64_t query = 0, head = 0, dim = 0;  // where; row of the ragged batch, query head, output element
+  std::int64_t query = 0, head = 0, dim = 0;  // where: row of the ragged batch, query head, output element
   [[nodiscard]] bool passed() const { return worst_ratio <= 1; }
 };
 
-// The golden output over the focus layer, and everything it was made from.
+// The golden output over the focus layer, and everything it was made from. Moves, but does not copy: `attention` points
+// into its neighbours' storage.
 struct GoldenRun {
   FocusState focus;
   LayerData data;
   LayerAttention attention;
   attention::Result result;
-  Agreement second_path;      // reference against the tiled flow in double: |do| <= 64 * 2^-53 * (1 + smax) * max|v|
-  Agreement kernel_flow;      // reference against the tiled flow in f32, within the f32 bound
-  double quantization_error;  // max |o - o of the values before quantization|; 0 when not quantized
+  Agreement second_path;          // against the tiled flow in double: |do| <= 64 * 2^-53 * (1 + smax) * max|v|
+  Agreement kernel_flow;          // against the tiled flow in f32, within the f32 bound
+  double quantization_error = 0;  // max |o - o of the values before quantization|; 0 when not quantized
+
+  GoldenRun() = default;
+  GoldenRun(GoldenRun&&) = default;
+  GoldenRun& operator=(GoldenRun&&) = default;
 };
 
-struct RunOptions {
+// Requests that are done with, of all. Return false to stop the run: it then throws Cancelled.
+using ProgressFunction = std::function<bool(std::int64_t done, std::int64_t all)>;
+
+struct Cancelled {};
+
+struct EngineOptions {
+  std::int64_t check_every = 0;  // recount every invariant of the pool each so many steps; 0: only after the last
+  ProgressFunction progress;
+};
+
+struct GoldenOptions {
   std::int64_t max_layer_bytes = std::int64_t{1} << 30;  // [bytes]
   double max_multiply_adds = 2e10;                       // about ten seconds of the reference
 };
 
-struct RunOutcome {
+struct EngineRun {
   RunReport report;
+  std::vector<std::string> broken_invariants;  // empty when all held, every time they were counted
+};
+
+struct RunOutcome {
+  EngineRun engine;
   std::optional<GoldenRun> golden;
   std::string golden_skipped;  // why there is no golden; empty when there is
 };
 
-// The step, its cache, its values and its golden output. GeometryError when that is more than `options` allow.
-[[nodiscard]] GoldenRun run_golden(const Scenario& scenario, std::span<const Request> requests, StepIdx step,
-                                   const RunOptions& options);
+[[nodiscard]] EngineRun run_engine(const Scenario& scenario, std::span<const Request> requests,
+                                   trace::Recorder& recorder, const EngineOptions& options = {});
 
-[[nodiscard]] RunReport run_engine(const Scenario& scenario, std::span<const Request> requests,
-                                   trace::Recorder& recorder);
+// Why a golden at `step` would be too large, with the next step; empty when it would not.
+[[nodiscard]] std::string golden_too_large(const Scenario& scenario, const FocusState& focus,
+                                           const GoldenOptions& options);
 
-// A golden that would be too large is left out with its reason; a fault in the scenario throws InputError or GeometryError.
+// Values, golden output and the second path over a focus state. GeometryError when golden_too_large().
+[[nodiscard]] GoldenRun run_golden(const Scenario& scenario, FocusState focus, const GoldenOptions& options = {});
+
+// A golden that would be too large is left out with its reason; faults of the scenario throw InputError or GeometryError.
 [[nodiscard]] RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> requests,
-                                      trace::Recorder& recorder, const RunOptions& options = {});
+                                      trace::Recorder& recorder, const EngineOptions& engine = {},
+                                      const GoldenOptions& golden = {});
 
 }  // namespace kvscope

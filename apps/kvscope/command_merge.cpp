@@ -1,0 +1,104 @@
+// kvscope merge A B ... --out C: partial attention states over disjoint keys become one, as split-K kernels do last.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/faults.h"
+#include "core/attention/merge.h"
+#include "core/base/convert.h"
+#include "core/base/errors.h"
+#include "core/golden/bundle.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct MergeCommand {
+  std::vector<std::string> parts;
+  std::string out;
+  std::string base = "natural";
+  std::string empty = "-inf";
+};
+
+std::vector<double> doubles(const golden::Tensor& tensor) {
+  std::vector<double> result(static_cast<std::size_t>(*golden::element_count(tensor.shape)));
+  to_doubles(tensor.dtype, tensor.bytes.data(), result);
+  return result;
+}
+
+// Tensors `o` [query, query_head, value_dim] and `lse` [query, query_head] of any float type.
+attention::PartialState read_state(const std::string& path) {
+  const golden::Bundle bundle = golden::load_bundle(path);
+  std::vector<Fault> faults;
+  const auto tensor_of_rank = [&](const char* name, std::size_t rank) -> const golden::Tensor* {
+    const auto found = bundle.tensors.find(name);
+    if (found == bundle.tensors.end()) {
+      faults.push_back({name, "is missing: a partial state has o [query, head, dim] and lse [query, head]"});
+    } else if (found->second.shape.size() != rank || !is_float(found->second.dtype)) {
+      faults.push_back({name, fmt::format("is {}, not a float tensor of {} axes", describe(found->second), rank)});
+    } else {
+      return &found->second;
+    }
+    return nullptr;
+  };
+  const golden::Tensor* o = tensor_of_rank("o", 3);
+  const golden::Tensor* lse = tensor_of_rank("lse", 2);
+  if (o != nullptr && lse != nullptr && (o->shape[0] != lse->shape[0] || o->shape[1] != lse->shape[1])) {
+    faults.push_back(
+        {"lse", fmt::format("is {}, but o is {}: the first two axes must be equal", describe(*lse), describe(*o))});
+  }
+  if (!faults.empty()) throw InputError(path, faults);
+  attention::PartialState state;
+  state.o =
+      xt::xtensor<double, 3>::from_shape({static_cast<std::size_t>(o->shape[0]), static_cast<std::size_t>(o->shape[1]),
+                                          static_cast<std::size_t>(o->shape[2])});
+  state.lse = xt::xtensor<double, 2>::from_shape(
+      {static_cast<std::size_t>(o->shape[0]), static_cast<std::size_t>(o->shape[1])});
+  std::ranges::copy(doubles(*o), state.o.data());
+  std::ranges::copy(doubles(*lse), state.lse.data());
+  return state;
+}
+
+int run(const MergeCommand& command) {
+  std::vector<attention::PartialState> states;
+  for (const std::string& part : command.parts) states.push_back(read_state(part));
+  const attention::PartialState merged = attention::merge(
+      states, command.base == "two" ? attention::LseBase::two : attention::LseBase::natural,
+      command.empty == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity);
+  golden::Bundle bundle;
+  const auto extent = [&](std::size_t axis) { return static_cast<std::int64_t>(merged.o.shape(axis)); };
+  bundle.tensors["o"] =
+      golden::tensor_of<double>({extent(0), extent(1), extent(2)}, std::span(merged.o.data(), merged.o.size()));
+  bundle.tensors["lse"] =
+      golden::tensor_of<double>({extent(0), extent(1)}, std::span(merged.lse.data(), merged.lse.size()));
+  bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
+  bundle.manifest.set("lse_base", command.base);
+  golden::save_bundle(command.out, bundle);
+  std::cout << fmt::format("merged {} partial states of {} queries, {} heads, {} dims (lse base {}) into {}\n",
+                           states.size(), extent(0), extent(1), extent(2), command.base, command.out);
+  return kExitFine;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Action& chosen) {
+  const auto command = std::make_shared<MergeCommand>();
+  CLI::App* merge_app = app.add_subcommand("merge", "Merge partial attention states (o, lse) over disjoint keys");
+  merge_app->add_option("PART", command->parts, "Bundles with o [query, head, dim] and lse [query, head]")
+      ->required()
+      ->expected(2, 1024);
+  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
+  merge_app->add_option("--lse-base", command->base, "Base the log-sum-exps are in")
+      ->check(CLI::IsMember(std::vector<std::string>{"natural", "two"}))
+      ->capture_default_str();
+  merge_app->add_option("--empty-lse", command->empty, "What a row without keys gets")
+      ->check(CLI::IsMember(std::vector<std::string>{"-inf", "+inf"}))
+      ->capture_default_str();
+  merge_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+}
+
+}  // namespace kvscope::apps

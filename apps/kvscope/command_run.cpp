@@ -1,0 +1,101 @@
+// kvscope run SCENARIO: requests through the paging engine, then the golden attention output over the cache they filled.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/faults.h"
+#include "apps/kvscope/progress.h"
+#include "apps/kvscope/scenario_input.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/pipeline/run_report_text.h"
+#include "core/pipeline/run_scenario.h"
+#include "core/scenario/scenario_json.h"
+#include "core/trace/event_text.h"
+#include "core/trace/trace_writer.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct RunCommand {
+  std::string scenario;
+  std::optional<std::string> requests;
+  std::optional<std::string> out;
+  std::string trace = "off";
+  std::int64_t check_every = 0;
+  bool json = false;
+};
+
+std::filesystem::path make_folder(const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(name, error);
+  if (error || !std::filesystem::is_directory(name)) {
+    throw InputError("command line", "--out", fmt::format("cannot make folder '{}': {}", name, error.message()));
+  }
+  return name;
+}
+
+int run(const RunCommand& command) {
+  const trace::Detail detail = *trace::find_detail(command.trace);
+  if (detail != trace::Detail::off && !command.out) {
+    throw InputError("command line", "--trace", "needs --out DIR: the trace is written there as trace.kvt");
+  }
+  const ScenarioInput input = read_scenario(command.scenario, command.requests);
+  std::optional<std::filesystem::path> folder;
+  if (command.out) folder = make_folder(*command.out);
+  const std::string scenario_text = json::dump(to_json(input.scenario)) + "\n";
+  const trace::Meta meta{{"producer", "kvscope " KVSCOPE_VERSION}, {"scenario", scenario_text}};
+  trace::TraceWriter trace(folder ? *folder / "trace.kvt" : std::filesystem::path(), detail, meta);
+
+  RunOutcome outcome;
+  {
+    Progress progress("requests");
+    EngineOptions options;
+    options.check_every = command.check_every;
+    options.progress = [&](std::int64_t done, std::int64_t all) { return progress.show(done, all), true; };
+    outcome = run_scenario(input.scenario, input.requests, trace, options);
+  }
+  trace.finish();
+
+  const std::string text = to_text(input.scenario, outcome);
+  const std::string report = json::dump(to_json(input.scenario, outcome)) + "\n";
+  if (folder) {
+    write_file_atomically(*folder / "scenario.json", scenario_text);
+    write_file_atomically(*folder / "report.txt", text);
+    write_file_atomically(*folder / "report.json", report);
+  }
+  std::cout << (command.json ? report : text);
+  return passed(outcome) ? kExitFine : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& chosen) {
+  const auto command = std::make_shared<RunCommand>();
+  CLI::App* run_app =
+      app.add_subcommand("run", "Run a scenario's requests through the paging engine and check attention");
+  run_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
+  run_app->add_option("--requests", command->requests,
+                      "Recorded requests in place of the scenario's: .csv (timestamp, context, generated) or .jsonl "
+                      "(timestamp, input_length, output_length, hash_ids)");
+  run_app->add_option("--out", command->out, "Folder for report.txt, report.json, scenario.json and the trace");
+  run_app->add_option("--trace", command->trace, "What goes into trace.kvt: off, steps and requests, or every event")
+      ->check(CLI::IsMember(std::vector<std::string>{"off", "steps", "full"}))
+      ->capture_default_str();
+  run_app
+      ->add_option("--check-every", command->check_every,
+                   "Recount every invariant of the pool each N steps; 0: once, at the end")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  run_app->add_flag("--json", command->json, "Print the report as JSON, with each figure as a curve over steps");
+  run_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,119 @@
+// kvscope trace show FILE, kvscope trace diff A B: what a recorded run did, and where two runs part.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/faults.h"
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/trace/diff.h"
+#include "core/trace/trace_reader.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct ShowCommand {
+  std::string file;
+  std::optional<std::int64_t> step;
+  std::optional<std::string> kind;
+  bool verify = false;
+  bool json = false;
+};
+
+// What is in the file, without its events.
+void print_summary(const trace::TraceReader& reader) {
+  std::cout << fmt::format("trace      {}\nproducer   {}\ndetail     {}\nsteps      {}\nevents     {}\n", reader.path(),
+                           reader.meta().contains("producer") ? reader.meta().at("producer") : "unknown",
+                           trace::detail_name(reader.detail()), reader.rows() - 1, reader.events());
+  for (std::size_t kind = 0; kind < trace::kKinds; ++kind) {
+    if (reader.events_of_kind(kind) > 0) {
+      std::cout << fmt::format("  {:<18} {:>10}\n", trace::kind_name(kind), reader.events_of_kind(kind));
+    }
+  }
+}
+
+json::Value to_json(std::int64_t number, const trace::Event& event) {
+  json::Value value;
+  value.set("event", number);
+  value.set("kind", trace::kind_name(event.index()));
+  for (const trace::NamedNumber& field : trace::named_fields(event)) value.set(field.name, field.value);
+  return value;
+}
+
+// The summary, or the events of one step or of all, one line each.
+int show(const ShowCommand& command) {
+  trace::TraceReader reader(command.file);
+  std::optional<std::size_t> kind;
+  if (command.kind) kind = trace::find_kind(*command.kind);
+  if (command.verify) {
+    reader.verify_all();
+    std::cout << fmt::format("{}: all {} events are whole\n", reader.path(), reader.events());
+    return kExitFine;
+  }
+  if (!command.step && !command.kind && !command.json) {
+    print_summary(reader);
+    return kExitFine;
+  }
+  const auto print = [&](std::int64_t number, const trace::Event& event) {
+    if (kind && event.index() != *kind) return;
+    std::cout << (command.json ? json::dump(to_json(number, event), -1) + "\n"
+                               : fmt::format("{:>8}  {}\n", number, trace::to_text(event)));
+  };
+  if (!command.step) {
+    reader.for_each(print);
+    return kExitFine;
+  }
+  const std::optional<std::int64_t> row = reader.find_step(StepIdx{*command.step});
+  if (!row) {
+    throw InputError("command line", "--step",
+                     fmt::format("{} is not in the trace: it has {} steps, and -1 is what came before the first",
+                                 *command.step, reader.rows() - 1));
+  }
+  std::int64_t number = reader.span(*row).first_event;
+  for (const trace::Event& event : reader.events_of_row(*row)) print(number++, event);
+  return kExitFine;
+}
+
+int diff(const std::string& left_name, const std::string& right_name) {
+  trace::TraceReader left(left_name);
+  trace::TraceReader right(right_name);
+  const trace::TraceDiff result = trace::diff_traces(left, right);
+  std::cout << trace::to_text(result, left_name, right_name);
+  return result.same_events() ? kExitFine : kExitCheckFailed;
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (std::size_t kind = 0; kind < trace::kKinds; ++kind) names.emplace_back(trace::kind_name(kind));
+  return names;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Action& chosen) {
+  CLI::App* trace_app = app.add_subcommand("trace", "Read recorded runs");
+  trace_app->require_subcommand(1);
+
+  const auto command = std::make_shared<ShowCommand>();
+  CLI::App* show_app = trace_app->add_subcommand("show", "What a trace holds: a summary, or events one line each");
+  show_app->add_option("FILE", command->file, "Trace file (.kvt)")->required();
+  show_app->add_option("--step", command->step, "Events of this step; -1: before the first");
+  show_app->add_option("--kind", command->kind, "Events of this kind only")->check(CLI::IsMember(kind_names()));
+  show_app->add_flag("--verify", command->verify, "Check every event against the checksums");
+  show_app->add_flag("--json", command->json, "Print events as JSON, one a line");
+  show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });
+
+  const auto files = std::make_shared<std::pair<std::string, std::string>>();
+  CLI::App* diff_app =
+      trace_app->add_subcommand("diff", "The first event at which two traces part; exit code 1 if they do");
+  diff_app->add_option("A", files->first, "Trace file")->required();
+  diff_app->add_option("B", files->second, "Trace file")->required();
+  diff_app->callback([files, &chosen] { chosen = [files] { return diff(files->first, files->second); }; });
+}
+
+}  // namespace kvscope::apps

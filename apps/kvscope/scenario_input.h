@@ -1,0 +1,20 @@
+// What every command that takes a scenario needs: the file, its requests, and the folder that paths in it start from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/scenario/scenario.h"
+
+namespace kvscope::apps {
+
+struct ScenarioInput {
+  Scenario scenario;
+  std::vector<Request> requests;
+};
+
+// Reads and checks both. `requests_file` replaces the scenario's own requests. Throws InputError with every fault.
+[[nodiscard]] ScenarioInput read_scenario(const std::string& path, const std::optional<std::string>& requests_file);
+
+}  // namespace kvscope::apps

@@ -1,0 +1,321 @@
+#include "core/pipeline/explain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/cache/collections.h"
+#include "core/cache/paged_kv_cache.h"
+
+namespace kvscope {
+namespace {
+
+// Pools are explained without being allocated: addresses are differences from this one, which nobody reads.
+std::byte* unread_memory() { return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40); }
+
+// The place that is asked about, in the step's batch.
+struct Place {
+  SeqIdx row;           // of the batch
+  std::uint32_t block;  // from the lookup table
+  std::int64_t page_size;
+};
+
+std::string list(const Shape<6>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
+
+class Explainer {
+ public:
+  Explainer(const Scenario& scenario, const Question& question, const CacheState& state)
+      : scenario_(scenario), question_(question), state_(state) {}
+
+  Explanation run() {
+    links_.clear();
+    const Place place = find_place();
+    const std::int64_t element = explain_element(place);
+    explain_row(place, element);
+    if (scenario_.cache.kind == CacheKind::paged) {
+      explain_tile(place);
+      if (scenario_.cache.quantization) explain_scale(place);
+    }
+    return {subject(), std::move(links_)};
+  }
+
+ private:
+  [[nodiscard]] std::string subject() const {
+    return fmt::format("{} of sequence {}, token {}, layer {}, KV head {}, dim {}, at step {} of scenario '{}'",
+                       slot_name(), question_.seq.value, question_.token.value, question_.layer.value,
+                       question_.head.value, question_.dim.value, state_.step.value, scenario_.name);
+  }
+  [[nodiscard]] const char* slot_name() const { return question_.slot == KvSlot::k ? "K" : "V"; }
+  [[nodiscard]] std::int64_t slot_index() const { return question_.slot == KvSlot::k ? 0 : 1; }
+
+  void add(std::string name, std::string formula, std::string numbers, std::string result, std::string remark = {}) {
+    links_.push_back({std::move(name), std::move(formula), std::move(numbers), std::move(result), std::move(remark)});
+  }
+
+  // --- request -> batch row -> page -> block ---
+
+  Place find_place() {
+    const auto found = std::ranges::find(state_.batch, question_.seq);
+    if (found == state_.batch.end()) {
+      throw IndexError(fmt::format("sequence {} is not in the batch of step {}, which holds {}: choose one of these, or "
+                                   "another --step",
+                                   question_.seq.value, state_.step.value, batch_text()));
+    }
+    const SeqIdx row{found - state_.batch.begin()};
+    const auto b = static_cast<std::size_t>(row.value);
+    const std::int64_t cached = state_.cache_lengths[b], fresh = state_.new_tokens[b];
+    check_index(fmt::format("sequence {}: token", question_.seq.value), question_.token.value, cached + fresh,
+                fmt::format("step {} has {} cached and {} new tokens of it", state_.step.value, cached, fresh));
+    add("batch row", "where the sequence stands among the step's requests",
+        fmt::format("sequence {} in ({})", question_.seq.value, batch_text()), std::to_string(row.value),
+        question_.token.value < cached
+            ? fmt::format("token {} was cached before this step", question_.token.value)
+            : fmt::format("token {} is computed in this step: cache_length {} + {}", question_.token.value, cached,
+                          question_.token.value - cached));
+    return scenario_.cache.kind == CacheKind::paged ? paged_place(row) : continuous_place(row);
+  }
+
+  [[nodiscard]] std::string batch_text() const {
+    constexpr std::size_t kShown = 8;
+    std::vector<std::int64_t> shown;
+    for (const SeqIdx seq : state_.batch) shown.push_back(seq.value);
+    const bool cut = shown.size() > kShown;
+    if (cut) shown.resize(kShown);
+    return fmt::format("{}{}", fmt::join(shown, ", "), cut ? fmt::format(", ... {} in all", state_.batch.size()) : "");
+  }
+
+  Place paged_place(SeqIdx row) {
+    const std::int64_t page_size = state_.page_size;
+    const std::int64_t token = question_.token.value;
+    const std::int64_t page = token / page_size;
+    add("page", "token / page_size", fmt::format("{} / {}", token, page_size), std::to_string(page));
+    add("slot", "token % page_size", fmt::format("{} % {}", token, page_size), std::to_string(token % page_size));
+    const auto entry = static_cast<std::size_t>(row.value * state_.table_columns + page);
+    const std::uint32_t block = state_.lookup_table[entry];
+    add("block", "lookup_table[batch row][page]", fmt::format("lookup_table[{}][{}]", row.value, page),
+        std::to_string(block), sharers(block, page));
+    return {row, block, page_size};
+  }
+
+  // Who else in the batch has the block as the same page.
+  [[nodiscard]] std::string sharers(std::uint32_t block, std::int64_t page) const {
+    std::vector<std::int64_t> others;
+    for (std::size_t b = 0; b < state_.batch.size(); ++b) {
+      const std::int64_t tokens = std::int64_t{state_.cache_lengths[b]} + state_.new_tokens[b];
+      if (page * state_.page_size >= tokens || state_.batch[b] == question_.seq) continue;
+      if (state_.lookup_table[b * static_cast<std::size_t>(state_.table_columns) + static_cast<std::size_t>(page)] == block) {
+        others.push_back(state_.batch[b].value);
+      }
+    }
+    if (others.empty()) return "no other sequence of the batch holds it";
+    return fmt::format("shared with sequence{} {}: equal prefixes, one copy", others.size() > 1 ? "s" : "", fmt::join(others, ", "));
+  }
+
+  Place continuous_place(SeqIdx row) {
+    const std::uint32_t block = state_.lookup_table[static_cast<std::size_t>(row.value * state_.table_columns)];
+    add("block", "lookup_table[batch row]", fmt::format("lookup_table[{}]", row.value), std::to_string(block),
+        "one block holds the whole sequence");
+    return {row, block, scenario_.cache.max_tokens};
+  }
+
+  // --- block -> element -> byte ---
+
+  [[nodiscard]] Shape<6> pool_extents(std::int64_t last) const {
+    const ModelGeometry& model = scenario_.model;
+    const bool paged = scenario_.cache.kind == CacheKind::paged;
+    return {paged ? scenario_.cache.blocks + 1 : scenario_.cache.blocks, model.is_mla ? 1 : 2, model.layers,
+            paged ? scenario_.cache.page_size : scenario_.cache.max_tokens, model.kv_heads, last};
+  }
+
+  std::int64_t explain_element(const Place& place) {
+    const Shape<6> extents = pool_extents(scenario_.model.head_size);
+    const Shape<6> strides = row_major<6>(extents);
+    const std::int64_t slot = question_.token.value % place.page_size;
+    add("pool", "[block, k_or_v, layer, page_row, head, head_dim]", list(extents), fmt::format("strides {}", list(strides)),
+        scenario_.cache.kind == CacheKind::paged ? fmt::format("{} blocks and the null page", scenario_.cache.blocks) : "");
+    const Shape<6> index{place.block, slot_index(), question_.layer.value, slot, question_.head.value, question_.dim.value};
+    const std::int64_t element = checked_offset(index, extents, strides);
+    add("element", "block*s0 + k_or_v*s1 + layer*s2 + slot*s3 + head*s4 + dim*s5",
+        fmt::format("{}*{} + {}*{} + {}*{} + {}*{} + {}*{} + {}*{}", index[0], strides[0], index[1], strides[1], index[2],
+                    strides[2], index[3], strides[3], index[4], strides[4], index[5], strides[5]),
+        std::to_string(element), fmt::format("the {}, layer {} view begins at element {}", slot_name(), question_.layer.value,
+                                             slot_index() * strides[1] + question_.layer.value * strides[2]));
+    const std::int64_t size = size_of(scenario_.cache.dtype);
+    add("byte", "element * bytes of an element", fmt::format("{} * {} ({})", element, size, name(scenario_.cache.dtype)),
+        fmt::format("{} (0x{:x})", checked_mul(element, size), element * size), "from the pool's base");
+    return element;
+  }
+
+  // --- row: the same place, through the cache a kernel is given ---
+
+  void explain_row(const Place& place, std::int64_t element) {
+    const ModelGeometry& model = scenario_.model;
+    const Shape<6> strides = row_major<6>(pool_extents(model.head_size));
+    const std::int64_t per_block = strides[0] / strides[3];
+    const std::int64_t slot = question_.token.value % place.page_size;
+    add("rows per block", "s0 / (heads * head_dim)", fmt::format("{} / ({} * {})", strides[0], model.kv_heads, model.head_size),
+        std::to_string(per_block),
+        fmt::format("{} slot{} x {} layers x {} tokens: from page to page the view jumps over the others' rows",
+                    model.is_mla ? 1 : 2, model.is_mla ? "" : "s", model.layers, place.page_size));
+    const CacheAddress address = ask_cache(place);
+    KVSCOPE_ASSERT(address.byte == element * size_of(scenario_.cache.dtype));
+    add("row", "block * rows_per_block + slot", fmt::format("{} * {} + {}", place.block, per_block, slot),
+        fmt::format("{} of {}", address.row.value, address.num_kv_rows),
+        fmt::format("row_idx({}, {}); column {} = head * head_dim + dim", place.row.value, question_.token.value,
+                    question_.head.value * model.head_size + question_.dim.value));
+  }
+
+  // What PagedKVCache or ContinuousBatchingKVCache themselves say.
+  struct CacheAddress {
+    RowIdx row;
+    std::int64_t num_kv_rows = 0;
+    std::int64_t byte = 0;  // from the pool's base
+  };
+
+  [[nodiscard]] PagedKVCache paged_cache() const {
+    PagedCacheParams params{scenario_.cache.dtype,
+                            {scenario_.model.kv_heads, scenario_.model.head_size, scenario_.model.is_mla},
+                            scenario_.cache.page_size};
+    PagedCollectionTensors tensors;
+    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
+    tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
+    tensors.lookup_table = lookup_table();
+    tensors.max_seq_length = state_.max_seq_length;
+    tensors.max_cache_length = state_.max_cache_length;
+    if (const auto& quantization = scenario_.cache.quantization) {
+      params.scale_dtype = quantization->scale_dtype;
+      params.quantization_granularity = quantization->granularity;
+      tensors.scales = AnyView<6>(unread_memory(), quantization->scale_dtype, pool_extents(params.head_dim_granularity()));
+    }
+    const PagedKVCacheCollection collection(params, tensors);
+    return question_.slot == KvSlot::k ? collection.get_key_cache(question_.layer) : collection.get_value_cache(question_.layer);
+  }
+
+  [[nodiscard]] std::int64_t batch() const { return static_cast<std::int64_t>(state_.batch.size()); }
+  [[nodiscard]] LookupTable lookup_table() const {
+    return LookupTable(state_.lookup_table.data(), {batch(), state_.table_columns}, {state_.table_columns, 1});
+  }
+
+  [[nodiscard]] CacheAddress ask_cache(const Place& place) const {
+    if (scenario_.cache.kind == CacheKind::paged) {
+      const PagedKVCache cache = paged_cache();
+      return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
+              cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
+    }
+    ContinuousCollectionTensors tensors;
+    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
+    tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
+    tensors.lookup_table = StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
+    tensors.max_seq_length = state_.max_seq_length;
+    tensors.max_cache_length = state_.max_cache_length;
+    const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size}, tensors);
+    const ContinuousBatchingKVCache cache =
+        question_.slot == KvSlot::k ? collection.get_key_cache(question_.layer) : collection.get_value_cache(question_.layer);
+    return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
+            cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
+  }
+
+  // --- tile: what a kernel computes once for BN tokens ---
+
+  void explain_tile(const Place& place) {
+    const PagedKVCache cache = paged_cache();
+    const std::int64_t BN = scenario_.tile.BN, token = question_.token.value;
+    const std::int64_t tile = token / BN, offset = token % BN;
+    add("tile", "token / BN, token % BN", fmt::format("{} / {}, {} % {}", token, BN, token, BN),
+        fmt::format("tile {}, row {} of it", tile, offset));
+    PopulateTile populate{.BN = BN};
+    if (scenario_.tile.base_alignment > 0) populate.base_alignment = scenario_.tile.base_alignment;
+    try {
+      const PagedRowIndices rows = cache.populate(populate, place.row, TokIdx{tile * BN});
+      constexpr std::size_t kShown = 8;
+      const std::size_t shown = std::min(kShown, rows.rows().size());
+      add("populate", "rows[i] = lookup_table[batch row][first page + i] * rows_per_block",
+          fmt::format("{{{}{}}}", fmt::join(rows.rows().first(shown), ", "), shown < rows.rows().size() ? ", ..." : ""),
+          fmt::format("rows[{} / {}] + {} % {} = {}", offset, rows.eff_page(), offset, rows.eff_page(),
+                      rows.get_row(offset).value),
+          fmt::format("{} page{} a tile; the same row as above", rows.num_pages(), rows.num_pages() > 1 ? "s" : ""));
+    } catch (const GeometryError& error) {
+      add("populate", "rows[i] = lookup_table[batch row][first page + i] * rows_per_block", "", "refused", error.what());
+    }
+    const auto encoded = narrow<std::int32_t>(place.block * cache.page_size() + token % cache.page_size(), "encoded index");
+    add("sparse index", "block * page_size + slot",
+        fmt::format("{} * {} + {}", place.block, cache.page_size(), token % cache.page_size()), std::to_string(encoded),
+        fmt::format("get_tma_row({}) = {}, the row again", encoded, cache.get_tma_row(encoded)));
+    explain_box(place, cache);
+  }
+
+  void explain_box(const Place& place, const PagedKVCache& cache) {
+    try {
+      TileOptions options;
+      options.mode = scenario_.tile.swizzle;
+      options.BN = kv_sub_tile_rows(scenario_.tile.BN, cache.page_size());
+      const TmaTile map = cache.create_tma_tile(options);
+      const std::int64_t granularity = swizzle_granularity(cache.dtype(), scenario_.tile.swizzle);
+      const std::int64_t chunk = question_.dim.value / granularity;
+      const RowIdx row = cache.row_idx(place.row, TokIdx{question_.token.value - question_.token.value % options.BN});
+      const TmaCoord at = tile_coords(map, row.value, question_.head, DimIdx{chunk * granularity});
+      add("TMA box", "coordinates (depth, head, row) of the box that brings it",
+          fmt::format("map [{}, {}, {}], box [{}, 1, {}], {}", map.dims[0], map.dims[1], map.dims[2], map.box[0], map.box[2],
+                      name(map.swizzle)),
+          fmt::format("({}, {}, {})", at.at[0], at.at[1], at.at[2]),
+          fmt::format("box row {}, column {}", question_.token.value % options.BN, question_.dim.value % granularity));
+    } catch (const std::exception& error) {
+      add("TMA box", "coordinates (depth, head, row) of the box that brings it", "", "none", error.what());
+    }
+  }
+
+  // --- scale ---
+
+  void explain_scale(const Place& place) {
+    const PagedKVCache cache = paged_cache();
+    const std::int64_t granule = question_.dim.value / cache.quantization_granularity();
+    add("granule", "dim / granularity", fmt::format("{} / {}", question_.dim.value, cache.quantization_granularity()),
+        fmt::format("{} of {}", granule, cache.head_dim_granularity()), "rounded down: a scale covers the dims from its first on");
+    const std::int64_t byte = cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim) - unread_memory();
+    add("scale", "the same path through the scales' pool", list(pool_extents(cache.head_dim_granularity())),
+        fmt::format("scale {}, byte {} ({})", byte / size_of(*cache.scale_dtype()), byte, name(*cache.scale_dtype())));
+  }
+
+  const Scenario& scenario_;
+  const Question& question_;
+  const CacheState& state_;
+  std::vector<Link> links_;
+};
+
+void check_question(const Scenario& scenario, std::span<const Request> requests, const Question& question) {
+  check_index("sequence", question.seq.value, static_cast<std::int64_t>(requests.size()),
+              "sequences are numbered by arrival");
+  check_index("layer", question.layer.value, scenario.model.layers);
+  check_index("KV head", question.head.value, scenario.model.kv_heads);
+  check_index("dim", question.dim.value, scenario.model.head_size);
+  const Request& request = requests[static_cast<std::size_t>(question.seq.value)];
+  check_index(fmt::format("sequence {}: token", question.seq.value), question.token.value,
+              request.prompt_tokens + request.generate_tokens,
+              fmt::format("it has {} prompt and {} generated tokens", request.prompt_tokens, request.generate_tokens));
+  if (question.slot == KvSlot::v && scenario.model.is_mla) {
+    throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: ask for --kv k");
+  }
+}
+
+StepIdx step_of(const Scenario& scenario, std::span<const Request> requests, const Question& question) {
+  if (question.step.value >= 0) return question.step;
+  const std::optional<StepIdx> last = last_step_of(scenario, requests, question.seq, question.token);
+  if (!last) {
+    throw IndexError(fmt::format("sequence {}: token {} is never stored: the last token that is generated has no successor "
+                                 "that would read it, and a refused request stores none",
+                                 question.seq.value, question.token.value));
+  }
+  return *last;
+}
+
+}  // namespace
+
+Explanation explain(const Scenario& scenario, std::span<const Request> requests, const Question& question) {
+  check_question(scenario, requests, question);
+  const FocusState focus = state_at(scenario, requests, step_of(scenario, requests, question));
+  return Explainer(scenario, question, focus.cache).run();
+}
+
+}  // namespace kvscope

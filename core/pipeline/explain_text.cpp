@@ -1,0 +1,43 @@
+// An explanation as text and as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/pipeline/explain.h"
+
+namespace kvscope {
+
+// <name>   <formula>
+//          = <numbers>
+//          = <result>        <remark>
+std::string to_text(const Explanation& explanation) {
+  std::size_t width = 0;
+  for (const Link& link : explanation.links) width = std::max(width, link.name.size());
+  std::string text = explanation.subject + "\n";
+  for (const Link& link : explanation.links) {
+    text += fmt::format("\n{:<{}}  {}\n", link.name, width, link.formula);
+    if (!link.numbers.empty()) text += fmt::format("{:<{}}  = {}\n", "", width, link.numbers);
+    text += fmt::format("{:<{}}  = {}\n", "", width, link.result);
+    if (!link.remark.empty()) text += fmt::format("{:<{}}    {}\n", "", width, link.remark);
+  }
+  return text;
+}
+
+json::Value to_json(const Explanation& explanation) {
+  json::Value value;
+  value.set("subject", explanation.subject);
+  json::Array links;
+  for (const Link& link : explanation.links) {
+    json::Value entry;
+    entry.set("name", link.name);
+    entry.set("formula", link.formula);
+    entry.set("numbers", link.numbers);
+    entry.set("result", link.result);
+    entry.set("remark", link.remark);
+    links.push_back(std::move(entry));
+  }
+  value.set("links", std::move(links));
+  return value;
+}
+
+}  // namespace kvscope

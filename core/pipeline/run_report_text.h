@@ -1,0 +1,17 @@
+// What a run has to say, as text for a terminal and as JSON for programs.
+#pragma once
+
+#include <string>
+
+#include "core/base/json.h"
+#include "core/pipeline/run_scenario.h"
+
+namespace kvscope {
+
+// Every invariant held, and both second paths agree with the golden (or there is none, for a stated reason).
+[[nodiscard]] bool passed(const RunOutcome& outcome);
+
+[[nodiscard]] std::string to_text(const Scenario& scenario, const RunOutcome& outcome);
+[[nodiscard]] json::Value to_json(const Scenario& scenario, const RunOutcome& outcome);
+
+}  // namespace kvscope
