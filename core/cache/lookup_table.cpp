@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-LookupTable build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,
+Lut build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,
                                std::optional<std::int64_t> max_cache_length) {
   KVSCOPE_ASSERT(limits.page_size > 0 && limits.blocks >= 0);
   std::vector<Fault> faults;
@@ -56,7 +56,7 @@ LookupTable build_lookup_table(std::span<const LutRow> rows, const LutLimits& li
   }
   if (!faults.empty()) throw GeometryError("lookup table", std::move(faults));
 
-  LookupTable table;
+  Lut table;
   table.columns = padded_lut_cols(pages);
   const auto null_page = narrow<std::uint32_t>(limits.blocks, "null page");
   table.entries.assign(static_cast<std::size_t>(checked_mul(batch, table.columns, "lookup table")), null_page);

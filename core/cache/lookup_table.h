@@ -34,7 +34,7 @@ struct LutLimits {
   std::int64_t max_batch = 0;  // rows the table's storage was made for
 };
 
-struct LookupTable {
+struct Lut {
   std::vector<std::uint32_t> entries;  // [batch, columns]
   std::int64_t columns = 0;            // changes from step to step: the storage is re-shaped, not re-allocated
 };
@@ -42,7 +42,7 @@ struct LookupTable {
 // `max_cache_length` [tokens]: when given, the table is wide enough for it whatever the rows need.
 // Throws GeometryError with every fault: batch > max_batch; more pages than N; a row with fewer pages than it needs; a
 // row with a block outside [0, N); max_cache_length < 1 or less than the longest row.
-[[nodiscard]] LookupTable build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,
+[[nodiscard]] Lut build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,
                                              std::optional<std::int64_t> max_cache_length = std::nullopt);
 
 }  // namespace kvscope

@@ -426,7 +426,7 @@ CacheState PagingEngine::state() const {
     rows.push_back(LutRow{s.sequences[row.seq].pages.blocks, total, false});
   }
   if (s.paged) {
-    LookupTable table =
+    Lut table =
         build_lookup_table(rows, LutLimits{s.pool.blocks(), s.block_tokens, s.scheduler.max_batch}, std::nullopt);
     out.lookup_table = std::move(table.entries);
     out.table_columns = table.columns;
