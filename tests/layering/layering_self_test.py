@@ -68,7 +68,7 @@ SOUND = {
     "viz/geometry/a.cpp": '#include "core/trace/events.h"\n#include <QRectF>\n',
     "viz/view/a.cpp": "#include <QPainter>\n",
     "gpu/kernels/x/kernel.cu": '#include "core/base/index.h"\n#include <cuda.h>\n',
-    "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\nauto data = root / "../shared' + '/data";\n',
+    "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\n#include <sqlite3.h>\nauto data = root / "../shared' + '/data";\n',
     "tests/fuzz/corpus/x/1": "TO" + "DO /" + "work",
     "build/dev/junk.h": "TO" + "DO",
     "docs/picture.png": "\0TO" + "DO",
