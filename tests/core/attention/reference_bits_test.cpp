@@ -1,0 +1,172 @@
+// Same bytes: on every instruction set, for every placement of the pages, whatever stands where nobody reads, run after run,
+// and on every compiler (a checksum kept here as a literal).
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/attention/reference.h"
+#include "core/attention/reference_kernels.h"
+#include "core/attention/row_reader.h"
+#include "core/base/convert.h"
+#include "tests/core/attention/paged_case.h"
+
+namespace kvscope::attention {
+namespace {
+
+using testing::bits_of;
+using testing::PagedCase;
+using testing::Poison;
+using testing::Spec;
+
+// Sizes with remainders everywhere: 6 rows are not fours, 21 dims are not eights, 77 keys are not blocks or pages.
+Spec uneven(DType dtype = DType::f32) {
+  Spec spec;
+  spec.lengths = {77, 0, 130};
+  spec.queries = {3, 1, 2};
+  spec.query_heads = 12;
+  spec.kv_heads = 2;
+  spec.head_size = 21;
+  spec.value_size = 19;
+  spec.page_size = 6;
+  spec.dtype = dtype;
+  spec.options.scale = 0.22;
+  spec.options.soft_cap = 5.0;
+  spec.slopes.assign(12, 0.03125);
+  spec.sinks.assign(12, -0.5);
+  return spec;
+}
+
+std::uint64_t fnv1a(const std::vector<std::uint64_t>& words) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::uint64_t word : words) {
+    for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ ((word >> shift) & 0xff)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+TEST(ReferenceBits, EveryInstructionSetGivesTheSame) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::e4m3}) {
+    const PagedCase c(uneven(dtype));
+    const auto expected = bits_of(reference(c.problem, InstructionSet::baseline));
+    for (const InstructionSet set : available_instruction_sets()) {
+      EXPECT_EQ(bits_of(reference(c.problem, set)), expected) << name(set) << ' ' << name(dtype);
+    }
+    EXPECT_EQ(bits_of(reference(c.problem)), expected);
+  }
+}
+
+// Another compiler, another library or a fused multiply-add changes the last digits of something here.
+TEST(ReferenceBits, ChecksumIsTheOneEveryCompilerGives) {
+  EXPECT_EQ(fnv1a(bits_of(reference(PagedCase(uneven()).problem))), 0x3bf6de0bc62afcc8u);
+  Spec quantized = uneven(DType::e4m3);
+  quantized.granularity = 4;
+  quantized.options.lse_base = LseBase::two;
+  quantized.options.mask = MaskKind::sliding_window;
+  quantized.options.window_left = 40;
+  EXPECT_EQ(fnv1a(bits_of(reference(PagedCase(quantized).problem))), 0xfd3182bb3fa808b9u);
+}
+
+TEST(ReferenceBits, TwoRunsAreTheSame) {
+  const PagedCase c(uneven());
+  EXPECT_EQ(bits_of(reference(c.problem)), bits_of(reference(c.problem)));
+}
+
+TEST(ReferenceBits, PhysicalPlacementOfThePagesCannotShow) {
+  EXPECT_TRUE(rc::check("any permutation of the blocks", [] {
+    Spec spec = uneven();
+    const auto expected = bits_of(reference(PagedCase(spec).problem));
+    spec.placement = *rc::gen::inRange<std::uint64_t>(2, 1u << 30);
+    RC_ASSERT(bits_of(reference(PagedCase(spec).problem)) == expected);
+  }));
+}
+
+TEST(ReferenceBits, PageSizeAndLayoutCannotShow) {
+  Spec spec = uneven();
+  const auto expected = bits_of(reference(PagedCase(spec).problem));
+  for (const std::int64_t page : {1, 3, 16, 64, 200}) {
+    for (const bool hnd : {false, true}) {
+      spec.page_size = page;
+      spec.hnd = hnd;
+      spec.layers = page == 3 ? 1 : 4;
+      EXPECT_EQ(bits_of(reference(PagedCase(spec).problem)), expected) << page << ' ' << hnd;
+    }
+  }
+}
+
+// Slots past a sequence's end, other layers, row padding, unowned blocks, keys outside every window, tables' tails and
+// their scales: NaN and infinity there would reach the output through a single wrong read, even one with weight zero.
+TEST(ReferenceBits, WhatNobodyOwnsIsNeverRead) {
+  for (const MaskKind mask : {MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked}) {
+    for (const std::int64_t granularity : {0, 5}) {
+      Spec spec = uneven(granularity == 0 ? DType::bf16 : DType::e5m2);
+      spec.options.mask = mask;
+      spec.options.window_left = 9;
+      spec.options.window_right = 1;
+      spec.options.chunk = 50;
+      spec.granularity = granularity;
+      spec.own_scales_table = true;
+      spec.row_padding = 2;
+      spec.poison = Poison::plausible;
+      const auto clean = bits_of(reference(PagedCase(spec).problem));
+      for (const Poison poison : {Poison::nan, Poison::infinity}) {
+        spec.poison = poison;
+        EXPECT_EQ(bits_of(reference(PagedCase(spec).problem)), clean) << static_cast<int>(mask) << ' ' << granularity;
+      }
+    }
+  }
+}
+
+// NaN payloads depend on operand order, which compilers may swap: they all come out as one.
+TEST(ReferenceBits, VisibleNanComesOutAsTheOneQuietNan) {
+  Spec spec;
+  spec.lengths = {5};
+  spec.queries = {1};
+  PagedCase c(spec);
+  const std::uint32_t odd_nan = 0xffc12345u;
+  const PagedRows& k = c.problem.k;
+  const std::int64_t offset = c.table[1] * k.block_stride;  // token 4, KV head 0: query heads 0 and 1
+  std::memcpy(const_cast<std::byte*>(k.data) + offset * 4, &odd_nan, 4);
+  const Result r = reference(c.problem);
+  const auto quiet = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
+  for (const std::size_t head : {0u, 1u}) {
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(r.o(0, head, 3)), quiet);
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(r.lse(0, head)), quiet);
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(r.smax(0, head)), quiet);
+  }
+  EXPECT_FALSE(std::isnan(r.o(0, 2, 3)));
+}
+
+TEST(ReferenceBits, EveryPatternOfTheNarrowTypesWidensToItsValue) {
+  for (const InstructionSet set : available_instruction_sets()) {
+    const ReferenceKernels& kernels = set == InstructionSet::baseline ? *baseline_kernels()
+                                      : set == InstructionSet::avx2   ? *avx2_kernels()
+                                                                      : *avx512_kernels();
+    for (const DType dtype : {DType::f16, DType::bf16, DType::e4m3, DType::e5m2, DType::e8m0, DType::i8, DType::u16}) {
+      const std::int64_t count = std::int64_t{1} << bits(dtype);
+      const std::int64_t size = size_of(dtype);
+      std::vector<std::byte> patterns(static_cast<std::size_t>(count * size) + 1);
+      for (std::int64_t i = 0; i < count; ++i)
+        std::memcpy(patterns.data() + 1 + i * size, &i, static_cast<std::size_t>(size));
+      std::vector<double> values(static_cast<std::size_t>(count));
+      RowReader::widen(kernels, dtype, patterns.data() + 1, count, values.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double expected = load_as_double(dtype, patterns.data() + 1 + i * size);
+        const double got = values[static_cast<std::size_t>(i)];
+        if (std::isnan(expected)) {
+          ASSERT_TRUE(std::isnan(got)) << name(set) << ' ' << name(dtype) << ' ' << i;
+        } else {
+          ASSERT_EQ(std::bit_cast<std::uint64_t>(got), std::bit_cast<std::uint64_t>(expected))
+              << name(set) << ' ' << name(dtype) << ' ' << i;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvscope::attention
