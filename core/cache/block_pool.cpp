@@ -30,15 +30,12 @@ std::int64_t checked_block_count(std::int64_t blocks, std::int64_t page_size) {
 }  // namespace
 
 BlockPool::BlockPool(std::int64_t blocks, std::int64_t page_size, trace::Recorder& recorder)
-    : recorder_(recorder),
-      page_size_(page_size),
-      records_(static_cast<std::size_t>(checked_block_count(blocks, page_size))),
-      index_(blocks),
-      free_(blocks) {}
+    : recorder_(recorder), page_size_(page_size), blocks_(checked_block_count(blocks, page_size)), free_(blocks) {}
 
 std::int64_t BlockPool::ref_count(BlockIdx block) const {
   check_index("block", block.value, blocks());
-  return records_[static_cast<std::size_t>(block.value)].refs;
+  const auto b = static_cast<std::size_t>(block.value);
+  return b < records_.size() ? records_[b].refs : 0;
 }
 
 // --- growing a sequence
@@ -178,8 +175,9 @@ void BlockPool::release(const SequencePages& pages) {
 
 std::uint32_t BlockPool::take() {
   std::uint32_t block = 0;
-  if (never_used_ < blocks()) {
-    block = static_cast<std::uint32_t>(never_used_++);
+  if (static_cast<std::int64_t>(records_.size()) < blocks_) {
+    block = static_cast<std::uint32_t>(records_.size());
+    records_.emplace_back();
     --free_;
   } else if (freed_.head != kEnd) {
     block = freed_.head;
@@ -224,9 +222,9 @@ PoolSnapshot BlockPool::snapshot() const {
     s.filled.push_back(records_[b].filled);
     s.hashes.push_back(index_.hash_of(b));
   }
-  for (std::int64_t b = never_used_; b < blocks(); ++b) s.free_order.push_back(static_cast<std::uint32_t>(b));
-  for (std::uint32_t b = freed_.head; b != kEnd; b = records_[b].next) s.free_order.push_back(b);
-  for (std::uint32_t b = lru_.head; b != kEnd; b = records_[b].next) s.lru_order.push_back(b);
+  s.never_used = static_cast<std::int64_t>(records_.size());
+  for (std::uint32_t b = freed_.head; b != kEnd; b = records_[b].next) s.freed.push_back(b);
+  for (std::uint32_t b = lru_.head; b != kEnd; b = records_[b].next) s.lru.push_back(b);
   s.slots_filled = slots_filled_;
   return s;
 }
@@ -243,8 +241,8 @@ std::vector<std::string> BlockPool::broken_invariants(std::span<const SequencePa
     for (std::size_t p = 0; p < pages->blocks.size(); ++p) {
       const std::uint32_t block = pages->blocks[p];
       if (block >= records_.size()) {
-        fail(fmt::format("sequence {} page {}: block {} is outside [0, {}){}", pages->seq.value, p, block, blocks(),
-                         block == records_.size() ? ", the null page" : ""));
+        fail(fmt::format("sequence {} page {}: block {} {}", pages->seq.value, p, block,
+                         block == blocks_ ? "is the null page" : "was never handed out"));
         continue;
       }
       ++holds[block];
@@ -259,9 +257,9 @@ std::vector<std::string> BlockPool::broken_invariants(std::span<const SequencePa
 
   std::vector<int> listed(records_.size());
   const PoolSnapshot lists = snapshot();
-  for (const std::uint32_t b : lists.free_order) listed[b] += 1;
-  for (const std::uint32_t b : lists.lru_order) listed[b] += 10;
-  std::int64_t used_count = 0, free_count = 0, cached_count = 0, filled = 0, indexed = 0;
+  for (const std::uint32_t b : lists.freed) listed[b] += 1;
+  for (const std::uint32_t b : lists.lru) listed[b] += 10;
+  std::int64_t used_count = 0, free_count = blocks_ - lists.never_used, cached_count = 0, filled = 0, indexed = 0;
   for (std::uint32_t b = 0; b < records_.size(); ++b) {
     const Record& record = records_[b];
     if (record.refs != holds[b]) {

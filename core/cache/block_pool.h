@@ -17,7 +17,8 @@
 // least recently used cached one loses its content. A sequence gives its pages back from the last to the first, so a
 // prefix outlives its continuation.
 //
-// Nothing is allocated from the heap per operation: free and cached lists are linked through the blocks' own records.
+// Nothing is allocated from the heap per operation: free and cached lists are linked through the blocks' own records. Only
+// blocks that were used at least once have a record, so a pool larger than this machine's memory can be simulated.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +40,14 @@ struct SequencePages {
   std::int64_t tokens = 0;            // [tokens] stored
 };
 
-// Everything a pool is, in comparable form: what tests mean by "unchanged".
+// Everything a pool is, in comparable form: what tests mean by "unchanged". Blocks from `never_used` on have no entry.
 struct PoolSnapshot {
+  std::int64_t never_used = 0;            // the lowest block that was never handed out
   std::vector<std::uint32_t> ref_counts;  // [block]
   std::vector<std::uint32_t> filled;      // [block] tokens stored
   std::vector<PageHash> hashes;           // [block] PageHash{}: cannot be found
-  std::vector<std::uint32_t> free_order;  // the order in which free blocks would be handed out
-  std::vector<std::uint32_t> lru_order;   // cached blocks, the next to be evicted first
+  std::vector<std::uint32_t> freed;       // handed out after those never used, in this order
+  std::vector<std::uint32_t> lru;         // cached blocks, the next to be evicted first
   std::int64_t slots_filled = 0;
   friend bool operator==(const PoolSnapshot&, const PoolSnapshot&) = default;
 };
@@ -55,7 +57,7 @@ class BlockPool {
   // N = `blocks` >= 1 real blocks of `page_size` >= 1 tokens, N < 2^32 - 1; GeometryError otherwise.
   BlockPool(std::int64_t blocks, std::int64_t page_size, trace::Recorder& recorder);
 
-  [[nodiscard]] std::int64_t blocks() const { return static_cast<std::int64_t>(records_.size()); }
+  [[nodiscard]] std::int64_t blocks() const { return blocks_; }
   [[nodiscard]] std::int64_t page_size() const { return page_size_; }
   [[nodiscard]] BlockIdx null_page() const { return BlockIdx(blocks()); }
 
@@ -143,9 +145,9 @@ class BlockPool {
 
   trace::Recorder& recorder_;
   std::int64_t page_size_;
-  std::vector<Record> records_;  // [block]
+  std::int64_t blocks_;          // N
+  std::vector<Record> records_;  // [block], those handed out at least once
   PrefixIndex index_;
-  std::int64_t never_used_ = 0;  // blocks from here on were never handed out
   List freed_;
   List lru_;
   std::int64_t free_ = 0, cached_ = 0;  // blocks

@@ -13,8 +13,7 @@ std::uint32_t tag_of(PageHash hash) {
 
 }  // namespace
 
-PrefixIndex::PrefixIndex(std::int64_t blocks)
-    : slots_(std::size_t{1} << kFirstBits), hashes_(static_cast<std::size_t>(blocks)), shift_(32 - kFirstBits) {}
+PrefixIndex::PrefixIndex() : slots_(std::size_t{1} << kFirstBits), shift_(32 - kFirstBits) {}
 
 std::size_t PrefixIndex::slot_of(PageHash hash) const {
   const std::uint32_t tag = tag_of(hash);
@@ -35,6 +34,7 @@ bool PrefixIndex::insert(PageHash hash, std::uint32_t block) {
   Slot& slot = slots_[slot_of(hash)];
   if (slot.block != kNone) return false;
   slot = Slot{tag_of(hash), block};
+  if (block >= hashes_.size()) hashes_.resize(block + std::size_t{1});
   hashes_[block] = hash;
   ++size_;
   return true;

@@ -18,23 +18,24 @@ class PrefixIndex {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
 
-  // Blocks are 0 .. blocks-1, blocks < 2^32 - 1.
-  explicit PrefixIndex(std::int64_t blocks);
+  PrefixIndex();
 
   [[nodiscard]] std::int64_t size() const { return size_; }
 
   // The block of that hash, or kNone.
   [[nodiscard]] std::uint32_t find(PageHash hash) const;
 
-  // False, and nothing changes, when the hash is already there. Precondition (block pool): `block` has no hash yet.
+  // False, and nothing changes, when the hash is already there. Precondition (block pool): `block` < kNone has no hash yet.
   bool insert(PageHash hash, std::uint32_t block);
 
   // Precondition (block pool): `block` has a hash.
   void erase(std::uint32_t block);
 
   // The hash under which `block` can be found; PageHash{} when it cannot.
-  [[nodiscard]] PageHash hash_of(std::uint32_t block) const { return hashes_[block]; }
-  [[nodiscard]] bool holds(std::uint32_t block) const { return hashes_[block] != PageHash{}; }
+  [[nodiscard]] PageHash hash_of(std::uint32_t block) const {
+    return block < hashes_.size() ? hashes_[block] : PageHash{};
+  }
+  [[nodiscard]] bool holds(std::uint32_t block) const { return hash_of(block) != PageHash{}; }
 
  private:
   struct Slot {
@@ -46,7 +47,7 @@ class PrefixIndex {
   void grow();
 
   std::vector<Slot> slots_;
-  std::vector<PageHash> hashes_;  // [block]
+  std::vector<PageHash> hashes_;  // [block], up to the highest ever inserted
   std::int64_t size_ = 0;
   int shift_ = 0;
 };
