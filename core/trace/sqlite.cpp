@@ -35,7 +35,7 @@ Database Database::create(const std::filesystem::path& path, std::string shown) 
   if (code != SQLITE_OK) db.fail(code);
   // secure_delete zeroes what a page does not use, so that two runs give identical bytes.
   for (const char* pragma :
-       {"PRAGMA page_size = 8192", "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF",
+       {"PRAGMA page_size = 1024", "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF",
         "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA cache_size = -16384", "PRAGMA secure_delete = ON"}) {
     db.run(pragma);
   }

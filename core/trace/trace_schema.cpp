@@ -80,8 +80,7 @@ std::vector<FileKind> read_kinds(Database& db, std::vector<Fault>& faults) {
     const auto name = rows.text(1);
     const auto events = rows.integer(2);
     if (!id || !name || !events) {
-      faults.push_back({"table 'kind'", "holds a row that is not integer, text, integer"});
-      break;
+      throw InputError(db.shown(), "table 'kind'", "holds a row that is not integer, text, integer");
     }
     const auto kind = find_kind(*name);
     if (!kind) {

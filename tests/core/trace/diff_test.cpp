@@ -1,0 +1,184 @@
+#include "core/trace/diff.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "tests/core/trace/support.h"
+
+namespace kvscope::trace {
+namespace {
+
+using testing::Folder;
+
+// Four events before step 4, five in it; numbers that occur once.
+std::vector<Event> short_run() {
+  return {RequestArrived{SeqIdx{0}, 40, 2},
+          StepBegan{StepIdx{3}, 10},
+          BlockAllocated{BlockIdx{3}, SeqIdx{0}, PageIdx{0}},
+          TokensWritten{SeqIdx{0}, TokIdx{0}, 16, BlockIdx{3}, 0, false},
+          StepBegan{StepIdx{4}, 20},
+          BlockAllocated{BlockIdx{7}, SeqIdx{0}, PageIdx{1}},
+          TokensWritten{SeqIdx{0}, TokIdx{16}, 15, BlockIdx{7}, 0, false},
+          BlockEvicted{BlockIdx{1}},
+          RequestFinished{SeqIdx{0}, 42}};
+}
+
+class TwoTraces : public ::testing::Test {
+ protected:
+  TraceDiff diff(const std::vector<Event>& left, const std::vector<Event>& right, std::int64_t context = kDiffContext,
+                 const Meta& left_meta = {}, const Meta& right_meta = {}) {
+    testing::write_trace(folder_ / "a.kvt", left, left_meta);
+    testing::write_trace(folder_ / "b.kvt", right, right_meta);
+    TraceReader a(folder_ / "a.kvt");
+    TraceReader b(folder_ / "b.kvt");
+    return diff_traces(a, b, context);
+  }
+  Folder folder_;
+};
+
+TEST_F(TwoTraces, OfOneRunAreTheSame) {
+  const TraceDiff same = diff(short_run(), short_run());
+  EXPECT_TRUE(same.identical());
+  EXPECT_EQ(same.equal_events, 9);
+  EXPECT_EQ(to_text(same, "a.kvt", "b.kvt"), "the 9 events are the same\n");
+  EXPECT_EQ(to_text(diff({}, {}), "a.kvt", "b.kvt"), "the 0 events are the same\n");
+}
+
+TEST_F(TwoTraces, PartAtAFieldThatIsNamedWithBothValuesAndWhatStandsAround) {
+  std::vector<Event> other = short_run();
+  other[6] = TokensWritten{SeqIdx{0}, TokIdx{16}, 16, BlockIdx{7}, 0, true};
+  const TraceDiff found = diff(short_run(), other, 1);
+  EXPECT_EQ(to_text(found, "a.kvt", "b.kvt"),
+            "first divergence at event 6, step 4: tokens_written\n"
+            "  tokens: 15 | 16\n"
+            "  decode: 0 | 1\n"
+            "both, before:\n"
+            "  5  block_allocated block=7 seq=0 page=1\n"
+            "a.kvt:\n"
+            "  6  tokens_written seq=0 first_token=16 tokens=15 block=7 slot=0 decode=0\n"
+            "  7  block_evicted block=1\n"
+            "b.kvt:\n"
+            "  6  tokens_written seq=0 first_token=16 tokens=16 block=7 slot=0 decode=1\n"
+            "  7  block_evicted block=1\n");
+  EXPECT_FALSE(found.identical());
+  EXPECT_EQ(found.equal_events, 6);
+}
+
+TEST_F(TwoTraces, PartAtTheKindBeforeTheFirstStep) {
+  std::vector<Event> other = short_run();
+  other[0] = RequestRefused{SeqIdx{0}, 40, 2};  // same numbers under other names
+  EXPECT_EQ(to_text(diff(short_run(), other, 0), "a.kvt", "b.kvt"),
+            "first divergence at event 0, before the first step: request_arrived | request_refused\n"
+            "a.kvt:\n"
+            "  0  request_arrived seq=0 prompt_tokens=40 generate_tokens=2\n"
+            "b.kvt:\n"
+            "  0  request_refused seq=0 tokens=40 limit=2\n");
+}
+
+// The step's own first event differs: it is in that step, though the last common step_began is the one before.
+TEST_F(TwoTraces, PartAtTheTimeAStepBeganInThatStep) {
+  std::vector<Event> other = short_run();
+  other[4] = StepBegan{StepIdx{4}, 21};
+  EXPECT_EQ(diff(short_run(), other).first->step, StepIdx{4});
+  // Of two different steps neither is common: the last common one is named.
+  other[4] = StepBegan{StepIdx{5}, 20};
+  EXPECT_EQ(diff(short_run(), other).first->step, StepIdx{3});
+}
+
+TEST_F(TwoTraces, OneThatEndsEarlyIsToldFromOneThatDiffers) {
+  std::vector<Event> shorter = short_run();
+  shorter.pop_back();
+  EXPECT_EQ(to_text(diff(short_run(), shorter, 1), "a.kvt", "b.kvt"),
+            "first divergence at event 8, step 4: b.kvt ends, a.kvt goes on\n"
+            "both, before:\n"
+            "  7  block_evicted block=1\n"
+            "a.kvt:\n"
+            "  8  request_finished seq=0 tokens=42\n");
+  EXPECT_EQ(to_text(diff(shorter, short_run(), 0), "a.kvt", "b.kvt"),
+            "first divergence at event 8, step 4: a.kvt ends, b.kvt goes on\n"
+            "b.kvt:\n"
+            "  8  request_finished seq=0 tokens=42\n");
+}
+
+TEST_F(TwoTraces, DifferInMetaThoughTheirEventsAreTheSame) {
+  const std::string text(100, 'x');
+  const TraceDiff found =
+      diff(short_run(), short_run(), 0, {{"producer", "one"}, {"note", "n\nn"}, {"scenario", text + "16" + text}},
+           {{"producer", "two"}, {"other", ""}, {"scenario", text + "32" + text}});
+  EXPECT_TRUE(found.same_events());
+  EXPECT_FALSE(found.identical());
+  const std::string dots = "..." + std::string(20, 'x');
+  EXPECT_EQ(to_text(found, "a.kvt", "b.kvt"),
+            "meta 'note': only in a.kvt\n"
+            "meta 'other': only in b.kvt\n"
+            "meta 'producer': one | two\n"
+            "meta 'scenario': differs from character 100 on: " +
+                dots + "16" + std::string(18, 'x') + "... | " + dots + "32" + std::string(18, 'x') +
+                "...\n"
+                "the 9 events are the same\n");
+}
+
+TEST_F(TwoTraces, OfAnotherDetailSaySo) {
+  testing::write_trace(folder_ / "a.kvt", short_run(), {}, Detail::steps);
+  testing::write_trace(folder_ / "b.kvt", short_run(), {}, Detail::full);
+  TraceReader a(folder_ / "a.kvt");
+  TraceReader b(folder_ / "b.kvt");
+  const TraceDiff found = diff_traces(a, b);
+  EXPECT_EQ(found.meta, (std::vector<MetaDifference>{{"detail", "steps", "full"}}));
+  EXPECT_EQ(found.first->event, 2);
+}
+
+// Against a comparison of whole vectors, for a change, a removal or a doubling anywhere: counts, contexts that end at either end.
+TEST_F(TwoTraces, PartWhereTheWholeSequencesPart) {
+  EXPECT_TRUE(rc::check("first divergence", [&] {
+    const std::vector<Event> left = testing::sample_events(*rc::gen::inRange(1, 30));
+    const auto size = static_cast<std::int64_t>(left.size());
+    std::vector<Event> right = left;
+    const auto at = *rc::gen::inRange<std::int64_t>(0, size);
+    switch (*rc::gen::inRange(0, 4)) {
+      case 0:
+        right[static_cast<std::size_t>(at)] = BlockEvicted{BlockIdx{-7}};
+        break;
+      case 1:
+        right.erase(right.begin() + at);
+        break;
+      case 2:
+        right.insert(right.begin() + at, right[static_cast<std::size_t>(at)]);
+        break;
+      default:
+        right.resize(static_cast<std::size_t>(at));
+    }
+    const std::int64_t context = *rc::gen::inRange<std::int64_t>(0, 6);
+    std::int64_t expected = 0;
+    while (expected < std::min(size, static_cast<std::int64_t>(right.size())) &&
+           to_text(left[static_cast<std::size_t>(expected)]) == to_text(right[static_cast<std::size_t>(expected)])) {
+      ++expected;
+    }
+    const auto found = first_divergence(left, right, context);
+    RC_ASSERT(found.has_value());
+    RC_ASSERT(found->event == expected);
+    const auto slice = [](const std::vector<Event>& events, std::int64_t first, std::int64_t count) {
+      const auto length = static_cast<std::int64_t>(events.size());
+      return std::vector<Event>(events.begin() + std::min(std::max<std::int64_t>(first, 0), length),
+                                events.begin() + std::min(first + count, length));
+    };
+    RC_ASSERT(testing::equal(found->before, slice(left, expected - context, context)));
+    RC_ASSERT(testing::equal(found->left, slice(left, expected, context + 1)));
+    RC_ASSERT(testing::equal(found->right, slice(right, expected, context + 1)));
+    // The files part where the vectors do.
+    const TraceDiff files = diff(left, right, context);
+    RC_ASSERT(files.first.has_value());
+    RC_ASSERT(files.first->event == expected);
+    RC_ASSERT(files.first->step == found->step);
+    RC_ASSERT(files.first->fields == found->fields);
+    RC_ASSERT(testing::equal(files.first->right, found->right));
+  }));
+}
+
+TEST(FirstDivergence, OfEqualSequencesIsNone) {
+  EXPECT_FALSE(first_divergence(short_run(), short_run()).has_value());
+  EXPECT_FALSE(first_divergence({}, {}).has_value());
+}
+
+}  // namespace
+}  // namespace kvscope::trace

@@ -1,0 +1,83 @@
+// One flipped bit at a time, anywhere in a file: it is refused, or it lies where nothing is kept and the trace is the same.
+// Never a crash, never other events.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/trace/trace_reader.h"
+#include "tests/core/trace/support.h"
+
+namespace kvscope::trace {
+namespace {
+
+void put_byte(const std::filesystem::path& path, std::size_t at, char byte) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(byte);
+}
+
+TEST(FlippedBits, AreRefusedOrChangeNothing) {
+  const testing::Folder folder;
+  const std::filesystem::path path = folder / "a.kvt";
+  const std::vector<Event> events = testing::sample_events(40);
+  testing::write_trace(path, events, {{"producer", "test"}, {"scenario", "{\"a\": [1, 2]}"}});
+  const std::string bytes = testing::bytes_of(path);
+  const Meta meta = TraceReader(path).meta();
+
+  int refused = 0;
+  int unharmed = 0;
+  std::size_t at_zero = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    // Every byte that says something, and every seventh of the zeros between.
+    if (bytes[at] == 0 && at_zero++ % 7 != 0) continue;
+    put_byte(path, at, static_cast<char>(bytes[at] ^ (1 << (at * 5 + at / 8) % 8)));
+    try {
+      TraceReader trace(path);
+      trace.verify_all();
+      EXPECT_TRUE(testing::equal(trace.events_in(0, trace.events()), events)) << at;
+      EXPECT_EQ(trace.meta(), meta) << at;
+      ++unharmed;
+    } catch (const InputError&) {
+      ++refused;
+    }
+    put_byte(path, at, bytes[at]);
+  }
+  TraceReader(path).verify_all();
+  // Both happen, or the test flips nothing or looks at nothing.
+  EXPECT_GT(refused, 3000);
+  EXPECT_GT(unharmed, 500);
+  RecordProperty("refused", refused);
+  RecordProperty("unharmed", unharmed);
+}
+
+// Whole runs of bytes gone wrong, as a bad disk leaves them: a page of zeros, of ones, of another page.
+TEST(FlippedBits, DestroyedPagesAreRefusedOrChangeNothing) {
+  constexpr std::size_t kPage = 1024;
+  const testing::Folder folder;
+  const std::filesystem::path path = folder / "a.kvt";
+  const std::vector<Event> events = testing::sample_events(400);
+  testing::write_trace(path, events);
+  const std::string bytes = testing::bytes_of(path);
+  int refused = 0;
+  for (std::size_t page = 0; page < bytes.size() / kPage; ++page) {
+    const std::size_t other = (page * 7 + 3) % (bytes.size() / kPage);
+    for (const std::string& replacement :
+         {std::string(kPage, '\0'), std::string(kPage, '\xFF'), bytes.substr(other * kPage, kPage)}) {
+      std::string changed = bytes;
+      changed.replace(page * kPage, kPage, replacement);
+      testing::put_bytes(path, changed);
+      try {
+        TraceReader trace(path);
+        trace.verify_all();
+        EXPECT_TRUE(testing::equal(trace.events_in(0, trace.events()), events)) << page;
+      } catch (const InputError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 60);
+}
+
+}  // namespace
+}  // namespace kvscope::trace
