@@ -13,7 +13,9 @@ namespace kvscope {
 namespace {
 
 // Pools are explained without being allocated: addresses are differences from this one, which nobody reads.
-std::byte* unread_memory() { return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40); }
+std::byte* unread_memory() {
+  return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
+}
 
 // The place that is asked about, in the step's batch.
 struct Place {
@@ -22,7 +24,9 @@ struct Place {
   std::int64_t page_size;
 };
 
-std::string list(const Shape<6>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
+std::string list(const Shape<6>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
 
 class Explainer {
  public:
@@ -59,9 +63,10 @@ class Explainer {
   Place find_place() {
     const auto found = std::ranges::find(state_.batch, question_.seq);
     if (found == state_.batch.end()) {
-      throw IndexError(fmt::format("sequence {} is not in the batch of step {}, which holds {}: choose one of these, or "
-                                   "another --step",
-                                   question_.seq.value, state_.step.value, batch_text()));
+      throw IndexError(
+          fmt::format("sequence {} is not in the batch of step {}, which holds {}: choose one of these, or "
+                      "another --step",
+                      question_.seq.value, state_.step.value, batch_text()));
     }
     const SeqIdx row{found - state_.batch.begin()};
     const auto b = static_cast<std::size_t>(row.value);
@@ -70,10 +75,9 @@ class Explainer {
                 fmt::format("step {} has {} cached and {} new tokens of it", state_.step.value, cached, fresh));
     add("batch row", "where the sequence stands among the step's requests",
         fmt::format("sequence {} in ({})", question_.seq.value, batch_text()), std::to_string(row.value),
-        question_.token.value < cached
-            ? fmt::format("token {} was cached before this step", question_.token.value)
-            : fmt::format("token {} is computed in this step: cache_length {} + {}", question_.token.value, cached,
-                          question_.token.value - cached));
+        question_.token.value < cached ? fmt::format("token {} was cached before this step", question_.token.value)
+                                       : fmt::format("token {} is computed in this step: cache_length {} + {}",
+                                                     question_.token.value, cached, question_.token.value - cached));
     return scenario_.cache.kind == CacheKind::paged ? paged_place(row) : continuous_place(row);
   }
 
@@ -105,12 +109,14 @@ class Explainer {
     for (std::size_t b = 0; b < state_.batch.size(); ++b) {
       const std::int64_t tokens = std::int64_t{state_.cache_lengths[b]} + state_.new_tokens[b];
       if (page * state_.page_size >= tokens || state_.batch[b] == question_.seq) continue;
-      if (state_.lookup_table[b * static_cast<std::size_t>(state_.table_columns) + static_cast<std::size_t>(page)] == block) {
+      if (state_.lookup_table[b * static_cast<std::size_t>(state_.table_columns) + static_cast<std::size_t>(page)] ==
+          block) {
         others.push_back(state_.batch[b].value);
       }
     }
     if (others.empty()) return "no other sequence of the batch holds it";
-    return fmt::format("shared with sequence{} {}: equal prefixes, one copy", others.size() > 1 ? "s" : "", fmt::join(others, ", "));
+    return fmt::format("shared with sequence{} {}: equal prefixes, one copy", others.size() > 1 ? "s" : "",
+                       fmt::join(others, ", "));
   }
 
   Place continuous_place(SeqIdx row) {
@@ -125,25 +131,30 @@ class Explainer {
   [[nodiscard]] Shape<6> pool_extents(std::int64_t last) const {
     const ModelGeometry& model = scenario_.model;
     const bool paged = scenario_.cache.kind == CacheKind::paged;
-    return {paged ? scenario_.cache.blocks + 1 : scenario_.cache.blocks, model.is_mla ? 1 : 2, model.layers,
-            paged ? scenario_.cache.page_size : scenario_.cache.max_tokens, model.kv_heads, last};
+    return {paged ? scenario_.cache.blocks + 1 : scenario_.cache.blocks,    model.is_mla ? 1 : 2, model.layers,
+            paged ? scenario_.cache.page_size : scenario_.cache.max_tokens, model.kv_heads,       last};
   }
 
   std::int64_t explain_element(const Place& place) {
     const Shape<6> extents = pool_extents(scenario_.model.head_size);
     const Shape<6> strides = row_major<6>(extents);
     const std::int64_t slot = question_.token.value % place.page_size;
-    add("pool", "[block, k_or_v, layer, page_row, head, head_dim]", list(extents), fmt::format("strides {}", list(strides)),
-        scenario_.cache.kind == CacheKind::paged ? fmt::format("{} blocks and the null page", scenario_.cache.blocks) : "");
-    const Shape<6> index{place.block, slot_index(), question_.layer.value, slot, question_.head.value, question_.dim.value};
+    add("pool", "[block, k_or_v, layer, page_row, head, head_dim]", list(extents),
+        fmt::format("strides {}", list(strides)),
+        scenario_.cache.kind == CacheKind::paged ? fmt::format("{} blocks and the null page", scenario_.cache.blocks)
+                                                 : "");
+    const Shape<6> index{place.block, slot_index(),         question_.layer.value,
+                         slot,        question_.head.value, question_.dim.value};
     const std::int64_t element = checked_offset(index, extents, strides);
     add("element", "block*s0 + k_or_v*s1 + layer*s2 + slot*s3 + head*s4 + dim*s5",
-        fmt::format("{}*{} + {}*{} + {}*{} + {}*{} + {}*{} + {}*{}", index[0], strides[0], index[1], strides[1], index[2],
-                    strides[2], index[3], strides[3], index[4], strides[4], index[5], strides[5]),
-        std::to_string(element), fmt::format("the {}, layer {} view begins at element {}", slot_name(), question_.layer.value,
-                                             slot_index() * strides[1] + question_.layer.value * strides[2]));
+        fmt::format("{}*{} + {}*{} + {}*{} + {}*{} + {}*{} + {}*{}", index[0], strides[0], index[1], strides[1],
+                    index[2], strides[2], index[3], strides[3], index[4], strides[4], index[5], strides[5]),
+        std::to_string(element),
+        fmt::format("the {}, layer {} view begins at element {}", slot_name(), question_.layer.value,
+                    slot_index() * strides[1] + question_.layer.value * strides[2]));
     const std::int64_t size = size_of(scenario_.cache.dtype);
-    add("byte", "element * bytes of an element", fmt::format("{} * {} ({})", element, size, name(scenario_.cache.dtype)),
+    add("byte", "element * bytes of an element",
+        fmt::format("{} * {} ({})", element, size, name(scenario_.cache.dtype)),
         fmt::format("{} (0x{:x})", checked_mul(element, size), element * size), "from the pool's base");
     return element;
   }
@@ -155,8 +166,8 @@ class Explainer {
     const Shape<6> strides = row_major<6>(pool_extents(model.head_size));
     const std::int64_t per_block = strides[0] / strides[3];
     const std::int64_t slot = question_.token.value % place.page_size;
-    add("rows per block", "s0 / (heads * head_dim)", fmt::format("{} / ({} * {})", strides[0], model.kv_heads, model.head_size),
-        std::to_string(per_block),
+    add("rows per block", "s0 / (heads * head_dim)",
+        fmt::format("{} / ({} * {})", strides[0], model.kv_heads, model.head_size), std::to_string(per_block),
         fmt::format("{} slot{} x {} layers x {} tokens: from page to page the view jumps over the others' rows",
                     model.is_mla ? 1 : 2, model.is_mla ? "" : "s", model.layers, place.page_size));
     const CacheAddress address = ask_cache(place);
@@ -178,7 +189,7 @@ class Explainer {
     PagedCacheParams params{scenario_.cache.dtype,
                             {scenario_.model.kv_heads, scenario_.model.head_size, scenario_.model.is_mla},
                             scenario_.cache.page_size};
-    PagedCollectionTensors tensors;
+    PagedTensors tensors;
     tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
     tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
     tensors.lookup_table = lookup_table();
@@ -187,10 +198,11 @@ class Explainer {
     if (const auto& quantization = scenario_.cache.quantization) {
       params.scale_dtype = quantization->scale_dtype;
       params.quantization_granularity = quantization->granularity;
-      tensors.scales = AnyView<6>(unread_memory(), quantization->scale_dtype, pool_extents(params.head_dim_granularity()));
+      tensors.scales =
+          AnyView<6>(unread_memory(), quantization->scale_dtype, pool_extents(params.head_dim_granularity()));
     }
     const PagedKVCacheCollection collection(params, tensors);
-    return question_.slot == KvSlot::k ? collection.get_key_cache(question_.layer) : collection.get_value_cache(question_.layer);
+    return collection.get_cache(question_.slot, question_.layer);
   }
 
   [[nodiscard]] std::int64_t batch() const { return static_cast<std::int64_t>(state_.batch.size()); }
@@ -204,15 +216,16 @@ class Explainer {
       return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
               cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
     }
-    ContinuousCollectionTensors tensors;
+    ContinuousTensors tensors;
     tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
     tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
-    tensors.lookup_table = StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
+    tensors.lookup_table =
+        StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
     tensors.max_seq_length = state_.max_seq_length;
     tensors.max_cache_length = state_.max_cache_length;
-    const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size}, tensors);
-    const ContinuousBatchingKVCache cache =
-        question_.slot == KvSlot::k ? collection.get_key_cache(question_.layer) : collection.get_value_cache(question_.layer);
+    const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size},
+                                                         tensors);
+    const ContinuousBatchingKVCache cache = collection.get_cache(question_.slot, question_.layer);
     return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
             cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
   }
@@ -237,9 +250,11 @@ class Explainer {
                       rows.get_row(offset).value),
           fmt::format("{} page{} a tile; the same row as above", rows.num_pages(), rows.num_pages() > 1 ? "s" : ""));
     } catch (const GeometryError& error) {
-      add("populate", "rows[i] = lookup_table[batch row][first page + i] * rows_per_block", "", "refused", error.what());
+      add("populate", "rows[i] = lookup_table[batch row][first page + i] * rows_per_block", "", "refused",
+          error.what());
     }
-    const auto encoded = narrow<std::int32_t>(place.block * cache.page_size() + token % cache.page_size(), "encoded index");
+    const auto encoded =
+        narrow<std::int32_t>(place.block * cache.page_size() + token % cache.page_size(), "encoded index");
     add("sparse index", "block * page_size + slot",
         fmt::format("{} * {} + {}", place.block, cache.page_size(), token % cache.page_size()), std::to_string(encoded),
         fmt::format("get_tma_row({}) = {}, the row again", encoded, cache.get_tma_row(encoded)));
@@ -257,8 +272,8 @@ class Explainer {
       const RowIdx row = cache.row_idx(place.row, TokIdx{question_.token.value - question_.token.value % options.BN});
       const TmaCoord at = tile_coords(map, row.value, question_.head, DimIdx{chunk * granularity});
       add("TMA box", "coordinates (depth, head, row) of the box that brings it",
-          fmt::format("map [{}, {}, {}], box [{}, 1, {}], {}", map.dims[0], map.dims[1], map.dims[2], map.box[0], map.box[2],
-                      name(map.swizzle)),
+          fmt::format("map [{}, {}, {}], box [{}, 1, {}], {}", map.dims[0], map.dims[1], map.dims[2], map.box[0],
+                      map.box[2], name(map.swizzle)),
           fmt::format("({}, {}, {})", at.at[0], at.at[1], at.at[2]),
           fmt::format("box row {}, column {}", question_.token.value % options.BN, question_.dim.value % granularity));
     } catch (const std::exception& error) {
@@ -272,8 +287,10 @@ class Explainer {
     const PagedKVCache cache = paged_cache();
     const std::int64_t granule = question_.dim.value / cache.quantization_granularity();
     add("granule", "dim / granularity", fmt::format("{} / {}", question_.dim.value, cache.quantization_granularity()),
-        fmt::format("{} of {}", granule, cache.head_dim_granularity()), "rounded down: a scale covers the dims from its first on");
-    const std::int64_t byte = cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim) - unread_memory();
+        fmt::format("{} of {}", granule, cache.head_dim_granularity()),
+        "rounded down: a scale covers the dims from its first on");
+    const std::int64_t byte =
+        cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim) - unread_memory();
     add("scale", "the same path through the scales' pool", list(pool_extents(cache.head_dim_granularity())),
         fmt::format("scale {}, byte {} ({})", byte / size_of(*cache.scale_dtype()), byte, name(*cache.scale_dtype())));
   }
@@ -303,9 +320,10 @@ StepIdx step_of(const Scenario& scenario, std::span<const Request> requests, con
   if (question.step.value >= 0) return question.step;
   const std::optional<StepIdx> last = last_step_of(scenario, requests, question.seq, question.token);
   if (!last) {
-    throw IndexError(fmt::format("sequence {}: token {} is never stored: the last token that is generated has no successor "
-                                 "that would read it, and a refused request stores none",
-                                 question.seq.value, question.token.value));
+    throw IndexError(
+        fmt::format("sequence {}: token {} is never stored: the last token that is generated has no successor "
+                    "that would read it, and a refused request stores none",
+                    question.seq.value, question.token.value));
   }
   return *last;
 }

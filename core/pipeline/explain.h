@@ -39,7 +39,8 @@ struct Explanation {
   std::vector<Link> links;
 };
 
-[[nodiscard]] Explanation explain(const Scenario& scenario, std::span<const Request> requests, const Question& question);
+[[nodiscard]] Explanation explain(const Scenario& scenario, std::span<const Request> requests,
+                                  const Question& question);
 
 [[nodiscard]] std::string to_text(const Explanation& explanation);
 [[nodiscard]] json::Value to_json(const Explanation& explanation);

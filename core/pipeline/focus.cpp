@@ -34,9 +34,9 @@ class SequenceWatcher final : public trace::Recorder {
 StepIdx focus_step(const Scenario& scenario, const RunReport& report) {
   if (scenario.focus.step >= 0) {
     if (scenario.focus.step < report.steps) return StepIdx{scenario.focus.step};
-    throw InputError("scenario '" + scenario.name + "'", "$.focus.step",
-                     fmt::format("{} is outside [0, {}): the run has {} steps", scenario.focus.step, report.steps,
-                                 report.steps));
+    throw InputError(
+        "scenario '" + scenario.name + "'", "$.focus.step",
+        fmt::format("{} is outside [0, {}): the run has {} steps", scenario.focus.step, report.steps, report.steps));
   }
   std::size_t busiest = 0;
   for (std::size_t step = 1; step < report.curve.size(); ++step) {

@@ -24,8 +24,8 @@ struct FocusState {
 [[nodiscard]] StepIdx focus_step(const Scenario& scenario, const RunReport& report);
 
 // The last step that computed a token of `seq` and after which `token` is in the cache; nothing when there is none.
-[[nodiscard]] std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Request> requests, SeqIdx seq,
-                                                  TokIdx token);
+[[nodiscard]] std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Request> requests,
+                                                  SeqIdx seq, TokIdx token);
 
 // Runs the engine again up to and including `step`. IndexError when the run has fewer steps.
 [[nodiscard]] FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step);

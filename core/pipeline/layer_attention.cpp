@@ -29,7 +29,8 @@ attention::PagedRows rows_of(const golden::Tensor& pool, std::int64_t slot, std:
 }
 
 void add_scales(attention::PagedRows& rows, const Scenario& scenario, const golden::Tensor& scales, std::int64_t slot) {
-  const std::int64_t slots = scales.shape[1], page = scales.shape[3], heads = scales.shape[4], granules = scales.shape[5];
+  const std::int64_t slots = scales.shape[1], page = scales.shape[3], heads = scales.shape[4],
+                     granules = scales.shape[5];
   rows.scales = scales.bytes.data() + slot * page * heads * granules * size_of(scales.dtype);
   rows.scale_dtype = scales.dtype;
   rows.granularity = scenario.cache.quantization->granularity;
@@ -90,37 +91,6 @@ LayerAttention attention_over(const Scenario& scenario, const FocusState& focus,
   return result;
 }
 
-template <class T>
-golden::Tensor vector_of(const std::vector<T>& elements) {
-  return golden::tensor_of<T>({static_cast<std::int64_t>(elements.size())}, elements);
-}
-
-template <class X>
-golden::Tensor array_of(const X& array) {
-  std::vector<std::int64_t> shape;
-  for (const auto extent : array.shape()) shape.push_back(static_cast<std::int64_t>(extent));
-  return golden::tensor_of<double>(std::move(shape), std::span(array.data(), array.size()));
-}
-
-json::Value conventions(const Scenario& scenario, const attention::Options& options) {
-  static constexpr const char* kMasks[] = {"none", "causal", "sliding_window", "chunked"};
-  json::Value value;
-  value.set("mask", kMasks[static_cast<int>(options.mask)]);
-  value.set("alignment", options.alignment == CausalAlignment::bottom_right ? "bottom_right" : "top_left");
-  value.set("window_left", options.window_left);
-  value.set("window_right", options.window_right);
-  value.set("chunk", options.chunk);
-  value.set("scale", options.scale);
-  value.set("soft_cap", options.soft_cap ? json::Value(*options.soft_cap) : json::Value());
-  value.set("alibi", scenario.attention.alibi);
-  value.set("sinks", scenario.attention.sinks);
-  value.set("lse_base", "natural");
-  value.set("empty_row_lse", "-inf");
-  value.set("fp8_overflow", "saturate");
-  if (scenario.cache.quantization) value.set("quantizer", "amax / largest finite, a scale for each granule");
-  return value;
-}
-
 }  // namespace
 
 attention::Options attention_options(const Scenario& scenario) {
@@ -151,41 +121,6 @@ double multiply_adds(const Scenario& scenario, const FocusState& focus) {
   }
   return pairs * static_cast<double>(scenario.model.query_heads) *
          static_cast<double>(scenario.model.head_size + 3 * scenario.model.value_size);  // o, a1 and a2 walk V
-}
-
-golden::Bundle golden_bundle(const Scenario& scenario, const FocusState& focus, const LayerData& data,
-                             const LayerAttention& attention, const attention::Result& result) {
-  golden::Bundle bundle;
-  const CacheState& cache = focus.cache;
-  const auto batch = static_cast<std::int64_t>(cache.batch.size());
-  auto& tensors = bundle.tensors;
-  tensors["blocks"] = data.blocks;
-  if (scenario.cache.quantization) tensors["scales"] = data.scales;
-  tensors["lookup_table"] = golden::tensor_of<std::uint32_t>({batch, cache.table_columns}, cache.lookup_table);
-  tensors["cache_lengths"] = vector_of(cache.cache_lengths);
-  tensors["query_offsets"] = vector_of(data.query_offsets);
-  tensors["q"] = data.q;
-  if (!attention.sinks.empty()) tensors["sinks"] = vector_of(attention.sinks);
-  if (!attention.alibi_slopes.empty()) tensors["alibi_slopes"] = vector_of(attention.alibi_slopes);
-  tensors["o"] = array_of(result.o);
-  tensors["lse"] = array_of(result.lse);
-  tensors["a1"] = array_of(result.a1);
-  tensors["a2"] = array_of(result.a2);
-  tensors["smax"] = array_of(result.smax);
-
-  json::Value& manifest = bundle.manifest;
-  manifest.set("layout", scenario.cache.kind == CacheKind::paged ? "max" : "max_continuous");
-  manifest.set("scenario", scenario.name);
-  manifest.set("seed", scenario.seed);
-  manifest.set("step", cache.step.value);
-  manifest.set("layer", scenario.focus.layer);
-  manifest.set("layers_in_blocks", 1);
-  manifest.set("value_size", scenario.model.value_size);
-  if (scenario.cache.quantization) {
-    manifest.set("quantization_granularity", scenario.cache.quantization->granularity);
-  }
-  manifest.set("conventions", conventions(scenario, attention.problem.options));
-  return bundle;
 }
 
 }  // namespace kvscope

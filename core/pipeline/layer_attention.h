@@ -1,12 +1,9 @@
-// Attention over the focus layer: the pool of layer_data.h and the tables of focus.h as one attention::Problem, and the
-// golden bundle made from it.
+// Attention over the focus layer: the pool of layer_data.h and the tables of focus.h as one attention::Problem.
 #pragma once
 
 #include <vector>
 
 #include "core/attention/problem.h"
-#include "core/attention/result.h"
-#include "core/golden/tensor.h"
 #include "core/pipeline/focus.h"
 #include "core/pipeline/layer_data.h"
 #include "core/scenario/scenario.h"
@@ -31,10 +28,5 @@ struct LayerAttention {
 
 // Multiply-adds of the reference over the step's batch, masked pairs included: what decides whether it is worth starting.
 [[nodiscard]] double multiply_adds(const Scenario& scenario, const FocusState& focus);
-
-// Everything a kernel's author needs: inputs in MAX layout (blocks, lookup_table, cache_lengths, q, query_offsets, scales),
-// outputs (o, lse, a1, a2, smax), and the manifest with every convention.
-[[nodiscard]] golden::Bundle golden_bundle(const Scenario& scenario, const FocusState& focus, const LayerData& data,
-                                           const LayerAttention& attention, const attention::Result& result);
 
 }  // namespace kvscope

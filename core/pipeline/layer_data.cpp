@@ -73,7 +73,9 @@ void quantize_row(const Scenario& scenario, std::span<const double> row, std::by
   }
 }
 
-DType query_dtype(DType cache) { return size_of(cache) == 1 ? DType::bf16 : cache; }
+DType query_dtype(DType cache) {
+  return size_of(cache) == 1 ? DType::bf16 : cache;
+}
 
 void fill_queries(const Scenario& scenario, const FocusState& focus, LayerData& data) {
   const std::int64_t per_token = scenario.model.query_heads * scenario.model.head_size;
@@ -122,8 +124,8 @@ LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
   const std::int64_t columns = focus.cache.table_columns;
   for (std::size_t b = 0; b < focus.cache.batch.size(); ++b) {
     for (std::int64_t t = 0; t < data.key_lengths[b]; ++t) {
-      const std::int64_t block = focus.cache.lookup_table[b * static_cast<std::size_t>(columns) +
-                                                          static_cast<std::size_t>(t / e.page)];
+      const std::int64_t block =
+          focus.cache.lookup_table[b * static_cast<std::size_t>(columns) + static_cast<std::size_t>(t / e.page)];
       for (std::int64_t slot = 0; slot < e.slots; ++slot) {
         const CounterRng rng(scenario.seed,
                              kFirstLayerStream + static_cast<std::uint64_t>(2 * scenario.focus.layer + slot));

@@ -64,14 +64,16 @@ std::string golden_too_large(const Scenario& scenario, const FocusState& focus, 
   constexpr double kGiB = 1 << 30;
   const std::int64_t bytes = layer_bytes(scenario);
   if (bytes > options.max_layer_bytes) {
-    return fmt::format("one layer of the pool takes {:.1f} GiB, and values are made up for {:.1f} GiB at most: "
-                       "lower $.cache.blocks",
-                       static_cast<double>(bytes) / kGiB, static_cast<double>(options.max_layer_bytes) / kGiB);
+    return fmt::format(
+        "one layer of the pool takes {:.1f} GiB, and values are made up for {:.1f} GiB at most: "
+        "lower $.cache.blocks",
+        static_cast<double>(bytes) / kGiB, static_cast<double>(options.max_layer_bytes) / kGiB);
   }
   const double work = multiply_adds(scenario, focus);
   if (work > options.max_multiply_adds) {
-    return fmt::format("attention at step {} takes {:.2g} multiply-adds, more than {:.2g}: choose an earlier $.focus.step",
-                       focus.cache.step.value, work, options.max_multiply_adds);
+    return fmt::format(
+        "attention at step {} takes {:.2g} multiply-adds, more than {:.2g}: choose an earlier $.focus.step",
+        focus.cache.step.value, work, options.max_multiply_adds);
   }
   return {};
 }
