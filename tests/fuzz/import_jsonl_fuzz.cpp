@@ -1,0 +1,22 @@
+// Any bytes as a trace of JSON lines: requests whose spans add up, or an InputError with a bounded message.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/errors.h"
+#include "core/scenario/import_jsonl.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    for (const kvscope::Request& r : kvscope::import_jsonl(text, "fuzz")) {
+      KVSCOPE_ASSERT(r.arrival_us >= 0 && r.prompt_tokens >= 1 && r.generate_tokens >= 0);
+      std::int64_t tokens = 0;
+      for (const kvscope::ContentSpan& span : r.content) tokens += span.length;
+      KVSCOPE_ASSERT(r.content.empty() || tokens == r.prompt_tokens);
+    }
+  } catch (const kvscope::InputError& error) {
+    KVSCOPE_ASSERT(error.faults().size() <= 21);
+  }
+  return 0;
+}
