@@ -6,8 +6,8 @@
 //   infinity                      largest finite, sign kept      infinity, or NaN where the type has no infinity
 //   NaN                           the type's NaN                 the type's NaN
 //
-// The type's NaN is positive and quiet: f16 7e00, bf16 7fc0, e4m3 and e5m2 7f, e8m0 ff. e2m1 has neither infinity nor NaN:
-// all of the above become its largest finite, 6.
+// The type's NaN is positive and quiet: f16 7e00, bf16 7fc0, e4m3 and e5m2 7f, e8m0 ff. e2m1 has neither infinity nor
+// NaN: all of the above become its largest finite, 6.
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
 // The table holds for every float type, f16, bf16 and f32 included: give non_saturating for what hardware's conversions
 // to those do. Integers: truncated towards zero, saturated in both modes, NaN -> 0. f64 is stored as it is.

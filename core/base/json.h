@@ -70,8 +70,9 @@ class Value {
 // Throws InputError(source, "line L, column C", ...); columns count characters, not bytes.
 [[nodiscard]] Value parse(std::string_view text, std::string_view source);
 
-// One line when indent < 0; else a list of scalars stays on one line and everything else has a line of its own. Doubles print with the fewest digits that read back to the same double; NaN and the
-// infinities, which JSON does not have, print as the strings "nan", "inf", "-inf".
+// One line when indent < 0; else a list of scalars stays on one line and everything else has a line of its own. Doubles
+// print with the fewest digits that read back to the same double, and with a point or an exponent, so that they stay
+// doubles; NaN and the infinities, which JSON does not have, print as the strings "nan", "inf", "-inf".
 [[nodiscard]] std::string dump(const Value& value, int indent = 2);
 
 }  // namespace kvscope::json

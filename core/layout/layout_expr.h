@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +34,7 @@ struct Layout {
 //   layout "(8,4):(4" rejected: column 9: expected ',' or ')'
 //     (8,4):(4
 //             ^
+// Shapes are 1 or more, strides 0 or more, at most 16 levels and 4096 characters; size and cosize fit in 64 bits.
 [[nodiscard]] Layout parse_layout(std::string_view expression);
 
 [[nodiscard]] std::string text(const IntTuple& tuple);  // "((2,4),8)"
@@ -51,12 +51,25 @@ struct Layout {
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, std::int64_t coordinate);
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, const IntTuple& coordinate);
 
-// Algebra, as CuTe defines it.
-[[nodiscard]] Layout coalesce(const Layout& layout);  // same function, fewest modes
-[[nodiscard]] Layout composition(const Layout& outer,
-                                 const Layout& inner);  // c -> outer(inner(c)); GeometryError if none exists
+// Algebra, as CuTe defines it. GeometryError for shapes below 1, strides below 0, strides not nested as the shape is.
+
+// The same function with the fewest modes: "(2,(1,6)):(1,(6,2))" -> "12:1".
+[[nodiscard]] Layout coalesce(const Layout& layout);
+
+// c -> outer(inner(c)), in the modes of `inner`: "(6,2):(8,2)" with "(4,3):(3,1)" -> "((2,2),3):((24,2),8)".
+// GeometryError when inner reaches outside the outer layout or is swizzled, and when no layout does it: a step of inner
+// crosses an outer mode unevenly. Where two such crossings cancel by chance, it is refused as well.
+[[nodiscard]] Layout composition(const Layout& outer, const Layout& inner);
+
+// What is missing to reach each offset of [0, cosize_hi) once, up to a whole period: "4:2" in 24 -> "(2,3):(1,8)".
+// GeometryError when the modes overlap or interleave.
 [[nodiscard]] Layout complement(const Layout& layout, std::int64_t cosize_hi);
+
+// layout(right_inverse(i)) == i from 0 on, as far as the modes reach without a hole: "(4,8):(8,1)" -> "(8,4):(4,1)".
 [[nodiscard]] Layout right_inverse(const Layout& layout);
+
+// Exact. Decided by the strides where those are apart; else by trying, up to 2^20 coordinates, past which it throws
+// GeometryError.
 [[nodiscard]] bool is_injective(const Layout& layout);
 
 }  // namespace kvscope::layout

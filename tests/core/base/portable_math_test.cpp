@@ -103,7 +103,7 @@ TEST(PortableMathTest, ExpInPlaceGivesTheSameBitsAtEveryLengthAndPosition) {
   EXPECT_EQ(special[6], portable_exp(3));
 }
 
-// Every normal exponent, both sides of sqrt 2 where the exponent is chosen, and the neighbours of 1, where the logarithm
+// Every exponent, both sides of sqrt 2 where the exponent is chosen, and the neighbours of 1, where the logarithm
 // is small and any error in the leading terms shows whole.
 TEST(PortableMathTest, LogIsWithinOneUlpOfTheTrueValue) {
   std::vector<double> xs = {0x1p-1074, 0x1.8p-1073, 0x1.fffffffffffffp-1023, 0x1p-1022,
