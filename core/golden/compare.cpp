@@ -1,0 +1,467 @@
+#include "core/golden/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "core/attention/bounds.h"
+#include "core/golden/golden_bundle.h"
+#include "core/golden/tolerance.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr std::size_t kWorstHeads = 5;
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 48;
+
+const Tensor* find(const Bundle& bundle, const std::string& tensor_name) {
+  const auto found = bundle.tensors.find(tensor_name);
+  return found == bundle.tensors.end() ? nullptr : &found->second;
+}
+
+bool is_output_type(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+// [batch, queries, head, dim] holds the elements of [batch * queries, head, dim] in the same order.
+bool same_elements(std::vector<std::int64_t> shape, const std::vector<std::int64_t>& golden) {
+  if (shape.size() == golden.size() + 1) {
+    shape[1] *= shape[0];
+    shape.erase(shape.begin());
+  }
+  return shape == golden;
+}
+
+// Names of tensors that must be equal bit for bit: the manifest's, the caller's, and all of a golden without an output.
+std::vector<std::string> exact_names(const Bundle& golden, const CompareOptions& options) {
+  std::set<std::string> names(options.exact.begin(), options.exact.end());
+  if (const json::Value* listed = golden.manifest.find("exact"); listed != nullptr && listed->is_array()) {
+    for (const json::Value& entry : *listed->as_array()) {
+      if (entry.is_string()) names.insert(*entry.as_string());
+    }
+  } else if (find(golden, "o") == nullptr && options.exact.empty()) {
+    for (const auto& [tensor_name, unused] : golden.tensors) names.insert(tensor_name);
+  }
+  return {names.begin(), names.end()};
+}
+
+// --- can the two be compared at all? ---------------------------------------------------------------------------------------
+
+void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
+  const Tensor& o = golden.tensors.at("o");
+  if (o.dtype != DType::f64 || o.shape.size() != 3) {
+    faults.push_back({"golden 'o'", fmt::format("is {}, but a golden output is f64 [query, head, dim]", describe(o))});
+    return;
+  }
+  const std::vector<std::int64_t> rows(o.shape.begin(), o.shape.begin() + 2);
+  for (const auto& [tensor_name, shape] : {std::pair<const char*, const std::vector<std::int64_t>&>{"a1", o.shape},
+                                           {"a2", o.shape},
+                                           {"smax", rows},
+                                           {"lse", rows}}) {
+    const Tensor* tensor = find(golden, tensor_name);
+    if (tensor == nullptr) {
+      if (std::string_view(tensor_name) != "lse") {
+        faults.push_back({fmt::format("golden '{}'", tensor_name),
+                          "is missing; the bound is made of it: make the golden with `kvscope golden`"});
+      }
+    } else if (tensor->dtype != DType::f64 || tensor->shape != shape) {
+      faults.push_back({fmt::format("golden '{}'", tensor_name),
+                        fmt::format("is {}, but must be f64 {}", describe(*tensor), shape_text(shape))});
+    }
+  }
+}
+
+// Places are computed from these: they are optional, but not allowed to be nonsense.
+void check_golden_places(const Bundle& golden, std::vector<Fault>& faults) {
+  const Tensor* offsets = find(golden, "query_offsets");
+  if (offsets != nullptr) {
+    bool good = offsets->dtype == DType::i64 && offsets->shape.size() == 1 && offsets->shape[0] > 0;
+    if (good) {
+      const auto o = values<std::int64_t>(*offsets);
+      good = o.front() == 0 && o.back() == golden.tensors.at("o").shape[0] && std::is_sorted(o.begin(), o.end());
+    }
+    if (!good) {
+      faults.push_back(
+          {"golden 'query_offsets'",
+           fmt::format("is {}, but must be i64 [batch + 1], rising from 0 to the rows of o", describe(*offsets))});
+    }
+  }
+  const Tensor* lengths = find(golden, "key_lengths");
+  if (lengths != nullptr) {
+    bool good = lengths->dtype == DType::i64 && lengths->shape.size() == 1;
+    for (const std::int64_t length : good ? values<std::int64_t>(*lengths) : std::span<const std::int64_t>()) {
+      good = good && length >= 0 && length < kMaxTokens;
+    }
+    if (!good)
+      faults.push_back(
+          {"golden 'key_lengths'", fmt::format("is {}, but must be i64 [batch] of lengths", describe(*lengths))});
+  }
+}
+
+void check_candidate(const Bundle& golden, const Bundle& candidate, const std::vector<std::string>& exact,
+                     std::vector<Fault>& faults) {
+  const auto fault = [&](const std::string& tensor_name, std::string message) {
+    faults.push_back({fmt::format("candidate '{}'", tensor_name), std::move(message)});
+  };
+  for (const char* tensor_name : {"o", "lse"}) {
+    const Tensor* want = find(golden, tensor_name);
+    const Tensor* have = find(candidate, tensor_name);
+    if (want == nullptr) continue;
+    if (have == nullptr) {
+      if (std::string_view(tensor_name) == "o")
+        fault(tensor_name, fmt::format("is missing; the golden has {}", describe(*want)));
+      continue;
+    }
+    if (!same_elements(have->shape, want->shape)) {
+      std::vector<std::int64_t> turned = want->shape;
+      if (turned.size() == 2) std::swap(turned[0], turned[1]);
+      const char* hint = turned.size() == 2 && have->shape == turned ? ": transpose it to [query, head]" : "";
+      fault(tensor_name,
+            fmt::format("has shape {}, the golden {}{}", shape_text(have->shape), shape_text(want->shape), hint));
+    }
+    if (!is_output_type(have->dtype)) {
+      fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16", name(have->dtype)));
+    }
+  }
+  for (const std::string& tensor_name : exact) {
+    const Tensor* want = find(golden, tensor_name);
+    const Tensor* have = find(candidate, tensor_name);
+    if (want == nullptr) {
+      fault(tensor_name, "is to be compared bit for bit, but the golden does not have it");
+    } else if (have == nullptr) {
+      fault(tensor_name, fmt::format("is missing; the golden has {}", describe(*want)));
+    } else if (have->dtype != want->dtype || have->shape != want->shape) {
+      fault(tensor_name, fmt::format("is {}, the golden {}", describe(*have), describe(*want)));
+    }
+  }
+}
+
+// What both manifests state must agree: a base-2 lse is not a wrong natural one, it is another question.
+void check_conventions(const Bundle& golden, const Bundle& candidate, CompareResult& result,
+                       std::vector<Fault>& faults) {
+  const json::Value* ours = golden.manifest.find("conventions");
+  const json::Value* theirs = candidate.manifest.find("conventions");
+  if (ours == nullptr || !ours->is_object()) return;
+  for (const auto& [key, value] : *ours->as_object()) {
+    const std::string text = value.is_string() ? *value.as_string() : json::dump(value, -1);
+    result.conventions.push_back(fmt::format("{}: {}", key, text));
+    const json::Value* other = theirs == nullptr ? nullptr : theirs->find(key);
+    if (other != nullptr && *other != value) {
+      faults.push_back({fmt::format("candidate convention '{}'", key),
+                        fmt::format("is {}, the golden's is {}: make both the same way", json::dump(*other, -1),
+                                    json::dump(value, -1))});
+    }
+  }
+  if (theirs == nullptr) result.notes.emplace_back("the candidate states no conventions: the golden's are assumed");
+}
+
+// --- where an element stands -----------------------------------------------------------------------------------------------
+
+class Locator {
+ public:
+  explicit Locator(const Bundle& golden) {
+    const Tensor* offsets = find(golden, "query_offsets");
+    const Tensor* lengths = find(golden, "key_lengths");
+    const Tensor* table = find(golden, "block_table");
+    if (offsets == nullptr || offsets->dtype != DType::i64) return;
+    const auto o = values<std::int64_t>(*offsets);
+    offsets_.assign(o.begin(), o.end());
+    if (lengths == nullptr || lengths->dtype != DType::i64 || lengths->bytes.size() + 8 != offsets->bytes.size())
+      return;
+    const auto l = values<std::int64_t>(*lengths);
+    lengths_.assign(l.begin(), l.end());
+    const json::Value* page_size = golden.manifest.find("page_size");
+    if (page_size == nullptr || page_size->as_i64() == nullptr || *page_size->as_i64() < 1) return;
+    page_size_ = *page_size->as_i64();
+    if (table != nullptr && table->dtype == DType::u32 && table->shape.size() == 2 &&
+        table->shape[0] == static_cast<std::int64_t>(lengths_.size())) {
+      const auto t = values<std::uint32_t>(*table);
+      table_.assign(t.begin(), t.end());
+      columns_ = table->shape[1];
+    }
+  }
+
+  [[nodiscard]] Place place(std::int64_t row, std::int64_t head, std::int64_t dim) const {
+    Place p;
+    p.head = head;
+    p.dim = dim;
+    p.query = row;
+    const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), row);
+    if (after == offsets_.begin() || after == offsets_.end()) return p;
+    p.sequence = after - offsets_.begin() - 1;
+    p.query = row - *(after - 1);
+    if (lengths_.empty()) return p;
+    const std::int64_t position = lengths_[static_cast<std::size_t>(p.sequence)] - (*after - row);
+    if (position < 0) return p;
+    p.position = position;
+    if (page_size_ == 0) return p;
+    p.page = position / page_size_;
+    p.slot = position % page_size_;
+    if (p.page < columns_) {
+      const std::uint32_t block = table_[static_cast<std::size_t>(p.sequence * columns_ + p.page)];
+      if (block != kUnknownBlock) p.block = block;
+    }
+    return p;
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::vector<std::int64_t> lengths_;
+  std::vector<std::uint32_t> table_;
+  std::int64_t columns_ = 0;
+  std::int64_t page_size_ = 0;
+};
+
+// --- criteria --------------------------------------------------------------------------------------------------------------
+
+char mask_of(double x) {
+  return std::isnan(x) ? 'n' : std::isinf(x) ? (x > 0 ? '+' : '-') : '.';
+}
+
+std::string mask_text(double x) {
+  return std::isnan(x) ? "NaN" : std::isinf(x) ? (x > 0 ? "+inf" : "-inf") : fmt::format("{:.9g}", x);
+}
+
+Criterion mask_criterion(const std::string& tensor_name, std::span<const double> candidate,
+                         std::span<const double> golden, const auto& place_of) {
+  Criterion criterion{tensor_name + ": masks", true, ""};
+  std::int64_t differing = 0;
+  std::size_t first = 0;
+  std::int64_t special = 0;
+  for (std::size_t i = 0; i < golden.size(); ++i) {
+    if (mask_of(golden[i]) != '.') ++special;
+    if (mask_of(golden[i]) != mask_of(candidate[i]) && differing++ == 0) first = i;
+  }
+  criterion.passed = differing == 0;
+  criterion.detail = criterion.passed
+                         ? fmt::format("NaN and infinities at the same elements ({} of {})", special, golden.size())
+                         : fmt::format("{} of {} elements differ in kind; the first is {}: {} where the golden has {}",
+                                       differing, golden.size(), describe(place_of(first)), mask_text(candidate[first]),
+                                       mask_text(golden[first]));
+  return criterion;
+}
+
+double ratio_of(double error, double allowed) {
+  return error == 0 ? 0 : error / allowed;
+}
+
+// Elements of one tensor against what each is allowed. Fills worst and, for o, the summaries of heads.
+struct Judged {
+  std::int64_t failing = 0;
+  std::optional<Worst> worst;
+};
+
+Judged judge(std::span<const double> candidate, std::span<const double> golden, const auto& allowed_of,
+             const auto& place_of, const auto& each) {
+  Judged judged;
+  std::size_t at = 0;
+  double worst_ratio = -1;
+  for (std::size_t i = 0; i < golden.size(); ++i) {
+    if (!std::isfinite(golden[i]) || !std::isfinite(candidate[i])) continue;
+    const double error = std::abs(candidate[i] - golden[i]);
+    const double ratio = ratio_of(error, allowed_of(i));
+    if (!(ratio <= 1)) ++judged.failing;
+    each(i, error, ratio);
+    if (ratio > worst_ratio) {
+      worst_ratio = ratio;
+      at = i;
+    }
+  }
+  if (worst_ratio >= 0) judged.worst = Worst{place_of(at), candidate[at], golden[at], allowed_of(at), worst_ratio};
+  return judged;
+}
+
+std::string judged_text(const Judged& judged, std::size_t elements) {
+  if (!judged.worst) return "no finite element to compare";
+  const Worst& w = *judged.worst;
+  return fmt::format(
+      "{} of {} elements outside; worst error is {:.3g} of what is allowed, at {}: {:.9g}, golden {:.9g}",
+      judged.failing, elements, w.ratio, describe(w.place), w.candidate, w.golden);
+}
+
+void compare_output(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                    const Locator& locator, CompareResult& result) {
+  const Tensor& o = candidate.tensors.at("o");
+  const Tensor& golden_o = golden.tensors.at("o");
+  const std::int64_t heads = golden_o.shape[1];
+  const std::int64_t dims = golden_o.shape[2];
+  const auto want = values<double>(golden_o);
+  const auto a1 = values<double>(golden.tensors.at("a1"));
+  const auto a2 = values<double>(golden.tensors.at("a2"));
+  const auto smax = values<double>(golden.tensors.at("smax"));
+  const std::vector<double> have = as_doubles(o);
+  std::vector<double> rounded(want.begin(), want.end());
+  for (double& g : rounded) g = rounded_to(o.dtype, g);
+  const auto place_of = [&](std::size_t i) {
+    const auto at = static_cast<std::int64_t>(i);
+    return locator.place(at / (heads * dims), at / dims % heads, at % dims);
+  };
+  result.criteria.push_back(mask_criterion("o", have, rounded, place_of));
+
+  std::optional<Tolerance> fixed;
+  if (options.profile) fixed = profile(*options.profile, o.dtype);
+  const auto allowed_of = [&](std::size_t i) {
+    return fixed ? fixed->allowed(want[i])
+                 : attention::output_bound(o.dtype, want[i], a1[i], a2[i], smax[i / static_cast<std::size_t>(dims)]);
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, HeadSummary> summaries;
+  const Judged judged = judge(have, want, allowed_of, place_of, [&](std::size_t i, double error, double ratio) {
+    if (ratio <= 1) return;  // a NaN ratio fails
+    const Place p = place_of(i);
+    HeadSummary& s = summaries[{p.sequence, p.head}];
+    s.sequence = p.sequence;
+    s.head = p.head;
+    ++s.failing;
+    s.max_abs = std::max(s.max_abs, error);
+    s.worst_ratio = std::max(s.worst_ratio, ratio);
+  });
+  const Measures measures = measure(o, have, want);
+  result.criteria.push_back({options.profile ? fmt::format("o: profile {}", *options.profile) : "o: bound",
+                             judged.failing == 0, judged_text(judged, want.size())});
+  if (fixed && fixed->cosine_difference) {
+    result.criteria.push_back({fmt::format("o: profile {}, cosine", *options.profile),
+                               measures.cosine_difference <= *fixed->cosine_difference,
+                               fmt::format("cosine difference {:.3g}, allowed {:.3g}", measures.cosine_difference,
+                                           *fixed->cosine_difference)});
+  }
+  result.tensors.push_back({"o", o.dtype, o.shape, measures, judged.worst});
+
+  if (!summaries.empty()) {  // how many elements each has, failing or not
+    for (std::int64_t row = 0; row < golden_o.shape[0]; ++row) {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto found = summaries.find({locator.place(row, head, 0).sequence, head});
+        if (found != summaries.end()) found->second.elements += dims;
+      }
+    }
+  }
+  for (const auto& [key, summary] : summaries) result.worst_heads.push_back(summary);
+  std::stable_sort(result.worst_heads.begin(), result.worst_heads.end(),
+                   [](const HeadSummary& a, const HeadSummary& b) { return a.worst_ratio > b.worst_ratio; });
+  if (result.worst_heads.size() > kWorstHeads) {
+    result.notes.push_back(fmt::format("{} heads of sequences have elements outside; the worst {} are listed",
+                                       result.worst_heads.size(), kWorstHeads));
+    result.worst_heads.resize(kWorstHeads);
+  }
+}
+
+void compare_lse(const Bundle& golden, const Bundle& candidate, const Locator& locator, CompareResult& result) {
+  const Tensor* golden_lse = find(golden, "lse");
+  const Tensor* lse = find(candidate, "lse");
+  if (golden_lse == nullptr || lse == nullptr) {
+    result.notes.push_back(
+        fmt::format("lse was not checked: the {} has none", lse == nullptr ? "candidate" : "golden"));
+    return;
+  }
+  const DType precision = candidate.tensors.at("o").dtype;
+  const std::int64_t heads = golden_lse->shape[1];
+  const auto want = values<double>(*golden_lse);
+  const auto smax = values<double>(golden.tensors.at("smax"));
+  const std::vector<double> have = as_doubles(*lse);
+  const auto place_of = [&](std::size_t i) {
+    return locator.place(static_cast<std::int64_t>(i) / heads, static_cast<std::int64_t>(i) % heads, -1);
+  };
+  result.criteria.push_back(mask_criterion("lse", have, want, place_of));
+  const Judged judged = judge(
+      have, want, [&](std::size_t i) { return attention::lse_bound(precision, want[i], smax[i]); }, place_of,
+      [](std::size_t, double, double) {});
+  result.criteria.push_back({"lse: bound", judged.failing == 0, judged_text(judged, want.size())});
+  result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), judged.worst});
+}
+
+void compare_exact(const std::string& tensor_name, const Tensor& want, const Tensor& have, CompareResult& result) {
+  const auto size = static_cast<std::size_t>(size_of(want.dtype));
+  const std::size_t elements = want.bytes.size() / size;
+  std::size_t differing = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < elements; ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(i * size);
+    const auto end = at + static_cast<std::ptrdiff_t>(size);
+    if (!std::equal(want.bytes.begin() + at, want.bytes.begin() + end, have.bytes.begin() + at) && differing++ == 0)
+      first = i;
+  }
+  Criterion criterion{"exact: " + tensor_name, differing == 0, ""};
+  if (criterion.passed) {
+    criterion.detail = fmt::format("{} elements, every bit equal", elements);
+  } else {
+    std::vector<std::int64_t> index(want.shape.size());
+    auto rest = static_cast<std::int64_t>(first);
+    for (std::size_t axis = index.size(); axis-- > 0;) {
+      index[axis] = rest % want.shape[axis];
+      rest /= want.shape[axis];
+    }
+    const auto bits_at = [&](const Tensor& tensor) {
+      std::string text;
+      for (std::size_t b = size; b-- > 0;)
+        text += fmt::format("{:02x}", static_cast<unsigned>(tensor.bytes[first * size + b]));
+      return text;
+    };
+    criterion.detail = fmt::format("{} of {} elements differ; the first is {}: bits {}, golden {}", differing, elements,
+                                   shape_text(index), bits_at(have), bits_at(want));
+  }
+  result.criteria.push_back(std::move(criterion));
+  const std::vector<double> have_values = as_doubles(have);
+  result.tensors.push_back(
+      {tensor_name, have.dtype, have.shape, measure(have, have_values, as_doubles(want)), std::nullopt});
+}
+
+}  // namespace
+
+std::string describe(const Place& p) {
+  std::string text = p.sequence < 0 ? fmt::format("query row {}, head {}", p.query, p.head)
+                                    : fmt::format("sequence {}, query {}, head {}", p.sequence, p.query, p.head);
+  if (p.dim >= 0) text += fmt::format(", dim {}", p.dim);
+  if (p.position >= 0) text += fmt::format(" (token {}", p.position);
+  if (p.page >= 0) text += fmt::format(" = page {}, slot {}", p.page, p.slot);
+  if (p.block >= 0) text += fmt::format(", block {}", p.block);
+  return p.position >= 0 ? text + ")" : text;
+}
+
+CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options) {
+  CompareResult result;
+  result.golden_name = options.golden_name;
+  result.candidate_name = options.candidate_name;
+  const std::vector<std::string> exact = exact_names(golden, options);
+  const bool has_output = find(golden, "o") != nullptr;
+  std::vector<Fault> faults;
+  if (has_output) {
+    check_golden_output(golden, faults);
+    if (faults.empty()) check_golden_places(golden, faults);
+  }
+  check_candidate(golden, candidate, exact, faults);
+  check_conventions(golden, candidate, result, faults);
+  if (!has_output && exact.empty()) faults.push_back({"golden", "holds no tensor: nothing to compare"});
+  if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // refuses a name it does not know
+  if (!faults.empty()) throw InputError(options.candidate_name, std::move(faults));
+
+  if (has_output) {
+    const Locator locator(golden);
+    const std::string_view out = name(candidate.tensors.at("o").dtype);
+    result.policy =
+        options.profile ? fmt::format("profile {}, {}", *options.profile, out) : fmt::format("derived bound, {}", out);
+    compare_output(golden, candidate, options, locator, result);
+    compare_lse(golden, candidate, locator, result);
+    if (const Tensor* unquantized = find(golden, "o_unquantized");
+        unquantized != nullptr && unquantized->shape == golden.tensors.at("o").shape) {
+      const Tensor& o = golden.tensors.at("o");
+      result.quantization = measure(o, values<double>(o), as_doubles(*unquantized));
+    }
+  } else {
+    result.policy = "bit for bit";
+  }
+  for (const std::string& tensor_name : exact) {
+    compare_exact(tensor_name, golden.tensors.at(tensor_name), candidate.tensors.at(tensor_name), result);
+  }
+  for (const auto& [tensor_name, unused] : candidate.tensors) {
+    const bool compared = std::any_of(result.tensors.begin(), result.tensors.end(),
+                                      [&](const TensorReport& report) { return report.name == tensor_name; });
+    if (!compared) result.notes.push_back(fmt::format("candidate '{}' was not compared", tensor_name));
+  }
+  result.passed =
+      std::all_of(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return c.passed; });
+  return result;
+}
+
+}  // namespace kvscope::golden

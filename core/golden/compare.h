@@ -1,0 +1,88 @@
+// A candidate's tensors against the golden's. A verdict is a list of criteria, each of which can fail alone:
+//
+//   o: masks       NaN, +inf and -inf stand at the same elements. A golden value past the candidate's type counts as infinity
+//   o: bound       every element within attention/bounds.h for the candidate's type, from the golden's a1, a2, smax;
+//                  with a profile: "o: profile vllm", every element within that suite's fixed tolerance (tolerance.h)
+//   lse: masks     as for o
+//   lse: bound     every row within the lse rule, for the type of the candidate's o (a bf16 kernel writes its lse as f32)
+//   exact: <name>  bit for bit, no tolerance: movement tensors, those the golden's manifest lists under "exact" and the options
+//
+// There is no "x % of the elements may differ". A candidate without `lse` is legal; the report says that it was not checked.
+// What quantization lost (golden tensor `o_unquantized`: the same attention over the values before it) is measured apart and
+// joins no criterion.
+//
+// The golden of an attention output has, besides `o` [query, head, dim] and `lse` [query, head]: `a1`, `a2` like o, `smax`
+// like lse, `query_offsets` [batch + 1], `key_lengths` [batch], `block_table` [batch, columns] and "page_size" in the manifest;
+// golden_bundle.h makes one. The candidate's o may also be [batch, queries, head, dim] in the same order of elements.
+//
+// Throws InputError with all faults when the two cannot be compared: missing tensors, shapes, types, conventions that the two
+// manifests state differently, a golden without what the bound needs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/golden/measures.h"
+#include "core/golden/tensor.h"
+
+namespace kvscope::golden {
+
+struct CompareOptions {
+  std::optional<std::string> profile;  // nothing: the derived bound
+  std::vector<std::string> exact;      // tensors to compare bit for bit, beside those of the manifest
+  std::string golden_name = "golden";  // how reports call the two
+  std::string candidate_name = "candidate";
+};
+
+// Where an output element stands. Its own token is the query's: position = key_length - queries + query, which is in page
+// position / page_size of the sequence, at slot position % page_size of `block`. -1: not known, or no token (top rows of a
+// sequence with more queries than keys).
+struct Place {
+  std::int64_t sequence = -1, query = -1, head = -1, dim = -1;  // query counts within its sequence; dim is -1 for lse
+  std::int64_t position = -1, page = -1, slot = -1, block = -1;
+};
+[[nodiscard]] std::string describe(const Place& place);
+
+struct Worst {
+  Place place;
+  double candidate = 0, golden = 0;
+  double allowed = 0;  // by the bound or the profile
+  double ratio = 0;    // |candidate - golden| / allowed; above 1 fails
+};
+
+struct Criterion {
+  std::string name;
+  bool passed = true;
+  std::string detail;  // one line: what was found, where the first or worst is
+};
+
+struct TensorReport {
+  std::string name;
+  DType dtype = DType::f32;  // the candidate's
+  std::vector<std::int64_t> shape;
+  Measures measures;
+  std::optional<Worst> worst;  // of o and lse
+};
+
+// One head of one sequence, worst first.
+struct HeadSummary {
+  std::int64_t sequence = 0, head = 0;
+  std::int64_t failing = 0, elements = 0;
+  double max_abs = 0, worst_ratio = 0;
+};
+
+struct CompareResult {
+  bool passed = true;
+  std::string golden_name, candidate_name, policy;  // "derived bound, bf16" or "profile vllm, bf16"
+  std::vector<Criterion> criteria;
+  std::vector<TensorReport> tensors;
+  std::vector<HeadSummary> worst_heads;  // at most 5, those with failing elements
+  std::optional<Measures> quantization;  // o_unquantized against o
+  std::vector<std::string> conventions;  // "lse_base: natural"
+  std::vector<std::string> notes;        // what was not checked, and why
+};
+
+[[nodiscard]] CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options = {});
+
+}  // namespace kvscope::golden

@@ -1,0 +1,195 @@
+#include "core/golden/compare_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace kvscope::golden {
+namespace {
+
+std::string measures_text(const Measures& m) {
+  return fmt::format("max abs {:.3g}, max ulp {}, rms relative {:.3g}, cosine difference {:.3g}", m.max_abs, m.max_ulp,
+                     m.rms_relative, m.cosine_difference);
+}
+
+json::Value measures_json(const Measures& m) {
+  json::Value value;
+  value.set("elements", m.elements);
+  value.set("finite", m.finite);
+  value.set("max_abs", m.max_abs);
+  value.set("max_ulp", m.max_ulp);
+  value.set("rms_relative", m.rms_relative);
+  value.set("cosine_difference", m.cosine_difference);
+  return value;
+}
+
+json::Value worst_json(const Worst& w) {
+  json::Value value;
+  for (const auto& [key, number] : {std::pair<const char*, std::int64_t>{"sequence", w.place.sequence},
+                                    {"query", w.place.query},
+                                    {"head", w.place.head},
+                                    {"dim", w.place.dim},
+                                    {"token", w.place.position},
+                                    {"page", w.place.page},
+                                    {"slot", w.place.slot},
+                                    {"block", w.place.block}}) {
+    if (number >= 0) value.set(key, number);
+  }
+  value.set("candidate", w.candidate);
+  value.set("golden", w.golden);
+  value.set("allowed", w.allowed);
+  value.set("error_over_allowed", w.ratio);
+  return value;
+}
+
+json::Array strings(const std::vector<std::string>& texts) {
+  json::Array array;
+  for (const std::string& text : texts) array.emplace_back(text);
+  return array;
+}
+
+// Length of the UTF-8 character at `at`, 0 when there is none that XML 1.0 may hold.
+std::size_t xml_character(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
+  const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                             : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                           : 0;
+  unsigned code = lead & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0u) != 0x80u) return 0;
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+  const bool refused = (code >= 0xd800 && code < 0xe000) || code == 0xfffe || code == 0xffff || code > 0x10ffff;
+  return overlong || refused ? 0 : length;
+}
+
+std::string escape(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = xml_character(text, at);
+    if (length == 0) {
+      out += '?';
+      ++at;
+      continue;
+    }
+    switch (text[at]) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\n':
+        out += "&#10;";
+        break;
+      case '\t':
+        out += "&#9;";
+        break;
+      case '\r':
+        out += "&#13;";
+        break;
+      default:
+        out += text.substr(at, length);
+    }
+    at += length;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string text_report(const CompareResult& result) {
+  std::string text = fmt::format("{}  {} against {} ({})\n", result.passed ? "pass" : "FAIL", result.candidate_name,
+                                 result.golden_name, result.policy);
+  std::size_t width = 0;
+  for (const Criterion& criterion : result.criteria) width = std::max(width, criterion.name.size());
+  for (const Criterion& c : result.criteria) {
+    text += fmt::format("  {}  {:<{}}  {}\n", c.passed ? "pass" : "FAIL", c.name, width, c.detail);
+  }
+  for (const TensorReport& tensor : result.tensors) {
+    text += fmt::format("{} {} {}: {}\n", tensor.name, name(tensor.dtype), shape_text(tensor.shape),
+                        measures_text(tensor.measures));
+    if (tensor.worst) {
+      text += fmt::format("  worst error / allowed {:.3g} at {}\n", tensor.worst->ratio, describe(tensor.worst->place));
+    }
+  }
+  if (!result.worst_heads.empty()) text += "elements outside, by sequence and head, worst first:\n";
+  for (const HeadSummary& s : result.worst_heads) {
+    const std::string sequence = s.sequence < 0 ? "unknown" : fmt::format("{}", s.sequence);
+    text += fmt::format("  sequence {}, head {}: {} of {} outside, max abs {:.3g}, worst error / allowed {:.3g}\n",
+                        sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
+  }
+  if (result.quantization) {
+    text += fmt::format("quantization, apart from all criteria: {}\n", measures_text(*result.quantization));
+  }
+  if (!result.conventions.empty()) text += fmt::format("conventions: {}\n", fmt::join(result.conventions, ", "));
+  for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+json::Value json_report(const CompareResult& result) {
+  json::Value report;
+  report.set("kvscope_comparison", 1);
+  report.set("passed", result.passed);
+  report.set("golden", result.golden_name);
+  report.set("candidate", result.candidate_name);
+  report.set("policy", result.policy);
+  json::Array criteria;
+  for (const Criterion& c : result.criteria) {
+    criteria.emplace_back(json::Object{{"name", c.name}, {"passed", c.passed}, {"detail", c.detail}});
+  }
+  report.set("criteria", std::move(criteria));
+  json::Array tensors;
+  for (const TensorReport& t : result.tensors) {
+    json::Array shape;
+    for (const std::int64_t extent : t.shape) shape.emplace_back(extent);
+    json::Value tensor(
+        json::Object{{"name", t.name}, {"dtype", std::string(name(t.dtype))}, {"shape", std::move(shape)}});
+    tensor.set("measures", measures_json(t.measures));
+    if (t.worst) tensor.set("worst", worst_json(*t.worst));
+    tensors.push_back(std::move(tensor));
+  }
+  report.set("tensors", std::move(tensors));
+  json::Array heads;
+  for (const HeadSummary& s : result.worst_heads) {
+    heads.emplace_back(json::Object{{"sequence", s.sequence},
+                                    {"head", s.head},
+                                    {"outside", s.failing},
+                                    {"elements", s.elements},
+                                    {"max_abs", s.max_abs},
+                                    {"error_over_allowed", s.worst_ratio}});
+  }
+  report.set("worst_heads", std::move(heads));
+  if (result.quantization) report.set("quantization", measures_json(*result.quantization));
+  report.set("conventions", strings(result.conventions));
+  report.set("notes", strings(result.notes));
+  return report;
+}
+
+std::string junit_report(const CompareResult& result) {
+  const auto failures =
+      std::count_if(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return !c.passed; });
+  std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  xml += fmt::format("<testsuite name=\"{} against {}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
+                     escape(result.candidate_name), escape(result.golden_name), result.criteria.size(), failures);
+  for (const Criterion& c : result.criteria) {
+    xml += fmt::format("  <testcase classname=\"kvscope.verify\" name=\"{}\"", escape(c.name));
+    xml += c.passed ? "/>\n" : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n", escape(c.detail));
+  }
+  xml += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", escape(text_report(result)));
+  return xml;
+}
+
+}  // namespace kvscope::golden

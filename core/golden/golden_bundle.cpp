@@ -1,0 +1,99 @@
+#include "core/golden/golden_bundle.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/attention/problem_checks.h"
+#include "core/base/checked.h"
+
+namespace kvscope::golden {
+namespace {
+
+Tensor doubles(const auto& array) {
+  std::vector<std::int64_t> shape;
+  for (const auto extent : array.shape()) shape.push_back(static_cast<std::int64_t>(extent));
+  return tensor_of<double>(std::move(shape), std::span<const double>(array.data(), array.size()));
+}
+
+Tensor block_table(const attention::Problem& problem) {
+  const attention::PagedRows& k = problem.k;
+  std::int64_t columns = 0;
+  for (const std::int64_t length : problem.key_lengths) columns = std::max(columns, ceil_div(length, k.page_size));
+  std::vector<std::uint32_t> table(static_cast<std::size_t>(problem.batch * columns), kUnknownBlock);
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    const attention::KeyRange keys = attention::needed_keys(problem, b);
+    if (keys.empty()) continue;
+    for (std::int64_t page = keys.first / k.page_size; page <= (keys.last - 1) / k.page_size; ++page) {
+      table[static_cast<std::size_t>(b * columns + page)] = k.table[b * k.table_stride + page];
+    }
+  }
+  return tensor_of<std::uint32_t>({problem.batch, columns}, table);
+}
+
+std::string_view mask_name(MaskKind mask) {
+  switch (mask) {
+    case MaskKind::none:
+      return "none";
+    case MaskKind::causal:
+      return "causal";
+    case MaskKind::sliding_window:
+      return "sliding_window";
+    case MaskKind::chunked:
+      return "chunked";
+  }
+  return "";
+}
+
+}  // namespace
+
+json::Value conventions(const attention::Options& options) {
+  json::Value value;
+  value.set("mask", mask_name(options.mask));
+  value.set("alignment", options.alignment == CausalAlignment::bottom_right ? "bottom_right" : "top_left");
+  if (options.mask == MaskKind::sliding_window) {
+    value.set("window_left", options.window_left);
+    value.set("window_right", options.window_right);
+  }
+  if (options.mask == MaskKind::chunked) value.set("chunk", options.chunk);
+  value.set("scale", options.scale);
+  value.set("soft_cap", options.soft_cap ? json::Value(*options.soft_cap) : json::Value());
+  value.set("alibi", !options.alibi_slopes.empty());
+  value.set("sinks", !options.sinks.empty());
+  value.set("lse_base", options.lse_base == attention::LseBase::natural ? "natural" : "two");
+  value.set("empty_row", options.empty_row == attention::EmptyRow::minus_infinity ? "-inf" : "+inf");
+  return value;
+}
+
+Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result, const Origin& origin) {
+  Bundle bundle;
+  bundle.tensors.emplace("o", doubles(result.o));
+  bundle.tensors.emplace("a1", doubles(result.a1));
+  bundle.tensors.emplace("a2", doubles(result.a2));
+  bundle.tensors.emplace("lse", doubles(result.lse));
+  bundle.tensors.emplace("smax", doubles(result.smax));
+  bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));
+  bundle.tensors.emplace("key_lengths", tensor_of<std::int64_t>({problem.batch}, problem.key_lengths));
+  bundle.tensors.emplace("block_table", block_table(problem));
+
+  json::Value& manifest = bundle.manifest;
+  manifest.set("producer", origin.producer);
+  if (!origin.layout.empty()) manifest.set("layout", origin.layout);
+  if (origin.seed) manifest.set("seed", *origin.seed);
+  manifest.set("page_size", problem.k.page_size);
+  manifest.set("query_heads", problem.query_heads);
+  manifest.set("kv_heads", problem.k.heads);
+  manifest.set("head_size", problem.k.head_size);
+  manifest.set("value_size", problem.v.head_size);
+  manifest.set("q_dtype", name(problem.q_dtype));
+  manifest.set("k_dtype", name(problem.k.dtype));
+  manifest.set("v_dtype", name(problem.v.dtype));
+  if (problem.k.scales != nullptr) {
+    manifest.set("scale_dtype", name(problem.k.scale_dtype));
+    manifest.set("granularity", problem.k.granularity);
+  }
+  manifest.set("conventions", conventions(problem.options));
+  return bundle;
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,38 @@
+// The golden that is handed out: what the reference gave, what bounds are made of, and where each row stands.
+//
+//   o, a1, a2      f64 [query, query_head, value_dim]        lse, smax   f64 [query, query_head]
+//   query_offsets  i64 [batch + 1]                           key_lengths i64 [batch]
+//   block_table    u32 [batch, columns]: blocks of the pages that a query sees, 2^32 - 1 elsewhere
+//   manifest       producer, layout, seed, page_size, conventions {mask, alignment, ..., lse_base, empty_row}, types, sizes
+//
+// A candidate needs `o` [query, query_head, value_dim] in its own type, and may have `lse`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/attention/problem.h"
+#include "core/attention/result.h"
+#include "core/golden/tensor.h"
+
+namespace kvscope::golden {
+
+inline constexpr std::uint32_t kUnknownBlock = 0xffffffffu;
+
+struct Origin {
+  std::string producer = "kvscope";
+  std::string layout;  // "max", "nhd", ...; empty: not from a file
+  std::optional<std::uint64_t> seed;
+};
+
+// `result` is the reference's answer to `problem`. Table entries of pages that no query sees are not read.
+[[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
+                                   const Origin& origin);
+
+// Every option by name, as it stands in the manifest and in every report. Example: {"mask": "causal", "alignment":
+// "bottom_right", "scale": 0.125, "soft_cap": null, "alibi": false, "sinks": false, "lse_base": "natural", "empty_row":
+// "-inf"}; "window_left" and "window_right" with a sliding window, "chunk" with chunks.
+[[nodiscard]] json::Value conventions(const attention::Options& options);
+
+}  // namespace kvscope::golden
