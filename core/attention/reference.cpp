@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "core/attention/mask.h"
 #include "core/attention/problem_checks.h"
@@ -58,8 +59,7 @@ class QueryBlock {
         k_padded_(round_up(problem.k.head_size, kLanes)),
         v_padded_(round_up(problem.v.head_size, kLanes)),
         k_rows_(problem.k, kernels),
-        v_rows_(problem.v, kernels),
-        row_(static_cast<std::size_t>(v_padded_)) {}
+        v_rows_(problem.v, kernels) {}
 
   void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query) {
     sequence_ = sequence;
@@ -115,22 +115,40 @@ class QueryBlock {
     }
   }
 
+  // Calls per_run(first_key, last_key, kv_head, rows, ahead): every needed row of `reader` in runs of one head, all heads of a
+  // block of keys before the next block, so that pages are walked once and in order. `ahead` are the rows of the next call.
+  template <class F>
+  void each_run(const RowReader& reader, const F& per_run) {
+    const std::int64_t heads = p_.k.heads;
+    const auto locate = [&](std::int64_t block, std::int64_t kv_head, RowRun& run) {
+      reader.locate(sequence_, block, std::min(block + kKeyBlock, needed_.last), kv_head, run);
+    };
+    if (!needed_.empty()) locate(needed_.first, 0, next_run_);
+    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
+      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+      for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
+        std::swap(run_, next_run_);
+        Ahead ahead;
+        if (kv_head + 1 < heads || end < needed_.last) {
+          locate(kv_head + 1 < heads ? block : end, (kv_head + 1) % heads, next_run_);
+          ahead = {next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()), reader.row_bytes()};
+        }
+        per_run(block, end, kv_head, ahead);
+      }
+    }
+  }
+
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
     keys_.assign(static_cast<std::size_t>(kKeyBlock * k_padded_), 0.0);
-    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
-      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
-      for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) {
-        for (std::int64_t key = block; key < end; ++key) {
-          k_rows_.read(sequence_, key, kv_head, keys_.data() + (key - block) * k_padded_);
-        }
-        each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
-          const std::int64_t row = row_of(query, kv_head * group_);
-          kernels_.dots(q_.data() + row * k_padded_, group_, keys_.data() + (first - block) * k_padded_, last - first,
-                        k_padded_, scores_at(row, first), needed_.size());
-        });
-      }
-    }
+    each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+      k_rows_.decode(run_, keys_.data(), k_padded_);
+      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+        const std::int64_t row = row_of(query, kv_head * group_);
+        kernels_.dots(q_.data() + row * k_padded_, group_, keys_.data() + (first - block) * k_padded_, last - first,
+                      k_padded_, scores_at(row, first), needed_.size(), std::exchange(ahead, Ahead{}));
+      });
+    });
   }
 
   // Dot products become scores, then weights e; the denominator and the row's smax and lse are known after it.
@@ -186,25 +204,18 @@ class QueryBlock {
   }
 
   void sum_values() {
+    const std::int64_t stride = v_padded_ + kLanes;
     sums_.assign(static_cast<std::size_t>(queries_ * p_.query_heads * 3 * v_padded_), 0.0);
-    values_.resize(static_cast<std::size_t>(kKeyBlock * v_padded_));
-    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
-      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
-      for (std::int64_t kv_head = 0; kv_head < p_.v.heads; ++kv_head) {
-        for (std::int64_t key = block; key < end; ++key) {
-          v_rows_.read(sequence_, key, kv_head, row_.data());
-          double* target = values_.data() + (key - block) * kLanes;
-          for (std::int64_t d = 0; d < v_padded_; d += kLanes) {
-            std::copy_n(row_.data() + d, kLanes, target + d * kKeyBlock);
-          }
-        }
-        each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
-          const std::int64_t row = row_of(query, kv_head * group_);
-          kernels_.accumulate(scores_at(row, first), needed_.size(), group_, values_.data() + (first - block) * kLanes,
-                              kKeyBlock, last - first, v_padded_, sums_.data() + row * 3 * v_padded_);
-        });
-      }
-    }
+    values_.assign(static_cast<std::size_t>(kKeyBlock * stride), 0.0);
+    each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+      v_rows_.decode(run_, values_.data(), stride);
+      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+        const std::int64_t row = row_of(query, kv_head * group_);
+        kernels_.accumulate(scores_at(row, first), needed_.size(), group_, values_.data() + (first - block) * stride,
+                            stride, last - first, v_padded_, sums_.data() + row * 3 * v_padded_,
+                            std::exchange(ahead, Ahead{}));
+      });
+    });
   }
 
   void write() {
@@ -245,8 +256,9 @@ class QueryBlock {
   std::vector<double> denominators_;    // [query, query_head]
   std::vector<double> sums_;            // [query, query_head, 3, v_padded]
   std::vector<double> keys_;            // [kKeyBlock, k_padded]
-  std::vector<double> values_;          // [v_padded / 8, kKeyBlock, 8]
-  std::vector<double> row_;             // [v_padded]
+  std::vector<double> values_;          // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
+  RowRun run_;                          // rows being computed on
+  RowRun next_run_;                     // rows being fetched
 };
 
 Result empty_result(const Problem& p) {

@@ -14,6 +14,14 @@ namespace kvscope::attention {
 // Dot products are eight interleaved sums, so rows of K and Q are padded with zeros to a multiple of eight doubles.
 inline constexpr std::int64_t kLanes = 8;
 
+// Rows that the next call will decode: their cache lines are asked for while this one computes. A row of one head is a piece
+// of a few hundred bytes that the hardware does not see coming.
+struct Ahead {
+  const std::byte* const* rows = nullptr;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  // [bytes] of each row
+};
+
 struct ReferenceKernels {
   // Elements of one row as doubles, exactly. `source` need not be aligned.
   void (*widen_f32)(const std::byte* source, std::int64_t count, double* target);
@@ -22,13 +30,13 @@ struct ReferenceKernels {
 
   // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k, each `padded` long.
   void (*dots)(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
-               double* scores, std::int64_t score_stride);
+               double* scores, std::int64_t score_stride, const Ahead& ahead);
 
   // Key after key, for `rows` rows of weights e and every dim of v: x = e * v, then
   //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
-  // v stands dim-block-major, [padded / 8, v_keys, 8], so that eight dims of consecutive keys are one stream.
+  // v is [key, v_stride]; v_stride >= padded, both in doubles.
   void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
-                     std::int64_t v_keys, std::int64_t keys, std::int64_t padded, double* sums);
+                     std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
 };
 
 // nullptr where this build has no such code (another architecture).

@@ -87,10 +87,15 @@ struct Loops {
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
   }
 
+  static void fetch(const std::byte* row, std::int64_t bytes) {
+    for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at, 0, 2);
+  }
+
   template <int R>
   static void dots_of(const double* q, const double* k, std::int64_t keys, std::int64_t padded, double* scores,
-                      std::int64_t score_stride) {
+                      std::int64_t score_stride, const Ahead& ahead) {
     for (std::int64_t t = 0; t < keys; ++t, k += padded) {
+      if (t < ahead.count) fetch(ahead.rows[t], ahead.bytes);
       Vec sum[R][kParts] = {};
       for (std::int64_t d = 0; d < padded; d += kLanes) {
         for (int part = 0; part < kParts; ++part) {
@@ -103,29 +108,35 @@ struct Loops {
   }
 
   static void dots(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
-                   double* scores, std::int64_t score_stride) {
+                   double* scores, std::int64_t score_stride, const Ahead& ahead) {
     constexpr int kRows = W == 2 ? 2 : 4;
     std::int64_t r = 0;
     for (; r + kRows <= rows; r += kRows) {
-      dots_of<kRows>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride);
+      dots_of<kRows>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
+                     r == 0 ? ahead : Ahead{});
     }
-    for (; r < rows; ++r) dots_of<1>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride);
+    for (; r < rows; ++r) {
+      dots_of<1>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride, r == 0 ? ahead : Ahead{});
+    }
   }
 
   // Twelve sums stay in registers while the keys go by.
   template <int R>
-  static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_keys,
-                            std::int64_t keys, std::int64_t padded, double* sums) {
+  static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_stride,
+                            std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {
     Bits magnitude;  // everything but the sign
     for (int i = 0; i < W; ++i) magnitude[i] = 0x7fffffffffffffffLL;
+    const std::int64_t rows_a_step = (ahead.count * W + padded - 1) / padded;
+    std::int64_t fetched = 0;
     for (std::int64_t d = 0; d < padded; d += W) {
-      const double* column = v + (d / kLanes) * v_keys * kLanes + d % kLanes;
+      for (std::int64_t i = 0; i < rows_a_step && fetched < ahead.count; ++i) fetch(ahead.rows[fetched++], ahead.bytes);
       Vec sum[R][3];
       for (int r = 0; r < R; ++r) {
         for (int s = 0; s < 3; ++s) sum[r][s] = load(sums + (r * 3 + s) * padded + d);
       }
-      for (std::int64_t t = 0; t < keys; ++t) {
-        const Vec y = load(column + t * kLanes);
+      const double* column = v + d;
+      for (std::int64_t t = 0; t < keys; ++t, column += v_stride) {
+        const Vec y = load(column);
         for (int r = 0; r < R; ++r) {
           const Vec x = y * weights[r * weight_stride + t];
           sum[r][0] += x;
@@ -140,13 +151,16 @@ struct Loops {
   }
 
   static void accumulate(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
-                         std::int64_t v_keys, std::int64_t keys, std::int64_t padded, double* sums) {
+                         std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums,
+                         const Ahead& ahead) {
     std::int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
-      accumulate_of<4>(weights + r * weight_stride, weight_stride, v, v_keys, keys, padded, sums + r * 3 * padded);
+      accumulate_of<4>(weights + r * weight_stride, weight_stride, v, v_stride, keys, padded, sums + r * 3 * padded,
+                       r == 0 ? ahead : Ahead{});
     }
     for (; r < rows; ++r) {
-      accumulate_of<1>(weights + r * weight_stride, weight_stride, v, v_keys, keys, padded, sums + r * 3 * padded);
+      accumulate_of<1>(weights + r * weight_stride, weight_stride, v, v_stride, keys, padded, sums + r * 3 * padded,
+                       r == 0 ? ahead : Ahead{});
     }
   }
 

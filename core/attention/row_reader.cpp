@@ -27,7 +27,7 @@ void look_up(const Table& table, const std::byte* source, std::int64_t count, do
 }  // namespace
 
 RowReader::RowReader(const PagedRows& rows, const ReferenceKernels& kernels)
-    : rows_(rows), kernels_(kernels), element_bytes_(size_of(rows.dtype)) {}
+    : rows_(rows), kernels_(kernels), element_bytes_(size_of(rows.dtype)), scale_bytes_(size_of(rows.scale_dtype)) {}
 
 void RowReader::widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
                       double* target) {
@@ -54,24 +54,38 @@ void RowReader::widen(const ReferenceKernels& kernels, DType dtype, const std::b
   }
 }
 
-void RowReader::read(std::int64_t sequence, std::int64_t token, std::int64_t head, double* target) const {
-  const std::int64_t page = token / rows_.page_size;
-  const std::int64_t slot = token % rows_.page_size;
-  const std::int64_t block = rows_.table[sequence * rows_.table_stride + page];
-  const std::int64_t offset = block * rows_.block_stride + slot * rows_.token_stride + head * rows_.head_stride;
-  widen(kernels_, rows_.dtype, rows_.data + offset * element_bytes_, rows_.head_size, target);
-  if (rows_.scales != nullptr) apply_scales(sequence, page, slot, head, target);
+void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head,
+                       RowRun& run) const {
+  run.elements.clear();
+  run.scales.clear();
+  const std::uint32_t* table = rows_.table + sequence * rows_.table_stride;
+  const std::uint32_t* scales_table =
+      rows_.scales_table != nullptr ? rows_.scales_table + sequence * rows_.table_stride : table;
+  std::int64_t page = first / rows_.page_size;
+  std::int64_t slot = first % rows_.page_size;
+  for (std::int64_t token = first; token < last; ++page, slot = 0) {
+    for (; slot < rows_.page_size && token < last; ++slot, ++token) {
+      const std::int64_t offset =
+          table[page] * rows_.block_stride + slot * rows_.token_stride + head * rows_.head_stride;
+      run.elements.push_back(rows_.data + offset * element_bytes_);
+      if (rows_.scales == nullptr) continue;
+      const std::int64_t scale = scales_table[page] * rows_.scale_block_stride + slot * rows_.scale_token_stride +
+                                 head * rows_.scale_head_stride;
+      run.scales.push_back(rows_.scales + scale * scale_bytes_);
+    }
+  }
 }
 
-void RowReader::apply_scales(std::int64_t sequence, std::int64_t page, std::int64_t slot, std::int64_t head,
-                             double* target) const {
-  const std::uint32_t* table = rows_.scales_table != nullptr ? rows_.scales_table : rows_.table;
-  const std::int64_t block = table[sequence * rows_.table_stride + page];
-  const std::int64_t first =
-      block * rows_.scale_block_stride + slot * rows_.scale_token_stride + head * rows_.scale_head_stride;
-  const std::int64_t bytes = size_of(rows_.scale_dtype);
-  for (std::int64_t dim = 0; dim < rows_.head_size; dim += rows_.granularity) {
-    const double scale = load_as_double(rows_.scale_dtype, rows_.scales + (first + dim / rows_.granularity) * bytes);
+void RowReader::decode(const RowRun& run, double* target, std::int64_t stride) const {
+  for (std::size_t i = 0; i < run.elements.size(); ++i, target += stride) {
+    widen(kernels_, rows_.dtype, run.elements[i], rows_.head_size, target);
+    if (!run.scales.empty()) apply_scales(run.scales[i], target);
+  }
+}
+
+void RowReader::apply_scales(const std::byte* scales, double* target) const {
+  for (std::int64_t dim = 0; dim < rows_.head_size; dim += rows_.granularity, scales += scale_bytes_) {
+    const double scale = load_as_double(rows_.scale_dtype, scales);
     const std::int64_t end = std::min(rows_.head_size, dim + rows_.granularity);
     for (std::int64_t d = dim; d < end; ++d) target[d] *= scale;
   }
