@@ -11,6 +11,13 @@ namespace {
 using namespace kvscope::apps;
 
 void add_commands(CLI::App& app, Action& chosen) {
+  add_run(app, chosen);
+  add_explain(app, chosen);
+  add_golden(app, chosen);
+  add_verify(app, chosen);
+  add_merge(app, chosen);
+  add_trace(app, chosen);
+  add_scenario(app, chosen);
   add_layout(app, chosen);
   add_dtype(app, chosen);
   add_completion(app, chosen);

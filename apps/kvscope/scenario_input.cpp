@@ -10,13 +10,7 @@ namespace kvscope::apps {
 ScenarioInput read_scenario(const std::string& path, const std::optional<std::string>& requests_file) {
   ScenarioInput input;
   input.scenario = load_scenario(path);
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (requests_file) {
-    input.scenario.requests = {};
-    input.scenario.requests.file = RequestFile{*requests_file};
-    folder = "";
-  }
-  input.requests = make_requests(input.scenario, folder);
+  input.requests = make_requests(input.scenario, std::filesystem::path(path).parent_path(), requests_file);
   return input;
 }
 

@@ -99,7 +99,8 @@ GoldenRun run_golden(const Scenario& scenario, FocusState focus, const GoldenOpt
   });
   if (scenario.cache.quantization) {
     const LayerAttention exact = exact_attention(scenario, run.focus, run.data);
-    run.quantization_error = largest_difference(golden.o, attention::reference(exact.problem).o);
+    run.o_unquantized = attention::reference(exact.problem).o;
+    run.quantization_error = largest_difference(golden.o, run.o_unquantized);
   }
   return run;
 }

@@ -32,9 +32,10 @@ struct GoldenRun {
   LayerData data;
   LayerAttention attention;
   attention::Result result;
-  Agreement second_path;          // against the tiled flow in double: |do| <= 64 * 2^-53 * (1 + smax) * max|v|
-  Agreement kernel_flow;          // against the tiled flow in f32, within the f32 bound
-  double quantization_error = 0;  // max |o - o of the values before quantization|; 0 when not quantized
+  Agreement second_path;                 // against the tiled flow in double: |do| <= 64 * 2^-53 * (1 + smax) * max|v|
+  Agreement kernel_flow;                 // against the tiled flow in f32, within the f32 bound
+  xt::xtensor<double, 3> o_unquantized;  // o of the values before quantization; empty when not quantized
+  double quantization_error = 0;         // max |o - o_unquantized|
 
   GoldenRun() = default;
   GoldenRun(GoldenRun&&) = default;

@@ -1,0 +1,214 @@
+// kvscope golden: the reference's attention output, over a scenario's cache or over a user's own tensors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/faults.h"
+#include "apps/kvscope/scenario_input.h"
+#include "core/attention/reference.h"
+#include "core/attention/tiled.h"
+#include "core/base/errors.h"
+#include "core/golden/bundle.h"
+#include "core/golden/golden_bundle.h"
+#include "core/golden/layouts.h"
+#include "core/pipeline/run_scenario.h"
+#include "core/pipeline/scenario_bundle.h"
+
+namespace kvscope::apps {
+namespace {
+
+constexpr const char* kProducer = "kvscope " KVSCOPE_VERSION;
+
+struct GoldenCommand {
+  std::optional<std::string> scenario;
+  std::optional<std::string> requests;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> layer;
+
+  std::optional<std::string> input;
+  std::string layout;
+  std::string mask = "causal";
+  std::string alignment = "bottom_right";
+  std::int64_t window_left = -1, window_right = 0, chunk = 0;
+  std::optional<double> scale, soft_cap;
+  std::string lse_base = "natural";
+  std::string empty_lse = "-inf";
+  std::optional<std::string> cache_dtype, query_dtype;
+  std::optional<std::int64_t> granularity, value_size;
+
+  std::string out;
+  std::optional<std::string> candidate;
+  std::string candidate_dtype = "f32";
+};
+
+void write_candidate(const GoldenCommand& command, const attention::Problem& problem) {
+  if (!command.candidate) return;
+  const DType output = *dtype_from_name(command.candidate_dtype);
+  attention::TiledConfig config;
+  config.probabilities = output;
+  config.output = output;
+  golden::save_bundle(*command.candidate, candidate_bundle(attention::tiled(problem, config), output));
+  std::cout << fmt::format("candidate  {}: the same attention as a kernel's tiles compute it, in {}\n",
+                           *command.candidate, command.candidate_dtype);
+}
+
+void print_result(const GoldenCommand& command, const attention::Problem& problem) {
+  std::int64_t keys = 0;
+  for (const std::int64_t length : problem.key_lengths) keys += length;
+  std::cout << fmt::format(
+      "golden     {}: {} sequences, {} queries, {} keys, {} query heads on {} KV heads, head size {}\n", command.out,
+      problem.batch, problem.total_queries(), keys, problem.query_heads, problem.k.heads, problem.k.head_size);
+  const json::Value options = golden::conventions(problem.options);
+  std::cout << "convention";
+  for (const auto& [key, value] : *options.as_object()) {
+    if (!value.is_null())
+      std::cout << fmt::format(" {}={}", key, value.is_string() ? *value.as_string() : json::dump(value, -1));
+  }
+  std::cout << "\n";
+}
+
+int over_scenario(const GoldenCommand& command) {
+  ScenarioInput input = read_scenario(*command.scenario, command.requests);
+  if (command.step) input.scenario.focus.step = *command.step;
+  if (command.layer) {
+    check_index("--layer", *command.layer, input.scenario.model.layers);
+    input.scenario.focus.layer = *command.layer;
+  }
+  trace::Recorder off;
+  const EngineRun engine = run_engine(input.scenario, input.requests, off);
+  const StepIdx step = focus_step(input.scenario, engine.report);
+  const GoldenRun run = run_golden(input.scenario, state_at(input.scenario, input.requests, step));
+  golden::save_bundle(command.out, scenario_bundle(input.scenario, run, kProducer));
+  print_result(command, run.attention.problem);
+  write_candidate(command, run.attention.problem);
+  return run.second_path.passed() && run.kernel_flow.passed() ? kExitFine : kExitCheckFailed;
+}
+
+golden::LayoutOptions layout_options(const GoldenCommand& command) {
+  static const std::vector<std::pair<std::string, MaskKind>> kMasks = {{"none", MaskKind::none},
+                                                                       {"causal", MaskKind::causal},
+                                                                       {"sliding_window", MaskKind::sliding_window},
+                                                                       {"chunked", MaskKind::chunked}};
+  golden::LayoutOptions options;
+  options.layout = command.layout;
+  options.layer = command.layer.value_or(0);
+  if (command.cache_dtype) options.cache_dtype = dtype_from_name(*command.cache_dtype);
+  if (command.query_dtype) options.query_dtype = dtype_from_name(*command.query_dtype);
+  options.granularity = command.granularity;
+  options.value_size = command.value_size;
+  options.scale = command.scale;
+  attention::Options& attention = options.attention;
+  attention.mask = std::ranges::find(kMasks, command.mask, &std::pair<std::string, MaskKind>::first)->second;
+  attention.alignment = command.alignment == "top_left" ? CausalAlignment::top_left : CausalAlignment::bottom_right;
+  attention.window_left = command.window_left;
+  attention.window_right = command.window_right;
+  attention.chunk = command.chunk;
+  attention.soft_cap = command.soft_cap;
+  attention.lse_base = command.lse_base == "two" ? attention::LseBase::two : attention::LseBase::natural;
+  attention.empty_row =
+      command.empty_lse == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity;
+  return options;
+}
+
+int over_tensors(const GoldenCommand& command) {
+  if (command.layout.empty()) {
+    throw InputError("command line", "--layout", "is needed with --input: it says which tensors are what; see --help");
+  }
+  golden::Bundle bundle = golden::load_bundle(*command.input);
+  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, layout_options(command), *command.input);
+  for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
+  const attention::Result result = attention::reference(prepared.problem);
+  golden::save_bundle(command.out, golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}}));
+  print_result(command, prepared.problem);
+  write_candidate(command, prepared.problem);
+  return kExitFine;
+}
+
+int run(const GoldenCommand& command) {
+  if (command.scenario.has_value() == command.input.has_value()) {
+    throw InputError("command line", "golden", "give either a SCENARIO or --input TENSORS, and not both");
+  }
+  return command.scenario ? over_scenario(command) : over_tensors(command);
+}
+
+constexpr const char* kLayoutHelp = R"(Layouts of --input, by the names and shapes of its tensors
+(B sequences, N blocks, P tokens a page, H KV heads, D head size, L layers, T query rows):
+  max             blocks [N, 2 (MLA: 1), L, P, H, D], lookup_table [B, columns], cache_lengths [B] without the new
+                  tokens, scales [N, 2, L, P, H, G] if quantized
+  nhd, hnd        k_cache, v_cache [N, P, H, D] ([N, H, P, D]), block_table [B, columns], cache_seqlens [B]
+  flashinfer      kv_cache [N, 2, P, H, D] (flashinfer_hnd: [N, 2, H, P, D]), kv_indptr, kv_indices, kv_last_page_len
+  vllm_legacy     key_cache [N, H, D/x, P, x], value_cache [N, H, D, P], block_tables, seq_lens
+  sglang          k_buffer, v_buffer [slots, H, D], kv_indptr, kv_indices
+  mla             kv_cache [N, P, D] or ckv [N, P, latent] and kpe [N, P, rope], block_table, cache_seqlens
+All: q [T, Hq, D] with query_offsets [B + 1]; without offsets T = B. Optional: alibi_slopes [Hq], sinks [Hq].
+Table entries of pages that nobody owns and values of slots that nobody owns are never read.)";
+
+}  // namespace
+
+void add_golden(CLI::App& app, Action& chosen) {
+  const auto command = std::make_shared<GoldenCommand>();
+  CLI::App* golden = app.add_subcommand("golden", "Write the reference's attention output as a bundle");
+  golden->add_option("SCENARIO", command->scenario, "Scenario file (JSON): attention over its cache at its focus step");
+  golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
+  golden->add_option("--candidate", command->candidate,
+                     "Write also what a kernel's tiled flow gives, as a candidate for kvscope verify");
+  golden->add_option("--candidate-dtype", command->candidate_dtype, "Its type, of probabilities and output")
+      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16"}))
+      ->capture_default_str();
+  golden->add_option("--layer", command->layer, "Layer; default: the scenario's focus, or 0");
+
+  golden->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)")
+      ->group("With a scenario");
+  golden->add_option("--step", command->step, "Engine step; default: the scenario's focus")->group("With a scenario");
+
+  const char* own = "With your own tensors";
+  const auto one_of = [](std::vector<std::string> words) { return CLI::IsMember(std::move(words)); };
+  golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->group(own);
+  golden->add_option("--layout", command->layout, "How they are laid out, see below")
+      ->check(CLI::IsMember(golden::layout_names()))
+      ->group(own);
+  golden->add_option("--mask", command->mask, "Which keys a query sees")
+      ->check(one_of({"none", "causal", "sliding_window", "chunked"}))
+      ->capture_default_str()
+      ->group(own);
+  golden->add_option("--alignment", command->alignment, "Which corner a causal mask starts from")
+      ->check(one_of({"bottom_right", "top_left"}))
+      ->capture_default_str()
+      ->group(own);
+  golden->add_option("--window-left", command->window_left, "Keys before the own position; -1: all")
+      ->group(own)
+      ->capture_default_str();
+  golden->add_option("--window-right", command->window_right, "Keys after it; -1: all")
+      ->group(own)
+      ->capture_default_str();
+  golden->add_option("--chunk", command->chunk, "Length of a chunk of --mask chunked")->group(own);
+  golden->add_option("--scale", command->scale, "Factor of the scores; default 1/sqrt(D), MLA must say")->group(own);
+  golden->add_option("--soft-cap", command->soft_cap, "score -> cap * tanh(score / cap)")->group(own);
+  golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp")
+      ->check(one_of({"natural", "two"}))
+      ->capture_default_str()
+      ->group(own);
+  golden->add_option("--empty-lse", command->empty_lse, "lse of a row without keys")
+      ->check(one_of({"-inf", "+inf"}))
+      ->capture_default_str()
+      ->group(own);
+  golden->add_option("--cache-dtype", command->cache_dtype, "What u8 or u16 caches hold as bit patterns")
+      ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
+      ->group(own);
+  golden->add_option("--query-dtype", command->query_dtype, "The same for q")
+      ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
+      ->group(own);
+  golden->add_option("--granularity", command->granularity, "Elements that share a scale; default D / G")->group(own);
+  golden->add_option("--value-size", command->value_size, "MLA: elements of a head that are V")->group(own);
+  golden->footer(kLayoutHelp);
+  golden->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+}
+
+}  // namespace kvscope::apps

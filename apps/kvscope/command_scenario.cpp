@@ -1,0 +1,64 @@
+// kvscope scenario check|schema|presets: the scenario format at hand, without running anything.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "apps/kvscope/cli.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/faults.h"
+#include "apps/kvscope/scenario_input.h"
+#include "core/scenario/presets.h"
+#include "core/scenario/schema.h"
+
+namespace kvscope::apps {
+namespace {
+
+int check(const std::string& path) {
+  const ScenarioInput input = read_scenario(path, {});
+  std::int64_t prompt = 0, generate = 0;
+  for (const Request& request : input.requests) {
+    prompt += request.prompt_tokens;
+    generate += request.generate_tokens;
+  }
+  std::cout << fmt::format("{}: a scenario '{}' with {} requests, {} prompt tokens and {} tokens to generate\n", path,
+                           input.scenario.name, input.requests.size(), prompt, generate);
+  return kExitFine;
+}
+
+int print_presets() {
+  std::cout << fmt::format("{:<15} {:>6} {:>12} {:>9} {:>10} {:>11}\n", "name", "layers", "query heads", "kv heads",
+                           "head size", "value size");
+  for (const ModelPreset& preset : model_presets()) {
+    const ModelGeometry& model = preset.model;
+    std::cout << fmt::format("{:<15} {:>6} {:>12} {:>9} {:>10} {:>11}   {}{}\n", model.name, model.layers,
+                             model.query_heads, model.kv_heads, model.head_size, model.value_size, preset.title,
+                             model.is_mla ? " (MLA)" : "");
+  }
+  return kExitFine;
+}
+
+}  // namespace
+
+void add_scenario(CLI::App& app, Action& chosen) {
+  CLI::App* scenario =
+      app.add_subcommand("scenario", "Check a scenario file; print its JSON Schema or the model presets");
+  scenario->require_subcommand(1);
+  const auto path = std::make_shared<std::string>();
+  CLI::App* check_app =
+      scenario->add_subcommand("check", "Read a scenario and its requests; report every fault at once");
+  check_app->add_option("SCENARIO", *path, "Scenario file (JSON)")->required();
+  check_app->callback([path, &chosen] { chosen = [path] { return check(*path); }; });
+  scenario->add_subcommand("schema", "Print the JSON Schema of scenario files")->callback([&chosen] {
+    chosen = [] {
+      std::cout << scenario_schema();
+      return kExitFine;
+    };
+  });
+  scenario->add_subcommand("presets", "List the model presets")->callback([&chosen] {
+    chosen = [] { return print_presets(); };
+  });
+}
+
+}  // namespace kvscope::apps
