@@ -339,7 +339,8 @@ std::vector<Fault> check_scenario(const Scenario& scenario) {
   FaultList ranges(kScenarioFaults);
   RangeChecker checker("$", ranges);
   fields::describe(fields::Tag<Scenario>{}, checker, scenario);
-  std::vector<Fault> rules = check_rules(scenario, ranges.kept());
+  // The rules count on every number whose fault they are not told of: a page size of 0 would be divided by.
+  std::vector<Fault> rules = ranges.complete() ? check_rules(scenario, ranges.kept()) : std::vector<Fault>{};
   std::vector<Fault> faults = ranges.take();
   faults.insert(faults.end(), rules.begin(), rules.end());
   return faults;

@@ -19,7 +19,7 @@ namespace kvscope {
 [[nodiscard]] std::vector<Fault> check_scenario(const Scenario& scenario);
 
 // The rules between numbers alone, without those that involve a place `already` faulty: a number that could not be read
-// must not cause a second complaint.
+// must not cause a second complaint. Caller's duty: every number out of range is among `already`.
 [[nodiscard]] std::vector<Fault> check_rules(const Scenario& scenario, const std::vector<Fault>& already);
 
 // The tile rows used when a scenario leaves tile.BN out: the largest number up to 64 that is whole pages, at most 16 of

@@ -23,6 +23,7 @@ class FaultList {
   }
 
   [[nodiscard]] bool empty() const { return kept_.empty(); }
+  [[nodiscard]] bool complete() const { return more_ == 0; }
   [[nodiscard]] const std::vector<Fault>& kept() const { return kept_; }
 
   // What is kept, and "and 7 more" when that is not all.

@@ -408,8 +408,9 @@ Scenario parse_scenario(std::string_view text, std::string_view source) {
     fields::describe(fields::Tag<Scenario>{}, reader, scenario);
     reader.refuse_unknown_keys();
     follow_other_fields(document, scenario);
-    for (Fault& fault : check_rules(scenario, faults.kept()))
-      faults.add(std::move(fault.where), std::move(fault.message));
+    if (faults.complete()) {
+      for (Fault& f : check_rules(scenario, std::vector<Fault>(faults.kept()))) faults.add(f.where, f.message);
+    }
   }
   if (!faults.empty()) throw InputError(source, faults.take());
   return scenario;
