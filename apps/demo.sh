@@ -35,13 +35,24 @@ heading "1. requests through the paging engine"
 show kvscope run "$scenario"
 
 heading "2. one number of the cache, from token to byte"
-show kvscope explain "$scenario" --seq 0 --token 5 --layer 0 --head 0 --dim 0
+show kvscope explain "$scenario" --seq 3 --token 70 --layer 1 --head 1 --dim 3 --kv v
 
 heading "3. what attention over this cache must give, written for others to compare with"
-show kvscope golden "$scenario" --out "$out/first_light.safetensors"
+show kvscope golden "$scenario" --out "$out/first_light.npz"
 
-heading "4. a candidate is judged: here the golden output against itself"
-show kvscope verify "$out/first_light.safetensors" "$out/first_light.safetensors"
+heading "4. two candidates are judged: a kernel in single precision, and one that swaps two heads"
+"$python" - "$out" <<'EOF'
+import sys
+import numpy as np
+golden = np.load(sys.argv[1] + "/first_light.npz")
+o, lse = golden["o"].astype(np.float32), golden["lse"].astype(np.float32)
+np.savez(sys.argv[1] + "/single.npz", o=o, lse=lse)
+np.savez(sys.argv[1] + "/swapped.npz", o=o[:, [1, 0, 2, 3]], lse=lse)
+EOF
+show kvscope verify "$out/first_light.npz" "$out/single.npz"
+code=0
+show kvscope verify "$out/first_light.npz" "$out/swapped.npz" || code=$?
+[ "$code" -eq 1 ] || stop "the swapped heads were not found: verify ended with $code, not 1"
 
 heading "done"
 cat <<EOF
