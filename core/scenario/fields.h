@@ -112,8 +112,7 @@ void describe(Tag<CacheConfig>, V& v, S& c) {
 template <class V, class S>
 void describe(Tag<ContentSpan>, V& v, S& s) {
   v.unsigned_integer("content", s.content, kLastListedContent,
-                     {"Which text. Equal texts are equal numbers.",
-                      "numbers from 4611686018427387904 on are the program's own", Need::required});
+                     {"Which text. Equal texts are equal numbers.", "choose one number for each text", Need::required});
   v.integer("length", s.length, {1, kMaxTokens}, {"Tokens of it.", "leave empty spans out", Need::required});
 }
 

@@ -1,0 +1,294 @@
+#include "core/scenario/checks.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <limits>
+
+#include "tests/core/scenario/support.h"
+
+namespace kvscope {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<Fault> after(const std::function<void(Scenario&)>& change) {
+  Scenario s = small_scenario();
+  change(s);
+  return check_scenario(s);
+}
+
+TEST(Checks, TheFixtureItselfIsFine) {
+  EXPECT_THAT(after([](Scenario&) {}), IsEmpty());
+}
+
+TEST(Checks, QueryHeadsMustShareTheKvHeadsEvenly) {
+  EXPECT_THAT(after([](Scenario& s) { s.model.query_heads = 7; }),
+              ElementsAre(Fault{"$.model.query_heads",
+                                "7 query heads cannot share 2 kv heads evenly: choose a multiple of 2"}));
+}
+
+TEST(Checks, AnMlaModelHasOneRowAValuePartAndAScaleOfItsOwn) {
+  const auto mla = [](Scenario& s) {
+    s.model = {"custom", 3, 6, 1, 20, true, 16};
+    s.attention.scale = 0.25;
+  };
+  EXPECT_THAT(after(mla), IsEmpty());
+  EXPECT_THAT(after([&](Scenario& s) {
+                mla(s);
+                s.model.kv_heads = 2;
+                s.model.value_size = 21;
+                s.attention.scale.reset();
+              }),
+              ElementsAre(Fault{"$.model.kv_heads",
+                                "2 is not 1: all query heads of an MLA model share one latent row; "
+                                "choose 1, or \"is_mla\": false"},
+                          Fault{"$.model.value_size", "21 is more than the head size 20: choose at most 20"},
+                          Fault{"$.attention.scale",
+                                "missing: an MLA model has no default, because a row's width is not the query's before "
+                                "absorption; for DeepSeek-V3 write 0.07216878364870322 (1/sqrt(192)), or "
+                                "0.1352337788608801 with its rope scaling"}));
+}
+
+TEST(Checks, OnlyMlaTakesVFromAPartOfTheRow) {
+  EXPECT_THAT(after([](Scenario& s) { s.model.value_size = 19; }),
+              ElementsAre(Fault{"$.model.value_size",
+                                "19 is not the head size 20: only an MLA model takes V from a part "
+                                "of the row; choose 20"}));
+}
+
+TEST(Checks, ScalesBelongToEightBitsAndToOneHead) {
+  EXPECT_THAT(after([](Scenario& s) {
+                s.cache.dtype = DType::e5m2;
+                s.cache.quantization = Quantization{DType::e8m0, 20};
+              }),
+              IsEmpty());
+  EXPECT_THAT(after([](Scenario& s) {
+                s.cache.quantization = Quantization{DType::f32, 21};
+              }),
+              ElementsAre(Fault{"$.cache.quantization",
+                                "a f32 cache takes no scales: choose dtype e4m3 or e5m2, or leave "
+                                "quantization out"},
+                          Fault{"$.cache.quantization.granularity",
+                                "21 is outside [1, 20], the elements of a head: choose 20 for one scale a head"}));
+}
+
+TEST(Checks, AContinuousCacheReservesAndSharesNothing) {
+  const auto continuous = [](Scenario& s) {
+    s.cache.kind = CacheKind::continuous;
+    s.cache.max_tokens = 40;
+    s.cache.prefix_sharing = false;
+  };
+  EXPECT_THAT(after(continuous), IsEmpty());
+  EXPECT_THAT(after([&](Scenario& s) {
+                continuous(s);
+                s.cache.max_tokens = 0;
+                s.cache.prefix_sharing = true;
+                s.cache.dtype = DType::e4m3;
+                s.cache.quantization = Quantization{DType::f32, 4};
+              }),
+              ElementsAre(Fault{"$.cache.max_tokens",
+                                "0 is outside [1, 2147483647]: a continuous cache reserves that many tokens for every "
+                                "sequence, so choose the longest length expected"},
+                          Fault{"$.cache.prefix_sharing", "true needs pages to share: choose kind paged, or false"},
+                          Fault{"$.cache.quantization",
+                                "a continuous cache has no scales: choose kind paged, or leave quantization out"}));
+  EXPECT_THAT(after([&](Scenario& s) {
+                continuous(s);
+                s.model = {"custom", 3, 6, 1, 20, true, 16};
+                s.attention.scale = 1;
+              }),
+              ElementsAre(Fault{"$.cache.kind",
+                                "a continuous cache has slots for K and V, an MLA model has one: choose paged"}));
+}
+
+// 2 x 3 layers x 12 tokens = 72 rows a block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must fail:
+// a check on bytes, or one that forgets the null page, passes it.
+TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
+  EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'322; }), IsEmpty());
+  EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'323; }),
+              ElementsAre(Fault{"$.cache.blocks",
+                                "59652323 blocks of 72 rows (2 slots x 3 layers x 12 tokens) are more "
+                                "rows than a 32-bit row number can name: choose at most 59652322"}));
+  EXPECT_THAT(
+      after([](Scenario& s) {  // the product of the largest values does not overflow on the way
+        s.model.layers = 1024;
+        s.cache.kind = CacheKind::continuous;
+        s.cache.prefix_sharing = false;
+        s.cache.max_tokens = 2'147'483'647;
+        s.cache.blocks = 2'147'483'646;
+      }),
+      ElementsAre(Fault{"$.cache.blocks",
+                        "2147483646 blocks of 4398046509056 rows (2 slots x 1024 layers x 2147483647 tokens) are "
+                        "more rows than a 32-bit row number can name: choose smaller blocks"}));
+}
+
+TEST(Checks, SomebodyMustAsk) {
+  EXPECT_THAT(after([](Scenario& s) { s.requests.list.clear(); }),
+              ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
+}
+
+TEST(Checks, ARequestsSpansAddUpToItsPrompt) {
+  EXPECT_THAT(after([](Scenario& s) { s.requests.list[0].content[1].length = 17; }),
+              ElementsAre(Fault{"$.requests.list[0].content",
+                                "the spans are 29 tokens long together, the prompt 30: make them equal"}));
+  EXPECT_THAT(after([](Scenario& s) { s.requests.list[0].generate_tokens = 2'147'483'618; }),
+              ElementsAre(Fault{"$.requests.list[0]",
+                                "30 prompt and 2147483618 generated tokens are together outside [1, "
+                                "2147483647]: choose a shorter request"}));
+  EXPECT_THAT(after([](Scenario& s) { s.requests.list[0].generate_tokens = 2'147'483'617; }), IsEmpty());
+}
+
+TEST(Checks, AGeneratorsRangesAreNotEmpty) {
+  EXPECT_THAT(after([](Scenario& s) {
+                RequestGenerator g;
+                g.count = 1;
+                g.prompt_min = 65;
+                g.generate_mean = 17;
+                g.prefix_groups = 3;
+                s.requests.generator = g;
+              }),
+              ElementsAre(Fault{"$.requests.generator.prompt_min", "65 is more than prompt_max, 64: choose at most 64"},
+                          Fault{"$.requests.generator.generate_mean",
+                                "17 is outside [4, 16], the shortest and the longest: choose a mean between, or 0 for "
+                                "uniform lengths"},
+                          Fault{"$.requests.generator.prefix_tokens",
+                                "0 tokens leave 3 prefix groups nothing to share: choose a length"}));
+  EXPECT_THAT(
+      after([](Scenario& s) {
+        RequestGenerator g;
+        g.count = 1;
+        g.prefix_tokens = 8;
+        g.prompt_max = 2'147'483'647;
+        s.requests.generator = g;
+      }),
+      ElementsAre(Fault{"$.requests.generator.prompt_max",
+                        "2147483647 prompt and 16 generated tokens are together outside [1, 2147483647]: choose "
+                        "shorter requests"},
+                  Fault{"$.requests.generator.prefix_groups",
+                        "0 groups leave nobody to share 8 prefix tokens: choose at least 1"}));
+}
+
+TEST(Checks, ATracesNameTellsItsFormat) {
+  EXPECT_THAT(after([](Scenario& s) { s.requests.file = RequestFile{"trace.JSONL", 0, 1}; }), IsEmpty());
+  EXPECT_THAT(
+      after([](Scenario& s) {
+        s.requests.file = RequestFile{"trace.json", 0, 1};
+      }),
+      ElementsAre(Fault{"$.requests.file.path",
+                        "\"trace.json\" ends in neither .csv nor .jsonl, which tell the format: rename the file"}));
+}
+
+TEST(Checks, AWindowGoesWithTheMaskThatUsesIt) {
+  EXPECT_THAT(after([](Scenario& s) { s.attention.window = 4; }),
+              ElementsAre(Fault{"$.attention.window",
+                                "4 has no meaning with mask causal: choose mask sliding_window or "
+                                "chunked, or leave the window out"}));
+  EXPECT_THAT(after([](Scenario& s) { s.attention.mask = MaskKind::sliding_window; }),
+              ElementsAre(Fault{"$.attention.window",
+                                "0 keys leave a sliding window empty: choose how many keys a query "
+                                "sees, the own one included, such as 4096"}));
+  EXPECT_THAT(
+      after([](Scenario& s) { s.attention.mask = MaskKind::chunked; }),
+      ElementsAre(Fault{"$.attention.window", "0 is no length of a chunk: choose a number of tokens such as 8192"}));
+}
+
+std::vector<Fault> tile(std::int64_t page, std::int64_t rows, std::int64_t align) {
+  return after([=](Scenario& s) {
+    s.cache.page_size = page;
+    s.tile.BN = rows;
+    s.tile.base_alignment = align;
+  });
+}
+
+// Pairs from the table of populate: legal there, so legal here. Pages of 48 or 7 tokens are no power of two and fine.
+TEST(Checks, TilesOfWholePagesAndPagesOfWholeTilesAreLegal) {
+  EXPECT_THAT(tile(16, 64, 0), IsEmpty());
+  EXPECT_THAT(tile(16, 64, 32), IsEmpty());
+  EXPECT_THAT(tile(16, 192, 16), IsEmpty());
+  EXPECT_THAT(tile(8, 256, 0), IsEmpty());
+  EXPECT_THAT(tile(128, 128, 128), IsEmpty());
+  EXPECT_THAT(tile(128, 64, 64), IsEmpty());
+  EXPECT_THAT(tile(48, 96, 0), IsEmpty());
+  EXPECT_THAT(tile(7, 7, 0), IsEmpty());
+  EXPECT_THAT(tile(1, 16, 0), IsEmpty());
+}
+
+TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
+  EXPECT_THAT(tile(48, 64, 0), ElementsAre(Fault{"$.tile.BN",
+                                                 "64 tokens are not a whole number of 48-token pages: choose "
+                                                 "48 or 96"}));
+  EXPECT_THAT(tile(100, 64, 0),
+              ElementsAre(Fault{"$.tile.BN",
+                                "64-token tiles do not divide a 100-token page, so some would run over its "
+                                "end: choose a divisor of 100 such as 50, or a multiple"}));
+  EXPECT_THAT(tile(16, 64, 8), ElementsAre(Fault{"$.tile.base_alignment",
+                                                 "8 is not a multiple of the page size 16, and a tile of several pages "
+                                                 "must start at a page: choose a multiple of 16, or 0"}));
+  EXPECT_THAT(tile(16, 64, 48),
+              ElementsAre(Fault{"$.tile.base_alignment",
+                                "tiles follow one another every 64 tokens, so multiples of 48 cannot be "
+                                "promised: choose a divisor of 64, or 0"}));
+  EXPECT_THAT(tile(128, 64, 16),
+              ElementsAre(Fault{"$.tile.base_alignment",
+                                "a 64-token tile that starts at a multiple of 16 can run over the end "
+                                "of a 128-token page: choose 0"}));
+}
+
+// The rule and the default must agree for every page size there is: else leaving BN out would be refused.
+TEST(Checks, TheDefaultTileFitsEveryPage) {
+  EXPECT_EQ(default_tile_rows(16), 64);
+  EXPECT_EQ(default_tile_rows(48), 48);
+  EXPECT_EQ(default_tile_rows(100), 50);
+  EXPECT_EQ(default_tile_rows(1), 16);
+  EXPECT_EQ(default_tile_rows(128), 64);
+  EXPECT_EQ(default_tile_rows(127), 1);
+  Scenario s = small_scenario();
+  for (std::int64_t page = 1; page <= 65536; ++page) {
+    s.cache.page_size = page;
+    s.tile.BN = default_tile_rows(page);
+    ASSERT_THAT(check_rules(s, {}), IsEmpty()) << page;
+    ASSERT_LE(s.tile.BN, 64) << page;
+    ASSERT_LE(s.tile.BN, page * 16) << page;
+  }
+}
+
+TEST(Checks, TheFocusIsOnALayerThatExists) {
+  EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 2; }), IsEmpty());
+  EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 3; }),
+              ElementsAre(Fault{"$.focus.layer", "3 is outside [0, 3): the model has 3 layers, numbered from 0"}));
+}
+
+// A struct filled by a form, not read from a file: the ranges are checked here too, NaN included.
+TEST(Checks, RangesOfAStructAreCheckedWithoutAFile) {
+  EXPECT_THAT(
+      after([](Scenario& s) {
+        s.cache.page_size = 0;
+        s.scheduler.base_us = std::numeric_limits<double>::quiet_NaN();
+        s.attention.soft_cap = 0.0;
+        s.requests.list[0].content[0].content = kGeneratedContent;
+        s.cache.dtype = DType::i64;
+      }),
+      ElementsAre(Fault{"$.cache.page_size", "0 is outside [1, 65536]: choose a power of two such as 16"},
+                  Fault{"$.cache.dtype", "the value 14 has no name in a scenario: choose one that has"},
+                  Fault{"$.requests.list[0].content[0].content",
+                        "4611686018427387904 is outside [0, 4611686018427387903]: choose one number for each text"},
+                  Fault{"$.scheduler.base_us", "nan is outside [0, 1000000000]: choose a time in microseconds"},
+                  Fault{"$.attention.soft_cap",
+                        "0 is outside (0, 1000000]: choose a cap such as 50, or leave it "
+                        "out"}));
+}
+
+// "$.tile.B" is not "$.tile.BN", and a fault inside a group silences the rules about that group only.
+TEST(Checks, AFaultyNumberCausesNoSecondComplaint) {
+  Scenario s = small_scenario();
+  s.tile.BN = 25;
+  s.focus.layer = 9;
+  EXPECT_EQ(check_rules(s, {{"$.tile.BN", ""}, {"$.focus", ""}}), std::vector<Fault>{});
+  EXPECT_EQ(check_rules(s, {{"$.tile.B", ""}, {"$.tile.BNX", ""}}).size(), 2u);
+  EXPECT_EQ(check_rules(s, {{"$.cache.page_size", ""}}).size(), 1u);
+}
+
+}  // namespace
+}  // namespace kvscope

@@ -1,0 +1,44 @@
+#include "core/scenario/nearest_name.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace kvscope {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames{"page_size", "blocks", "dtype"};
+
+TEST(NearestName, FindsOneSlipAndNotAnotherWord) {
+  EXPECT_EQ(nearest_name("pagesize", kNames), "page_size");    // left out
+  EXPECT_EQ(nearest_name("page_sizes", kNames), "page_size");  // one too many
+  EXPECT_EQ(nearest_name("pgae_size", kNames), "page_size");   // swapped: two replacements
+  EXPECT_EQ(nearest_name("block", kNames), "blocks");
+  EXPECT_EQ(nearest_name("type", kNames), "dtype");
+  EXPECT_EQ(nearest_name("granularity", kNames), "");
+  EXPECT_EQ(nearest_name("", kNames), "");
+}
+
+// A third of the typed length, and at least one: the ladder around both bounds.
+TEST(NearestName, AllowsAThirdOfWhatWasTyped) {
+  constexpr std::array<std::string_view, 1> kSix{"abcdef"};
+  EXPECT_EQ(nearest_name("abcdxx", kSix), "abcdef");  // 2 of 6
+  EXPECT_EQ(nearest_name("abcxxx", kSix), "");        // 3 of 6
+  constexpr std::array<std::string_view, 1> kTwo{"ab"};
+  EXPECT_EQ(nearest_name("ax", kTwo), "ab");
+  EXPECT_EQ(nearest_name("xx", kTwo), "");
+}
+
+// The cost is the product of the lengths: a hostile key of a megabyte must not cost a second.
+TEST(NearestName, DoesNotTryWhatIsLongerThanAnyName) {
+  EXPECT_EQ(nearest_name(std::string(1 << 20, 'a'), kNames), "");
+}
+
+TEST(NearestName, ListsTheLegalNamesWhenNoneIsClose) {
+  EXPECT_EQ(suggest_name("blcks", kNames), ": did you mean \"blocks\"?");
+  EXPECT_EQ(suggest_name("granularity", kNames), ": choose one of page_size, blocks, dtype");
+}
+
+}  // namespace
+}  // namespace kvscope

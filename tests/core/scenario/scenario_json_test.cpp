@@ -1,0 +1,333 @@
+#include "core/scenario/scenario_json.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include <string>
+
+#include "core/scenario/checks.h"
+#include "core/scenario/presets.h"
+#include "tests/core/scenario/support.h"
+
+namespace kvscope {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A valid document with `members` added in front; the request keeps it from being refused for another reason.
+std::string document(const std::string& members) {
+  return R"({"kvscope_scenario": 1, )" + members + (members.empty() ? "" : ", ") +
+         R"("requests": {"list": [{"prompt_tokens": 9}]}})";
+}
+
+Scenario parsed(const std::string& members) {
+  return parse_scenario(document(members), "test");
+}
+std::vector<Fault> faults(const std::string& text) {
+  return faults_of([&] { (void)parse_scenario(text, "test"); });
+}
+
+// --- what is left out -------------------------------------------------------------------------------------------------
+
+TEST(ScenarioJson, WhatIsLeftOutHasTheDefaultOfTheStruct) {
+  Scenario expected;
+  expected.requests.list = {{0, 9, 0, {}}};
+  EXPECT_EQ(parsed(""), expected);
+}
+
+TEST(ScenarioJson, APresetIsAModelAndWhatItImplies) {
+  EXPECT_EQ(parsed(R"("model": "qwen2.5-7b")").model, find_preset("qwen2.5-7b")->model);
+  const Scenario gemma = parsed(R"("model": {"preset": "gemma-2-9b", "layers": 4}, "attention": {"alibi": true})");
+  EXPECT_EQ(gemma.model.layers, 4);
+  EXPECT_EQ(gemma.model.head_size, 256);
+  EXPECT_EQ(gemma.attention.soft_cap, 50.0);
+  EXPECT_TRUE(gemma.attention.alibi);
+}
+
+// The model stands after the attention here: a reader that goes through the file in order would lose the cap or the null.
+TEST(ScenarioJson, TheScenariosOwnAttentionWinsOverThePresets) {
+  const Scenario s = parsed(R"("attention": {"soft_cap": null, "scale": 0.5}, "model": "gemma-2-9b")");
+  EXPECT_EQ(s.attention.soft_cap, std::nullopt);
+  EXPECT_EQ(s.attention.scale, 0.5);
+}
+
+TEST(ScenarioJson, DefaultsThatFollowAnotherField) {
+  EXPECT_EQ(parsed(R"("model": {"head_size": 24})").model, (ModelGeometry{"custom", 2, 4, 2, 24, false, 24}));
+  EXPECT_EQ(parsed(R"("cache": {"page_size": 48})").tile.BN, 48);
+  EXPECT_EQ(parsed(R"("cache": {"page_size": 48}, "tile": {"BN": 96})").tile.BN, 96);
+  const Scenario continuous = parsed(R"("cache": {"kind": "continuous", "max_tokens": 9})");
+  EXPECT_FALSE(continuous.cache.prefix_sharing);
+  EXPECT_EQ(continuous.tile.BN, 64);
+}
+
+TEST(ScenarioJson, ReadsEveryKindOfNumber) {
+  const Scenario s = parsed(R"("seed": 18446744073709551615, "cache": {"page_size": 32.0}, "scheduler": {"base_us": 7},
+                              "$schema": "schema/scenario.schema.json")");
+  EXPECT_EQ(s.seed, 18'446'744'073'709'551'615u);
+  EXPECT_EQ(s.cache.page_size, 32);
+  EXPECT_EQ(s.scheduler.base_us, 7.0);
+}
+
+// --- what is wrong ------------------------------------------------------------------------------------------------------
+
+TEST(ScenarioJson, AllFaultsAreToldAtOnceWithTheirPaths) {
+  try {
+    (void)parse_scenario(R"({"kvscope_scenario": 1, "model": "lama-3.1-8b", "cache": {"pagesize": 1, "page_size": 0,
+      "dtype": "bf17"}, "requests": {"list": [{"prompt_tokens": 3}, {"prompt_tokens": "9"}]}, "foo bar": 1})",
+                         "my.json");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), R"(my.json rejected, 6 faults:
+  $.model: "lama-3.1-8b" is none of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, gemma-2-9b, mistral-7b, deepseek-v3: did you mean "llama-3.1-8b"?
+  $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16
+  $.cache.dtype: "bf17" is none of f32, f16, bf16, e4m3, e5m2: did you mean "bf16"?
+  $.cache.pagesize: unknown key: did you mean "page_size"?
+  $.requests.list[1].prompt_tokens: the string "9" is given, an integer in [1, 2147483647] is wanted
+  $["foo bar"]: unknown key: choose one of kvscope_scenario, $schema, name, description, model, cache, requests, scheduler, attention, tile, focus, seed)");
+  }
+}
+
+struct Case {
+  const char* name;
+  const char* members;  // added to a valid document
+  Fault fault;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class OneFault : public testing::TestWithParam<Case> {};
+
+TEST_P(OneFault, IsToldInTheseWords) {
+  EXPECT_THAT(faults(document(GetParam().members)), ElementsAre(GetParam().fault));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ScenarioJson, OneFault,
+    testing::Values(
+        Case{"ModelIsANumber", R"("model": 7)", {"$.model", "7 is given, a preset's name or an object is wanted"}},
+        Case{"PresetIsANumber",
+             R"("model": {"preset": 7})",
+             {"$.model.preset", "7 is given, a preset's name is wanted"}},
+        Case{"PresetIsUnknown",
+             R"("model": {"preset": "gpt"})",
+             {"$.model.preset",
+              "\"gpt\" is none of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, gemma-2-9b, mistral-7b, "
+              "deepseek-v3"}},
+        Case{"LayersAreTooMany",
+             R"("model": {"layers": 1025})",
+             {"$.model.layers", "1025 is outside [1, 1024]: choose the model's layer count"}},
+        Case{"MlaWithoutItsValuePart",
+             R"("model": {"is_mla": true, "kv_heads": 1, "head_size": 24}, "attention": {"scale": 1})",
+             {"$.model.value_size",
+              "missing: an MLA model must say how many elements of a row are V, such as 512 of 576"}},
+        Case{"MlaPresetWithoutScale",
+             R"("model": "deepseek-v3")",
+             {"$.attention.scale",
+              "missing: an MLA model has no default, because a row's width is not the query's before absorption; for "
+              "DeepSeek-V3 write 0.07216878364870322 (1/sqrt(192)), or 0.1352337788608801 with its rope scaling"}},
+        Case{"CacheIsAnArray", R"("cache": [])", {"$.cache", "an array is given, an object is wanted"}},
+        Case{"CacheIsNull", R"("cache": null)", {"$.cache", "null is given, an object is wanted"}},
+        Case{"KindIsAnotherWord",
+             R"("cache": {"kind": "page"})",
+             {"$.cache.kind", "\"page\" is none of paged, continuous: did you mean \"paged\"?"}},
+        Case{"KindIsABoolean",
+             R"("cache": {"kind": true})",
+             {"$.cache.kind", "true is given, one of paged, continuous is wanted"}},
+        Case{"DTypeThatNoCacheHas",
+             R"("cache": {"dtype": "u64"})",
+             {"$.cache.dtype", "\"u64\" is none of f32, f16, bf16, e4m3, e5m2"}},
+        Case{"PageSizeIsAFraction",
+             R"("cache": {"page_size": 16.5})",
+             {"$.cache.page_size", "16.5 is given, an integer in [1, 65536] is wanted"}},
+        Case{"PageSizeIsPastAllIntegers",
+             R"("cache": {"page_size": 18446744073709551615})",
+             {"$.cache.page_size", "18446744073709551615 is outside [1, 65536]: choose a power of two such as 16"}},
+        Case{"PageSizeIsOneTooLarge",
+             R"("cache": {"page_size": 65537})",
+             {"$.cache.page_size", "65537 is outside [1, 65536]: choose a power of two such as 16"}},
+        Case{"BlocksReachTheNullPage",
+             R"("cache": {"blocks": 2147483647})",
+             {"$.cache.blocks",
+              "2147483647 is outside [1, 2147483646]: choose the number of pages the pool holds, such as 64"}},
+        Case{"SharingIsAString",
+             R"("cache": {"prefix_sharing": "yes"})",
+             {"$.cache.prefix_sharing", "the string \"yes\" is given, true or false is wanted"}},
+        Case{"QuantizationWithoutGranularity",
+             R"("cache": {"dtype": "e4m3", "quantization": {}})",
+             {"$.cache.quantization.granularity", "missing: choose a number up to head_size, such as 64"}},
+        Case{"ScaleIsZero",
+             R"("attention": {"scale": 0})",
+             {"$.attention.scale", "0 is outside (0, 1000000]: choose a factor such as 0.125"}},
+        Case{"ScaleIsAString",
+             R"("attention": {"scale": "auto"})",
+             {"$.attention.scale", "the string \"auto\" is given, a number in (0, 1000000] is wanted"}},
+        Case{"MaskIsMisspelt",
+             R"("attention": {"mask": "sliding-window", "window": 3})",
+             {"$.attention.mask",
+              "\"sliding-window\" is none of none, causal, sliding_window, chunked: did you mean \"sliding_window\"?"}},
+        Case{"BaseTimeIsNegative",
+             R"("scheduler": {"base_us": -1})",
+             {"$.scheduler.base_us", "-1 is outside [0, 1000000000]: choose a time in microseconds"}},
+        Case{"SwizzleIsMisspelt",
+             R"("tile": {"swizzle": "128"})",
+             {"$.tile.swizzle", "\"128\" is none of none, 32B, 64B, 128B: did you mean \"128B\"?"}},
+        Case{"SeedIsNegative",
+             R"("seed": -1)",
+             {"$.seed", "-1 is given, an integer in [0, 18446744073709551615] is wanted"}},
+        Case{"FocusStepIsBelowMinusOne",
+             R"("focus": {"step": -2})",
+             {"$.focus.step", "-2 is outside [-1, 1000000000000000]: choose -1 for the busiest step"}},
+        Case{"NameIsAList", R"("name": ["a"])", {"$.name", "an array is given, a string is wanted"}},
+        Case{"ALongStringIsNotRepeated",
+             R"("seed": "0123456789012345678901234567890123456789012345678901234567890")",
+             {"$.seed", "a long string is given, an integer in [0, 18446744073709551615] is wanted"}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// The document's own "requests" is spoiled here, so these stand apart from the table above.
+std::vector<Fault> request_faults(const std::string& requests) {
+  return faults(R"({"kvscope_scenario": 1, "requests": )" + requests + "}");
+}
+
+TEST(ScenarioJson, RequestsAreToldByTheirPlaceInTheList) {
+  EXPECT_THAT(request_faults("[]"), ElementsAre(Fault{"$.requests", "an array is given, an object is wanted"}));
+  EXPECT_THAT(request_faults("{}"),
+              ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
+  EXPECT_THAT(request_faults(R"({"list": {}})"),
+              ElementsAre(Fault{"$.requests.list", "an object is given, an array is wanted"}));
+  EXPECT_THAT(request_faults(R"({"list": [{"prompt_tokens": 2}, 3, {"generate_tokens": -1}]})"),
+              ElementsAre(Fault{"$.requests.list[1]", "3 is given, an object is wanted"},
+                          Fault{"$.requests.list[2].prompt_tokens", "missing: a request has at least one token"},
+                          Fault{"$.requests.list[2].generate_tokens",
+                                "-1 is outside [0, 2147483647]: choose a length in tokens"}));
+  EXPECT_THAT(request_faults(R"({"list": [{"prompt_tokens": 2, "content": [{"length": 0}]}]})"),
+              ElementsAre(Fault{"$.requests.list[0].content[0].content", "missing: choose one number for each text"},
+                          Fault{"$.requests.list[0].content[0].length",
+                                "0 is outside [1, 2147483647]: leave empty spans out"}));
+  EXPECT_THAT(request_faults(R"({"generator": {"count": 0, "prefix_share": 1.5}})"),
+              ElementsAre(Fault{"$.requests.generator.count", "0 is outside [1, 1000000]: choose how many to make up"},
+                          Fault{"$.requests.generator.prefix_share", "1.5 is outside [0, 1]: choose a probability"}));
+  EXPECT_THAT(request_faults(R"({"generator": {}})"),
+              ElementsAre(Fault{"$.requests.generator.count", "missing: choose how many to make up"}));
+  EXPECT_THAT(request_faults(R"({"file": {"limit": 3}})"),
+              ElementsAre(Fault{"$.requests.file.path", "missing: name a .csv or .jsonl file"}));
+}
+
+TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRefusedAlone) {
+  EXPECT_THAT(faults("{}"), ElementsAre(Fault{"$.kvscope_scenario", "missing: write 1, the version of the format"},
+                                        Fault{"$.requests", "missing: give a list, a generator or a file"}));
+  EXPECT_THAT(faults(R"({"kvscope_scenario": 2, "new_key": 1})"),
+              ElementsAre(Fault{"$.kvscope_scenario",
+                                "version 2 is newer than 1, the newest this program reads: update kvscope"}));
+  EXPECT_THAT(faults(R"({"kvscope_scenario": 0, "requests": {"list": [{"prompt_tokens": 1}]}})"),
+              ElementsAre(Fault{"$.kvscope_scenario", "0 is no version of the format: write 1"}));
+  EXPECT_THAT(faults(R"({"kvscope_scenario": "1", "requests": {"list": [{"prompt_tokens": 1}]}})"),
+              ElementsAre(Fault{"$.kvscope_scenario", "the string \"1\" is no version of the format: write 1"}));
+}
+
+TEST(ScenarioJson, WhatIsNoObjectIsNoScenario) {
+  EXPECT_THAT(faults("[1]"), ElementsAre(Fault{"$", "an array is given, an object is wanted"}));
+  EXPECT_THAT(faults("{\n  \"kvscope_scenario\": 1,\n}")[0].where, HasSubstr("line 3"));
+}
+
+// A list of a thousand wrong requests is told by its first hundred faults.
+TEST(ScenarioJson, FaultsAreToldUpToABound) {
+  std::string list;
+  for (int i = 0; i < 1000; ++i) list += i == 0 ? "0" : ", 0";
+  const std::vector<Fault> told = request_faults("{\"list\": [" + list + "]}");
+  ASSERT_EQ(told.size(), 101u);
+  EXPECT_EQ(told[99], (Fault{"$.requests.list[99]", "0 is given, an object is wanted"}));
+  EXPECT_EQ(told[100], (Fault{"", "and 900 more"}));
+}
+
+TEST(ScenarioJson, AMissingFileIsNamed) {
+  EXPECT_THAT([] { (void)load_scenario("no/such/scenario.json"); },
+              testing::ThrowsMessage<InputError>(HasSubstr("no/such/scenario.json")));
+}
+
+// --- both ways ----------------------------------------------------------------------------------------------------------
+
+TEST(ScenarioJson, WritesEveryFieldAndOptionalOnesWhenSet) {
+  Scenario s = small_scenario();
+  json::Value written = to_json(s);
+  EXPECT_EQ(written.find("attention")->find("scale"), nullptr);
+  EXPECT_EQ(written.find("requests")->find("generator"), nullptr);
+  EXPECT_EQ(*written.find("tile")->find("swizzle"), json::Value("128B"));
+  EXPECT_EQ(*written.find("kvscope_scenario"), json::Value(1));
+  s.attention.scale = 0.1;
+  written = to_json(s);
+  EXPECT_EQ(*written.find("attention")->find("scale"), json::Value(0.1));
+}
+
+double any_real(double low, double high) {
+  return low + (high - low) * static_cast<double>(*rc::gen::inRange(0, 1'000'000)) / 999'999.0;
+}
+
+// Valid by construction, and unlike the defaults in every field with high probability.
+Scenario any_scenario() {
+  using rc::gen::inRange;
+  Scenario s;
+  s.name = *rc::gen::string<std::string>();
+  for (char& c : s.name) c = static_cast<char>(c & 0x7f);  // any ASCII, control characters and quotes included
+  s.description = *rc::gen::element<std::string>("", "two\nlines", "\xc3\xa9\xf0\x9f\x99\x82");
+  const std::int64_t kv_heads = *inRange(1, 9);
+  const std::int64_t head_size = *inRange(1, 200);
+  s.model = {"m", *inRange(1, 90), kv_heads * *inRange(1, 9), kv_heads, head_size, false, head_size};
+  if (*rc::gen::arbitrary<bool>()) {
+    s.model = {"mla", *inRange(1, 90), *inRange(1, 129), 1, head_size, true, *inRange<std::int64_t>(1, head_size + 1)};
+    s.attention.scale = any_real(1e-9, 3);
+  }
+  s.cache.page_size = *inRange(1, 1000);
+  s.cache.blocks = *inRange(1, 20000);
+  s.cache.max_tokens = *inRange(0, 1000);
+  s.cache.dtype = *rc::gen::element(DType::f32, DType::bf16, DType::e4m3, DType::e5m2);
+  if (s.cache.dtype == DType::e4m3)
+    s.cache.quantization = Quantization{DType::e8m0, *inRange<std::int64_t>(1, head_size + 1)};
+  s.cache.prefix_sharing = *rc::gen::arbitrary<bool>();
+  if (!s.model.is_mla && !s.cache.quantization && *inRange(0, 4) == 0) {
+    s.cache.kind = CacheKind::continuous;
+    s.cache.max_tokens += 1;
+    s.cache.prefix_sharing = false;
+  }
+  for (int i = *inRange(1, 4); i > 0; --i) {
+    Request r{*inRange<std::int64_t>(0, 1'000'000'000'000), 0, *inRange(0, 50), {}};
+    for (int k = *inRange(0, 3); k > 0; --k) {
+      r.content.push_back({*inRange<std::uint64_t>(0, kGeneratedContent), *inRange(1, 40)});
+      r.prompt_tokens += r.content.back().length;
+    }
+    if (r.content.empty()) r.prompt_tokens = *inRange(1, 99);
+    s.requests.list.push_back(r);
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    s.requests.generator = RequestGenerator{*inRange(1, 9), any_real(0, 1e9), 3, 9, 0, 7, 2, 5, any_real(0, 1), 4.5, 0};
+  }
+  if (*rc::gen::arbitrary<bool>()) s.requests.file = RequestFile{"a b/\"c\".csv", *inRange(0, 9), any_real(0, 1e6)};
+  s.scheduler = {*inRange(1, 999), *inRange(1, 9999), any_real(0, 1e9), any_real(0, 1e6), any_real(0, 1e-3)};
+  s.attention.mask = *rc::gen::element(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
+  if (s.attention.mask >= MaskKind::sliding_window) s.attention.window = *inRange(1, 5000);
+  s.attention.alignment = *rc::gen::element(CausalAlignment::bottom_right, CausalAlignment::top_left);
+  if (*rc::gen::arbitrary<bool>()) s.attention.soft_cap = any_real(1e-300, 100);
+  s.attention.alibi = *rc::gen::arbitrary<bool>();
+  s.attention.sinks = *rc::gen::arbitrary<bool>();
+  s.tile.BN = default_tile_rows(s.cache.page_size);
+  s.tile.BK = *inRange(1, 8193);
+  s.tile.swizzle = *rc::gen::element(SwizzleMode::none, SwizzleMode::b32, SwizzleMode::b64, SwizzleMode::b128);
+  s.tile.base_alignment = *rc::gen::element<std::int64_t>(0, s.tile.BN);
+  s.focus = {*inRange(-1, 99), *inRange<std::int64_t>(0, s.model.layers)};
+  s.seed = *rc::gen::arbitrary<std::uint64_t>();
+  return s;
+}
+
+TEST(ScenarioJson, WhatIsWrittenReadsBackTheSame) {
+  EXPECT_TRUE(rc::check("parse(dump(to_json(s))) == s", [] {
+    const Scenario s = any_scenario();
+    RC_ASSERT(check_scenario(s) == std::vector<Fault>{});
+    RC_ASSERT(parse_scenario(json::dump(to_json(s)), "round trip") == s);
+    RC_ASSERT(parse_scenario(json::dump(to_json(s), -1), "round trip") == s);
+  }));
+}
+
+}  // namespace
+}  // namespace kvscope
