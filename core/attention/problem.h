@@ -37,6 +37,7 @@ struct PagedRows {
   std::int64_t granularity = 0;                                                        // [elements]
   std::int64_t scale_block_stride = 0, scale_token_stride = 0, scale_head_stride = 0;  // [scales]
   const std::uint32_t* scales_table = nullptr;  // as `table`; nullptr: the same table
+  std::int64_t scales_table_stride = 0;         // [entries] of `scales_table`; 0: `table_stride`
   std::int64_t scale_blocks = 0;                // extent of the scales' block axis; 0: `blocks`
 };
 

@@ -118,6 +118,7 @@ void check_scales(const std::string& who, const PagedRows& r, FaultList& faults)
   check_dtype(who + ".scale_dtype", r.scale_dtype, faults);
   faults.at_least(who + ".granularity", r.granularity, 1, "elements", "a scale covers at least 1");
   faults.at_least(who + ".scale_blocks", r.scale_blocks, 0, "blocks", "at least 0");
+  faults.at_least(who + ".scales_table_stride", r.scales_table_stride, 0, "entries", "a stride is at least 0");
   faults.at_least(who + ".scale_block_stride", r.scale_block_stride, 0, "scales", "a stride is at least 0");
   faults.at_least(who + ".scale_token_stride", r.scale_token_stride, 0, "scales", "a stride is at least 0");
   faults.at_least(who + ".scale_head_stride", r.scale_head_stride, 0, "scales", "a stride is at least 0");
@@ -146,11 +147,19 @@ void check_rows(const std::string& who, const PagedRows& r, bool any_keys, Fault
               ceil_div(r.head_size, r.granularity), faults);
 }
 
+std::int64_t scales_stride(const PagedRows& r) {
+  return r.scales_table_stride != 0 ? r.scales_table_stride : r.table_stride;
+}
+
 // Pages that the sequence needs must have a column in the table: a longer row would be the next sequence's.
 void check_columns(const std::string& who, const PagedRows& r, const Problem& p, FaultList& faults) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const KeyRange keys = needed_keys(p, b);
     const std::int64_t pages = ceil_div(keys.last, r.page_size);
+    if (r.scales_table != nullptr && pages > scales_stride(r)) {
+      faults.add(who + ".scales_table_stride", fmt::format("{} entries, sequence {} of {} tokens needs {} pages of {}",
+                                                           scales_stride(r), b, keys.last, pages, r.page_size));
+    }
     if (pages > r.table_stride) {
       faults.add(fmt::format("{}.table_stride", who),
                  fmt::format("{} entries, sequence {} of {} tokens needs {} pages of {}", r.table_stride, b, keys.last,
@@ -171,12 +180,12 @@ void check_heads(const Problem& p, FaultList& faults) {
   }
 }
 
-void check_entries(const std::string& who, const std::uint32_t* table, std::int64_t blocks, const PagedRows& r,
-                   const Problem& p) {
+void check_entries(const std::string& who, const std::uint32_t* table, std::int64_t stride, std::int64_t blocks,
+                   const PagedRows& r, const Problem& p) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const KeyRange keys = needed_keys(p, b);
     for (std::int64_t page = keys.first / r.page_size; page < ceil_div(keys.last, r.page_size); ++page) {
-      const std::int64_t entry = table[b * r.table_stride + page];
+      const std::int64_t entry = table[b * stride + page];
       if (entry >= blocks) {
         throw IndexError(
             fmt::format("{}: sequence {}, page {} (tokens {} to {}): entry {} is outside [0, {}): assign the "
@@ -188,11 +197,14 @@ void check_entries(const std::string& who, const std::uint32_t* table, std::int6
 }
 
 void check_tables(const std::string& who, const PagedRows& r, const Problem& p) {
-  check_entries(who + ".table", r.table, r.blocks, r, p);
+  check_entries(who + ".table", r.table, r.table_stride, r.blocks, r, p);
   if (r.scales == nullptr) return;
-  const bool own = r.scales_table != nullptr;
-  check_entries(who + (own ? ".scales_table" : ".table, read for scales"), own ? r.scales_table : r.table,
-                r.scale_blocks == 0 ? r.blocks : r.scale_blocks, r, p);
+  const std::int64_t scale_blocks = r.scale_blocks == 0 ? r.blocks : r.scale_blocks;
+  if (r.scales_table == nullptr) {
+    check_entries(who + ".table, read for scales", r.table, r.table_stride, scale_blocks, r, p);
+  } else {
+    check_entries(who + ".scales_table", r.scales_table, scales_stride(r), scale_blocks, r, p);
+  }
 }
 
 }  // namespace

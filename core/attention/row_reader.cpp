@@ -59,8 +59,9 @@ void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t l
   run.elements.clear();
   run.scales.clear();
   const std::uint32_t* table = rows_.table + sequence * rows_.table_stride;
+  const std::int64_t scales_stride = rows_.scales_table_stride != 0 ? rows_.scales_table_stride : rows_.table_stride;
   const std::uint32_t* scales_table =
-      rows_.scales_table != nullptr ? rows_.scales_table + sequence * rows_.table_stride : table;
+      rows_.scales_table != nullptr ? rows_.scales_table + sequence * scales_stride : table;
   std::int64_t page = first / rows_.page_size;
   std::int64_t slot = first % rows_.page_size;
   for (std::int64_t token = first; token < last; ++page, slot = 0) {

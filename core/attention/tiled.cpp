@@ -62,12 +62,12 @@ class Elements {
   // Row of one token, as the tile's next row.
   void append(std::int64_t sequence, std::int64_t token, std::int64_t head, std::vector<Real>& tile) const {
     const std::int64_t slot = token % rows_.page_size;
-    const std::int64_t column = sequence * rows_.table_stride + token / rows_.page_size;
-    const std::int64_t block = rows_.table[column];
+    const std::int64_t page = token / rows_.page_size;
+    const std::int64_t block = rows_.table[sequence * rows_.table_stride + page];
+    const std::int64_t scale_block = scale_block_of(sequence, page, block);
     for (std::int64_t dim = 0; dim < rows_.head_size; ++dim) {
       double x = load_as_double(rows_.dtype, values_.at(block, slot, head, dim));
       if (rows_.scales != nullptr) {
-        const std::int64_t scale_block = rows_.scales_table == nullptr ? block : rows_.scales_table[column];
         x *= load_as_double(rows_.scale_dtype, scales_.at(scale_block, slot, head, dim / rows_.granularity));
       }
       tile.push_back(static_cast<Real>(x));
@@ -75,6 +75,12 @@ class Elements {
   }
 
  private:
+  [[nodiscard]] std::int64_t scale_block_of(std::int64_t sequence, std::int64_t page, std::int64_t block) const {
+    if (rows_.scales == nullptr || rows_.scales_table == nullptr) return block;
+    const std::int64_t own = rows_.scales_table_stride;
+    return rows_.scales_table[sequence * (own == 0 ? rows_.table_stride : own) + page];
+  }
+
   const PagedRows& rows_;
   AnyView<4> values_;  // [block, slot, head, dim]
   AnyView<4> scales_;  // [block, slot, head, granule]

@@ -1,0 +1,29 @@
+// One layer's cache as the rows that attention reads: where core/cache and core/attention meet. Nothing is copied; the cache's
+// tensors must outlive the rows.
+//
+//   PagedKVCache                blocks [NB, P, H, D], its lookup table, its scales and their table
+//   ContinuousBatchingKVCache   one page of max_seq_len tokens a sequence
+//   an MLA cache                K as it is; V is the first `value_size` elements of the same rows
+//
+// Example: FIX pool {5,2,3,4,2,8}, K of layer 1: block_stride 384, token_stride 16, head_stride 8, 5 blocks, pages of 4.
+// A quantized element is element * scale in double here; PagedKVCache::load multiplies in the scale's type, which rounds when
+// that is narrow.
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/problem.h"
+#include "core/cache/continuous_kv_cache.h"
+#include "core/cache/paged_kv_cache.h"
+
+namespace kvscope::attention {
+
+// GeometryError for a quantized cache without scales: its elements mean nothing alone.
+[[nodiscard]] PagedRows rows_of(const PagedKVCache& cache);
+[[nodiscard]] PagedRows rows_of(const ContinuousBatchingKVCache& cache);
+
+// V of an MLA layer from the rows of its K. GeometryError unless 1 <= value_size <= k.head_size.
+// Example: rows of 576 elements: mla_values(k, 512).
+[[nodiscard]] PagedRows mla_values(const PagedRows& k, std::int64_t value_size);
+
+}  // namespace kvscope::attention

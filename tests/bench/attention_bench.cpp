@@ -1,0 +1,103 @@
+// The strict reference, a1, a2 and smax included, on the decode step that numpy_attention.py times beside it.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/attention/reference.h"
+#include "core/base/convert.h"
+#include "core/base/random.h"
+
+namespace kvscope::attention {
+namespace {
+
+// Batch 8, 32 query and 8 KV heads, head size 128, 4096 tokens, pages of 16 tokens whose blocks lie in no order.
+class Decode {
+ public:
+  explicit Decode(DType dtype) : k_(pool(dtype, 1)), v_(pool(dtype, 2)), table_(kBatch * kPages) {
+    for (std::size_t i = 0; i < table_.size(); ++i) table_[i] = static_cast<std::uint32_t>(i * 997 % table_.size());
+    const CounterRng rng(1, 3);
+    for (std::uint64_t i = 0; i < kBatch * kQueryHeads * kHeadSize; ++i) q_.push_back(static_cast<float>(rng.bell(i)));
+    for (std::int64_t b = 0; b <= kBatch; ++b) offsets_.push_back(b);
+    lengths_.assign(kBatch, kTokens);
+    problem_.batch = kBatch;
+    problem_.query_heads = kQueryHeads;
+    problem_.q = reinterpret_cast<const std::byte*>(q_.data());
+    problem_.query_offsets = offsets_;
+    problem_.key_lengths = lengths_;
+    problem_.k.data = k_.data();
+    problem_.k.dtype = dtype;
+    problem_.k.blocks = kBatch * kPages;
+    problem_.k.page_size = kPage;
+    problem_.k.heads = kKvHeads;
+    problem_.k.head_size = kHeadSize;
+    problem_.k.block_stride = kPage * kKvHeads * kHeadSize;
+    problem_.k.token_stride = kKvHeads * kHeadSize;
+    problem_.k.head_stride = kHeadSize;
+    problem_.k.table = table_.data();
+    problem_.k.table_stride = kPages;
+    problem_.v = problem_.k;
+    problem_.v.data = v_.data();
+    problem_.options.scale = 1 / std::sqrt(static_cast<double>(kHeadSize));
+  }
+  Decode(const Decode&) = delete;
+
+  // Made once a type, by whichever benchmark asks first.
+  static const Problem& problem(DType dtype) {
+    static std::map<DType, std::unique_ptr<Decode>> made;
+    std::unique_ptr<Decode>& one = made[dtype];
+    if (one == nullptr) one = std::make_unique<Decode>(dtype);
+    return one->problem_;
+  }
+
+ private:
+  static constexpr std::int64_t kBatch = 8, kQueryHeads = 32, kKvHeads = 8, kHeadSize = 128, kTokens = 4096, kPage = 16;
+  static constexpr std::int64_t kPages = kTokens / kPage;
+
+  static std::vector<std::byte> pool(DType dtype, std::uint64_t stream) {
+    constexpr std::int64_t kDrawn = 1 << 20;  // numbers repeat after a million: drawing all of them would take longer
+    const std::int64_t size = size_of(dtype);
+    const CounterRng rng(1, stream);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(kBatch * kTokens * kKvHeads * kHeadSize * size));
+    const auto drawn = static_cast<std::size_t>(kDrawn * size);
+    for (std::int64_t i = 0; i < kDrawn; ++i) {
+      store_from_double(dtype, rng.bell(static_cast<std::uint64_t>(i)), bytes.data() + i * size, Overflow::saturate);
+    }
+    for (std::size_t at = drawn; at < bytes.size(); ++at) bytes[at] = bytes[at - drawn];
+    return bytes;
+  }
+
+  std::vector<std::byte> k_, v_;
+  std::vector<std::uint32_t> table_;
+  std::vector<float> q_;
+  std::vector<std::int64_t> offsets_, lengths_;
+  Problem problem_;
+};
+
+void GoldenDecodeB8H32K8D128T4096P16(benchmark::State& state, DType dtype) {
+  const Problem& problem = Decode::problem(dtype);
+  for (auto _ : state) benchmark::DoNotOptimize(reference(problem));
+}
+BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
+
+// Instruction set by instruction set: the ratio says what a machine without AVX-512 pays.
+void GoldenDecodeWith(benchmark::State& state, InstructionSet set) {
+  const auto sets = available_instruction_sets();
+  if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+    state.SkipWithError("not on this machine");
+    return;
+  }
+  const Problem& problem = Decode::problem(DType::f32);
+  for (auto _ : state) benchmark::DoNotOptimize(reference(problem, set));
+}
+BENCHMARK_CAPTURE(GoldenDecodeWith, baseline, InstructionSet::baseline)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenDecodeWith, avx2, InstructionSet::avx2)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace kvscope::attention
