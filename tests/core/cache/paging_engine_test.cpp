@@ -1,0 +1,315 @@
+#include "core/cache/paging_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/errors.h"
+
+namespace kvscope {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Scenario paged(std::int64_t page_size, std::int64_t blocks) {
+  Scenario s;
+  s.cache.page_size = page_size;
+  s.cache.blocks = blocks;
+  s.scheduler.base_us = 100;
+  s.scheduler.per_token_us = 10;
+  s.scheduler.per_context_us = 1;
+  return s;
+}
+
+Request asks(std::int64_t arrival_us, std::int64_t prompt, std::int64_t generate,
+             std::vector<ContentSpan> content = {}) {
+  return Request{arrival_us, prompt, generate, std::move(content)};
+}
+
+// One run: what stood in each step's batch, as "sequence:cached+new", and every event.
+struct WholeRun {
+  WholeRun(const Scenario& scenario, std::vector<Request> list)
+      : requests(std::move(list)), engine(scenario, requests, recorder) {
+    while (engine.step()) {
+      const CacheState state = engine.state();
+      std::string text;
+      for (std::size_t b = 0; b < state.batch.size(); ++b) {
+        text += (b > 0 ? " " : "") + std::to_string(state.batch[b].value) + ":" +
+                std::to_string(state.cache_lengths[b]) + "+" + std::to_string(state.new_tokens[b]);
+      }
+      batches.push_back(text);
+      EXPECT_THAT(engine.broken_invariants(), IsEmpty());
+    }
+  }
+  template <class E>
+  std::vector<E> events() const {
+    std::vector<E> found;
+    for (const trace::Event& event : recorder.events()) {
+      if (const E* e = std::get_if<E>(&event)) found.push_back(*e);
+    }
+    return found;
+  }
+  std::vector<Request> requests;
+  trace::MemoryRecorder recorder;
+  PagingEngine engine;
+  std::vector<std::string> batches;
+};
+
+// Prompt 5, 3 to generate: the prefill gives the first token, each decode one more, the third is never stored.
+// 100 + 10 * 5 + 1 * 5 = 155 us, then 100 + 10 + 6 and 100 + 10 + 7.
+TEST(PagingEngine, TakesOneStepForThePromptAndOneForEachFurtherToken) {
+  const WholeRun run(paged(4, 4), {asks(0, 5, 3)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+5", "0:5+1", "0:6+1"));
+  const RunReport& r = run.engine.report();
+  EXPECT_EQ(r.computed_tokens, 7);
+  EXPECT_EQ(r.generated_tokens, 3);
+  EXPECT_EQ(r.curve[0].time_us, 155);
+  EXPECT_EQ(r.curve[1].time_us, 155 + 116);
+  EXPECT_EQ(r.duration_us, 155 + 116 + 117);
+  EXPECT_EQ(r.peak_used_blocks, 2);
+  EXPECT_EQ(r.curve[1].slots_filled, 6);
+  EXPECT_EQ(r.curve[2].used_blocks, 0) << "the curve shows the step's end, after the request has gone";
+}
+
+TEST(PagingEngine, StopsAfterThePrefillWhenOneTokenOrNoneIsWanted) {
+  EXPECT_THAT(WholeRun(paged(4, 4), {asks(0, 5, 1)}).batches, ElementsAre("0:0+5"));
+  EXPECT_THAT(WholeRun(paged(4, 4), {asks(0, 5, 0)}).batches, ElementsAre("0:0+5"));
+  EXPECT_EQ(WholeRun(paged(4, 4), {asks(0, 5, 0)}).engine.report().generated_tokens, 0);
+}
+
+TEST(PagingEngine, RoundsAStepsTimeToTheNearestMicrosecondHalfUp) {
+  Scenario s = paged(4, 4);
+  s.scheduler = SchedulerConfig{4, 64, 0.25, 0.25, 0};
+  EXPECT_EQ(WholeRun(s, {asks(0, 1, 0)}).engine.report().duration_us, 1);  // 0.5
+  s.scheduler.per_token_us = 0.125;
+  EXPECT_EQ(WholeRun(s, {asks(0, 1, 0)}).engine.report().duration_us, 0);  // 0.375
+}
+
+// 4 tokens a step: the prompt of 10 takes three. The decode of request 0 goes first and the prefill gets what is left.
+TEST(PagingEngine, ServesDecodesFirstAndCutsPromptsIntoChunks) {
+  Scenario s = paged(4, 8);
+  s.scheduler.max_step_tokens = 4;
+  const WholeRun run(s, {asks(0, 3, 3), asks(0, 9, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+3 1:0+1", "0:3+1 1:1+3", "0:4+1 1:4+3", "1:7+2"));
+}
+
+TEST(PagingEngine, LetsDecodesBeyondTheStepsTokensWaitInOrderOfAdmission) {
+  Scenario s = paged(4, 8);
+  s.scheduler.max_step_tokens = 2;
+  const WholeRun run(s, {asks(0, 1, 3), asks(0, 1, 3), asks(0, 1, 2)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+1 1:0+1", "0:1+1 1:1+1", "0:2+1 1:2+1", "2:0+1", "2:1+1"));
+}
+
+TEST(PagingEngine, RunsNoMoreRequestsAtOnceThanTheBatchHolds) {
+  Scenario s = paged(4, 8);
+  s.scheduler.max_batch = 1;
+  EXPECT_THAT(WholeRun(s, {asks(0, 2, 2), asks(0, 1, 1)}).batches, ElementsAre("0:0+2", "0:2+1", "1:0+1"));
+}
+
+TEST(PagingEngine, JumpsToTheNextArrivalWhenNothingRuns) {
+  const WholeRun run(paged(4, 4), {asks(5000, 1, 1), asks(70, 1, 1), asks(5000, 2, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("1:0+1", "0:0+1 2:0+2"));
+  const auto began = run.events<trace::StepBegan>();
+  EXPECT_EQ(began[0].time_us, 70);
+  EXPECT_EQ(began[1].time_us, 5000);
+}
+
+TEST(PagingEngine, AdmitsInOrderOfArrivalEvenIfALaterOneWouldFit) {
+  Scenario s = paged(1, 4);
+  s.cache.prefix_sharing = false;
+  const WholeRun run(s, {asks(0, 2, 2), asks(1, 4, 1), asks(2, 1, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+2", "0:2+1", "1:0+4", "2:0+1"));
+}
+
+// --- prefixes ----------------------------------------------------------------------------------------------------------------
+
+// Two equal prompts of 8 tokens, page 4: the second finds both pages but may use only the first, for without one computed
+// token there are no logits to sample from.
+TEST(PagingEngine, NeverTakesAWholePromptFromTheCache) {
+  const WholeRun run(paged(4, 8), {asks(0, 8, 2, {{7, 8}}), asks(1, 8, 1, {{7, 8}}), asks(1, 9, 1, {{7, 9}})});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+8", "0:8+1 1:4+4 2:8+1"));
+  EXPECT_EQ(run.engine.report().hit_tokens, 4 + 8);
+  EXPECT_EQ(run.engine.report().query_tokens, 8 + 8 + 9);
+}
+
+TEST(PagingEngine, SharesWhatIsStillInUseAndWhatIsOnlyCached) {
+  const WholeRun run(paged(4, 8), {asks(0, 6, 3, {{7, 6}}), asks(1, 6, 1, {{7, 6}}), asks(100'000, 6, 1, {{7, 6}})});
+  std::vector<std::int64_t> ref_counts;
+  for (const auto& e : run.events<trace::BlockShared>()) ref_counts.push_back(e.ref_count);
+  EXPECT_THAT(ref_counts, ElementsAre(2, 1));
+  EXPECT_THAT(run.batches, ElementsAre("0:0+6", "0:6+1 1:4+2", "0:7+1", "2:4+2"));
+}
+
+TEST(PagingEngine, LooksNothingUpWhenSharingIsOff) {
+  Scenario s = paged(4, 8);
+  s.cache.prefix_sharing = false;
+  const WholeRun run(s, {asks(0, 6, 1, {{7, 6}}), asks(1, 6, 1, {{7, 6}})});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+6", "1:0+6"));
+  EXPECT_EQ(run.engine.report().query_tokens, 0);
+  EXPECT_EQ(run.engine.report().curve.back().cached_blocks, 0);
+}
+
+// A page computed in a step is not there yet for a request admitted in the same step.
+TEST(PagingEngine, DoesNotFindPagesOfTheStepItself) {
+  const WholeRun run(paged(4, 8), {asks(0, 5, 1, {{7, 5}}), asks(0, 5, 1, {{7, 5}})});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+5 1:0+5"));
+  EXPECT_EQ(run.engine.report().curve.back().cached_blocks, 1) << "one of two equal pages stays";
+}
+
+TEST(PagingEngine, GivesEqualTokensEqualIdsInEveryRow) {
+  trace::Recorder off;
+  const std::vector<Request> requests = {asks(0, 6, 2, {{7, 4}, {8, 2}}), asks(0, 6, 2, {{7, 4}, {9, 2}}),
+                                         asks(0, 6, 2)};
+  PagingEngine engine(paged(4, 8), requests, off);
+  ASSERT_TRUE(engine.step());
+  const auto a = engine.token_ids(0), b = engine.token_ids(1), c = engine.token_ids(2);
+  ASSERT_EQ(a.size(), 6u);
+  EXPECT_TRUE(std::equal(a.begin(), a.begin() + 4, b.begin()));
+  EXPECT_NE(a[4], b[4]);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NE(a[i], c[i]);
+  ASSERT_TRUE(engine.step());
+  EXPECT_EQ(engine.token_ids(0).size(), 7u);
+  EXPECT_NE(engine.token_ids(0)[6], engine.token_ids(1)[6]) << "what they generate is their own";
+  EXPECT_THROW((void)engine.token_ids(3), IndexError);
+  EXPECT_THROW((void)engine.token_ids(-1), IndexError);
+}
+
+// --- a full pool -------------------------------------------------------------------------------------------------------------
+
+// Page 2, 4 blocks. Both prompts fit (2 + 1 blocks and the watermark of one), but at the first token of a fifth page the
+// later request must go. What it had generated is prompt when it comes back; it is computed again where the cache lost it.
+TEST(PagingEngine, PreemptsTheMostRecentlyAdmittedAndTakesItUpAgain) {
+  Scenario s = paged(2, 4);
+  s.cache.prefix_sharing = false;
+  const WholeRun run(s, {asks(0, 3, 5), asks(0, 2, 3)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+3 1:0+2", "0:3+1 1:2+1", "0:4+1", "0:5+1", "0:6+1", "1:0+4"));
+  const auto preempted = run.events<trace::RequestPreempted>();
+  ASSERT_EQ(preempted.size(), 1u);
+  EXPECT_EQ(preempted[0].seq, SeqIdx(1));
+  EXPECT_EQ(preempted[0].tokens_lost, 3);
+  const RunReport& r = run.engine.report();
+  EXPECT_EQ(r.preemptions, 1);
+  EXPECT_EQ(r.lost_tokens, 3);
+  EXPECT_EQ(r.recomputed_tokens, 3);
+  EXPECT_EQ(r.computed_tokens, (3 + 4) + (2 + 2) + 3);
+  EXPECT_EQ(r.finished, 2);
+}
+
+// The same with the cache on: the preempted request's full page is still there when it returns.
+TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
+  const WholeRun run(paged(2, 5), {asks(0, 3, 4), asks(0, 4, 4)});
+  const RunReport& r = run.engine.report();
+  EXPECT_EQ(r.preemptions, 1);
+  EXPECT_GT(r.hit_tokens, 0);
+  EXPECT_LT(r.recomputed_tokens, r.lost_tokens);
+  EXPECT_EQ(r.computed_tokens + r.hit_tokens, (3 + 3) + (4 + 3) + r.lost_tokens);
+}
+
+// 7 blocks of one token, four requests that grow by a block a step: request 3 goes in step 1, request 2 in step 2 and request
+// 1 in step 3. They come back as they were admitted, before request 4, which came later.
+TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
+  Scenario s = paged(1, 7);
+  s.cache.prefix_sharing = false;
+  const WholeRun run(s, {asks(0, 1, 4), asks(0, 1, 4), asks(0, 1, 4), asks(0, 1, 4), asks(1, 1, 1)});
+  std::vector<std::int64_t> admitted, preempted;
+  for (const auto& e : run.events<trace::RequestAdmitted>()) admitted.push_back(e.seq.value);
+  for (const auto& e : run.events<trace::RequestPreempted>()) preempted.push_back(e.seq.value);
+  EXPECT_THAT(preempted, ElementsAre(3, 2, 1));
+  EXPECT_THAT(admitted, ElementsAre(0, 1, 2, 3, 1, 2, 3, 4));
+}
+
+// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. With nothing
+// left it waits with what it has: giving its pages back would help nobody.
+TEST(PagingEngine, LetsTheMostRecentPrefillWaitForBlocksWithoutLosingAny) {
+  Scenario s = paged(4, 4);
+  s.scheduler.max_step_tokens = 8;
+  const WholeRun run(s, {asks(0, 5, 4), asks(0, 12, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+5 1:0+3", "0:5+1 1:3+5", "0:6+1", "0:7+1", "1:8+4"));
+  EXPECT_EQ(run.engine.report().preemptions, 0);
+}
+
+// 4 blocks, page 1: request 0 holds 2. A prompt of 2 would fit, but leaves no block for request 0's next token.
+TEST(PagingEngine, LeavesOneBlockForEachRunningRequestWhenItAdmits) {
+  Scenario s = paged(1, 4);
+  s.cache.prefix_sharing = false;
+  EXPECT_THAT(WholeRun(s, {asks(0, 2, 2), asks(0, 2, 1)}).batches, ElementsAre("0:0+2", "0:2+1", "1:0+2"));
+  EXPECT_THAT(WholeRun(s, {asks(0, 2, 2), asks(0, 1, 1)}).batches, ElementsAre("0:0+2 1:0+1", "0:2+1"));
+}
+
+// 4 blocks of 2 hold 8 tokens: prompt 7 and 2 generated just fit (the second is never stored), 3 do not.
+TEST(PagingEngine, RefusesWhatCanNeverFit) {
+  const WholeRun run(paged(2, 4), {asks(0, 7, 2), asks(0, 7, 3), asks(0, 9, 0)});
+  const auto refused = run.events<trace::RequestRefused>();
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_EQ(refused[0].seq, SeqIdx(1));
+  EXPECT_EQ(refused[0].tokens, 9);
+  EXPECT_EQ(refused[0].limit, 8);
+  EXPECT_EQ(run.engine.report().refused, 2);
+  EXPECT_EQ(run.engine.report().finished, 1);
+  Scenario s = paged(2, 4);
+  s.cache.max_tokens = 5;
+  EXPECT_EQ(WholeRun(s, {asks(0, 5, 1), asks(0, 5, 2)}).engine.report().refused, 1);
+}
+
+TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRefused) {
+  const WholeRun run(paged(2, 4), {asks(0, 1, 1), asks(900, 99, 1), asks(700, 99, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+1", ""));
+  EXPECT_EQ(run.engine.report().duration_us, 900);
+  EXPECT_EQ(run.engine.state().table_columns, 16);
+  EXPECT_THAT(WholeRun(paged(2, 4), {}).batches, IsEmpty());
+}
+
+TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
+  const WholeRun run(paged(2, 4), {asks(10, 99, 1), asks(20, 1, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("1:0+1"));
+  EXPECT_EQ(run.events<trace::StepBegan>()[0].time_us, 20);
+}
+
+// --- the continuous cache ----------------------------------------------------------------------------------------------------
+
+TEST(PagingEngine, GivesEachSequenceOneBlockInAContinuousCache) {
+  Scenario s = paged(4, 2);
+  s.cache.kind = CacheKind::continuous;
+  s.cache.max_tokens = 8;
+  const std::vector<Request> requests = {asks(0, 6, 3, {{1, 6}}), asks(0, 6, 2, {{1, 6}}), asks(0, 2, 1),
+                                         asks(0, 8, 2)};
+  const WholeRun run(s, requests);
+  EXPECT_THAT(run.batches, ElementsAre("0:0+6 1:0+6", "0:6+1 1:6+1", "0:7+1 2:0+2"));
+  EXPECT_EQ(run.engine.report().refused, 1);
+  EXPECT_EQ(run.engine.report().hit_tokens, 0);
+  const CacheState state = run.engine.state();
+  EXPECT_EQ(state.page_size, 0);
+  EXPECT_EQ(state.table_columns, 1);
+  EXPECT_THAT(state.lookup_table, ElementsAre(0, 1));
+}
+
+// --- bad input ---------------------------------------------------------------------------------------------------------------
+
+TEST(PagingEngine, NamesEverySizeThatIsNone) {
+  Scenario s = paged(0, 0);
+  s.scheduler = SchedulerConfig{0, 0, -1, 10, 0};
+  s.cache.max_tokens = -1;
+  trace::Recorder off;
+  const std::vector<Request> requests = {asks(-1, 0, -1), asks(0, 4, 1, {{1, 3}}), asks(0, 4, 1, {{1, 5}, {2, -1}})};
+  try {
+    PagingEngine engine(s, requests, off);
+    FAIL();
+  } catch (const GeometryError& e) {
+    EXPECT_STREQ(e.what(),
+                 "paging engine rejected, 11 faults:\n"
+                 "  max_batch: 0; at least 1\n"
+                 "  max_step_tokens: 0; at least 1\n"
+                 "  blocks: 0; at least 1\n"
+                 "  max_tokens: -1; at least 0\n"
+                 "  page_size: 0; at least 1\n"
+                 "  base_us: -1 is outside [0, 1e12]\n"
+                 "  request 0: arrives at -1 us; at least 0\n"
+                 "  request 0: 0 prompt tokens, outside [1, 1099511627776]\n"
+                 "  request 0: -1 tokens to generate, outside [0, 1099511627776]\n"
+                 "  request 1: content spans add up to 3 tokens, the prompt has 4\n"
+                 "  request 2: a content span has a negative length");
+  }
+}
+
+}  // namespace
+}  // namespace kvscope
