@@ -1,0 +1,298 @@
+#include "core/golden/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/convert.h"
+#include "core/golden/compare_report.h"
+#include "tests/core/golden/support.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Tensor filled(std::vector<std::int64_t> shape, double value) {
+  Tensor tensor = make_tensor(DType::f64, std::move(shape));
+  for (double& x : values<double>(tensor)) x = value;
+  return tensor;
+}
+
+Tensor in_type(DType dtype, const Tensor& from) {
+  Tensor tensor = make_tensor(dtype, from.shape);
+  convert(from.dtype, from.bytes.data(), dtype, tensor.bytes.data(),
+          static_cast<std::int64_t>(values<double>(from).size()), Overflow::non_saturating);
+  return tensor;
+}
+
+// Two sequences of 1 and 2 queries, 2 heads, 4 dims; pages of 4 tokens, 5 and 9 keys. The bound of f32 is
+// 4 * 2^-24 * (1 + 3) * 2 = 1.9e-6 everywhere.
+Bundle small_golden() {
+  Bundle golden;
+  golden.tensors["o"] = filled({3, 2, 4}, 0.5);
+  golden.tensors["a1"] = filled({3, 2, 4}, 2);
+  golden.tensors["a2"] = filled({3, 2, 4}, 0.25);
+  golden.tensors["smax"] = filled({3, 2}, 3);
+  golden.tensors["lse"] = filled({3, 2}, 10);
+  golden.tensors["query_offsets"] = tensor_of<std::int64_t>({3}, std::array<std::int64_t, 3>{0, 1, 3});
+  golden.tensors["key_lengths"] = tensor_of<std::int64_t>({2}, std::array<std::int64_t, 2>{5, 9});
+  golden.tensors["block_table"] = tensor_of<std::uint32_t>({2, 3}, std::array<std::uint32_t, 6>{7, 2, ~0u, 4, 9, 1});
+  golden.manifest.set("page_size", 4);
+  golden.manifest.set("conventions", json::Object{{"mask", "causal"}, {"lse_base", "natural"}});
+  return golden;
+}
+
+Bundle candidate_of(const Bundle& golden, DType dtype = DType::f32) {
+  Bundle candidate;
+  candidate.tensors["o"] = in_type(dtype, golden.tensors.at("o"));
+  candidate.tensors["lse"] = in_type(DType::f32, golden.tensors.at("lse"));
+  return candidate;
+}
+
+std::vector<std::string> failed(const CompareResult& result) {
+  std::vector<std::string> names;
+  for (const Criterion& c : result.criteria) {
+    if (!c.passed) names.push_back(c.name);
+  }
+  EXPECT_EQ(result.passed, names.empty());
+  return names;
+}
+using Names = std::vector<std::string>;
+
+TEST(Compare, EqualTensorsPassInEveryOutputType) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    const Bundle golden = small_golden();
+    EXPECT_EQ(failed(compare(golden, candidate_of(golden, dtype))), Names{}) << name(dtype);
+  }
+}
+
+// An element index read as [head, query, dim], or a position counted from the first key, gives another place.
+TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  values<float>(candidate.tensors["o"])[2 * 8 + 1 * 4 + 3] = 0.5625f;  // row 2, head 1, dim 3
+  const CompareResult result = compare(golden, candidate, {{}, {}, "golden.npz", "out.npz"});
+  EXPECT_EQ(failed(result), Names{"o: bound"});
+  EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
+  pass  o: masks    NaN and infinities at the same elements (0 of 24)
+  FAIL  o: bound    1 of 24 elements outside; worst error is 3.28e+04 of what is allowed, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
+  pass  lse: masks  NaN and infinities at the same elements (0 of 6)
+  pass  lse: bound  0 of 6 elements outside; worst error is 0 of what is allowed, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
+o f32 [3, 2, 4]: max abs 0.0625, max ulp 1048576, rms relative 0.0255, cosine difference 0.000324
+  worst error / allowed 3.28e+04 at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
+lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
+  worst error / allowed 0 at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2)
+elements outside, by sequence and head, worst first:
+  sequence 1, head 1: 1 of 8 outside, max abs 0.0625, worst error / allowed 3.28e+04
+conventions: mask: causal, lse_base: natural
+note: the candidate states no conventions: the golden's are assumed
+)");
+}
+
+TEST(Compare, EachCriterionCanFailAlone) {
+  const Bundle golden = small_golden();
+  {
+    Bundle c = candidate_of(golden);
+    values<float>(c.tensors["o"])[5] = std::nanf("");
+    EXPECT_EQ(failed(compare(golden, c)), Names{"o: masks"});
+  }
+  {
+    Bundle c = candidate_of(golden);
+    values<float>(c.tensors["o"])[5] += 4e-6f;
+    EXPECT_EQ(failed(compare(golden, c)), Names{"o: bound"});
+  }
+  {
+    Bundle c = candidate_of(golden);
+    values<float>(c.tensors["lse"])[5] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(failed(compare(golden, c)), Names{"lse: masks"});
+  }
+  {
+    Bundle c = candidate_of(golden);
+    values<float>(c.tensors["lse"])[5] += 0.01f;
+    EXPECT_EQ(failed(compare(golden, c)), Names{"lse: bound"});
+  }
+  {
+    Bundle g = golden;
+    g.tensors["slots"] = tensor_of<float>({2}, std::array{0.f, 1.f});
+    g.manifest.set("exact", json::Array{"slots"});
+    Bundle c = candidate_of(g);
+    c.tensors["slots"] = tensor_of<float>({2}, std::array{-0.f, 1.f});  // equal as numbers, not as bits
+    const CompareResult result = compare(g, c);
+    EXPECT_EQ(failed(result), Names{"exact: slots"});
+    EXPECT_EQ(result.criteria.back().detail,
+              "1 of 2 elements differ; the first is [0]: bits 80000000, golden 00000000");
+  }
+  {
+    Bundle c = candidate_of(golden, DType::bf16);
+    for (bf16& x : values<bf16>(c.tensors["o"])) x.bits = 0x3f01;  // 0.50390625: within 2.01/128, but all on one side
+    EXPECT_EQ(failed(compare(golden, c, {"flashmla", {}, "g", "c"})), Names{"o: profile flashmla, cosine"});
+  }
+}
+
+TEST(Compare, MasksAskForTheKindNotOnlyForNonFinite) {
+  Bundle golden = small_golden();
+  auto o = values<double>(golden.tensors["o"]);
+  o[0] = kInf;
+  o[1] = -kInf;
+  o[2] = std::nan("");
+  values<double>(golden.tensors["lse"])[0] = -kInf;
+  Bundle candidate = candidate_of(golden);
+  EXPECT_EQ(failed(compare(golden, candidate)), Names{});
+  values<float>(candidate.tensors["o"])[1] = std::numeric_limits<float>::infinity();
+  values<float>(candidate.tensors["lse"])[0] = std::numeric_limits<float>::infinity();
+  const CompareResult result = compare(golden, candidate);
+  EXPECT_EQ(failed(result), (Names{"o: masks", "lse: masks"}));
+  EXPECT_EQ(result.criteria[0].detail,
+            "1 of 24 elements differ in kind; the first is sequence 0, query 0, head 0, dim 1 (token 4 = page 1, slot "
+            "0, block "
+            "2): +inf where the golden has -inf");
+}
+
+// A value that f16 cannot hold is an infinity in a correct f16 output.
+TEST(Compare, GoldenPastTheCandidatesTypeCountsAsInfinity) {
+  Bundle golden = small_golden();
+  values<double>(golden.tensors["o"])[0] = 1e5;
+  EXPECT_EQ(failed(compare(golden, candidate_of(golden, DType::f16))), Names{});
+  EXPECT_EQ(failed(compare(golden, candidate_of(golden, DType::f32))), Names{});
+}
+
+// A bound made of a NaN compares false with everything, which must not mean "passed".
+TEST(Compare, ANaNBoundFails) {
+  Bundle golden = small_golden();
+  values<double>(golden.tensors["a1"])[5] = std::nan("");
+  Bundle candidate = candidate_of(golden);
+  values<float>(candidate.tensors["o"])[5] = 0.75f;
+  EXPECT_EQ(failed(compare(golden, candidate)), Names{"o: bound"});
+}
+
+TEST(Compare, WorstHeadsComeWorstFirstAndAtMostFive) {
+  Bundle golden = small_golden();
+  golden.tensors["query_offsets"] = tensor_of<std::int64_t>({4}, std::array<std::int64_t, 4>{0, 1, 2, 3});
+  golden.tensors["key_lengths"] = tensor_of<std::int64_t>({3}, std::array<std::int64_t, 3>{5, 9, 9});
+  golden.tensors.erase("block_table");
+  Bundle candidate = candidate_of(golden);
+  auto o = values<float>(candidate.tensors["o"]);
+  for (std::size_t pair = 0; pair < 6; ++pair) o[pair * 4] += 0.1f * static_cast<float>(pair + 1);
+  const CompareResult result = compare(golden, candidate);
+  ASSERT_EQ(result.worst_heads.size(), 5u);
+  EXPECT_EQ(result.worst_heads[0].sequence, 2);
+  EXPECT_EQ(result.worst_heads[0].head, 1);
+  EXPECT_EQ(result.worst_heads[0].elements, 4);
+  EXPECT_EQ(result.worst_heads[4].sequence, 0);
+  EXPECT_EQ(result.worst_heads[4].head, 1);
+  EXPECT_EQ(result.notes.back(), "6 heads of sequences have elements outside; the worst 5 are listed");
+}
+
+TEST(Compare, CandidateWithoutLseIsLegalAndSaysSo) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  candidate.tensors.erase("lse");
+  candidate.manifest.set("conventions", json::Object{{"mask", "causal"}});
+  const CompareResult result = compare(golden, candidate);
+  EXPECT_EQ(failed(result), Names{});
+  EXPECT_EQ(result.notes, Names{"lse was not checked: the candidate has none"});
+}
+
+TEST(Compare, BatchAndQueryAxesMayStandApart) {
+  Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  candidate.tensors["o"].shape = {3, 1, 2, 4};
+  EXPECT_EQ(failed(compare(golden, candidate)), Names{});
+}
+
+// Quantization loss is shown, and joins no criterion: 0.1 here would fail every bound.
+TEST(Compare, QuantizationIsReportedApart) {
+  Bundle golden = small_golden();
+  golden.tensors["o_unquantized"] = filled({3, 2, 4}, 0.6);
+  const CompareResult result = compare(golden, candidate_of(golden));
+  EXPECT_EQ(failed(result), Names{});
+  ASSERT_TRUE(result.quantization.has_value());
+  EXPECT_NEAR(result.quantization->max_abs, 0.1, 1e-12);
+}
+
+TEST(Compare, AGoldenWithoutOutputIsComparedBitForBit) {
+  Bundle golden;
+  golden.tensors["blocks"] = tensor_of<std::uint16_t>({2, 3}, std::array<std::uint16_t, 6>{1, 2, 3, 4, 5, 6});
+  Bundle candidate = golden;
+  EXPECT_EQ(failed(compare(golden, candidate)), Names{});
+  values<std::uint16_t>(candidate.tensors["blocks"])[4] = 7;
+  const CompareResult result = compare(golden, candidate);
+  EXPECT_EQ(failed(result), Names{"exact: blocks"});
+  EXPECT_EQ(result.criteria[0].detail, "1 of 6 elements differ; the first is [1, 1]: bits 0007, golden 0005");
+}
+
+std::string rejection(const Bundle& golden, const Bundle& candidate, const CompareOptions& options = {}) {
+  return message_of([&] { static_cast<void>(compare(golden, candidate, options)); });
+}
+
+TEST(Compare, WhatCannotBeComparedIsRefusedWithAllFaults) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  candidate.tensors["o"] = make_tensor(DType::e4m3, {3, 4, 2});
+  candidate.tensors["lse"] = make_tensor(DType::f32, {2, 3});
+  candidate.manifest.set("conventions", json::Object{{"lse_base", "two"}});
+  EXPECT_EQ(rejection(golden, candidate, {{}, {"k"}, "g", "out.npz"}),
+            "out.npz rejected, 5 faults:\n"
+            "  candidate 'o': has shape [3, 4, 2], the golden [3, 2, 4]\n"
+            "  candidate 'o': is e4m3; an output is f64, f32, f16 or bf16\n"
+            "  candidate 'lse': has shape [2, 3], the golden [3, 2]: transpose it to [query, head]\n"
+            "  candidate 'k': is to be compared bit for bit, but the golden does not have it\n"
+            "  candidate convention 'lse_base': is \"two\", the golden's is \"natural\": make both the same way");
+  EXPECT_EQ(rejection(golden, {}), "candidate rejected: candidate 'o': is missing; the golden has f64 [3, 2, 4]");
+  EXPECT_EQ(rejection({}, candidate), "candidate rejected: golden: holds no tensor: nothing to compare");
+  EXPECT_EQ(rejection(golden, candidate_of(golden), {"loose", {}, "g", "c"}),
+            "command line rejected: --profile: 'loose' is no profile; profiles are flashattention, flashinfer, vllm, "
+            "flashmla, "
+            "torch");
+}
+
+TEST(Compare, AGoldenThatIsNoneIsRefused) {
+  Bundle golden = small_golden();
+  const Bundle candidate = candidate_of(golden);
+  golden.tensors.erase("a2");
+  golden.tensors["smax"] = filled({2, 3}, 1);
+  EXPECT_EQ(rejection(golden, candidate),
+            "candidate rejected, 2 faults:\n"
+            "  golden 'a2': is missing; the bound is made of it: make the golden with `kvscope golden`\n"
+            "  golden 'smax': is f64 [2, 3], but must be f64 [3, 2]");
+  golden = small_golden();
+  values<std::int64_t>(golden.tensors["query_offsets"])[1] = 7;
+  values<std::int64_t>(golden.tensors["key_lengths"])[0] = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(rejection(golden, candidate),
+            "candidate rejected, 2 faults:\n"
+            "  golden 'query_offsets': is i64 [3], but must be i64 [batch + 1], rising from 0 to the rows of o\n"
+            "  golden 'key_lengths': is i64 [2], but must be i64 [batch] of lengths");
+}
+
+TEST(CompareReport, JsonHasTheSameVerdictAndPlaces) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  values<float>(candidate.tensors["o"])[8] = 0.75f;
+  const json::Value report = json_report(compare(golden, candidate));
+  EXPECT_EQ(*report.find("passed")->as_bool(), false);
+  const json::Value& worst = *report.find("tensors")->as_array()->front().find("worst");
+  EXPECT_EQ(*worst.find("sequence")->as_i64(), 1);
+  EXPECT_EQ(*worst.find("token")->as_i64(), 7);
+  EXPECT_EQ(*worst.find("block")->as_i64(), 9);
+  EXPECT_EQ(json::parse(json::dump(report), "report"), report);
+}
+
+TEST(CompareReport, JUnitIsWellFormedWhateverTheNamesHold) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  values<float>(candidate.tensors["o"])[8] = 0.75f;
+  const std::string xml = junit_report(compare(golden, candidate, {{}, {}, "<g & \"h\">", "c\x01\xff\xc3\xa9\n"}));
+  const TempFolder folder;
+  spit(folder / "r.xml", xml);
+  EXPECT_EQ(python(folder, R"(
+import xml.etree.ElementTree as e
+t = e.parse('r.xml').getroot()
+print(ascii(t.get('name')), t.get('tests'), t.get('failures'), [c.get('name') for c in t.iter('testcase') if len(c)])
+)"),
+            "'c??\\xe9\\n against <g & \"h\">' 4 1 ['o: bound']\n");
+}
+
+}  // namespace
+}  // namespace kvscope::golden
