@@ -226,6 +226,10 @@ TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
   EXPECT_THAT(tile(16, 64, 8), ElementsAre(Fault{"$.tile.base_alignment",
                                                  "8 is not a multiple of the page size 16, and a tile of several pages "
                                                  "must start at a page: choose a multiple of 16, or 0"}));
+  EXPECT_THAT(tile(16, 48, 24),
+              ElementsAre(Fault{"$.tile.base_alignment",
+                                "24 is not a multiple of the page size 16, and a tile of several pages "
+                                "must start at a page: choose a multiple of 16, or 0"}));
   EXPECT_THAT(tile(16, 64, 48),
               ElementsAre(Fault{"$.tile.base_alignment",
                                 "tiles follow one another every 64 tokens, so multiples of 48 cannot be "

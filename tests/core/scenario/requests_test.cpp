@@ -61,6 +61,16 @@ TEST_F(Requests, StandInOrderOfArrivalAndEqualTimesInTheOrderOfTheSources) {
                                 Request{2000, 3, 0, {}}, Request{2000, 5, 1, {}}));
 }
 
+// A hundred at one time: standard sorts keep the order of a handful by luck.
+TEST_F(Requests, AHundredAtOneTimeKeepTheirOrder) {
+  Scenario s;
+  for (std::int64_t i = 0; i < 100; ++i) s.requests.list.push_back({i % 2, i + 1, 0, {}});
+  const std::vector<Request> made = make_requests(s, folder_);
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(made[i].prompt_tokens, static_cast<std::int64_t>(i < 50 ? 2 * i + 1 : 2 * (i - 50) + 2)) << i;
+  }
+}
+
 TEST_F(Requests, LimitAndTimeScaleBelongToTheScenariosFile) {
   write("t.csv", kCsv);
   Scenario s;
