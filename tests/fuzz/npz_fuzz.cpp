@@ -1,0 +1,16 @@
+// Any bytes as a .npz file: an npz reader answers with tensors or with an InputError, and allocates no more than it was given
+// reason to.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/errors.h"
+#include "core/golden/npz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    static_cast<void>(kvscope::golden::parse_npz({reinterpret_cast<const char*>(data), size}, "fuzz.npz"));
+  } catch (const kvscope::InputError&) {
+  }
+  return 0;
+}

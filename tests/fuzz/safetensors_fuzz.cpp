@@ -1,0 +1,17 @@
+// Any bytes as a .safetensors file: a safetensors reader answers with tensors or with an InputError, and allocates no more than it was given
+// reason to.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/errors.h"
+#include "core/golden/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    static_cast<void>(
+        kvscope::golden::parse_safetensors({reinterpret_cast<const char*>(data), size}, "fuzz.safetensors"));
+  } catch (const kvscope::InputError&) {
+  }
+  return 0;
+}
