@@ -132,8 +132,9 @@ LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
         for (std::int64_t head = 0; head < e.heads; ++head) {
           const std::int64_t row_number = ((block * e.slots + slot) * e.page + t % e.page) * e.heads + head;
           for (std::int64_t i = 0; i < e.size; ++i) {
-            row[static_cast<std::size_t>(i)] =
-                value_of(rng, focus.token_ids[b][static_cast<std::size_t>(t)], head * e.size + i);
+            const double value = value_of(rng, focus.token_ids[b][static_cast<std::size_t>(t)], head * e.size + i);
+            // What is quantized is what `exact` holds, so that the difference is quantization and nothing else.
+            row[static_cast<std::size_t>(i)] = quantization ? static_cast<float>(value) : value;
           }
           std::byte* elements = data.blocks.bytes.data() + row_number * e.size * size_of(data.blocks.dtype);
           if (quantization) {
