@@ -315,6 +315,25 @@ TEST_F(BadTrace, EventOutsideTheTrace) {
             ": table 'step_began', event -1: is outside the trace's [0, 79)");
 }
 
+// Its table's end is looked at when the file opens: nobody has to read everything to be told.
+TEST_F(BadTrace, EventJustPastTheTraceIsFoundWhenItOpens) {
+  edit(path_, "UPDATE step_began SET event = 79 WHERE step = 19");
+  EXPECT_THROW(TraceReader{path_}, InputError);
+}
+
+// The first attempt leaves the tables' cursors half-way; the second must not go on from there.
+TEST_F(BadTrace, StepDamagedInTheMiddleSaysTheSameAgain) {
+  edit(path_, "UPDATE block_evicted SET block = 'x'");
+  TraceReader trace(path_);
+  const std::int64_t event = std::stoll(testing::select(path_, "SELECT min(event) FROM block_evicted")[0][0]);
+  const std::int64_t row = trace.row_of_event(event);
+  ASSERT_GT(event, trace.span(row).first_event);
+  const std::string first = testing::message_of([&] { (void)trace.events_of_row(row); });
+  EXPECT_TRUE(first.ends_with("column 'block' holds text, not an integer")) << first;
+  EXPECT_EQ(testing::message_of([&] { (void)trace.events_of_row(row); }), first);
+  EXPECT_EQ(trace.events_of_row(row - 1).size(), static_cast<std::size_t>(trace.span(row - 1).events));
+}
+
 TEST_F(BadTrace, NumberOfAnotherType) {
   EXPECT_EQ(after("UPDATE step_began SET time_us = 'noon' WHERE step = 6"),
             ": table 'step_began', event 23: column 'time_us' holds text, not an integer");
