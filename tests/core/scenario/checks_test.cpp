@@ -124,6 +124,19 @@ TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
                         "more rows than a 32-bit row number can name: choose smaller blocks"}));
 }
 
+// MLA has one slot, so twice as many blocks fit.
+TEST(Checks, AnMlaBlockHasHalfTheRows) {
+  const auto mla = [](std::int64_t blocks) {
+    return after([=](Scenario& s) {
+      s.model = {"custom", 3, 6, 1, 20, true, 16};
+      s.attention.scale = 1;
+      s.cache.blocks = blocks;
+    });
+  };
+  EXPECT_THAT(mla(119'304'646), IsEmpty());
+  EXPECT_THAT(mla(119'304'647), testing::SizeIs(1));
+}
+
 TEST(Checks, SomebodyMustAsk) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.list.clear(); }),
               ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
