@@ -1,5 +1,5 @@
-// All layers of a cache at once: the 6-D pool, the batch's lengths and table. A kernel asks for one layer's K or V and gets a
-// 4-D view of the same memory (layer_view.h).
+// All layers of a cache at once: the 6-D pool, the batch's lengths and table. A kernel asks for one layer's K or V and
+// gets a 4-D view of the same memory (layer_view.h).
 //
 //   pool    paged       [NB, kv, L, P, H, D]          kv = 2, or 1 for MLA, whose one slot serves as K and V
 //           continuous  [num_blocks, 2, L, S, H, D]
@@ -39,8 +39,8 @@ class PagedKVCacheCollection {
   using CacheType = PagedKVCache;
   static constexpr std::string_view name_str = "paged";
 
-  // GeometryError, all faults at once: extents that are not the parameters', a pool that is not row-major, scales of another
-  // dtype, a page stride that is not whole rows or makes pages overlap. UnsupportedError: e2m1.
+  // GeometryError, all faults at once: extents that are not the parameters', a pool that is not row-major, scales of
+  // another dtype, a page stride that is not whole rows or makes pages overlap. UnsupportedError: e2m1.
   PagedKVCacheCollection(const PagedCacheParams& params, const PagedTensors& tensors);
 
   // --- constants ---
@@ -101,7 +101,8 @@ class ContinuousBatchingKVCacheCollection {
   using CacheType = ContinuousBatchingKVCache;
   static constexpr std::string_view name_str = "continuous_batching";
 
-  // GeometryError: heads or elements that are not the parameters', a pool that is not row-major. UnsupportedError: e2m1.
+  // GeometryError: heads or elements that are not the parameters', a pool that is not row-major. UnsupportedError:
+  // e2m1.
   ContinuousBatchingKVCacheCollection(const KVCacheStaticParams& kv_params, const ContinuousTensors& tensors);
 
   [[nodiscard]] DType dtype() const { return tensors_.blocks.dtype; }

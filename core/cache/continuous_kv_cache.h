@@ -1,7 +1,8 @@
 // One layer's K (or V) of a continuous cache: every sequence has one block, which is as long as a sequence may become.
 // A 4-D view [block, token, head, head_dim] of the 6-D pool; layer_view.h shows how.
 //
-//   element   blocks[lookup_table[b], t, h, d]        row   lookup_table[b] * stride() + t      stride() = 2 * L * S when packed
+//   element   blocks[lookup_table[b], t, h, d]
+//   row       lookup_table[b] * stride() + t              stride() = 2 * L * S when packed
 //
 // The methods are PagedKVCache's, so a kernel takes either; there are no scales here.
 // Example: pool {3,2,2,5,2,4} (S 5, L 2), lookup_table {2,0}: row_idx(0, 3) == 43; V of layer 1 begins at element 120.
@@ -110,8 +111,8 @@ class ContinuousBatchingKVCache {
                   const std::byte* in) const;
 
   // --- pointers ---
-  // Address of [block, tok, head, dim], good for `tile` tokens, each H*D elements further; GeometryError when they pass the
-  // block's end.
+  // Address of [block, tok, head, dim], good for `tile` tokens, each H*D elements further; GeometryError when they pass
+  // the block's end.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(tile, seq, tok, head, dim);
@@ -125,7 +126,8 @@ class ContinuousBatchingKVCache {
 
   // --- tensor maps --- (tma_tiles.h)
   [[nodiscard]] TmaTile create_tma_tile(const TileOptions& options) const;
-  // The older, 2-D form over [rows, H*D]: `tile_m` rows by `tile_n` columns. MN-major: the shared tile is the transpose.
+  // The older, 2-D form over [rows, H*D]: `tile_m` rows by `tile_n` columns. MN-major: the shared tile is the
+  // transpose.
   [[nodiscard]] TmaTile create_tma_tile(std::int64_t tile_m, std::int64_t tile_n, SwizzleMode mode,
                                         bool is_k_major = true) const;
   [[nodiscard]] TmaTile create_ragged_tma_tile(const TileOptions& options) const;

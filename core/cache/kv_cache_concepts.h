@@ -1,8 +1,10 @@
-// The interfaces kernels are written against, as the documents name them: any cache, any collection, any operand. A cache that
-// is not quantized says so with quantization_enabled() == false and a granularity of 1.
+// The interfaces kernels are written against, as the documents name them: any cache, any collection, any operand. A
+// cache that is not quantized says so with quantization_enabled() == false and a granularity of 1.
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>

@@ -1,11 +1,11 @@
 // From the 6-D pool to one layer's K or V, a 4-D view of the same memory: nothing is copied, two axes are fixed.
 //
-//   pool  [block, k_or_v, layer, page_row, head, head_dim]      row-major       continuous: page_row counts to max_seq_len
+//   pool  [block, k_or_v, layer, page_row, head, head_dim]   row-major; continuous: page_row < max_seq_len
 //           |       x       x       |        |       |
 //   view  [block,                page_row, head, head_dim]      strides [s0, H*D, D, 1], base k_or_v * s1 + layer * s2
 //
-// Read as a matrix, a row is one token: H*D neighbours. From one page of the view to the next it is s0 / (H*D) rows, and the
-// rows in between belong to other layers and to the other slot.
+// Read as a matrix, a row is one token: H*D neighbours. From one page of the view to the next it is s0 / (H*D) rows,
+// and the rows in between belong to other layers and to the other slot.
 // Example: pool {5,2,3,4,2,8}: view strides {384,16,8,1}, 24 rows a block; V of layer 2 starts at element 320.
 #pragma once
 

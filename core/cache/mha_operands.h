@@ -1,5 +1,5 @@
-// What an attention kernel reads K or V through: one interface over a paged cache, a continuous cache, the scales of a cache, a
-// plain tensor, and a ragged batch of rows.
+// What an attention kernel reads K or V through: one interface over a paged cache, a continuous cache, the scales of a
+// cache, a plain tensor, and a ragged batch of rows.
 //
 //   operand                        memory                        row_idx(b, t)            pages
 //   KVCacheMHAOperand<Cache>       the cache's                   the cache's              the cache's
@@ -7,8 +7,8 @@
 //   LayoutTensorMHAOperand         [B, S, H, D], any strides     b * S + t                none
 //   RaggedMHAOperand               [T, H, D] and offsets [B+1]   offsets[b] + t           none
 //
-// All are views, trivially copyable. Mind the order: an operand's load_scale takes (token, head), the cache's (head, token); the
-// index types keep the two apart.
+// All are views, trivially copyable. Mind the order: an operand's load_scale takes (token, head), the cache's (head,
+// token); the index types keep the two apart.
 // Example: tensor [2,5,2,4]: block_paged_ptr(1, 3, 1, 2) is element 70, row_idx(1, 3) == 8.
 #pragma once
 
@@ -17,14 +17,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
+#include "core/base/checked.h"
 #include "core/base/dtype.h"
 #include "core/base/index.h"
 #include "core/cache/continuous_kv_cache.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/cache/paged_row_indices.h"
+#include "core/cache/scalar_functions.h"
 #include "core/cache/tma_tiles.h"
 #include "core/layout/strided_view.h"
 
@@ -40,7 +43,8 @@ struct TileLayout {
 // GeometryError unless the map's depth is the rows' own.
 void require_operand_depth(std::string_view object, std::int64_t depth, std::int64_t head_size);
 
-// --- the cache itself -------------------------------------------------------------------------------------------------------
+// --- the cache itself
+// -------------------------------------------------------------------------------------------------------
 
 template <class Cache>
 class KVCacheMHAOperand {
@@ -67,7 +71,8 @@ class KVCacheMHAOperand {
   [[nodiscard]] std::byte* scales_block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return cache_.scales_block_paged_ptr(seq, tok, head, dim);
   }
-  // Null when there are no scales; GeometryError when they are not f32, which reading through this pointer would assume.
+  // Null when there are no scales; GeometryError when they are not f32, which reading through this pointer would
+  // assume.
   [[nodiscard]] float* scales_raw_ptr() const {
     std::byte* base = cache_.scales_raw_ptr();
     if (base != nullptr) require_f32_scales(*scale_dtype());
@@ -123,7 +128,8 @@ class KVCacheMHAOperand {
   Cache cache_;
 };
 
-// --- the scales of a cache --------------------------------------------------------------------------------------------------
+// --- the scales of a cache
+// --------------------------------------------------------------------------------------------------
 
 template <class Cache>
 class KVCacheScalesMHAOperand {
@@ -191,12 +197,13 @@ class KVCacheScalesMHAOperand {
   Cache cache_;
 };
 
-// --- a plain tensor ---------------------------------------------------------------------------------------------------------
+// --- a plain tensor
+// ---------------------------------------------------------------------------------------------------------
 
 class LayoutTensorMHAOperand {
  public:
-  // buffer [B, S, H, D], any strides; scales [B, S, H, scales of a head], any strides. GeometryError: extents < 1, or scales of
-  // other sequences, tokens or heads. UnsupportedError: e2m1.
+  // buffer [B, S, H, D], any strides; scales [B, S, H, scales of a head], any strides. GeometryError: extents < 1, or
+  // scales of other sequences, tokens or heads. UnsupportedError: e2m1.
   explicit LayoutTensorMHAOperand(const AnyView<4>& buffer, const std::optional<AnyView<4>>& scales = std::nullopt);
 
   [[nodiscard]] static constexpr std::string_view get_type_name() { return "LayoutTensorMHAOperand"; }
@@ -260,7 +267,8 @@ class LayoutTensorMHAOperand {
   std::optional<AnyView<4>> scales_;
 };
 
-// --- ragged rows ------------------------------------------------------------------------------------------------------------
+// --- ragged rows
+// ------------------------------------------------------------------------------------------------------------
 
 // A tensor whose rank only the running program knows.
 struct RankedTensor {
@@ -271,10 +279,11 @@ struct RankedTensor {
 
 class RaggedMHAOperand {
  public:
-  // buffer [T, H, D], any strides; offsets [B + 1]: sequence b has rows [offsets[b], offsets[b + 1]). GeometryError: another rank,
-  // offsets that fall or end past T.
+  // buffer [T, H, D], any strides; offsets [B + 1]: sequence b has rows [offsets[b], offsets[b + 1]). GeometryError:
+  // another rank, offsets that fall or end past T.
   RaggedMHAOperand(const AnyView<3>& buffer, const StridedView<const std::uint32_t, 1>& cache_row_offsets);
-  // Scales of rank 2 ([T, n], one line) or 3 (a line for each of the first extent); of another rank they serve no tensor map.
+  // Scales of rank 2 ([T, n], one line) or 3 (a line for each of the first extent); of another rank they serve no
+  // tensor map.
   RaggedMHAOperand(const AnyView<3>& buffer, const RankedTensor& scales,
                    const StridedView<const std::uint32_t, 1>& cache_row_offsets);
 

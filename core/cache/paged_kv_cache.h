@@ -1,17 +1,18 @@
-// One layer's K (or V) of a paged cache: a 4-D view [block, page_row, head, head_dim] of the 6-D pool, and a table that says
-// which block holds which page of which sequence. Several layers and both slots share the pool; layer_view.h shows how.
+// One layer's K (or V) of a paged cache: a 4-D view [block, page_row, head, head_dim] of the 6-D pool, and a table that
+// says which block holds which page of which sequence. Several layers and both slots share the pool; layer_view.h shows
+// how.
 //
 //   token t of sequence b:   page t / P, slot t % P          lookup_table[b][page] = block
 //   element                  blocks[block, slot, head, dim]
-//   row                      block * stride() + slot         stride() = rows from block to block = kv * L * P when packed
+//   row                      block * stride() + slot         stride() = kv * L * P when packed
 //
 // Copies are shallow: a view over tensors that somebody else owns, passed to kernels by value.
 //
-// Who owes what. Caller: indices in range (checked here in every build; kernels do not check). Allocator of the table: every
-// unused entry holds the null page, rows padded to a multiple of 8 plus 16, the last row included. Allocator of the pool: one
-// page more than is handed out.
-// Example: pool {5,2,3,4,2,8} (P 4, L 3), lookup_table[0] = {3,0,1}: K of layer 1: row_idx(0, 2) == 74, token 5 of head 1 begins at
-// element 88 of the pool.
+// Who owes what. Caller: indices in range (checked here in every build; kernels do not check). Allocator of the table:
+// every unused entry holds the null page, rows padded to a multiple of 8 plus 16, the last row included. Allocator of
+// the pool: one page more than is handed out.
+// Example: pool {5,2,3,4,2,8} (P 4, L 3), lookup_table[0] = {3,0,1}: K of layer 1: row_idx(0, 2) == 74, token 5 of head
+// 1 begins at element 88 of the pool.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/base/errors.h"
+#include "core/base/checked.h"
+#include "core/base/dtype.h"
 #include "core/base/index.h"
 #include "core/cache/kv_cache_static_params.h"
 #include "core/cache/layer_view.h"
@@ -51,8 +53,8 @@ struct PagedCacheParams {
   friend bool operator==(const PagedCacheParams&, const PagedCacheParams&) = default;
 };
 
-// GeometryError, all faults at once: sizes that are not positive, a scale dtype that is no float. UnsupportedError: e2m1, whose
-// elements have no address.
+// GeometryError, all faults at once: sizes that are not positive, a scale dtype that is no float. UnsupportedError:
+// e2m1, whose elements have no address.
 void check_params(std::string_view object, const PagedCacheParams& params);
 
 struct PagedLayerTensors {
@@ -97,7 +99,8 @@ class PagedKVCache {
   [[nodiscard]] const CacheLengths& cache_lengths_nd() const { return tensors_.cache_lengths; }
   // Tokens cached before this step: the step's token i stands at position cache_length + i.
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
-  // Echoes the number handed in, which counts new tokens: a first prefill step is not "empty", though every length is 0.
+  // Echoes the number handed in, which counts new tokens: a first prefill step is not "empty", though all
+  // lengths are 0.
   [[nodiscard]] bool empty_cache() const { return tensors_.max_cache_length == 0; }
   [[nodiscard]] std::uint32_t max_prompt_length() const { return tensors_.max_seq_length; }     // new tokens only
   [[nodiscard]] std::uint32_t max_context_length() const { return tensors_.max_cache_length; }  // cached + new
@@ -107,20 +110,23 @@ class PagedKVCache {
   [[nodiscard]] std::int64_t stride() const { return rows_per_block_; }  // `_stride()`: rows from block to block
   // Rows of the matrix that spans all blocks of the view, other layers' rows between them included.
   [[nodiscard]] std::int64_t num_kv_rows() const;
-  // lookup_table[seq][tok / P] * stride() + tok % P, in 32 bits that wrap as a kernel's do. Neighbours in the sequence are
-  // neighbours in memory only within a page. A sentinel entry gives a row of the null page.
+  // lookup_table[seq][tok / P] * stride() + tok % P, in 32 bits that wrap as a kernel's do. Neighbours in the sequence
+  // are neighbours in memory only within a page. A sentinel entry gives a row of the null page.
   // Example: lookup_table[0] = {3,0,1}, P 4, stride 24: row_idx(0, 5) == 1.
   [[nodiscard]] RowIdx row_idx(SeqIdx seq, TokIdx tok) const;
-  // An encoded sparse index, block * P + slot, as a row. Pure arithmetic with floor division: -1 is not kept, it becomes
-  // P - 1 - stride(). Callers that use -1 for "nothing" keep it themselves (sparse_remap.h).
+  // An encoded sparse index, block * P + slot, as a row. Pure arithmetic with floor division: -1 is not kept, it
+  // becomes P - 1 - stride(). Callers that use -1 for "nothing" keep it themselves (sparse_remap.h).
   // Example: P 4, stride 24: 14 -> 74, -1 -> -21.
   [[nodiscard]] std::int32_t get_tma_row(std::int32_t encoded) const;
   // The same place as two coordinates; row + block * stride() == row_idx. Example: token 5 -> row 1 of block 0.
   [[nodiscard]] PageCoords kv_tma_coords(SeqIdx seq, TokIdx tok) const;
-  // Rows of a whole V tile: rows[i] = lookup_table[seq][base / P + i] * stride(). Faults, all at once, as GeometryError:
-  //   1. the promise is less than a page     2. base is not on a page boundary   3. the table's row stride is not whole reads
-  //   4. base / P is not on a read boundary  5. the tile ends past the table's row stride   6. base breaks the promise
-  // One page or less (P >= BN): the in-page offset is kept unless the promise covers whole pages, and the tile must end in the page.
+  // Rows of a whole V tile: rows[i] = lookup_table[seq][base / P + i] * stride(). Faults, as one
+  // GeometryError:
+  //   1. the promise is less than a page               2. base is not on a page boundary
+  //   3. the table's row stride is not whole reads     4. base / P is not on a read boundary
+  //   5. the tile ends past the table's row stride     6. base breaks the promise
+  // One page or less (P >= BN): the in-page offset is kept unless the promise covers whole pages, and the tile must end
+  // in the page.
   // Example: P 16, 64 rows a block, lookup_table[0] = {5,9,2,7,1,0,3,8}: BN 64, base 64 -> {64,0,192,512}.
   [[nodiscard]] PagedRowIndices populate(const PopulateTile& tile, SeqIdx seq, TokIdx base) const;
   // The older entry point: no promise, see PopulateTile::base_alignment.
@@ -130,9 +136,9 @@ class PagedKVCache {
   }
 
   // --- elements ---
-  // `width` consecutive elements of one row as Out, one rounding. Quantized: one scale, of the first element's granule, is
-  // applied in the scale's type before the last conversion; GeometryError when the vector crosses a granule or Out is the
-  // cache's own type. IndexError: any index, a vector past the row's end, a page that was never assigned.
+  // `width` consecutive elements of one row as Out, one rounding. Quantized: one scale, of the first element's granule,
+  // is applied in the scale's type before the last conversion; GeometryError when the vector crosses a granule or Out
+  // is the cache's own type. IndexError: any index, a vector past the row's end, a page that was never assigned.
   template <std::size_t width, class Out = float>
   [[nodiscard]] std::array<Out, width> load(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim) const {
     std::array<Out, width> out;
@@ -146,15 +152,16 @@ class PagedKVCache {
     load_quantized_into(seq, head, tok, dim, width, dtype_of<Out>, reinterpret_cast<std::byte*>(out.data()));
     return out;
   }
-  // `width` consecutive scales from the granule of `dim` on. UnsupportedError unless quantized, GeometryError without scales.
+  // `width` consecutive scales from the granule of `dim` on. UnsupportedError unless quantized, GeometryError without
+  // scales.
   template <std::size_t width, class Out = float>
   [[nodiscard]] std::array<Out, width> load_scale(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim) const {
     std::array<Out, width> out;
     load_scale_into(seq, head, tok, dim, width, dtype_of<Out>, reinterpret_cast<std::byte*>(out.data()));
     return out;
   }
-  // Writes; values are converted to the cache's type with one rounding. A page that was never assigned (block >= NB) is no
-  // error: the write is dropped and counted. The null page is a page of the pool: a write there is made.
+  // Writes; values are converted to the cache's type with one rounding. A page that was never assigned (block >= NB) is
+  // no error: the write is dropped and counted. The null page is a page of the pool: a write there is made.
   template <std::size_t width, class In = float>
   void store(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim, const std::array<In, width>& values) const {
     store_from(seq, head, tok, dim, width, dtype_of<In>, reinterpret_cast<const std::byte*>(values.data()));
@@ -178,8 +185,8 @@ class PagedKVCache {
                         const std::byte* in) const;
 
   // --- pointers ---
-  // Address of [block, slot, head, dim], good for `tile` tokens, each H*D elements further. GeometryError unless tile divides the
-  // page and tok is a multiple of tile: else the last tokens would be another layer's.
+  // Address of [block, slot, head, dim], good for `tile` tokens, each H*D elements further. GeometryError unless tile
+  // divides the page and tok is a multiple of tile: else the last tokens would be another layer's.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(tile, seq, tok, head, dim);

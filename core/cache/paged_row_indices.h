@@ -4,7 +4,8 @@
 //   base token 64 = page 4                                                ^ ^ ^ ^
 //   rows[4] = {1*64, 0*64, 3*64, 8*64}                                     64 rows a block
 //
-// Always the whole range of BN tokens, also when two CTAs share the tile: K's halves and V's sub-tiles all read the one list.
+// Always the whole range of BN tokens, also when two CTAs share the tile: K's halves and V's sub-tiles all read the one
+// list.
 // Reads of the table are `chunk` entries wide, which is why its rows are padded and why a base must be aligned.
 #pragma once
 
@@ -24,8 +25,8 @@ namespace kvscope {
 // What a kernel writes in square brackets when it asks for rows.
 struct PopulateTile {
   std::int64_t BN = 0;  // [tokens] of the V tile
-  // Promise of the caller (the mask): every base is a multiple of it. Without one, the older contract holds: the base is a
-  // multiple of BN when the tile spans pages, and anything inside one page otherwise.
+  // Promise of the caller (the mask): every base is a multiple of it. Without one, the older contract holds: the base
+  // is a multiple of BN when the tile spans pages, and anything inside one page otherwise.
   std::optional<std::int64_t> base_alignment{};
   bool pair_cta = false;  // tags only: two CTAs work on the tile
   bool is_leader = true;
@@ -47,7 +48,8 @@ struct PopulatePlan {
   bool whole_pages = false;         // num_pages == 1: base is a multiple of the page
 };
 
-// GeometryError when BN is not whole pages, or is more than PagedRowIndices::kCapacity sub-tiles, or the promise is < 1.
+// GeometryError when BN is not whole pages, or is more than PagedRowIndices::kCapacity sub-tiles, or the promise is <
+// 1.
 [[nodiscard]] PopulatePlan populate_plan(std::int64_t BN, std::int64_t page_size,
                                          std::optional<std::int64_t> base_alignment);
 
@@ -82,8 +84,8 @@ class PagedRowIndices {
   }
   [[nodiscard]] std::span<std::uint32_t> rows() { return {rows_.data(), static_cast<std::size_t>(num_pages_)}; }
 
-  // Row of the token `offset` places into the tile. IndexError outside [0, BN). With more than one sub-tile the base was on a
-  // page boundary, so a sub-tile and a page are the same run of tokens.
+  // Row of the token `offset` places into the tile. IndexError outside [0, BN). With more than one sub-tile the base
+  // was on a page boundary, so a sub-tile and a page are the same run of tokens.
   // Example: rows {64,0,192,512}, page 16: get_row(20) == 4, get_row(63) == 527.
   [[nodiscard]] RowIdx get_row(std::int64_t offset) const {
     check_index("PagedRowIndices: row", offset, BN_, "a tile has BN rows");
@@ -91,8 +93,9 @@ class PagedRowIndices {
     return RowIdx{rows_[page] + static_cast<std::uint32_t>(offset % eff_page_)};
   }
 
-  // The list of a smaller tile that begins `offset` rows into this one. GeometryError unless sub_BN divides BN, the part
-  // lies inside the tile, and each of its sub-tiles stays in one page. Example: rows {64,0,192,512}: sub_rows(32, 16) is {0,192}.
+  // The list of a smaller tile that begins `offset` rows into this one. GeometryError unless sub_BN divides BN, the
+  // part lies inside the tile, and each of its sub-tiles stays in one page. Example: rows {64,0,192,512}: sub_rows(32,
+  // 16) is {0,192}.
   [[nodiscard]] PagedRowIndices sub_rows(std::int64_t sub_BN, std::int64_t offset) const;
   template <std::int64_t SubBN>
   [[nodiscard]] PagedRowIndices sub_rows(std::int64_t offset) const {

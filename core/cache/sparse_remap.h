@@ -2,10 +2,11 @@
 //
 //   logical    token's position in its sequence                -1: nothing chosen
 //   encoded    block * P + slot                                what the remap makes, once for all layers
-//   TMA row    block * stride + slot   (get_tma_row)           what a gather takes; differs from layer views to layer views
+//   TMA row    block * stride + slot   (get_tma_row)           what a gather takes
 //
-// Only the remap looks into the table; from encoded to row is arithmetic. "Nothing" must survive it: a gather of a negative row
-// brings zeros, but get_tma_row(-1) is P - 1 - stride, not -1, so callers keep the -1 by the functions below.
+// Only the remap looks into the table; from encoded to row is arithmetic. "Nothing" must survive it: a gather of a
+// negative row brings zeros, but get_tma_row(-1) is P - 1 - stride, not -1, so callers keep the -1 by the functions
+// below.
 // Example: P 16, lookup_table[1] = {0,5,7,8}, 8 blocks: of sequence 1, logical 31 -> 5*16 + 15 = 95 and 64 -> -1, past
 // the table's columns.
 #pragma once
@@ -19,16 +20,18 @@
 
 namespace kvscope {
 
-// One index. In this order: a negative index stays what it is; a sequence without a table row, a page past the table's columns
-// and a page whose entry is `invalid` or more become -1. OverflowError when an encoded index does not fit 32 bits.
-// `invalid` is the first id that is no page. With a null page in the pool that is N, not the pool's extent N + 1: with the
-// latter, unused entries pass and encode the null page.
+// One index. In this order: a negative index stays what it is; a sequence without a table row, a page past the table's
+// columns and a page whose entry is `invalid` or more become -1. OverflowError when an encoded index does not fit 32
+// bits.
+// `invalid` is the first id that is no page. With a null page in the pool that is N, not the pool's extent N + 1: with
+// the latter, unused entries pass and encode the null page.
 [[nodiscard]] std::int32_t remap_sparse_index(std::int32_t logical, SeqIdx seq, const LookupTable& table,
                                               std::int64_t page_size, std::int64_t invalid);
 
-// A ragged batch: row r of `logical` belongs to the sequence b with offsets[b] <= r < offsets[b + 1]. `out` is dense, row-major.
-// GeometryError: `out` is not rows * columns long, offsets do not rise from 0, or a row belongs to no sequence (a kernel takes
-// sequence 0 then). No slots, nothing happens.
+// A ragged batch: row r of `logical` belongs to the sequence b with offsets[b] <= r < offsets[b + 1]. `out` is dense,
+// row-major.
+// GeometryError: `out` is not rows * columns long, offsets do not rise from 0, or a row belongs to no sequence (a
+// kernel takes sequence 0 then). No slots, nothing happens.
 struct SparseRemap {
   StridedView<const std::int32_t, 2> logical{};   // [rows, indices of a row], any strides
   StridedView<const std::uint32_t, 1> offsets{};  // [batch + 1]
@@ -39,7 +42,8 @@ struct SparseRemap {
 inline constexpr std::int64_t kSparseRemapBlockThreads = 256;  // one slot a thread in the kernel
 void remap_sparse_indices(const SparseRemap& remap, std::span<std::int32_t> out);
 
-// Encoded index -> TMA row, as each consumer keeps "nothing": prefill passes every negative value through, decode only -1.
+// Encoded index -> TMA row, as each consumer keeps "nothing": prefill passes every negative value through, decode only
+// -1.
 [[nodiscard]] std::int32_t prefill_tma_row(const PagedKVCache& cache, std::int32_t encoded);
 [[nodiscard]] std::int32_t decode_tma_row(const PagedKVCache& cache, std::int32_t encoded);
 
@@ -47,9 +51,9 @@ void remap_sparse_indices(const SparseRemap& remap, std::span<std::int32_t> out)
 // Example: topk 0 -> 0; topk 3, position 7 -> 2.
 [[nodiscard]] std::int64_t decode_list_position(std::int64_t position, std::int64_t topk);
 
-// Scale `granule` of the row of an encoded index, granules counted over all heads [0, H * G). 0 for an index that is negative or
-// ends past the pool (NB * P). GeometryError unless scales and values have the same rows from block to block, which the
-// row's reuse assumes; IndexError for a granule outside the row; otherwise as load_scale.
+// Scale `granule` of the row of an encoded index, granules counted over all heads [0, H * G). 0 for an index that is
+// negative or ends past the pool (NB * P). GeometryError unless scales and values have the same rows from block to
+// block, which the row's reuse assumes; IndexError for a granule outside the row; otherwise as load_scale.
 [[nodiscard]] double sparse_scale(const PagedKVCache& cache, std::int32_t encoded, std::int64_t granule);
 
 }  // namespace kvscope

@@ -1,5 +1,5 @@
-// What happens to a write whose page was never assigned: dropped, counted, and raised if asked for. Owned by the caller, since
-// caches are trivially copyable views; a cache without one drops silently.
+// What happens to a write whose page was never assigned: dropped, counted, and raised if asked for. Owned by the
+// caller, since caches are trivially copyable views; a cache without one drops silently.
 #pragma once
 
 #include <cstdint>

@@ -1,22 +1,25 @@
-// Tensor maps as plain data: what a cache would hand to the driver for a TMA copy of its rows, and how coordinates are formed.
-// Nothing is executed here. Every list runs slow -> fast; hardware wants the reverse, and coordinates are fast-first as there.
+// Tensor maps as plain data: what a cache would hand to the driver for a TMA copy of its rows, and how coordinates are
+// formed. Nothing is executed here. Every list runs slow -> fast; hardware wants the reverse, and coordinates are
+// fast-first as there.
 //
-// A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where every
-// 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster box extents).
+// A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where
+// every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster box
+// extents).
 //
-//   maker            dims                           strides                     box                  coordinates (fast-first)
-//   plain            [rows, H, D]                   [H*D, D, 1]                 [BN, 1, gran]        depth, head, row
-//   fold, outer      [H, D/gran, rows, gran]        [D, gran, H*D, 1]           [1, n, BN, gran]     0, row, depth/gran, head
-//   fold, inner      [H, rows/8, D/gran, 8, gran]   [D, 8*H*D, gran, H*D, 1]    [1, BN/8, n, 8, gran] 0, 0, depth/gran, row/8, head
-//   page (split)     [NB, P, H, D]                  [block stride, H*D, D, 1]   [1, BN, 1, BK]       depth, head, page row, block
-//   ragged           [H*(rows+1), BM, D]            [D, H*D, 1]                 [1, BM, gran]        depth, BM-n, (row+n)*H+head
-//   gather4          [rows, tile_stride]            [tile_stride, 1]            [1, box width]       column, row0, row1, row2, row3
-//   rope             [rows, H, W]                   [H*W, W, 1]                 [BN, 1, gran]        depth, head, row
-//   matrix           [rows, H*D]                    [H*D, 1]                    [box rows, gran]     column, row
-//   scales           [1, total] or [NB, P]          [., 1]                      [1, BMN]             offset, line
+// maker      dims                          strides                   box                    coordinates
+// plain      [rows, H, D]                  [H*D, D, 1]               [BN, 1, gran]          depth, head, row
+// fold outer [H, D/gran, rows, gran]       [D, gran, H*D, 1]         [1, n, BN, gran]       0, row, depth/gran, head
+// fold inner [H, rows/8, D/gran, 8, gran]  [D, 8*H*D, gran, H*D, 1]  [1, BN/8, n, 8, gran]  0, 0, depth/gran, row/8, head
+// page       [NB, P, H, D]                 [block, H*D, D, 1]        [1, BN, 1, BK]         depth, head, slot, block
+// ragged     [H*(rows+1), BM, D]           [D, H*D, 1]               [1, BM, gran]          depth, BM-n, (row+n)*H + head
+// gather4    [rows, tile_stride]           [tile_stride, 1]          [1, box width]         column, four rows
+// rope       [rows, H, W]                  [H*W, W, 1]               [BN, 1, gran]          depth, head, row
+// matrix     [rows, H*D]                   [H*D, 1]                  [box rows, gran]       column, row
+// scales     [1, total] or [NB, P]         [line, 1]                 [1, BMN]               offset, line
 //
-// GeometryError: a rule of the maker or of the driver is broken (all faults at once). OverflowError: 2^31 rows or more, which a
-// signed 32-bit coordinate cannot name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides [16,8,1], box [4,1,32].
+// GeometryError: a rule of the maker or of the driver is broken (all faults at once). OverflowError: 2^31 rows or more,
+// which a signed 32-bit coordinate cannot name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides
+// [16,8,1], box [4,1,32].
 #pragma once
 
 #include <array>
@@ -97,10 +100,12 @@ struct TmaTile {
 };
 static_assert(std::is_trivially_copyable_v<TmaTile> && std::is_trivially_destructible_v<TmaTile>);
 
-// --- coordinates ------------------------------------------------------------------------------------------------------------
+// --- coordinates
+// ------------------------------------------------------------------------------------------------------------
 
 // plain, rope, fold_outer, fold_inner, matrix. Rows, heads and columns outside the map are legal: they read as zero.
-// GeometryError: fold_inner and row % 8; a fold and depth % gran; rope and depth >= BK; another kind. OverflowError: 32 bits.
+// GeometryError: fold_inner and row % 8; a fold and depth % gran; rope and depth >= BK; another kind. OverflowError: 32
+// bits.
 [[nodiscard]] TmaCoord tile_coords(const TmaTile& tile, std::int64_t row, HeadIdx head, DimIdx depth);
 // page: GeometryError for another kind. Example: token (1, 3), head 1, depth 0 -> (0, 1, 1, 3).
 [[nodiscard]] TmaCoord page_coords(const TmaTile& tile, PageCoords token, HeadIdx head, DimIdx depth);
@@ -120,7 +125,8 @@ struct MatrixBox {
 // Example: bf16, b128, 16 x 128, K-major: {0, 0, 0}, {1024, 64, 0}.
 [[nodiscard]] std::vector<MatrixBox> matrix_boxes(const TmaTile& tile);
 
-// --- makers -----------------------------------------------------------------------------------------------------------------
+// --- makers
+// -----------------------------------------------------------------------------------------------------------------
 
 // What the makers read: rows of heads * depth packed elements. `object` names the caller in messages.
 struct TmaRows {
@@ -181,7 +187,8 @@ struct RopeGather4Options {
                                                 std::int64_t lines, std::int64_t length, std::int64_t line_stride,
                                                 std::int64_t BMN);
 
-// Scales that one 16-byte chunk holds: a window of `tile` scales may begin inside a chunk, so its box is tile + align wide.
+// Scales that one 16-byte chunk holds: a window of `tile` scales may begin inside a chunk, so its box is tile + align
+// wide.
 // Example: f32, tile 128: align 4, box 132; e8m0: align 16, box 144.
 [[nodiscard]] std::int64_t index_scale_align(DType dtype);
 // One scale a row, all rows in one line. The outer stride is rounded up to `align` and never used for an address.
