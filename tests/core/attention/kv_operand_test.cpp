@@ -28,7 +28,8 @@ struct Pool {
     elements.resize(static_cast<std::size_t>(kBlocks * 2 * kLayers * kPage * kHeads * kSize));
     for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<std::uint8_t>((i * 37 + i / 64) % 0x5a);
     scales.resize(elements.size() / 4);
-    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 0.25f + 0.01f * static_cast<float>(i % 53);
+    for (std::size_t i = 0; i < scales.size(); ++i)
+      scales[i] = 0.25f + static_cast<float>(i % 53) / 64;  // products exact in float, as load makes them
     table[0] = 3, table[1] = 0, table[2] = 1, table[24] = 2;
     scales_table[0] = 1, scales_table[1] = 3, scales_table[2] = 0, scales_table[32] = 2;
   }
