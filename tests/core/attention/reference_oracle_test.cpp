@@ -248,6 +248,13 @@ TEST(ReferenceAgainstPlainLoops, LargeScoresNeitherOverflowNorVanish) {
   expect_matches_oracle(spec);
 }
 
+// A sink of 900 with scores near 0: a maximum over the scores alone makes exp(900), and lse infinite.
+TEST(ReferenceAgainstPlainLoops, LargeSinkTakesAllTheWeightAndDoesNotOverflow) {
+  Spec spec = sized();
+  spec.sinks = {900.0, -900.0, 0.0, 720.0};
+  expect_matches_oracle(spec);
+}
+
 TEST(Reference, RefusesAnInstructionSetThatIsNotThereOrRunsIt) {
   const PagedCase c((Spec()));
   for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
