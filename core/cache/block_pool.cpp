@@ -38,8 +38,7 @@ std::int64_t BlockPool::ref_count(BlockIdx block) const {
   return b < records_.size() ? records_[b].refs : 0;
 }
 
-// --- growing a sequence
-// ------------------------------------------------------------------------------------------------------
+// --- growing a sequence -----------------------------------------------------------------------------------------
 
 bool BlockPool::last_page_is_shared(const SequencePages& pages) const {
   if (pages.tokens % page_size_ == 0) return false;
@@ -99,8 +98,7 @@ bool BlockPool::append(SequencePages& pages, std::int64_t new_tokens, bool decod
   return true;
 }
 
-// --- sharing
-// -----------------------------------------------------------------------------------------------------------------
+// --- sharing ----------------------------------------------------------------------------------------------------
 
 bool BlockPool::publish(const SequencePages& pages, PageIdx page, PageHash hash) {
   const std::uint32_t block = pages.blocks[static_cast<std::size_t>(page.value)];
@@ -146,8 +144,7 @@ SequencePages BlockPool::fork(const SequencePages& pages, SeqIdx child) {
   return copy;
 }
 
-// --- giving back
-// -------------------------------------------------------------------------------------------------------------
+// --- giving back ------------------------------------------------------------------------------------------------
 
 void BlockPool::release(const SequencePages& pages) {
   for (std::size_t p = pages.blocks.size(); p-- > 0;) {
@@ -212,8 +209,7 @@ void BlockPool::unlink(List& list, std::uint32_t block) {
   records_[block].next = records_[block].prev = kEnd;
 }
 
-// --- looking in
-// --------------------------------------------------------------------------------------------------------------
+// --- looking in -------------------------------------------------------------------------------------------------
 
 PoolSnapshot BlockPool::snapshot() const {
   PoolSnapshot s;

@@ -17,8 +17,8 @@
 // least recently used cached one loses its content. A sequence gives its pages back from the last to the first, so a
 // prefix outlives its continuation.
 //
-// Nothing is allocated from the heap per operation: free and cached lists are linked through the blocks' own records. Only
-// blocks that were used at least once have a record, so a pool larger than this machine's memory can be simulated.
+// Nothing is allocated from the heap per operation: free and cached lists are linked through the blocks' own records.
+// Only blocks that were used at least once have a record, so a pool larger than this machine's memory can be simulated.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +71,7 @@ class BlockPool {
   [[nodiscard]] std::int64_t copies() const { return copies_; }
   [[nodiscard]] std::int64_t ref_count(BlockIdx block) const;  // IndexError outside [0, N)
 
-  // --- growing a sequence: reserve, then write
-  // -----------------------------------------------------------------------------
+  // --- growing a sequence: reserve, then write ------------------------------------------------------------------
 
   // Blocks that reserve(pages, new_tokens) would take. Example: page 4, 5 tokens stored in 2 pages: 3 more tokens need
   // 0, 4 need 1; if the second block is shared, 1 and 2, because its tokens move to a copy first.
@@ -89,8 +88,7 @@ class BlockPool {
   // Both in one: the sequence grows, or nothing changes.
   [[nodiscard]] bool append(SequencePages& pages, std::int64_t new_tokens, bool decode);
 
-  // --- sharing
-  // -------------------------------------------------------------------------------------------------------------
+  // --- sharing --------------------------------------------------------------------------------------------------
 
   // Makes the full page findable. False when a block with the same content already is: that one stays the one found.
   bool publish(const SequencePages& pages, PageIdx page, PageHash hash);
@@ -110,14 +108,12 @@ class BlockPool {
   // has stored tokens in, the partly filled last one included. Who writes there first gets a copy.
   [[nodiscard]] SequencePages fork(const SequencePages& pages, SeqIdx child);
 
-  // --- giving back
-  // ------------------------------------------------------------------------------------------------------------
+  // --- giving back ----------------------------------------------------------------------------------------------
 
   // Lets go of every block, from the last page to the first. `pages` keeps its numbers, which mean nothing any more.
   void release(const SequencePages& pages);
 
-  // --- looking in
-  // ---------------------------------------------------------------------------------------------------------------
+  // --- looking in -----------------------------------------------------------------------------------------------
 
   [[nodiscard]] PoolSnapshot snapshot() const;
 

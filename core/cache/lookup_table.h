@@ -43,6 +43,6 @@ struct Lut {
 // Throws GeometryError with every fault: batch > max_batch; more pages than N; a row with fewer pages than it needs; a
 // row with a block outside [0, N); max_cache_length < 1 or less than the longest row.
 [[nodiscard]] Lut build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,
-                                             std::optional<std::int64_t> max_cache_length = std::nullopt);
+                                     std::optional<std::int64_t> max_cache_length = std::nullopt);
 
 }  // namespace kvscope

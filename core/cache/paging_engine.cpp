@@ -166,8 +166,7 @@ PagingEngine::State::State(const Scenario& scenario, std::span<const Request> re
   report.requests = static_cast<std::int64_t>(requests.size());
 }
 
-// --- one step
-// ----------------------------------------------------------------------------------------------------------------
+// --- one step ---------------------------------------------------------------------------------------------------
 
 bool PagingEngine::State::step() {
   if (running.empty() && waiting.empty() && arrived == order.size()) return false;
@@ -225,26 +224,19 @@ void PagingEngine::State::decode() {
   }
 }
 
+// Only the most recently admitted request can have prompt left: nobody is admitted behind one that lacks tokens or
+// blocks.
 void PagingEngine::State::prefill() {
-  for (std::size_t i = 0; i < running.size() && budget > 0; ++i) {
-    const std::uint32_t s = running[i];
-    Sequence& seq = sequences[s];
-    if (!seq.prefilling) continue;
-    for (bool kept = true; kept;) {
-      const std::int64_t in_last_page =
-          static_cast<std::int64_t>(seq.pages.blocks.size()) * block_tokens - seq.pages.tokens;
-      const std::int64_t fits =
-          in_last_page + std::min(pool.available(), ceil_div(budget, block_tokens)) * block_tokens;
-      const std::int64_t chunk = std::min({seq.remaining(), budget, fits});
-      if (chunk > 0) {
-        KVSCOPE_ASSERT(pool.reserve(seq.pages, chunk));
-        seq.scheduled = chunk;
-        budget -= chunk;
-        break;
-      }
-      kept = make_room_by_preempting(s);
-    }
-  }
+  if (running.empty() || !sequences[running.back()].prefilling) return;
+  Sequence& seq = sequences[running.back()];
+  const std::int64_t in_last_page =
+      static_cast<std::int64_t>(seq.pages.blocks.size()) * block_tokens - seq.pages.tokens;
+  const std::int64_t fits = in_last_page + std::min(pool.available(), ceil_div(budget, block_tokens)) * block_tokens;
+  const std::int64_t chunk = std::min({seq.remaining(), budget, fits});
+  if (chunk <= 0) return;
+  KVSCOPE_ASSERT(pool.reserve(seq.pages, chunk));
+  seq.scheduled = chunk;
+  budget -= chunk;
 }
 
 // False when nobody was admitted after `keep`.
@@ -262,8 +254,7 @@ void PagingEngine::State::preempt_most_recent() {
   std::vector<std::uint32_t>().swap(seq.pages.blocks);
   seq.pages.tokens = 0;
   seq.text.forget_hashes();
-  budget += seq.scheduled;
-  seq.scheduled = 0;
+  KVSCOPE_ASSERT(seq.scheduled == 0);  // whoever needs its blocks was admitted before it, and is served before it
   seq.prefilling = true;
   waiting.push_front(running.back());
   running.pop_back();
@@ -303,7 +294,6 @@ bool PagingEngine::State::admit_front() {
   for (std::int64_t p = 0; p < hit_pages; ++p) {
     pool.share(seq.pages, pool.find(seq.text.page_hash(PageIdx(p), block_tokens)).block);
   }
-  seq.most_stored = std::max(seq.most_stored, hit_tokens);
   KVSCOPE_ASSERT(pool.reserve(seq.pages, chunk));
   seq.scheduled = chunk;
   budget -= chunk;
@@ -397,8 +387,7 @@ void PagingEngine::State::end_step() {
   report.peak_used_blocks = pool.peak_used();
 }
 
-// --- the engine from outside
-// ---------------------------------------------------------------------------------------------------
+// --- the engine from outside ------------------------------------------------------------------------------------
 
 PagingEngine::PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder)
     : state_(std::make_unique<State>(scenario, requests, recorder)) {}
@@ -463,6 +452,9 @@ std::vector<std::string> PagingEngine::broken_invariants() const {
   std::vector<std::uint8_t> seen(s.sequences.size());
   for (const std::uint32_t r : s.running) {
     if (seen[r]++ > 0) fail(fmt::format("sequence {} is running twice", r));
+    if (s.sequences[r].prefilling && r != s.running.back()) {
+      fail(fmt::format("sequence {} has prompt left, but {} was admitted after it", r, s.running.back()));
+    }
   }
   for (const std::uint32_t w : s.waiting) {
     if (seen[w]++ > 0) fail(fmt::format("sequence {} waits and runs, or waits twice", w));

@@ -3,24 +3,21 @@
 //
 // One step, in this order, within max_step_tokens:
 //   1 arrive    every request whose time has come joins the queue; one that can never fit is refused. When nothing runs
-//   or
-//               waits, the clock first jumps to the next arrival.
+//               or waits, the clock first jumps to the next arrival.
 //   2 decode    one token for each running request past its prompt, in order of admission.
-//   3 prefill   the next chunk of each running request with prompt left, in order of admission: as many tokens as the
-//   step
-//               has left and the pool can hold.
+//   3 prefill   the next chunk of the one running request that may have prompt left, the most recently admitted: as
+//               many tokens as the step has left and the pool can hold, perhaps none.
 //   4 admit     from the front of the queue only, and only if this step preempted nobody. The longest cached prefix
-//   counts
-//               as stored; it never covers the whole prompt, because logits need one computed token. The first chunk
-//               must fit whole, and leave one available block for each running request (the watermark), so that what is
-//               admitted is not preempted at once. A request found not to fit is looked at again when the blocks it
+//               counts as stored; it never covers the whole prompt, because logits need one computed token. The first
+//               chunk must fit whole, and leave one available block for each running request (the watermark), so that what
+//               is admitted is not preempted at once. A request found not to fit is looked at again when the blocks it
 //               lacked are available.
 //   5 compute   tokens are stored; a full page can be found from the next step on; a request whose known tokens are all
 //               stored generates one more; one that has generated all of them gives its pages back.
 //
-// Preemption (2 and 3): when no block is available, the most recently admitted request gives all its pages back and
-// goes to the front of the queue; what it has generated so far is prompt when it returns. A prefill that is itself the
-// most recent waits instead: it loses nothing, and the others can still take its blocks.
+// Preemption (2): when a decode finds no block available, the most recently admitted request gives all its pages back
+// and goes to the front of the queue; what it has generated so far is prompt when it returns. A prefill preempts nobody: it
+// is the most recent itself, and waits with what it has, which the others can still take.
 //
 // A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended, rounded to the nearest
 // microsecond, half up. A row attends to its cached and new tokens once, as a kernel reads K and V once.

@@ -47,8 +47,8 @@ std::string percent(double x) {
   return fmt::format("{:.1f} %", 100.0 * x);
 }
 
-// A curve over steps is a quotient: of blocks, of tokens, or of something and one. A step whose divisor is 0 has no point:
-// the hit rate of a step that looked nothing up is not 0.
+// A curve over steps is a quotient: of blocks, of tokens, or of something and one. A step whose divisor is 0 has no
+// point: the hit rate of a step that looked nothing up is not 0.
 struct Quotient {
   std::int64_t part = 0;
   std::int64_t whole = 1;

@@ -31,13 +31,12 @@ struct RunReport {
   std::int64_t blocks = 0;
   std::int64_t requests = 0, finished = 0, refused = 0, preemptions = 0;
   std::int64_t steps = 0;
-  std::int64_t duration_us = 0;       // [us] under the cost model
-  std::int64_t prompt_tokens = 0;     // of finished requests, as asked for
-  std::int64_t generated_tokens = 0;  // of finished requests
-  std::int64_t computed_tokens = 0;   // prefill and decode, recomputation included
-  std::int64_t lost_tokens = 0;       // held by requests when they were preempted
-  std::int64_t recomputed_tokens =
-      0;  // lost to preemption and computed again: less than lost, as the cache gives some back
+  std::int64_t duration_us = 0;        // [us] under the cost model
+  std::int64_t prompt_tokens = 0;      // of finished requests, as asked for
+  std::int64_t generated_tokens = 0;   // of finished requests
+  std::int64_t computed_tokens = 0;    // prefill and decode, recomputation included
+  std::int64_t lost_tokens = 0;        // held by requests when they were preempted
+  std::int64_t recomputed_tokens = 0;  // lost and computed again; the rest of what was lost the cache gave back
   std::int64_t hit_tokens = 0, query_tokens = 0;
   std::int64_t evictions = 0, copies = 0;  // blocks
   std::int64_t peak_used_blocks = 0;

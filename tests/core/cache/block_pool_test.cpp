@@ -233,7 +233,7 @@ TEST_F(BlockPoolTest, SaysWhichInvariantIsBroken) {
   EXPECT_EQ(broken(pool, {&wrong}).front(), "sequence 0: 9 tokens in 2 pages");
 }
 
-// --- any order of operations against a pool written with maps and lists -------------------------------------------------------
+// --- any order of operations against a pool written with maps and lists -----------------------------------------
 
 struct NaivePool {
   std::int64_t blocks, page_size;

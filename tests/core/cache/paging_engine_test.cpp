@@ -121,7 +121,7 @@ TEST(PagingEngine, AdmitsInOrderOfArrivalEvenIfALaterOneWouldFit) {
   EXPECT_THAT(run.batches, ElementsAre("0:0+2", "0:2+1", "1:0+4", "2:0+1"));
 }
 
-// --- prefixes ----------------------------------------------------------------------------------------------------------------
+// --- prefixes ---------------------------------------------------------------------------------------------------
 
 // Two equal prompts of 8 tokens, page 4: the second finds both pages but may use only the first, for without one computed
 // token there are no logits to sample from.
@@ -174,7 +174,7 @@ TEST(PagingEngine, GivesEqualTokensEqualIdsInEveryRow) {
   EXPECT_THROW((void)engine.token_ids(-1), IndexError);
 }
 
-// --- a full pool -------------------------------------------------------------------------------------------------------------
+// --- a full pool ------------------------------------------------------------------------------------------------
 
 // Page 2, 4 blocks. Both prompts fit (2 + 1 blocks and the watermark of one), but at the first token of a fifth page the
 // later request must go. What it had generated is prompt when it comes back; it is computed again where the cache lost it.
@@ -265,7 +265,7 @@ TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
   EXPECT_EQ(run.events<trace::StepBegan>()[0].time_us, 20);
 }
 
-// --- the continuous cache ----------------------------------------------------------------------------------------------------
+// --- the continuous cache ---------------------------------------------------------------------------------------
 
 TEST(PagingEngine, GivesEachSequenceOneBlockInAContinuousCache) {
   Scenario s = paged(4, 2);
@@ -283,7 +283,7 @@ TEST(PagingEngine, GivesEachSequenceOneBlockInAContinuousCache) {
   EXPECT_THAT(state.lookup_table, ElementsAre(0, 1));
 }
 
-// --- bad input ---------------------------------------------------------------------------------------------------------------
+// --- bad input --------------------------------------------------------------------------------------------------
 
 TEST(PagingEngine, NamesEverySizeThatIsNone) {
   Scenario s = paged(0, 0);
