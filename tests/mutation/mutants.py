@@ -154,7 +154,7 @@ MUTANTS = [
     (LOOPS, "fields >= 0x0f800000u ?", "fields > 0x0f800000u ?", "f16 infinity read as 65536"),
     (READER, "slot * rows_.token_stride + head * rows_.head_stride;", "slot * rows_.token_stride + 0 * head;",
      "every head reads head 0"),
-    (READER, "++page, slot = 0)", "++page)", "the next page entered at the slot where the last one ended"),
+    (READER, "std::int64_t slot = first % rows_.page_size;", "std::int64_t slot = 0;", "a run of keys that begins at its page"),
     (READER, "dim += rows_.granularity, scales += scale_bytes_)", "dim += rows_.granularity)", "the first scale for the whole head"),
     (READER, "rows_.scales_table != nullptr ? rows_.scales_table + sequence * scales_stride : table", "table",
      "scales looked up in the values' table"),
