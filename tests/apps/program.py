@@ -1,0 +1,69 @@
+"""What the tests of the installed program share: how it is called, where its sources are, and small readers and writers
+that share no code with it."""
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import unittest
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCENARIOS = os.path.join(SOURCE, "apps", "scenarios")
+RECORDED = os.path.join(os.path.dirname(SOURCE), "shared", "data")  # recorded request traces, where somebody has them
+SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about twenty times slower
+KVSCOPE = ""
+
+
+def kvscope(*arguments, cwd=None, timeout=300):
+    return subprocess.run([KVSCOPE, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=timeout,
+                          check=False)
+
+
+def fine(*arguments, **options):
+    """Standard output of a call that must end with 0 and say nothing on standard error."""
+    done = kvscope(*arguments, **options)
+    if done.returncode != 0 or done.stderr:
+        raise AssertionError(f"kvscope {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def gallery(name):
+    return os.path.join(SCENARIOS, name + ".json")
+
+
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+    return path
+
+
+def safetensors(tensors, metadata=None):
+    """Bytes of a file: {name: (type as the format calls it, shape, bytes)}."""
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def read_safetensors(path):
+    """The inverse: ({name: (type, shape, bytes)}, metadata)."""
+    with open(path, "rb") as file:
+        length, = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = file.read()
+    metadata = header.pop("__metadata__", {})
+    return {name: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])]) for name, t in header.items()}, metadata
+
+
+def main():
+    global KVSCOPE
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
+    known, rest = parser.parse_known_args()
+    KVSCOPE = known.kvscope
+    unittest.main(module="__main__", argv=[sys.argv[0], *rest])
