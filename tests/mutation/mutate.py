@@ -106,7 +106,7 @@ def prepare(folders):
 def judge(path, old, new):
     """('killed' | 'SURVIVED' | 'DOES NOT COMPILE' | 'NOT FOUND ONCE', detail)"""
     target = os.path.join(TREE, path)
-    original = read(os.path.join(ROOT, path))
+    original = read(target)  # of the copy: somebody may be editing the tree
     places = place_of(original, old)
     if len(places) != 1:
         return "NOT FOUND ONCE", f"stands there {len(places)} times: bring tests/mutation/mutants.py up to date"
