@@ -45,7 +45,7 @@ void require_pool(std::vector<Fault>& faults, const char* what, const AnyView<6>
 
 }  // namespace
 
-// --- paged ------------------------------------------------------------------------------------------------------------------
+// --- paged -----------------------------------------------------------------------------------------------------------
 
 PagedKVCacheCollection::PagedKVCacheCollection(const PagedCacheParams& params, const PagedTensors& tensors)
     : params_(params), tensors_(tensors) {
@@ -111,7 +111,7 @@ std::int64_t PagedKVCacheCollection::cache_length(SeqIdx seq) const {
   return cache_lengths().unchecked(seq.value);
 }
 
-// --- continuous -------------------------------------------------------------------------------------------------------------
+// --- continuous ------------------------------------------------------------------------------------------------------
 
 ContinuousBatchingKVCacheCollection::ContinuousBatchingKVCacheCollection(const KVCacheStaticParams& kv_params,
                                                                          const ContinuousTensors& tensors)

@@ -58,7 +58,7 @@ std::int64_t ContinuousBatchingKVCache::cache_length(SeqIdx seq) const {
   return cache_lengths().unchecked(seq.value);
 }
 
-// --- rows -------------------------------------------------------------------------------------------------------------------
+// --- rows ------------------------------------------------------------------------------------------------------------
 
 std::int64_t ContinuousBatchingKVCache::num_kv_rows() const {
   return checked_add(checked_mul(blocks().dim(0) - 1, rows_per_block_, "rows"), blocks().dim(1), "rows");
@@ -80,7 +80,7 @@ std::int64_t ContinuousBatchingKVCache::col_idx(HeadIdx head) const {
   return head.value * kv_params_.head_size;
 }
 
-// --- elements ---------------------------------------------------------------------------------------------------------------
+// --- elements --------------------------------------------------------------------------------------------------------
 
 std::byte* ContinuousBatchingKVCache::element(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim,
                                               std::int64_t width) const {
@@ -127,7 +127,7 @@ std::byte* ContinuousBatchingKVCache::block_paged_ptr(std::int64_t tile, SeqIdx 
   return address;
 }
 
-// --- tensor maps ------------------------------------------------------------------------------------------------------------
+// --- tensor maps -----------------------------------------------------------------------------------------------------
 
 TmaRows ContinuousBatchingKVCache::tma_rows(std::string_view object) const {
   return {object, blocks().data, dtype(), num_kv_rows(), kv_params_.num_heads, kv_params_.head_size};

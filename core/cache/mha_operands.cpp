@@ -56,7 +56,7 @@ void require_packed(std::string_view object, const AnyView<Rank>& view, int from
 
 }  // namespace
 
-// --- a plain tensor ---------------------------------------------------------------------------------------------------------
+// --- a plain tensor --------------------------------------------------------------------------------------------------
 
 LayoutTensorMHAOperand::LayoutTensorMHAOperand(const AnyView<4>& buffer, const std::optional<AnyView<4>>& scales)
     : buffer_(buffer), scales_(scales) {
@@ -161,7 +161,7 @@ TmaTile LayoutTensorMHAOperand::create_index_scale_tma_tile(std::int64_t) const 
   throw_operand_unsupported(get_type_name(), "create_index_scale_tma_tile", "use create_scale_tma_tile");
 }
 
-// --- ragged rows ------------------------------------------------------------------------------------------------------------
+// --- ragged rows -----------------------------------------------------------------------------------------------------
 
 RaggedMHAOperand::RaggedMHAOperand(const AnyView<3>& buffer,
                                    const StridedView<const std::uint32_t, 1>& cache_row_offsets)

@@ -120,14 +120,14 @@ Shape<4> PagedKVCache::blocks_strides() const {
   return {kUnknownValue, kv_params().num_heads * kv_params().head_size, kv_params().head_size, 1};
 }
 
-// --- lengths ----------------------------------------------------------------------------------------------------------------
+// --- lengths ---------------------------------------------------------------------------------------------------------
 
 std::int64_t PagedKVCache::cache_length(SeqIdx seq) const {
   check_index("PagedKVCache: sequence", seq.value, cache_lengths().dim(0), "the batch has that many rows");
   return cache_lengths().unchecked(seq.value);
 }
 
-// --- rows -------------------------------------------------------------------------------------------------------------------
+// --- rows ------------------------------------------------------------------------------------------------------------
 
 std::int64_t PagedKVCache::num_kv_rows() const {
   return checked_add(checked_mul(blocks().dim(0) - 1, rows_per_block_, "rows"), page_size(), "rows");
@@ -234,7 +234,7 @@ PagedRowIndices PagedKVCache::populate(const PopulateTile& tile, SeqIdx seq, Tok
   return result;
 }
 
-// --- elements ---------------------------------------------------------------------------------------------------------------
+// --- elements --------------------------------------------------------------------------------------------------------
 
 void PagedKVCache::check_element(HeadIdx head, DimIdx dim, std::int64_t width) const {
   check_index("PagedKVCache: head", head.value, kv_params().num_heads, "num_heads of the cache");
@@ -383,7 +383,7 @@ void PagedKVCache::store_scale_from(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx
   cast_elements(in_dtype, in, in_dtype, scale_element(place, head, dim), width);
 }
 
-// --- pointers ---------------------------------------------------------------------------------------------------------------
+// --- pointers --------------------------------------------------------------------------------------------------------
 
 std::byte* PagedKVCache::block_paged_ptr(std::int64_t tile, SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim) const {
   if (tile < 1 || page_size() % tile != 0) {
@@ -410,7 +410,7 @@ std::byte* PagedKVCache::scales_raw_ptr() const {
   return quantization_enabled() && scales() ? scales()->data : nullptr;
 }
 
-// --- rows of the scales -----------------------------------------------------------------------------------------------------
+// --- rows of the scales ----------------------------------------------------------------------------------------------
 
 std::int64_t PagedKVCache::scale_stride() const {
   const AnyView<4>& view = scales_or_throw("scale_stride");
@@ -435,7 +435,7 @@ std::int64_t PagedKVCache::num_scale_rows() const {
   return checked_add(checked_mul(view.dim(0) - 1, scale_stride(), "scale rows"), page_size(), "scale rows");
 }
 
-// --- tensor maps ------------------------------------------------------------------------------------------------------------
+// --- tensor maps -----------------------------------------------------------------------------------------------------
 
 TmaRows PagedKVCache::tma_rows(std::string_view object) const {
   return {object, blocks().data, dtype(), num_kv_rows(), kv_params().num_heads, kv_params().head_size};

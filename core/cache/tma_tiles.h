@@ -6,16 +6,16 @@
 // every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster box
 // extents).
 //
-// maker      dims                          strides                   box                    coordinates
-// plain      [rows, H, D]                  [H*D, D, 1]               [BN, 1, gran]          depth, head, row
-// fold outer [H, D/gran, rows, gran]       [D, gran, H*D, 1]         [1, n, BN, gran]       0, row, depth/gran, head
-// fold inner [H, rows/8, D/gran, 8, gran]  [D, 8*H*D, gran, H*D, 1]  [1, BN/8, n, 8, gran]  0, 0, depth/gran, row/8, head
-// page       [NB, P, H, D]                 [block, H*D, D, 1]        [1, BN, 1, BK]         depth, head, slot, block
-// ragged     [H*(rows+1), BM, D]           [D, H*D, 1]               [1, BM, gran]          depth, BM-n, (row+n)*H + head
-// gather4    [rows, tile_stride]           [tile_stride, 1]          [1, box width]         column, four rows
-// rope       [rows, H, W]                  [H*W, W, 1]               [BN, 1, gran]          depth, head, row
-// matrix     [rows, H*D]                   [H*D, 1]                  [box rows, gran]       column, row
-// scales     [1, total] or [NB, P]         [line, 1]                 [1, BMN]               offset, line
+// maker      dims                         strides                  box                   coordinates
+// plain      [rows, H, D]                 [H*D, D, 1]              [BN, 1, gran]         depth, head, row
+// fold outer [H, D/gran, rows, gran]      [D, gran, H*D, 1]        [1, n, BN, gran]      0, row, depth/gran, head
+// fold inner [H, rows/8, D/gran, 8, gran] [D, 8*H*D, gran, H*D, 1] [1, BN/8, n, 8, gran] 0, 0, depth/gran, row/8, head
+// page       [NB, P, H, D]                [block, H*D, D, 1]       [1, BN, 1, BK]        depth, head, slot, block
+// ragged     [H*(rows+1), BM, D]          [D, H*D, 1]              [1, BM, gran]         depth, BM-n, (row+n)*H+head
+// gather4    [rows, tile_stride]          [tile_stride, 1]         [1, box width]        column, four rows
+// rope       [rows, H, W]                 [H*W, W, 1]              [BN, 1, gran]         depth, head, row
+// matrix     [rows, H*D]                  [H*D, 1]                 [box rows, gran]      column, row
+// scales     [1, total] or [NB, P]        [line, 1]                [1, BMN]              offset, line
 //
 // GeometryError: a rule of the maker or of the driver is broken (all faults at once). OverflowError: 2^31 rows or more,
 // which a signed 32-bit coordinate cannot name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides
@@ -103,7 +103,7 @@ static_assert(std::is_trivially_copyable_v<TmaTile> && std::is_trivially_destruc
 // --- coordinates
 // ------------------------------------------------------------------------------------------------------------
 
-// plain, rope, fold_outer, fold_inner, matrix. Rows, heads and columns outside the map are legal: they read as zero.
+// plain, rope, fold_outer, fold_inner, matrix. Rows, heads and columns outside themap are legal: they read as zero.
 // GeometryError: fold_inner and row % 8; a fold and depth % gran; rope and depth >= BK; another kind. OverflowError: 32
 // bits.
 [[nodiscard]] TmaCoord tile_coords(const TmaTile& tile, std::int64_t row, HeadIdx head, DimIdx depth);
@@ -111,7 +111,7 @@ static_assert(std::is_trivially_copyable_v<TmaTile> && std::is_trivially_destruc
 [[nodiscard]] TmaCoord page_coords(const TmaTile& tile, PageCoords token, HeadIdx head, DimIdx depth);
 // ragged: exactly `n` rows from `row` on, n in [0, BM]. Example: BM 64, H 2, row 10, n 20, head 1 -> (0, 44, 61).
 [[nodiscard]] TmaCoord ragged_coords(const TmaTile& tile, std::int64_t row, std::int64_t n, HeadIdx head, DimIdx depth);
-// gather4: column group `group` of four rows. IndexError for a group the tile does not have.
+// gather4: column group `group` of four rows. IndexError for a group the tile doesnot have.
 [[nodiscard]] TmaCoord gather4_coords(const TmaTile& tile, const std::array<std::int32_t, 4>& rows, std::int64_t group);
 // Where gather (group, four_rows) of a whole tile lands [elements]. Example: 64 x 576 bf16, b128: (2, 3) -> 8960.
 [[nodiscard]] std::int64_t gather4_smem_offset(const TmaTile& tile, std::int64_t group, std::int64_t four_rows);

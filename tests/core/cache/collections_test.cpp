@@ -49,7 +49,8 @@ TEST(PagedCollection, CarriesEveryFieldAndConstantOfThePool) {
   EXPECT_EQ(c.scales_lookup_table().data, c.lookup_table().data);  // copied when not given
 }
 
-// T14, and T16: block 1 of K layer 0 is 96 scales further; a dense view would step by 16, which is K layer 1 of block 0.
+// T14, and T16: block 1 of K layer 0 is 96 scales further; a dense view would step by 16, which is K layer 1 of block
+// 0.
 TEST(PagedCollection, ViewsItsScalesWithTheirOwnRunTimeBlockStride) {
   auto a = fix_aq();
   const PagedKVCacheCollection c = a.collection();

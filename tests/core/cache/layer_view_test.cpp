@@ -38,8 +38,8 @@ TEST(LayerView, BeginsAtItsSlotAndLayerAndSpansAllBlocks) {
   EXPECT_EQ(c.v(1).num_kv_rows(), 45);
 }
 
-// Every element of every slot and layer against six explicit loops over the pool: an index that skips an axis, or takes two in
-// the wrong order, reads another element's own number.
+// Every element of every slot and layer against six explicit loops over the pool: an index that skips an axis, or takes
+// two in the wrong order, reads another element's own number.
 TEST(LayerView, ReadsTheElementThatSixLoopsFind) {
   const Shape<6> extents{3, 2, 4, 5, 2, 7};
   std::vector<float> pool = test::counting(count_of(extents));

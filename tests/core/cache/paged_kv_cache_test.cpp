@@ -187,7 +187,8 @@ TEST(PagedStore, WritesItsElementTheNullPageIncluded) {
   EXPECT_EQ(std::count_if(a.pool.begin(), a.pool.end(), [](float x) { return x < 0; }), 2);
 }
 
-// T23: the same pool one page shorter. Nothing may be written, not even past the pool, where the vector still has memory.
+// T23: the same pool one page shorter. Nothing may be written, not even past the pool, where the vector still has
+// memory.
 TEST(PagedStore, DropsAndCountsAWriteWithoutAPage) {
   auto a = fix_a();
   a.extents[0] = 4;
@@ -269,8 +270,8 @@ TEST(PagedKVCache, RefusesAViewThatIsNotTheParameters) {
       "PagedKVCache rejected: scales: given to a cache without a scale dtype: say which, or leave the scales out");
 }
 
-// Whole grids: tables that are permutations, every slot, layer, head and dim against six explicit loops that fill the pool with
-// each element's own number. Sizes share no divisor, so an axis taken for another shows.
+// Whole grids: tables that are permutations, every slot, layer, head and dim against six explicit loops that fill the
+// pool with each element's own number. Sizes share no divisor, so an axis taken for another shows.
 TEST(PagedAddressing, AgreesWithAWalkOfTheSixDimensionalPool) {
   const bool ok = rc::check("row_idx, load, block_paged_ptr and coordinates against six loops", [] {
     const auto pick = [](int low, int high) { return static_cast<std::int64_t>(*rc::gen::inRange(low, high)); };

@@ -111,8 +111,8 @@ TEST(QuantizedLoad, FindsScalesThroughTheirOwnTable) {
   EXPECT_EQ(k.scale_tma_coords(seq(0), tok(1)), (PageCoords{0, 2}));
 }
 
-// Every granularity, the ragged last granule included, against plain double arithmetic over explicit indices. Values are small
-// integers, so that the product is exact and any wrong scale shows.
+// Every granularity, the ragged last granule included, against plain double arithmetic over explicit indices. Values
+// are small integers, so that the product is exact and any wrong scale shows.
 TEST(QuantizedLoad, AgreesWithDoubleArithmeticForEveryGranularity) {
   for (std::int64_t granularity = 1; granularity <= 9; ++granularity) {
     auto a = fix_aq(granularity);
@@ -136,8 +136,8 @@ TEST(QuantizedLoad, AgreesWithDoubleArithmeticForEveryGranularity) {
   }
 }
 
-// bf16 scales: 1.0078125 * 1.0078125 = 1.01568603515625 is rounded to bf16 (1.015625) before it becomes a float. A product
-// kept in f32 would show more digits.
+// bf16 scales: 1.0078125 * 1.0078125 = 1.01568603515625 is rounded to bf16 (1.015625) before it becomes a float. A
+// product kept in f32 would show more digits.
 TEST(QuantizedLoad, RoundsTheProductToTheScalesType) {
   std::vector<std::uint16_t> pool(2, 0x3F81), scales(2, 0x3F81);
   const std::vector<std::uint32_t> lengths{1}, table(24, 0);
@@ -154,7 +154,8 @@ TEST(QuantizedLoad, RoundsTheProductToTheScalesType) {
                .scales = AnyView<6>{reinterpret_cast<std::byte*>(scales.data()), DType::bf16, {1, 2, 1, 1, 1, 1}}});
   EXPECT_EQ(collection.get_key_cache(LayerIdx{0}).load<1>(seq(0), head(0), tok(0), dim(0))[0], 1.015625F);
 
-  // The element is rounded to the scale's type first: f16 1.0009765625 has no bf16 and becomes 1, so the product is the scale.
+  // The element is rounded to the scale's type first: f16 1.0009765625 has no bf16 and becomes 1, so the product is the
+  // scale.
   pool[0] = 0x3C01;
   EXPECT_EQ(collection.get_key_cache(LayerIdx{0}).load<1>(seq(0), head(0), tok(0), dim(0))[0], 1.0078125F);
 }
@@ -195,7 +196,8 @@ TEST(StoreScale, WritesTheGranuleOfItsElementInTheScalesType) {
   EXPECT_THROW(a.k(1).store_scale(seq(0), head(1), tok(5), dim(4), std::array{1.0F, 1.0F}), IndexError);
 }
 
-// The bound is the scales pool's own extent, not the values': with one block less there, the write of block 4 is dropped.
+// The bound is the scales pool's own extent, not the values': with one block less there, the write of block 4 is
+// dropped.
 TEST(StoreScale, DropsAgainstTheScalesOwnPool) {
   auto a = fix_aq();
   a.scales_extents[0] = 4;
@@ -220,7 +222,8 @@ TEST(QuantizedLoad, NeverReadsANeighboursScale) {
   EXPECT_TRUE(std::isnan(k.load<1, double>(seq(0), head(1), tok(5), dim(4))[0]));
 }
 
-// A window of scales is fetched in chunks of 16 bytes, so the slot goes down to a multiple of 4 f32 scales; the block is as it is.
+// A window of scales is fetched in chunks of 16 bytes, so the slot goes down to a multiple of 4 f32 scales; the block
+// is as it is.
 TEST(ScaleTmaCoords, RoundTheSlotDownToAChunk) {
   auto f = test::paged_fixture({1, 2}, {3, 1, 1, 8, 1, 2}, {2}, test::table_of({{1, 0}}, 24, 2), 24, 1, 2);
   f.params.kv_params.is_mla = true;

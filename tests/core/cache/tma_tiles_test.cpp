@@ -1,5 +1,5 @@
-// Tensor maps are data here, so they are held by a small interpreter of the copy itself: what a box brings must be what direct
-// addressing of the cache finds, and zero outside the map.
+// Tensor maps are data here, so they are held by a small interpreter of the copy itself: what a box brings must be what
+// direct addressing of the cache finds, and zero outside the map.
 #include "core/cache/tma_tiles.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// One copy: for every element of the box, in the order it lands in shared memory, its number in memory counted from the map's
-// base pointer, or nothing where a coordinate is outside the map. Coordinates come fast-first.
+// One copy: for every element of the box, in the order it lands in shared memory, its number in memory counted from the
+// map's base pointer, or nothing where a coordinate is outside the map. Coordinates come fast-first.
 std::vector<std::optional<std::int64_t>> copy_box(const TmaTile& tile, const TmaCoord& coord) {
   const int rank = tile.dims.rank;
   EXPECT_EQ(coord.rank, rank);
@@ -145,7 +145,8 @@ TEST(PlainTile, RefusesRowsThatA32BitCoordinateCannotName) {
   EXPECT_EQ(page_coords(split, {15, 1'840'894}, head(0), dim(0)), (TmaCoord{0, 0, 15, 1'840'894}));
 }
 
-// Both folded maps bring the bytes of the plain boxes, in their own order: chunk, row, column and row group, chunk, row, column.
+// Both folded maps bring the bytes of the plain boxes, in their own order: chunk, row, column and row group, chunk,
+// row, column.
 TEST(FoldedTiles, BringThePlainBoxesElementsInTheirOwnOrder) {
   std::vector<float> pool = test::counting(64 * 2 * 24);
   const TmaRows rows{"rows", test::bytes_of(pool), DType::f32, 64, 2, 24};
@@ -206,8 +207,8 @@ TEST(FoldedTiles, RefusePartsOfATileAndRaggedGroups) {
             "coordinates of a fold-inner tile: depth 4 is not a multiple of 8, the columns of one chunk: use 0");
 }
 
-// A flat box that overruns a page reads another layer; the split map reads zero there. Compared with direct addressing for every
-// token of both sequences.
+// A flat box that overruns a page reads another layer; the split map reads zero there. Compared with direct addressing
+// for every token of both sequences.
 TEST(SplitTile, ReadsItsPageAndNothingPastIt) {
   auto a = fix_a();
   const PagedKVCache v = a.v(1);
@@ -496,7 +497,8 @@ TEST(Coordinates, RefuseATileOfAnotherKindAndNumbersPast32Bits) {
   EXPECT_EQ(name(TmaKind::scales), "scales");
 }
 
-// Boxes of whole sub-tiles, at the rows populate gives, are the tokens of the tile: cache, table, rows and map in one chain.
+// Boxes of whole sub-tiles, at the rows populate gives, are the tokens of the tile: cache, table, rows and map in one
+// chain.
 TEST(PlainTile, AtPopulatedRowsBringsTheTilesTokens) {
   auto a = fix_a();
   const PagedKVCache k = a.k(2);
