@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Runs every command the documentation shows and compares what it prints, line by line.
+"""Runs every command the documentation shows and compares what it prints, line by line; checks every link and path.
 
-A fenced block marked `console` is a transcript: lines that begin with "$ " are typed, the lines below are what appears.
-A line "..." stands for any number of lines. All blocks of one page run in order in one empty folder that holds the
-gallery of scenarios as apps/scenarios. `echo $?` after a command that fails on purpose shows its exit code.
+A fenced block marked `console` is a transcript: lines that begin with "$ " are typed, the lines below are what appears. A
+command may go on after a trailing backslash. A line "..." stands for any number of lines, "..." inside a line for any text.
+A fenced block with a file name behind its language (```json small.json) is a file that the reader saves under that name.
+All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as apps/scenarios.
+`echo $?` after a command that fails on purpose shows its exit code. `python3` is the system's, which has numpy.
+
+Besides: a relative link must lead to a file, and a path in backticks that begins with a folder of the project must exist.
 
   docs_test.py --kvscope build/release/apps/kvscope/kvscope            compare
   docs_test.py --kvscope build/release/apps/kvscope/kvscope --update   write what is printed into the pages
@@ -11,29 +15,35 @@ gallery of scenarios as apps/scenarios. `echo $?` after a command that fails on 
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+FENCE = re.compile(r"```(\w+) *(\S*)$")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PROJECT_PATH = re.compile(r"`((?:core|apps|tests|docs)/[\w./-]+)`")
+SYSTEM_PYTHON = "/usr/bin/python3"
 
 
-def transcripts(lines):
-    """Yields (first line after the fence, line of the closing fence) of every console block."""
-    start = None
+def blocks(lines):
+    """Yields (language, file name or "", first line after the fence, line of the closing fence) of every fenced block."""
+    opened = None
     for number, line in enumerate(lines):
-        if start is None and line.strip() == "```console":
-            start = number + 1
-        elif start is not None and line.strip() == "```":
-            yield start, number
-            start = None
-    if start is not None:
-        raise SystemExit(f"a console block opened in line {start} is never closed")
+        if opened is None and line.startswith("```"):
+            fence = FENCE.match(line)
+            opened = (fence[1], fence[2], number + 1) if fence else ("", "", number + 1)
+        elif opened is not None and line == "```":
+            yield (*opened, number)
+            opened = None
+    if opened is not None:
+        raise SystemExit(f"a fenced block opened in line {opened[2]} is never closed")
 
 
 def split_block(lines):
-    """[(command, [expected lines])] of one block; a command may go on after a trailing backslash."""
+    """[(command, [expected lines])] of one transcript."""
     steps = []
     for line in lines:
         if line.startswith("$ "):
@@ -48,12 +58,14 @@ def split_block(lines):
 
 
 def matches(expected, printed):
-    """Whether the printed lines are the expected ones, '...' standing for any number of lines."""
-    if not expected:
-        return not printed
-    if expected[0] == "...":
-        return any(matches(expected[1:], printed[skip:]) for skip in range(len(printed) + 1))
-    return bool(printed) and expected[0] == printed[0] and matches(expected[1:], printed[1:])
+    """Whether the printed text is the expected one: "..." stands for any lines, or for any text within one line."""
+    pattern = ""
+    for line in expected:
+        if line == "...":
+            pattern += r"(?:[^\n]*\n)*?"
+        else:
+            pattern += r"[^\n]*?".join(re.escape(part) for part in line.split("...")) + r"\n"
+    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
 class Shell:
@@ -62,11 +74,15 @@ class Shell:
     def __init__(self, folder, kvscope):
         bin_folder = folder / ".bin"
         bin_folder.mkdir()
-        (bin_folder / "kvscope").symlink_to(kvscope)
+        python = SYSTEM_PYTHON if pathlib.Path(SYSTEM_PYTHON).exists() else sys.executable
+        for name, program in (("kvscope", kvscope), ("python3", python)):
+            script = bin_folder / name
+            script.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n', encoding="utf-8")
+            script.chmod(0o755)
         environment = dict(os.environ, PATH=f"{bin_folder}:{os.environ['PATH']}", LC_ALL="C.UTF-8", COLUMNS="120")
         self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=folder, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True)
+                                        text=True, encoding="utf-8")
 
     def run(self, command):
         mark = "end-of-command-7d1f"
@@ -87,29 +103,50 @@ class Shell:
         self.process.stdout.close()
 
 
-def check_page(page, kvscope, update):
-    lines = page.read_text(encoding="utf-8").split("\n")
+def check_transcripts(page, lines, kvscope, update):
     faults, commands, edits = [], 0, []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         shutil.copytree(ROOT / "apps" / "scenarios", folder / "apps" / "scenarios")
         shell = Shell(folder, kvscope)
-        for start, end in transcripts(lines):
+        for language, file_name, start, end in blocks(lines):
+            if file_name:
+                target = folder / file_name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text("\n".join(lines[start:end]) + "\n", encoding="utf-8")
+            if language != "console":
+                continue
             new_block = []
             for command, expected in split_block(lines[start:end]):
                 commands += 1
                 printed = shell.run(command)
-                new_block += ["$ " + command] + (expected if matches(expected, printed) else printed)
-                if not matches(expected, printed):
+                same = matches(expected, printed)
+                new_block += ("$ " + command).split("\n") + (expected if same else printed)
+                if not same:
                     faults.append(f"{page.relative_to(ROOT)}: $ {command}\n  shown:\n    " + "\n    ".join(expected) +
                                   "\n  printed:\n    " + "\n    ".join(printed))
-            edits.append((start, end, "\n".join(new_block).split("\n")))
+            edits.append((start, end, new_block))
         shell.close()
     if update and faults:
         for start, end, block in reversed(edits):
             lines[start:end] = block
         page.write_text("\n".join(lines), encoding="utf-8")
     return commands, faults
+
+
+def check_places(page, lines):
+    """Links and paths that lead nowhere. Code shows other people's paths too: only text outside of fences counts."""
+    inside = {number for _, _, start, end in blocks(lines) for number in range(start, end)}
+    faults = []
+    for number, line in enumerate(lines):
+        if number in inside:
+            continue
+        links = [page.parent / link.split("#")[0] for link in LINK.findall(line)
+                 if "://" not in link and not link.startswith("#")]
+        paths = [ROOT / path for path in PROJECT_PATH.findall(line)]
+        faults += [f"{page.relative_to(ROOT)}: line {number + 1}: {os.path.relpath(place, ROOT)} does not exist"
+                   for place in links + paths if not place.exists()]
+    return faults
 
 
 def main():
@@ -119,18 +156,20 @@ def main():
     parser.add_argument("pages", nargs="*", type=pathlib.Path, help="default: README.md and every page of docs/")
     arguments = parser.parse_args()
     pages = arguments.pages or [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    total, all_faults = 0, []
-    for page in pages:
-        commands, faults = check_page(page.resolve(), arguments.kvscope.resolve(), arguments.update)
+    total, all_faults, all_places = 0, [], []
+    for page in (page.resolve() for page in pages):
+        lines = page.read_text(encoding="utf-8").split("\n")
+        all_places += check_places(page, lines)
+        commands, faults = check_transcripts(page, lines, arguments.kvscope.resolve(), arguments.update)
         total += commands
         all_faults += faults
-    for fault in all_faults:
+    for fault in all_faults + all_places:
         print(fault)
     if total == 0 and not arguments.pages:
         print("no command is shown anywhere in the documentation: the check would hold nothing")
         return 1
-    print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ")
-    return 0 if arguments.update or not all_faults else 1
+    print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ; {len(all_places)} places do not exist")
+    return 1 if all_places or (all_faults and not arguments.update) else 0
 
 
 if __name__ == "__main__":
