@@ -9,6 +9,7 @@ ROWS = "core/cache/paged_row_indices.cpp"
 POOL = "core/cache/block_pool.cpp"
 ENGINE = "core/cache/paging_engine.cpp"
 TMA = "core/cache/tma_tiles.cpp"
+COORDS = "core/cache/tma_coords.cpp"
 SPARSE = "core/cache/sparse_remap.cpp"
 REFERENCE = "core/attention/reference.cpp"
 LOOPS = "core/attention/reference_loops.h"
@@ -116,11 +117,11 @@ MUTANTS = [
     (SPARSE, "return encoded < 0 ? encoded : cache.get_tma_row(encoded);", "return cache.get_tma_row(encoded);",
      "'nothing' turned into a row"),
     # --- tensor maps ---
-    (TMA, "coordinate(BM - n), coordinate((row + n) * tile.heads + head.value)",
+    (COORDS, "coordinate(BM - n), coordinate((row + n) * tile.heads + head.value)",
      "coordinate(n), coordinate((row + n) * tile.heads + head.value)", "a ragged box not moved back by the rows it lacks"),
-    (TMA, "coordinate((row + n) * tile.heads + head.value)", "coordinate(row * tile.heads + head.value)",
+    (COORDS, "coordinate((row + n) * tile.heads + head.value)", "coordinate(row * tile.heads + head.value)",
      "a ragged box that begins at its first row"),
-    (TMA, "return (group * height + four_rows * 4) * tile.box.fastest();", "return (group * height + four_rows) * tile.box.fastest();",
+    (COORDS, "return (group * height + four_rows * 4) * tile.box.fastest();", "return (group * height + four_rows) * tile.box.fastest();",
      "quads of rows written over each other"),
     (TMA, "tile.strides = {rows.depth, 8 * row, granularity, row, 1};", "tile.strides = {rows.depth, row, granularity, row, 1};",
      "groups of eight rows one row apart"),
