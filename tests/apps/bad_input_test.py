@@ -1,0 +1,786 @@
+#!/usr/bin/python3
+"""What a person sees who gave the program something wrong: every message to the letter, exit code 2, nothing on
+standard output, and no file more or less than before.
+
+    bad_input_test.py --kvscope PROGRAM
+"""
+import json
+import os
+import shlex
+import sqlite3
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from program import fine, kvscope, safetensors  # noqa: E402
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+def changed(base, change):
+    """`base` with the leaves of `change`; None takes a key out."""
+    out = dict(base)
+    for key, value in change.items():
+        if isinstance(value, dict) and isinstance(out.get(key), dict):
+            out[key] = changed(out[key], value)
+        elif value is None:
+            out.pop(key, None)
+        else:
+            out[key] = value
+    return out
+
+
+GOOD = {"kvscope_scenario": 1, "name": "good", "model": "tiny", "cache": {"page_size": 4, "blocks": 8},
+        "requests": {"list": [{"prompt_tokens": 5, "generate_tokens": 3}]}, "tile": {"BN": 4, "BK": 8}}
+
+
+def scenario(change=None):
+    return json.dumps(changed(GOOD, change or {}))
+
+
+HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+ROW = "2023-11-16 18:17:03.9799600,4,2\n"
+
+
+def jsonl(**change):
+    row = changed({"timestamp": 0, "input_length": 5, "output_length": 2, "hash_ids": [0]}, change)
+    return json.dumps(row) + "\n"
+
+
+def npz(**arrays):
+    def write(path):
+        with open(path, "wb") as file:  # a path would be given the ending .npz
+            np.savez(file, **arrays)
+    return write
+
+
+# Two sequences of 5 and 3 keys in pages of 2, two KV heads of 4.
+NHD = {"k_cache": np.ones((6, 2, 2, 4), np.float32), "v_cache": np.ones((6, 2, 2, 4), np.float32),
+       "block_table": np.array([[5, 0, 3], [1, 2, -1]], np.int32), "cache_seqlens": np.array([5, 3], np.int32),
+       "q": np.ones((2, 4, 4), np.float32)}
+MAX = {"blocks": np.ones((6, 2, 3, 2, 2, 4), np.float32), "lookup_table": NHD["block_table"].astype(np.uint32),
+       "cache_lengths": np.array([4, 2], np.uint32), "q": NHD["q"]}
+HND = changed(NHD, {"k_cache": np.ones((6, 2, 2, 4), np.float32), "v_cache": np.ones((6, 2, 2, 4), np.float32)})
+FLASHINFER = {"kv_cache": np.ones((6, 2, 2, 2, 4), np.float32), "kv_indptr": np.array([0, 3, 5], np.int32),
+              "kv_indices": np.array([5, 0, 3, 1, 2], np.int32), "kv_last_page_len": np.array([1, 1], np.int32),
+              "q": NHD["q"]}
+VLLM = {"key_cache": np.ones((6, 2, 1, 2, 4), np.float32), "value_cache": np.ones((6, 2, 4, 2), np.float32),
+        "block_tables": NHD["block_table"], "seq_lens": NHD["cache_seqlens"], "q": NHD["q"]}
+SGLANG = {"k_buffer": np.ones((12, 2, 4), np.float32), "v_buffer": np.ones((12, 2, 4), np.float32),
+          "kv_indptr": np.array([0, 5, 8], np.int32), "kv_indices": np.arange(8, dtype=np.int32), "q": NHD["q"]}
+MLA = {"kv_cache": np.ones((6, 2, 4), np.float32), "block_table": NHD["block_table"],
+       "cache_seqlens": NHD["cache_seqlens"], "q": NHD["q"]}
+STATE = {"o": np.ones((2, 4, 8), np.float32), "lse": np.ones((2, 4), np.float32)}
+
+
+def golden(layout, arrays, change, options=""):
+    return ({"in.npz": npz(**changed(arrays, change))},
+            f"golden --input in.npz --layout {layout} --out out.npz {options}".strip())
+
+
+def of_run(name, edit=None):
+    """A file that a run of the program made, and what was done to its bytes since."""
+    def write(path):
+        with open(os.path.join(MADE.name, name), "rb") as file:
+            content = file.read()
+        with open(path, "wb") as file:
+            file.write(edit(content) if edit else content)
+    return write
+
+
+def edited(sql):
+    """The trace of a run after an SQL statement."""
+    def write(path):
+        of_run("trace.kvt")(path)
+        db = sqlite3.connect(path)
+        db.executescript(sql)
+        db.close()
+    return write
+
+
+def flipped_middle(content):
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1:]
+
+
+def flipped_last(content):
+    return content[:-1] + bytes([content[-1] ^ 0xFF])
+
+
+def newer(content):
+    return content.replace(b'kvscope_bundle\\":1', b'kvscope_bundle\\":2')
+
+
+def npy(array):
+    def write(path):
+        np.save(path, array)
+    return write
+
+
+MADE = None  # folder with trace.kvt and golden.npz of a run of GOOD, merged.npz and merged.safetensors of two STATEs
+REFUSED = None  # one line or more, whose words are the parser's or speak of another place than the option given
+CHECK = "scenario check s.json"
+CSV = "run s.json --requests r.csv --out out"
+JSONL = "run s.json --requests r.jsonl --out out"
+
+
+# --- cases: situation, files, command line, faults without "kvscope: " ------------------------------------------------
+# <size> is that of the recorded trace.
+
+COMMAND_LINE = [
+    ("no command", {}, "",
+     ["command line: A subcommand is required: see 'kvscope --help'"]),
+    ("unknown command", {}, "walk", REFUSED),
+    ("mistyped command", {}, "explian s.json", REFUSED),
+    ("unknown option", {}, "run s.json --fast",
+     ["command line: The following argument was not expected: --fast: see 'kvscope run --help'"]),
+    ("no scenario", {}, "run",
+     ["command line: SCENARIO is required: see 'kvscope run --help'"]),
+    ("two scenarios", {}, "run a.json b.json",
+     ["command line: The following argument was not expected: b.json: see 'kvscope run --help'"]),
+    ("detail of no meaning", {}, "run s.json --trace all",
+     ["command line: --trace: all not in {off,steps,full}: see 'kvscope run --help'"]),
+    ("interval below zero", {}, "run s.json --check-every -1", REFUSED),
+    ("interval that is no number", {}, "run s.json --check-every often", REFUSED),
+    ("trace without a folder", {"s.json": scenario()}, "run s.json --trace full",
+     ["command line: --trace: needs --out DIR: the trace is written there as trace.kvt"]),
+    ("explain without a token", {}, "explain s.json --seq 0",
+     ["command line: --token is required: see 'kvscope explain --help'"]),
+    ("a third slot", {}, "explain s.json --seq 0 --token 0 --kv q",
+     ["command line: --kv: q not in {k,v}: see 'kvscope explain --help'"]),
+    ("golden of nothing", {}, "golden --out g.npz",
+     ["command line: golden: give either a SCENARIO or --input TENSORS, and not both"]),
+    ("golden of two things", {}, "golden s.json --input t.npz --layout nhd --out g.npz",
+     ["command line: golden: give either a SCENARIO or --input TENSORS, and not both"]),
+    ("golden without a file to write", {}, "golden s.json",
+     ["command line: --out is required: see 'kvscope golden --help'"]),
+    ("tensors without a layout", {}, "golden --input t.npz --out g.npz",
+     ["command line: --layout: is needed with --input: it says which tensors are what; see --help"]),
+    ("layout of no engine", {}, "golden --input t.npz --layout torch --out g.npz",
+     ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla}: see "
+      "'kvscope golden --help'"]),
+    ("mask of no meaning", {}, "golden --input t.npz --layout nhd --mask windowed --out g.npz",
+     ["command line: --mask: windowed not in {none,causal,sliding_window,chunked}: see 'kvscope golden --help'"]),
+    ("verify of one file", {}, "verify g.npz",
+     ["command line: CANDIDATE is required: see 'kvscope verify --help'"]),
+    ("unknown profile", {}, "verify g.npz c.npz --profile numpy",
+     ["command line: --profile: numpy not in {flashattention,flashinfer,vllm,flashmla,torch}: see 'kvscope verify "
+      "--help'"]),
+    ("merge of one part", {}, "merge a.npz --out m.npz",
+     ["command line: PART: At least 2 required but received 1: see 'kvscope merge --help'"]),
+    ("trace alone", {}, "trace",
+     ["command line: A subcommand is required: see 'kvscope trace --help'"]),
+    ("kind of no event", {}, "trace show t.kvt --kind token_read", REFUSED),
+    ("diff of one trace", {}, "trace diff t.kvt",
+     ["command line: B is required: see 'kvscope trace diff --help'"]),
+    ("scenario alone", {}, "scenario",
+     ["command line: A subcommand is required: see 'kvscope scenario --help'"]),
+    ("shell of another house", {}, "completion tcsh",
+     ["command line: SHELL: tcsh not in {bash,zsh,fish}: see 'kvscope completion --help'"]),
+    ("file where a folder is to be", {"s.json": scenario(), "out": "a file"}, "run s.json --out out",
+     ["command line: --out: cannot make folder 'out': Not a directory"]),
+    ("file on the way to a folder", {"s.json": scenario(), "out": "a file"}, "run s.json --out out/deeper",
+     ["command line: --out: cannot make folder 'out/deeper': Not a directory"]),
+    ("bundle into no folder", {"s.json": scenario()}, "golden s.json --out no/such/g.npz",
+     ["no/such/g.npz: cannot be written: No such file or directory"]),
+    ("bundle of no known ending", {"s.json": scenario()}, "golden s.json --out g.tensors",
+     ["g.tensors: ending '.tensors' names no bundle; endings are .safetensors, .npz and .npy"]),
+    ("bundle of two tensors as one array",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE)}, "merge a.npz b.npz --out m.npy",
+     ["m.npy: an npy file holds one tensor, this bundle has 2: save as .safetensors or .npz"]),
+    ("report into no folder", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --junit no/such/j.xml",
+     ["no/such/j.xml: cannot be written: No such file or directory"]),
+    ("layer past the last of a golden", {"s.json": scenario()}, "golden s.json --layer 2 --out g.npz",
+     ["--layer 2 is outside [0, 2)"]),
+    ("step past the last of a golden", {"s.json": scenario()}, "golden s.json --step 3 --out g.npz", REFUSED),
+]
+
+SCENARIO_FILE = [
+    ("no file", {}, CHECK,
+     ["s.json: cannot be read: No such file or directory"]),
+    ("a folder", {"s.json/x": ""}, CHECK,
+     ["s.json: is a folder: name a file in it"]),
+    ("empty", {"s.json": ""}, CHECK,
+     ["s.json: line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a "
+      "literal"]),
+    ("no JSON", {"s.json": '{\n  "kvscope_scenario": 1,\n  "name" "x"\n}\n'}, CHECK,
+     ["s.json: line 3, column 12: syntax error while parsing object separator - unexpected string literal; expected "
+      "':'"]),
+    ("cut off", {"s.json": '{"kvscope_scenario": 1,\n "cache": {'}, CHECK,
+     ["s.json: line 2, column 12: syntax error while parsing object key - unexpected end of input; expected string "
+      "literal"]),
+    ("key given twice", {"s.json": '{"kvscope_scenario": 1, "seed": 1, "seed": 2}'}, CHECK,
+     ["s.json: line 1, column 36: duplicate key \"seed\": keep one of the two"]),
+    ("text after the end", {"s.json": scenario() + "\n}"}, CHECK,
+     ["s.json: line 2, column 1: syntax error while parsing value - unexpected '}'; expected end of input"]),
+    ("no object", {"s.json": "[1]"}, CHECK,
+     ["s.json: $: an array is given, an object is wanted"]),
+    ("no version", {"s.json": scenario({"kvscope_scenario": None})}, CHECK,
+     ["s.json: $.kvscope_scenario: missing: write 1, the version of the format"]),
+    ("newer version", {"s.json": scenario({"kvscope_scenario": 2})}, CHECK,
+     ["s.json: $.kvscope_scenario: version 2 is newer than 1, the newest this program reads: update kvscope"]),
+    ("version of the wrong kind", {"s.json": scenario({"kvscope_scenario": "1"})}, CHECK,
+     ["s.json: $.kvscope_scenario: the string \"1\" is no version of the format: write 1"]),
+    ("unknown key with a neighbour", {"s.json": scenario({"cache": {"pagesize": 16}})}, CHECK,
+     ["s.json: $.cache.pagesize: unknown key: did you mean \"page_size\"?"]),
+    ("unknown key without one", {"s.json": scenario({"colour": "red"})}, CHECK,
+     ["s.json: $.colour: unknown key: choose one of kvscope_scenario, $schema, name, description, model, cache, "
+      "requests, scheduler, attention, tile, focus, seed"]),
+    ("several faults at once",
+     {"s.json": scenario({"cache": {"page_size": 0, "blocks": "many", "dtype": "fp16"}, "model":
+      "llama-3.1-80b", "sheduler": {}, "seed": -1})}, CHECK,
+     ["s.json: $.model: \"llama-3.1-80b\" is none of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, "
+      "gemma-2-9b, mistral-7b, deepseek-v3: did you mean \"llama-3.1-8b\"?",
+      "s.json: $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16",
+      "s.json: $.cache.blocks: the string \"many\" is given, an integer in [1, 2147483646] is wanted",
+      "s.json: $.cache.dtype: \"fp16\" is none of f32, f16, bf16, e4m3, e5m2: did you mean \"f16\"?",
+      "s.json: $.seed: -1 is given, an integer in [0, 18446744073709551615] is wanted",
+      "s.json: $.sheduler: unknown key: did you mean \"scheduler\"?"]),
+    ("several faults of a run",
+     {"s.json": scenario({"cache": {"page_size": 0, "blocks": 0}})}, "run s.json --out out --trace full",
+     ["s.json: $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16",
+      "s.json: $.cache.blocks: 0 is outside [1, 2147483646]: choose the number of pages the pool holds, such as 64"]),
+    ("text for a number", {"s.json": scenario({"cache": {"page_size": "16"}})}, CHECK,
+     ["s.json: $.cache.page_size: the string \"16\" is given, an integer in [1, 65536] is wanted"]),
+    ("fraction for an integer", {"s.json": scenario({"cache": {"page_size": 16.5}})}, CHECK,
+     ["s.json: $.cache.page_size: 16.5 is given, an integer in [1, 65536] is wanted"]),
+    ("number for a list", {"s.json": scenario({"requests": {"list": 3}})}, CHECK,
+     ["s.json: $.requests.list: 3 is given, an array is wanted"]),
+    ("list for an object", {"s.json": scenario({"cache": []})}, CHECK,
+     ["s.json: $.cache: an array is given, an object is wanted"]),
+    ("number past 64 bits", {"s.json": scenario({"seed": 99999999999999999999999})}, CHECK,
+     ["s.json: line 1, column 202: integer 99999999999999999999999 is above 2^64 - 1: it does not fit in 64 bits"]),
+    ("page of nothing", {"s.json": scenario({"cache": {"page_size": 0}})}, CHECK,
+     ["s.json: $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16"]),
+    ("page past the limit", {"s.json": scenario({"cache": {"page_size": 65537}})}, CHECK,
+     ["s.json: $.cache.page_size: 65537 is outside [1, 65536]: choose a power of two such as 16"]),
+    ("model without layers", {"s.json": scenario({"model": {"preset": "tiny", "layers": 0}})}, CHECK,
+     ["s.json: $.model.layers: 0 is outside [1, 1024]: choose the model's layer count"]),
+    ("unknown preset", {"s.json": scenario({"model": "gemma-2-9"})}, CHECK,
+     ["s.json: $.model: \"gemma-2-9\" is none of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, "
+      "gemma-2-9b, mistral-7b, deepseek-v3: did you mean \"gemma-2-9b\"?"]),
+    ("unknown element type", {"s.json": scenario({"cache": {"dtype": "fp8"}})}, CHECK,
+     ["s.json: $.cache.dtype: \"fp8\" is none of f32, f16, bf16, e4m3, e5m2"]),
+    ("heads that do not share evenly", {"s.json": scenario({"model": {"preset": "tiny", "query_heads": 5}})}, CHECK,
+     ["s.json: $.model.query_heads: 5 query heads cannot share 2 kv heads evenly: choose a multiple of 2"]),
+    ("several KV heads of MLA",
+     {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True}, "attention": {"scale": 0.1}})},
+      CHECK,
+     ["s.json: $.model.kv_heads: 2 is not 1: all query heads of an MLA model share one latent row; choose 1, or "
+      "\"is_mla\": false"]),
+    ("MLA without a scale",
+     {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6}})},
+      CHECK,
+     ["s.json: $.attention.scale: missing: an MLA model has no default, because a row's width is not the query's "
+      "before absorption; for DeepSeek-V3 write 0.07216878364870322 (1/sqrt(192)), or 0.1352337788608801 with its "
+      "rope scaling"]),
+    ("V larger than the row", {"s.json": scenario({"model": {"preset": "tiny", "value_size": 9}})}, CHECK,
+     ["s.json: $.model.value_size: 9 is more than the head size 8: choose at most 8"]),
+    ("scales on sixteen bits",
+     {"s.json": scenario({"cache": {"dtype": "bf16", "quantization": {"granularity": 4}}})}, CHECK,
+     ["s.json: $.cache.quantization: a bf16 cache takes no scales: choose dtype e4m3 or e5m2, or leave quantization "
+      "out"]),
+    ("granule past the head",
+     {"s.json": scenario({"cache": {"dtype": "e4m3", "quantization": {"granularity": 9}}})}, CHECK,
+     ["s.json: $.cache.quantization.granularity: 9 is outside [1, 8], the elements of a head: choose 8 for one scale "
+      "a head"]),
+    ("scales without a granularity", {"s.json": scenario({"cache": {"dtype": "e4m3", "quantization": {}}})}, CHECK,
+     ["s.json: $.cache.quantization.granularity: missing: choose a number up to head_size, such as 64"]),
+    ("continuous without a length", {"s.json": scenario({"cache": {"kind": "continuous"}})}, CHECK,
+     ["s.json: $.cache.max_tokens: 0 is outside [1, 2147483647]: a continuous cache reserves that many tokens for "
+      "every sequence, so choose the longest length expected"]),
+    ("continuous that shares",
+     {"s.json": scenario({"cache": {"kind": "continuous", "max_tokens": 64, "prefix_sharing": True}})},
+      CHECK,
+     ["s.json: $.cache.prefix_sharing: true needs pages to share: choose kind paged, or false"]),
+    ("more rows than 32 bits name", {"s.json": scenario({"cache": {"blocks": 2000000000}})}, CHECK,
+     ["s.json: $.cache.blocks: 2000000000 blocks of 16 rows (2 slots x 2 layers x 4 tokens) are more rows than a "
+      "32-bit row number can name: choose at most 268435455"]),
+    ("nobody asks", {"s.json": scenario({"requests": {"list": None}})}, CHECK,
+     ["s.json: $.requests: nobody asks for anything: give a list, a generator or a file"]),
+    ("no requests", {"s.json": scenario({"requests": None})}, CHECK,
+     ["s.json: $.requests: missing: give a list, a generator or a file"]),
+    ("empty prompt", {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 5}, {"prompt_tokens": 0}]}})}, CHECK,
+     ["s.json: $.requests.list[1].prompt_tokens: 0 is outside [1, 2147483647]: a request has at least one token"]),
+    ("prompt left out", {"s.json": scenario({"requests": {"list": [{"generate_tokens": 5}]}})}, CHECK,
+     ["s.json: $.requests.list[0].prompt_tokens: missing: a request has at least one token"]),
+    ("spans of another length",
+     {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 5, "content": [{"content": 1, "length":
+      3}]}]}})}, CHECK,
+     ["s.json: $.requests.list[0].content: the spans are 3 tokens long together, the prompt 5: make them equal"]),
+    ("generator upside down",
+     {"s.json": scenario({"requests": {"generator": {"count": 3, "prompt_min": 9, "prompt_max": 5}}})},
+      CHECK,
+     ["s.json: $.requests.generator.prompt_min: 9 is more than prompt_max, 5: choose at most 5"]),
+    ("groups that share nothing",
+     {"s.json": scenario({"requests": {"generator": {"count": 3, "prefix_groups": 2}}})}, CHECK,
+     ["s.json: $.requests.generator.prefix_tokens: 0 tokens leave 2 prefix groups nothing to share: choose a length"]),
+    ("request file of no known ending", {"s.json": scenario({"requests": {"file": {"path": "trace.txt"}}})}, CHECK,
+     ["s.json: $.requests.file.path: \"trace.txt\" ends in neither .csv nor .jsonl, which tell the format: rename "
+      "the file"]),
+    ("request file that is not there", {"s.json": scenario({"requests": {"file": {"path": "none.csv"}}})}, CHECK,
+     ["none.csv: cannot be read: No such file or directory"]),
+    ("window of nothing", {"s.json": scenario({"attention": {"mask": "sliding_window"}})}, CHECK,
+     ["s.json: $.attention.window: 0 keys leave a sliding window empty: choose how many keys a query sees, the own "
+      "one included, such as 4096"]),
+    ("window without a mask for it", {"s.json": scenario({"attention": {"window": 7}})}, CHECK,
+     ["s.json: $.attention.window: 7 has no meaning with mask causal: choose mask sliding_window or chunked, or "
+      "leave the window out"]),
+    ("soft cap below zero", {"s.json": scenario({"attention": {"soft_cap": -1}})}, CHECK,
+     ["s.json: $.attention.soft_cap: -1 is outside (0, 1000000]: choose a cap such as 50, or leave it out"]),
+    ("tile across the end of a page", {"s.json": scenario({"tile": {"BN": 6}})}, CHECK,
+     ["s.json: $.tile.BN: 6 tokens are not a whole number of 4-token pages: choose 4 or 8"]),
+    ("tile that promises too much", {"s.json": scenario({"tile": {"BN": 8, "base_alignment": 3}})}, CHECK,
+     ["s.json: $.tile.base_alignment: tiles follow one another every 8 tokens, so multiples of 3 cannot be promised: "
+      "choose a divisor of 8, or 0"]),
+    ("layer past the last", {"s.json": scenario({"focus": {"layer": 2}})}, CHECK,
+     ["s.json: $.focus.layer: 2 is outside [0, 2): the model has 2 layers, numbered from 0"]),
+    ("step past the last", {"s.json": scenario({"focus": {"step": 99}})}, "run s.json",
+     ["scenario 'good': $.focus.step: 99 is outside [0, 3): the run has 3 steps"]),
+]
+
+REQUEST_FILE = [
+    ("no file", {"s.json": scenario()}, "run s.json --requests none.csv --out out",
+     ["none.csv: cannot be read: No such file or directory"]),
+    ("neither csv nor jsonl", {"s.json": scenario(), "r.txt": HEADER + ROW}, "run s.json --requests r.txt --out out",
+     ["r.txt: the name ends in neither .csv nor .jsonl, which tell the format: rename the file"]),
+    ("empty csv", {"s.json": scenario(), "r.csv": ""}, CSV,
+     ["r.csv: no rows: the first line should be TIMESTAMP,ContextTokens,GeneratedTokens"]),
+    ("csv without its header", {"s.json": scenario(), "r.csv": ROW}, CSV,
+     ["r.csv: line 1: the header is \"2023-11-16 18:17:03.9799600,4,2\", not "
+      "TIMESTAMP,ContextTokens,GeneratedTokens: is this a trace of another kind?"]),
+    ("csv of another kind", {"s.json": scenario(), "r.csv": "time,in,out\n" + ROW}, CSV,
+     ["r.csv: line 1: the header is \"time,in,out\", not TIMESTAMP,ContextTokens,GeneratedTokens: is this a trace of "
+      "another kind?"]),
+    ("column too few", {"s.json": scenario(), "r.csv": HEADER + ROW + "2023-11-16 18:17:04,5\n"}, CSV,
+     ["r.csv: line 3: 2 columns, 3 are wanted (TIMESTAMP,ContextTokens,GeneratedTokens): correct or remove the row"]),
+    ("bad rows, each with its line",
+     {"s.json": scenario(), "r.csv": HEADER + "yesterday,5,1\n" + ROW +
+      "2023-11-16 18:17:05,0,-1\n2023-13-16 18:17:05,x,1\n"}, CSV,
+     ["r.csv: line 2: TIMESTAMP \"yesterday\" is no time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: "
+      "correct or remove the row",
+      "r.csv: line 4: ContextTokens \"0\" is no integer in [1, 2147483647]: correct or remove the row",
+      "r.csv: line 4: GeneratedTokens \"-1\" is no integer in [0, 2147483647]: correct or remove the row",
+      "r.csv: line 5: TIMESTAMP \"2023-13-16 18:17:05\" is no time between 1970 and 2261 such as 2023-11-16 "
+      "18:17:03.9799600: correct or remove the row",
+      "r.csv: line 5: ContextTokens \"x\" is no integer in [1, 2147483647]: correct or remove the row"]),
+    ("empty line between rows", {"s.json": scenario(), "r.csv": HEADER + "\n" + ROW}, CSV,
+     ["r.csv: line 2: empty between rows: remove the line"]),
+    ("longer than a sequence may be",
+     {"s.json": scenario(), "r.csv": HEADER + "2023-11-16 18:17:04,2147483647,1\n"}, CSV,
+     ["r.csv: line 2: 2147483647 context and 1 generated tokens are together more than 2147483647: correct or remove "
+      "the row"]),
+    ("empty jsonl", {"s.json": scenario(), "r.jsonl": ""}, JSONL,
+     ["r.jsonl: no rows: every line should be an object with timestamp, input_length, output_length and hash_ids"]),
+    ("line that is no JSON", {"s.json": scenario(), "r.jsonl": jsonl() + '{"timestamp": 0,\n' + jsonl()}, JSONL,
+     ["r.jsonl: line 2: column 17: syntax error while parsing object key - unexpected end of input; expected string "
+      "literal"]),
+    ("line that is no object", {"s.json": scenario(), "r.jsonl": jsonl() + "[1, 2]\n"}, JSONL,
+     ["r.jsonl: line 2: an array is given, an object is wanted: correct or remove the row"]),
+    ("length left out", {"s.json": scenario(), "r.jsonl": jsonl(input_length=None)}, JSONL,
+     ["r.jsonl: line 1: input_length is missing: correct or remove the row"]),
+    ("every field of the wrong kind",
+     {"s.json": scenario(), "r.jsonl": jsonl(timestamp=-1, input_length="5", output_length=2.5)}, JSONL,
+     ["r.jsonl: line 1: timestamp -1 is no number of milliseconds in [0, 9000000000000]: correct or remove the row",
+      "r.jsonl: line 1: input_length \"5\" is no integer in [1, 2147483647]: correct or remove the row",
+      "r.jsonl: line 1: output_length 2.5 is no integer in [0, 2147483647]: correct or remove the row"]),
+    ("hashes of another length", {"s.json": scenario(), "r.jsonl": jsonl(input_length=600)}, JSONL,
+     ["r.jsonl: line 1: 1 hash_ids stand for 512 tokens at most, input_length is 600: 2 are wanted"]),
+    ("hash below zero", {"s.json": scenario(), "r.jsonl": jsonl(hash_ids=[-1])}, JSONL,
+     ["r.jsonl: line 1: hash_ids[0] -1 is no integer in [0, 4611686018427387903]: correct or remove the row"]),
+    ("bad file that the scenario names",
+     {"s.json": scenario({"requests": {"file": {"path": "r.csv"}}}), "r.csv": HEADER + "x\n"}, CHECK,
+     ["r.csv: line 2: 1 columns, 3 are wanted (TIMESTAMP,ContextTokens,GeneratedTokens): correct or remove the row"]),
+]
+
+BUNDLE = [
+    ("no file", {}, "golden --input in.npz --layout nhd --out out.npz",
+     ["in.npz: cannot be read: No such file or directory"]),
+    ("pickle", {"in.pt": "\x80"}, "golden --input in.pt --layout nhd --out out.npz",
+     ["in.pt: '.pt' is a Python pickle, which is code: never read. Convert it where it was made: "
+      "safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load(path).items()}, 'out.safetensors')"]),
+    ("another ending", {"in.h5": "x"}, "golden --input in.h5 --layout nhd --out out.npz",
+     ["in.h5: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy"]),
+    ("npz that is no zip", {"in.npz": "tensors"}, "golden --input in.npz --layout nhd --out out.npz",
+     ["in.npz: not a readable zip archive: Not a zip archive"]),
+    ("npz cut off", {"in.npz": of_run("merged.npz", lambda content: content[:-30])}, "verify in.npz in.npz",
+     ["in.npz: not a readable zip archive: Not a zip archive"]),
+    ("npz with a byte changed", {"in.npz": of_run("merged.npz", flipped_middle)}, "verify in.npz in.npz",
+     ["in.npz: member 'o.npy': damaged: CRC error"]),
+    ("safetensors shorter than a length", {"in.safetensors": "abc"}, "verify in.safetensors in.safetensors",
+     ["in.safetensors: 3 bytes long; the header's length alone takes 8: truncated"]),
+    ("safetensors that is something else", {"in.safetensors": "MZ" * 40}, "verify in.safetensors in.safetensors",
+     ["in.safetensors: header: 6506956324894235213 bytes long, more than 100000000: not a safetensors file"]),
+    ("safetensors cut off",
+     {"in.safetensors": safetensors({"o": ("F32", [1, 1, 4], bytes(16))})[:-8]},
+      "verify in.safetensors in.safetensors",
+     ["in.safetensors: tensor 'o': data_offsets [0, 16] run past the 8 bytes of data: truncated"]),
+    ("safetensors with a byte changed",
+     {"in.safetensors": of_run("merged.safetensors", flipped_last)}, "verify in.safetensors in.safetensors",
+     ["in.safetensors: tensor 'o': the manifest says crc32 \"74caf475\", the file has \"59c81bf8\": the file was "
+      "changed or damaged"]),
+    ("safetensors of a newer version",
+     {"in.safetensors": of_run("merged.safetensors", newer)}, "verify in.safetensors in.safetensors",
+     ["in.safetensors: manifest: bundle version 2 is newer than 1, the newest this program reads: update kvscope"]),
+    ("shape and offsets that differ",
+     {"in.safetensors": safetensors({"o": ("F32", [9, 9, 9], bytes(8))})},
+      "verify in.safetensors in.safetensors",
+     ["in.safetensors: tensor 'o': shape [9, 9, 9] of f32 needs 2916 bytes, but data_offsets [0, 8] hold 8"]),
+    ("tensors that overlap",
+     {"in.safetensors": safetensors({"a": ("U8", [8], bytes(8)), "b": ("U8", [8],
+      bytes(8))}).replace(b"[8, 16]", b"[4, 12]")[:-4]}, "verify in.safetensors in.safetensors",
+     ["in.safetensors: tensor 'b': data_offsets [4, 12] overlap tensor 'a', which ends at 8"]),
+    ("tensor of an unknown type",
+     {"in.safetensors": safetensors({"o": ("F4", [8], bytes(8))})}, "verify in.safetensors in.safetensors",
+     ["in.safetensors: tensor 'o': type 'F4' is not read; types are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 I8 to "
+      "I64, U8 to U64, BOOL"]),
+    ("no golden", {"in.npz": npz(**STATE)}, "verify in.npz in.npz",
+     ["in.npz: golden 'o': is f32 [2, 4, 8], but a golden output is f64 [query, head, dim]"]),
+    ("candidate without an output",
+     {"g.npz": of_run("golden.npz"), "c.npz": npz(x=STATE["lse"])}, "verify g.npz c.npz",
+     ["c.npz: candidate 'o': is missing; the golden has f64 [1, 4, 8]"]),
+    ("candidate of another shape",
+     {"g.npz": of_run("golden.npz"), "c.npz": npz(o=np.ones((3, 4, 7), np.float32))}, "verify g.npz c.npz",
+     ["c.npz: candidate 'o': has shape [3, 4, 7], the golden [1, 4, 8]"]),
+    ("candidate of integers",
+     {"g.npz": of_run("golden.npz"), "c.npz": npz(o=np.ones((2, 4, 8), np.int32))}, "verify g.npz c.npz",
+     ["c.npz: candidate 'o': has shape [2, 4, 8], the golden [1, 4, 8]",
+      "c.npz: candidate 'o': is i32; an output is f64, f32, f16 or bf16"]),
+    ("exact tensor that nobody has", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --exact rows",
+     ["g.npz: candidate 'rows': is to be compared bit for bit, but the golden does not have it"]),
+    ("part without its lse", {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: lse: is missing: a partial state has o [query, head, dim] and lse [query, head]"]),
+    ("part of the wrong rank",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"], lse=STATE["o"])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: lse: is f32 [2, 4, 8], not a float tensor of 2 axes"]),
+    ("parts of different shapes",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"][:1], lse=STATE["lse"][:1])},
+      "merge a.npz b.npz --out m.npz", REFUSED),
+]
+
+LAYOUTS = [
+    ("nhd without a value cache", *golden("nhd", NHD, {"v_cache": None}),
+     ["in.npz: v_cache: is missing; layout 'nhd' needs v_cache [N, P, H, D]"]),
+    ("nhd without anything", *golden("nhd", {}, {"x": np.ones(1)}),
+     ["in.npz: k_cache: is missing; layout 'nhd' needs k_cache [N, P, H, D]",
+      "in.npz: v_cache: is missing; layout 'nhd' needs v_cache [N, P, H, D]",
+      "in.npz: block_table: is missing; layout 'nhd' needs block_table [B, columns]",
+      "in.npz: cache_seqlens: is missing; layout 'nhd' needs cache_seqlens [B]",
+      "in.npz: q: is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]"]),
+    ("nhd of the wrong rank", *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 8), np.float32)}),
+     ["in.npz: k_cache: has shape [6, 2, 8], but layout 'nhd' needs [N, P, H, D]"]),
+    ("K and V of different shapes", *golden("nhd", NHD, {"v_cache": np.ones((6, 2, 2, 5), np.float32)}),
+     ["in.npz: v_cache: is f32 [6, 2, 2, 5], but k_cache is f32 [6, 2, 2, 4]: the two must be alike"]),
+    ("caches of integers",
+     *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 2, 4), np.uint16), "v_cache": np.ones((6, 2, 2, 4),
+      np.uint16)}),
+     ["in.npz: k_cache: is u16: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, "
+      "_e4m3, _e5m2)",
+      "in.npz: v_cache: is u16: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, "
+      "_e4m3, _e5m2)"]),
+    ("table of floats", *golden("nhd", NHD, {"block_table": np.ones((2, 3))}),
+     ["in.npz: block_table: is f64; an index tensor is i32, u32, i64 or u64"]),
+    ("table with a row too few", *golden("nhd", NHD, {"block_table": NHD["block_table"][:1]}),
+     ["in.npz: block_table: has 1 rows, but cache_seqlens has 2 entries"]),
+    ("table with a column too few", *golden("nhd", NHD, {"block_table": NHD["block_table"][:, :2]}),
+     ["in.npz: cache_seqlens[0]: sequence 0 has 5 keys, which are 3 pages of 2 tokens, but block_table has 2 columns"]),
+    ("entry past the blocks", *golden("nhd", NHD, {"block_table": np.array([[5, 6, 3], [1, -1, 0]], np.int32)}),
+     ["in.npz: block_table[0, 1]: is 6, outside the 6 blocks; sequence 0 has 5 keys and reads its page 1",
+      "in.npz: block_table[1, 1]: is -1, outside the 6 blocks; sequence 1 has 3 keys and reads its page 1"]),
+    ("length below zero", *golden("nhd", NHD, {"cache_seqlens": np.array([5, -3], np.int32)}),
+     ["in.npz: cache_seqlens[1]: is -3, not a length in [0, 2^40]"]),
+    ("query of another head size", *golden("nhd", NHD, {"q": np.ones((2, 4, 5), np.float32)}),
+     ["in.npz: q: has shape [2, 4, 5], but a head of the cache has 4 elements"]),
+    ("query heads that do not share evenly", *golden("nhd", NHD, {"q": np.ones((2, 3, 4), np.float32)}),
+     ["in.npz: q: has 3 heads, not a multiple of the 2 kv heads"]),
+    ("query rows without offsets", *golden("nhd", NHD, {"q": np.ones((3, 4, 4), np.float32)}),
+     ["in.npz: q: has 3 rows for 2 sequences: add query_offsets [B + 1]"]),
+    ("offsets that fall",
+     *golden("nhd", NHD, {"q": np.ones((3, 4, 4), np.float32), "query_offsets": np.array([0, 4, 3])}),
+     ["in.npz: query_offsets: must be 3 entries, rising from 0 to the 3 rows of q"]),
+    ("slopes of another number", *golden("nhd", NHD, {"alibi_slopes": np.ones(3)}),
+     ["in.npz: alibi_slopes: has 3 entries for 4 query heads"]),
+    ("scale that is none", *golden("hnd", HND, {}, "--scale nan"), REFUSED),
+    ("caches of no elements",
+     *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 2, 0), np.float32), "v_cache": np.ones((6, 2, 2, 0),
+      np.float32)}),
+     ["in.npz: k_cache: has shape [6, 2, 2, 0]: every extent must be at least 1",
+      "in.npz: v_cache: has shape [6, 2, 2, 0]: every extent must be at least 1"]),
+    ("sequences that are not those of q", *golden("nhd", NHD, {"q": np.ones((3, 1, 4, 4), np.float32)}), REFUSED),
+    ("length past the table by far", *golden("nhd", NHD, {"cache_seqlens": np.array([2 ** 40, 3])}),
+     ["in.npz: cache_seqlens[0]: sequence 0 has 1099511627776 keys, which are 549755813888 pages of 2 tokens, but "
+      "block_table has 3 columns"]),
+    ("bits that the array cannot hold", *golden("nhd", NHD, {}, "--cache-dtype bf16"),
+     ["in.npz: k_cache: is f32, which holds no bf16 bit patterns",
+      "in.npz: v_cache: is f32, which holds no bf16 bit patterns"]),
+    ("no query", *golden("nhd", NHD, {"q": None}),
+     ["in.npz: q: is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]"]),
+    ("heads where the tokens of a page are",
+     *golden("hnd", NHD, {"k_cache": np.ones((6, 3, 2, 4), np.float32), "v_cache": np.ones((6, 3, 2, 4),
+      np.float32)}),
+     ["in.npz: q: has 4 heads, not a multiple of the 3 kv heads"]),
+    ("max with three slots", *golden("max", MAX, {"blocks": np.ones((6, 3, 3, 2, 2, 4), np.float32)}),
+     ["in.npz: blocks: has shape [6, 3, 3, 2, 2, 4]: axis 1 is 2 (K and V) or 1 (MLA)"]),
+    ("layer past the last", *golden("max", MAX, {}, "--layer 3"),
+     ["in.npz: blocks: has 3 layers; layer 3 is outside [0, 3)"]),
+    ("new tokens without a page", *golden("max", MAX, {"cache_lengths": np.array([6, 2], np.uint32)}),
+     ["in.npz: cache_lengths[0]: sequence 0 has 7 keys (6 cached, 1 new), which are 4 pages of 2 tokens, but "
+      "lookup_table has 3 columns"]),
+    ("entry past the blocks", *golden("max", MAX, {"lookup_table": np.array([[5, 6, 3], [1, 2, 9]], np.uint32)}),
+     ["in.npz: lookup_table[0, 1]: is 6, outside the 6 blocks; sequence 0 has 5 keys and reads its page 1"]),
+    ("scales of another shape",
+     *golden("max", MAX, {"scales": np.ones((6, 2, 3, 2, 2, 3), np.float32)}, "--granularity 2"),
+     ["in.npz: scales: has shape [6, 2, 3, 2, 2, 3], but blocks [6, 2, 3, 2, 2, 4] at granularity 2 need [6, 2, 3, "
+      "2, 2, 2]"]),
+    ("flashinfer without two slots",
+     *golden("flashinfer", FLASHINFER, {"kv_cache": np.ones((6, 1, 2, 2, 4), np.float32)}),
+     ["in.npz: kv_cache: has shape [6, 1, 2, 2, 4]: axis 1 is 2, K and V"]),
+    ("last page longer than a page",
+     *golden("flashinfer", FLASHINFER, {"kv_last_page_len": np.array([3, 0], np.int32)}),
+     ["in.npz: kv_last_page_len[0]: is 3, but a last page holds 1 to 2 tokens: a kernel would read past the page",
+      "in.npz: kv_last_page_len[1]: is 0, but a last page holds 1 to 2 tokens: a kernel would read past the page"]),
+    ("pages that fall", *golden("flashinfer", FLASHINFER, {"kv_indptr": np.array([0, 3, 2], np.int32)}),
+     ["in.npz: kv_indptr[2]: is 2 after 3; it must not fall"]),
+    ("pages past the indices", *golden("flashinfer", FLASHINFER, {"kv_indptr": np.array([0, 3, 6], np.int32)}),
+     ["in.npz: kv_indptr: ends at 6, but kv_indices has 5 entries"]),
+    ("pages that start late", *golden("flashinfer", FLASHINFER, {"kv_indptr": np.array([1, 3, 5], np.int32)}),
+     ["in.npz: kv_indptr[0]: is 1; the first sequence starts at 0"]),
+    ("index past the pages", *golden("flashinfer", FLASHINFER, {"kv_indices": np.array([5, 0, 3, 1, 6], np.int32)}),
+     ["in.npz: kv_indices[4]: is 6, outside the 6 blocks; sequence 1 has 3 keys and reads its page 1"]),
+    ("vllm_legacy with V like K", *golden("vllm_legacy", VLLM, {"value_cache": np.ones((6, 2, 2, 4), np.float32)}),
+     ["in.npz: value_cache: is f32 [6, 2, 2, 4], but key_cache f32 [6, 2, 1, 2, 4] needs f32 [6, 2, 4, 2]"]),
+    ("vllm_legacy entry past the blocks",
+     *golden("vllm_legacy", VLLM, {"block_tables": np.array([[5, 0, 7], [1, 2, -1]], np.int32)}),
+     ["in.npz: block_tables[0, 2]: is 7, outside the 6 blocks; sequence 0 has 5 keys and reads its page 2"]),
+    ("sglang slot past the last",
+     *golden("sglang", SGLANG, {"kv_indices": np.array([0, 1, 2, 3, 12, 5, 6, 7], np.int32)}),
+     ["in.npz: kv_indices[4]: is 12, outside the 12 blocks; sequence 0 has 5 keys and reads its page 4"]),
+    ("sglang of the wrong rank", *golden("sglang", SGLANG, {"k_buffer": np.ones((12, 8), np.float32)}),
+     ["in.npz: k_buffer: has shape [12, 8], but layout 'sglang' needs [slots, H, D]"]),
+    ("mla without a scale", *golden("mla", MLA, {}, "--value-size 3"),
+     ["in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192), say which"]),
+    ("mla without the size of V", *golden("mla", MLA, {}, "--scale 0.5"), REFUSED),
+    ("V larger than an mla row", *golden("mla", MLA, {}, "--scale 0.5 --value-size 5"),
+     ["in.npz: --value-size: 5 is outside [1, 4], a head's elements"]),
+    ("mla parts that differ",
+     *golden("mla", MLA, {"kv_cache": None, "ckv": np.ones((6, 2, 3), np.float32), "kpe": np.ones((5, 2,
+      1), np.float32)}, "--scale 0.5"),
+     ["in.npz: kpe: is f32 [5, 2, 1], but ckv is f32 [6, 2, 3]: blocks, pages and type must be alike"]),
+    ("window that ends before it begins", *golden("hnd", HND, {}, "--mask sliding_window --window-left -2"), REFUSED),
+    ("chunks of less than nothing", *golden("hnd", HND, {}, "--mask chunked --chunk -1"), REFUSED),
+    ("soft cap of nothing", *golden("hnd", HND, {}, "--soft-cap 0"), REFUSED),
+]
+
+TRACE_FILE = [
+    ("no file", {}, "trace show t.kvt",
+     ["t.kvt: cannot be read: No such file or directory"]),
+    ("empty", {"t.kvt": ""}, "trace show t.kvt",
+     ["t.kvt: is not a trace: it does not begin as an SQLite database does"]),
+    ("no database", {"t.kvt": "a trace, they said" * 40}, "trace show t.kvt",
+     ["t.kvt: is not a trace: it does not begin as an SQLite database does"]),
+    ("another database", {"t.kvt": edited("PRAGMA application_id = 7")}, "trace show t.kvt",
+     ["t.kvt: is not a trace: its application id is 0x00000007, a trace has 0x6b767472"]),
+    ("newer version", {"t.kvt": edited("PRAGMA user_version = 2")}, "trace show t.kvt",
+     ["t.kvt: format version 2 is newer than this program's 1: update kvscope"]),
+    ("cut off", {"t.kvt": of_run("trace.kvt", lambda content: content[:-1])}, "trace show t.kvt",
+     ["t.kvt: is cut short: <size - 1> of <size> bytes are there"]),
+    ("cut off beside itself", {"t.kvt": of_run("trace.kvt", lambda content: content[:-1])}, "trace diff t.kvt t.kvt",
+     ["t.kvt: is cut short: <size - 1> of <size> bytes are there"]),
+    ("step that is not in it", {"t.kvt": of_run("trace.kvt")}, "trace show t.kvt --step 3",
+     ["command line: --step: 3 is not in the trace: it has 3 steps, and -1 is what came before the first"]),
+    ("step before the first but one", {"t.kvt": of_run("trace.kvt")}, "trace show t.kvt --step -2",
+     ["command line: --step: -2 is not in the trace: it has 3 steps, and -1 is what came before the first"]),
+    ("event taken out", {"t.kvt": edited("DELETE FROM block_allocated WHERE block = 1")}, "trace show t.kvt --verify",
+     ["t.kvt: event 4: is in no table"]),
+    ("number changed",
+     {"t.kvt":
+      edited("UPDATE tokens_written SET tokens = 4 WHERE tokens = 5; UPDATE tokens_written SET slot = slot + 1")},
+      "trace show t.kvt --verify",
+     ["t.kvt: step 0: checksum is 2848250159 instead of 3881306205: the file was changed or damaged"]),
+    ("index changed",
+     {"t.kvt": edited("UPDATE step SET first_event = first_event + 1 WHERE row = 2")}, "trace show t.kvt",
+     ["t.kvt: table 'step', row 2: begins at event 9 instead of 8"]),
+    ("table too many", {"t.kvt": edited("CREATE TABLE notes (text)")}, "trace show t.kvt",
+     ["t.kvt: table 'notes': is no part of a trace"]),
+    ("table too few", {"t.kvt": edited("DROP TABLE block_copied")}, "trace show t.kvt",
+     ["t.kvt: table 'block_copied': is missing"]),
+    ("trigger",
+     {"t.kvt": edited("CREATE TRIGGER t AFTER INSERT ON step BEGIN DELETE FROM step; END")},
+      "trace show t.kvt",
+     ["t.kvt: trigger 't': is no part of a trace"]),
+    ("good one beside a bad one", {"a.kvt": of_run("trace.kvt"), "b.kvt": "x"}, "trace diff a.kvt b.kvt",
+     ["b.kvt: is not a trace: it does not begin as an SQLite database does"]),
+]
+
+QUESTION = [
+    ("sequence past the last", {"s.json": scenario()}, "explain s.json --seq 1 --token 0",
+     ["sequence 1 is outside [0, 1): sequences are numbered by arrival"]),
+    ("sequence below zero", {"s.json": scenario()}, "explain s.json --seq -1 --token 0",
+     ["sequence -1 is outside [0, 1): sequences are numbered by arrival"]),
+    ("token past the last", {"s.json": scenario()}, "explain s.json --seq 0 --token 8",
+     ["sequence 0: token 8 is outside [0, 8): it has 5 prompt and 3 generated tokens"]),
+    ("last token, never stored", {"s.json": scenario()}, "explain s.json --seq 0 --token 7",
+     ["sequence 0: token 7 is never stored: the last token that is generated has no successor that would read it, "
+      "and a refused request stores none"]),
+    ("token of a refused request",
+     {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 99}, {"prompt_tokens": 3}]}})},
+      "explain s.json --seq 0 --token 7",
+     ["sequence 0: token 7 is never stored: the last token that is generated has no successor that would read it, "
+      "and a refused request stores none"]),
+    ("layer past the last", {"s.json": scenario()}, "explain s.json --seq 0 --token 0 --layer 2",
+     ["layer 2 is outside [0, 2)"]),
+    ("head past the last", {"s.json": scenario()}, "explain s.json --seq 0 --token 0 --head 2",
+     ["KV head 2 is outside [0, 2)"]),
+    ("dim past the last", {"s.json": scenario()}, "explain s.json --seq 0 --token 0 --dim 8",
+     ["dim 8 is outside [0, 8)"]),
+    ("step past the last", {"s.json": scenario()}, "explain s.json --seq 0 --token 0 --step 3",
+     ["step 3 is outside [0, 3): the run is over by then"]),
+    ("step before the sequence came",
+     {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 5, "generate_tokens": 3}, {"arrival_us":
+      12000, "prompt_tokens": 2}]}})}, "explain s.json --seq 1 --token 0 --step 0",
+     ["sequence 1 is not in the batch of step 0, which holds 0: choose one of these, or another --step"]),
+    ("token that is not there yet", {"s.json": scenario()}, "explain s.json --seq 0 --token 6 --step 0",
+     ["sequence 0: token 6 is outside [0, 5): step 0 has 0 cached and 5 new tokens of it"]),
+    ("V of an MLA cache",
+     {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
+      "attention": {"scale": 0.3}})}, "explain s.json --seq 0 --token 0 --kv v",
+     ["an MLA cache has one slot, and V is the first part of it: ask for --kv k"]),
+    ("token that is no number", {"s.json": scenario()}, "explain s.json --seq 0 --token last", REFUSED),
+]
+
+SMALL_COMMANDS = [
+    ("layout cut off", {}, "layout (8,4):(4",
+     ["layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^"]),
+    ("layout of two ranks", {}, "layout (8,4):(4,1,2)",
+     ["layout \"(8,4):(4,1,2)\": column 7: stride (4,1,2) is a tuple of 3 where shape (8,4) is a tuple of 2\n  "
+      "(8,4):(4,1,2)\n        ^"]),
+    ("layout of nothing", {}, "layout ''",
+     ["layout \"\": column 1: expected a number or '('\n  \n  ^"]),
+    ("extent of nothing", {}, "layout (8,0)",
+     ["layout \"(8,0)\": column 4: a shape is 1 or more\n  (8,0)\n     ^"]),
+    ("swizzle of the wrong size", {}, "layout 'Sw<3,3,2> o (8,64):(64,1)'",
+     ["layout \"Sw<3,3,2> o (8,64):(64,1)\": column 1: shift 2 moves 3 bits onto themselves: use at least 3 or at "
+      "most -3\n  Sw<3,3,2> o (8,64):(64,1)\n  ^"]),
+    ("array that is not there", {}, "dtype none.npy out.npy --from f32 --to bf16",
+     ["none.npy: cannot be read: No such file or directory"]),
+    ("type of no meaning", {}, "dtype in.npy out.npy --from f33 --to bf16",
+     ["command line: --from: 'f33' is not a type that can be converted: use one of f64 f32 f16 bf16 e4m3 e5m2 e8m0 "
+      "i8 u8 i16 u16 i32 u32 i64 u64"]),
+    ("array that is none", {"in.npy": "1, 2, 3"}, "dtype in.npy out.npy --from f32 --to bf16",
+     ["in.npy: does not begin with \\x93NUMPY: not an npy file; write it with numpy.save"]),
+    ("array into no folder",
+     {"in.npy": npy(np.ones(3, np.float32))}, "dtype in.npy no/such/out.npy --from f32 --to bf16",
+     ["no/such/out.npy: cannot be written: No such file or directory"]),
+]
+
+
+# --- running --------------------------------------------------------------------------------------------------------
+
+def listing(folder):
+    return sorted(os.path.relpath(os.path.join(where, name), folder)
+                  for where, folders, files in os.walk(folder) for name in folders + files)
+
+
+def call(files, command):
+    """What the program did with these files, and the names in its folder before and after."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if callable(content):
+                content(path)
+            else:
+                with open(path, "wb") as file:
+                    file.write(content if isinstance(content, bytes) else content.encode("latin-1"))
+        before = listing(folder)
+        done = kvscope(*shlex.split(command), cwd=folder)
+        return done, before, listing(folder)
+
+
+def setUpModule():
+    global MADE
+    MADE = tempfile.TemporaryDirectory()
+    with open(os.path.join(MADE.name, "s.json"), "w", encoding="utf-8") as file:
+        file.write(scenario())
+    fine("run", "s.json", "--out", ".", "--trace", "full", cwd=MADE.name)
+    fine("golden", "s.json", "--out", "golden.npz", cwd=MADE.name)
+    npz(**STATE)(os.path.join(MADE.name, "part.npz"))
+    for ending in ["npz", "safetensors"]:
+        fine("merge", "part.npz", "part.npz", "--out", f"merged.{ending}", cwd=MADE.name)
+
+
+def tearDownModule():
+    MADE.cleanup()
+
+
+class BadInput(unittest.TestCase):
+    maxDiff = None
+
+    def check(self, cases):
+        for situation, files, command, faults in cases:
+            with self.subTest(situation=situation, command=command):
+                done, before, after = call(files, command)
+                if faults is REFUSED:
+                    self.assertRegex(done.stderr, r"^(kvscope: [^\n]+\n)+$")
+                else:
+                    size = os.path.getsize(os.path.join(MADE.name, "trace.kvt"))
+                    said = "".join(f"kvscope: {fault}\n" for fault in faults)
+                    said = said.replace("<size - 1>", str(size - 1)).replace("<size>", str(size))
+                    self.assertEqual(done.stderr, said)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(after, before)
+
+    def test_command_lines(self):
+        self.check(COMMAND_LINE)
+
+    def test_scenario_files(self):
+        self.check(SCENARIO_FILE)
+
+    def test_request_files(self):
+        self.check(REQUEST_FILE)
+
+    def test_bundles(self):
+        self.check(BUNDLE)
+
+    def test_tensors_of_every_layout(self):
+        self.check(LAYOUTS)
+
+    def test_trace_files(self):
+        self.check(TRACE_FILE)
+
+    def test_questions(self):
+        self.check(QUESTION)
+
+    def test_small_commands(self):
+        self.check(SMALL_COMMANDS)
+
+    def test_has_at_least_a_hundred_cases_and_none_twice(self):
+        tables = [COMMAND_LINE, SCENARIO_FILE, REQUEST_FILE, BUNDLE, LAYOUTS, TRACE_FILE, QUESTION, SMALL_COMMANDS]
+        self.assertGreater(sum(map(len, tables)), 100)
+        for table in tables:
+            names = [(situation, command) for situation, _, command, _ in table]
+            self.assertEqual(len(set(names)), len(names))
+
+    def test_a_good_input_of_each_kind_is_none_of_them(self):
+        # The tables change one thing each: without the change everything passes.
+        for files, command in [({"s.json": scenario()}, "run s.json"), ({"s.json": scenario()}, CHECK),
+                               ({"s.json": scenario(), "r.csv": HEADER + ROW}, "run s.json --requests r.csv"),
+                               ({"s.json": scenario(), "r.jsonl": jsonl() + jsonl()}, "run s.json --requests r.jsonl"),
+                               ({"s.json": scenario()}, "explain s.json --seq 0 --token 6"),
+                               ({"g.npz": of_run("golden.npz")}, "verify g.npz g.npz"),
+                               ({"t.kvt": of_run("trace.kvt")}, "trace show t.kvt --verify"),
+                               ({"a.npz": npz(**STATE), "b.npz": npz(**STATE)}, "merge a.npz b.npz --out m.npz"),
+                               golden("nhd", NHD, {}), golden("hnd", HND, {}), golden("max", MAX, {}, "--layer 2"),
+                               golden("flashinfer", FLASHINFER, {}), golden("vllm_legacy", VLLM, {}),
+                               golden("sglang", SGLANG, {}), golden("mla", MLA, {}, "--scale 0.5 --value-size 3")]:
+            with self.subTest(command=command):
+                done = call(files, command)[0]
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    program.main()
