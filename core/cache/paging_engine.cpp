@@ -115,7 +115,8 @@ struct PagingEngine::State {
   SchedulerConfig scheduler;
   bool paged;
   bool sharing;
-  std::int64_t longest;  // [tokens] a sequence may store
+  std::int64_t longest;    // [tokens] a sequence may store
+  std::int64_t most_left;  // blocks that admission leaves available at most: one percent of the pool, rounded up
   trace::Recorder& recorder;
   BlockPool pool;
 
@@ -149,6 +150,7 @@ PagingEngine::State::State(const Scenario& scenario, std::span<const Request> re
       paged(scenario.cache.kind == CacheKind::paged),
       sharing(paged && scenario.cache.prefix_sharing),
       longest((check_sizes(scenario, requests), longest_sequence(scenario.cache))),
+      most_left(ceil_div(scenario.cache.blocks, std::int64_t{100})),
       recorder(rec),
       pool(scenario.cache.blocks, tokens_in_a_block(scenario.cache), rec),
       order(requests.size()),
@@ -270,7 +272,7 @@ void PagingEngine::State::admit() {
 }
 
 bool PagingEngine::State::admit_front() {
-  const std::int64_t watermark = paged ? static_cast<std::int64_t>(running.size()) : 0;
+  const std::int64_t watermark = paged ? std::min(static_cast<std::int64_t>(running.size()), most_left) : 0;
   if (!running.empty() && pool.available() < watermark + std::max<std::int64_t>(front_lacks, 1)) return false;
 
   const std::uint32_t s = waiting.front();

@@ -9,9 +9,9 @@
 //               many tokens as the step has left and the pool can hold, perhaps none.
 //   4 admit     from the front of the queue only, and only if this step preempted nobody. The longest cached prefix
 //               counts as stored; it never covers the whole prompt, because logits need one computed token. The first
-//               chunk must fit whole, and leave one available block for each running request (the watermark), so that what
-//               is admitted is not preempted at once. A request found not to fit is looked at again when the blocks it
-//               lacked are available.
+//               chunk must fit whole, and leave the watermark available, so that what is admitted is not preempted at
+//               once: one block for each running request, but no more than one percent of the pool, rounded up. A
+//               request found not to fit is looked at again when the blocks it lacked are available.
 //   5 compute   tokens are stored; a full page can be found from the next step on; a request whose known tokens are all
 //               stored generates one more; one that has generated all of them gives its pages back.
 //
@@ -21,6 +21,9 @@
 //
 // A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended, rounded to the nearest
 // microsecond, half up. A row attends to its cached and new tokens once, as a kernel reads K and V once.
+//
+// Example of the watermark: 3 running requests leave 1 of 100 blocks, 2 of 101 and 3 of 201. A continuous cache needs
+// none: nothing grows out of its block.
 //
 // The last generated token is never stored (nothing is computed from it): a request of p prompt and g generated tokens
 // takes p + g - 1 slots. A continuous cache is a pool of pages of S tokens, one for each sequence, with nothing shared.

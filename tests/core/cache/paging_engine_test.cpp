@@ -229,11 +229,31 @@ TEST(PagingEngine, LetsTheMostRecentPrefillWaitForBlocksWithoutLosingAny) {
 }
 
 // 4 blocks, page 1: request 0 holds 2. A prompt of 2 would fit, but leaves no block for request 0's next token.
-TEST(PagingEngine, LeavesOneBlockForEachRunningRequestWhenItAdmits) {
+TEST(PagingEngine, LeavesABlockForARunningRequestWhenItAdmits) {
   Scenario s = paged(1, 4);
   s.cache.prefix_sharing = false;
   EXPECT_THAT(WholeRun(s, {asks(0, 2, 2), asks(0, 2, 1)}).batches, ElementsAre("0:0+2", "0:2+1", "1:0+2"));
   EXPECT_THAT(WholeRun(s, {asks(0, 2, 2), asks(0, 1, 1)}).batches, ElementsAre("0:0+2 1:0+1", "0:2+1"));
+}
+
+// The watermark is one percent of the pool, rounded up: 1 block of 100, 2 of 101, but no more than there are running
+// requests. Two run on 10 blocks each; a third prompt of 79 leaves 1 of 100 blocks and 2 of 101, one of 80 leaves 0 and 1.
+// A watermark of one block a running request, or of none, or a percent rounded down, differs in one of the rows.
+TEST(PagingEngine, LeavesNoMoreThanAPercentOfThePoolHoweverManyRun) {
+  const auto admitted_at_once = [](std::int64_t blocks, std::vector<std::int64_t> prompts) {
+    std::vector<Request> requests;
+    for (const std::int64_t prompt : prompts) requests.push_back(asks(0, prompt, 1));
+    const WholeRun run(paged(1, blocks), requests);
+    EXPECT_EQ(run.engine.report().finished, std::ssize(prompts));
+    return run.batches.size() == 1;
+  };
+  EXPECT_TRUE(admitted_at_once(100, {10, 10, 79}));
+  EXPECT_FALSE(admitted_at_once(100, {10, 10, 80}));
+  EXPECT_TRUE(admitted_at_once(101, {10, 10, 79}));
+  EXPECT_FALSE(admitted_at_once(101, {10, 10, 80}));
+  EXPECT_TRUE(admitted_at_once(101, {10, 90})) << "one runs: one block";
+  EXPECT_FALSE(admitted_at_once(101, {10, 91}));
+  EXPECT_TRUE(admitted_at_once(101, {101})) << "nobody runs: none";
 }
 
 // 4 blocks of 2 hold 8 tokens: prompt 7 and 2 generated just fit (the second is never stored), 3 do not.
