@@ -24,6 +24,8 @@
 namespace kvscope::apps {
 namespace {
 
+constexpr const char* kWithScenario = "With a scenario";
+constexpr const char* kWithTensors = "With your own tensors";
 constexpr const char* kProducer = "kvscope " KVSCOPE_VERSION;
 
 struct GoldenCommand {
@@ -46,6 +48,9 @@ struct GoldenCommand {
   std::string out;
   std::optional<std::string> candidate;
   std::string candidate_dtype = "f32";
+
+  // Options given that belong to the other kind of input; filled while parsing.
+  std::vector<std::string> only_scenario, only_input;
 };
 
 void write_candidate(const GoldenCommand& command, const attention::Problem& problem) {
@@ -135,6 +140,13 @@ int run(const GoldenCommand& command) {
   if (command.scenario.has_value() == command.input.has_value()) {
     throw InputError("command line", "golden", "give either a SCENARIO or --input TENSORS, and not both");
   }
+  std::vector<Fault> faults;
+  for (const std::string& option : command.scenario ? command.only_input : command.only_scenario) {
+    faults.push_back({option, command.scenario
+                                  ? "goes with --input: a scenario says it itself, see kvscope scenario schema"
+                                  : "goes with a SCENARIO, not with --input"});
+  }
+  if (!faults.empty()) throw InputError("command line", faults);
   return command.scenario ? over_scenario(command) : over_tensors(command);
 }
 
@@ -165,10 +177,10 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->add_option("--layer", command->layer, "Layer; default: the scenario's focus, or 0");
 
   golden->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)")
-      ->group("With a scenario");
-  golden->add_option("--step", command->step, "Engine step; default: the scenario's focus")->group("With a scenario");
+      ->group(kWithScenario);
+  golden->add_option("--step", command->step, "Engine step; default: the scenario's focus")->group(kWithScenario);
 
-  const char* own = "With your own tensors";
+  const std::string own = kWithTensors;
   const auto one_of = [](std::vector<std::string> words) { return CLI::IsMember(std::move(words)); };
   golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->group(own);
   golden->add_option("--layout", command->layout, "How they are laid out, see below")
@@ -208,7 +220,14 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->add_option("--granularity", command->granularity, "Elements that share a scale; default D / G")->group(own);
   golden->add_option("--value-size", command->value_size, "MLA: elements of a head that are V")->group(own);
   golden->footer(kLayoutHelp);
-  golden->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+  golden->callback([command, golden, own, &chosen] {
+    for (const CLI::Option* option : golden->get_options()) {
+      if (option->count() == 0 || option->get_name() == "--input") continue;
+      if (option->get_group() == own) command->only_input.push_back(option->get_name());
+      if (option->get_group() == kWithScenario) command->only_scenario.push_back(option->get_name());
+    }
+    chosen = [command] { return run(*command); };
+  });
 }
 
 }  // namespace kvscope::apps

@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/kvscope/cli.h"
@@ -15,15 +16,21 @@
 namespace kvscope::apps {
 namespace {
 
-int check(const std::string& path) {
-  const ScenarioInput input = read_scenario(path, {});
+struct CheckCommand {
+  std::string scenario;
+  std::optional<std::string> requests;
+};
+
+int check(const CheckCommand& command) {
+  const ScenarioInput input = read_scenario(command.scenario, command.requests);
   std::int64_t prompt = 0, generate = 0;
   for (const Request& request : input.requests) {
     prompt += request.prompt_tokens;
     generate += request.generate_tokens;
   }
-  std::cout << fmt::format("{}: a scenario '{}' with {} requests, {} prompt tokens and {} tokens to generate\n", path,
-                           input.scenario.name, input.requests.size(), prompt, generate);
+  std::cout << fmt::format("{}: fine{}\n  requests            {}\n  prompt tokens       {}\n  tokens to generate  {}\n",
+                           command.scenario, input.scenario.name.empty() ? "" : ", '" + input.scenario.name + "'",
+                           input.requests.size(), prompt, generate);
   return kExitFine;
 }
 
@@ -45,11 +52,12 @@ void add_scenario(CLI::App& app, Action& chosen) {
   CLI::App* scenario =
       app.add_subcommand("scenario", "Check a scenario file; print its JSON Schema or the model presets");
   scenario->require_subcommand(1);
-  const auto path = std::make_shared<std::string>();
+  const auto command = std::make_shared<CheckCommand>();
   CLI::App* check_app =
       scenario->add_subcommand("check", "Read a scenario and its requests; report every fault at once");
-  check_app->add_option("SCENARIO", *path, "Scenario file (JSON)")->required();
-  check_app->callback([path, &chosen] { chosen = [path] { return check(*path); }; });
+  check_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
+  check_app->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)");
+  check_app->callback([command, &chosen] { chosen = [command] { return check(*command); }; });
   scenario->add_subcommand("schema", "Print the JSON Schema of scenario files")->callback([&chosen] {
     chosen = [] {
       std::cout << scenario_schema();

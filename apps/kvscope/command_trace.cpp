@@ -21,6 +21,8 @@ struct ShowCommand {
   std::string file;
   std::optional<std::int64_t> step;
   std::optional<std::string> kind;
+  std::optional<std::int64_t> seq;
+  std::pair<std::int64_t, std::int64_t> events{0, -1};  // first, last; -1: to the end
   bool verify = false;
   bool json = false;
 };
@@ -45,6 +47,14 @@ json::Value to_json(std::int64_t number, const trace::Event& event) {
   return value;
 }
 
+// The sequence an event speaks of; nothing for those of the engine's clock.
+std::optional<std::int64_t> sequence_of(const trace::Event& event) {
+  for (const trace::NamedNumber& field : trace::named_fields(event)) {
+    if (field.name == "seq") return field.value;
+  }
+  return std::nullopt;
+}
+
 // The summary, or the events of one step or of all, one line each.
 int show(const ShowCommand& command) {
   trace::TraceReader reader(command.file);
@@ -55,15 +65,25 @@ int show(const ShowCommand& command) {
     std::cout << fmt::format("{}: all {} events are whole\n", reader.path(), reader.events());
     return kExitFine;
   }
-  if (!command.step && !command.kind && !command.json) {
+  const bool ranged = command.events != std::pair<std::int64_t, std::int64_t>{0, -1};
+  if (!command.step && !command.kind && !command.seq && !ranged && !command.json) {
     print_summary(reader);
     return kExitFine;
   }
   const auto print = [&](std::int64_t number, const trace::Event& event) {
     if (kind && event.index() != *kind) return;
+    if (command.seq && sequence_of(event) != command.seq) return;
     std::cout << (command.json ? json::dump(to_json(number, event), -1) + "\n"
                                : fmt::format("{:>8}  {}\n", number, trace::to_text(event)));
   };
+  if (ranged) {
+    const auto [first, last] = command.events;
+    check_index("--events: event", first, reader.events());
+    check_index("--events: event", last, reader.events());
+    for (std::int64_t number = first; number <= last; ++number)
+      print(number, reader.events_in(number, number + 1).front());
+    return kExitFine;
+  }
   if (!command.step) {
     reader.for_each(print);
     return kExitFine;
@@ -104,6 +124,10 @@ void add_trace(CLI::App& app, Action& chosen) {
   show_app->add_option("FILE", command->file, "Trace file (.kvt)")->required();
   show_app->add_option("--step", command->step, "Events of this step; -1: before the first");
   show_app->add_option("--kind", command->kind, "Events of this kind only")->check(CLI::IsMember(kind_names()));
+  show_app->add_option("--seq", command->seq, "Events of this sequence only");
+  show_app->add_option("--events", command->events, "Events from FIRST to LAST")
+      ->type_name("FIRST LAST")
+      ->excludes("--step");
   show_app->add_flag("--verify", command->verify, "Check every event against the checksums");
   show_app->add_flag("--json", command->json, "Print events as JSON, one a line");
   show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });

@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/kvscope/cli.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/faults.h"
+#include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/golden/bundle.h"
@@ -27,14 +29,31 @@ struct VerifyCommand {
   bool json = false;
 };
 
+// Both are read before either is complained about, so that one run names everything that is wrong.
+std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, const std::string& candidate) {
+  std::pair<golden::Bundle, golden::Bundle> both;
+  std::vector<Fault> faults;
+  const auto load = [&](const std::string& path, golden::Bundle& bundle) {
+    try {
+      bundle = golden::load_bundle(path);
+    } catch (const InputError& error) {
+      for (const std::string& line : fault_lines(error)) faults.push_back({"", line});
+    }
+  };
+  load(golden, both.first);
+  load(candidate, both.second);
+  if (!faults.empty()) throw InputError("", faults);
+  return both;
+}
+
 int run(const VerifyCommand& command) {
   golden::CompareOptions options;
   options.profile = command.profile;
   options.exact = command.exact;
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
-  const golden::CompareResult result =
-      golden::compare(golden::load_bundle(command.golden), golden::load_bundle(command.candidate), options);
+  const auto [golden_bundle, candidate_bundle] = load_both(command.golden, command.candidate);
+  const golden::CompareResult result = golden::compare(golden_bundle, candidate_bundle, options);
   if (command.junit) write_file_atomically(*command.junit, golden::junit_report(result));
   std::cout << (command.json ? json::dump(golden::json_report(result)) + "\n" : golden::text_report(result));
   return result.passed ? kExitFine : kExitCheckFailed;

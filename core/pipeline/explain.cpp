@@ -96,11 +96,26 @@ class Explainer {
     const std::int64_t page = token / page_size;
     add("page", "token / page_size", fmt::format("{} / {}", token, page_size), std::to_string(page));
     add("slot", "token % page_size", fmt::format("{} % {}", token, page_size), std::to_string(token % page_size));
+    explain_table_row(row);
     const auto entry = static_cast<std::size_t>(row.value * state_.table_columns + page);
     const std::uint32_t block = state_.lookup_table[entry];
     add("block", "lookup_table[batch row][page]", fmt::format("lookup_table[{}][{}]", row.value, page),
         std::to_string(block), sharers(block, page));
     return {row, block, page_size};
+  }
+
+  // The whole table row, so that its end shows: pages of the sequence, then the null page to the last column.
+  void explain_table_row(SeqIdx row) {
+    constexpr std::int64_t kShown = 10;
+    const auto b = static_cast<std::size_t>(row.value);
+    const std::int64_t pages = ceil_div(std::int64_t{state_.cache_lengths[b]} + state_.new_tokens[b], state_.page_size);
+    const std::uint32_t* entries = state_.lookup_table.data() + row.value * state_.table_columns;
+    const std::int64_t shown = std::min(kShown, pages);
+    add("table row", "blocks of the sequence's pages, then the null page",
+        fmt::format("{}{}, then {} x {}", fmt::join(entries, entries + shown, " "), shown < pages ? " ..." : "",
+                    state_.table_columns - pages, state_.blocks),
+        fmt::format("{} columns", state_.table_columns),
+        "a multiple of 8 with at least 15 to spare, so that kernels may read 8 entries at once");
   }
 
   // Who else in the batch has the block as the same page.
@@ -304,9 +319,10 @@ class Explainer {
 void check_question(const Scenario& scenario, std::span<const Request> requests, const Question& question) {
   check_index("sequence", question.seq.value, static_cast<std::int64_t>(requests.size()),
               "sequences are numbered by arrival");
-  check_index("layer", question.layer.value, scenario.model.layers);
-  check_index("KV head", question.head.value, scenario.model.kv_heads);
-  check_index("dim", question.dim.value, scenario.model.head_size);
+  check_index("layer", question.layer.value, scenario.model.layers, "layers of the scenario's model");
+  check_index("KV head", question.head.value, scenario.model.kv_heads,
+              fmt::format("each serves {} query heads", scenario.model.query_heads / scenario.model.kv_heads));
+  check_index("dim", question.dim.value, scenario.model.head_size, "elements of a head");
   const Request& request = requests[static_cast<std::size_t>(question.seq.value)];
   check_index(fmt::format("sequence {}: token", question.seq.value), question.token.value,
               request.prompt_tokens + request.generate_tokens,

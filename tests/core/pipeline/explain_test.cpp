@@ -89,6 +89,9 @@ TEST(Explain, TheWholeTextForOneTokenOfASharedPage) {
   EXPECT_EQ(link(explanation, "pool").numbers, "[20, 2, 3, 4, 2, 6]");
   EXPECT_EQ(link(explanation, "pool").result, "strides [288, 144, 48, 12, 6, 1]");
   EXPECT_EQ(link(explanation, "rows per block").result, "24");
+  EXPECT_THAT(link(explanation, "table row").numbers,
+              testing::MatchesRegex("[0-9]+ [0-9]+ [0-9]+ [0-9]+, then 20 x 19"));
+  EXPECT_EQ(link(explanation, "table row").result, "24 columns");
   EXPECT_THAT(link(explanation, "block").remark, HasSubstr("shared with sequence 0: equal prefixes, one copy"));
 }
 
@@ -119,9 +122,11 @@ TEST(Explain, RefusesWhatIsNotThereAndSaysWhatIs) {
   };
   EXPECT_EQ(refuse(scenario, ask(3, 0, 0, 0, 0, KvSlot::k, 0)),
             "sequence 3 is outside [0, 3): sequences are numbered by arrival");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 3, 0, 0, KvSlot::k, 0)), "layer 3 is outside [0, 3)");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 2, 0, KvSlot::k, 0)), "KV head 2 is outside [0, 2)");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 0, 6, KvSlot::k, 0)), "dim 6 is outside [0, 6)");
+  EXPECT_EQ(refuse(scenario, ask(0, 0, 3, 0, 0, KvSlot::k, 0)),
+            "layer 3 is outside [0, 3): layers of the scenario's model");
+  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 2, 0, KvSlot::k, 0)),
+            "KV head 2 is outside [0, 2): each serves 2 query heads");
+  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 0, 6, KvSlot::k, 0)), "dim 6 is outside [0, 6): elements of a head");
   EXPECT_EQ(refuse(scenario, ask(0, -1, 0, 0, 0, KvSlot::k, 0)),
             "sequence 0: token -1 is outside [0, 19): it has 14 prompt and 5 generated tokens");
   EXPECT_EQ(
