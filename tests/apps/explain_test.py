@@ -96,7 +96,7 @@ class Explain(unittest.TestCase):
         return {link["name"]: link for link in answer["links"]}
 
     def questions(self, run):
-        """Several steps of several sequences; of each the tokens at the edges of pages and of what was cached before."""
+        """Some steps of some sequences; of each the tokens at the edges of pages and of what was cached before."""
         tables = run.tables()
         last_dim, last_head = run.model["head_size"] - 1, run.model["kv_heads"] - 1
         for n, key in enumerate(spread(sorted(tables), 6)):
@@ -137,7 +137,7 @@ class Explain(unittest.TestCase):
                     if run.paged:
                         self.assertEqual(links["sparse index"]["result"], str(block * run.block_tokens + slot))
                         self.assertEqual(links["tile"]["result"],
-                                         f"tile {q['token'] // run.tile['BN']}, row {q['token'] % run.tile['BN']} of it")
+                                         "tile {}, row {} of it".format(*divmod(q["token"], run.tile["BN"])))
                         self.assertTrue(links["populate"]["result"].endswith(f" = {row}"), links["populate"])
                     asked += 1
         self.assertGreater(asked, 100)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A recorded run read with nothing but Python's library: totals, checksums and the report's curves out of the tables, and
-where kvscope trace diff says that two runs part.
+"""A recorded run read with nothing but Python's library: totals, checksums and the report's curves out of the tables,
+and where kvscope trace diff says that two runs part.
 
     trace_test.py --kvscope PROGRAM
 """
@@ -185,8 +185,8 @@ class Record(unittest.TestCase):
         steps_out = os.path.join(self.folder.name, "steps")
         fine("run", gallery("preemption"), "--out", steps_out, "--trace", "steps")
         steps = Trace(os.path.join(steps_out, "trace.kvt"))
-        kept = {"step_began", "step_ended", "request_arrived", "request_admitted", "request_preempted", "request_finished",
-                "request_refused"}
+        kept = {"step_began", "step_ended", "request_arrived", "request_admitted", "request_preempted",
+                "request_finished", "request_refused"}
         for _, kind, count in steps.kinds:
             self.assertEqual(count, len(full.rows[kind]) if kind in kept else 0, kind)
             if kind in kept:
