@@ -214,6 +214,10 @@ void Rules::requests() {
             fmt::format("{} prompt and {} generated tokens are together outside [1, {}]: choose a shorter request",
                         q.prompt_tokens, q.generate_tokens, fields::kMaxTokens));
     }
+    if (q.samples > 1 && s_.cache.kind == CacheKind::continuous && readable({"$.cache.kind"})) {
+      fault(path + ".samples",
+            fmt::format("{} samples need pages to share: choose kind paged, or 1 sample", q.samples));
+    }
     std::int64_t spans = 0;  // at most 2^16 spans of 2^31 tokens
     for (const ContentSpan& span : q.content) spans += span.length;
     if (!q.content.empty() && spans != q.prompt_tokens) {

@@ -46,6 +46,7 @@ inline constexpr std::int64_t kMaxBlocks = 2'147'483'646;  // with the null page
 inline constexpr std::int64_t kMaxTime = 1'000'000'000'000'000;  // [us], about 31 years
 inline constexpr std::int64_t kMaxListed = 1'000'000;            // requests of the list, requests generated
 inline constexpr std::int64_t kMaxSpans = 65'536;                // of one request
+inline constexpr std::int64_t kMaxSamples = 64;                  // of one request
 inline constexpr std::int64_t kMaxText = 65'536;                 // [bytes] of a name, a description or a path
 
 // --- words ----------------------------------------------------------------------------------------------------------------
@@ -127,6 +128,9 @@ void describe(Tag<Request>, V& v, S& r) {
   v.list("content", r.content, {0, kMaxSpans},
          {"What the prompt says, span by span; the lengths add up to prompt_tokens. Left out: shared with nobody.",
           "join neighbouring spans"});
+  v.integer(
+      "samples", r.samples, {1, kMaxSamples},
+      {"Answers to the one prompt, which is computed once; paged only.", "use several requests for more answers"});
 }
 
 template <class V, class S>

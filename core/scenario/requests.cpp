@@ -93,6 +93,22 @@ std::vector<Request> generate_requests(const RequestGenerator& g, std::uint64_t 
   return requests;
 }
 
+std::vector<Request> expand_samples(std::vector<Request> requests) {
+  if (std::ranges::all_of(requests, [](const Request& r) { return r.samples == 1; })) return requests;
+  std::vector<Request> all;
+  for (Request& request : requests) {
+    const std::int64_t samples = std::exchange(request.samples, 1);
+    const std::size_t parent = all.size();
+    all.push_back(std::move(request));
+    for (std::int64_t k = 1; k < samples; ++k) {
+      Request sample = all[parent];
+      sample.sample_of = k;
+      all.push_back(std::move(sample));
+    }
+  }
+  return all;
+}
+
 std::vector<Request> make_requests(const Scenario& scenario, const std::filesystem::path& base_dir,
                                    const std::optional<std::filesystem::path>& instead_of_all) {
   std::vector<Request> all;
@@ -108,7 +124,7 @@ std::vector<Request> make_requests(const Scenario& scenario, const std::filesyst
     }
   }
   std::ranges::stable_sort(all, {}, &Request::arrival_us);
-  return all;
+  return expand_samples(std::move(all));
 }
 
 }  // namespace kvscope

@@ -70,6 +70,10 @@ struct Request {
   std::int64_t prompt_tokens = 0;
   std::int64_t generate_tokens = 0;
   std::vector<ContentSpan> content;  // of the prompt, lengths add up to prompt_tokens; empty: shared with nobody
+  std::int64_t samples = 1;          // answers to the one prompt, each generate_tokens long; paged only
+  // Not in a file: make_requests() turns a request of 3 samples into three of one each, {parent, 1, 2}. How far behind its
+  // parent a sample stands; 0: it is nobody's sample.
+  std::int64_t sample_of = 0;
   friend bool operator==(const Request&, const Request&) = default;
 };
 

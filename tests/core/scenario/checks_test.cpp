@@ -142,6 +142,30 @@ TEST(Checks, SomebodyMustAsk) {
               ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
 }
 
+TEST(Checks, SamplesAreAtLeastOneAndNeedPagesToShare) {
+  for (const std::int64_t samples : {1, 2, 64}) {
+    EXPECT_THAT(after([&](Scenario& s) { s.requests.list[0].samples = samples; }), IsEmpty());
+  }
+  for (const std::int64_t samples : {0, 65}) {
+    EXPECT_THAT(
+        after([&](Scenario& s) { s.requests.list[0].samples = samples; }),
+        ElementsAre(Fault{"$.requests.list[0].samples",
+                          std::to_string(samples) + " is outside [1, 64]: use several requests for more answers"}));
+  }
+  const auto continuous = [](Scenario& s) {
+    s.cache.kind = CacheKind::continuous;
+    s.cache.max_tokens = 64;
+    s.cache.prefix_sharing = false;
+  };
+  EXPECT_THAT(after(continuous), IsEmpty());
+  EXPECT_THAT(after([&](Scenario& s) {
+                continuous(s);
+                s.requests.list[0].samples = 2;
+              }),
+              ElementsAre(Fault{"$.requests.list[0].samples",
+                                "2 samples need pages to share: choose kind paged, or 1 sample"}));
+}
+
 TEST(Checks, ARequestsSpansAddUpToItsPrompt) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.list[0].content[1].length = 17; }),
               ElementsAre(Fault{"$.requests.list[0].content",

@@ -71,6 +71,16 @@ TEST_F(Requests, AHundredAtOneTimeKeepTheirOrder) {
   }
 }
 
+// Samples stand behind their parent even where another request came at the same time, and say the same.
+TEST_F(Requests, ARequestOfSeveralSamplesStandsThereSoManyTimes) {
+  Scenario s;
+  s.requests.list = {{5, 7, 2, {}}, {1, 9, 3, {{4, 9}}, 3}, {1, 8, 1, {}}};
+  const std::vector<Request> made = make_requests(s, folder_);
+  EXPECT_THAT(made, ElementsAre(Request{1, 9, 3, {{4, 9}}, 1, 0}, Request{1, 9, 3, {{4, 9}}, 1, 1},
+                                Request{1, 9, 3, {{4, 9}}, 1, 2}, Request{1, 8, 1, {}}, Request{5, 7, 2, {}}));
+  EXPECT_EQ(expand_samples(made), made) << "once is enough";
+}
+
 TEST_F(Requests, LimitAndTimeScaleBelongToTheScenariosFile) {
   write("t.csv", kCsv);
   Scenario s;

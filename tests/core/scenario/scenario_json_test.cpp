@@ -215,6 +215,20 @@ TEST(ScenarioJson, RequestsAreToldByTheirPlaceInTheList) {
               ElementsAre(Fault{"$.requests.file.path", "missing: name a .csv or .jsonl file"}));
 }
 
+// A sample's place behind its parent is no key: only the program says it.
+TEST(ScenarioJson, SamplesAreReadAndWrittenAndTheirPlaceIsNot) {
+  const Scenario s = parse_scenario(
+      R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 2, "samples": 64}, {"prompt_tokens": 2}]}})",
+      "s");
+  EXPECT_EQ(s.requests.list[0].samples, 64);
+  EXPECT_EQ(s.requests.list[1].samples, 1);
+  EXPECT_EQ(parse_scenario(json::dump(to_json(s)), "again"), s);
+  EXPECT_THAT(
+      request_faults(R"({"list": [{"prompt_tokens": 2, "samples": 0}, {"prompt_tokens": 2, "sample_of": 1}]})"),
+      ElementsAre(Fault{"$.requests.list[0].samples", "0 is outside [1, 64]: use several requests for more answers"},
+                  Fault{"$.requests.list[1].sample_of", "unknown key: did you mean \"samples\"?"}));
+}
+
 TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRefusedAlone) {
   EXPECT_THAT(faults("{}"), ElementsAre(Fault{"$.kvscope_scenario", "missing: write 1, the version of the format"},
                                         Fault{"$.requests", "missing: give a list, a generator or a file"}));
