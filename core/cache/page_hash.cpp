@@ -47,13 +47,14 @@ std::uint64_t token_id(TextKind kind, std::uint64_t content, std::int64_t positi
 
 TokenRun SequenceText::next_run(std::int64_t limit) {
   const auto seq = static_cast<std::uint64_t>(seq_.value);
+  const auto prompt_of = static_cast<std::uint64_t>(prompt_of_.value);
   const auto& spans = request_->content;
   const std::size_t span_count = spans.empty() ? 1 : spans.size();
   while (span_ < span_count) {
     const std::int64_t length = spans.empty() ? request_->prompt_tokens : spans[span_].length;
     if (in_span_ < length) {
       const std::int64_t taken = std::min(limit, length - in_span_);
-      const TokenRun run = spans.empty() ? TokenRun{TextKind::own_prompt, seq, in_span_, taken}
+      const TokenRun run = spans.empty() ? TokenRun{TextKind::own_prompt, prompt_of, in_span_, taken}
                                          : TokenRun{TextKind::named, spans[span_].content, in_span_, taken};
       in_span_ += taken;
       return run;
@@ -92,7 +93,7 @@ PageHash SequenceText::page_hash(PageIdx page, std::int64_t page_size) {
 }
 
 std::vector<std::uint64_t> SequenceText::token_ids(std::int64_t count) const {
-  SequenceText reader(*request_, seq_);
+  SequenceText reader(*request_, seq_, prompt_of_);
   std::vector<std::uint64_t> ids;
   ids.reserve(static_cast<std::size_t>(count));
   while (count > 0) {

@@ -46,8 +46,11 @@ struct TokenRun {
 // The text of one sequence: its prompt, then what it generates. Hashes pages on demand, each page once.
 class SequenceText {
  public:
-  // Keeps a pointer to `request`.
-  SequenceText(const Request& request, SeqIdx seq) : request_(&request), seq_(seq) {}
+  // Keeps a pointer to `request`. A prompt without content is `prompt_of`'s own: the sequence itself, or the parent whose
+  // sample it is.
+  SequenceText(const Request& request, SeqIdx seq, SeqIdx prompt_of)
+      : request_(&request), seq_(seq), prompt_of_(prompt_of) {}
+  SequenceText(const Request& request, SeqIdx seq) : SequenceText(request, seq, seq) {}
 
   // Hash of the page that holds tokens [page * page_size, (page + 1) * page_size). The same page_size in every call.
   PageHash page_hash(PageIdx page, std::int64_t page_size);
@@ -63,6 +66,7 @@ class SequenceText {
 
   const Request* request_;
   SeqIdx seq_;
+  SeqIdx prompt_of_;
   std::vector<PageHash> hashes_;  // [pages hashed so far]
   std::size_t span_ = 0;          // cursor: the span of the prompt ...
   std::int64_t in_span_ = 0;      // ... and the position in it; past the prompt, the position in the generated text

@@ -20,6 +20,14 @@ std::int64_t stored_at_end(const Request& r) {
   return r.prompt_tokens + std::max<std::int64_t>(r.generate_tokens - 1, 0);
 }
 
+// Stands behind its parent or the sample before it, and differs from that only in its place.
+bool is_in_place(std::span<const Request> requests, std::size_t i) {
+  if (i == 0 || requests[i].sample_of < 1) return false;
+  Request before = requests[i];
+  --before.sample_of;
+  return before == requests[i - 1];
+}
+
 void check_sizes(const Scenario& scenario, std::span<const Request> requests) {
   std::vector<Fault> faults;
   const auto at_least = [&](const char* where, std::int64_t value, std::int64_t low) {
@@ -53,6 +61,14 @@ void check_sizes(const Scenario& scenario, std::span<const Request> requests) {
       spans = negative ? spans : checked_add(spans, span.length, "content");
     }
     if (negative) fault("a content span has a negative length");
+    if (r.samples != 1) fault(fmt::format("asks for {} samples; expand_samples() makes requests of them", r.samples));
+    if (r.sample_of != 0 && !is_in_place(requests, i)) {
+      fault(fmt::format("sample {}, but the request before it is neither the parent nor sample {} of the same prompt",
+                        r.sample_of, r.sample_of - 1));
+    }
+    if (r.sample_of != 0 && scenario.cache.kind == CacheKind::continuous) {
+      fault("is a sample, and a continuous cache shares nothing");
+    }
     if (!negative && !r.content.empty() && spans != r.prompt_tokens) {
       fault(fmt::format("content spans add up to {} tokens, the prompt has {}", spans, r.prompt_tokens));
     }
@@ -72,7 +88,8 @@ std::int64_t longest_sequence(const CacheConfig& cache) {
 
 // A request's life. Its page list exists only while it runs.
 struct Sequence {
-  Sequence(const Request& r, SeqIdx seq) : request(&r), pages{seq, {}, 0}, text(r, seq) {}
+  Sequence(const Request& r, SeqIdx seq)
+      : request(&r), pages{seq, {}, 0}, text(r, seq, SeqIdx(seq.value - r.sample_of)), unforked(r.sample_of > 0) {}
 
   const Request* request;
   SequencePages pages;
@@ -81,9 +98,11 @@ struct Sequence {
   std::int64_t most_stored = 0;  // [tokens] the furthest it ever got: computing below that is recomputation
   std::int64_t scheduled = 0;    // [tokens] of the step being built
   bool prefilling = true;
+  bool unforked = false;  // a sample that waits outside the queue for its parent's prompt
 
   [[nodiscard]] std::int64_t known() const { return request->prompt_tokens + generated; }
   [[nodiscard]] std::int64_t remaining() const { return known() - pages.tokens; }
+  [[nodiscard]] bool ended() const { return !prefilling && generated == request->generate_tokens; }
 };
 
 }  // namespace
@@ -109,6 +128,13 @@ struct PagingEngine::State {
   std::int64_t find_prefix(Sequence& seq, std::int64_t& held_by_nobody);
   bool make_room_by_preempting(std::uint32_t keep);
   void preempt_most_recent();
+  struct Parent {  // its prompt is stored since this step, and samples wait for that
+    std::uint32_t seq;
+    std::size_t behind;  // where in `running` they belong
+  };
+  void fork_samples(std::span<const Parent> parents);
+  void fork(const Sequence& parent, Sequence& sample);
+  void generate_one(Sequence& seq);
   void finish(Sequence& seq);
   void end_step();
 
@@ -124,6 +150,7 @@ struct PagingEngine::State {
   std::vector<std::int64_t> order;  // requests by arrival, the first of equals first
   std::size_t arrived = 0;          // order[0 .. arrived) have
   std::deque<std::uint32_t> waiting;
+  std::int64_t unforked = 0;           // samples that have arrived and wait for their parents
   std::vector<std::uint32_t> running;  // in order of admission
   std::int64_t clock_us = 0;
 
@@ -203,7 +230,9 @@ void PagingEngine::State::arrive() {
     const Request& r = arrival(arrived);
     const SeqIdx seq(order[arrived]);
     recorder.record(trace::RequestArrived{seq, r.prompt_tokens, r.generate_tokens});
-    if (can_ever_fit(r)) {
+    if (can_ever_fit(r) && r.sample_of > 0) {
+      ++unforked;
+    } else if (can_ever_fit(r)) {
       waiting.push_back(static_cast<std::uint32_t>(seq.value));
     } else {
       ++report.refused;
@@ -315,6 +344,7 @@ std::int64_t PagingEngine::State::find_prefix(Sequence& seq, std::int64_t& held_
 }
 
 void PagingEngine::State::compute() {
+  std::vector<Parent> parents;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < running.size(); ++i) {
     const std::uint32_t s = running[i];
@@ -336,15 +366,57 @@ void PagingEngine::State::compute() {
       }
     }
     if (seq.remaining() > 0) continue;
-    seq.prefilling = false;
-    if (seq.generated < seq.request->generate_tokens) ++seq.generated;
-    if (seq.generated == seq.request->generate_tokens) {
+    generate_one(seq);
+    if (seq.ended()) {
       --kept;
       done.push_back(s);
     }
+    if (s + 1 < sequences.size() && sequences[s + 1].unforked) parents.push_back({s, kept});
   }
   running.resize(kept);
+  fork_samples(parents);
   for (const std::uint32_t s : done) finish(sequences[s]);
+}
+
+// From the logits of its last token.
+void PagingEngine::State::generate_one(Sequence& seq) {
+  seq.prefilling = false;
+  if (seq.generated < seq.request->generate_tokens) ++seq.generated;
+}
+
+// Those that find no place in the batch go to the front of the queue: whoever waits there came after the parent.
+void PagingEngine::State::fork_samples(std::span<const Parent> parents) {
+  std::vector<std::uint32_t> left_over;
+  std::size_t joined = 0;
+  for (const Parent& parent : parents) {
+    for (std::uint32_t s = parent.seq + 1; s < sequences.size() && sequences[s].unforked; ++s) {
+      sequences[s].unforked = false;
+      --unforked;
+      if (static_cast<std::int64_t>(running.size()) == scheduler.max_batch) {
+        left_over.push_back(s);
+        continue;
+      }
+      fork(sequences[parent.seq], sequences[s]);
+      if (sequences[s].ended()) {
+        done.push_back(s);
+      } else {
+        running.insert(running.begin() + static_cast<std::ptrdiff_t>(parent.behind + joined++), s);
+      }
+    }
+  }
+  waiting.insert(waiting.begin(), left_over.begin(), left_over.end());
+  if (!left_over.empty()) front_lacks = 0;
+}
+
+void PagingEngine::State::fork(const Sequence& parent, Sequence& sample) {
+  const std::int64_t tokens = parent.pages.tokens;
+  recorder.record(trace::RequestAdmitted{sample.pages.seq, tokens});
+  sample.pages = pool.fork(parent.pages, sample.pages.seq);
+  sample.most_stored = tokens;
+  generate_one(sample);
+  figures.query_tokens += tokens;
+  figures.hit_tokens += tokens;
+  report.forked_tokens += tokens;
 }
 
 void PagingEngine::State::finish(Sequence& seq) {
@@ -363,11 +435,11 @@ void PagingEngine::State::end_step() {
         static_cast<std::int64_t>(std::floor(scheduler.base_us + scheduler.per_token_us * static_cast<double>(tokens) +
                                              scheduler.per_context_us * static_cast<double>(batch_context) + 0.5));
   } else {
-    KVSCOPE_ASSERT(running.empty() && waiting.empty());
+    KVSCOPE_ASSERT(running.empty() && waiting.empty() && unforked == 0);
   }
   StepFigures& f = figures;
   f.time_us = clock_us;
-  f.waiting = static_cast<std::int64_t>(waiting.size());
+  f.waiting = static_cast<std::int64_t>(waiting.size()) + unforked;
   f.running = static_cast<std::int64_t>(running.size());
   f.used_blocks = pool.used();
   f.cached_blocks = pool.cached();
@@ -465,8 +537,18 @@ std::vector<std::string> PagingEngine::broken_invariants() const {
   if (static_cast<std::int64_t>(s.running.size()) > s.scheduler.max_batch) {
     fail(fmt::format("{} requests run, at most {} may", s.running.size(), s.scheduler.max_batch));
   }
+  std::int64_t unforked = 0;
+  for (std::size_t n = 0; n < s.arrived; ++n) {
+    const auto r = static_cast<std::size_t>(s.order[n]);
+    if (!s.sequences[r].unforked || !s.can_ever_fit(*s.sequences[r].request)) continue;
+    ++unforked;
+    if (seen[r] > 0) fail(fmt::format("sequence {} waits for its parent, and runs or queues", r));
+    const std::size_t parent = r - static_cast<std::size_t>(s.sequences[r].request->sample_of);
+    if (seen[parent] == 0) fail(fmt::format("sequence {} waits for {}, which neither runs nor waits", r, parent));
+  }
+  if (unforked != s.unforked) fail(fmt::format("{} samples wait for parents, counted {}", s.unforked, unforked));
   const std::int64_t accounted = s.report.finished + s.report.refused + static_cast<std::int64_t>(s.running.size()) +
-                                 static_cast<std::int64_t>(s.waiting.size()) +
+                                 static_cast<std::int64_t>(s.waiting.size()) + s.unforked +
                                  static_cast<std::int64_t>(s.order.size() - s.arrived);
   if (accounted != s.report.requests) {
     fail(fmt::format("{} requests accounted for, {} given", accounted, s.report.requests));

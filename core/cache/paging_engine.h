@@ -13,7 +13,14 @@
 //               once: one block for each running request, but no more than one percent of the pool, rounded up. A
 //               request found not to fit is looked at again when the blocks it lacked are available.
 //   5 compute   tokens are stored; a full page can be found from the next step on; a request whose known tokens are all
-//               stored generates one more; one that has generated all of them gives its pages back.
+//               stored generates one more; its samples fork; one that has generated all of them gives its pages back.
+//
+// Samples (5): further answers to one prompt wait outside the queue until their parent has all of it stored for the
+// first time. Then each holds every page of the parent, the partly filled last one included, generates a first token
+// from the same logits, and runs behind the parent, before whoever was admitted after it. Its first decode writes into
+// the shared page and so gets a copy (copy-on-write); the last holder writes in place. Samples for which the batch has
+// no place go to the front of the queue, and are ordinary requests from then on: full pages of the prompt may still be
+// found, the rest is computed again. So are samples that were preempted.
 //
 // Preemption (2): when a decode finds no block available, the most recently admitted request gives all its pages back
 // and goes to the front of the queue; what it has generated so far is prompt when it returns. A prefill preempts nobody: it
@@ -44,8 +51,9 @@ namespace kvscope {
 
 class PagingEngine {
  public:
-  // Copies nothing of `requests` and `recorder`: the caller keeps both alive. Throws GeometryError, with every fault,
-  // when the scenario's sizes do not fit together (a scenario that passed check_scenario() never does).
+  // Copies nothing of `requests` and `recorder`: the caller keeps both alive. Samples stand behind their parent, as
+  // expand_samples() leaves them. Throws GeometryError, with every fault, when the scenario's sizes do not fit together
+  // (a scenario that passed check_scenario() never does).
   PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder);
   PagingEngine(const PagingEngine&) = delete;
   PagingEngine& operator=(const PagingEngine&) = delete;

@@ -153,6 +153,7 @@ std::string to_text(const RunReport& r) {
   line("computed", grouped(r.computed_tokens), "");
   line("found in the cache", grouped(r.hit_tokens),
        fmt::format("{} of {} looked up", percent(r.prefix_hit_rate()), grouped(r.query_tokens)));
+  if (r.forked_tokens > 0) line("  by forks", grouped(r.forked_tokens), "prompts shared with further samples");
   line("lost to preemption", grouped(r.lost_tokens), fmt::format("{} computed again", grouped(r.recomputed_tokens)));
   text += fmt::format("blocks of {} tokens\n", r.page_size);
   line("in the pool", grouped(r.blocks), "and the null page");
@@ -183,6 +184,7 @@ json::Value to_json(const RunReport& r, bool with_curve) {
   v.set("recomputed_tokens", r.recomputed_tokens);
   v.set("hit_tokens", r.hit_tokens);
   v.set("query_tokens", r.query_tokens);
+  v.set("forked_tokens", r.forked_tokens);
   v.set("evictions", r.evictions);
   v.set("copies", r.copies);
   v.set("peak_used_blocks", r.peak_used_blocks);

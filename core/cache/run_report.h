@@ -5,6 +5,9 @@
 // what a preemption lost was computed or found once more:
 //
 //   computed_tokens + hit_tokens == sum over finished requests of (p + max(g - 1, 0)) + lost_tokens
+//
+// A sample that forks from its parent counts as a request that looked its whole prompt up and found it: p query tokens
+// and p hit tokens, whether or not prefixes are shared. forked_tokens says how many of the hits came that way.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +41,7 @@ struct RunReport {
   std::int64_t lost_tokens = 0;        // held by requests when they were preempted
   std::int64_t recomputed_tokens = 0;  // lost and computed again; the rest of what was lost the cache gave back
   std::int64_t hit_tokens = 0, query_tokens = 0;
+  std::int64_t forked_tokens = 0;          // of hit_tokens: prompts that samples took over from their parents
   std::int64_t evictions = 0, copies = 0;  // blocks
   std::int64_t peak_used_blocks = 0;
   std::vector<StepFigures> curve;  // [steps]

@@ -8,6 +8,7 @@
 #include "core/cache/lookup_table.h"
 #include "core/cache/paging_engine.h"
 #include "core/cache/run_report.h"
+#include "core/scenario/requests.h"
 #include "tests/core/cache/trace_fold.h"
 
 namespace kvscope {
@@ -49,8 +50,10 @@ Case make_case() {
         r.prompt_tokens += r.content.back().length;
       }
     }
+    if (cache.kind == CacheKind::paged && pick(0, 2) == 0) r.samples = pick(2, 4);
     c.requests.push_back(r);
   }
+  c.requests = expand_samples(c.requests);
   return c;
 }
 
@@ -97,7 +100,7 @@ void expect_same_batch(const PagingEngine& engine, const TraceFold& fold, const 
   EXPECT_EQ(state.max_seq_length, most_new);
   EXPECT_EQ(state.max_cache_length, longest);
   ASSERT_EQ(state.lookup_table.size(), rows.size() * static_cast<std::size_t>(state.table_columns));
-  std::int64_t admitted_before = 0;
+  std::pair<std::int64_t, std::int64_t> admitted_before = {0, 0};
   for (std::size_t b = 0; b < rows.size(); ++b) {
     const auto& [seq, row] = rows[b];
     const TraceFold::Life& life = fold.lives.at(seq);
@@ -118,12 +121,12 @@ void expect_same_batch(const PagingEngine& engine, const TraceFold& fold, const 
   }
 }
 
-RunReport run_checked(const Case& c, std::vector<trace::Event>* kept) {
+RunReport run_checked(const Case& c, std::vector<trace::Event>* kept, std::int64_t* left_over = nullptr) {
   trace::MemoryRecorder recorder;
   PagingEngine engine(c.scenario, c.requests, recorder);
   const CacheConfig& cache = c.scenario.cache;
   const bool sharing = cache.kind == CacheKind::paged && cache.prefix_sharing;
-  TraceFold fold(c.requests, cache.blocks, block_tokens(cache), sharing);
+  TraceFold fold(c.requests, cache.blocks, block_tokens(cache), sharing, c.scenario.scheduler.max_batch);
   for (std::size_t seen = 0; engine.step(); seen = recorder.events().size()) {
     fold.read(recorder.events());
     EXPECT_EQ(engine.broken_invariants(), std::vector<std::string>{});
@@ -160,6 +163,8 @@ RunReport run_checked(const Case& c, std::vector<trace::Event>* kept) {
   EXPECT_EQ(r.computed_tokens, fold.computed);
   EXPECT_EQ(r.recomputed_tokens, fold.recomputed);
   EXPECT_EQ(r.hit_tokens, fold.hits);
+  EXPECT_EQ(r.forked_tokens, fold.forked_tokens);
+  EXPECT_EQ(r.copies, fold.copies);
   EXPECT_EQ(r.lost_tokens, fold.lost);
   EXPECT_EQ(r.evictions, fold.evictions);
   EXPECT_EQ(r.preemptions, fold.preemptions);
@@ -167,6 +172,7 @@ RunReport run_checked(const Case& c, std::vector<trace::Event>* kept) {
   EXPECT_EQ(r.curve.size(), static_cast<std::size_t>(r.steps));
   for (const auto& [number, block] : fold.held)
     EXPECT_TRUE(block.holders.empty()) << "block " << number << " is still held";
+  if (left_over != nullptr) *left_over += fold.left_over;
   if (kept != nullptr) *kept = recorder.events();
   RC_ASSERT(!testing::Test::HasFailure());
   return r;
@@ -188,12 +194,15 @@ bool same_event(const trace::Event& a, const trace::Event& b) {
 
 TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
   std::int64_t steps = 0, preemptions = 0, hits = 0, evictions = 0, refused = 0;
+  std::int64_t forked_tokens = 0, copies = 0, left_over = 0;
   EXPECT_TRUE(rc::check("engine == fold of its events", [&] {
     for (int round = 0; round < 20; ++round) {
-      const RunReport r = run_checked(make_case(), nullptr);
+      const RunReport r = run_checked(make_case(), nullptr, &left_over);
       steps += r.steps;
       preemptions += r.preemptions;
-      hits += r.hit_tokens;
+      hits += r.hit_tokens - r.forked_tokens;
+      forked_tokens += r.forked_tokens;
+      copies += r.copies;
       evictions += r.evictions;
       refused += r.refused;
     }
@@ -204,6 +213,9 @@ TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
   EXPECT_GT(hits, 5'000);
   EXPECT_GT(evictions, 2'000);
   EXPECT_GT(refused, 500);
+  EXPECT_GT(forked_tokens, 5'000);
+  EXPECT_GT(copies, 500);
+  EXPECT_GT(left_over, 200) << "samples for which the batch had no place";
 }
 
 TEST(PagingEngineProperty, GivesTheSameEventsTwiceAndTheSameReportWhetherOrNotAnybodyRecords) {

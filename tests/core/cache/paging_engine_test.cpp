@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/errors.h"
+#include "core/scenario/requests.h"
 
 namespace kvscope {
 namespace {
@@ -26,10 +27,15 @@ Request asks(std::int64_t arrival_us, std::int64_t prompt, std::int64_t generate
   return Request{arrival_us, prompt, generate, std::move(content)};
 }
 
+Request sampled(std::int64_t samples, Request request) {
+  request.samples = samples;
+  return request;
+}
+
 // One run: what stood in each step's batch, as "sequence:cached+new", and every event.
 struct WholeRun {
   WholeRun(const Scenario& scenario, std::vector<Request> list)
-      : requests(std::move(list)), engine(scenario, requests, recorder) {
+      : requests(expand_samples(std::move(list))), engine(scenario, requests, recorder) {
     while (engine.step()) {
       const CacheState state = engine.state();
       std::string text;
@@ -285,6 +291,153 @@ TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
   EXPECT_EQ(run.events<trace::StepBegan>()[0].time_us, 20);
 }
 
+// --- samples ----------------------------------------------------------------------------------------------------
+
+// Prompt 21 on pages of 8: two full pages and 5 tokens of a third in blocks 0, 1, 2, computed once and held three times.
+// Each answer's first stored token goes into the third page: two writers get a copy, the last one has it for itself.
+TEST(PagingEngine, ComputesAPromptOnceForAllItsSamplesAndCopiesItsLastPageForAllButOne) {
+  const WholeRun run(paged(8, 16), {sampled(3, asks(0, 21, 4))});
+  EXPECT_THAT(run.batches,
+              ElementsAre("0:0+21", "0:21+1 1:21+1 2:21+1", "0:22+1 1:22+1 2:22+1", "0:23+1 1:23+1 2:23+1"));
+  std::vector<std::string> shared, copied;
+  for (const auto& e : run.events<trace::BlockShared>()) {
+    shared.push_back(std::to_string(e.seq.value) + " page " + std::to_string(e.page.value) + " block " +
+                     std::to_string(e.block.value) + " held by " + std::to_string(e.ref_count));
+  }
+  EXPECT_THAT(shared,
+              ElementsAre("1 page 0 block 0 held by 2", "1 page 1 block 1 held by 2", "1 page 2 block 2 held by 2",
+                          "2 page 0 block 0 held by 3", "2 page 1 block 1 held by 3", "2 page 2 block 2 held by 3"));
+  for (const auto& e : run.events<trace::BlockCopied>()) {
+    EXPECT_EQ(e.page, PageIdx(2));
+    EXPECT_EQ(e.tokens, 5);
+    copied.push_back(std::to_string(e.seq.value) + ": " + std::to_string(e.from.value) + " -> " +
+                     std::to_string(e.to.value));
+  }
+  EXPECT_THAT(copied, ElementsAre("0: 2 -> 3", "1: 2 -> 4"));
+  const RunReport& r = run.engine.report();
+  EXPECT_EQ(r.requests, 3);
+  EXPECT_EQ(r.finished, 3);
+  EXPECT_EQ(r.copies, 2);
+  EXPECT_EQ(r.computed_tokens, 21 + 3 * 3);
+  EXPECT_EQ(r.forked_tokens, 2 * 21);
+  EXPECT_EQ(r.hit_tokens, 2 * 21);
+  EXPECT_EQ(r.query_tokens, 21 + 2 * 21) << "the parent looked its prompt up as well";
+  EXPECT_EQ(r.curve[0].running, 3);
+  EXPECT_EQ(r.curve[0].used_blocks, 3);
+  EXPECT_EQ(r.curve[0].slots_filled, 21) << "a shared block counts once";
+  EXPECT_EQ(r.curve[1].used_blocks, 5);
+  EXPECT_EQ(r.curve[1].slots_filled, 16 + 3 * 6);
+}
+
+TEST(PagingEngine, CopiesNothingWhenThePromptEndsWithItsPage) {
+  const WholeRun run(paged(8, 16), {sampled(2, asks(0, 16, 3))});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+16", "0:16+1 1:16+1", "0:17+1 1:17+1"));
+  EXPECT_EQ(run.engine.report().copies, 0);
+  EXPECT_EQ(run.engine.report().peak_used_blocks, 2 + 2);
+}
+
+// The prompt of a request without content is its own text, and its samples' too; what each answers is its own.
+TEST(PagingEngine, GivesSamplesTheIdsOfTheirParentsPromptAndAnswersOfTheirOwn) {
+  const std::vector<ContentSpan> own, named = {{7, 4}, {8, 2}};
+  for (const std::vector<ContentSpan>& content : {own, named}) {
+    trace::Recorder off;
+    const std::vector<Request> requests = expand_samples({asks(0, 6, 3), sampled(3, asks(0, 6, 3, content))});
+    PagingEngine engine(paged(4, 16), requests, off);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine.step());
+    ASSERT_EQ(engine.state().batch.size(), 4u);
+    const auto parent = engine.token_ids(1);
+    ASSERT_EQ(parent.size(), 8u);
+    for (const std::int64_t row : {2, 3}) {
+      const auto sample = engine.token_ids(row);
+      ASSERT_EQ(sample.size(), 8u);
+      EXPECT_TRUE(std::equal(parent.begin(), parent.begin() + 6, sample.begin()));
+      for (std::size_t i = 6; i < 8; ++i) EXPECT_NE(parent[i], sample[i]);
+    }
+    EXPECT_NE(engine.token_ids(2)[6], engine.token_ids(3)[6]);
+    EXPECT_NE(engine.token_ids(0)[0], parent[0]);
+  }
+}
+
+TEST(PagingEngine, LetsSamplesWaitUntilTheLastChunkOfThePromptIsStored) {
+  Scenario s = paged(4, 8);
+  s.scheduler.max_step_tokens = 4;
+  const WholeRun run(s, {sampled(2, asks(0, 6, 2))});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+4", "0:4+2", "0:6+1 1:6+1"));
+  EXPECT_EQ(run.engine.report().curve[0].waiting, 1);
+  EXPECT_EQ(run.engine.report().curve[1].waiting, 0);
+}
+
+TEST(PagingEngine, RunsSamplesRightBehindTheirParents) {
+  const WholeRun run(paged(4, 16), {sampled(2, asks(0, 5, 2)), asks(0, 3, 2), sampled(3, asks(0, 2, 2))});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+5 2:0+3 3:0+2", "0:5+1 1:5+1 2:3+1 3:2+1 4:2+1 5:2+1"));
+}
+
+// Two places: sample 2 has to queue, in front of request 3 that came later. Its two full pages are still cached when it
+// is admitted; the one token in the partly filled page is computed again.
+TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLater) {
+  Scenario s = paged(4, 16);
+  s.scheduler.max_batch = 2;
+  const WholeRun run(s, {sampled(3, asks(0, 9, 3)), asks(1, 5, 1)});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+9", "0:9+1 1:9+1", "0:10+1 1:10+1", "2:8+1 3:0+5", "2:9+1", "2:10+1"));
+  EXPECT_EQ(run.engine.report().forked_tokens, 9);
+  EXPECT_EQ(run.engine.report().hit_tokens, 9 + 8);
+}
+
+// Several parents at once and one place left: the first parent's first sample has it, the others queue in their order.
+TEST(PagingEngine, KeepsTheOrderOfTheSamplesOfSeveralParents) {
+  Scenario s = paged(4, 16);
+  s.scheduler.max_batch = 3;
+  const WholeRun run(s, {sampled(3, asks(0, 2, 2)), sampled(2, asks(0, 3, 2))});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+2 3:0+3", "0:2+1 1:2+1 3:3+1", "2:0+2 4:0+3", "2:2+1 4:3+1"));
+}
+
+TEST(PagingEngine, EndsSamplesThatWantOneTokenOrNoneInTheStepOfTheirFork) {
+  for (const std::int64_t generate : {0, 1}) {
+    Scenario s = paged(4, 8);
+    s.scheduler.max_batch = 1;
+    const WholeRun run(s, {sampled(3, asks(0, 5, generate))});
+    EXPECT_THAT(run.batches, ElementsAre("0:0+5"));
+    const RunReport& r = run.engine.report();
+    EXPECT_EQ(r.finished, 3);
+    EXPECT_EQ(r.generated_tokens, 3 * generate);
+    EXPECT_EQ(r.computed_tokens + r.hit_tokens, 3 * 5);
+    EXPECT_EQ(r.curve[0].used_blocks, 0);
+  }
+}
+
+// 5 blocks of one token: request 0 grows and takes back what the parent's unfinished prompt had. The sample stays where it
+// is until the parent has come back and stored all of it.
+TEST(PagingEngine, LetsSamplesWaitOnWhenTheirParentIsPreemptedBeforeItsPromptIsStored) {
+  Scenario s = paged(1, 5);
+  s.cache.prefix_sharing = false;
+  s.scheduler.max_step_tokens = 3;
+  const WholeRun run(s, {asks(0, 2, 4), sampled(2, asks(0, 3, 2))});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+2 1:0+1", "0:2+1 1:1+1", "0:3+1", "0:4+1", "1:0+3", "1:3+1 2:3+1"));
+  EXPECT_EQ(run.engine.report().preemptions, 1);
+  EXPECT_EQ(run.engine.report().curve[2].waiting, 2);
+}
+
+// 4 blocks of 2, answers of 4 to a prompt of 3: at its fifth token the sample finds no block, gives its pages back and
+// computes all 5 tokens it knows when the parent has gone. Forked 3, computed 1, lost 4, computed again 4 of 5, then 1.
+TEST(PagingEngine, RecomputesAPreemptedSampleLikeAnyOtherRequest) {
+  Scenario s = paged(2, 4);
+  s.cache.prefix_sharing = false;
+  const WholeRun run(s, {sampled(2, asks(0, 3, 4))});
+  EXPECT_THAT(run.batches, ElementsAre("0:0+3", "0:3+1 1:3+1", "0:4+1", "0:5+1", "1:0+5", "1:5+1"));
+  const RunReport& r = run.engine.report();
+  EXPECT_EQ(r.lost_tokens, 4);
+  EXPECT_EQ(r.recomputed_tokens, 4);
+  EXPECT_EQ(r.computed_tokens, (3 + 3) + (1 + 5 + 1));
+  EXPECT_EQ(r.hit_tokens, 3);
+  EXPECT_EQ(r.computed_tokens + r.hit_tokens, 2 * (3 + 3) + r.lost_tokens);
+}
+
+TEST(PagingEngine, RefusesTheSamplesOfARefusedParent) {
+  const WholeRun run(paged(2, 4), {sampled(3, asks(0, 9, 0)), sampled(2, asks(0, 7, 2))});
+  EXPECT_EQ(run.engine.report().refused, 3);
+  EXPECT_EQ(run.engine.report().finished, 2);
+}
+
 // --- the continuous cache ---------------------------------------------------------------------------------------
 
 TEST(PagingEngine, GivesEachSequenceOneBlockInAContinuousCache) {
@@ -328,6 +481,38 @@ TEST(PagingEngine, NamesEverySizeThatIsNone) {
                  "  request 0: -1 tokens to generate, outside [0, 1099511627776]\n"
                  "  request 1: content spans add up to 3 tokens, the prompt has 4\n"
                  "  request 2: a content span has a negative length");
+  }
+}
+
+TEST(PagingEngine, NamesEverySampleThatIsOutOfPlace) {
+  Scenario s = paged(4, 4);
+  s.cache.kind = CacheKind::continuous;
+  s.cache.max_tokens = 8;
+  const auto sample = [](std::int64_t of, Request r) {
+    r.sample_of = of;
+    return r;
+  };
+  const std::vector<Request> requests = {
+      sample(1, asks(0, 4, 1)), sampled(2, asks(0, 4, 1)), asks(0, 4, 1), sample(2, asks(0, 4, 1)), asks(0, 4, 1),
+      sample(1, asks(0, 5, 1)), sample(-1, asks(0, 4, 1))};
+  trace::Recorder off;
+  try {
+    PagingEngine engine(s, requests, off);
+    FAIL();
+  } catch (const GeometryError& e) {
+    const std::string unshared = "is a sample, and a continuous cache shares nothing";
+    const auto misplaced = [](int number, int before) {
+      return "sample " + std::to_string(number) + ", but the request before it is neither the parent nor sample " +
+             std::to_string(before) + " of the same prompt";
+    };
+    EXPECT_EQ(std::string(e.what()),
+              "paging engine rejected, 9 faults:\n"
+              "  request 0: " +
+                  misplaced(1, 0) + "\n  request 0: " + unshared +
+                  "\n  request 1: asks for 2 samples; expand_samples() makes requests of them"
+                  "\n  request 3: " +
+                  misplaced(2, 1) + "\n  request 3: " + unshared + "\n  request 5: " + misplaced(1, 0) +
+                  "\n  request 5: " + unshared + "\n  request 6: " + misplaced(-1, -2) + "\n  request 6: " + unshared);
   }
 }
 

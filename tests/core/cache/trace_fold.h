@@ -27,7 +27,7 @@ inline std::vector<Token> tokens_of(const Request& r, std::int64_t seq) {
     for (std::int64_t i = 0; i < span.length; ++i) all.emplace_back(0, span.content, i);
   }
   for (std::int64_t i = 0; r.content.empty() && i < r.prompt_tokens; ++i) {
-    all.emplace_back(1, static_cast<std::uint64_t>(seq), i);
+    all.emplace_back(1, static_cast<std::uint64_t>(seq - r.sample_of), i);
   }
   for (std::int64_t i = 0; i < r.generate_tokens; ++i) all.emplace_back(2, static_cast<std::uint64_t>(seq), i);
   return all;
@@ -43,15 +43,18 @@ class TraceFold {
   };
   struct Life {
     bool arrived = false, refused = false, finished = false, running = false, prefilling = false;
-    std::int64_t admitted = 0;                        // the how-manieth admission
+    bool forked = false;  // holds its parent's pages, or held them in the running that goes on
+    // The how-manieth admission; a sample that forked comes right behind its parent.
+    std::pair<std::int64_t, std::int64_t> admitted = {0, 0};
     std::map<std::int64_t, std::int64_t> table;       // page -> block
     std::map<std::int64_t, std::int64_t> last_table;  // as it was when the request finished
     std::int64_t known = 0;                           // prompt, and what it has generated
     std::int64_t stored = 0, furthest = 0;
   };
 
-  TraceFold(const std::vector<Request>& requests, std::int64_t blocks, std::int64_t page_size, bool sharing)
-      : requests_(requests), blocks_(blocks), page_size_(page_size), sharing_(sharing) {
+  TraceFold(const std::vector<Request>& requests, std::int64_t blocks, std::int64_t page_size, bool sharing,
+            std::int64_t max_batch)
+      : requests_(requests), blocks_(blocks), page_size_(page_size), max_batch_(max_batch), sharing_(sharing) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       texts_.push_back(tokens_of(requests[i], static_cast<std::int64_t>(i)));
     }
@@ -67,6 +70,7 @@ class TraceFold {
   std::map<std::int64_t, Block> held;  // block -> what is in it; a block that is not here is free
   std::map<std::int64_t, Life> lives;  // sequence -> its life
   std::int64_t steps = 0, computed = 0, recomputed = 0, hits = 0, lost = 0, evictions = 0, preemptions = 0;
+  std::int64_t copies = 0, forked_tokens = 0, left_over = 0;
 
  private:
   void apply(const trace::StepBegan& e) {
@@ -103,6 +107,15 @@ class TraceFold {
     EXPECT_EQ(e.query_tokens, in_step_.query_tokens);
     EXPECT_EQ(e.preemptions, in_step_.preemptions);
     EXPECT_EQ(e.finished, in_step_.finished);
+    // A sample forks when its parent's prompt is stored, in that step and no other, unless the batch is full.
+    for (const std::int64_t parent : prompts_stored_) {
+      for (std::int64_t s = parent + 1; s < std::ssize(requests_) && requests_[at(s)].sample_of == s - parent; ++s) {
+        if (lives[s].admitted.second > 0) continue;
+        EXPECT_EQ(running, max_batch_) << "sample " << s << " was left behind";
+        ++left_over;
+      }
+    }
+    prompts_stored_.clear();
   }
 
   void apply(const trace::RequestArrived& e) {
@@ -123,9 +136,21 @@ class TraceFold {
     EXPECT_TRUE(life.arrived && !life.running && !life.finished && !life.refused && life.table.empty());
     EXPECT_EQ(in_step_.preemptions, 0) << "admitted in a step that had to preempt";
     life.running = life.prefilling = true;
-    life.admitted = ++admissions_;
     hits += e.hit_tokens;
     in_step_.hit_tokens += e.hit_tokens;
+    // A hit never covers the whole prompt: what does is a fork.
+    const std::int64_t parent = e.seq.value - request(e.seq).sample_of;
+    life.forked = e.hit_tokens == request(e.seq).prompt_tokens && life.furthest == 0;
+    if (life.forked) {
+      EXPECT_GT(request(e.seq).sample_of, 0);
+      EXPECT_TRUE(prompts_stored_.contains(parent)) << "forked in another step than its parent's last prompt token";
+      life.admitted = {lives[parent].admitted.first, request(e.seq).sample_of};
+      forked_tokens += e.hit_tokens;
+      in_step_.query_tokens += e.hit_tokens;
+      return;
+    }
+    EXPECT_TRUE(prompts_ever_stored_.contains(parent) || parent == e.seq.value) << "a sample before its parent";
+    life.admitted = {++admissions_, 0};
     if (sharing_) in_step_.query_tokens += life.known;
     std::int64_t longest = 0;
     while (longest + page_size_ < life.known && findable(text_of(e.seq, longest + page_size_))) longest += page_size_;
@@ -135,6 +160,7 @@ class TraceFold {
   void apply(const trace::RequestPreempted& e) {
     Life& life = lives[e.seq.value];
     EXPECT_TRUE(std::exchange(life.running, false));
+    life.forked = false;
     EXPECT_EQ(e.tokens_lost, std::exchange(life.stored, 0));
     for (const auto& [seq, other] : lives) {
       EXPECT_TRUE(!other.running || other.admitted < life.admitted) << "not the most recently admitted";
@@ -167,16 +193,40 @@ class TraceFold {
     ASSERT_TRUE(held.contains(e.block.value));
     Block& block = held[e.block.value];
     Life& life = lives[e.seq.value];
-    EXPECT_TRUE(block.findable);
-    EXPECT_EQ(block.prefix, text_of(e.seq, (e.page.value + 1) * page_size_)) << "shared what is not the same";
+    std::int64_t end = (e.page.value + 1) * page_size_;
+    if (life.forked) {
+      const Life& parent = lives[e.seq.value - request(e.seq).sample_of];
+      EXPECT_EQ(parent.table.at(e.page.value), e.block.value) << "forked from another than its parent";
+      EXPECT_EQ(parent.stored, request(e.seq).prompt_tokens);
+      end = std::min(end, request(e.seq).prompt_tokens);
+    } else {
+      EXPECT_TRUE(block.findable);
+    }
+    EXPECT_EQ(life.stored, e.page.value * page_size_);
+    EXPECT_EQ(block.prefix, text_of(e.seq, end)) << "shared what is not the same";
     block.holders.insert({e.seq.value, e.page.value});
     EXPECT_EQ(e.ref_count, static_cast<std::int64_t>(block.holders.size()));
     EXPECT_TRUE(life.table.emplace(e.page.value, e.block.value).second);
-    life.stored += page_size_;
+    life.stored = end;
     life.furthest = std::max(life.furthest, life.stored);
+    if (life.forked && life.stored == life.known) generate_one(e.seq);
   }
 
-  void apply(const trace::BlockCopied&) { ADD_FAILURE() << "the engine forks nothing, so nothing is copied"; }
+  void apply(const trace::BlockCopied& e) {
+    ASSERT_TRUE(held.contains(e.from.value));
+    EXPECT_FALSE(held.contains(e.to.value));
+    Life& life = lives[e.seq.value];
+    Block& from = held[e.from.value];
+    EXPECT_EQ(life.table.at(e.page.value), e.from.value);
+    EXPECT_EQ(from.holders.erase({e.seq.value, e.page.value}), 1u);
+    EXPECT_FALSE(from.holders.empty()) << "copied what nobody else reads";
+    EXPECT_EQ(e.tokens, from.filled);
+    EXPECT_EQ(e.page.value * page_size_ + e.tokens, life.stored);
+    EXPECT_EQ(from.prefix, text_of(e.seq, life.stored));
+    held[e.to.value] = Block{{{e.seq.value, e.page.value}}, from.prefix, e.tokens, false};
+    life.table[e.page.value] = e.to.value;
+    ++copies;
+  }
 
   void apply(const trace::BlockReleased& e) {
     ASSERT_TRUE(held.contains(e.block.value));
@@ -216,13 +266,20 @@ class TraceFold {
     EXPECT_LE(life.stored, life.known);
     block.prefix = text_of(e.seq, life.stored);
     if (block.filled == page_size_ && sharing_ && !findable(block.prefix)) block.findable = true;
-    if (life.stored == life.known) {
-      life.prefilling = false;
-      if (life.known < request(e.seq).prompt_tokens + request(e.seq).generate_tokens) ++life.known;
+    if (life.stored == request(e.seq).prompt_tokens && prompts_ever_stored_.insert(e.seq.value).second) {
+      prompts_stored_.insert(e.seq.value);
     }
+    if (life.stored == life.known) generate_one(e.seq);
   }
 
-  const Request& request(SeqIdx seq) const { return requests_[static_cast<std::size_t>(seq.value)]; }
+  void generate_one(SeqIdx seq) {
+    Life& life = lives[seq.value];
+    life.prefilling = false;
+    if (life.known < request(seq).prompt_tokens + request(seq).generate_tokens) ++life.known;
+  }
+
+  static std::size_t at(std::int64_t seq) { return static_cast<std::size_t>(seq); }
+  const Request& request(SeqIdx seq) const { return requests_[at(seq.value)]; }
 
   std::vector<Token> text_of(SeqIdx seq, std::int64_t count) const {
     const auto& all = texts_[static_cast<std::size_t>(seq.value)];
@@ -236,8 +293,9 @@ class TraceFold {
 
   const std::vector<Request>& requests_;
   std::vector<std::vector<Token>> texts_;  // [sequence]
-  std::int64_t blocks_, page_size_;
+  std::int64_t blocks_, page_size_, max_batch_;
   bool sharing_;
+  std::set<std::int64_t> prompts_stored_, prompts_ever_stored_;  // sequences, in this step and in any
   std::size_t next_ = 0;
   bool open_ = false;
   std::int64_t time_us_ = 0, admissions_ = 0;
