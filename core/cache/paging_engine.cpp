@@ -190,6 +190,7 @@ PagingEngine::State::State(const Scenario& scenario, std::span<const Request> re
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
     return requests[static_cast<std::size_t>(a)].arrival_us < requests[static_cast<std::size_t>(b)].arrival_us;
   });
+  report.paged = paged;
   report.page_size = block_tokens;
   report.blocks = scenario.cache.blocks;
   report.requests = static_cast<std::int64_t>(requests.size());

@@ -156,7 +156,7 @@ std::string to_text(const RunReport& r) {
   if (r.forked_tokens > 0) line("  by forks", grouped(r.forked_tokens), "prompts shared with further samples");
   line("lost to preemption", grouped(r.lost_tokens), fmt::format("{} computed again", grouped(r.recomputed_tokens)));
   text += fmt::format("blocks of {} tokens\n", r.page_size);
-  line("in the pool", grouped(r.blocks), "and the null page");
+  line("in the pool", grouped(r.blocks), r.paged ? "and the null page" : "");
   line("used at most", grouped(r.peak_used_blocks), percent(ratio(r.peak_used_blocks, r.blocks)));
   line("evicted", grouped(r.evictions), "");
   line("copied on write", grouped(r.copies), "");

@@ -30,6 +30,7 @@ struct StepFigures {
 };
 
 struct RunReport {
+  bool paged = true;           // false: a continuous cache, which has no null page
   std::int64_t page_size = 0;  // [tokens] a block holds; continuous: the longest sequence S
   std::int64_t blocks = 0;
   std::int64_t requests = 0, finished = 0, refused = 0, preemptions = 0;

@@ -453,6 +453,7 @@ TEST(PagingEngine, GivesEachSequenceOneBlockInAContinuousCache) {
   const CacheState state = run.engine.state();
   EXPECT_EQ(state.page_size, 0);
   EXPECT_EQ(state.table_columns, 1);
+  EXPECT_FALSE(run.engine.report().paged);
   EXPECT_THAT(state.lookup_table, ElementsAre(0, 1));
 }
 

@@ -62,6 +62,22 @@ TEST(RunReport, PrintsAlignedFiguresAndOneCurveALine) {
   EXPECT_THAT(text, HasSubstr("  waiting                        0.0       0.0       0.0  |  |\n"));
 }
 
+TEST(RunReport, NamesTheNullPageOnlyWhereThereIsOne) {
+  RunReport r = two_steps();
+  EXPECT_THAT(to_text(r), HasSubstr("  in the pool                           10  and the null page\n"));
+  r.paged = false;
+  EXPECT_THAT(to_text(r), HasSubstr("  in the pool                           10\n"));
+}
+
+TEST(RunReport, SaysWhatForksSharedOnlyWhenTheyDid) {
+  RunReport r = two_steps();
+  EXPECT_THAT(to_text(r), testing::Not(HasSubstr("by forks")));
+  r.forked_tokens = 6;
+  EXPECT_THAT(to_text(r),
+              HasSubstr("    by forks                             6  prompts shared with further samples\n"));
+  EXPECT_EQ(*to_json(r, false).find("forked_tokens")->as_i64(), 6);
+}
+
 TEST(RunReport, DrawsAnyNumberOfStepsInAtMost48Columns) {
   RunReport r = two_steps();
   r.curve.clear();
