@@ -17,7 +17,7 @@ import program  # noqa: E402
 from program import fine, gallery  # noqa: E402
 
 BYTES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "e8m0": 1}
-SCENARIOS = ["first_light", "preemption", "quantized_e4m3", "mla", "sliding_window", "continuous"]
+SCENARIOS = [name for name in program.gallery_names() if name != "real_traffic_like"]  # that one is for replays
 
 
 class Run:

@@ -32,6 +32,10 @@ def gallery(name):
     return os.path.join(SCENARIOS, name + ".json")
 
 
+def gallery_names():
+    return sorted(name.removesuffix(".json") for name in os.listdir(SCENARIOS) if name.endswith(".json"))
+
+
 def write_json(path, value):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(value, file)

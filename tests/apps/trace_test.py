@@ -18,8 +18,7 @@ sys.dont_write_bytecode = True
 import program  # noqa: E402
 from program import fine, gallery, kvscope, write_json  # noqa: E402
 
-SCENARIOS = ["first_light", "preemption", "quantized_e4m3", "mla", "sliding_window", "page_size_fragmentation",
-             "continuous"]
+SCENARIOS = [name for name in program.gallery_names() if name != "real_traffic_like"]  # that one is for replays
 
 
 def packed(numbers):
@@ -139,24 +138,37 @@ class Record(unittest.TestCase):
         for name, (trace, report, _) in self.runs.items():
             with self.subTest(scenario=name):
                 names = {kind: name for kind, name, _ in trace.kinds}
-                owners, used = {}, []
+                owners, filled, used, slots = {}, {}, [], []
                 for _, kind, *fields in trace.events:
                     kind = names[kind]
                     if kind == "block_allocated":
                         block, seq, page = fields
                         self.assertFalse(owners.get(block), f"block {block} is owned")
-                        owners[block] = {(seq, page)}
+                        owners[block], filled[block] = {(seq, page)}, 0
                     elif kind == "block_shared":
                         block, seq, page, count = fields
                         owners.setdefault(block, set()).add((seq, page))
                         self.assertEqual(len(owners[block]), count)
+                    elif kind == "block_copied":
+                        block, copy, seq, page, tokens = fields
+                        self.assertFalse(owners.get(copy), f"block {copy} is owned")
+                        owners[block].remove((seq, page))
+                        self.assertTrue(owners[block], "who is alone writes in place")
+                        owners[copy], filled[copy] = {(seq, page)}, tokens
                     elif kind == "block_released":
                         block, seq, page, count, _ = fields
                         owners[block].remove((seq, page))
                         self.assertEqual(len(owners[block]), count)
+                    elif kind == "tokens_written":
+                        seq, first, tokens, block, slot, _ = fields
+                        self.assertEqual(owners[block], {(seq, first // report["run"]["page_size"])})
+                        self.assertEqual(slot, filled[block])
+                        filled[block] += tokens
                     elif kind == "step_ended":
                         used.append(sum(1 for o in owners.values() if o))
+                        slots.append(sum(filled[block] for block, o in owners.items() if o))
                 self.assertEqual(used, report["run"]["curve"]["used_blocks"])
+                self.assertEqual(slots, report["run"]["curve"]["slots_filled"])
                 self.assertFalse(any(owners.values()), "something is owned after the last request")
 
     def test_shows_the_events_that_are_in_it(self):
