@@ -372,15 +372,27 @@ TEST(PagingEngine, RunsSamplesRightBehindTheirParents) {
   EXPECT_THAT(run.batches, ElementsAre("0:0+5 2:0+3 3:0+2", "0:5+1 1:5+1 2:3+1 3:2+1 4:2+1 5:2+1"));
 }
 
-// Two places: sample 2 has to queue, in front of request 3 that came later. Its two full pages are still cached when it
-// is admitted; the one token in the partly filled page is computed again.
+// Two places, and a step whose tokens the prompt takes all: sample 2 has to queue, in front of request 3, which waits
+// already. Its two full pages are still cached when it is admitted; the token in the partly filled page is computed again.
 TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLater) {
   Scenario s = paged(4, 16);
   s.scheduler.max_batch = 2;
-  const WholeRun run(s, {sampled(3, asks(0, 9, 3)), asks(1, 5, 1)});
+  s.scheduler.max_step_tokens = 9;
+  const WholeRun run(s, {sampled(3, asks(0, 9, 3)), asks(0, 5, 1)});
   EXPECT_THAT(run.batches, ElementsAre("0:0+9", "0:9+1 1:9+1", "0:10+1 1:10+1", "2:8+1 3:0+5", "2:9+1", "2:10+1"));
   EXPECT_EQ(run.engine.report().forked_tokens, 9);
   EXPECT_EQ(run.engine.report().hit_tokens, 9 + 8);
+}
+
+// Request 4 needs 8 of 10 blocks and is found not to fit beside request 0. The sample queued in front of it needs 2: what
+// the other lacked is not held against it.
+TEST(PagingEngine, LooksAtAQueuedSampleAnewEvenIfTheFrontDidNotFit) {
+  Scenario s = paged(1, 10);
+  s.cache.prefix_sharing = false;
+  s.scheduler.max_batch = 3;
+  const WholeRun run(s, {asks(0, 2, 6), sampled(3, asks(0, 2, 2)), asks(0, 8, 1)});
+  EXPECT_THAT(run.batches,
+              ElementsAre("0:0+2 1:0+2", "0:2+1 1:2+1 2:2+1", "0:3+1 3:0+2", "0:4+1 3:2+1", "0:5+1", "0:6+1", "4:0+8"));
 }
 
 // Several parents at once and one place left: the first parent's first sample has it, the others queue in their order.
