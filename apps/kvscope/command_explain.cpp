@@ -1,4 +1,6 @@
 // kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, with the formula and its numbers.
+#include <fmt/format.h>
+
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/faults.h"
 #include "apps/kvscope/scenario_input.h"
+#include "core/base/errors.h"
 #include "core/pipeline/explain.h"
 
 namespace kvscope::apps {
@@ -31,7 +34,11 @@ int run(const ExplainCommand& command) {
   question.head = HeadIdx{command.head};
   question.dim = DimIdx{command.dim};
   question.slot = command.slot == "k" ? KvSlot::k : KvSlot::v;
-  if (command.step) question.step = StepIdx{*command.step};
+  if (command.step) {
+    if (*command.step < 0)
+      throw InputError("command line", "--step", fmt::format("{} is below 0, the first step", *command.step));
+    question.step = StepIdx{*command.step};
+  }
   const Explanation explanation = explain(input.scenario, input.requests, question);
   std::cout << (command.json ? json::dump(to_json(explanation)) + "\n" : to_text(explanation));
   return kExitFine;

@@ -44,6 +44,7 @@ struct GoldenCommand {
   std::string empty_lse = "-inf";
   std::optional<std::string> cache_dtype, query_dtype;
   std::optional<std::int64_t> granularity, value_size;
+  bool lint = false;
 
   std::string out;
   std::optional<std::string> candidate;
@@ -81,13 +82,14 @@ void print_result(const GoldenCommand& command, const attention::Problem& proble
 
 int over_scenario(const GoldenCommand& command) {
   ScenarioInput input = read_scenario(*command.scenario, command.requests);
-  if (command.step) input.scenario.focus.step = *command.step;
+  if (command.step) input.scenario.focus.step = *command.step;  // checked against the run below
   if (command.layer) {
     check_index("--layer", *command.layer, input.scenario.model.layers);
     input.scenario.focus.layer = *command.layer;
   }
   trace::Recorder off;
   const EngineRun engine = run_engine(input.scenario, input.requests, off);
+  if (command.step) check_index("--step", *command.step, engine.report.steps, "steps of the run");
   const StepIdx step = focus_step(input.scenario, engine.report);
   const GoldenRun run = run_golden(input.scenario, state_at(input.scenario, input.requests, step));
   golden::save_bundle(command.out, scenario_bundle(input.scenario, run, kProducer));
@@ -129,6 +131,9 @@ int over_tensors(const GoldenCommand& command) {
   golden::Bundle bundle = golden::load_bundle(*command.input);
   const golden::PreparedProblem prepared = golden::prepare_problem(bundle, layout_options(command), *command.input);
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
+  for (const std::string& note : prepared.notes) {
+    if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
+  }
   const attention::Result result = attention::reference(prepared.problem);
   golden::save_bundle(command.out, golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}}));
   print_result(command, prepared.problem);
@@ -147,6 +152,8 @@ int run(const GoldenCommand& command) {
                                   : "goes with a SCENARIO, not with --input"});
   }
   if (!faults.empty()) throw InputError("command line", faults);
+  golden::check_bundle_name(command.out);
+  if (command.candidate) golden::check_bundle_name(*command.candidate);
   return command.scenario ? over_scenario(command) : over_tensors(command);
 }
 
@@ -219,6 +226,7 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own);
   golden->add_option("--granularity", command->granularity, "Elements that share a scale; default D / G")->group(own);
   golden->add_option("--value-size", command->value_size, "MLA: elements of a head that are V")->group(own);
+  golden->add_flag("--lint", command->lint, "Say also what one engine alone would refuse")->group(own);
   golden->footer(kLayoutHelp);
   golden->callback([command, golden, own, &chosen] {
     for (const CLI::Option* option : golden->get_options()) {

@@ -1,5 +1,6 @@
 // kvscope merge A B ... --out C: partial attention states over disjoint keys become one, as split-K kernels do last.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <memory>
@@ -64,8 +65,17 @@ attention::PartialState read_state(const std::string& path) {
 }
 
 int run(const MergeCommand& command) {
+  golden::check_bundle_name(command.out);
   std::vector<attention::PartialState> states;
   for (const std::string& part : command.parts) states.push_back(read_state(part));
+  for (std::size_t i = 1; i < states.size(); ++i) {
+    if (states[i].o.shape() == states[0].o.shape()) continue;
+    const auto text = [](const auto& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); };
+    throw InputError(
+        command.parts[i], "o",
+        fmt::format("has shape {}, but {} has {}: parts of one attention have the same queries, heads and dims",
+                    text(states[i].o.shape()), command.parts[0], text(states[0].o.shape())));
+  }
   const attention::PartialState merged = attention::merge(
       states, command.base == "two" ? attention::LseBase::two : attention::LseBase::natural,
       command.empty == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity);

@@ -47,6 +47,10 @@ int run(const RunCommand& command) {
   if (detail != trace::Detail::off && !command.out) {
     throw InputError("command line", "--trace", "needs --out DIR: the trace is written there as trace.kvt");
   }
+  if (command.check_every < 0) {
+    throw InputError("command line", "--check-every",
+                     fmt::format("{} is below 0: give a number of steps", command.check_every));
+  }
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   std::optional<std::filesystem::path> folder;
   if (command.out) folder = make_folder(*command.out);
@@ -92,7 +96,6 @@ void add_run(CLI::App& app, Action& chosen) {
   run_app
       ->add_option("--check-every", command->check_every,
                    "Recount every invariant of the pool each N steps; 0: once, at the end")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   run_app->add_flag("--json", command->json, "Print the report as JSON, with each figure as a curve over steps");
   run_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });

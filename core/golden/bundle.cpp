@@ -138,6 +138,10 @@ Bundle load_bundle(const std::filesystem::path& path) {
   return bundle;
 }
 
+void check_bundle_name(const std::filesystem::path& path) {
+  static_cast<void>(format_of(path));
+}
+
 json::Value save_bundle(const std::filesystem::path& path, const Bundle& bundle) {
   const Format format = format_of(path);
   json::Value manifest = full_manifest(bundle);

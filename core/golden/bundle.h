@@ -27,6 +27,9 @@ inline constexpr std::int64_t kBundleVersion = 1;
 // InputError: unreadable, not the format its ending says, a newer version, tensors that are not the manifest's.
 [[nodiscard]] Bundle load_bundle(const std::filesystem::path& path);
 
+// Throws the InputError that save_bundle would throw for the name's ending: for asking before hours of computing.
+void check_bundle_name(const std::filesystem::path& path);
+
 // Writes the whole file or none. The manifest written is `bundle.manifest` (null: an empty one) with "kvscope_bundle"
 // and "tensors" set; .npy takes one tensor and drops the manifest. Returns the manifest as it stands in the file.
 json::Value save_bundle(const std::filesystem::path& path, const Bundle& bundle);

@@ -40,6 +40,7 @@ class LayoutReader {
 
   std::vector<Fault> faults;
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;
 
   // What the cache tensors say; adapters set these.
   DType cache_dtype = DType::f32;

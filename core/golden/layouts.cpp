@@ -123,7 +123,7 @@ void read_two_caches(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
 void read_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_two_caches(r, kv, false);
   if (r.page_size % 256 != 0) {
-    r.warnings.push_back(
+    r.notes.push_back(
         fmt::format("page size {}: FlashAttention 2 takes pages of multiples of 256 tokens only", r.page_size));
   }
   r.read_table("block_table", "cache_seqlens", false);
@@ -243,8 +243,9 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
       r.head_size = s.back();
       if (with_head && s[2] != 1) r.fault("kv_cache", fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
       r.value_size = r.options().value_size.value_or(r.head_size == kDeepSeekRow ? kDeepSeekLatent : 0);
-      if (r.value_size == 0)
-        r.fault("kv_cache", fmt::format("rows of {} elements: say how many of them are V", r.head_size));
+      if (r.value_size == 0) {
+        r.fault("--value-size", fmt::format("is missing: of a row's {} elements, how many are V?", r.head_size));
+      }
       kv.k = {cache->bytes.data(), stride_of(s, 0), r.head_size, r.head_size};
       kv.v = kv.k;
     }
@@ -313,27 +314,31 @@ void read_queries(LayoutReader& r, PreparedProblem& prepared) {
   std::int64_t rows = 0;
   if (q.shape.size() == 4) {
     rows = q.shape[0] * q.shape[1];
-    if (q.shape[0] != batch)
+    if (q.shape[0] != batch) {
       r.fault("q", fmt::format("has shape {}, but there are {} sequences", shape_text(q.shape), batch));
+      return;
+    }
     for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b * q.shape[1]);
   } else if (q.shape.size() == 3) {
     rows = q.shape[0];
     if (!offsets_name.empty()) {
+      const std::size_t before = r.faults.size();
       prepared.query_offsets = r.integers(offsets_name, 1, "[B + 1]");
+      if (r.faults.size() > before) return;
     } else if (rows == batch) {
       for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b);
     } else {
       if (batch_known)
         r.fault("q", fmt::format("has {} rows for {} sequences: add query_offsets [B + 1]", rows, batch));
+      return;
     }
   } else {
     r.fault("q", fmt::format("has shape {}; it is [T, Hq, D] or [B, queries, Hq, D]", shape_text(q.shape)));
     return;
   }
   const std::vector<std::int64_t>& offsets = prepared.query_offsets;
-  if (batch_known && !offsets.empty() &&
-      (offsets.size() != static_cast<std::size_t>(batch) + 1 || offsets.front() != 0 || offsets.back() != rows ||
-       !std::is_sorted(offsets.begin(), offsets.end()))) {
+  if (batch_known && (offsets.size() != static_cast<std::size_t>(batch) + 1 || offsets.front() != 0 ||
+                      offsets.back() != rows || !std::is_sorted(offsets.begin(), offsets.end()))) {
     r.fault(offsets_name.empty() ? "q" : offsets_name,
             fmt::format("must be {} entries, rising from 0 to the {} rows of q", batch + 1, rows));
   }
@@ -360,6 +365,28 @@ void read_queries(LayoutReader& r, PreparedProblem& prepared) {
   }
 }
 
+// What a person may have typed wrong, under the name they typed it: masks must make sense before tables are looked at.
+void check_options(LayoutReader& r) {
+  const attention::Options& o = r.options().attention;
+  if (o.mask == MaskKind::sliding_window) {
+    for (const auto& [option, keys] : {std::pair{"--window-left", o.window_left}, {"--window-right", o.window_right}}) {
+      if (keys < -1) r.fault(option, fmt::format("{} keys: give at least 0, or -1 for no limit", keys));
+    }
+  }
+  if (o.mask == MaskKind::chunked && o.chunk < 1) {
+    r.fault("--chunk", fmt::format("{} positions: a chunk holds at least 1", o.chunk));
+  }
+  if (o.soft_cap && !(*o.soft_cap > 0 && std::isfinite(*o.soft_cap))) {
+    r.fault("--soft-cap", fmt::format("{} is no finite number above 0: leave it out for no cap", *o.soft_cap));
+  }
+  if (r.options().scale && !std::isfinite(*r.options().scale)) {
+    r.fault("--scale", fmt::format("{} is no finite number", *r.options().scale));
+  }
+  if (r.options().layout != "max" && r.options().layer != 0) {
+    r.fault("--layer", fmt::format("{}: layout {} holds one layer", r.options().layer, r.options().layout));
+  }
+}
+
 void set_options(LayoutReader& r, PreparedProblem& prepared) {
   attention::Options& options = prepared.problem.options;
   options = r.options().attention;
@@ -373,7 +400,7 @@ void set_options(LayoutReader& r, PreparedProblem& prepared) {
   } else if (r.head_size > 0) {
     options.scale = 1.0 / std::sqrt(static_cast<double>(r.head_size));
   }
-  if (r.head_size > 0 && (r.value_size < 1 || r.value_size > r.head_size)) {
+  if (r.head_size > 0 && r.value_size != 0 && (r.value_size < 1 || r.value_size > r.head_size)) {
     r.fault("--value-size", fmt::format("{} is outside [1, {}], a head's elements", r.value_size, r.head_size));
   }
 }
@@ -466,6 +493,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   KeysAndValues kv;
   layout->read(reader, prepared, kv);
   read_queries(reader, prepared);
+  check_options(reader);
   set_options(reader, prepared);
   if (reader.ok()) {
     reader.set_rows(prepared.problem.k, kv.k, reader.cache_dtype);
@@ -476,6 +504,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   if (!reader.ok()) throw InputError(source, std::move(reader.faults));
   warn_of_known_failures(reader, kv);
   prepared.warnings = std::move(reader.warnings);
+  prepared.notes = std::move(reader.notes);
   return prepared;
 }
 

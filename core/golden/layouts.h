@@ -55,6 +55,7 @@ struct PreparedProblem {
   attention::Problem problem;
   std::string layout;
   std::vector<std::string> warnings;  // legal here, known to go wrong in kernels
+  std::vector<std::string> notes;     // what one engine alone would refuse
 
   std::vector<std::uint32_t> table;         // [batch, columns]; kUnknownBlock where nothing is read
   std::vector<std::int64_t> query_offsets;  // [batch + 1]

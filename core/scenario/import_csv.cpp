@@ -138,6 +138,7 @@ std::vector<Request> import_csv(std::string_view text, std::string_view source, 
     if (auto request = parse_row(line, lines)) requests.push_back(std::move(*request));
   }
   lines.throw_faults(source);
+  if (requests.empty()) throw InputError(source, "", "no rows after the header: there is nothing to replay");
   start_at_earliest(requests);
   for (Request& request : requests) request.arrival_us /= 1000;
   return requests;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "core/attention/reference.h"
 #include "core/golden/golden_bundle.h"
 #include "tests/core/golden/layout_cases.h"
@@ -220,8 +222,49 @@ TEST(Layouts, KnownSilentFailuresOfKernelsAreWarnedOf) {
       prepare_problem(bundle, SmallBatch::options("flashinfer"), "x").warnings,
       ElementsAre("kv_indices is i64: FlashInfer's kernels read 32-bit indices, and wrong ones where these are given"));
   const Bundle nhd = SmallBatch().in("nhd");
-  EXPECT_THAT(prepare_problem(nhd, SmallBatch::options("nhd"), "x").warnings,
+  EXPECT_THAT(prepare_problem(nhd, SmallBatch::options("nhd"), "x").notes,
               ElementsAre("page size 4: FlashAttention 2 takes pages of multiples of 256 tokens only"));
+}
+
+// Each of these once reached the table's arithmetic unchecked: a chunk of 0 divided, offsets without entries were read past
+// their end.
+TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
+  const Bundle bundle = SmallBatch().in("nhd");
+  LayoutOptions options = SmallBatch::options("nhd");
+  options.layer = -1;
+  options.scale = std::numeric_limits<double>::quiet_NaN();
+  options.attention.soft_cap = 0.0;
+  options.attention.mask = MaskKind::chunked;
+  options.attention.chunk = 0;
+  EXPECT_EQ(rejection(bundle, options),
+            "mine.npz rejected, 4 faults:\n"
+            "  --chunk: 0 positions: a chunk holds at least 1\n"
+            "  --soft-cap: 0 is no finite number above 0: leave it out for no cap\n"
+            "  --scale: nan is no finite number\n"
+            "  --layer: -1: layout nhd holds one layer");
+  options = SmallBatch::options("nhd");
+  options.attention.mask = MaskKind::sliding_window;
+  options.attention.window_left = -2;
+  EXPECT_EQ(rejection(bundle, options),
+            "mine.npz rejected: --window-left: -2 keys: give at least 0, or -1 for no limit");
+}
+
+TEST(Layouts, QueryOffsetsWithoutEntriesAreAFaultLikeAnyWrongNumberOfThem) {
+  Bundle bundle = SmallBatch().in("nhd");
+  bundle.tensors["query_offsets"] = SmallBatch::ints<std::int64_t>({0}, {});
+  EXPECT_EQ(rejection(bundle, SmallBatch::options("nhd")),
+            "mine.npz rejected: query_offsets: must be 6 entries, rising from 0 to the 8 rows of q");
+}
+
+TEST(Layouts, AnMlaCacheOfUnknownWidthAsksForTheSizeOfVOnce) {
+  Bundle bundle;
+  bundle.tensors["kv_cache"] = make_tensor(DType::f32, {3, 2, 6});
+  bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {2});
+  bundle.tensors["cache_seqlens"] = SmallBatch::ints<std::int32_t>({1}, {2});
+  bundle.tensors["q"] = make_tensor(DType::f32, {1, 3, 6});
+  LayoutOptions options = SmallBatch::options("mla");
+  options.scale = 0.5;
+  EXPECT_EQ(rejection(bundle, options), "mine.npz rejected: --value-size: is missing: of a row's 6 elements, how many are V?");
 }
 
 TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {

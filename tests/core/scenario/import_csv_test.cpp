@@ -138,10 +138,6 @@ TEST(ImportCsv, AnotherKindOfFileIsToldByItsHeader) {
                         "of another kind?"}));
 }
 
-TEST(ImportCsv, AHeaderAloneIsATraceOfNobody) {
-  EXPECT_THAT(rows(""), IsEmpty());
-}
-
 // 20 faults are told, the rest counted: 19, 20 and 21 bad rows.
 TEST(ImportCsv, TellsTwentyFaultsAndCountsTheRest) {
   const auto told = [](int bad) {
@@ -154,6 +150,10 @@ TEST(ImportCsv, TellsTwentyFaultsAndCountsTheRest) {
   EXPECT_EQ(told(21).size(), 21u);
   EXPECT_EQ(told(21).back(), (Fault{"", "and 1 more"}));
   EXPECT_EQ(told(500).back(), (Fault{"", "and 480 more"}));
+}
+
+TEST(ImportCsv, AHeaderWithoutRowsIsNoTrace) {
+  EXPECT_EQ(row_faults(""), (std::vector<Fault>{{"", "no rows after the header: there is nothing to replay"}}));
 }
 
 }  // namespace
