@@ -23,6 +23,7 @@ struct DTypeOptions {
   std::string from;
   std::string to;
   bool no_saturate = false;
+  bool keep_nan_sign = false;
 };
 
 // e2m1 packs two elements into a byte, which a .npy array has no way to say.
@@ -90,14 +91,15 @@ int convert_file(const DTypeOptions& options) {
   const auto count = static_cast<std::int64_t>(in.bytes.size()) / size_of(in.dtype);
   golden::Tensor out{*to, in.shape, std::vector<std::byte>(static_cast<std::size_t>(count * size_of(*to)))};
   convert(*from, in.bytes.data(), *to, out.bytes.data(), count,
-          options.no_saturate ? Overflow::non_saturating : Overflow::saturate);
+          options.no_saturate ? Overflow::non_saturating : Overflow::saturate,
+          options.keep_nan_sign ? NanSign::kept : NanSign::dropped);
   golden::write_npy(options.out, out);
 
   const Changes c = changes(in, out);
   std::cout << fmt::format(
-      "{}: {} elements, {} -> {}, {}: {} changed value, {} overflowed to infinity or NaN, {} were NaN\n", options.out,
-      count, name(*from), name(*to), options.no_saturate ? "not saturating" : "saturating", c.rounded, c.overflown,
-      c.nans);
+      "{}: {} elements, {} -> {}, {}{}: {} changed value, {} overflowed to infinity or NaN, {} were NaN\n", options.out,
+      count, name(*from), name(*to), options.no_saturate ? "not saturating" : "saturating",
+      options.keep_nan_sign ? ", sign of NaN kept" : "", c.rounded, c.overflown, c.nans);
   return 0;
 }
 
@@ -114,6 +116,8 @@ void add_dtype(CLI::App& app, Action& chosen) {
   command->add_option("--to", options->to, "What the elements of OUT are to be")->required();
   command->add_flag("--no-saturate", options->no_saturate,
                     "Past the largest value: infinity or NaN, not the largest value");
+  command->add_flag("--keep-nan-sign", options->keep_nan_sign,
+                    "A negative NaN stays negative (e4m3 and e5m2: ff); else every NaN is the positive one (7f)");
   command->callback([options, &chosen] { chosen = [options] { return convert_file(*options); }; });
 }
 

@@ -40,13 +40,13 @@ constexpr int kDoubleBias = 1023;
 // One rounding of a double into `F`. The significand is cut where the target's last bit stands, rounded to even, and
 // added to the exponent field, so that a carry out of the mantissa moves into the exponent by itself.
 template <Format F>
-std::uint32_t encode(double x, bool saturate) {
+std::uint32_t encode(double x, Overflow overflow, NanSign nan_sign) {
   const auto raw = std::bit_cast<std::uint64_t>(x);
   const auto sign = static_cast<std::uint32_t>(raw >> 63) << (F.exponent_bits + F.mantissa_bits);
   const int field = static_cast<int>((raw >> kDoubleMantissa) & 0x7ff);
   const std::uint64_t fraction = raw & ((std::uint64_t{1} << kDoubleMantissa) - 1);
-  const std::uint32_t too_large = sign | (saturate ? F.largest : F.overflow);
-  if (field == 0x7ff) return fraction != 0 ? F.nan : too_large;
+  const std::uint32_t too_large = sign | (overflow == Overflow::saturate ? F.largest : F.overflow);
+  if (field == 0x7ff) return fraction == 0 ? too_large : F.nan | (nan_sign == NanSign::kept ? sign : 0);
   if (field == 0) return sign;  // below 2^-1022: far under half of any smallest subnormal
 
   const int exponent = field - kDoubleBias;
@@ -93,7 +93,8 @@ constexpr double decode_small(std::uint32_t pattern) {
   const double sign = pattern != magnitude ? -1 : 1;
   if (magnitude > F.largest) {
     const bool infinite = magnitude == F.overflow && F.overflow != F.nan;
-    return infinite ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    return infinite ? sign * std::numeric_limits<double>::infinity() : sign < 0 ? -nan : nan;
   }
   const int exponent = static_cast<int>(magnitude >> F.mantissa_bits);
   const std::uint32_t mantissa = magnitude & ((1u << F.mantissa_bits) - 1);
@@ -177,13 +178,13 @@ T to_integer(double x) {
 }
 
 template <class T>
-T narrow_to(double x, Overflow overflow) {
+T narrow_to(double x, Overflow overflow, NanSign nan_sign) {
   if constexpr (std::is_same_v<T, double>) {
     return x;
   } else if constexpr (std::is_integral_v<T>) {
     return to_integer<T>(x);
   } else {
-    return from_double<T>(x, overflow);
+    return from_double<T>(x, overflow, nan_sign);
   }
 }
 
@@ -266,10 +267,10 @@ To saturate_integer(From value) {
   return static_cast<To>(value);
 }
 
-void store_all(DType dtype, std::span<const double> src, std::byte* dst, Overflow overflow) {
+void store_all(DType dtype, std::span<const double> src, std::byte* dst, Overflow overflow, NanSign nan_sign) {
   visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < src.size(); ++i) store(dst + i * sizeof(T), narrow_to<T>(src[i], overflow));
+    for (std::size_t i = 0; i < src.size(); ++i) store(dst + i * sizeof(T), narrow_to<T>(src[i], overflow, nan_sign));
   });
 }
 
@@ -313,40 +314,40 @@ double to_double(e2m1 x) {
 }
 
 template <>
-f16 from_double(double x, Overflow overflow) {
-  return {static_cast<std::uint16_t>(encode<kF16>(x, overflow == Overflow::saturate))};
+f16 from_double(double x, Overflow overflow, NanSign nan_sign) {
+  return {static_cast<std::uint16_t>(encode<kF16>(x, overflow, nan_sign))};
 }
 template <>
-bf16 from_double(double x, Overflow overflow) {
-  return {static_cast<std::uint16_t>(encode<kBf16>(x, overflow == Overflow::saturate))};
+bf16 from_double(double x, Overflow overflow, NanSign nan_sign) {
+  return {static_cast<std::uint16_t>(encode<kBf16>(x, overflow, nan_sign))};
 }
 template <>
-e4m3 from_double(double x, Overflow overflow) {
-  return {static_cast<std::uint8_t>(encode<kE4m3>(x, overflow == Overflow::saturate))};
+e4m3 from_double(double x, Overflow overflow, NanSign nan_sign) {
+  return {static_cast<std::uint8_t>(encode<kE4m3>(x, overflow, nan_sign))};
 }
 template <>
-e5m2 from_double(double x, Overflow overflow) {
-  return {static_cast<std::uint8_t>(encode<kE5m2>(x, overflow == Overflow::saturate))};
+e5m2 from_double(double x, Overflow overflow, NanSign nan_sign) {
+  return {static_cast<std::uint8_t>(encode<kE5m2>(x, overflow, nan_sign))};
 }
 template <>
-e8m0 from_double(double x, Overflow overflow) {
+e8m0 from_double(double x, Overflow overflow, NanSign) {
   return {encode_e8m0(x, overflow == Overflow::saturate)};
 }
 template <>
-e2m1 from_double(double x, Overflow overflow) {
-  return {static_cast<std::uint8_t>(encode<kE2m1>(x, overflow == Overflow::saturate))};
+e2m1 from_double(double x, Overflow overflow, NanSign nan_sign) {
+  return {static_cast<std::uint8_t>(encode<kE2m1>(x, overflow, nan_sign))};
 }
 template <>
-float from_double(double x, Overflow overflow) {
-  return std::bit_cast<float>(encode<kF32>(x, overflow == Overflow::saturate));
+float from_double(double x, Overflow overflow, NanSign nan_sign) {
+  return std::bit_cast<float>(encode<kF32>(x, overflow, nan_sign));
 }
 
 double load_as_double(DType dtype, const std::byte* src) {
   return visit_dtype(dtype, [&](auto tag) { return widen(load<typename decltype(tag)::type>(src)); });
 }
 
-void store_from_double(DType dtype, double x, std::byte* dst, Overflow overflow) {
-  store_all(dtype, {&x, 1}, dst, overflow);
+void store_from_double(DType dtype, double x, std::byte* dst, Overflow overflow, NanSign nan_sign) {
+  store_all(dtype, {&x, 1}, dst, overflow, nan_sign);
 }
 
 void to_doubles(DType dtype, const std::byte* src, std::span<double> dst) {
@@ -363,7 +364,8 @@ void to_floats(DType dtype, const std::byte* src, std::span<float> dst) {
   });
 }
 
-void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count, Overflow overflow) {
+void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count, Overflow overflow,
+             NanSign nan_sign) {
   const auto from_size = static_cast<std::size_t>(size_of(from));
   const auto to_size = static_cast<std::size_t>(size_of(to));
   const auto n = static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
@@ -379,7 +381,7 @@ void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::in
   for (std::size_t done = 0; done < n; done += chunk.size()) {
     const std::span<double> part(chunk.data(), std::min(chunk.size(), n - done));
     to_doubles(from, src + done * from_size, part);
-    store_all(to, part, dst + done * to_size, overflow);
+    store_all(to, part, dst + done * to_size, overflow, nan_sign);
   }
 }
 

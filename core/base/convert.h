@@ -6,11 +6,14 @@
 //   infinity                      largest finite, sign kept      infinity, or NaN where the type has no infinity
 //   NaN                           the type's NaN                 the type's NaN
 //
-// The type's NaN is positive and quiet: f16 7e00, bf16 7fc0, e4m3 and e5m2 7f, e8m0 ff. e2m1 has neither infinity nor
-// NaN: all of the above become its largest finite, 6.
+// The type's NaN is positive and quiet: f16 7e00, bf16 7fc0, e4m3 and e5m2 7f, e8m0 ff. That is NanSign::dropped; with
+// NanSign::kept a negative NaN becomes the negative one: f16 fe00, bf16 ffc0, e4m3 and e5m2 ff; e8m0 has no sign. Payloads
+// are lost either way. e2m1 has neither infinity nor NaN: all of the above become its largest finite, 6, or -6 where the
+// sign is kept.
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
 // The table holds for every float type, f16, bf16 and f32 included: give non_saturating for what hardware's conversions
-// to those do. Integers: truncated towards zero, saturated in both modes, NaN -> 0. f64 is stored as it is.
+// to those do. Integers: truncated towards zero, saturated in both modes, NaN -> 0. f64 is stored as it is,
+// the sign of a NaN included.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +25,7 @@
 namespace kvscope {
 
 enum class Overflow : std::uint8_t { saturate, non_saturating };
+enum class NanSign : std::uint8_t { dropped, kept };
 
 // Exact: every value of every narrow float is a double (and all but f64 are floats).
 [[nodiscard]] double to_double(f16 x);
@@ -35,12 +39,12 @@ enum class Overflow : std::uint8_t { saturate, non_saturating };
 // e8m0 rounds to the nearest power of two, ties to the even pattern: 1.5 lies between 7f (1) and 80 (2) and becomes 80.
 // Zero and negative values become 00 when saturating, ff (NaN) otherwise.
 template <class T>
-[[nodiscard]] T from_double(double x, Overflow overflow);
+[[nodiscard]] T from_double(double x, Overflow overflow, NanSign nan_sign = NanSign::dropped);
 
 // One element at `src` of any dtype but e2m1, as a double. i64 and u64 round to nearest.
 [[nodiscard]] double load_as_double(DType dtype, const std::byte* src);
 // One element of any dtype but e2m1 written to `dst`.
-void store_from_double(DType dtype, double x, std::byte* dst, Overflow overflow);
+void store_from_double(DType dtype, double x, std::byte* dst, Overflow overflow, NanSign nan_sign = NanSign::dropped);
 
 // `src` holds `dst.size()` elements. UnsupportedError for e2m1.
 void to_doubles(DType dtype, const std::byte* src, std::span<double> dst);
@@ -48,6 +52,7 @@ void to_floats(DType dtype, const std::byte* src, std::span<float> dst);
 
 // `count` elements from one dtype to another, one rounding each; i64 and u64 go directly where both sides are integers.
 // The same type on both sides copies the bits. UnsupportedError for e2m1. Otherwise `src` and `dst` must not overlap.
-void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count, Overflow overflow);
+void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count, Overflow overflow,
+             NanSign nan_sign = NanSign::dropped);
 
 }  // namespace kvscope

@@ -112,6 +112,21 @@ class DType(unittest.TestCase):
         self.assertIn("1 changed value, 2 overflowed to infinity or NaN, 1 were NaN", done.stdout)
         self.assertEqual(self.load("out.npy").tolist(), [[0x38, 0x42, 0x7F], [0x7F, 0xFF, 0x45]])
 
+    def test_keeps_the_sign_of_nan_when_told(self):
+        # Quiet and signalling, of both signs; the largest finite and a number show that nothing else changes.
+        values = np.array([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0xFF7FFFFF, 0x3F800000], np.uint32)
+        np.save(os.path.join(self.folder.name, "nans.npy"), values.view(np.float32))
+        np.save(os.path.join(self.folder.name, "bf16_nans.npy"), np.array([0x7F81, 0xFF81, 0xFFFF], np.uint16))
+        for to, largest, one in [("e4m3", 0xFE, 0x38), ("e5m2", 0xFB, 0x3C)]:
+            done = self.convert("nans.npy", "out.npy", "--from", "f32", "--to", to)
+            self.assertIn(", saturating: ", done.stdout)
+            self.assertEqual(self.load("out.npy").tolist(), [0x7F, 0x7F, 0x7F, 0x7F, largest, one])
+            done = self.convert("nans.npy", "out.npy", "--from", "f32", "--to", to, "--keep-nan-sign")
+            self.assertIn(", saturating, sign of NaN kept: ", done.stdout)
+            self.assertEqual(self.load("out.npy").tolist(), [0x7F, 0xFF, 0x7F, 0xFF, largest, one])
+            self.convert("bf16_nans.npy", "out.npy", "--from", "bf16", "--to", to, "--keep-nan-sign")
+            self.assertEqual(self.load("out.npy").tolist(), [0x7F, 0xFF, 0xFF])
+
     def test_agrees_with_numpy_on_f16(self):
         self.convert("f32.npy", "out.npy", "--from", "f32", "--to", "f16", "--no-saturate")
         with np.errstate(over="ignore"):

@@ -304,5 +304,73 @@ TEST(ConvertTest, ScalesArePowersOfTwoAndRoundToTheNearest) {
   EXPECT_EQ(e8(kNan, Overflow::saturate), 0xffu);
 }
 
+// Every NaN pattern of `from`, signalling ones too, in bulk: the bulk loop and the single conversion are one rule.
+template <class Bits>
+void expect_nan_signs(DType from, Bits first, Bits last, std::size_t sign_bit) {
+  std::vector<Bits> patterns;
+  for (std::size_t p = first; p <= last; ++p) {
+    patterns.push_back(static_cast<Bits>(p));
+    patterns.push_back(static_cast<Bits>(p | sign_bit));
+  }
+  std::vector<std::uint8_t> out(patterns.size());
+  const auto count = static_cast<std::int64_t>(patterns.size());
+  const auto* src = reinterpret_cast<const std::byte*>(patterns.data());
+  auto* dst = reinterpret_cast<std::byte*>(out.data());
+  for (const DType to : {DType::e4m3, DType::e5m2}) {
+    for (const Overflow overflow : kBoth) {
+      convert(from, src, to, dst, count, overflow);
+      EXPECT_EQ(std::count(out.begin(), out.end(), 0x7f), count) << name(from) << " " << name(to);
+      convert(from, src, to, dst, count, overflow, NanSign::dropped);
+      EXPECT_EQ(std::count(out.begin(), out.end(), 0x7f), count) << name(from) << " " << name(to);
+      convert(from, src, to, dst, count, overflow, NanSign::kept);
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < out.size(); ++i) wrong += out[i] != (i % 2 == 0 ? 0x7f : 0xff);
+      EXPECT_EQ(wrong, 0) << name(from) << " " << name(to);
+    }
+  }
+}
+
+// A sign that gets lost on the way (in the widening, by a payload that is masked) shows only in negative NaNs, and a
+// signalling one takes another way through the hardware than a quiet one.
+TEST(ConvertTest, NanSignIsDroppedOrKeptForEveryNan) {
+  expect_nan_signs<std::uint16_t>(DType::bf16, 0x7f81, 0x7fff, 0x8000);
+  expect_nan_signs<std::uint16_t>(DType::f16, 0x7c01, 0x7fff, 0x8000);
+  expect_nan_signs<std::uint32_t>(DType::f32, 0x7f800001, 0x7fffffff, 0x80000000);
+}
+
+template <class T>
+void expect_kept_sign(unsigned positive, unsigned negative) {
+  for (const Overflow o : kBoth) {
+    EXPECT_EQ(unsigned{from_double<T>(kNan, o, NanSign::kept).bits}, positive);
+    EXPECT_EQ(unsigned{from_double<T>(-kNan, o, NanSign::kept).bits}, negative);
+    EXPECT_EQ(unsigned{from_double<T>(-kNan, o, NanSign::dropped).bits}, positive);
+    EXPECT_EQ(unsigned{from_double<T>(-kNan, o).bits}, positive) << "dropped is the default";
+  }
+}
+
+TEST(ConvertTest, NanSignOfEveryNarrowType) {
+  expect_kept_sign<f16>(0x7e00, 0xfe00);
+  expect_kept_sign<bf16>(0x7fc0, 0xffc0);
+  expect_kept_sign<e4m3>(0x7f, 0xff);
+  expect_kept_sign<e5m2>(0x7f, 0xff);
+  expect_kept_sign<e2m1>(0x7, 0xf);
+  expect_kept_sign<e8m0>(0xff, 0xff);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(from_double<float>(-kNan, Overflow::saturate, NanSign::kept)), 0xffc00000u);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(from_double<float>(-kNan, Overflow::saturate)), 0x7fc00000u);
+}
+
+// From one narrow type to the other: the decoded NaN must have the sign to be kept. Nothing but a NaN takes notice.
+TEST(ConvertTest, NanSignComesThroughDecoding) {
+  for (int p = 0; p < 256; ++p) {
+    const e4m3 from{static_cast<std::uint8_t>(p)};
+    const double x = to_double(from);
+    EXPECT_EQ(std::signbit(x), p >= 0x80) << p;
+    EXPECT_EQ(std::signbit(to_double(e5m2{from.bits})), p >= 0x80) << p;
+    const unsigned dropped = from_double<e5m2>(x, Overflow::saturate, NanSign::dropped).bits;
+    const unsigned kept = from_double<e5m2>(x, Overflow::saturate, NanSign::kept).bits;
+    EXPECT_EQ(kept, p == 0xff ? 0xffu : dropped) << p;
+  }
+}
+
 }  // namespace
 }  // namespace kvscope
