@@ -13,6 +13,18 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
+// T8, T9, T10: the pools themselves, all six axes. The view's strides below are four of these six.
+TEST(LayerView, IsCutFromAPoolOfSixRowMajorAxes) {
+  auto a = fix_a();
+  EXPECT_EQ(a.collection().blocks().strides, (Shape<6>{384, 192, 64, 16, 8, 1}));
+  EXPECT_EQ(count_of(a.collection().blocks().extents), 1920);
+  EXPECT_EQ(a.pool.size(), 1920U);
+  auto m = fix_m();
+  EXPECT_EQ(m.collection().blocks().strides, (Shape<6>{96, 96, 32, 8, 8, 1}));
+  test::ContinuousFixture c;
+  EXPECT_EQ(c.collection().blocks().strides, (Shape<6>{160, 80, 40, 8, 4, 1}));
+}
+
 // T8, T9, T10. The dropped axes still count in the block stride: without them a block would be P rows, not kv * L * P.
 TEST(LayerView, KeepsFourAxesAndTheBlockStrideOfAllSix) {
   EXPECT_EQ(compute_kv_cache_dynamic_shape_strides({5, 2, 3, 4, 2, 8}),

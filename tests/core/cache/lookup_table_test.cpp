@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/errors.h"
+#include "tests/core/cache/fixtures.h"
 
 namespace kvscope {
 namespace {
@@ -20,6 +21,7 @@ std::string message_of(std::span<const LutRow> rows, const LutLimits& limits,
   return "no error";
 }
 
+// T3.
 TEST(PaddedLutCols, IsAMultipleOfEightAndAtLeastFifteenMore) {
   EXPECT_EQ(padded_lut_cols(0), 16);
   EXPECT_EQ(padded_lut_cols(1), 24);
@@ -34,6 +36,7 @@ TEST(PaddedLutCols, IsAMultipleOfEightAndAtLeastFifteenMore) {
   }
 }
 
+// T24.
 TEST(LookupTable, HasAsManyColumnsAsTheLongestRowOrTheExplicitLengthNeeds) {
   const std::vector<std::uint32_t> blocks = {5, 2, 0, 1, 3, 4, 6, 7, 8};
   const LutLimits eight{8, 128, 4};
@@ -59,6 +62,23 @@ TEST(LookupTable, PadsEveryUnusedEntryWithTheNullPage) {
   expected[0] = 3, expected[1] = 0, expected[2] = 2;
   expected[24] = 1;
   EXPECT_EQ(table.entries, expected);  // the dummy row is null pages throughout
+}
+
+// T25. The table that every test of the paged cache writes out by hand is this rule's own: 4 blocks, pages of 4, totals of
+// 10 and 4 tokens in blocks 3 0 1 and 2.
+TEST(LookupTable, OfTheSmallPagedCacheIsTheOneItsFixtureWritesOut) {
+  const std::vector<std::uint32_t> first = {3, 0, 1};
+  const std::vector<std::uint32_t> second = {2};
+  const std::vector<LutRow> rows = {{first, 10, false}, {second, 4, false}};
+  const Lut table = build_lookup_table(rows, LutLimits{4, 4, 2});
+  const test::PagedFixture fixture = test::fix_a();
+  EXPECT_EQ(table.columns, 24);
+  EXPECT_EQ(table.columns, fixture.columns);
+  EXPECT_EQ(table.entries, fixture.table);
+  // clang-format off
+  EXPECT_THAT(table.entries, ElementsAre(3, 0, 1, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+                                         2, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4));
+  // clang-format on
 }
 
 TEST(LookupTable, IsEmptyForAnEmptyBatch) {

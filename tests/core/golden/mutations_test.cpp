@@ -1,5 +1,6 @@
 // What the bound is for: every kernel bug of this list must fail it, on a batch whose lengths are 1, page - 1, page, page + 1
 // and several pages, and a correct kernel must pass. The mutants are the reference itself on a problem made wrong.
+// A swizzle on element indices is not among them: it misplaces shared memory, which nothing here models yet.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -63,6 +63,7 @@ void expect_pairs(const Swizzle& s, const std::vector<std::pair<std::int64_t, st
   for (const auto& [from, to] : pairs) EXPECT_EQ(s(from), to) << s.text() << " of " << from;
 }
 
+// T6.
 TEST(SwizzleTest, WorkedOffsetsOfTheHardwareModes) {
   const Swizzle bf16_128 = make_swizzle(DType::bf16, SwizzleMode::b128);
   EXPECT_EQ(bf16_128, Swizzle(3, 3, 3));
