@@ -12,6 +12,11 @@ namespace kvscope {
 
 namespace {
 constexpr std::int32_t kNothing = -1;
+
+void compact_left(std::span<std::int32_t> row) {
+  const auto holes = std::ranges::remove_if(row, [](std::int32_t encoded) { return encoded < 0; });
+  std::ranges::fill(holes, kNothing);
+}
 }  // namespace
 
 std::int32_t remap_sparse_index(std::int32_t logical, SeqIdx seq, const LookupTable& table, std::int64_t page_size,
@@ -58,6 +63,9 @@ void remap_sparse_indices(const SparseRemap& remap, std::span<std::int32_t> out)
     for (std::int64_t column = 0; column < columns; ++column) {
       out[slot++] = remap_sparse_index(remap.logical(row, column), SeqIdx{seq}, remap.lookup_table, remap.page_size,
                                        remap.invalid);
+    }
+    if (remap.holes == SparseHoles::compacted_left) {
+      compact_left(out.subspan(slot - static_cast<std::size_t>(columns), static_cast<std::size_t>(columns)));
     }
   }
 }

@@ -7,6 +7,8 @@
 // Only the remap looks into the table; from encoded to row is arithmetic. "Nothing" must survive it: a gather of a
 // negative row brings zeros, but get_tma_row(-1) is P - 1 - stride, not -1, so callers keep the -1 by the functions
 // below.
+// Where a list has "nothing", engines differ (SparseHoles): one keeps the hole, so that entry i of the list stays entry
+// i; the other moves what follows to the left, so that a list is a number of entries and padding behind them.
 // Example: P 16, lookup_table[1] = {0,5,7,8}, 8 blocks: of sequence 1, logical 31 -> 5*16 + 15 = 95 and 64 -> -1, past
 // the table's columns.
 #pragma once
@@ -28,6 +30,11 @@ namespace kvscope {
 [[nodiscard]] std::int32_t remap_sparse_index(std::int32_t logical, SeqIdx seq, const LookupTable& table,
                                               std::int64_t page_size, std::int64_t invalid);
 
+// What becomes of "nothing" in a row of encoded indices. Compacted: the row's entries in their order, then -1 up to the
+// row's width; every negative index is nothing, -7 too.
+// Example: 96 -1 -1 33 stays so when kept, and is 96 33 -1 -1 when compacted.
+enum class SparseHoles : std::uint8_t { kept, compacted_left };
+
 // A ragged batch: row r of `logical` belongs to the sequence b with offsets[b] <= r < offsets[b + 1]. `out` is dense,
 // row-major.
 // GeometryError: `out` is not rows * columns long, offsets do not rise from 0, or a row belongs to no sequence (a
@@ -38,6 +45,7 @@ struct SparseRemap {
   LookupTable lookup_table{};                     // [batch, columns]
   std::int64_t page_size = 0;                     // [tokens]
   std::int64_t invalid = 0;                       // first id that is no page
+  SparseHoles holes = SparseHoles::kept;
 };
 inline constexpr std::int64_t kSparseRemapBlockThreads = 256;  // one slot a thread in the kernel
 void remap_sparse_indices(const SparseRemap& remap, std::span<std::int32_t> out);

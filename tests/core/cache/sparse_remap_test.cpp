@@ -145,6 +145,50 @@ TEST(SparseRemap, AgreesWithANaiveLoop) {
   EXPECT_TRUE(ok);
 }
 
+// Each row by itself: a compaction over the whole output would pull the second row's entries into the first.
+TEST(SparseRemap, MovesARowsEntriesToTheLeftWhenHolesAreCompacted) {
+  Batch batch;
+  SparseRemap remap = batch.remap();
+  remap.holes = SparseHoles::compacted_left;
+  std::vector<std::int32_t> out(9, 12345);
+  remap_sparse_indices(remap, out);
+  EXPECT_THAT(out, ElementsAre(96, 33, -1, 47, -1, -1, 80, 127, 113));
+  batch.logical = {-7, 0, 40, 40, -1, 64, 64, 16, -3};
+  remap_sparse_indices(remap, out);
+  EXPECT_THAT(out, ElementsAre(96, -1, -1, -1, -1, -1, 80, -1, -1));
+  remap.holes = SparseHoles::kept;
+  remap_sparse_indices(remap, out);
+  EXPECT_THAT(out, ElementsAre(-7, 96, -1, -1, -1, -1, -1, 80, -3));
+}
+
+// Every row of up to 5 entries over {token of page 0, token of page 1, sentinel, past the table, -1, -7}: the entries
+// that are not negative in the kept row, collected one by one, then nothing.
+TEST(SparseRemap, CompactsEveryShortRowToTheEntriesOfTheKeptOne) {
+  constexpr std::int32_t kChoices[] = {1, 17, 40, 99, -1, -7};
+  const Batch batch;
+  const std::vector<std::uint32_t> one_row{0, 1};
+  for (int width = 0; width <= 5; ++width) {
+    int rows = 1;
+    for (int i = 0; i < width; ++i) rows *= 6;
+    for (int number = 0; number < rows; ++number) {
+      std::vector<std::int32_t> logical;
+      for (int i = 0, rest = number; i < width; ++i, rest /= 6) logical.push_back(kChoices[rest % 6]);
+      SparseRemap remap = batch.remap();
+      remap.logical = {logical.data(), {1, width}};
+      remap.offsets = {one_row.data(), {2}};
+      std::vector<std::int32_t> kept(logical.size(), 777), compacted(logical.size(), 777), want;
+      remap_sparse_indices(remap, kept);
+      remap.holes = SparseHoles::compacted_left;
+      remap_sparse_indices(remap, compacted);
+      for (const std::int32_t encoded : kept) {
+        if (encoded >= 0) want.push_back(encoded);
+      }
+      while (want.size() < kept.size()) want.push_back(-1);
+      ASSERT_EQ(compacted, want) << "width " << width << ", row " << number;
+    }
+  }
+}
+
 // T48: MLA, two layers, pages of 16: 32 rows a block.
 TEST(TmaRowOfAnEncodedIndex, KeepsNothingAsItsConsumerDoes) {
   auto f = test::paged_fixture({1, 4, true}, {9, 1, 2, 16, 1, 4}, {0}, test::table_of({{6, 2}}, 24, 8), 24, 1, 1);
