@@ -15,21 +15,45 @@ double ratio(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-double utilisation_at(const RunReport& r, const StepFigures& f) {
-  return ratio(f.used_blocks, r.blocks);
+// A figure of a step is a quotient: of blocks, of tokens, or of something and one. A step whose divisor is 0 has none.
+struct Quotient {
+  std::int64_t part = 0;
+  std::int64_t whole = 1;
+};
+using Figure = Quotient (*)(const RunReport&, const StepFigures&);
+
+Quotient utilisation_at(const RunReport& r, const StepFigures& f) {
+  return {f.used_blocks, r.blocks};
 }
 
-double fragmentation_at(const RunReport& r, const StepFigures& f) {
+Quotient fragmentation_at(const RunReport& r, const StepFigures& f) {
   const std::int64_t slots = f.used_blocks * r.page_size;
-  return ratio(slots - f.slots_filled, slots);
+  return {slots - f.slots_filled, slots};
 }
 
-template <class Figure>
-double mean_over_steps(const RunReport& report, Figure figure) {
-  if (report.curve.empty()) return 0.0;
+Quotient hit_rate_at(const RunReport&, const StepFigures& f) {
+  return {f.hit_tokens, f.query_tokens};
+}
+
+struct Summary {
+  double low = 0.0, mean = 0.0, high = 0.0;
+};
+
+Summary over_steps(const RunReport& report, Figure figure) {
+  Summary s;
   double sum = 0.0;
-  for (const StepFigures& f : report.curve) sum += figure(report, f);
-  return sum / static_cast<double>(report.curve.size());
+  std::int64_t points = 0;
+  for (const StepFigures& f : report.curve) {
+    const Quotient q = figure(report, f);
+    if (q.whole == 0) continue;
+    const double value = ratio(q.part, q.whole);
+    s.low = points == 0 ? value : std::min(s.low, value);
+    s.high = points == 0 ? value : std::max(s.high, value);
+    sum += value;
+    ++points;
+  }
+  if (points > 0) s.mean = sum / static_cast<double>(points);
+  return s;
 }
 
 // 1234567 -> "1,234,567"
@@ -47,37 +71,21 @@ std::string percent(double x) {
   return fmt::format("{:.1f} %", 100.0 * x);
 }
 
-// A curve over steps is a quotient: of blocks, of tokens, or of something and one. A step whose divisor is 0 has no
-// point: the hit rate of a step that looked nothing up is not 0.
-struct Quotient {
-  std::int64_t part = 0;
-  std::int64_t whole = 1;
-};
-
 struct Curve {
   const char* name;
-  bool is_share;  // printed in percent
-  Quotient (*at)(const RunReport&, const StepFigures&);
+  const char* share;  // its key in JSON; nullptr: a count, which JSON has under the names of StepFigures
+  Figure at;
 };
 
 constexpr std::array<Curve, 8> kCurves = {{
-    {"utilisation", true,
-     [](const RunReport& r, const StepFigures& f) {
-       return Quotient{f.used_blocks, r.blocks};
-     }},
-    {"internal fragmentation", true,
-     [](const RunReport& r, const StepFigures& f) {
-       return Quotient{f.used_blocks * r.page_size - f.slots_filled, f.used_blocks * r.page_size};
-     }},
-    {"prefix hits", true,
-     [](const RunReport&, const StepFigures& f) {
-       return Quotient{f.hit_tokens, f.query_tokens};
-     }},
-    {"running", false, [](const RunReport&, const StepFigures& f) { return Quotient{f.running}; }},
-    {"waiting", false, [](const RunReport&, const StepFigures& f) { return Quotient{f.waiting}; }},
-    {"prefill tokens", false, [](const RunReport&, const StepFigures& f) { return Quotient{f.prefill_tokens}; }},
-    {"decode tokens", false, [](const RunReport&, const StepFigures& f) { return Quotient{f.decode_tokens}; }},
-    {"preemptions", false, [](const RunReport&, const StepFigures& f) { return Quotient{f.preemptions}; }},
+    {"utilisation", "utilisation", utilisation_at},
+    {"internal fragmentation", "internal_fragmentation", fragmentation_at},
+    {"prefix hits", "prefix_hit_rate", hit_rate_at},
+    {"running", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.running}; }},
+    {"waiting", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.waiting}; }},
+    {"prefill tokens", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.prefill_tokens}; }},
+    {"decode tokens", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.decode_tokens}; }},
+    {"preemptions", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.preemptions}; }},
 }};
 
 // Each column stands for a stretch of steps (their parts over their wholes), its height relative to the highest column.
@@ -104,30 +112,19 @@ std::string sparkline(const RunReport& report, const Curve& curve) {
 }
 
 std::string curve_line(const RunReport& report, const Curve& curve) {
-  double low = 0.0, high = 0.0, sum = 0.0;
-  std::int64_t points = 0;
-  for (const StepFigures& f : report.curve) {
-    const Quotient q = curve.at(report, f);
-    if (q.whole == 0) continue;
-    const double value = ratio(q.part, q.whole);
-    low = points == 0 ? value : std::min(low, value);
-    high = points == 0 ? value : std::max(high, value);
-    sum += value;
-    ++points;
-  }
-  const double mean = points == 0 ? 0.0 : sum / static_cast<double>(points);
-  const auto show = [&](double v) { return curve.is_share ? percent(v) : fmt::format("{:.1f}", v); };
-  return fmt::format("  {:<24}{:>10}{:>10}{:>10}  |{}|\n", curve.name, show(low), show(mean), show(high),
+  const Summary s = over_steps(report, curve.at);
+  const auto show = [&](double v) { return curve.share != nullptr ? percent(v) : fmt::format("{:.1f}", v); };
+  return fmt::format("  {:<24}{:>10}{:>10}{:>10}  |{}|\n", curve.name, show(s.low), show(s.mean), show(s.high),
                      sparkline(report, curve));
 }
 
 }  // namespace
 
 double RunReport::utilisation() const {
-  return mean_over_steps(*this, utilisation_at);
+  return over_steps(*this, utilisation_at).mean;
 }
 double RunReport::internal_fragmentation() const {
-  return mean_over_steps(*this, fragmentation_at);
+  return over_steps(*this, fragmentation_at).mean;
 }
 double RunReport::prefix_hit_rate() const {
   return ratio(hit_tokens, query_tokens);
@@ -214,14 +211,20 @@ json::Value to_json(const RunReport& r, bool with_curve) {
   add("query_tokens", &StepFigures::query_tokens);
   add("preemptions", &StepFigures::preemptions);
   add("finished", &StepFigures::finished);
-  const auto add_share = [&](const char* name, double (*at)(const RunReport&, const StepFigures&)) {
+  for (const Curve& curve : kCurves) {
+    if (curve.share == nullptr) continue;
     json::Array values;
     values.reserve(r.curve.size());
-    for (const StepFigures& f : r.curve) values.emplace_back(at(r, f));
-    curves.set(name, std::move(values));
-  };
-  add_share("utilisation", utilisation_at);
-  add_share("internal_fragmentation", fragmentation_at);
+    for (const StepFigures& f : r.curve) {
+      const Quotient q = curve.at(r, f);
+      if (q.whole == 0) {
+        values.emplace_back(nullptr);
+      } else {
+        values.emplace_back(ratio(q.part, q.whole));
+      }
+    }
+    curves.set(curve.share, std::move(values));
+  }
   v.set("curve", std::move(curves));
   return v;
 }

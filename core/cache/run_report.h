@@ -8,6 +8,10 @@
 //
 // A sample that forks from its parent counts as a request that looked its whole prompt up and found it: p query tokens
 // and p hit tokens, whether or not prefixes are shared. forked_tokens says how many of the hits came that way.
+//
+// A share of a step has a divisor, and a step where it is 0 has no share: no used block, no fragmentation; no look-up,
+// no hit rate. Such a step is null in JSON's curve and counts in no mean, least or most, in text and JSON alike.
+// Example: steps of 5 used blocks of 4 slots, 15 filled, and of no used block: fragmentation 25 %, not 12.5 %.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +51,15 @@ struct RunReport {
   std::int64_t peak_used_blocks = 0;
   std::vector<StepFigures> curve;  // [steps]
 
-  // Means over steps, weighted by nothing: every step counts once. 0 when there is no step.
+  // Means over the steps that have the share, weighted by nothing: each counts once. 0 when no step has it.
   [[nodiscard]] double utilisation() const;             // used blocks / blocks
   [[nodiscard]] double internal_fragmentation() const;  // unfilled slots in used blocks / slots in used blocks
-  [[nodiscard]] double prefix_hit_rate() const;         // hit_tokens / query_tokens, over the whole run
+  [[nodiscard]] double prefix_hit_rate() const;         // no mean: hit_tokens / query_tokens of the whole run
 };
 
 [[nodiscard]] std::string to_text(const RunReport& report);
+// `curve`: one array a figure, an element a step; beside StepFigures the shares utilisation, internal_fragmentation and
+// prefix_hit_rate.
 [[nodiscard]] json::Value to_json(const RunReport& report, bool with_curve);
 
 }  // namespace kvscope

@@ -101,7 +101,8 @@ class Record(unittest.TestCase):
     def test_is_the_report_column_by_column(self):
         for name, (trace, report, _) in self.runs.items():
             curve = report["run"]["curve"]
-            self.assertEqual(set(curve) - set(trace.columns["step_ended"]), {"utilisation", "internal_fragmentation"})
+            self.assertEqual(set(curve) - set(trace.columns["step_ended"]),
+                             {"utilisation", "internal_fragmentation", "prefix_hit_rate"})
             for column in set(trace.columns["step_ended"]) - {"event", "step"}:
                 with self.subTest(scenario=name, column=column):
                     self.assertEqual(trace.column("step_ended", column), curve[column])
@@ -109,7 +110,9 @@ class Record(unittest.TestCase):
             blocks, size = report["run"]["blocks"], report["run"]["page_size"]
             self.assertEqual(curve["utilisation"], [u / blocks for u in used])
             self.assertEqual(curve["internal_fragmentation"],
-                             [(u * size - f) / (u * size) if u else 0 for u, f in zip(used, filled)])
+                             [(u * size - f) / (u * size) if u else None for u, f in zip(used, filled)])
+            hits, looked_up = trace.column("step_ended", "hit_tokens"), trace.column("step_ended", "query_tokens")
+            self.assertEqual(curve["prefix_hit_rate"], [h / q if q else None for h, q in zip(hits, looked_up)])
 
     def test_adds_up_to_the_totals_of_the_report(self):
         for name, (trace, report, _) in self.runs.items():
