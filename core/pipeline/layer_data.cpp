@@ -53,19 +53,25 @@ double value_of(const CounterRng& rng, std::uint64_t id, std::int64_t i) {
   return rng.bell(id * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i));
 }
 
-// One scale a granule: amax / largest finite, rounded to the scale's type; then each element / scale, rounded once.
+// The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number, pattern 1, because
+// 0 / 0 is NaN. e8m0 has no 0.
+double store_scale(DType dtype, double scale, std::byte* at) {
+  store_from_double(dtype, scale, at, Overflow::saturate);
+  if (load_as_double(dtype, at) == 0) *at = std::byte{1};
+  return load_as_double(dtype, at);
+}
+
+// One scale a granule, rounded to the scale's type; then each element / scale, rounded once.
 void quantize_row(const Scenario& scenario, std::span<const double> row, std::byte* elements, std::byte* scales) {
   const Quantization& quantization = *scenario.cache.quantization;
   const DType dtype = scenario.cache.dtype;
-  const double largest = dtype == DType::e5m2 ? 57344.0 : 448.0;
   const auto granularity = static_cast<std::size_t>(quantization.granularity);
   for (std::size_t first = 0, granule = 0; first < row.size(); first += granularity, ++granule) {
     const std::span<const double> part = row.subspan(first, std::min(granularity, row.size() - first));
     double amax = 0;
     for (const double x : part) amax = std::max(amax, std::abs(x));
     std::byte* scale_at = scales + static_cast<std::int64_t>(granule) * size_of(quantization.scale_dtype);
-    store_from_double(quantization.scale_dtype, amax > 0 ? amax / largest : 1.0, scale_at, Overflow::saturate);
-    const double scale = load_as_double(quantization.scale_dtype, scale_at);
+    const double scale = store_scale(quantization.scale_dtype, scale_of(quantization.quantizer, amax, dtype), scale_at);
     for (std::size_t i = 0; i < part.size(); ++i) {
       store_from_double(dtype, part[i] / scale, elements + static_cast<std::int64_t>(first + i) * size_of(dtype),
                         Overflow::saturate);
@@ -101,6 +107,17 @@ void fill_queries(const Scenario& scenario, const FocusState& focus, LayerData& 
 }
 
 }  // namespace
+
+double scale_of(Quantizer quantizer, double amax, DType dtype) {
+  if (amax == 0) return 1.0;
+  const double largest = dtype == DType::e5m2 ? 57344.0 : 448.0;
+  if (quantizer == Quantizer::amax) return amax / largest;
+  // amax = m * 2^e and largest = n * 2^f with m and n in [0.5, 1): their quotient is m / n * 2^(e - f), and m / n, between
+  // 0.5 and 2, needs 1 or 2.
+  int e = 0, f = 0;
+  const double m = std::frexp(amax, &e), n = std::frexp(largest, &f);
+  return std::ldexp(1.0, e - f + (m > n ? 1 : 0));
+}
 
 std::int64_t layer_bytes(const Scenario& scenario) {
   const std::int64_t count = element_count(extents_of(scenario));

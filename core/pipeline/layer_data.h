@@ -21,6 +21,11 @@ struct LayerData {
   std::vector<std::int64_t> key_lengths;    // [batch] cached + new
 };
 
+// The scale of a granule whose largest magnitude is `amax`, before it is rounded to the scale's type. 1 when amax is 0.
+// Power of two: the smallest one that is amax / largest finite or more, found without a division or a logarithm, so that
+// amax = 448 gives 1 and the next double gives 2. Precondition (caller): amax is finite; dtype is e4m3 or e5m2.
+[[nodiscard]] double scale_of(Quantizer quantizer, double amax, DType dtype);
+
 // Bytes that layer_data() would allocate for the pool of one layer.
 [[nodiscard]] std::int64_t layer_bytes(const Scenario& scenario);
 

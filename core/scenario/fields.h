@@ -57,6 +57,9 @@ inline constexpr std::array<Word<DType>, 5> kCacheDTypes{
     {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"e4m3", DType::e4m3}, {"e5m2", DType::e5m2}}};
 inline constexpr std::array<Word<DType>, 4> kScaleDTypes{
     {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"e8m0", DType::e8m0}}};
+inline constexpr std::array<Word<Quantizer>, 2> kQuantizers{
+    {{quantizer_name(Quantizer::amax), Quantizer::amax},
+     {quantizer_name(Quantizer::power_of_two), Quantizer::power_of_two}}};
 inline constexpr std::array<Word<MaskKind>, 4> kMasks{{{"none", MaskKind::none},
                                                        {"causal", MaskKind::causal},
                                                        {"sliding_window", MaskKind::sliding_window},
@@ -92,6 +95,10 @@ void describe(Tag<Quantization>, V& v, S& q) {
   v.integer(
       "granularity", q.granularity, {1, 8192},
       {"Elements of a head that share one scale.", "choose a number up to head_size, such as 64", Need::required});
+  v.word("quantizer", q.quantizer, kQuantizers,
+         {"How a scale is made. amax: the granule's largest magnitude / the type's largest finite number. "
+          "power_of_two: the smallest power of two that is no less.",
+          ""});
 }
 
 template <class V, class S>

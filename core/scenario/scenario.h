@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -31,9 +32,28 @@ struct ModelGeometry {
 
 enum class CacheKind : std::uint8_t { paged, continuous };
 
+// How the scale of a granule follows from its largest magnitude, amax. Kernels that read the same bytes differ: an FP8
+// token written by one producer is not, byte for byte, the token another one writes.
+enum class Quantizer : std::uint8_t {
+  amax,          // amax / largest finite: the whole range of the type is used
+  power_of_two,  // the smallest power of two that is no less: dividing by it is exact
+};
+
+[[nodiscard]] constexpr std::string_view quantizer_name(Quantizer quantizer) {
+  return quantizer == Quantizer::amax ? "amax" : "power_of_two";
+}
+
+// One line for a reader of the values it made.
+[[nodiscard]] constexpr std::string_view quantizer_rule(Quantizer quantizer) {
+  return quantizer == Quantizer::amax
+             ? "scale = amax / largest finite, one for each granule; elements saturate"
+             : "scale = 2^ceil(log2(amax / largest finite)), one for each granule; elements saturate";
+}
+
 struct Quantization {
   DType scale_dtype = DType::f32;
   std::int64_t granularity = 0;  // elements of a head that share one scale
+  Quantizer quantizer = Quantizer::amax;
   friend bool operator==(const Quantization&, const Quantization&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/convert.h"
+#include "core/pipeline/run_scenario.h"
 #include "tests/core/pipeline/fixtures.h"
 
 namespace kvscope {
@@ -138,6 +139,103 @@ TEST(LayerData, QuantizesEachGranuleByItsLargestElement) {
     }
   }
   EXPECT_GT(checked, 200);
+}
+
+// Around every power of two and around largest * 2^k, where a quotient that is rounded, or a log2 that is off by a last
+// place, picks the power next to the right one; the oracle climbs from far below by doubling, exactly.
+TEST(ScaleOf, IsTheSmallestPowerOfTwoThatFitsTheLargestElement) {
+  for (const auto& [dtype, largest] : {std::pair{DType::e4m3, 448.0}, std::pair{DType::e5m2, 57344.0}}) {
+    for (int k = -140; k <= 110; ++k) {
+      for (const double centre : {std::ldexp(largest, k), std::ldexp(1.0, k), std::ldexp(1.5, k)}) {
+        for (const double amax : {std::nextafter(centre, 0.0), centre, std::nextafter(centre, 1e300)}) {
+          double want = 0x1p-200;
+          while (want * largest < amax) want *= 2;
+          ASSERT_EQ(scale_of(Quantizer::power_of_two, amax, dtype), want) << name(dtype) << " " << amax;
+          ASSERT_EQ(scale_of(Quantizer::amax, amax, dtype), amax / largest) << name(dtype) << " " << amax;
+        }
+      }
+    }
+    for (const Quantizer q : {Quantizer::amax, Quantizer::power_of_two}) EXPECT_EQ(scale_of(q, 0.0, dtype), 1.0);
+  }
+  EXPECT_EQ(scale_of(Quantizer::power_of_two, 448.0, DType::e4m3), 1.0);
+  EXPECT_EQ(scale_of(Quantizer::power_of_two, std::nextafter(448.0, 449.0), DType::e4m3), 2.0);
+}
+
+// In every type a scale may have: a power of two, from amax / largest finite up to less than twice that; no element is
+// cut off, and each is the rounding of an exact quotient.
+TEST(LayerData, ScalesByPowersOfTwoWhenTheScenarioSaysSo) {
+  for (const DType dtype : {DType::e4m3, DType::e5m2}) {
+    const double largest = dtype == DType::e4m3 ? 448.0 : 57344.0;
+    for (const DType scale_dtype : {DType::f32, DType::f16, DType::bf16, DType::e8m0}) {
+      Scenario scenario = quantized_scenario();
+      scenario.cache.dtype = dtype;
+      scenario.cache.quantization->scale_dtype = scale_dtype;
+      scenario.cache.quantization->quantizer = Quantizer::power_of_two;
+      const LayerData data = layer_data(scenario, focus_of(scenario, 4));
+      int checked = 0;
+      for (std::int64_t row = 0; row < 20 * 2 * 4 * 2; ++row) {
+        for (std::int64_t granule = 0; granule < 2; ++granule) {
+          const std::int64_t first = granule * 4, last = granule == 0 ? 4 : 6;
+          double amax = 0;
+          for (std::int64_t d = first; d < last; ++d) amax = std::max(amax, std::abs(element(data.exact, row * 6 + d)));
+          const double scale = element(data.scales, row * 2 + granule);
+          if (std::isnan(scale)) continue;
+          int exponent = 0;
+          ASSERT_EQ(std::frexp(scale, &exponent), 0.5) << scale << " is no power of two";
+          ASSERT_GE(scale, amax / largest);
+          ASSERT_LT(scale, 2 * (amax / largest));
+          for (std::int64_t d = first; d < last; ++d) {
+            std::byte want{};
+            store_from_double(dtype, element(data.exact, row * 6 + d) / scale, &want, Overflow::non_saturating);
+            ASSERT_EQ(data.blocks.bytes[static_cast<std::size_t>(row * 6 + d)], want);
+            ++checked;
+          }
+        }
+      }
+      EXPECT_GT(checked, 200);
+    }
+  }
+}
+
+// The golden reads stored values and scales, whoever made them; the two quantizers must not make the same values.
+TEST(LayerData, GoldenAgreesWithBothSecondPathsUnderEitherQuantizer) {
+  std::vector<double> errors;
+  for (const Quantizer quantizer : {Quantizer::amax, Quantizer::power_of_two}) {
+    Scenario scenario = quantized_scenario();
+    scenario.cache.quantization->quantizer = quantizer;
+    trace::Recorder off;
+    const RunOutcome outcome = run_scenario(scenario, scenario.requests.list, off);
+    ASSERT_TRUE(outcome.golden) << outcome.golden_skipped;
+    EXPECT_TRUE(outcome.golden->second_path.passed()) << outcome.golden->second_path.worst_ratio;
+    EXPECT_TRUE(outcome.golden->kernel_flow.passed()) << outcome.golden->kernel_flow.worst_ratio;
+    errors.push_back(outcome.golden->quantization_error);
+  }
+  EXPECT_GT(errors[0], 0);
+  EXPECT_GT(errors[1], 0);
+  EXPECT_NE(errors[0], errors[1]);
+}
+
+// One element a granule in e5m2 and scales in f16: amax / 57344 of a small element is less than f16's smallest number.
+// A scale of 0 would make 0 / 0 of the elements that are 0, or lose the others.
+TEST(LayerData, NoScaleIsZeroEvenWhereTheScalesTypeIsTooNarrowForIt) {
+  int smallest = 0;
+  for (const Quantizer quantizer : {Quantizer::amax, Quantizer::power_of_two}) {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      Scenario scenario = quantized_scenario();
+      scenario.seed = seed;
+      scenario.cache.dtype = DType::e5m2;
+      scenario.cache.quantization = Quantization{DType::f16, 1, quantizer};
+      const LayerData data = layer_data(scenario, focus_of(scenario, 4));
+      for (std::int64_t i = 0; i < 20 * 2 * 4 * 2 * 6; ++i) {
+        const double scale = element(data.scales, i);
+        if (std::isnan(scale)) continue;
+        ASSERT_GE(scale, 0x1p-24);
+        smallest += scale == 0x1p-24 ? 1 : 0;
+        ASSERT_TRUE(std::isfinite(element(data.blocks, i)));
+      }
+    }
+  }
+  EXPECT_GT(smallest, 0) << "no element was small enough to show it";
 }
 
 TEST(LayerData, QueriesAreTheStepsNewTokensSequenceBySequence) {

@@ -158,6 +158,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"QuantizationWithoutGranularity",
              R"("cache": {"dtype": "e4m3", "quantization": {}})",
              {"$.cache.quantization.granularity", "missing: choose a number up to head_size, such as 64"}},
+        Case{"QuantizerIsUnknown",
+             R"("cache": {"dtype": "e4m3", "quantization": {"granularity": 4, "quantizer": "power_of_to"}})",
+             {"$.cache.quantization.quantizer",
+              "\"power_of_to\" is none of amax, power_of_two: did you mean \"power_of_two\"?"}},
         Case{"ScaleIsZero",
              R"("attention": {"scale": 0})",
              {"$.attention.scale", "0 is outside (0, 1000000]: choose a factor such as 0.125"}},
@@ -298,7 +302,8 @@ Scenario any_scenario() {
   s.cache.max_tokens = *inRange(0, 1000);
   s.cache.dtype = *rc::gen::element(DType::f32, DType::bf16, DType::e4m3, DType::e5m2);
   if (s.cache.dtype == DType::e4m3)
-    s.cache.quantization = Quantization{DType::e8m0, *inRange<std::int64_t>(1, head_size + 1)};
+    s.cache.quantization = Quantization{DType::e8m0, *inRange<std::int64_t>(1, head_size + 1),
+                                        *rc::gen::element(Quantizer::amax, Quantizer::power_of_two)};
   s.cache.prefix_sharing = *rc::gen::arbitrary<bool>();
   if (!s.model.is_mla && !s.cache.quantization && *inRange(0, 4) == 0) {
     s.cache.kind = CacheKind::continuous;
@@ -341,6 +346,20 @@ TEST(ScenarioJson, WhatIsWrittenReadsBackTheSame) {
     RC_ASSERT(parse_scenario(json::dump(to_json(s)), "round trip") == s);
     RC_ASSERT(parse_scenario(json::dump(to_json(s), -1), "round trip") == s);
   }));
+}
+
+// A scenario that does not name its quantizer is one from before there was a choice: it must mean what it meant then.
+TEST(ScenarioJson, QuantizerIsAmaxUnlessNamed) {
+  const auto quantizer_in = [](const std::string& members) {
+    return parse_scenario(R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 9}]},
+                              "cache": {"dtype": "e4m3", "quantization": {"granularity": 4)" +
+                              members + "}}}",
+                          "test")
+        .cache.quantization->quantizer;
+  };
+  EXPECT_EQ(quantizer_in(""), Quantizer::amax);
+  EXPECT_EQ(quantizer_in(R"(, "quantizer": "amax")"), Quantizer::amax);
+  EXPECT_EQ(quantizer_in(R"(, "quantizer": "power_of_two")"), Quantizer::power_of_two);
 }
 
 }  // namespace

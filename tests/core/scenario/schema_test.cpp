@@ -58,12 +58,16 @@ json::Array documents() {
                             "7", "{\"layers\": 0}", "{\"layer\": 1}", "null", "{\"is_mla\": 0}"}) {
     with("\"model\": " + std::string(model));
   }
-  for (const char* other : {"\"seed\": 18446744073709551615", "\"seed\": -1", "\"seeds\": 1", "\"name\": 1",
-                            "\"cache\": {\"kind\": \"Paged\"}", "\"cache\": []", "\"cache\": {\"quantization\": null}",
-                            "\"cache\": {\"dtype\": \"e4m3\", \"quantization\": {}}",
-                            "\"cache\": {\"dtype\": \"e4m3\", \"quantization\": {\"granularity\": 4}}",
-                            "\"focus\": {\"step\": -1, \"layer\": 1}", "\"focus\": {\"step\": -2}",
-                            "\"$schema\": \"x\"", "\"scheduler\": {\"base_us\": 0, \"max_batch\": 0}"}) {
+  for (const char* other :
+       {"\"seed\": 18446744073709551615", "\"seed\": -1", "\"seeds\": 1", "\"name\": 1",
+        "\"cache\": {\"kind\": \"Paged\"}", "\"cache\": []", "\"cache\": {\"quantization\": null}",
+        "\"cache\": {\"dtype\": \"e4m3\", \"quantization\": {}}",
+        "\"cache\": {\"dtype\": \"e4m3\", \"quantization\": {\"granularity\": 4}}",
+        "\"cache\": {\"dtype\": \"e4m3\", \"quantization\": {\"granularity\": 4, \"quantizer\": "
+        "\"power_of_two\"}}",
+        "\"cache\": {\"dtype\": \"e4m3\", \"quantization\": {\"granularity\": 4, \"quantizer\": 2}}",
+        "\"focus\": {\"step\": -1, \"layer\": 1}", "\"focus\": {\"step\": -2}", "\"$schema\": \"x\"",
+        "\"scheduler\": {\"base_us\": 0, \"max_batch\": 0}"}) {
     with(other);
   }
   for (const char* requests :
