@@ -59,10 +59,8 @@ std::uint32_t wrapped_row(std::int64_t block, std::int64_t stride, std::int64_t 
 }
 
 [[noreturn]] void throw_token(TokIdx tok, std::int64_t page, std::int64_t columns) {
-  check_index("PagedKVCache: token", tok.value, page * columns,
-              fmt::format("the lookup table has {} columns of {} tokens", columns, page));
-  KVSCOPE_ASSERT(false);
-  std::abort();
+  throw_index_error("PagedKVCache: token", tok.value, page * columns,
+                    fmt::format("the lookup table has {} columns of {} tokens", columns, page));
 }
 
 }  // namespace
