@@ -6,10 +6,11 @@
 //   bf16     the same with                                      u = 2^-8
 //   f64      64 * 2^-53 * (1 + smax) * a1                       another evaluation in double, in another order
 //
-// plus half the type's smallest positive number (f16 2^-25), which is what rounding costs near zero. a1, a2 and smax
-// are the reference's (result.h). Rounding errors of probabilities are independent, so they add as a2, not as a1; 4 *
-// a2 is their far tail, and a1 is the most that they can ever reach. Example: bf16, o64 = 1, a1 = 2, a2 = 0.25, smax =
-// 3 -> 2^-8 * 1 + 2^-8 * 1 + 4 * 2^-24 * 4 * 2 = 0.00781440735.
+// plus half the type's smallest positive number (f16 2^-25), which is what rounding costs near zero; f64 gets the whole
+// of it, 2^-1074, for its half is no double. a1, a2 and smax are the reference's (result.h). Rounding errors of
+// probabilities are independent, so they add as a2, not as a1; 4 * a2 is their far tail, and a1 is the most that they
+// can ever reach. Example: bf16, o64 = 1, a1 = 2, a2 = 0.25, smax = 3:
+//   2^-8 * 1 + 2^-8 * 1 + 4 * 2^-24 * 4 * 2 = 0.00781440735
 #pragma once
 
 #include "core/base/dtype.h"

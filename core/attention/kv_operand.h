@@ -1,13 +1,13 @@
-// One layer's cache as the rows that attention reads: where core/cache and core/attention meet. Nothing is copied; the cache's
-// tensors must outlive the rows.
+// One layer's cache as the rows that attention reads: where core/cache and core/attention meet. Nothing is copied; the
+// cache's tensors must outlive the rows.
 //
 //   PagedKVCache                blocks [NB, P, H, D], its lookup table, its scales and their table
 //   ContinuousBatchingKVCache   one page of max_seq_len tokens a sequence
 //   an MLA cache                K as it is; V is the first `value_size` elements of the same rows
 //
-// Example: FIX pool {5,2,3,4,2,8}, K of layer 1: block_stride 384, token_stride 16, head_stride 8, 5 blocks, pages of 4.
-// A quantized element is element * scale in double here; PagedKVCache::load multiplies in the scale's type, which rounds when
-// that is narrow.
+// Example: FIX pool {5,2,3,4,2,8}, K of layer 1: block_stride 384, token_stride 16, head_stride 8, 5 blocks, 4 slots.
+// A quantized element is element * scale in double here; PagedKVCache::load multiplies in the scale's type, which
+// rounds when that is narrow.
 #pragma once
 
 #include <cstdint>

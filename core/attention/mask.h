@@ -27,16 +27,16 @@ struct KeyRange {
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
-// Where query `query` of `queries` stands among the keys; negative when it stands before the first. ALiBi measures from
-// here.
+// Where query `query` of `queries` stands among the keys; negative when it stands before the
+// first. ALiBi measures from here.
 [[nodiscard]] std::int64_t query_position(const Options& options, std::int64_t query, std::int64_t queries,
                                           std::int64_t keys);
 
 [[nodiscard]] KeyRange visible_keys(const Options& options, std::int64_t query, std::int64_t queries,
                                     std::int64_t keys);
 
-// From the first key that any of the queries [first_query, last_query) sees to the last one: what a flow must load for
-// them.
+// From the first key that any of the queries [first_query, last_query) sees to the last one:
+// what a flow must load for them.
 [[nodiscard]] KeyRange visible_keys_of(const Options& options, std::int64_t first_query, std::int64_t last_query,
                                        std::int64_t queries, std::int64_t keys);
 

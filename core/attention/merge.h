@@ -4,9 +4,9 @@
 //   m = max(lse_a, lse_b)   w_x = exp(lse_x - m)   o = (w_a * o_a + w_b * o_b) / (w_a + w_b)   lse = m + log(w_a + w_b)
 //
 // with exp and log in the states' base. A state without keys has lse -inf (or +inf: some engines write that, and it is
-// read as the same), its output is not read, and the other state comes back unchanged to the bit. Both empty: o = 0 and
-// the lse that `empty` names. A NaN lse makes the whole row NaN: a broken part must not vanish in the sum. Example,
-// base 2: o = 1, lse = 0 with o = 3, lse = 1 -> o = 7/3, lse = log2(3) = 1.58496.
+// read as the same), its output is not read, and the other state comes back unchanged to the bit. Two states merged,
+// both empty: o = 0 and the lse that `empty` names. A NaN lse makes the whole row NaN: a broken part must not vanish in
+// the sum. Example, base 2: o = 1, lse = 0 with o = 3, lse = 1 -> o = 7/3, lse = log2(3) = 1.58496.
 #pragma once
 
 #include <span>
@@ -29,7 +29,7 @@ void merge_row(std::span<double> o, double& lse, std::span<const double> other, 
 [[nodiscard]] PartialState merge(const PartialState& a, const PartialState& b, LseBase base,
                                  EmptyRow empty = EmptyRow::minus_infinity);
 
-// All of them, in the order given; GeometryError for none.
+// All of them, in the order given; one alone comes back unchanged, empty or not. GeometryError for none.
 [[nodiscard]] PartialState merge(std::span<const PartialState> states, LseBase base,
                                  EmptyRow empty = EmptyRow::minus_infinity);
 

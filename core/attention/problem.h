@@ -16,9 +16,9 @@
 namespace kvscope::attention {
 
 // K or V of one layer as rows in blocks: element (block, slot, head, dim) stands at
-// block * block_stride + slot * token_stride + head * head_stride + dim. Token t of sequence b is slot t % page_size of
-// block table[b * table_stride + t / page_size]. MAX's 4-D view, NHD, HND and plain [B, S, H, D] tensors are all of
-// this form.
+//   block * block_stride + slot * token_stride + head * head_stride + dim
+// Token t of sequence b is slot t % page_size of block table[b * table_stride + t / page_size]. MAX's 4-D view, NHD,
+// HND and plain [B, S, H, D] tensors are all of this form.
 struct PagedRows {
   const std::byte* data = nullptr;
   DType dtype = DType::f32;
@@ -64,8 +64,8 @@ struct Problem {
   std::int64_t query_heads = 0;
   const std::byte* q = nullptr;  // [total_queries, query_heads, head_size], row-major; head_size = k.head_size
   DType q_dtype = DType::f32;
-  std::span<const std::int64_t>
-      query_offsets;                          // [batch + 1]: queries of sequence b are rows [offsets[b], offsets[b+1])
+  // [batch + 1]: queries of sequence b are rows [offsets[b], offsets[b + 1])
+  std::span<const std::int64_t> query_offsets;
   std::span<const std::int64_t> key_lengths;  // [batch]: keys of sequence b, this step's tokens included
   PagedRows k;
   PagedRows v;  // v.head_size is the output's; MLA: the same data as k with fewer elements read

@@ -1,10 +1,10 @@
-// Whether a problem can be computed at all, asked once before any value is read. Every flow of this folder calls it
-// first.
+// Whether a problem can be computed at all, asked once before any value is read. Every
+// flow of this folder calls it first.
 //
-// Sizes are judged without touching K, V or a table, and all faults are thrown together (GeometryError). Then the table
-// entries of needed pages are read, and only those: an entry of a page that no query sees may be anything. An entry
-// past the pool is an IndexError that names sequence, page, entry and pool size. Values are never judged: a NaN is a
-// legal input.
+// Sizes are judged without touching K, V or a table, and all faults are thrown together (GeometryError). Then the
+// table entries of needed pages are read, and only those: an entry of a page that no query sees may be anything.
+// An entry past the pool is an IndexError that names sequence, page, entry and pool size. Values are never
+// judged: a NaN is a legal input.
 //
 // Who owes what cannot be checked here: the caller, that the pointers reach as far as the strides say.
 #pragma once

@@ -115,8 +115,9 @@ class QueryBlock {
     }
   }
 
-  // Calls per_run(first_key, last_key, kv_head, rows, ahead): every needed row of `reader` in runs of one head, all heads of a
-  // block of keys before the next block, so that pages are walked once and in order. `ahead` are the rows of the next call.
+  // Calls per_run(first_key, last_key, kv_head, rows, ahead): every needed row of `reader` in runs of one
+  // head, all heads of a block of keys before the next block, so that pages are walked once and in order.
+  // `ahead` are the rows of the next call.
   template <class F>
   void each_run(const RowReader& reader, const F& per_run) {
     const std::int64_t heads = p_.k.heads;

@@ -4,13 +4,11 @@
 //
 // The order of every operation, for one query row over its visible keys first .. last - 1 (mask.h):
 //   1. score  dot(q, k) as eight sums, sum j over dims j, j + 8, j + 16, ... rising, rows padded with zeros to a
-//   multiple of
-//             eight, folded ((0+4)+(2+6)) + ((1+5)+(3+7)); then * scale; cap * tanh(score / cap); + slope * (key -
-//             query)
+//             multiple of eight, folded ((0+4)+(2+6)) + ((1+5)+(3+7)); then * scale; cap * tanh(score / cap);
+//             + slope * (key - query)
 //   2. m      the largest score, and the sink's logit where there is one
 //   3. e_t    portable_exp(score_t - m);  their sum as eight sums, sum j over keys first + j, first + j + 8, ...,
-//   folded the
-//             same way; then + portable_exp(sink - m)
+//             folded the same way; then + portable_exp(sink - m)
 //   4. o      sum over keys, rising, of e_t * v_t from +0; divided once by the sum of 3. a1, a2 alike, a2's root last
 //   5. lse    m + portable_log(sum of 3); in base two times the double nearest log2(e)
 // No fused multiply-add anywhere. Neither page size nor the order of physical pages stands in this list, so neither can

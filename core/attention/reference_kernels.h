@@ -14,8 +14,8 @@ namespace kvscope::attention {
 // Dot products are eight interleaved sums, so rows of K and Q are padded with zeros to a multiple of eight doubles.
 inline constexpr std::int64_t kLanes = 8;
 
-// Rows that the next call will decode: their cache lines are asked for while this one computes. A row of one head is a piece
-// of a few hundred bytes that the hardware does not see coming.
+// Rows that the next call will decode: their cache lines are asked for while this one computes. A row of one head is a
+// piece of a few hundred bytes that the hardware does not see coming.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;

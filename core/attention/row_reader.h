@@ -1,5 +1,5 @@
-// Reads rows of paged K or V as doubles: tokens and a KV head in, `head_size` stored values each out. The reference's way of
-// finding a row; the tiled flow has its own, so that a wrong one shows.
+// Reads rows of paged K or V as doubles: tokens and a KV head in, `head_size` stored values each out. The reference's
+// way of finding a row; the tiled flow has its own, so that a wrong one shows.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace kvscope::attention {
 
-// Consecutive tokens of one KV head: where their rows stand in memory. Located once, decoded later, so that the lines of
-// the next run can be fetched while this one is computed on.
+// Consecutive tokens of one KV head: where their rows stand in memory. Located once, decoded later, so that the lines
+// of the next run can be fetched while this one is computed on.
 struct RowRun {
   std::vector<const std::byte*> elements;  // [token]
   std::vector<const std::byte*> scales;    // [token]; empty when not quantized
@@ -22,7 +22,8 @@ class RowReader {
  public:
   RowReader(const PagedRows& rows, const ReferenceKernels& kernels);
 
-  // Tokens [first, last) of sequence `sequence`, KV head `head`. The problem's checks have passed; nothing is checked again.
+  // Tokens [first, last) of sequence `sequence`, KV head `head`. The problem's checks have
+  // passed; nothing is checked again.
   void locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head, RowRun& run) const;
 
   // Row i of `run` to target + i * stride [doubles], head_size values each: element * scale where quantized.

@@ -6,8 +6,8 @@
 //   bf16    16     1      8        7      127   3.39e38          yes         IEEE 754
 //   e4m3     8     1      4        3        7   448              no          7f, ff
 //   e5m2     8     1      5        2       15   57344            yes         7d..7f, fd..ff
-//   e8m0     8     0      8        0      127   2^127            no          ff          (no zero, no sign: powers of
-//   two) e2m1     4     1      2        1        1   6                no          none        (two elements in a byte)
+//   e8m0     8     0      8        0      127   2^127            no          ff      (no zero, no sign: powers of two)
+//   e2m1     4     1      2        1        1   6                no          none    (two elements in a byte)
 #pragma once
 
 #include <cstdint>

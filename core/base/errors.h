@@ -2,8 +2,8 @@
 //
 //   kind              derives from            thrown when
 //   IndexError        std::out_of_range       sequence, token, head, dim, layer, block, lookup-table column
-//   GeometryError     std::invalid_argument   sizes that do not fit together: tile vs page, alignment promise, tensor
-//   map UnsupportedError  std::logic_error        an operation the struct does not have: V of an MLA cache
+//   GeometryError     std::invalid_argument   sizes that do not fit: tile vs page, alignment promise, tensor map
+//   UnsupportedError  std::logic_error        an operation the struct does not have: V of an MLA cache
 //   OverflowError     std::overflow_error     a number does not fit: a row past 2^31 for a TMA coordinate
 //   InputError        std::runtime_error      a file or an argument that a person gave, with file, line or JSON path
 //
@@ -19,8 +19,8 @@
 
 namespace kvscope {
 
-// One thing wrong with one place. `where` is a JSON path ("$.cache.page_size"), "line 7", "box axis 0", an option
-// ("--seq").
+// One thing wrong with one place. `where` is a JSON path ("$.cache.page_size"), "line 7",
+// "box axis 0", an option ("--seq").
 struct Fault {
   std::string where;
   std::string message;

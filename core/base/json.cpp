@@ -115,8 +115,8 @@ class Builder {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while ...": the words after the
-    // place.
+    // "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while ...":
+    // the words after the place.
     std::string_view words = e.what();
     if (const std::size_t column = words.find("column "); column != std::string_view::npos) {
       if (const std::size_t colon = words.find(": ", column); colon != std::string_view::npos) {
@@ -200,8 +200,8 @@ class Builder {
   std::vector<Level> open_;
 };
 
-// Length of the UTF-8 sequence at the front of `s`, 0 when it is ill-formed (overlong, surrogate, past U+10FFFF, cut
-// off).
+// Length of the UTF-8 sequence at the front of `s`, 0 when it is ill-formed (overlong,
+// surrogate, past U+10FFFF, cut off).
 std::size_t utf8_length(std::string_view s) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const auto between = [&](std::size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };

@@ -25,8 +25,8 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// condition ? a : b as bit operations: the compiler turns the conditional expression into branches and then finds no
-// vectors.
+// condition ? a : b as bit operations: the compiler turns the conditional expression into
+// branches and then finds no vectors.
 inline double select(bool condition, double a, double b) {
   const std::uint64_t mask = std::uint64_t{0} - static_cast<std::uint64_t>(condition);
   return std::bit_cast<double>((std::bit_cast<std::uint64_t>(a) & mask) | (std::bit_cast<std::uint64_t>(b) & ~mask));
@@ -35,11 +35,10 @@ inline double select(bool condition, double a, double b) {
 // exp(x) = 2^n * exp(r), n = nearest integer to x / ln 2, |r| <= ln 2 / 2 = 0.347.
 //   r      in two parts, r + tail: the reduction's own rounding would cost a quarter of an ulp.
 //   exp(r) = (1 + r) + (lost + tail + r^2 * q(r)), q the Taylor series to r^14 / 14!; what is left out is under 1e-19,
-//   and
-//          `lost` is what the rounding of 1 + r took: the second bracket is below 0.07, its roundings count for little.
+//          and `lost` is what the rounding of 1 + r took: the second bracket is below 0.07, so that its roundings
+//          count for little.
 //   2^n    as 2^a * 2^b with a = floor(n / 2): n reaches 1024 and -1082, past what one factor holds, and only the
-//   second
-//          product rounds, so that a subnormal result is rounded once.
+//          second product rounds, so that a subnormal result is rounded once.
 // No branch and no table: clamping replaces the special cases, and NaN falls through every comparison and stays NaN.
 inline double exp_core(double x) {
   constexpr double kMagic = 0x1.8p52;  // added and subtracted, it rounds to an integer and leaves it in the low bits

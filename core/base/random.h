@@ -22,8 +22,8 @@ class CounterRng {
   // [low, high], high - low < 2^63. Unbiased to within 2^-64 * range (multiply-shift).
   [[nodiscard]] std::int64_t integer(std::uint64_t n, std::int64_t low, std::int64_t high) const;
   [[nodiscard]] double exponential(std::uint64_t n, double mean) const;
-  // Mean 0, deviation 1: the sum of four 16-bit uniforms, which is exact, times sqrt(3) / 2^16; |x| < 3.47,
-  // kurtosis 2.7.
+  // Mean 0, deviation 1: the sum of four 16-bit uniforms, which is exact, times sqrt(3) / 2^16;
+  // |x| < 3.47, kurtosis 2.7.
   [[nodiscard]] double bell(std::uint64_t n) const;
 
  private:

@@ -1,12 +1,14 @@
 // The pool of blocks that pages live in: who holds which, what is in them, and which can be used again. No values here:
 // those are in the tensors that the cache views are built over; a block is the same number in both.
 //
-//                       allocate                    release, last holder
-//   free ────────────────────────────> used ──────────────────────────────> free       content cannot be found again
-//     ^                                 ^  │                                                (a page not full, a
-//     duplicate) │ evict: least recently used      │  └──────────────────────────────> cached     content is in the
-//     prefix index └───────── cached <───────────────┼──────────────────────────────────────┘
-//                     └─────────────────┘ share: a sequence finds its prefix
+//              allocate              last holder releases it
+//     free ──────────────> used ──────────────┬─────────────────> free      content cannot be found again: the page is
+//                           ^                 │                             not full, or its hash is there already
+//                           │ share: a        │
+//                           │ sequence finds  └─────────────────> cached    content is in the prefix index
+//                           │ its prefix                            │ │
+//                           └───────────────────────────────────────┘ │ evict: the least recently used
+//     free <──────────────────────────────────────────────────────────┘
 //
 //   used    reference count >= 1: that many sequences hold it           free + cached + used = N, always
 //   cached  reference count 0, found by hash until it is evicted
@@ -77,9 +79,9 @@ class BlockPool {
   // 0, 4 need 1; if the second block is shared, 1 and 2, because its tokens move to a copy first.
   [[nodiscard]] std::int64_t blocks_needed(const SequencePages& pages, std::int64_t new_tokens) const;
 
-  // Makes the places of the next `new_tokens` tokens writable: allocates blocks, and copies a partly filled last page
-  // that others hold too (copy-on-write). All or nothing: false, and nothing has changed, when too few blocks are
-  // available.
+  // Makes the places of the next `new_tokens` tokens writable: allocates blocks, and copies a partly
+  // filled last page that others hold too (copy-on-write). All or nothing: false, and nothing has changed,
+  // when too few blocks are available.
   [[nodiscard]] bool reserve(SequencePages& pages, std::int64_t new_tokens);
 
   // Stores the next `new_tokens` tokens. Precondition (caller): reserved.
@@ -100,8 +102,8 @@ class BlockPool {
   // The block with that content, null_page() when there is none. Changes nothing, not even the order of eviction.
   [[nodiscard]] Found find(PageHash hash) const;
 
-  // Block found by find() becomes the next page of `pages`, all of it stored. Precondition (caller): full pages only so
-  // far.
+  // Block found by find() becomes the next page of `pages`, all of it stored. Precondition
+  // (caller): full pages only so far.
   void share(SequencePages& pages, BlockIdx block);
 
   // A second sequence with the same tokens (parallel samples of one prompt, beams): it holds every page the first one

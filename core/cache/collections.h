@@ -101,8 +101,8 @@ class ContinuousBatchingKVCacheCollection {
   using CacheType = ContinuousBatchingKVCache;
   static constexpr std::string_view name_str = "continuous_batching";
 
-  // GeometryError: heads or elements that are not the parameters', a pool that is not row-major. UnsupportedError:
-  // e2m1.
+  // GeometryError: heads or elements that are not the parameters', a pool that is not
+  // row-major. UnsupportedError: e2m1.
   ContinuousBatchingKVCacheCollection(const KVCacheStaticParams& kv_params, const ContinuousTensors& tensors);
 
   [[nodiscard]] DType dtype() const { return tensors_.blocks.dtype; }

@@ -111,8 +111,8 @@ class ContinuousBatchingKVCache {
                   const std::byte* in) const;
 
   // --- pointers ---
-  // Address of [block, tok, head, dim], good for `tile` tokens, each H*D elements further; GeometryError when they pass
-  // the block's end.
+  // Address of [block, tok, head, dim], good for `tile` tokens, each H*D elements further; GeometryError
+  // when they pass the block's end.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(tile, seq, tok, head, dim);
@@ -126,8 +126,8 @@ class ContinuousBatchingKVCache {
 
   // --- tensor maps --- (tma_tiles.h)
   [[nodiscard]] TmaTile create_tma_tile(const TileOptions& options) const;
-  // The older, 2-D form over [rows, H*D]: `tile_m` rows by `tile_n` columns. MN-major: the shared tile is the
-  // transpose.
+  // The older, 2-D form over [rows, H*D]: `tile_m` rows by `tile_n` columns. MN-major:
+  // the shared tile is the transpose.
   [[nodiscard]] TmaTile create_tma_tile(std::int64_t tile_m, std::int64_t tile_n, SwizzleMode mode,
                                         bool is_k_major = true) const;
   [[nodiscard]] TmaTile create_ragged_tma_tile(const TileOptions& options) const;

@@ -16,14 +16,14 @@
 
 namespace kvscope {
 
-// Columns of a table for `pages` pages: a multiple of 8 and at least pages + 15, so that a kernel may read 8 or 16
+// Columns of a table for `pages` pages: a multiple of 8, pages + 16 to pages + 23, so that a kernel may read 8 or 16
 // entries at once from any page on. Example: padded_lut_cols(1) == 24, padded_lut_cols(9) == 32.
 [[nodiscard]] constexpr std::int64_t padded_lut_cols(std::int64_t pages) {
   return round_up(pages, 8) + 16;
 }
 
 struct LutRow {
-  std::span<const std::uint32_t> blocks;  // [pages] block of each page; more than `tokens` needs is fine and copied not
+  std::span<const std::uint32_t> blocks;  // [pages] block of each page; what is past `tokens` is legal and not copied
   std::int64_t tokens = 0;                // [tokens] cached and new
   bool dummy = false;                     // pads the batch: the null page in every column, whatever `blocks` says
 };

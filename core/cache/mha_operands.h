@@ -43,8 +43,7 @@ struct TileLayout {
 // GeometryError unless the map's depth is the rows' own.
 void require_operand_depth(std::string_view object, std::int64_t depth, std::int64_t head_size);
 
-// --- the cache itself
-// -------------------------------------------------------------------------------------------------------
+// --- the cache itself ------------------------------------------------------------------------------------------------
 
 template <class Cache>
 class KVCacheMHAOperand {
@@ -71,8 +70,8 @@ class KVCacheMHAOperand {
   [[nodiscard]] std::byte* scales_block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return cache_.scales_block_paged_ptr(seq, tok, head, dim);
   }
-  // Null when there are no scales; GeometryError when they are not f32, which reading through this pointer would
-  // assume.
+  // Null when there are no scales; GeometryError when they are not f32, which reading through this
+  // pointer would assume.
   [[nodiscard]] float* scales_raw_ptr() const {
     std::byte* base = cache_.scales_raw_ptr();
     if (base != nullptr) require_f32_scales(*scale_dtype());
@@ -128,8 +127,7 @@ class KVCacheMHAOperand {
   Cache cache_;
 };
 
-// --- the scales of a cache
-// --------------------------------------------------------------------------------------------------
+// --- the scales of a cache -------------------------------------------------------------------------------------------
 
 template <class Cache>
 class KVCacheScalesMHAOperand {
@@ -197,8 +195,7 @@ class KVCacheScalesMHAOperand {
   Cache cache_;
 };
 
-// --- a plain tensor
-// ---------------------------------------------------------------------------------------------------------
+// --- a plain tensor --------------------------------------------------------------------------------------------------
 
 class LayoutTensorMHAOperand {
  public:
@@ -267,8 +264,7 @@ class LayoutTensorMHAOperand {
   std::optional<AnyView<4>> scales_;
 };
 
-// --- ragged rows
-// ------------------------------------------------------------------------------------------------------------
+// --- ragged rows -----------------------------------------------------------------------------------------------------
 
 // A tensor whose rank only the running program knows.
 struct RankedTensor {
@@ -282,8 +278,8 @@ class RaggedMHAOperand {
   // buffer [T, H, D], any strides; offsets [B + 1]: sequence b has rows [offsets[b], offsets[b + 1]). GeometryError:
   // another rank, offsets that fall or end past T.
   RaggedMHAOperand(const AnyView<3>& buffer, const StridedView<const std::uint32_t, 1>& cache_row_offsets);
-  // Scales of rank 2 ([T, n], one line) or 3 (a line for each of the first extent); of another rank they serve no
-  // tensor map.
+  // Scales of rank 2 ([T, n], one line) or 3 (a line for each of the first extent); of another rank
+  // they serve no tensor map.
   RaggedMHAOperand(const AnyView<3>& buffer, const RankedTensor& scales,
                    const StridedView<const std::uint32_t, 1>& cache_row_offsets);
 

@@ -46,8 +46,8 @@ struct TokenRun {
 // The text of one sequence: its prompt, then what it generates. Hashes pages on demand, each page once.
 class SequenceText {
  public:
-  // Keeps a pointer to `request`. A prompt without content is `prompt_of`'s own: the sequence itself, or the parent whose
-  // sample it is.
+  // Keeps a pointer to `request`. A prompt without content is `prompt_of`'s own: the sequence itself, or the
+  // parent whose sample it is.
   SequenceText(const Request& request, SeqIdx seq, SeqIdx prompt_of)
       : request_(&request), seq_(seq), prompt_of_(prompt_of) {}
   SequenceText(const Request& request, SeqIdx seq) : SequenceText(request, seq, seq) {}

@@ -1,6 +1,6 @@
-// One layer's K (or V) of a paged cache: a 4-D view [block, page_row, head, head_dim] of the 6-D pool, and a table that
-// says which block holds which page of which sequence. Several layers and both slots share the pool; layer_view.h shows
-// how.
+// One layer's K (or V) of a paged cache: a 4-D view [block, page_row, head, head_dim] of the 6-D pool, and a table
+// that says which block holds which page of which sequence. Several layers and both slots share the pool;
+// layer_view.h shows how.
 //
 //   token t of sequence b:   page t / P, slot t % P          lookup_table[b][page] = block
 //   element                  blocks[block, slot, head, dim]
@@ -99,8 +99,8 @@ class PagedKVCache {
   [[nodiscard]] const CacheLengths& cache_lengths_nd() const { return tensors_.cache_lengths; }
   // Tokens cached before this step: the step's token i stands at position cache_length + i.
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
-  // Echoes the number handed in, which counts new tokens: a first prefill step is not "empty", though all
-  // lengths are 0.
+  // Echoes the number handed in, which counts new tokens: a first prefill step is not "empty",
+  // though all lengths are 0.
   [[nodiscard]] bool empty_cache() const { return tensors_.max_cache_length == 0; }
   [[nodiscard]] std::uint32_t max_prompt_length() const { return tensors_.max_seq_length; }     // new tokens only
   [[nodiscard]] std::uint32_t max_context_length() const { return tensors_.max_cache_length; }  // cached + new
@@ -120,13 +120,12 @@ class PagedKVCache {
   [[nodiscard]] std::int32_t get_tma_row(std::int32_t encoded) const;
   // The same place as two coordinates; row + block * stride() == row_idx. Example: token 5 -> row 1 of block 0.
   [[nodiscard]] PageCoords kv_tma_coords(SeqIdx seq, TokIdx tok) const;
-  // Rows of a whole V tile: rows[i] = lookup_table[seq][base / P + i] * stride(). Faults, as one
-  // GeometryError:
+  // Rows of a whole V tile: rows[i] = lookup_table[seq][base / P + i] * stride(). Faults, as one GeometryError:
   //   1. the promise is less than a page               2. base is not on a page boundary
   //   3. the table's row stride is not whole reads     4. base / P is not on a read boundary
   //   5. the tile ends past the table's row stride     6. base breaks the promise
-  // One page or less (P >= BN): the in-page offset is kept unless the promise covers whole pages, and the tile must end
-  // in the page.
+  // One page or less (P >= BN): the in-page offset is kept unless the promise covers whole pages, and the tile
+  // must end in the page.
   // Example: P 16, 64 rows a block, lookup_table[0] = {5,9,2,7,1,0,3,8}: BN 64, base 64 -> {64,0,192,512}.
   [[nodiscard]] PagedRowIndices populate(const PopulateTile& tile, SeqIdx seq, TokIdx base) const;
   // The older entry point: no promise, see PopulateTile::base_alignment.
@@ -152,8 +151,8 @@ class PagedKVCache {
     load_quantized_into(seq, head, tok, dim, width, dtype_of<Out>, reinterpret_cast<std::byte*>(out.data()));
     return out;
   }
-  // `width` consecutive scales from the granule of `dim` on. UnsupportedError unless quantized, GeometryError without
-  // scales.
+  // `width` consecutive scales from the granule of `dim` on. UnsupportedError unless quantized,
+  // GeometryError without scales.
   template <std::size_t width, class Out = float>
   [[nodiscard]] std::array<Out, width> load_scale(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim) const {
     std::array<Out, width> out;

@@ -4,8 +4,8 @@
 //   base token 64 = page 4                                                ^ ^ ^ ^
 //   rows[4] = {1*64, 0*64, 3*64, 8*64}                                     64 rows a block
 //
-// Always the whole range of BN tokens, also when two CTAs share the tile: K's halves and V's sub-tiles all read the one
-// list.
+// Always the whole range of BN tokens, also when two CTAs share the tile: K's halves and V's sub-tiles
+// all read the one list.
 // Reads of the table are `chunk` entries wide, which is why its rows are padded and why a base must be aligned.
 #pragma once
 
@@ -48,8 +48,8 @@ struct PopulatePlan {
   bool whole_pages = false;         // num_pages == 1: base is a multiple of the page
 };
 
-// GeometryError when BN is not whole pages, or is more than PagedRowIndices::kCapacity sub-tiles, or the promise is <
-// 1.
+// GeometryError when BN is not whole pages, or is more than PagedRowIndices::kCapacity sub-tiles,
+// or the promise is < 1.
 [[nodiscard]] PopulatePlan populate_plan(std::int64_t BN, std::int64_t page_size,
                                          std::optional<std::int64_t> base_alignment);
 
@@ -94,8 +94,8 @@ class PagedRowIndices {
   }
 
   // The list of a smaller tile that begins `offset` rows into this one. GeometryError unless sub_BN divides BN, the
-  // part lies inside the tile, and each of its sub-tiles stays in one page. Example: rows {64,0,192,512}: sub_rows(32,
-  // 16) is {0,192}.
+  // part lies inside the tile, and each of its sub-tiles stays in one page. Example: rows {64,0,192,512}:
+  // sub_rows(32, 16) is {0,192}.
   [[nodiscard]] PagedRowIndices sub_rows(std::int64_t sub_BN, std::int64_t offset) const;
   template <std::int64_t SubBN>
   [[nodiscard]] PagedRowIndices sub_rows(std::int64_t offset) const {

@@ -23,8 +23,8 @@
 // found, the rest is computed again. So are samples that were preempted.
 //
 // Preemption (2): when a decode finds no block available, the most recently admitted request gives all its pages back
-// and goes to the front of the queue; what it has generated so far is prompt when it returns. A prefill preempts nobody: it
-// is the most recent itself, and waits with what it has, which the others can still take.
+// and goes to the front of the queue; what it has generated so far is prompt when it returns. A prefill preempts
+// nobody: it is the most recent itself, and waits with what it has, which the others can still take.
 //
 // A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended, rounded to the nearest
 // microsecond, half up. A row attends to its cached and new tokens once, as a kernel reads K and V once.
@@ -63,13 +63,13 @@ class PagingEngine {
   // tokens exists in one case: all that is left arrives only to be refused.
   bool step();
 
-  // The batch of the step last run, as its kernels saw it: this step's tokens are in new_tokens, and their pages in the
-  // table.
+  // The batch of the step last run, as its kernels saw it: this step's tokens are in new_tokens, and
+  // their pages in the table.
   [[nodiscard]] CacheState state() const;
 
-  // Which content stands where, for filling a pool with values: the token ids of row `batch_row` of state(), one for
-  // each position up to cache_length + new_tokens. Equal ids mean equal tokens in equal contexts, so shared blocks
-  // agree.
+  // Which content stands where, for filling a pool with values: the token ids of row `batch_row` of
+  // state(), one for each position up to cache_length + new_tokens. Equal ids mean equal tokens in equal
+  // contexts, so shared blocks agree.
   [[nodiscard]] std::vector<std::uint64_t> token_ids(std::int64_t batch_row) const;
 
   [[nodiscard]] const RunReport& report() const;

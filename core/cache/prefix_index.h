@@ -3,7 +3,8 @@
 //   slot:  | tag: the top 32 bits of hash.lo | block |     home of a tag = its top log2(slots) bits
 //
 // A hit compares the tag in the slot first and the block's whole hash second, so a miss rarely leaves the slots.
-// Erasing moves later entries of the same run back instead of leaving tombstones: a pool that evicts for days stays fast.
+// Erasing moves later entries of the same run back instead of leaving tombstones: a pool that evicts for days stays
+// fast all the same.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ class PrefixIndex {
   // The block of that hash, or kNone.
   [[nodiscard]] std::uint32_t find(PageHash hash) const;
 
-  // False, and nothing changes, when the hash is already there. Precondition (block pool): `block` < kNone has
-  // no hash yet.
+  // False, and nothing changes, when the hash is already there. Precondition (block pool): `block` <
+  // kNone has no hash yet.
   bool insert(PageHash hash, std::uint32_t block);
 
   // Precondition (block pool): `block` has a hash.

@@ -1,5 +1,5 @@
-// The small integer formulas that tiles, boxes and pages share. Sizes in elements or rows, never bytes, unless a line
-// says so.
+// The small integer formulas that tiles, boxes and pages share. Sizes in elements or rows, never bytes,
+// unless a line says so.
 // What depends on the swizzle alone is in core/layout/swizzle.h; the lookup table's width is in lookup_table.h.
 #pragma once
 
@@ -20,9 +20,10 @@ namespace kvscope {
 //   page                rows      count
 //   <= 0 (no pages)     tile      1
 //   >= tile             tile      1
-//   < tile              page      tile / page        GeometryError unless it divides (a kernel drops the rest)
+//   < tile              page      tile / page
 //
-// Example: (192, 16) -> 16 rows, 12 sub-tiles; (128, 256) -> 128 rows, 1 sub-tile.
+// GeometryError: both for a tile of no rows; kv_num_sub_tiles alone when page < tile does not divide it, where a kernel
+// drops the rest. Example: (192, 16) -> 16 rows, 12 sub-tiles; (128, 256) -> 128 rows, 1 sub-tile.
 [[nodiscard]] std::int64_t kv_sub_tile_rows(std::int64_t tile, std::int64_t page);
 [[nodiscard]] std::int64_t kv_num_sub_tiles(std::int64_t tile, std::int64_t page);
 
@@ -31,9 +32,9 @@ namespace kvscope {
 [[nodiscard]] std::int64_t gather4_box_width(DType dtype, std::int64_t tile_width, SwizzleMode mode);
 [[nodiscard]] std::int64_t gather4_column_groups(DType dtype, std::int64_t tile_width, SwizzleMode mode);
 
-// Shared-memory tile with its last extent rounded up to whole swizzle rows, and the box that fills it piece by piece:
-// last extent one swizzle row, nothing else changed. Example: bf16, b128, {64,1,80} -> {64,1,128} and {64,1,64}: 2
-// boxes.
+// Shared-memory tile with its last extent rounded up to whole swizzle rows, and the box that fills it piece
+// by piece: last extent one swizzle row, nothing else changed. Example: bf16, b128, {64,1,80} -> {64,1,128}
+// and {64,1,64}: 2 boxes.
 template <std::size_t Rank>
 [[nodiscard]] std::array<std::int64_t, Rank> padded_shape(DType dtype, SwizzleMode mode,
                                                           std::array<std::int64_t, Rank> tile) {
@@ -49,8 +50,8 @@ template <std::size_t Rank>
   return tile;
 }
 
-// Into how many column chunks one copy may be folded: BK / granularity when all of a tile's chunks can travel together,
-// else 1.
+// Into how many column chunks one copy may be folded: BK / granularity when all of a tile's chunks can
+// travel together, else 1.
 struct FoldQuestion {
   DType dtype = DType::bf16;
   SwizzleMode mode = SwizzleMode::b128;

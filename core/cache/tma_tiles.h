@@ -3,8 +3,8 @@
 // fast-first as there.
 //
 // A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where
-// every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster box
-// extents).
+// every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the extents of faster
+// box axes).
 //
 // maker      dims                         strides                  box                   coordinates
 // plain      [rows, H, D]                 [H*D, D, 1]              [BN, 1, gran]         depth, head, row
@@ -100,18 +100,17 @@ struct TmaTile {
 };
 static_assert(std::is_trivially_copyable_v<TmaTile> && std::is_trivially_destructible_v<TmaTile>);
 
-// --- coordinates
-// ------------------------------------------------------------------------------------------------------------
+// --- coordinates -----------------------------------------------------------------------------------------------------
 
-// plain, rope, fold_outer, fold_inner, matrix. Rows, heads and columns outside themap are legal: they read as zero.
-// GeometryError: fold_inner and row % 8; a fold and depth % gran; rope and depth >= BK; another kind. OverflowError: 32
-// bits.
+// plain, rope, fold_outer, fold_inner, matrix. Rows, heads and columns outside the map are legal: they read as
+// zero. GeometryError: fold_inner and row % 8; a fold and depth % gran; rope and depth >= BK; another kind.
+// OverflowError: 32 bits.
 [[nodiscard]] TmaCoord tile_coords(const TmaTile& tile, std::int64_t row, HeadIdx head, DimIdx depth);
 // page: GeometryError for another kind. Example: token (1, 3), head 1, depth 0 -> (0, 1, 1, 3).
 [[nodiscard]] TmaCoord page_coords(const TmaTile& tile, PageCoords token, HeadIdx head, DimIdx depth);
 // ragged: exactly `n` rows from `row` on, n in [0, BM]. Example: BM 64, H 2, row 10, n 20, head 1 -> (0, 44, 61).
 [[nodiscard]] TmaCoord ragged_coords(const TmaTile& tile, std::int64_t row, std::int64_t n, HeadIdx head, DimIdx depth);
-// gather4: column group `group` of four rows. IndexError for a group the tile doesnot have.
+// gather4: column group `group` of four rows. IndexError for a group the tile does not have.
 [[nodiscard]] TmaCoord gather4_coords(const TmaTile& tile, const std::array<std::int32_t, 4>& rows, std::int64_t group);
 // Where gather (group, four_rows) of a whole tile lands [elements]. Example: 64 x 576 bf16, b128: (2, 3) -> 8960.
 [[nodiscard]] std::int64_t gather4_smem_offset(const TmaTile& tile, std::int64_t group, std::int64_t four_rows);
@@ -125,8 +124,7 @@ struct MatrixBox {
 // Example: bf16, b128, 16 x 128, K-major: {0, 0, 0}, {1024, 64, 0}.
 [[nodiscard]] std::vector<MatrixBox> matrix_boxes(const TmaTile& tile);
 
-// --- makers
-// -----------------------------------------------------------------------------------------------------------------
+// --- makers ----------------------------------------------------------------------------------------------------------
 
 // What the makers read: rows of heads * depth packed elements. `object` names the caller in messages.
 struct TmaRows {
@@ -147,8 +145,8 @@ struct TileOptions {
 struct Gather4Options {
   std::int64_t tile_height = 4;  // rows of a whole tile
   std::int64_t tile_width = 0;   // columns of a whole tile
-  std::optional<std::int64_t>
-      tile_stride{};  // default tile_width. In elements of tma_dtype, and a whole row of the cache
+  // Default tile_width. In elements of tma_dtype, and a whole row of the cache.
+  std::optional<std::int64_t> tile_stride{};
   SwizzleMode mode = SwizzleMode::none;
   std::optional<DType> tma_dtype{};  // default: the cache's. i64 for fp8 rows: fewer, wider columns
   L2Promotion l2 = L2Promotion::none;
@@ -165,7 +163,7 @@ struct RopeGather4Options {
   std::int64_t tile_height = 4;
   std::int64_t tile_width = 0;  // the whole row in bf16 units: content and rope
   std::int64_t padded_depth = 0;
-  SwizzleMode mode = SwizzleMode::none;  // refused: the box would run into the next row
+  SwizzleMode mode = SwizzleMode::none;  // must be set: without one the box would run into the next row
   L2Promotion l2 = L2Promotion::none;
 };
 
@@ -187,8 +185,8 @@ struct RopeGather4Options {
                                                 std::int64_t lines, std::int64_t length, std::int64_t line_stride,
                                                 std::int64_t BMN);
 
-// Scales that one 16-byte chunk holds: a window of `tile` scales may begin inside a chunk, so its box is tile + align
-// wide.
+// Scales that one 16-byte chunk holds: a window of `tile` scales may begin inside a chunk, so its box
+// is tile + align wide.
 // Example: f32, tile 128: align 4, box 132; e8m0: align 16, box 144.
 [[nodiscard]] std::int64_t index_scale_align(DType dtype);
 // One scale a row, all rows in one line. The outer stride is rounded up to `align` and never used for an address.

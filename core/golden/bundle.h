@@ -8,10 +8,11 @@
 //
 // The manifest of a bundle written here:
 //
-//   {"kvscope_bundle": 1,                                   format version; an older one opens, a newer one is refused
-//    "producer": "kvscope 0.1.0", "layout": "max", "seed": 7, "conventions": {...}, "strides": {...},   as the caller
-//    set them "tensors": {"k": {"dtype": "bf16", "shape": [2, 3], "crc32": "0f1e2d3c"}}}                  added when it
-//    is saved
+//   {"kvscope_bundle": 1,                         format version; an older one opens, a newer one is refused
+//    "producer": "kvscope 0.1.0", "layout": "max", "seed": 7, "conventions": {...}, "strides": {...},
+//                                                 as the caller set them
+//    "tensors": {"k": {"dtype": "bf16", "shape": [2, 3], "crc32": "0f1e2d3c"}}}
+//                                                 added when it is saved
 //
 // On load every tensor is checked against its line. A file without a manifest is a user's own tensors, and legal.
 #pragma once
@@ -34,8 +35,8 @@ void check_bundle_name(const std::filesystem::path& path);
 // and "tensors" set; .npy takes one tensor and drops the manifest. Returns the manifest as it stands in the file.
 json::Value save_bundle(const std::filesystem::path& path, const Bundle& bundle);
 
-// The manifest's claims against the tensors: version, names, types, shapes, checksums. Throws InputError with all
-// faults.
+// The manifest's claims against the tensors: version, names, types, shapes, checksums. Throws
+// InputError with all faults.
 void verify_manifest(const Bundle& bundle, std::string_view source);
 
 }  // namespace kvscope::golden

@@ -48,7 +48,7 @@ std::vector<std::string> exact_names(const Bundle& golden, const CompareOptions&
   return {names.begin(), names.end()};
 }
 
-// --- can the two be compared at all? ---------------------------------------------------------------------------------------
+// --- can the two be compared at all? ---------------------------------------------------------------------------------
 
 void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
   const Tensor& o = golden.tensors.at("o");
@@ -158,7 +158,7 @@ void check_conventions(const Bundle& golden, const Bundle& candidate, CompareRes
   if (theirs == nullptr) result.notes.emplace_back("the candidate states no conventions: the golden's are assumed");
 }
 
-// --- where an element stands -----------------------------------------------------------------------------------------------
+// --- where an element stands -----------------------------------------------------------------------------------------
 
 class Locator {
  public:
@@ -215,7 +215,7 @@ class Locator {
   std::int64_t page_size_ = 0;
 };
 
-// --- criteria --------------------------------------------------------------------------------------------------------------
+// --- criteria --------------------------------------------------------------------------------------------------------
 
 char mask_of(double x) {
   return std::isnan(x) ? 'n' : std::isinf(x) ? (x > 0 ? '+' : '-') : '.';

@@ -1,22 +1,26 @@
 // A candidate's tensors against the golden's. A verdict is a list of criteria, each of which can fail alone:
 //
-//   o: masks       NaN, +inf and -inf stand at the same elements. A golden value past the candidate's type counts as infinity
+//   o: masks       NaN, +inf and -inf stand at the same elements. A golden value past the candidate's type counts as
+//                  infinity
 //   o: bound       every element within attention/bounds.h for the candidate's type, from the golden's a1, a2, smax;
 //                  with a profile: "o: profile vllm", every element within that suite's fixed tolerance (tolerance.h)
 //   lse: masks     as for o
-//   lse: bound     every row within the lse rule, for the type of the candidate's o (a bf16 kernel writes its lse as f32)
-//   exact: <name>  bit for bit, no tolerance: movement tensors, those the golden's manifest lists under "exact" and the options
+//   lse: bound     every row within the lse rule, for the type of the candidate's o, not of its lse: a bf16 kernel
+//                  writes that as f32
+//   exact: <name>  bit for bit, no tolerance: movement tensors, those under "exact" in the golden's manifest, and those of
+//                  the options
 //
-// There is no "x % of the elements may differ". A candidate without `lse` is legal; the report says that it was not checked.
-// What quantization lost (golden tensor `o_unquantized`: the same attention over the values before it) is measured apart and
-// joins no criterion.
+// There is no "x % of the elements may differ". A candidate without `lse` is legal; the report says that it was not
+// checked. What quantization lost (golden tensor `o_unquantized`: the same attention over the values before it) is
+// measured apart and joins no criterion.
 //
-// The golden of an attention output has, besides `o` [query, head, dim] and `lse` [query, head]: `a1`, `a2` like o, `smax`
-// like lse, `query_offsets` [batch + 1], `key_lengths` [batch], `block_table` [batch, columns] and "page_size" in the manifest;
-// golden_bundle.h makes one. The candidate's o may also be [batch, queries, head, dim] in the same order of elements.
+// The golden of an attention output has, besides `o` [query, head, dim] and `lse` [query, head]: `a1`, `a2` like o,
+// `smax` like lse, `query_offsets` [batch + 1], `key_lengths` [batch], `block_table` [batch, columns] and
+// "page_size" in the manifest; golden_bundle.h makes one. The candidate's o may also be [batch, queries, head, dim]
+// in the same order of elements.
 //
-// Throws InputError with all faults when the two cannot be compared: missing tensors, shapes, types, conventions that the two
-// manifests state differently, a golden without what the bound needs.
+// Throws InputError with all faults when the two cannot be compared: missing tensors, shapes, types, conventions that
+// the two manifests state differently, a golden without what the bound needs.
 #pragma once
 
 #include <optional>
@@ -35,9 +39,9 @@ struct CompareOptions {
   std::string candidate_name = "candidate";
 };
 
-// Where an output element stands. Its own token is the query's: position = key_length - queries + query, which is in page
-// position / page_size of the sequence, at slot position % page_size of `block`. -1: not known, or no token (top rows of a
-// sequence with more queries than keys).
+// Where an output element stands. Its own token is the query's: position = key_length - queries + query, which is in
+// page position / page_size of the sequence, at slot position % page_size of `block`. -1: not known, or no token (top
+// rows of a sequence with more queries than keys).
 struct Place {
   std::int64_t sequence = -1, query = -1, head = -1, dim = -1;  // query counts within its sequence; dim is -1 for lse
   std::int64_t position = -1, page = -1, slot = -1, block = -1;

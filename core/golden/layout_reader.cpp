@@ -7,8 +7,8 @@
 namespace kvscope::golden {
 namespace {
 
-constexpr std::int64_t kMaxTokens = std::int64_t{1}
-                                    << 40;  // a length beyond is a typing error, and sums stay in 64 bits
+// A length beyond is a typing error, and sums stay in 64 bits.
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 40;
 
 template <class T>
 void append(std::vector<std::int64_t>& to, const Tensor& tensor) {

@@ -35,7 +35,7 @@ const std::byte* element(const Tensor& tensor, std::int64_t index) {
   return tensor.bytes.data() + index * size_of(tensor.dtype);
 }
 
-// --- adapters: each says where K and V stand, and which index tensors speak of them -------------------------------------------
+// --- adapters: each says where K and V stand, and which index tensors speak of them ----------------------------------
 
 struct KeysAndValues {
   Walk k, v;
@@ -165,8 +165,8 @@ void read_flashinfer_hnd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_flashinfer(r, kv, true);
 }
 
-// key_cache [N, H, D/x, P, x] and value_cache [N, H, D, P]: neither has a token's elements together, so both are copied to
-// [N, P, H, D].
+// key_cache [N, H, D/x, P, x] and value_cache [N, H, D, P]: neither has a token's elements together, so both are
+// copied to [N, P, H, D].
 void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   const Tensor* k = r.cache("key_cache", 5, "[N, H, D/x, P, x]");
   const Tensor* v = r.cache("value_cache", 4, "[N, H, D, P]");
@@ -290,7 +290,7 @@ constexpr std::array<Layout, 8> kLayouts{{{"max", read_max},
                                           {"sglang", read_sglang},
                                           {"mla", read_mla}}};
 
-// --- what all layouts share --------------------------------------------------------------------------------------------------
+// --- what all layouts share ------------------------------------------------------------------------------------------
 
 void read_queries(LayoutReader& r, PreparedProblem& prepared) {
   attention::Problem& problem = prepared.problem;

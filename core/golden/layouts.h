@@ -1,30 +1,32 @@
-// A user's own tensors, named and shaped as their engine has them, read as one attention problem. Nothing is copied where
-// strides can say it; the tensors stay in the bundle, which must outlive the problem.
+// A user's own tensors, named and shaped as their engine has them, read as one attention problem. Nothing is copied
+// where strides can say it; the tensors stay in the bundle, which must outlive the problem.
 //
 // B sequences, N blocks, P tokens a page, H kv heads, Hq query heads, D head size, L layers, T query rows.
 //
-//   layout         keys and values                                     where the pages are                    a length counts
-//   max            blocks [N, 2 (MLA: 1), L, P, H, D]                  lookup_table [B, columns]              cache_lengths [B]:
-//                  scales [N, 2, L, P, H, G], optional                                                        WITHOUT the new tokens
-//   nhd            k_cache, v_cache [N, P, H, D]                       block_table [B, columns]               cache_seqlens [B]: with
-//   hnd            k_cache, v_cache [N, H, P, D]                       block_table [B, columns]               cache_seqlens [B]: with
-//   flashinfer     kv_cache [N, 2, P, H, D]                            kv_indptr [B + 1], kv_indices,         pages and last page: with
-//   flashinfer_hnd kv_cache [N, 2, H, P, D]                            kv_last_page_len [B]
+//   layout         keys and values                            where the pages are              a length counts
+//   max            blocks [N, 2 (MLA: 1), L, P, H, D]         lookup_table [B, columns]        cache_lengths [B]:
+//                  scales [N, 2, L, P, H, G], optional                                         WITHOUT the new tokens
+//   nhd            k_cache, v_cache [N, P, H, D]              block_table [B, columns]         cache_seqlens [B]: with
+//   hnd            k_cache, v_cache [N, H, P, D]              block_table [B, columns]         cache_seqlens [B]: with
+//   flashinfer     kv_cache [N, 2, P, H, D]                   kv_indptr [B + 1], kv_indices,   pages, last page: with
+//   flashinfer_hnd kv_cache [N, 2, H, P, D]                   kv_last_page_len [B]
 //                  (or k_cache, v_cache as nhd, hnd)
-//   vllm_legacy    key_cache [N, H, D/x, P, x], value_cache [N, H, D, P]   block_tables [B, columns]          seq_lens [B]: with
-//   sglang         k_buffer, v_buffer [slots, H, D]                    kv_indptr [B + 1], kv_indices          entries: with
-//   mla            kv_cache [N, P, D] or [N, P, 1, D]                  block_table [B, columns]               cache_seqlens [B]: with
+//   vllm_legacy    key_cache [N, H, D/x, P, x],               block_tables [B, columns]        seq_lens [B]: with
+//                  value_cache [N, H, D, P]
+//   sglang         k_buffer, v_buffer [slots, H, D]           kv_indptr [B + 1], kv_indices    entries: with
+//   mla            kv_cache [N, P, D] or [N, P, 1, D]         block_table [B, columns]         cache_seqlens [B]: with
 //                  (or ckv [N, P, latent], kpe [N, P, rope])
 //
 // "With": the keys of the tokens that ask are counted; "without": keys = length + queries. FlashInfer:
 // keys = (pages - 1) * P + last page, 0 without pages: pages 3, 1, 2, 2 with 13, 8, 9, 6 at P = 16 -> 45, 8, 25, 22.
 // vllm_legacy and mla's ckv/kpe are rearranged into a copy.
 //
-// Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr); without offsets T = B, one query a sequence;
-// or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq]. Index tensors are i32, u32, i64 or u64.
+// Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr); without offsets T = B, one
+// query a sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq]. Index tensors are
+// i32, u32, i64 or u64.
 //
-// Never read: table entries past a sequence's pages or of pages that its mask hides, and values of slots that no sequence
-// owns. A negative or too large entry is a fault only where it would be read.
+// Never read: table entries past a sequence's pages or of pages that its mask hides, and values of slots that no
+// sequence owns. A negative or too large entry is a fault only where it would be read.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +46,8 @@ struct LayoutOptions {
   std::optional<DType> cache_dtype;  // what u8 or u16 caches hold as bit patterns; nothing: the tensor's own type
   std::optional<DType> query_dtype;  // the same for q
   std::optional<std::int64_t> granularity;  // max with scales; default D / G
-  std::optional<std::int64_t>
-      value_size;                // MLA: elements of a head that are V; ckv/kpe: the latent. kv_cache of 576: 512
+  // MLA: elements of a head that are V; ckv/kpe: the latent. kv_cache of 576: 512.
+  std::optional<std::int64_t> value_size;
   std::optional<double> scale;   // default 1 / sqrt(D), which MLA must not take
   attention::Options attention;  // mask, cap, lse base, ...; its scale, slopes and sinks are set here
 };
@@ -73,8 +75,8 @@ struct PreparedProblem {
 
 [[nodiscard]] const std::vector<std::string>& layout_names();
 
-// InputError naming `source` with every fault found: tensors missing, shapes that do not fit each other, entries that would
-// be read and are outside the pool, lengths that need more pages than the table has.
+// InputError naming `source` with every fault found: tensors missing, shapes that do not fit each other, entries that
+// would be read and are outside the pool, lengths that need more pages than the table has.
 [[nodiscard]] PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& options,
                                               std::string_view source);
 

@@ -1,13 +1,13 @@
-// NumPy's .npy: one array. Read: versions 1, 2 and 3, both byte orders (big-endian bytes are swapped), both index
-// orders (Fortran order is rearranged to row-major). Written: version 1, little-endian, row-major, the bytes NumPy
-// itself writes.
+// NumPy's .npy: one array. Read: versions 1, 2 and 3, both byte orders (big-endian bytes are swapped), both
+// index orders (Fortran order is rearranged to row-major). Written: version 1, little-endian, row-major, the
+// bytes NumPy itself writes.
 //
-//   \x93NUMPY  major minor  header length (u16; u32 from version 2)  {'descr': '<f4', 'fortran_order': False, 'shape':
-//   (2, 3), }  data
+//   \x93NUMPY  major minor  header length                  {'descr': '<f4', 'fortran_order': False,           data
+//                           (u16; u32 from version 2)       'shape': (2, 3), }
 //
-// NumPy has no bf16 and no 8-bit floats. Such an array travels as its bit patterns in uint16 or uint8, with the type in
-// the end of its name: `k_cache_bf16.npy` is the tensor `k_cache` of bf16. Endings: _bf16 _f16 _e4m3 _e5m2 _e8m0. `<f2`
-// needs none.
+// NumPy has no bf16 and no 8-bit floats. Such an array travels as its bit patterns in uint16 or uint8, with the
+// type in the end of its name: `k_cache_bf16.npy` is the tensor `k_cache` of bf16. Endings: _bf16 _f16 _e4m3 _e5m2
+// _e8m0. `<f2` needs none.
 //
 // A reader checks header, shape, length and what follows before it allocates: 4 bytes that claim 2^60 elements cost
 // nothing. Everything wrong is an InputError naming the source.

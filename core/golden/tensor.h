@@ -24,8 +24,8 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
-// Tensors by name, and what a reader must know to use them: layout, conventions, seed, producer, strides, format
-// version.
+// Tensors by name, and what a reader must know to use them: layout, conventions, seed, producer,
+// strides, format version.
 struct Bundle {
   std::map<std::string, Tensor> tensors;
   json::Value manifest;

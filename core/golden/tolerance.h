@@ -1,14 +1,15 @@
-// Fixed tolerances of public test suites, under their names. Offered so that a result can be set beside what a suite would
-// have said; never the default, because a fixed tolerance that suits a bf16 kernel at 4096 tokens lets a whole wrong page
-// through (attention/bounds.h has the policy).
+// Fixed tolerances of public test suites, under their names. Offered so that a result can be set beside what a suite
+// would have said; never the default, because a fixed tolerance that suits a bf16 kernel at 4096 tokens lets a whole
+// wrong page through (attention/bounds.h has the policy).
 //
-//   name            f64            f32              f16              bf16             combined   from
-//   flashattention  1e-5 1e-5      1e-5 1e-5        1e-3 1e-3        1e-2 1e-2        sum        stands for its rule, which is 2x the
-//                                                                                                error of a PyTorch run in that type
-//   flashinfer      1e-3 1e-3      1e-3 1e-3        1e-3 1e-3        1e-2 1e-2        sum        tests of batch decode and prefill
-//   vllm            1.5e-2 1e-2    1.5e-2 1e-2      1.5e-2 1e-2      1.5e-2 1e-2      sum        kernel tests of paged attention
-//   flashmla        8e-4 2.01/128  8e-4 2.01/128    8e-4 2.01/128    8e-4 2.01/128    either     decode tests; also cosine 5e-6
-//   torch           1e-7 1e-7      1e-5 1.3e-6      1e-5 1e-3        1e-5 1.6e-2      sum        torch.testing.assert_close
+//   name            f64            f32            f16            bf16           combined  from
+//   flashattention  1e-5 1e-5      1e-5 1e-5      1e-3 1e-3      1e-2 1e-2      sum       stands for its rule:
+//                                                                                         2x the error of PyTorch
+//                                                                                         in that type
+//   flashinfer      1e-3 1e-3      1e-3 1e-3      1e-3 1e-3      1e-2 1e-2      sum       batch decode and prefill
+//   vllm            1.5e-2 1e-2    1.5e-2 1e-2    1.5e-2 1e-2    1.5e-2 1e-2    sum       paged attention kernels
+//   flashmla        8e-4 2.01/128  8e-4 2.01/128  8e-4 2.01/128  8e-4 2.01/128  either    decode; also cosine 5e-6
+//   torch           1e-7 1e-7      1e-5 1.3e-6    1e-5 1e-3      1e-5 1.6e-2    sum       torch.testing.assert_close
 //                   absolute, relative
 //
 // "sum": |o - o64| <= absolute + relative * |o64|. "either": the larger of the two.

@@ -1,5 +1,5 @@
-// The algebra works on a flat list of modes (shape, stride), leftmost fastest, of which nesting is only a way of
-// naming.
+// The algebra works on a flat list of modes (shape, stride), leftmost fastest, of which nesting is
+// only a way of naming.
 #include <fmt/format.h>
 
 #include <algorithm>

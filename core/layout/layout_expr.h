@@ -29,8 +29,8 @@ struct Layout {
   std::optional<Swizzle> swizzle;  // applied to the offset last: "Sw<3,3,3> o (8,64):(64,1)"
 };
 
-// Throws InputError whose message carries the expression with a caret under the character where it stopped making
-// sense:
+// Throws InputError whose message carries the expression with a caret under the character where it
+// stopped making sense:
 //   layout "(8,4):(4" rejected: column 9: expected ',' or ')'
 //     (8,4):(4
 //             ^
@@ -46,8 +46,8 @@ struct Layout {
 [[nodiscard]] std::int64_t size(const Layout& layout);    // coordinates in the domain
 [[nodiscard]] std::int64_t cosize(const Layout& layout);  // largest offset + 1, before the swizzle
 
-// Offset of an integer coordinate or of a nested one congruent (or coarser) with the shape. IndexError outside the
-// shape.
+// Offset of an integer coordinate or of a nested one congruent (or coarser) with the shape.
+// IndexError outside the shape.
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, std::int64_t coordinate);
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, const IntTuple& coordinate);
 
@@ -68,8 +68,8 @@ struct Layout {
 // layout(right_inverse(i)) == i from 0 on, as far as the modes reach without a hole: "(4,8):(8,1)" -> "(8,4):(4,1)".
 [[nodiscard]] Layout right_inverse(const Layout& layout);
 
-// Exact. Decided by the strides where those are apart; else by trying, up to 2^20 coordinates, past which it throws
-// GeometryError.
+// Exact. Decided by the strides where those are apart; else by trying, up to 2^20 coordinates, past which it
+// throws GeometryError.
 [[nodiscard]] bool is_injective(const Layout& layout);
 
 }  // namespace kvscope::layout

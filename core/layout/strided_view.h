@@ -1,12 +1,12 @@
-// Views over memory that somebody else owns: extents and strides in elements, every access bounds-checked unless asked
-// not to be.
+// Views over memory that somebody else owns: extents and strides in elements, every access bounds-checked
+// unless asked not to be.
 //
 //   StridedView<T, Rank>   the element type is known where the code is written
 //   AnyView<Rank>          the element type is a run-time DType (a block pool from a scenario or a file)
 //
 // Both are trivially copyable: kernels and caches take them by value. Example: a [4, 3] matrix inside rows of 8:
-//   StridedView<float, 2> m{data, {4, 3}, {8, 1}};   m(2, 1) == data[17];   m(2, 3) -> IndexError "axis 1 index 3 is
-//   outside [0, 3)"
+//   StridedView<float, 2> m{data, {4, 3}, {8, 1}};
+//   m(2, 1) == data[17];   m(2, 3) -> IndexError "axis 1 index 3 is outside [0, 3)"
 #pragma once
 
 #include <array>

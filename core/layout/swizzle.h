@@ -16,8 +16,8 @@
 
 namespace kvscope {
 
-// How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0: every formula counts on a 16-byte
-// chunk.
+// How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0: every formula
+// counts on a 16-byte chunk.
 enum class SwizzleMode : std::uint8_t { none = 0, b32 = 1, b64 = 2, b128 = 3 };
 
 [[nodiscard]] constexpr std::int64_t bytes(SwizzleMode mode) {

@@ -41,8 +41,8 @@ struct Divergence {
   std::vector<Event> right;             // likewise; not both are empty
 };
 
-// A key of the traces' meta that one side lacks or that differs. Totals and checksums follow from the events and are
-// left out.
+// A key of the traces' meta that one side lacks or that differs. Totals and checksums follow from the
+// events and are left out.
 struct MetaDifference {
   std::string key;
   std::optional<std::string> left;

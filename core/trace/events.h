@@ -1,7 +1,7 @@
-// Every event there is, one struct each: what happened, to which object, with plain numbers. The viewer, `trace show`, the
-// trace file and the diff are all made from these structs; what they cannot tell is missing here.
+// Every event there is, one struct each: what happened, to which object, with plain numbers. The viewer, `trace show`,
+// the trace file and the diff are all made from these structs; what they cannot tell is missing here.
 //
-// An event's `kFields` names its numbers once: the trace file's columns, the text form and the diff follow from it.
+// An event's `fields()` names its numbers once: the trace file's columns, the text form and the diff follow from it.
 // Adding an event: one struct here, one line in `Event`.
 #pragma once
 
@@ -26,7 +26,7 @@ struct Field {
 template <class Event, class Member>
 Field(const char*, Member Event::*) -> Field<Event, Member>;
 
-// --- the engine's clock -----------------------------------------------------------------------------------------------
+// --- the engine's clock ----------------------------------------------------------------------------------------------
 
 struct StepBegan {
   static constexpr std::string_view kName = "step_began";
@@ -75,7 +75,7 @@ struct StepEnded {
   }
 };
 
-// --- the life of a request ----------------------------------------------------------------------------------------------
+// --- the life of a request -------------------------------------------------------------------------------------------
 
 struct RequestArrived {
   static constexpr std::string_view kName = "request_arrived";
@@ -137,7 +137,7 @@ struct RequestRefused {
   }
 };
 
-// --- blocks ---------------------------------------------------------------------------------------------------------------
+// --- blocks ----------------------------------------------------------------------------------------------------------
 
 // A free block becomes page `page` of `seq`; its reference count is now 1.
 struct BlockAllocated {
@@ -207,7 +207,7 @@ struct BlockEvicted {
   static constexpr auto fields() { return std::tuple{Field{"block", &BlockEvicted::block}}; }
 };
 
-// --- tokens ---------------------------------------------------------------------------------------------------------------
+// --- tokens ----------------------------------------------------------------------------------------------------------
 
 // Tokens [first_token, first_token + tokens) of `seq` were computed and stored; they never cross a page.
 struct TokensWritten {

@@ -1,5 +1,5 @@
-// Where stages report what they do. A stage holds a `Recorder&`, records structs of events.h, and never knows who listens.
-// A recorder that is off costs one predictable branch per event and builds nothing.
+// Where stages report what they do. A stage holds a `Recorder&`, records structs of events.h, and never knows who
+// listens. A recorder that is off costs one predictable branch per event and builds nothing.
 //
 //   recorder.record(BlockAllocated{block, seq, page});
 #pragma once

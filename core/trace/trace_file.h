@@ -1,5 +1,5 @@
-// The trace file: a run's events in an SQLite database, for kvscope and for whoever has Python or the `sqlite3`
-// program.
+// The trace file: a run's events in an SQLite database, for kvscope and for whoever has Python or
+// the `sqlite3` program.
 //
 // Tables. Every number is a 64-bit INTEGER and none is NULL.
 //
@@ -26,8 +26,8 @@
 //                  i64 events, the name, a zero byte; then for each row of `meta` but the checksum, ordered by the
 //                  keys' bytes: the key, a zero byte, the value, a zero byte
 // Example: the trace that holds the one event step_began step=0 time_us=0 has two rows in `step`, the prologue with
-// events 0 and crc 0, and step 0 with the crc of 32 zero bytes, 420107693.   // held by
-// tests/core/trace/trace_file_test.cpp
+// events 0 and crc 0, and step 0 with the crc of 32 zero bytes, 420107693 (held by
+// tests/core/trace/trace_file_test.cpp).
 //
 // The header's application_id is "kvtr" and user_version the format version. A program opens its own version and every
 // older one, and refuses a newer one by name. SQLite's own page format is checked by SQLite.
@@ -74,8 +74,8 @@ using Meta = std::map<std::string, std::string, std::less<>>;
 // Keys the writer sets itself.
 [[nodiscard]] bool is_reserved_meta_key(std::string_view key);
 
-// The CREATE TABLE statement of a kind's table and of `step`, `kind`, `meta`, to the letter as a file of version 1 has
-// them.
+// The CREATE TABLE statement of a kind's table and of `step`, `kind`, `meta`, to the letter as a file
+// of version 1 has them.
 [[nodiscard]] std::string create_kind_table(std::size_t kind);
 [[nodiscard]] std::string_view create_step_table();
 [[nodiscard]] std::string_view create_kind_list();

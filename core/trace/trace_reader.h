@@ -45,8 +45,8 @@ class TraceReader {
   // The events of one row of the index. Throws IndexError, or InputError when what is there is damaged.
   [[nodiscard]] std::vector<Event> events_of_row(std::int64_t row);
 
-  // Events [first, end). The rows they lie in are read and checked whole. IndexError unless 0 <= first <= end <=
-  // events().
+  // Events [first, end). The rows they lie in are read and checked whole. IndexError unless 0 <=
+  // first <= end <= events().
   [[nodiscard]] std::vector<Event> events_in(std::int64_t first, std::int64_t end);
 
   // All events in order with their numbers, one row of the index in memory at a time.

@@ -23,8 +23,8 @@ struct FileKind {
   std::int64_t events = 0;  // rows of its table, as the file claims
 };
 
-// Every table is there with the statement that trace_file.h makes it with, and nothing else is. All faults in one
-// InputError.
+// Every table is there with the statement that trace_file.h makes it with, and nothing else is. All
+// faults in one InputError.
 [[nodiscard]] std::vector<FileKind> check_schema(Database& db);
 
 }  // namespace kvscope::trace

@@ -84,8 +84,8 @@ class TraceWriter::File {
   }
 
   void write(const Event& event) {
-    // Buffers keep their rows when an insert fails, and a database without a journal cannot go back: one failure ends
-    // it.
+    // Buffers keep their rows when an insert fails, and a database without a journal cannot go
+    // back: one failure ends it.
     if (!failure_.empty()) throw InputError(shown_, failure_);
     try {
       if (const auto* began = std::get_if<StepBegan>(&event)) open_step(began->step);
