@@ -7,8 +7,8 @@
 //   lse: masks     as for o
 //   lse: bound     every row within the lse rule, for the type of the candidate's o, not of its lse: a bf16 kernel
 //                  writes that as f32
-//   exact: <name>  bit for bit, no tolerance: movement tensors, those under "exact" in the golden's manifest, and those of
-//                  the options
+//   exact: <name>  bit for bit, no tolerance: movement tensors, those under "exact" in the golden's manifest, and
+//                  those that the options name
 //
 // There is no "x % of the elements may differ". A candidate without `lse` is legal; the report says that it was not
 // checked. What quantization lost (golden tensor `o_unquantized`: the same attention over the values before it) is

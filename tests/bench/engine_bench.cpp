@@ -1,5 +1,5 @@
-// The paging engine over an hour of recorded conversations: 12,031 requests, 145 million prompt tokens, 9 million pages of
-// 16. The bound that docs/BENCHMARKS.md holds MooncakePage16 to is 10 s and 1 GB.
+// The paging engine over an hour of recorded conversations: 12,031 requests, 145 million prompt tokens, 9 million pages
+// of 16. The bound that docs/BENCHMARKS.md holds MooncakePage16 to is 10 s and 1 GB.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>

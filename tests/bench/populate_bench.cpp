@@ -1,5 +1,6 @@
-// Rows per second of PagedKVCache::populate: what a scheduler that prepares rows for every tile of a long context can expect.
-// Tables of 131072 tokens; every tile is visited in order. "rows" counts entries, one for each sub-tile of a page.
+// Rows per second of PagedKVCache::populate: what a scheduler that prepares rows for every tile of a long
+// context can expect. Tables of 131072 tokens; every tile is visited in order. "rows" counts entries, one for
+// each sub-tile of a page.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A trace of a million events: written, opened, and one step of it sought. The bounds that docs/BENCHMARKS.md holds it to are
-// 2 s, 1 s and 16 ms.
+// A trace of a million events: written, opened, and one step of it sought. The bounds that docs/BENCHMARKS.md holds it
+// to are 2 s, 1 s and 16 ms.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

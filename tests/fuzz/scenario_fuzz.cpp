@@ -1,4 +1,5 @@
-// Any bytes as a scenario: a value or an InputError. What is accepted must pass its own checks and survive a round trip.
+// Any bytes as a scenario: a value or an InputError. What is accepted must pass its own checks and
+// survive a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Prints a row: K of one layer of a pool [block 5, k_or_v 2, layer 3, page_row 4, head 2, head_dim 8]. Token 5 is slot 1 of page 1,
-// page 1 is block 2, and a block is 2 * 3 * 4 rows apart from the next: 2 * 24 + 1 = 49.
+// Prints a row: K of one layer of a pool [block 5, k_or_v 2, layer 3, page_row 4, head 2, head_dim 8]. Token 5 is
+// slot 1 of page 1, page 1 is block 2, and a block is 2 * 3 * 4 rows apart from the next: 2 * 24 + 1 = 49.
 #include <cstdio>
 #include <vector>
 

@@ -15,7 +15,8 @@
 namespace kvscope::attention {
 namespace {
 
-// A pool with numbers of its own in every element, and the weights of a softmax worked out from PagedKVCache::load alone.
+// A pool with numbers of its own in every element, and the weights of a softmax worked out from
+// PagedKVCache::load alone.
 struct Pool {
   static constexpr std::int64_t kHeads = 2, kSize = 8, kPage = 4, kLayers = 3, kBlocks = 5;
   std::vector<std::uint8_t> elements;

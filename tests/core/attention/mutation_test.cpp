@@ -1,5 +1,5 @@
-// The mistakes that kernels make, each run as a candidate: the tiled flow over a problem with one thing wrong. Every one must
-// leave its bound on at least one case, and the flow without a mistake must stay inside on all of them.
+// The mistakes that kernels make, each run as a candidate: the tiled flow over a problem with one thing wrong. Every
+// one must leave its bound on at least one case, and the flow without a mistake must stay inside on all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -286,8 +286,8 @@ const std::vector<Prepared>& prepared() {
   return kPrepared;
 }
 
-// Whether `failure` finds something on any case of `type`. A mistake that walks into a page which the window has given back
-// stops with an IndexError before it has an output to judge: that case proves nothing and is not counted.
+// Whether `failure` finds something on any case of `type`. A mistake that walks into a page which the window has given
+// back stops with an IndexError before it has an output to judge: that case proves nothing and is not counted.
 template <class Failure>
 bool caught_on_any_case(const NamedMutation& mutation, DType type, const Failure& failure) {
   for (const Prepared& p : prepared()) {

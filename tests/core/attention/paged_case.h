@@ -1,5 +1,6 @@
-// Attention problems for tests: values first, as plain [sequence][token][head][dim] numbers that an oracle can read, then the
-// same values scattered over the pages of a pool whose every other slot, dim, layer, scale and table entry is poison.
+// Attention problems for tests: values first, as plain [sequence][token][head][dim] numbers that an oracle can
+// read, then the same values scattered over the pages of a pool whose every other slot, dim, layer, scale and
+// table entry is poison.
 #pragma once
 
 #include <cstddef>

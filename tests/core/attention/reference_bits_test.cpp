@@ -1,5 +1,5 @@
-// Same bytes: on every instruction set, for every placement of the pages, whatever stands where nobody reads, run after run,
-// and on every compiler (a checksum kept here as a literal).
+// Same bytes: on every instruction set, for every placement of the pages, whatever stands where nobody reads, run after
+// run, and on every compiler (a checksum kept here as a literal).
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

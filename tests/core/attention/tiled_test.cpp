@@ -81,7 +81,8 @@ TEST(Tiled, TileSizeAndSplitsStayWithinTheBound) {
   }));
 }
 
-// The largest score comes last: without the rescaling of what was summed before, everything before it is lost or blown up.
+// The largest score comes last: without the rescaling of what was summed before, everything before
+// it is lost or blown up.
 TEST(Tiled, LaterLargerScoresRescaleWhatWasSummed) {
   Spec spec = shaped({64}, {1});
   spec.slopes = {1, 1, 1, 1};

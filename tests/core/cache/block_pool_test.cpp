@@ -155,8 +155,8 @@ TEST_F(BlockPoolTest, FindsTheFirstOfTwoBlocksWithOneContent) {
   EXPECT_THAT(broken(pool, {&a}), IsEmpty());
 }
 
-// Two samples of one prompt of 5 tokens, page 4: both read blocks 0 and 1. The first to write moves to a copy of the partly
-// filled block, the second then has it alone. A pool without the copy lets each overwrite the other's token 5.
+// Two samples of one prompt of 5 tokens, page 4: both read blocks 0 and 1. The first to write moves to a copy of the
+// partly filled block, the second then has it alone. A pool without the copy lets each overwrite the other's token 5.
 TEST_F(BlockPoolTest, CopiesAForkedPartialPageForTheFirstWriterAndNotForTheSecond) {
   BlockPool pool = make(5, 4);
   SequencePages parent = sequence(0);

@@ -1,5 +1,5 @@
-// Small random scenarios, every step checked: the invariants recounted, the trace folded into a second picture that must be
-// the engine's, and at the end the balance of tokens.
+// Small random scenarios, every step checked: the invariants recounted, the trace folded into a second picture that
+// must be the engine's, and at the end the balance of tokens.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

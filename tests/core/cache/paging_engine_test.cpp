@@ -129,8 +129,8 @@ TEST(PagingEngine, AdmitsInOrderOfArrivalEvenIfALaterOneWouldFit) {
 
 // --- prefixes ---------------------------------------------------------------------------------------------------
 
-// Two equal prompts of 8 tokens, page 4: the second finds both pages but may use only the first, for without one computed
-// token there are no logits to sample from.
+// Two equal prompts of 8 tokens, page 4: the second finds both pages but may use only the first, for without one
+// computed token there are no logits to sample from.
 TEST(PagingEngine, NeverTakesAWholePromptFromTheCache) {
   const WholeRun run(paged(4, 8), {asks(0, 8, 2, {{7, 8}}), asks(1, 8, 1, {{7, 8}}), asks(1, 9, 1, {{7, 9}})});
   EXPECT_THAT(run.batches, ElementsAre("0:0+8", "0:8+1 1:4+4 2:8+1"));
@@ -182,8 +182,9 @@ TEST(PagingEngine, GivesEqualTokensEqualIdsInEveryRow) {
 
 // --- a full pool ------------------------------------------------------------------------------------------------
 
-// Page 2, 4 blocks. Both prompts fit (2 + 1 blocks and the watermark of one), but at the first token of a fifth page the
-// later request must go. What it had generated is prompt when it comes back; it is computed again where the cache lost it.
+// Page 2, 4 blocks. Both prompts fit (2 + 1 blocks and the watermark of one), but at the first token of a fifth
+// page the later request must go. What it had generated is prompt when it comes back; it is computed again
+// where the cache lost it.
 TEST(PagingEngine, PreemptsTheMostRecentlyAdmittedAndTakesItUpAgain) {
   Scenario s = paged(2, 4);
   s.cache.prefix_sharing = false;
@@ -211,8 +212,8 @@ TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
   EXPECT_EQ(r.computed_tokens + r.hit_tokens, (3 + 3) + (4 + 3) + r.lost_tokens);
 }
 
-// 7 blocks of one token, four requests that grow by a block a step: request 3 goes in step 1, request 2 in step 2 and request
-// 1 in step 3. They come back as they were admitted, before request 4, which came later.
+// 7 blocks of one token, four requests that grow by a block a step: request 3 goes in step 1, request 2 in step 2 and
+// request 1 in step 3. They come back as they were admitted, before request 4, which came later.
 TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
   Scenario s = paged(1, 7);
   s.cache.prefix_sharing = false;
@@ -224,8 +225,8 @@ TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
   EXPECT_THAT(admitted, ElementsAre(0, 1, 2, 3, 1, 2, 3, 4));
 }
 
-// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. With nothing
-// left it waits with what it has: giving its pages back would help nobody.
+// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. With
+// nothing left it waits with what it has: giving its pages back would help nobody.
 TEST(PagingEngine, LetsTheMostRecentPrefillWaitForBlocksWithoutLosingAny) {
   Scenario s = paged(4, 4);
   s.scheduler.max_step_tokens = 8;
@@ -243,8 +244,8 @@ TEST(PagingEngine, LeavesABlockForARunningRequestWhenItAdmits) {
 }
 
 // The watermark is one percent of the pool, rounded up: 1 block of 100, 2 of 101, but no more than there are running
-// requests. Two run on 10 blocks each; a third prompt of 79 leaves 1 of 100 blocks and 2 of 101, one of 80 leaves 0 and 1.
-// A watermark of one block a running request, or of none, or a percent rounded down, differs in one of the rows.
+// requests. Two run on 10 blocks each; a third prompt of 79 leaves 1 of 100 blocks and 2 of 101, one of 80 leaves 0
+// and 1. A watermark of one block a running request, or of none, or a percent rounded down, differs in one of the rows.
 TEST(PagingEngine, LeavesNoMoreThanAPercentOfThePoolHoweverManyRun) {
   const auto admitted_at_once = [](std::int64_t blocks, std::vector<std::int64_t> prompts) {
     std::vector<Request> requests;
@@ -293,8 +294,9 @@ TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
 
 // --- samples ----------------------------------------------------------------------------------------------------
 
-// Prompt 21 on pages of 8: two full pages and 5 tokens of a third in blocks 0, 1, 2, computed once and held three times.
-// Each answer's first stored token goes into the third page: two writers get a copy, the last one has it for itself.
+// Prompt 21 on pages of 8: two full pages and 5 tokens of a third in blocks 0, 1, 2, computed once and held
+// three times. Each answer's first stored token goes into the third page: two writers get a copy, the last
+// one has it for itself.
 TEST(PagingEngine, ComputesAPromptOnceForAllItsSamplesAndCopiesItsLastPageForAllButOne) {
   const WholeRun run(paged(8, 16), {sampled(3, asks(0, 21, 4))});
   EXPECT_THAT(run.batches,
@@ -372,8 +374,9 @@ TEST(PagingEngine, RunsSamplesRightBehindTheirParents) {
   EXPECT_THAT(run.batches, ElementsAre("0:0+5 2:0+3 3:0+2", "0:5+1 1:5+1 2:3+1 3:2+1 4:2+1 5:2+1"));
 }
 
-// Two places, and a step whose tokens the prompt takes all: sample 2 has to queue, in front of request 3, which waits
-// already. Its two full pages are still cached when it is admitted; the token in the partly filled page is computed again.
+// Two places, and a step whose tokens the prompt takes all: sample 2 has to queue, in front of request 3,
+// which waits already. Its two full pages are still cached when it is admitted; the token in the partly filled
+// page is computed again.
 TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLater) {
   Scenario s = paged(4, 16);
   s.scheduler.max_batch = 2;
@@ -384,8 +387,8 @@ TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLa
   EXPECT_EQ(run.engine.report().hit_tokens, 9 + 8);
 }
 
-// Request 4 needs 8 of 10 blocks and is found not to fit beside request 0. The sample queued in front of it needs 2: what
-// the other lacked is not held against it.
+// Request 4 needs 8 of 10 blocks and is found not to fit beside request 0. The sample queued in front of it needs 2:
+// what the other lacked is not held against it.
 TEST(PagingEngine, LooksAtAQueuedSampleAnewEvenIfTheFrontDidNotFit) {
   Scenario s = paged(1, 10);
   s.cache.prefix_sharing = false;
@@ -417,8 +420,8 @@ TEST(PagingEngine, EndsSamplesThatWantOneTokenOrNoneInTheStepOfTheirFork) {
   }
 }
 
-// 5 blocks of one token: request 0 grows and takes back what the parent's unfinished prompt had. The sample stays where it
-// is until the parent has come back and stored all of it.
+// 5 blocks of one token: request 0 grows and takes back what the parent's unfinished prompt had. The sample stays where
+// it is until the parent has come back and stored all of it.
 TEST(PagingEngine, LetsSamplesWaitOnWhenTheirParentIsPreemptedBeforeItsPromptIsStored) {
   Scenario s = paged(1, 5);
   s.cache.prefix_sharing = false;

@@ -36,8 +36,8 @@ TEST(PrefixIndex, KeepsTheFirstBlockOfEqualHashes) {
   EXPECT_EQ(index.size(), 1);
 }
 
-// A run that starts in the last slots goes on in the first ones: an erase that compares positions without wrapping would
-// leave an entry where its search no longer comes by.
+// A run that starts in the last slots goes on in the first ones: an erase that compares positions without wrapping
+// would leave an entry where its search no longer comes by.
 TEST(PrefixIndex, ErasesInTheMiddleOfARunThatWrapsRoundTheEnd) {
   for (std::uint32_t erased = 0; erased < 6; ++erased) {
     PrefixIndex index;

@@ -1,4 +1,5 @@
-// Two recorded hours of public traffic through the engine. What is expected is counted here, from the text of the files.
+// Two recorded hours of public traffic through the engine. What is expected is counted here, from
+// the text of the files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -152,8 +153,8 @@ TEST_F(RealTraces, ReplaysAnHourOfConversationsInAPoolThatIsAlwaysFull) {
   EXPECT_EQ(r.peak_used_blocks, 8'200);
 }
 
-// One request at a time and a pool that forgets nothing: what is found is then a matter of the file alone. A page is there
-// if an earlier prompt had the same ids up to it and was as long; the page of the last token is always computed.
+// One request at a time and a pool that forgets nothing: what is found is then a matter of the file alone. A page is
+// there if an earlier prompt had the same ids up to it and was as long; the page of the last token is always computed.
 TEST_F(RealTraces, FindsExactlyThePrefixesThatTheFilesHashesPromise) {
   load("mooncake_conversation.jsonl");
   if (IsSkipped()) return;

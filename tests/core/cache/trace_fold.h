@@ -1,6 +1,6 @@
-// What a trace says, and nothing else: the events of a run folded into a second picture of the pool, token by token, with
-// maps and no look at the engine. The picture remembers which text each block holds, so it can say whether what was shared
-// was really the same, and whether the longest shareable prefix was found.
+// What a trace says, and nothing else: the events of a run folded into a second picture of the pool, token by token,
+// with maps and no look at the engine. The picture remembers which text each block holds, so it can say whether what
+// was shared was really the same, and whether the longest shareable prefix was found.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -104,7 +104,8 @@ TEST(Layouts, FlashInferLengthsComeFromPagesAndLastPage) {
             "  kv_last_page_len[2]: is 0, but a last page holds 1 to 16 tokens: a kernel would read past the page");
 }
 
-// MAX counts what was cached before the step, the others what is there: read one as the other, and a token is lost or invented.
+// MAX counts what was cached before the step, the others what is there: read one as the other, and a
+// token is lost or invented.
 TEST(Layouts, MaxLengthsLeaveOutTheNewTokensAndTheOthersDoNot) {
   const SmallBatch batch;
   const Bundle max = batch.in("max");
@@ -242,8 +243,8 @@ TEST(Layouts, KnownSilentFailuresOfKernelsAreWarnedOf) {
               ElementsAre("page size 4: FlashAttention 2 takes pages of multiples of 256 tokens only"));
 }
 
-// Each of these once reached the table's arithmetic unchecked: a chunk of 0 divided, offsets without entries were read past
-// their end.
+// Each of these once reached the table's arithmetic unchecked: a chunk of 0 divided, offsets without entries
+// were read past their end.
 TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
   const Bundle bundle = SmallBatch().in("nhd");
   LayoutOptions options = SmallBatch::options("nhd");

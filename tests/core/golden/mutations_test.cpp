@@ -1,6 +1,6 @@
-// What the bound is for: every kernel bug of this list must fail it, on a batch whose lengths are 1, page - 1, page, page + 1
-// and several pages, and a correct kernel must pass. The mutants are the reference itself on a problem made wrong.
-// A swizzle on element indices is not among them: it misplaces shared memory, which nothing here models yet.
+// What the bound is for: every kernel bug of this list must fail it, on a batch whose lengths are 1, page - 1, page,
+// page + 1 and several pages, and a correct kernel must pass. The mutants are the reference itself on a problem made
+// wrong. A swizzle on element indices is not among them: it misplaces shared memory, which nothing here models yet.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -135,7 +135,8 @@ TEST(MutationsControl, CorrectKernelsPassInEveryOutputType) {
   }
 }
 
-// Query head h must use kv head h / group. With h % kv heads, heads 1 and 2 of 4 change places: swap them before and after.
+// Query head h must use kv head h / group. With h % kv heads, heads 1 and 2 of 4 change places: swap
+// them before and after.
 TEST(MutationsControl, KvHeadTakenModuloFailsTheBound) {
   Case c;
   const Bundle golden = golden_bundle(c.problem, attention::reference(c.problem), {});
@@ -176,7 +177,8 @@ TEST(MutationsControl, NonSaturatingFp8FailsBytesAndMasks) {
   EXPECT_FALSE(result.criteria[0].passed);
 }
 
-// 4096 tokens, 64 dims, bf16, page 16: one page of 256 is another sequence's. The fixed tolerances of most suites let it through.
+// 4096 tokens, 64 dims, bf16, page 16: one page of 256 is another sequence's. The fixed tolerances of most
+// suites let it through.
 TEST(MutationsControl, AWrongPageAt4096TokensPassesFixedTolerancesAndFailsTheBound) {
   constexpr std::int64_t kTokens = 4096;
   constexpr std::int64_t kPage = 16;

@@ -73,11 +73,10 @@ TEST(Safetensors, HostileFilesGetOneClearMessage) {
             head + "data: 1 bytes belong to no tensor");
   EXPECT_EQ(header_rejection(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12),
             head + "tensor 'a': data_offsets [4, 12] leave a hole of 4 bytes before them");
-  EXPECT_EQ(
-      header_rejection(
-          R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})",
-          7),
-      head + "tensor 'b': data_offsets [3, 7] overlap tensor 'a', which ends at 4");
+  EXPECT_EQ(header_rejection(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                             R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})",
+                             7),
+            head + "tensor 'b': data_offsets [3, 7] overlap tensor 'a', which ends at 4");
   EXPECT_EQ(header_rejection(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8),
             head + "tensor 'a': data_offsets [8, 0] run backwards or are negative");
   EXPECT_EQ(header_rejection(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
@@ -107,9 +106,9 @@ TEST(Safetensors, HostileFilesGetOneClearMessage) {
 
 TEST(Safetensors, AllFaultsOfAHeaderComeTogether) {
   EXPECT_EQ(
-      header_rejection(
-          R"({"a":{"dtype":"F3","shape":7,"data_offsets":[0]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,1],"x":0}})",
-          1),
+      header_rejection(R"({"a":{"dtype":"F3","shape":7,"data_offsets":[0]},)"
+                       R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,1],"x":0}})",
+                       1),
       "a.safetensors rejected, 4 faults:\n"
       "  tensor 'a': type 'F3' is not read; types are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 I8 to I64, U8 to U64, "
       "BOOL\n"

@@ -53,8 +53,8 @@ inline Scenario continuous_scenario() {
   return scenario;
 }
 
-// (sequence, page) -> block at the end of every step, told from block events alone: which block holds a page is what the
-// lookup table must say, and no code of the engine or of explain is asked.
+// (sequence, page) -> block at the end of every step, told from block events alone: which block holds a page is what
+// the lookup table must say, and no code of the engine or of explain is asked.
 class TableFromEvents final : public trace::Recorder {
  public:
   using Table = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;

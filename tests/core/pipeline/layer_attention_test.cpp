@@ -16,8 +16,8 @@ using testing_support::mla_scenario;
 using testing_support::quantized_scenario;
 using testing_support::small_scenario;
 
-// The whole chain once more in long double, from the tensors' documented shapes alone: gather by the table, causal to the
-// bottom right, plain softmax.
+// The whole chain once more in long double, from the tensors' documented shapes alone: gather by the table, causal to
+// the bottom right, plain softmax.
 long double expected_output(const Scenario& scenario, const FocusState& focus, const LayerData& data, std::size_t b,
                             std::int64_t query, std::int64_t head, std::int64_t dim) {
   const auto& s = data.blocks.shape;

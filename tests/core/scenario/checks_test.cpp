@@ -103,8 +103,8 @@ TEST(Checks, AContinuousCacheReservesAndSharesNothing) {
                                 "a continuous cache has slots for K and V, an MLA model has one: choose paged"}));
 }
 
-// 2 x 3 layers x 12 tokens = 72 rows a block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must fail:
-// a check on bytes, or one that forgets the null page, passes it.
+// 2 x 3 layers x 12 tokens = 72 rows a block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must
+// fail: a check on bytes, or one that forgets the null page, passes it.
 TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
   EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'322; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'323; }),

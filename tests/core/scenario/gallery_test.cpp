@@ -56,7 +56,8 @@ TEST(Gallery, ContinuousAndPagedCompareTheSameRequestsInTheSameMemory) {
   EXPECT_EQ(paged.cache.blocks * paged.cache.page_size, continuous.cache.blocks * continuous.cache.max_tokens);
 }
 
-// The figures in its description, of the Mooncake conversation trace: 12,031 requests in 3,536,999 ms, means 12,035 and 343.
+// The figures in its description, of the Mooncake conversation trace: 12,031 requests in 3,536,999 ms,
+// means 12,035 and 343.
 TEST(Gallery, RealTrafficLikeHasTheStatisticsItClaims) {
   const std::vector<Request> made = make_requests(load_scenario(kGallery / "real_traffic_like.json"), kGallery);
   ASSERT_EQ(made.size(), 12'031u);

@@ -41,8 +41,8 @@ TEST(ImportCsv, ToleratesHowFilesEnd) {
       expected);
 }
 
-// 0 to 9 decimals; what is below a microsecond is cut off, not rounded; nanoseconds are not lost before the subtraction:
-// .9999999 to 1.0000001 is 0.2 us, which is 0, and not the 1 us that cutting first would give.
+// 0 to 9 decimals; what is below a microsecond is cut off, not rounded; nanoseconds are not lost before the
+// subtraction: .9999999 to 1.0000001 is 0.2 us, which is 0, and not the 1 us that cutting first would give.
 TEST(ImportCsv, TimesHaveUpToNineDecimals) {
   const auto second = [](const std::string& time) {
     return rows("2023-11-16 18:17:00,1,1\n2023-11-16 18:17:" + time + ",1,1").at(1).arrival_us;

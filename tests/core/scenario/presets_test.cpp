@@ -10,7 +10,8 @@
 namespace kvscope {
 namespace {
 
-// Figures of the published config.json files; typed here again on purpose, so that a slip of a finger in the table shows.
+// Figures of the published config.json files; typed here again on purpose, so that a slip of a
+// finger in the table shows.
 TEST(Presets, HaveTheFiguresOfThePublishedConfigurations) {
   const auto geometry = [](const char* name) { return find_preset(name)->model; };
   EXPECT_EQ(geometry("llama-3.1-8b"), (ModelGeometry{"llama-3.1-8b", 32, 32, 8, 128, false, 128}));

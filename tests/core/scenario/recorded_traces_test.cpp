@@ -1,5 +1,5 @@
-// The two recorded traces, where they are beside the source tree: every row read, every figure equal to the published one.
-// Source of the figures: the traces' README, and for the sums a separate count with Python's csv and json modules.
+// The two recorded traces, where they are beside the source tree: every row read, every figure equal to the published
+// one. Source of the figures: the traces' README, and for the sums a separate count with Python's csv and json modules.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -112,7 +112,7 @@ TEST_F(Requests, AFileIsToldByItsEndingAndNamedWhenItIsMissing) {
               testing::ThrowsMessage<InputError>(testing::HasSubstr("none.csv")));
 }
 
-// --- the generator ------------------------------------------------------------------------------------------------------
+// --- the generator ---------------------------------------------------------------------------------------------------
 
 // Values of this very generator, written down: a change of the draws would change every scenario people keep.
 TEST(GenerateRequests, DrawsAreTheSameOnEveryMachine) {

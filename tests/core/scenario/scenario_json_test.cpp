@@ -28,7 +28,7 @@ std::vector<Fault> faults(const std::string& text) {
   return faults_of([&] { (void)parse_scenario(text, "test"); });
 }
 
-// --- what is left out -------------------------------------------------------------------------------------------------
+// --- what is left out ------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, WhatIsLeftOutHasTheDefaultOfTheStruct) {
   Scenario expected;
@@ -45,7 +45,8 @@ TEST(ScenarioJson, APresetIsAModelAndWhatItImplies) {
   EXPECT_TRUE(gemma.attention.alibi);
 }
 
-// The model stands after the attention here: a reader that goes through the file in order would lose the cap or the null.
+// The model stands after the attention here: a reader that goes through the file in order would
+// lose the cap or the null.
 TEST(ScenarioJson, TheScenariosOwnAttentionWinsOverThePresets) {
   const Scenario s = parsed(R"("attention": {"soft_cap": null, "scale": 0.5}, "model": "gemma-2-9b")");
   EXPECT_EQ(s.attention.soft_cap, std::nullopt);
@@ -69,7 +70,7 @@ TEST(ScenarioJson, ReadsEveryKindOfNumber) {
   EXPECT_EQ(s.scheduler.base_us, 7.0);
 }
 
-// --- what is wrong ------------------------------------------------------------------------------------------------------
+// --- what is wrong ---------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, AllFaultsAreToldAtOnceWithTheirPaths) {
   try {
@@ -265,7 +266,7 @@ TEST(ScenarioJson, AMissingFileIsNamed) {
               testing::ThrowsMessage<InputError>(HasSubstr("no/such/scenario.json")));
 }
 
-// --- both ways ----------------------------------------------------------------------------------------------------------
+// --- both ways -------------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, WritesEveryFieldAndOptionalOnesWhenSet) {
   Scenario s = small_scenario();

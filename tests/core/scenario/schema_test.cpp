@@ -86,7 +86,8 @@ json::Array documents() {
   return result;
 }
 
-// Whatever the schema refuses the reader refuses; what the schema accepts the reader refuses only by a rule between fields.
+// Whatever the schema refuses the reader refuses; what the schema accepts the reader refuses only by
+// a rule between fields.
 TEST(Schema, AnIndependentValidatorAgreesWithTheReader) {
   const std::string python = KVSCOPE_PYTHON;
   if (std::system((python + " -c 'import jsonschema' 2> /dev/null").c_str()) != 0) {

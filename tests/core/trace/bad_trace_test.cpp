@@ -1,5 +1,5 @@
-// Every way a file can be wrong, with the words it is refused in. Most are made with SQL on a good trace, as a person would
-// break one; those marked resealed have their checksums made right again, as a forger would.
+// Every way a file can be wrong, with the words it is refused in. Most are made with SQL on a good trace, as a person
+// would break one; those marked resealed have their checksums made right again, as a forger would.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class BadTrace : public ::testing::Test {
   std::string path_ = folder_ / "trace.kvt";
 };
 
-// --- the file as bytes -------------------------------------------------------------------------------------------------
+// --- the file as bytes -----------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, MissingFile) {
   std::filesystem::remove(path_);
@@ -102,7 +102,7 @@ TEST_F(BadTrace, SizeOfPagesThatNoDatabaseHas) {
             fmt::format(": is damaged: it has {} bytes, its header says {}", bytes.size(), bytes.size() / 4 * 3));
 }
 
-// --- the list of tables -----------------------------------------------------------------------------------------------
+// --- the list of tables ----------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, TablesOfTheIndexMissingAreAllNamed) {
   EXPECT_EQ(after("DROP TABLE meta; DROP TABLE kind; VACUUM"),
@@ -162,7 +162,7 @@ TEST_F(BadTrace, TwoTablesInOnePlace) {
   EXPECT_NE(after("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'step'"), "");
 }
 
-// --- the kinds ------------------------------------------------------------------------------------------------------------
+// --- the kinds -------------------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, KindThatDoesNotExist) {
   EXPECT_EQ(after("INSERT INTO kind VALUES (99, 'block_painted', 0)"),
@@ -198,7 +198,7 @@ TEST_F(BadTrace, KindWithoutTheEventsItClaims) {
   EXPECT_EQ(after("DELETE FROM step_began"), ": table 'step_began': is empty, but table 'kind' says 20 events");
 }
 
-// --- meta -----------------------------------------------------------------------------------------------------------------
+// --- meta ------------------------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, MetaKeysMissing) {
   EXPECT_EQ(after("DELETE FROM meta WHERE key = 'checksum'"), ": meta 'checksum': is missing");
@@ -235,7 +235,7 @@ TEST_F(BadTrace, MetaPastItsBoundIsRefusedBeforeItIsHeld) {
             ": is damaged: string or blob too big");
 }
 
-// --- the index ------------------------------------------------------------------------------------------------------------
+// --- the index -------------------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, IndexChangedWithoutItsChecksum) {
   const std::string now = testing::select(path_, "SELECT value FROM meta WHERE key = 'checksum'")[0][0];
@@ -285,7 +285,7 @@ TEST_F(BadTrace, IndexOfAnotherType) {
             ": table 'step', row 3: column 3 holds text, not an integer");
 }
 
-// --- the events -----------------------------------------------------------------------------------------------------------
+// --- the events ------------------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, EventChanged) {
   const auto crc = testing::select(path_, "SELECT crc FROM step WHERE step = 6")[0][0];

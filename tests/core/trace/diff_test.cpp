@@ -128,7 +128,8 @@ TEST_F(TwoTraces, OfAnotherDetailSaySo) {
   EXPECT_EQ(found.first->event, 2);
 }
 
-// Against a comparison of whole vectors, for a change, a removal or a doubling anywhere: counts, contexts that end at either end.
+// Against a comparison of whole vectors, for a change, a removal or a doubling anywhere: counts, contexts
+// that end at either end.
 TEST_F(TwoTraces, PartWhereTheWholeSequencesPart) {
   EXPECT_TRUE(rc::check("first divergence", [&] {
     const std::vector<Event> left = testing::sample_events(*rc::gen::inRange(1, 30));

@@ -1,5 +1,5 @@
-// One flipped bit at a time, anywhere in a file: it is refused, or it lies where nothing is kept and the trace is the same.
-// Never a crash, never other events.
+// One flipped bit at a time, anywhere in a file: it is refused, or it lies where nothing is kept and the trace is the
+// same. Never a crash, never other events.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ TEST(FlippedBits, AreRefusedOrChangeNothing) {
   int unharmed = 0;
   std::size_t at_zero = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) {
-    // The header and the list of tables whole, half of the bytes that say something elsewhere, some of the zeros between.
+    // The header and the list of tables whole, half of the bytes that say something elsewhere, some
+    // of the zeros between.
     if (at >= 1024 && (bytes[at] == 0 ? at_zero++ % 29 != 0 : at % 2 != 0)) continue;
     put_byte(path, at, static_cast<char>(bytes[at] ^ (1 << (at * 5 + at / 8) % 8)));
     try {

@@ -1,5 +1,5 @@
-// What the tests of traces share: a folder that goes away, events of every kind, and a hand that edits trace files with SQLite
-// alone, as somebody with the `sqlite3` program would.
+// What the tests of traces share: a folder that goes away, events of every kind, and a hand that edits trace files with
+// SQLite alone, as somebody with the `sqlite3` program would.
 #pragma once
 
 #include <gtest/gtest.h>

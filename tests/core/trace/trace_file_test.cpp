@@ -13,8 +13,8 @@ namespace {
 
 using testing::Folder;
 
-// Output and exit status of /usr/bin/python3 with `script`, in the folder of `file`. Python is a package of the build's own list, so its
-// absence is a failure, not a reason to skip.
+// Output and exit status of /usr/bin/python3 with `script`, in the folder of `file`. Python is a package of the build's
+// own list, so its absence is a failure, not a reason to skip.
 std::pair<std::string, int> python(const std::filesystem::path& file, const std::string& script) {
   const std::filesystem::path program = file.parent_path() / "check.py";
   testing::put_bytes(program, script);
@@ -42,7 +42,8 @@ TEST(TraceFile, HeaderCarriesTheApplicationIdAndTheVersion) {
   EXPECT_EQ(bytes.substr(60, 4), std::string("\0\0\0\1", 4));
 }
 
-// Shares no code with the reader: zlib, struct and sqlite3 of Python's standard library, over events with negative and extreme numbers.
+// Shares no code with the reader: zlib, struct and sqlite3 of Python's standard library, over events with
+// negative and extreme numbers.
 TEST(TraceFile, PythonComputesEveryChecksumAndTotalAlike) {
   const Folder folder;
   std::vector<Event> events = testing::sample_events(60);

@@ -75,7 +75,8 @@ TEST(TraceReader, IndexCutsAtEveryStepBeganAndPutsWhatIsBeforeInThePrologue) {
   }
 }
 
-// A reader that moves its cursors wrongly is right only when read from front to back: jump about, and compare with a fresh reader each time.
+// A reader that moves its cursors wrongly is right only when read from front to back: jump about, and compare with a
+// fresh reader each time.
 TEST(TraceReader, SeeksInAnyOrderToWhatAFreshScanFinds) {
   const Folder folder;
   const std::vector<Event> events = testing::sample_events(120);
