@@ -14,8 +14,8 @@ namespace {
 constexpr std::int32_t kNothing = -1;
 
 void compact_left(std::span<std::int32_t> row) {
-  const auto holes = std::ranges::remove_if(row, [](std::int32_t encoded) { return encoded < 0; });
-  std::ranges::fill(holes, kNothing);
+  const auto end = std::remove_if(row.begin(), row.end(), [](std::int32_t encoded) { return encoded < 0; });
+  std::fill(end, row.end(), kNothing);
 }
 }  // namespace
 
