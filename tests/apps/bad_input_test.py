@@ -134,7 +134,9 @@ COMMAND_LINE = [
     ("no command", {}, "",
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
-     ["command line: 'walk' is no command: choose one of run, explain, golden, verify, merge, trace, scenario, layout, dtype, completion: see 'kvscope --help'"]),
+     ["command line: 'walk' is no command: "
+      "choose one of run, explain, golden, verify, merge, trace, scenario, layout, dtype, completion: "
+      "see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is no command: did you mean \"explain\"?: see 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",
@@ -184,7 +186,9 @@ COMMAND_LINE = [
     ("trace alone", {}, "trace",
      ["command line: A subcommand is required: see 'kvscope trace --help'"]),
     ("kind of no event", {}, "trace show t.kvt --kind token_read",
-     ["command line: --kind: token_read not in {step_began,step_ended,request_arrived,request_admitted,request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,block_evicted,tokens_written}: see 'kvscope trace show --help'"]),
+     ["command line: --kind: token_read not in {step_began,step_ended,request_arrived,request_admitted,"
+      "request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,"
+      "block_evicted,tokens_written}: see 'kvscope trace show --help'"]),
     ("diff of one trace", {}, "trace diff t.kvt",
      ["command line: B is required: see 'kvscope trace diff --help'"]),
     ("scenario alone", {}, "scenario",
@@ -481,7 +485,9 @@ BUNDLE = [
      ["b.npz: lse: is f32 [2, 4, 8], not a float tensor of 2 axes"]),
     ("parts of different shapes",
      {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"][:1], lse=STATE["lse"][:1])},
-      "merge a.npz b.npz --out m.npz", ["b.npz: o: has shape [1, 4, 8], but a.npz has [2, 4, 8]: parts of one attention have the same queries, heads and dims"]),
+      "merge a.npz b.npz --out m.npz",
+      ["b.npz: o: has shape [1, 4, 8], but a.npz has [2, 4, 8]: "
+       "parts of one attention have the same queries, heads and dims"]),
 ]
 
 LAYOUTS = [

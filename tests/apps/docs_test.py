@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Runs every command the documentation shows and compares what it prints, line by line; checks every link and path.
 
-A fenced block marked `console` is a transcript: lines that begin with "$ " are typed, the lines below are what appears. A
-command may go on after a trailing backslash. A line "..." stands for any number of lines, "..." inside a line for any text.
-A fenced block with a file name behind its language (```json small.json) is a file that the reader saves under that name.
-All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as apps/scenarios.
-`echo $?` after a command that fails on purpose shows its exit code. `python3` is the system's, which has numpy.
+A fenced block marked `console` is a transcript: lines that begin with "$ " are typed, the lines below are what appears.
+A command may go on after a trailing backslash. A line "..." stands for any number of lines, "..." inside a line for any
+text. A fenced block with a file name behind its language (```json small.json) is a file that the reader saves under
+that name. All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as
+apps/scenarios. `echo $?` after a command that fails on purpose shows its exit code. `python3` is the
+system's, which has numpy.
 
-Besides: a relative link must lead to a file, and a path in backticks that begins with a folder of the project must exist.
+Besides: a relative link must lead to a file, and a path in backticks that begins with a folder of
+the project must exist.
 
   docs_test.py --kvscope build/release/apps/kvscope/kvscope            compare
   docs_test.py --kvscope build/release/apps/kvscope/kvscope --update   write what is printed into the pages
@@ -29,7 +31,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 def blocks(lines):
-    """Yields (language, file name or "", first line after the fence, line of the closing fence) of every fenced block."""
+    """Yields (language, file name or "", first line after the fence, line of the closing fence) of every block."""
     opened = None
     for number, line in enumerate(lines):
         if opened is None and line.startswith("```"):

@@ -31,7 +31,8 @@ class Common(unittest.TestCase):
                             (["layout"], "EXPR is required: see 'kvscope layout --help'"),
                             (["layout", "(2,2)", "--jsn"],
                              "The following argument was not expected: --jsn: see 'kvscope layout --help'"),
-                            (["completion", "csh"], "SHELL: csh not in {bash,zsh,fish}: see 'kvscope completion --help'")]:
+                            (["completion", "csh"],
+                             "SHELL: csh not in {bash,zsh,fish}: see 'kvscope completion --help'")]:
             with self.subTest(line=line):
                 done = kvscope(*line)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
@@ -40,7 +41,8 @@ class Common(unittest.TestCase):
     def test_says_so_when_standard_output_is_full(self):
         # Without the check a full disk leaves an empty file and exit code 0.
         with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run([KVSCOPE, "layout", "(8,4)"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            done = subprocess.run([KVSCOPE, "layout", "(8,4)"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  check=False)
         self.assertEqual((done.returncode, done.stderr),
                          (2, "kvscope: standard output could not be written: is the disk full?\n"))
 
@@ -50,7 +52,8 @@ class Layout(unittest.TestCase):
         # 2 x 3 and unequal strides: a transposed table would print 0 3 where 0 10 stands.
         done = kvscope("layout", "(2,3):(10,3)")
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(done.stdout, "layout     (2,3):(10,3)\nsize       6\ncosize     17\nrank       2\ndepth      1\n"
+        self.assertEqual(done.stdout,
+                         "layout     (2,3):(10,3)\nsize       6\ncosize     17\nrank       2\ndepth      1\n"
                          "injective  yes\n\nr\\c |  0  1  2\n----+---------\n  0 |  0  3  6\n  1 | 10 13 16\n")
 
     def test_lists_coordinates_leftmost_fastest_when_it_is_no_matrix(self):
@@ -63,7 +66,8 @@ class Layout(unittest.TestCase):
         self.assertIn("injective  no: two coordinates share an offset\n", kvscope("layout", "(4,4):(1,3)").stdout)
 
     def test_leaves_a_large_table_out_unless_asked(self):
-        self.assertTrue(kvscope("layout", "(33,32)").stdout.endswith("1056 coordinates, table left out: --all prints it\n"))
+        self.assertTrue(
+            kvscope("layout", "(33,32)").stdout.endswith("1056 coordinates, table left out: --all prints it\n"))
         self.assertEqual(len(kvscope("layout", "(33,32)", "--all").stdout.splitlines()), 7 + 2 + 33)
         self.assertEqual(len(kvscope("layout", "(32,32)").stdout.splitlines()), 7 + 2 + 32)
 
@@ -71,19 +75,22 @@ class Layout(unittest.TestCase):
         # The swizzle sends column 0 of row r to chunk r: without it the offsets would be multiples of 64.
         out = json.loads(kvscope("layout", "Sw<3,3,3> o (8,64):(64,1)", "--json").stdout)
         self.assertEqual(out["offsets"][:8], [0, 72, 144, 216, 288, 360, 432, 504])
-        self.assertEqual((out["size"], out["cosize"], out["rank"], out["depth"], out["injective"]), (512, 512, 2, 1, True))
+        self.assertEqual((out["size"], out["cosize"], out["rank"], out["depth"], out["injective"]),
+                         (512, 512, 2, 1, True))
 
     def test_refuses_to_list_more_than_a_million_coordinates(self):
         for option in ["--json", "--all"]:
             done = kvscope("layout", "(1001,1000)", option)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(done.stderr, "kvscope: command line: EXPR: 1001000 coordinates are more than the 1000000 that are"
+            self.assertEqual(done.stderr,
+                             "kvscope: command line: EXPR: 1001000 coordinates are more than the 1000000 that are"
                              " listed: leave out --all and --json, or ask for a tile of it\n")
 
     def test_points_at_the_character_where_the_expression_stops_making_sense(self):
         done = kvscope("layout", "(8,4):(4")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertEqual(done.stderr, "kvscope: layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^\n")
+        self.assertEqual(done.stderr,
+                         "kvscope: layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^\n")
 
 
 class DType(unittest.TestCase):
@@ -102,7 +109,8 @@ class DType(unittest.TestCase):
 
     def test_writes_bit_patterns_and_counts_what_it_changed(self):
         done = self.convert("bf16.npy", "out.npy", "--from", "bf16", "--to", "e4m3")
-        self.assertEqual(done.stdout, "out.npy: 6 elements, bf16 -> e4m3, saturating: 3 changed value, 0 overflowed to infinity"
+        self.assertEqual(done.stdout,
+                         "out.npy: 6 elements, bf16 -> e4m3, saturating: 3 changed value, 0 overflowed to infinity"
                          " or NaN, 1 were NaN\n")
         out = self.load("out.npy")
         self.assertEqual((out.dtype, out.tolist()), (np.uint8, [[0x38, 0x42, 0x7E], [0x7F, 0xFE, 0x45]]))
@@ -138,12 +146,13 @@ class DType(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         types = "f64 f32 f16 bf16 e4m3 e5m2 e8m0 i8 u8 i16 u16 i32 u32 i64 u64"
         self.assertEqual(done.stderr.splitlines(),
-                         [f"kvscope: command line: --from: 'float33' is not a type that can be converted: use one of {types}",
-                          f"kvscope: command line: --to: 'e2m1' is not a type that can be converted: use one of {types}"])
+                         [f"kvscope: command line: {given} is not a type that can be converted: use one of {types}"
+                          for given in ("--from: 'float33'", "--to: 'e2m1'")])
 
     def test_refuses_an_array_of_another_type_and_leaves_no_output(self):
         for name, dtype, fault in [
-                ("bf16.npy", "f32", "the array holds u16, not f32: say --from f16 or bf16 for bit patterns, u16 for numbers"),
+                ("bf16.npy", "f32",
+                 "the array holds u16, not f32: say --from f16 or bf16 for bit patterns, u16 for numbers"),
                 ("f32.npy", "bf16", "the array holds f32, not bf16: say --from with that name")]:
             done = self.convert(name, "out.npy", "--from", dtype, "--to", "e4m3")
             self.assertEqual((done.returncode, done.stderr), (2, f"kvscope: {name}: --from: {fault}\n"))
@@ -151,7 +160,8 @@ class DType(unittest.TestCase):
 
     def test_names_a_file_that_is_not_there(self):
         done = self.convert("none.npy", "out.npy", "--from", "f32", "--to", "bf16")
-        self.assertEqual((done.returncode, done.stderr), (2, "kvscope: none.npy: cannot be read: No such file or directory\n"))
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "kvscope: none.npy: cannot be read: No such file or directory\n"))
 
 
 class Completion(unittest.TestCase):
@@ -160,8 +170,8 @@ class Completion(unittest.TestCase):
         script = kvscope("completion", "bash").stdout + """
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kvscope; printf '%s\\n' "${COMPREPLY[@]}"
 """
-        done = subprocess.run(["bash", "--noprofile", "--norc", "-c", script, "bash", *words], capture_output=True, text=True,
-                              check=True)
+        done = subprocess.run(["bash", "--noprofile", "--norc", "-c", script, "bash", *words], capture_output=True,
+                              text=True, check=True)
         return done.stdout.split()
 
     def test_offers_commands_then_options_then_closed_values(self):
@@ -176,7 +186,8 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kvscope; printf '%s\\n' "${COMPREPLY
         self.assertIn("complete -o default -F _kvscope kvscope", kvscope("completion", "bash").stdout)
 
     def test_names_every_command_of_the_help_page_in_every_shell(self):
-        listed = [line.split()[0] for line in kvscope("--help").stdout.split("Subcommands:\n")[1].split("\n\n")[0].splitlines()
+        commands = kvscope("--help").stdout.split("Subcommands:\n")[1].split("\n\n")[0]
+        listed = [line.split()[0] for line in commands.splitlines()
                   if line.startswith("  ") and line[2] != " "]
         self.assertGreater(len(listed), 2)
         for shell in ["bash", "zsh", "fish"]:

@@ -3,8 +3,9 @@
 
     cache_names_test.py ROOT
 
-A row is | names in the kernels | names here | header |, names in backticks. "The same" in the middle stands for the names
-on the left. A name counts when it is a whole identifier of the header outside its comments. Prints one line a fault.
+A row is | names in the kernels | names here | header |, names in backticks. "The same" in the middle stands for the
+names on the left. A name counts when it is a whole identifier of the header outside its comments.
+Prints one line a fault.
 """
 import pathlib
 import re

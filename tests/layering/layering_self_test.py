@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Breaks each rule of layering_test.py once, in a tree of its own, and checks that file, line and rule are named; then
-writes what only looks like a fault and checks that nothing is said. A checker that never fires looks like a clean tree."""
+writes what only looks like a fault and checks that nothing is said. A checker that never fires looks like a clean tree.
+"""
 import os
 import re
 import sys
@@ -58,17 +59,20 @@ BROKEN = [
 
 # What only looks like a fault.
 SOUND = {
-    "core/pipeline/a.cpp": '#include "core/base/b.h"\n#include "core/golden/b.h"\n#include <vector>\n#include "core/pipeline/c.h"\n',
+    "core/pipeline/a.cpp": '#include "core/base/b.h"\n#include "core/golden/b.h"\n#include <vector>\n'
+                           '#include "core/pipeline/c.h"\n',
     "core/base/json.cpp": "#include <nlohmann/json.hpp>\n",
     "core/base/q.cpp": "#include <queue>\n#include <cmath>\n#include <zipper.h>\n",
     "core/base/long.cpp": "\n" * 600,
-    "core/base/words.cpp": "// networks, workshop/work, shared memory, a shared_ptr, TODOS, kWorkRoot\n#if 01\n#endif\n",
+    "core/base/words.cpp": "// networks, workshop/work, shared memory, a shared_ptr, TODOS, kWorkRoot\n"
+                           "#if 01\n#endif\n",
     "apps/kvscope/cli.h": HEADER + "#include <CLI/CLI.hpp>\n",
     "apps/kvscope/command_run.cpp": '#include "apps/kvscope/cli.h"\n',
     "viz/geometry/a.cpp": '#include "core/trace/events.h"\n#include <QRectF>\n',
     "viz/view/a.cpp": "#include <QPainter>\n",
     "gpu/kernels/x/kernel.cu": '#include "core/base/index.h"\n#include <cuda.h>\n',
-    "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\n#include <sqlite3.h>\nauto data = root / "../shared' + '/data";\n',
+    "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\n#include <sqlite3.h>\n'
+                                  'auto data = root / "../shared' + '/data";\n',
     "tests/fuzz/corpus/x/1": "TO" + "DO /" + "work",
     "build/dev/junk.h": "TO" + "DO",
     "docs/picture.png": "\0TO" + "DO",
@@ -96,7 +100,8 @@ class Layering(unittest.TestCase):
 
     def test_breaks_every_rule_that_the_checker_knows(self):
         with open(layering_test.__file__, encoding="utf-8") as file:
-            known = set(re.findall(r'(?:fault\(|Fault\(\w+(?:\s*\+\s*\w+)?, [^,]+, |Fault\("core/" \+ name, 1, )"([\w ]+)"', file.read()))
+            known = set(re.findall(r'(?:fault\(|Fault\(\w+(?:\s*\+\s*\w+)?, [^,]+, |Fault\("core/" \+ name, 1, )'
+                                   r'"([\w ]+)"', file.read()))
         self.assertEqual(known, {rule for rule, *_ in BROKEN})
 
     def test_says_nothing_of_what_only_looks_like_a_fault(self):

@@ -21,7 +21,8 @@ VIZ_SEES = ["base", "layout", "trace", "scenario"]
 # What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
 DEVICE_SEES = ["core/base/index.h", "core/base/dtype.h"]
 
-# Third-party headers, and the only files that see them. Tests may: what checks a file shares no code with what wrote it.
+# Third-party headers, and the only files that see them. Tests may: what checks a file shares no code with what wrote
+# that file.
 WRAPPED = [
     (r"nlohmann/", ["core/base/json.cpp"]),
     (r"zlib\.h$", ["core/base/file.cpp"]),
@@ -39,7 +40,8 @@ LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CODE = (".h", ".cpp", ".cu", ".cuh")
-CUDA = re.compile(r"(cuda|cublas|cudnn|nvrtc|nvml|cuda_\w+|driver_types)[\w./]*(\.h(pp)?)?$|^(cuda|cute|cutlass|thrust|cub)/")
+CUDA = re.compile(r"(cuda|cublas|cudnn|nvrtc|nvml|cuda_\w+|driver_types)[\w./]*(\.h(pp)?)?$"
+                  r"|^(cuda|cute|cutlass|thrust|cub)/")
 QT = re.compile(r"^Q([A-Z]|t)\w*(/|$)|^q[a-z]+\.h$")
 QT_PAINTING = re.compile(r"(^|/)(Q(t?Widgets?|Paint\w*|Pixmap|Image|Brush|Pen|Graphics\w*|OpenGL\w*))(/|$)")
 
@@ -72,11 +74,12 @@ def include_faults(path, line, quoted, target):
         yield fault("include path", f'"{target}" is not a path from the repository root',
                     'write it from the root, as in "core/base/index.h"')
     if own is not None:
-        if theirs is not None and own in CORE_ORDER and theirs in CORE_ORDER and CORE_ORDER.index(theirs) > CORE_ORDER.index(own):
+        if own in CORE_ORDER and theirs in CORE_ORDER and CORE_ORDER.index(theirs) > CORE_ORDER.index(own):
             yield fault("folder order", f"core/{own} includes core/{theirs}, which comes after it",
                         f"move the shared part to core/{own} or above, or this file down")
         if quoted and re.match(r"(gpu|viz|apps|tests)/", target):
-            yield fault("core alone", f"core includes {target}", "core knows nothing of what uses it: turn the call round")
+            yield fault("core alone", f"core includes {target}",
+                        "core knows nothing of what uses it: turn the call round")
         if not quoted and CUDA.search(target):
             yield fault("core without CUDA", f"core includes <{target}>", "what needs CUDA lives in gpu/")
         if not quoted and QT.search(target):
@@ -88,12 +91,14 @@ def include_faults(path, line, quoted, target):
         if path.startswith(("viz/geometry/", "viz/playback/")) and QT_PAINTING.search(target):
             yield fault("geometry without painting", f"{'/'.join(path.split('/')[:2])} includes <{target}>",
                         "paint in viz/view; return rectangles from viz/geometry")
-    if (path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))) and target.startswith("core/") and target not in DEVICE_SEES:
+    device_code = path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))
+    if device_code and target.startswith("core/") and target not in DEVICE_SEES:
         yield fault("device code shares no formula", f"device code includes {target}",
                     "write the formula again from the manual: comparing one formula with itself proves nothing")
     for pattern, files in WRAPPED:
         if not quoted and top != "tests" and re.match(pattern, target) and path not in files:
-            yield fault("wrapped library", f"<{target}> is seen outside {' and '.join(files)}", "use the wrapper's own header")
+            yield fault("wrapped library", f"<{target}> is seen outside {' and '.join(files)}",
+                        "use the wrapper's own header")
     if target == "apps/kvscope/cli.h" and not CLI_READERS.match(path):
         yield fault("wrapped library", f"{target} is seen outside main.cpp and command_*.cpp",
                     "take what was parsed as a plain struct: CLI11 costs seconds a file")
@@ -110,7 +115,8 @@ def text_faults(path, lines):
                             "find the place relative to the source folder, or take it as an argument")
         for pattern, what in UNFINISHED:
             if pattern.search(text):
-                yield Fault(path, number, "nothing half done", f"'{text.strip()[:60]}' {what}", "finish it or take it out")
+                yield Fault(path, number, "nothing half done", f"'{text.strip()[:60]}' {what}",
+                            "finish it or take it out")
 
 
 def file_faults(root, path):
@@ -139,7 +145,8 @@ def file_faults(root, path):
 def tree_faults(root):
     for name in sorted(os.listdir(root)):
         if name not in TOP_LEVEL | NOT_OURS and name != "compile_commands.json":
-            yield Fault(name, 1, "top level", f"'{name}' stands at the top of the tree", "put it into the folder it belongs to")
+            yield Fault(name, 1, "top level", f"'{name}' stands at the top of the tree",
+                        "put it into the folder it belongs to")
     core = os.path.join(root, "core")
     for name in sorted(os.listdir(core)) if os.path.isdir(core) else []:
         if os.path.isdir(os.path.join(core, name)) and name not in CORE_ORDER:

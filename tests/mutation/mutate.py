@@ -3,9 +3,9 @@
 
     tests/mutation/mutate.py [--only TEXT] [--list]
 
-Works on a copy of the tree in build/mutation, so the tree itself is never touched. A mutant of core/<folder> is judged by that
-folder's own test program. Prints one line a mutant with the test that killed it; exits 1 when one survives, does not compile,
-or no longer matches the source exactly once.
+Works on a copy of the tree in build/mutation, so the tree itself is never touched. A mutant of core/<folder> is judged
+by that folder's own test program. Prints one line a mutant with the test that killed it; exits 1 when one survives,
+does not compile, or no longer matches the source exactly once.
 """
 import argparse
 import os
@@ -90,8 +90,8 @@ def run_tests(folder):
 def prepare(folders):
     copy_tree()
     configured = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", TREE, "-B", BUILD, "-D", "CMAKE_BUILD_TYPE=Mutation", "-D", "CMAKE_CXX_FLAGS=-O1",
-         "-D", "KVSCOPE_CHECK_HEADERS=OFF"], capture_output=True, text=True, check=False)
+        ["cmake", "-G", "Ninja", "-S", TREE, "-B", BUILD, "-D", "CMAKE_BUILD_TYPE=Mutation",
+         "-D", "CMAKE_CXX_FLAGS=-O1", "-D", "KVSCOPE_CHECK_HEADERS=OFF"], capture_output=True, text=True, check=False)
     if configured.returncode != 0:
         sys.exit("configuring the copy failed:\n" + configured.stdout + configured.stderr)
     for folder in folders:
@@ -126,7 +126,8 @@ def judge(path, old, new):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="mutants whose file or mistake contains this text")
-    parser.add_argument("--list", action="store_true", help="print the mutants and whether each is found once; build nothing")
+    parser.add_argument("--list", action="store_true",
+                        help="print the mutants and whether each is found once; build nothing")
     arguments = parser.parse_args()
     chosen = [m for m in MUTANTS if arguments.only in m[0] or arguments.only in m[3]]
     if not chosen:
