@@ -19,8 +19,8 @@ namespace kvscope {
 // `count` elements; equal types are copied bit for bit.
 void cast_elements(DType from, const std::byte* src, DType to, std::byte* dst, std::int64_t count);
 
-// Quantized elements times one scale, in the scale's type: element -> scale dtype, product rounded to scale dtype, then
-// -> `to`.
+// Quantized elements times one scale, in the scale's type: element -> scale dtype, product rounded to scale
+// dtype, then -> `to`.
 // A narrow scale type therefore rounds before the last conversion. Example: e4m3 3c (1.5) with f32 0.25 -> 0.375.
 void dequantize_elements(DType from, const std::byte* src, DType scale_dtype, const std::byte* scale, DType to,
                          std::byte* dst, std::int64_t count);

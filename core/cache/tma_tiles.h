@@ -3,8 +3,8 @@
 // fast-first as there.
 //
 // A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where
-// every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the extents of faster
-// box axes).
+// every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster
+// axes' box extents).
 //
 // maker      dims                         strides                  box                   coordinates
 // plain      [rows, H, D]                 [H*D, D, 1]              [BN, 1, gran]         depth, head, row
