@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "apps/kvscope/cli.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/faults.h"
+#include "apps/kvscope/progress.h"
 #include "apps/kvscope/scenario_input.h"
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
@@ -54,13 +56,20 @@ struct GoldenCommand {
   std::vector<std::string> only_scenario, only_input;
 };
 
+attention::LseBase lse_base(const GoldenCommand& command) {
+  return command.lse_base == "two" ? attention::LseBase::two : attention::LseBase::natural;
+}
+attention::EmptyRow empty_row(const GoldenCommand& command) {
+  return command.empty_lse == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity;
+}
+
 void write_candidate(const GoldenCommand& command, const attention::Problem& problem) {
   if (!command.candidate) return;
   const DType output = *dtype_from_name(command.candidate_dtype);
   attention::TiledConfig config;
   config.probabilities = output;
   config.output = output;
-  golden::save_bundle(*command.candidate, candidate_bundle(attention::tiled(problem, config), output));
+  golden::save_bundle(*command.candidate, candidate_bundle(attention::tiled(problem, config), output, problem.options));
   std::cout << fmt::format("candidate  {}: the same attention as a kernel's tiles compute it, in {}\n",
                            *command.candidate, command.candidate_dtype);
 }
@@ -71,13 +80,7 @@ void print_result(const GoldenCommand& command, const attention::Problem& proble
   std::cout << fmt::format(
       "golden     {}: {} sequences, {} queries, {} keys, {} query heads on {} KV heads, head size {}\n", command.out,
       problem.batch, problem.total_queries(), keys, problem.query_heads, problem.k.heads, problem.k.head_size);
-  const json::Value options = golden::conventions(problem.options);
-  std::cout << "convention";
-  for (const auto& [key, value] : *options.as_object()) {
-    if (!value.is_null())
-      std::cout << fmt::format(" {}={}", key, value.is_string() ? *value.as_string() : json::dump(value, -1));
-  }
-  std::cout << "\n";
+  std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
 }
 
 int over_scenario(const GoldenCommand& command) {
@@ -88,10 +91,18 @@ int over_scenario(const GoldenCommand& command) {
     input.scenario.focus.layer = *command.layer;
   }
   trace::Recorder off;
-  const EngineRun engine = run_engine(input.scenario, input.requests, off);
+  EngineRun engine;
+  {
+    Progress progress("requests");
+    engine = run_engine(input.scenario, input.requests, off,
+                        {0, [&](std::int64_t done, std::int64_t all) { return progress.show(done, all), true; }});
+  }
   if (command.step) check_index("--step", *command.step, engine.report.steps, "steps of the run");
   const StepIdx step = focus_step(input.scenario, engine.report);
-  const GoldenRun run = run_golden(input.scenario, state_at(input.scenario, input.requests, step));
+  GoldenOptions options;
+  options.lse_base = lse_base(command);
+  options.empty_row = empty_row(command);
+  const GoldenRun run = run_golden(input.scenario, state_at(input.scenario, input.requests, step), options);
   golden::save_bundle(command.out, scenario_bundle(input.scenario, run, kProducer));
   print_result(command, run.attention.problem);
   write_candidate(command, run.attention.problem);
@@ -118,9 +129,8 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
   attention.window_right = command.window_right;
   attention.chunk = command.chunk;
   attention.soft_cap = command.soft_cap;
-  attention.lse_base = command.lse_base == "two" ? attention::LseBase::two : attention::LseBase::natural;
-  attention.empty_row =
-      command.empty_lse == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity;
+  attention.lse_base = lse_base(command);
+  attention.empty_row = empty_row(command);
   return options;
 }
 
@@ -141,6 +151,29 @@ int over_tensors(const GoldenCommand& command) {
   return kExitFine;
 }
 
+// An option that the chosen mask or layout does not look at would leave its giver with another result than they think.
+void refuse_idle_options(const GoldenCommand& command) {
+  struct Idle {
+    const char* option;
+    bool used;
+    const char* goes_with;
+  };
+  const bool masked = command.mask == "causal" || command.mask == "sliding_window";
+  const Idle options[] = {{"--window-left", command.mask == "sliding_window", "--mask sliding_window"},
+                          {"--window-right", command.mask == "sliding_window", "--mask sliding_window"},
+                          {"--chunk", command.mask == "chunked", "--mask chunked"},
+                          {"--alignment", masked, "--mask causal or sliding_window"},
+                          {"--granularity", command.layout == "max", "--layout max, for scales"},
+                          {"--value-size", command.layout == "max" || command.layout == "mla", "--layout mla or max"}};
+  std::vector<Fault> faults;
+  for (const Idle& idle : options) {
+    if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
+      faults.push_back({idle.option, fmt::format("does nothing here: it goes with {}", idle.goes_with)});
+    }
+  }
+  if (!faults.empty()) throw InputError("command line", faults);
+}
+
 int run(const GoldenCommand& command) {
   if (command.scenario.has_value() == command.input.has_value()) {
     throw InputError("command line", "golden", "give either a SCENARIO or --input TENSORS, and not both");
@@ -152,8 +185,19 @@ int run(const GoldenCommand& command) {
                                   : "goes with a SCENARIO, not with --input"});
   }
   if (!faults.empty()) throw InputError("command line", faults);
+  refuse_idle_options(command);
   golden::check_bundle_name(command.out);
-  if (command.candidate) golden::check_bundle_name(*command.candidate);
+  if (command.candidate) {
+    golden::check_bundle_name(*command.candidate);
+    const auto whole = [](const std::string& path) {
+      return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+    };
+    if (whole(*command.candidate) == whole(command.out)) {
+      throw InputError(
+          "command line", "--candidate",
+          fmt::format("'{}' is --out too: the candidate would take the golden's place", *command.candidate));
+    }
+  }
   return command.scenario ? over_scenario(command) : over_tensors(command);
 }
 
@@ -173,6 +217,7 @@ Table entries of pages that nobody owns and values of slots that nobody owns are
 
 void add_golden(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<GoldenCommand>();
+  const auto one_of = [](std::vector<std::string> words) { return CLI::IsMember(std::move(words)); };
   CLI::App* golden = app.add_subcommand("golden", "Write the reference's attention output as a bundle");
   golden->add_option("SCENARIO", command->scenario, "Scenario file (JSON): attention over its cache at its focus step");
   golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
@@ -183,12 +228,18 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->capture_default_str();
   golden->add_option("--layer", command->layer, "Layer; default: the scenario's focus, or 0");
 
+  golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp")
+      ->check(one_of({"natural", "two"}))
+      ->capture_default_str();
+  golden->add_option("--empty-lse", command->empty_lse, "lse of a row without keys")
+      ->check(one_of({"-inf", "+inf"}))
+      ->capture_default_str();
+
   golden->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)")
       ->group(kWithScenario);
   golden->add_option("--step", command->step, "Engine step; default: the scenario's focus")->group(kWithScenario);
 
   const std::string own = kWithTensors;
-  const auto one_of = [](std::vector<std::string> words) { return CLI::IsMember(std::move(words)); };
   golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->group(own);
   golden->add_option("--layout", command->layout, "How they are laid out, see below")
       ->check(CLI::IsMember(golden::layout_names()))
@@ -210,14 +261,6 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->add_option("--chunk", command->chunk, "Length of a chunk of --mask chunked")->group(own);
   golden->add_option("--scale", command->scale, "Factor of the scores; default 1/sqrt(D), MLA must say")->group(own);
   golden->add_option("--soft-cap", command->soft_cap, "score -> cap * tanh(score / cap)")->group(own);
-  golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp")
-      ->check(one_of({"natural", "two"}))
-      ->capture_default_str()
-      ->group(own);
-  golden->add_option("--empty-lse", command->empty_lse, "lse of a row without keys")
-      ->check(one_of({"-inf", "+inf"}))
-      ->capture_default_str()
-      ->group(own);
   golden->add_option("--cache-dtype", command->cache_dtype, "What u8 or u16 caches hold as bit patterns")
       ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
       ->group(own);

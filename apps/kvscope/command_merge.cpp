@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace {
 struct MergeCommand {
   std::vector<std::string> parts;
   std::string out;
-  std::string base = "natural";
+  std::optional<std::string> base;  // default: what the parts' manifests say, natural where they say nothing
   std::string empty = "-inf";
 };
 
@@ -31,9 +32,34 @@ std::vector<double> doubles(const golden::Tensor& tensor) {
   return result;
 }
 
+// The base a part's manifest names: "natural" or "two"; empty when it names none.
+std::string stated_base(const golden::Bundle& bundle) {
+  const json::Value* conventions = bundle.manifest.find("conventions");
+  const json::Value* base = conventions == nullptr ? nullptr : conventions->find("lse_base");
+  return base == nullptr || !base->is_string() ? "" : *base->as_string();
+}
+
+// The base all parts are in. A part that states another one is refused: merged in the wrong base, states look right.
+std::string common_base(const MergeCommand& command, const std::vector<golden::Bundle>& bundles) {
+  std::string base = command.base.value_or("");
+  std::string said_by = "--lse-base";
+  std::vector<Fault> faults;
+  for (std::size_t i = 0; i < bundles.size(); ++i) {
+    const std::string stated = stated_base(bundles[i]);
+    if (stated.empty()) continue;
+    if (base.empty()) {
+      base = stated;
+      said_by = command.parts[i];
+    } else if (stated != base) {
+      faults.push_back({command.parts[i], fmt::format("states lse base {}, but {} says {}", stated, said_by, base)});
+    }
+  }
+  if (!faults.empty()) throw InputError("merge", faults);
+  return base.empty() ? "natural" : base;
+}
+
 // Tensors `o` [query, query_head, value_dim] and `lse` [query, query_head] of any float type.
-attention::PartialState read_state(const std::string& path) {
-  const golden::Bundle bundle = golden::load_bundle(path);
+attention::PartialState read_state(const std::string& path, const golden::Bundle& bundle) {
   std::vector<Fault> faults;
   const auto tensor_of_rank = [&](const char* name, std::size_t rank) -> const golden::Tensor* {
     const auto found = bundle.tensors.find(name);
@@ -66,8 +92,11 @@ attention::PartialState read_state(const std::string& path) {
 
 int run(const MergeCommand& command) {
   golden::check_bundle_name(command.out);
+  std::vector<golden::Bundle> bundles;
+  for (const std::string& part : command.parts) bundles.push_back(golden::load_bundle(part));
+  const std::string base = common_base(command, bundles);
   std::vector<attention::PartialState> states;
-  for (const std::string& part : command.parts) states.push_back(read_state(part));
+  for (std::size_t i = 0; i < bundles.size(); ++i) states.push_back(read_state(command.parts[i], bundles[i]));
   for (std::size_t i = 1; i < states.size(); ++i) {
     if (states[i].o.shape() == states[0].o.shape()) continue;
     const auto text = [](const auto& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); };
@@ -77,7 +106,7 @@ int run(const MergeCommand& command) {
                     text(states[i].o.shape()), command.parts[0], text(states[0].o.shape())));
   }
   const attention::PartialState merged = attention::merge(
-      states, command.base == "two" ? attention::LseBase::two : attention::LseBase::natural,
+      states, base == "two" ? attention::LseBase::two : attention::LseBase::natural,
       command.empty == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity);
   golden::Bundle bundle;
   const auto extent = [&](std::size_t axis) { return static_cast<std::int64_t>(merged.o.shape(axis)); };
@@ -86,10 +115,13 @@ int run(const MergeCommand& command) {
   bundle.tensors["lse"] =
       golden::tensor_of<double>({extent(0), extent(1)}, std::span(merged.lse.data(), merged.lse.size()));
   bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
-  bundle.manifest.set("lse_base", command.base);
+  json::Value conventions;
+  conventions.set("lse_base", base);
+  conventions.set("empty_row", command.empty);
+  bundle.manifest.set("conventions", std::move(conventions));
   golden::save_bundle(command.out, bundle);
   std::cout << fmt::format("merged {} partial states of {} queries, {} heads, {} dims (lse base {}) into {}\n",
-                           states.size(), extent(0), extent(1), extent(2), command.base, command.out);
+                           states.size(), extent(0), extent(1), extent(2), base, command.out);
   return kExitFine;
 }
 
@@ -102,9 +134,10 @@ void add_merge(CLI::App& app, Action& chosen) {
       ->required()
       ->expected(2, 1024);
   merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
-  merge_app->add_option("--lse-base", command->base, "Base the log-sum-exps are in")
-      ->check(CLI::IsMember(std::vector<std::string>{"natural", "two"}))
-      ->capture_default_str();
+  merge_app
+      ->add_option("--lse-base", command->base,
+                   "Base the log-sum-exps are in; default: as the parts state it, else natural")
+      ->check(CLI::IsMember(std::vector<std::string>{"natural", "two"}));
   merge_app->add_option("--empty-lse", command->empty, "What a row without keys gets")
       ->check(CLI::IsMember(std::vector<std::string>{"-inf", "+inf"}))
       ->capture_default_str();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/kvscope/cli.h"
 #include "apps/kvscope/commands.h"
@@ -22,7 +23,7 @@ struct ShowCommand {
   std::optional<std::int64_t> step;
   std::optional<std::string> kind;
   std::optional<std::int64_t> seq;
-  std::pair<std::int64_t, std::int64_t> events{0, -1};  // first, last; -1: to the end
+  std::vector<std::int64_t> events;  // first and last, or nothing
   bool verify = false;
   bool json = false;
 };
@@ -65,8 +66,7 @@ int show(const ShowCommand& command) {
     std::cout << fmt::format("{}: all {} events are whole\n", reader.path(), reader.events());
     return kExitFine;
   }
-  const bool ranged = command.events != std::pair<std::int64_t, std::int64_t>{0, -1};
-  if (!command.step && !command.kind && !command.seq && !ranged && !command.json) {
+  if (!command.step && !command.kind && !command.seq && command.events.empty() && !command.json) {
     print_summary(reader);
     return kExitFine;
   }
@@ -76,12 +76,16 @@ int show(const ShowCommand& command) {
     std::cout << (command.json ? json::dump(to_json(number, event), -1) + "\n"
                                : fmt::format("{:>8}  {}\n", number, trace::to_text(event)));
   };
-  if (ranged) {
-    const auto [first, last] = command.events;
+  if (!command.events.empty()) {
+    const std::int64_t first = command.events[0], last = command.events[1];
     check_index("--events: event", first, reader.events());
     check_index("--events: event", last, reader.events());
-    for (std::int64_t number = first; number <= last; ++number)
-      print(number, reader.events_in(number, number + 1).front());
+    if (last < first) {
+      throw InputError("command line", "--events",
+                       fmt::format("{} comes after {}: give the first one first", first, last));
+    }
+    std::int64_t number = first;
+    for (const trace::Event& event : reader.events_in(first, last + 1)) print(number++, event);
     return kExitFine;
   }
   if (!command.step) {
@@ -127,8 +131,10 @@ void add_trace(CLI::App& app, Action& chosen) {
   show_app->add_option("--seq", command->seq, "Events of this sequence only");
   show_app->add_option("--events", command->events, "Events from FIRST to LAST")
       ->type_name("FIRST LAST")
+      ->expected(2)
       ->excludes("--step");
-  show_app->add_flag("--verify", command->verify, "Check every event against the checksums");
+  show_app->add_flag("--verify", command->verify, "Check every event against the checksums")
+      ->excludes("--step", "--kind", "--seq", "--events");
   show_app->add_flag("--json", command->json, "Print events as JSON, one a line");
   show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });
 

@@ -9,6 +9,7 @@
 #include "apps/kvscope/cli.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/faults.h"
+#include "apps/kvscope/signals.h"
 #include "core/scenario/nearest_name.h"
 
 namespace {
@@ -63,6 +64,7 @@ int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_v
 }  // namespace
 
 int main(int argc, char** argv) {
+  clean_up_on_signals();
   CLI::App app{
       "Shows and checks how a paged KV cache maps tokens to pages, rows and bytes, and what attention over it must "
       "give.",

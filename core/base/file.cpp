@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -94,6 +95,46 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
   pending.commit();
 }
 
+namespace {
+
+// Names of temporary files, where a signal handler can read them: fixed memory, each slot published by its flag. A name that
+// is too long or finds no slot is removed by its owner's destructor alone.
+struct PendingName {
+  std::atomic<bool> taken{false};
+  std::atomic<bool> ready{false};
+  char name[4096];
+};
+PendingName pending_names[8];
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void remember_pending(const std::string& name) {
+  if (name.size() >= sizeof(PendingName::name)) return;
+  for (PendingName& slot : pending_names) {
+    if (slot.taken.exchange(true)) continue;
+    std::memcpy(slot.name, name.c_str(), name.size() + 1);
+    slot.ready = true;
+    return;
+  }
+}
+
+void forget_pending(const std::string& name) {
+  for (PendingName& slot : pending_names) {
+    if (slot.ready && name == slot.name) {
+      slot.ready = false;
+      slot.taken = false;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void remove_pending_files() noexcept {
+  for (PendingName& slot : pending_names) {
+    if (slot.ready) ::unlink(slot.name);
+  }
+}
+
 PendingFile::PendingFile(std::filesystem::path final_path) : final_(std::move(final_path)) {
   if (!final_.has_filename()) refuse(final_, "is no file name: add one after the folder");
   std::error_code error;
@@ -108,17 +149,21 @@ PendingFile::PendingFile(std::filesystem::path final_path) : final_(std::move(fi
     temporary_.replace_filename(
         fmt::format(".{}.{}.{}.tmp", final_.filename().string(), ::getpid(), count.fetch_add(1)));
   } while (std::filesystem::exists(std::filesystem::symlink_status(temporary_, error)));
+  remember_pending(temporary_.string());
 }
 
 PendingFile::~PendingFile() {
   std::error_code ignored;
-  if (!committed_) std::filesystem::remove(temporary_, ignored);
+  if (committed_) return;
+  std::filesystem::remove(temporary_, ignored);
+  forget_pending(temporary_.string());
 }
 
 void PendingFile::commit() {
   std::error_code error;
   std::filesystem::rename(temporary_, final_, error);
   if (error) refuse(final_, "cannot be written: " + error.message());
+  forget_pending(temporary_.string());
   committed_ = true;
 }
 

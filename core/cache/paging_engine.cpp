@@ -432,9 +432,14 @@ void PagingEngine::State::finish(Sequence& seq) {
 void PagingEngine::State::end_step() {
   const std::int64_t tokens = figures.prefill_tokens + figures.decode_tokens;
   if (tokens > 0) {
-    clock_us +=
-        static_cast<std::int64_t>(std::floor(scheduler.base_us + scheduler.per_token_us * static_cast<double>(tokens) +
-                                             scheduler.per_context_us * static_cast<double>(batch_context) + 0.5));
+    const double lasts = std::floor(scheduler.base_us + scheduler.per_token_us * static_cast<double>(tokens) +
+                                    scheduler.per_context_us * static_cast<double>(batch_context) + 0.5);
+    if (!(lasts < 9.2e18)) {
+      throw OverflowError(fmt::format("a step of {} tokens over {} attended lasts {:.3g} us, which 64 bits cannot count: "
+                                      "lower the scheduler's costs",
+                                      tokens, batch_context, lasts));
+    }
+    clock_us = checked_add(clock_us, static_cast<std::int64_t>(lasts), "simulated time [us]");
   } else {
     KVSCOPE_ASSERT(running.empty() && waiting.empty() && unforked == 0);
   }

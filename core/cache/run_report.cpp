@@ -114,7 +114,7 @@ std::string sparkline(const RunReport& report, const Curve& curve) {
 std::string curve_line(const RunReport& report, const Curve& curve) {
   const Summary s = over_steps(report, curve.at);
   const auto show = [&](double v) { return curve.share != nullptr ? percent(v) : fmt::format("{:.1f}", v); };
-  return fmt::format("  {:<24}{:>10}{:>10}{:>10}  |{}|\n", curve.name, show(s.low), show(s.mean), show(s.high),
+  return fmt::format("  {:<24} {:>9} {:>9} {:>9}  |{}|\n", curve.name, show(s.low), show(s.mean), show(s.high),
                      sparkline(report, curve));
 }
 
@@ -158,7 +158,7 @@ std::string to_text(const RunReport& r) {
   line("evicted", grouped(r.evictions), "");
   line("copied on write", grouped(r.copies), "");
   if (r.curve.empty()) return text;
-  text += fmt::format("{:<26}{:>10}{:>10}{:>10}  {}\n", "over steps", "least", "mean", "most",
+  text += fmt::format("{:<26} {:>9} {:>9} {:>9}  {}\n", "over steps", "least", "mean", "most",
                       "from the first step to the last, against the highest column");
   for (const Curve& curve : kCurves) text += curve_line(r, curve);
   return text;

@@ -454,10 +454,10 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
   for (const std::string& tensor_name : exact) {
     compare_exact(tensor_name, golden.tensors.at(tensor_name), candidate.tensors.at(tensor_name), result);
   }
-  for (const auto& [tensor_name, unused] : candidate.tensors) {
+  for (const auto& entry : candidate.tensors) {
     const bool compared = std::any_of(result.tensors.begin(), result.tensors.end(),
-                                      [&](const TensorReport& report) { return report.name == tensor_name; });
-    if (!compared) result.notes.push_back(fmt::format("candidate '{}' was not compared", tensor_name));
+                                      [&](const TensorReport& report) { return report.name == entry.first; });
+    if (!compared) result.notes.push_back(fmt::format("candidate '{}' was not compared", entry.first));
   }
   result.passed =
       std::all_of(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return c.passed; });

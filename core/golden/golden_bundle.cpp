@@ -65,6 +65,16 @@ json::Value conventions(const attention::Options& options) {
   return value;
 }
 
+std::string conventions_text(const attention::Options& options) {
+  std::string text;
+  const json::Value value = conventions(options);
+  for (const auto& [key, setting] : *value.as_object()) {
+    if (setting.is_null()) continue;
+    text += " " + key + "=" + (setting.is_string() ? *setting.as_string() : json::dump(setting, -1));
+  }
+  return text;
+}
+
 Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result, const Origin& origin) {
   Bundle bundle;
   bundle.tensors.emplace("o", doubles(result.o));

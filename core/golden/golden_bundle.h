@@ -35,4 +35,7 @@ struct Origin {
 // "-inf"}; "window_left" and "window_right" with a sliding window, "chunk" with chunks.
 [[nodiscard]] json::Value conventions(const attention::Options& options);
 
+// The same on one line, what is not set left out: " mask=causal alignment=bottom_right scale=0.125 ...".
+[[nodiscard]] std::string conventions_text(const attention::Options& options);
+
 }  // namespace kvscope::golden

@@ -38,10 +38,8 @@ class Explainer {
     const Place place = find_place();
     const std::int64_t element = explain_element(place);
     explain_row(place, element);
-    if (scenario_.cache.kind == CacheKind::paged) {
-      explain_tile(place);
-      if (scenario_.cache.quantization) explain_scale(place);
-    }
+    explain_tile(place);
+    if (scenario_.cache.quantization) explain_scale(place);
     return {subject(), std::move(links_)};
   }
 
@@ -220,6 +218,19 @@ class Explainer {
     return collection.get_cache(question_.slot, question_.layer);
   }
 
+  [[nodiscard]] ContinuousBatchingKVCache continuous_cache() const {
+    ContinuousTensors tensors;
+    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
+    tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
+    tensors.lookup_table =
+        StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
+    tensors.max_seq_length = state_.max_seq_length;
+    tensors.max_cache_length = state_.max_cache_length;
+    const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size},
+                                                         tensors);
+    return collection.get_cache(question_.slot, question_.layer);
+  }
+
   [[nodiscard]] std::int64_t batch() const { return static_cast<std::int64_t>(state_.batch.size()); }
   [[nodiscard]] LookupTable lookup_table() const {
     return LookupTable(state_.lookup_table.data(), {batch(), state_.table_columns}, {state_.table_columns, 1});
@@ -231,16 +242,7 @@ class Explainer {
       return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
               cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
     }
-    ContinuousTensors tensors;
-    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
-    tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
-    tensors.lookup_table =
-        StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
-    tensors.max_seq_length = state_.max_seq_length;
-    tensors.max_cache_length = state_.max_cache_length;
-    const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size},
-                                                         tensors);
-    const ContinuousBatchingKVCache cache = collection.get_cache(question_.slot, question_.layer);
+    const ContinuousBatchingKVCache cache = continuous_cache();
     return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
             cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
   }
@@ -248,51 +250,78 @@ class Explainer {
   // --- tile: what a kernel computes once for BN tokens ---
 
   void explain_tile(const Place& place) {
-    const PagedKVCache cache = paged_cache();
     const std::int64_t BN = scenario_.tile.BN, token = question_.token.value;
-    const std::int64_t tile = token / BN, offset = token % BN;
     add("tile", "token / BN, token % BN", fmt::format("{} / {}, {} % {}", token, BN, token, BN),
-        fmt::format("tile {}, row {} of it", tile, offset));
-    PopulateTile populate{.BN = BN};
-    if (scenario_.tile.base_alignment > 0) populate.base_alignment = scenario_.tile.base_alignment;
+        fmt::format("tile {}, row {} of it", token / BN, token % BN));
+    if (scenario_.cache.kind == CacheKind::continuous) {
+      explain_box(place, continuous_cache(), BN);
+      return;
+    }
+    const PagedKVCache cache = paged_cache();
+    explain_populate(place, cache);
+    explain_sparse_index(place, cache);
+    explain_box(place, cache, kv_sub_tile_rows(BN, cache.page_size()));
+  }
+
+  // Sparse attention names a token in 32 bits, signed: a pool may be too large for that though its rows can be counted.
+  void explain_sparse_index(const Place& place, const PagedKVCache& cache) {
+    const std::int64_t slot = question_.token.value % cache.page_size();
+    const std::int64_t encoded = place.block * cache.page_size() + slot;
+    const std::string numbers = fmt::format("{} * {} + {}", place.block, cache.page_size(), slot);
+    const RowIdx row = cache.row_idx(place.row, question_.token);
+    constexpr std::int64_t kEnd = std::int64_t{1} << 31;
+    if (encoded >= kEnd || row.value >= kEnd) {
+      add("sparse index", "block * page_size + slot", numbers, std::to_string(encoded),
+          fmt::format("{} does not fit in 32 signed bits: sparse attention cannot name this token",
+                      encoded >= kEnd ? "it" : fmt::format("its row {}", row.value)));
+      return;
+    }
+    add("sparse index", "block * page_size + slot", numbers, std::to_string(encoded),
+        fmt::format("get_tma_row({}) = {}, the row again", encoded,
+                    cache.get_tma_row(static_cast<std::int32_t>(encoded))));
+  }
+
+  void explain_populate(const Place& place, const PagedKVCache& cache) {
+    const char* formula = "rows[i] = lookup_table[batch row][first page + i] * rows_per_block";
+    const std::int64_t offset = question_.token.value % scenario_.tile.BN;
+    PopulateTile tile{.BN = scenario_.tile.BN};
+    if (scenario_.tile.base_alignment > 0) tile.base_alignment = scenario_.tile.base_alignment;
     try {
-      const PagedRowIndices rows = cache.populate(populate, place.row, TokIdx{tile * BN});
+      const PagedRowIndices rows = cache.populate(tile, place.row, question_.token - offset);
       constexpr std::size_t kShown = 8;
       const std::size_t shown = std::min(kShown, rows.rows().size());
-      add("populate", "rows[i] = lookup_table[batch row][first page + i] * rows_per_block",
+      add("populate", formula,
           fmt::format("{{{}{}}}", fmt::join(rows.rows().first(shown), ", "), shown < rows.rows().size() ? ", ..." : ""),
           fmt::format("rows[{} / {}] + {} % {} = {}", offset, rows.eff_page(), offset, rows.eff_page(),
                       rows.get_row(offset).value),
           fmt::format("{} page{} a tile; the same row as above", rows.num_pages(), rows.num_pages() > 1 ? "s" : ""));
     } catch (const GeometryError& error) {
-      add("populate", "rows[i] = lookup_table[batch row][first page + i] * rows_per_block", "", "refused",
-          error.what());
+      add("populate", formula, "", "refused", error.what());
     }
-    const auto encoded =
-        narrow<std::int32_t>(place.block * cache.page_size() + token % cache.page_size(), "encoded index");
-    add("sparse index", "block * page_size + slot",
-        fmt::format("{} * {} + {}", place.block, cache.page_size(), token % cache.page_size()), std::to_string(encoded),
-        fmt::format("get_tma_row({}) = {}, the row again", encoded, cache.get_tma_row(encoded)));
-    explain_box(place, cache);
   }
 
-  void explain_box(const Place& place, const PagedKVCache& cache) {
+  // `box_rows` rows of one page, or of the sequence where there are no pages; or why there is no such box.
+  template <class Cache>
+  void explain_box(const Place& place, const Cache& cache, std::int64_t box_rows) {
+    const char* formula = "coordinates (depth, head, row) of the box that brings it";
     try {
       TileOptions options;
       options.mode = scenario_.tile.swizzle;
-      options.BN = kv_sub_tile_rows(scenario_.tile.BN, cache.page_size());
+      options.BN = box_rows;
       const TmaTile map = cache.create_tma_tile(options);
       const std::int64_t granularity = swizzle_granularity(cache.dtype(), scenario_.tile.swizzle);
-      const std::int64_t chunk = question_.dim.value / granularity;
-      const RowIdx row = cache.row_idx(place.row, TokIdx{question_.token.value - question_.token.value % options.BN});
-      const TmaCoord at = tile_coords(map, row.value, question_.head, DimIdx{chunk * granularity});
-      add("TMA box", "coordinates (depth, head, row) of the box that brings it",
+      const std::int64_t dim = question_.dim.value;
+      const RowIdx row = cache.row_idx(place.row, question_.token - question_.token.value % box_rows);
+      const TmaCoord at = tile_coords(map, row.value, question_.head, DimIdx{dim - dim % granularity});
+      add("TMA box", formula,
           fmt::format("map [{}, {}, {}], box [{}, 1, {}], {}", map.dims[0], map.dims[1], map.dims[2], map.box[0],
                       map.box[2], name(map.swizzle)),
           fmt::format("({}, {}, {})", at.at[0], at.at[1], at.at[2]),
-          fmt::format("box row {}, column {}", question_.token.value % options.BN, question_.dim.value % granularity));
-    } catch (const std::exception& error) {
-      add("TMA box", "coordinates (depth, head, row) of the box that brings it", "", "none", error.what());
+          fmt::format("box row {}, column {}", question_.token.value % box_rows, dim % granularity));
+    } catch (const GeometryError& error) {
+      add("TMA box", formula, "", "none", error.what());
+    } catch (const OverflowError& error) {
+      add("TMA box", formula, "", "none", error.what());
     }
   }
 

@@ -120,9 +120,15 @@ double scale_of(Quantizer quantizer, double amax, DType dtype) {
 }
 
 std::int64_t layer_bytes(const Scenario& scenario) {
-  const std::int64_t count = element_count(extents_of(scenario));
-  const std::int64_t element = size_of(scenario.cache.dtype) + (scenario.cache.quantization ? 4 : 0);  // + `exact`
-  return checked_mul(count, element, "pool size");
+  const Extents e = extents_of(scenario);
+  const std::int64_t elements = element_count(e);
+  const std::int64_t stored = checked_mul(elements, size_of(scenario.cache.dtype), "pool size");
+  const auto& quantization = scenario.cache.quantization;
+  if (!quantization) return stored;
+  const std::int64_t scales =
+      element_count({e.blocks, e.slots, e.page, e.heads, ceil_div(e.size, quantization->granularity)});
+  return checked_add(checked_add(stored, checked_mul(elements, size_of(DType::f32), "pool size")),  // and `exact`
+                     checked_mul(scales, size_of(quantization->scale_dtype), "pool size"), "pool size");
 }
 
 LayerData layer_data(const Scenario& scenario, const FocusState& focus) {

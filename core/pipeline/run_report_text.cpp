@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/golden/golden_bundle.h"
+
 namespace kvscope {
 namespace {
 
@@ -41,6 +43,7 @@ std::string to_text(const Scenario& scenario, const RunOutcome& outcome) {
   text += fmt::format("\ngolden attention over layer {} at step {}: {} sequences, {} queries, {} query heads\n",
                       scenario.focus.layer, golden.focus.cache.step.value, golden.focus.cache.batch.size(),
                       golden.result.o.shape(0), golden.result.o.shape(1));
+  text += "  conventions:" + golden::conventions_text(golden.attention.problem.options) + "\n";
   text += line("tiled flow in double", golden.second_path);
   text += line("tiled flow in f32", golden.kernel_flow);
   if (scenario.cache.quantization) {
@@ -66,6 +69,7 @@ json::Value to_json(const Scenario& scenario, const RunOutcome& outcome) {
   json::Value golden;
   golden.set("step", outcome.golden->focus.cache.step.value);
   golden.set("layer", scenario.focus.layer);
+  golden.set("conventions", golden::conventions(outcome.golden->attention.problem.options));
   golden.set("tiled_double", to_json(outcome.golden->second_path));
   golden.set("tiled_f32", to_json(outcome.golden->kernel_flow));
   if (scenario.cache.quantization) golden.set("quantization_error", outcome.golden->quantization_error);

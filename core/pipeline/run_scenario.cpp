@@ -84,6 +84,8 @@ GoldenRun run_golden(const Scenario& scenario, FocusState focus, const GoldenOpt
   run.focus = std::move(focus);
   run.data = layer_data(scenario, run.focus);
   run.attention = layer_attention(scenario, run.focus, run.data);
+  run.attention.problem.options.lse_base = options.lse_base;
+  run.attention.problem.options.empty_row = options.empty_row;
   run.result = attention::reference(run.attention.problem);
 
   const attention::Result& golden = run.result;

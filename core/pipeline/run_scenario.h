@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,10 @@ struct GoldenRun {
 // Requests that are done with, of all. Return false to stop the run: it then throws Cancelled.
 using ProgressFunction = std::function<bool(std::int64_t done, std::int64_t all)>;
 
-struct Cancelled {};
+class Cancelled : public std::runtime_error {
+ public:
+  Cancelled() : std::runtime_error("cancelled") {}
+};
 
 struct EngineOptions {
   std::int64_t check_every = 0;  // recount every invariant of the pool each so many steps; 0: only after the last
@@ -55,6 +59,8 @@ struct EngineOptions {
 struct GoldenOptions {
   std::int64_t max_layer_bytes = std::int64_t{1} << 30;  // [bytes]
   double max_multiply_adds = 2e10;                       // about ten seconds of the reference
+  attention::LseBase lse_base = attention::LseBase::natural;
+  attention::EmptyRow empty_row = attention::EmptyRow::minus_infinity;
 };
 
 struct EngineRun {

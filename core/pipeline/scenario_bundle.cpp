@@ -11,6 +11,13 @@ golden::Tensor vector_of(const std::vector<T>& elements) {
   return golden::tensor_of<T>({static_cast<std::int64_t>(elements.size())}, elements);
 }
 
+json::Value row_major_strides(const golden::Tensor& tensor) {
+  json::Array strides(tensor.shape.size());
+  std::int64_t product = 1;
+  for (std::size_t axis = strides.size(); axis-- > 0; product *= tensor.shape[axis]) strides[axis] = product;
+  return strides;
+}
+
 template <class Array>
 golden::Tensor array_as(DType dtype, const Array& array) {
   golden::Tensor tensor = golden::make_tensor(dtype, {array.shape().begin(), array.shape().end()});
@@ -43,16 +50,24 @@ golden::Bundle scenario_bundle(const Scenario& scenario, const GoldenRun& run, s
   manifest.set("step", cache.step.value);
   manifest.set("layer", scenario.focus.layer);
   manifest.set("layers_in_blocks", 1);
+  json::Value strides;  // [elements]; files know only packed tensors, kernels' authors want the numbers
+  for (const char* name : {"blocks", "scales", "q"}) {
+    if (const auto found = tensors.find(name); found != tensors.end())
+      strides.set(name, row_major_strides(found->second));
+  }
+  manifest.set("strides", std::move(strides));
   if (scenario.cache.quantization) {
-    manifest.set("quantizer", "scale = amax / largest finite, one for each granule; elements saturate");
+    manifest.set("quantizer", quantizer_rule(scenario.cache.quantization->quantizer));
   }
   return bundle;
 }
 
-golden::Bundle candidate_bundle(const attention::PartialState& state, DType output) {
+golden::Bundle candidate_bundle(const attention::PartialState& state, DType output,
+                                const attention::Options& conventions) {
   golden::Bundle bundle;
   bundle.tensors["o"] = array_as(output, state.o);
   bundle.tensors["lse"] = array_as(DType::f32, state.lse);
+  bundle.manifest.set("conventions", golden::conventions(conventions));
   return bundle;
 }
 

@@ -20,6 +20,7 @@ namespace kvscope {
 [[nodiscard]] golden::Bundle scenario_bundle(const Scenario& scenario, const GoldenRun& run, std::string producer);
 
 // o as `output` (f32, f16 or bf16, which its values are exactly), lse as f32: what a kernel would hand over.
-[[nodiscard]] golden::Bundle candidate_bundle(const attention::PartialState& state, DType output);
+[[nodiscard]] golden::Bundle candidate_bundle(const attention::PartialState& state, DType output,
+                                              const attention::Options& conventions);
 
 }  // namespace kvscope

@@ -488,6 +488,12 @@ BUNDLE = [
       "merge a.npz b.npz --out m.npz",
       ["b.npz: o: has shape [1, 4, 8], but a.npz has [2, 4, 8]: "
        "parts of one attention have the same queries, heads and dims"]),
+    ("candidate over its golden", {"s.json": scenario()}, "golden s.json --out g.npz --candidate ./g.npz",
+     ["command line: --candidate: './g.npz' is --out too: the candidate would take the golden's place"]),
+    ("a window no mask looks at", {"in.npz": npz(**NHD)},
+     "golden --input in.npz --layout nhd --window-left 3 --value-size 4 --out g.npz",
+     ["command line: --window-left: does nothing here: it goes with --mask sliding_window",
+      "command line: --value-size: does nothing here: it goes with --layout mla or max"]),
 ]
 
 LAYOUTS = [

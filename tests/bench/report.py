@@ -9,6 +9,7 @@ target; a row that misses it says so, and the exit code is then 1.
 """
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -34,6 +35,16 @@ def milliseconds(row):
     return row["real_time"] * {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}[row["time_unit"]]
 
 
+def peak_memory_mib(program, benchmark):
+    """Of a process that runs this benchmark once, alone."""
+    process = subprocess.Popen([program, f"--benchmark_filter=^{benchmark}/"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, cwd=ROOT)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"{benchmark} failed")
+    return usage.ru_maxrss / 1024
+
+
 def machine():
     info = pathlib.Path("/proc/cpuinfo").read_text()
     model = next(line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name"))
@@ -51,17 +62,20 @@ def lookup(rows, prefix):
 
 def main():
     program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
-    rows = measured(pathlib.Path(program).resolve())
+    program = pathlib.Path(program).resolve()
+    rows = measured(program)
+    memory = peak_memory_mib(program, "MooncakePage16")
     numpy = json.loads(subprocess.run([ROOT / "tests/bench/numpy_attention.py", "5"], check=True, capture_output=True,
                                       text=True).stdout)
     golden = milliseconds(lookup(rows, "GoldenDecodeB8H32K8D128T4096P16/f32"))
     fp64 = numpy["fp64 gather+matmul"]["wall_ms"]
     einsum = numpy["fp32 repeat+einsum"]["wall_ms"]
-    populate = lookup(rows, "PopulateP16BN64")["rows/s"]
+    populate = lookup(rows, "PopulateP16BN64")["rows"]
     mooncake = lookup(rows, "MooncakePage16")
     checks = [  # what, measured, target, met
         ("whole Mooncake hour, page 16, trace off", f"{milliseconds(mooncake) / 1e3:.2f} s", "under 10 s",
          milliseconds(mooncake) < 10e3),
+        ("the same, peak memory with the trace's importer", f"{memory:.0f} MiB", "under 1 GB", memory < 1e9 / 2**20),
         ("golden, f32 cache, against numpy fp64 gather+matmul", f"{golden:.1f} ms / {fp64:.1f} ms = {golden / fp64:.2f}",
          "at most 1.05", golden / fp64 <= 1.05),
         ("golden, f32 cache, against fp32 repeat+einsum", f"{einsum:.1f} ms / {golden:.1f} ms = {einsum / golden:.2f}",
@@ -89,9 +103,8 @@ def main():
         "## Every benchmark", "", "| benchmark | time | rate |", "|---|---|---|",
     ]
     for name, row in rows.items():
-        rate = next((f"{row[key] / 1e6:.1f} M {key}" for key in row if key.endswith("/s")), "")
-        if not rate and "items_per_second" in row:
-            rate = f"{row['items_per_second'] / 1e6:.2f} M items/s"
+        rate = next((f"{row[key] / 1e6:.1f} M {unit}/s" for key, unit in
+                     [("rows", "rows"), ("items_per_second", "items")] if key in row), "")
         page.append(f"| {name} | {milliseconds(row):.4g} ms | {rate} |")
     for name, row in numpy.items():
         if isinstance(row, dict):

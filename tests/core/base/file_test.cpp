@@ -165,5 +165,32 @@ TEST(Crc32Test, IsTheOneOfZipFilesWholeOrInPieces) {
   }
 }
 
+// What a signal handler does: the half that is being written goes, the file that was there before stays, and a file that was
+// committed is not touched.
+TEST(RemovePendingFiles, RemovesWhatIsHalfWrittenAndNothingElse) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "kvscope_remove_pending";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  write_file_atomically(folder / "old.txt", "old");
+  {
+    PendingFile half(folder / "old.txt");
+    std::ofstream(half.temporary()) << "ha";
+    PendingFile whole(folder / "new.txt");
+    std::ofstream(whole.temporary()) << "new";
+    whole.commit();
+    remove_pending_files();
+    EXPECT_FALSE(std::filesystem::exists(half.temporary()));
+  }
+  EXPECT_EQ(read_file(folder / "old.txt", 100), "old");
+  EXPECT_EQ(read_file(folder / "new.txt", 100), "new");
+  // Slots are given back: many more files than there are slots, one after the other.
+  for (int i = 0; i < 100; ++i) write_file_atomically(folder / "many.txt", "x");
+  PendingFile last(folder / "last.txt");
+  std::ofstream(last.temporary()) << "la";
+  remove_pending_files();
+  EXPECT_FALSE(std::filesystem::exists(last.temporary()));
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace kvscope

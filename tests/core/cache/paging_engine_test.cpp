@@ -91,6 +91,26 @@ TEST(PagingEngine, RoundsAStepsTimeToTheNearestMicrosecondHalfUp) {
   EXPECT_EQ(WholeRun(s, {asks(0, 1, 0)}).engine.report().duration_us, 0);  // 0.375
 }
 
+// Costs are a person's numbers: a clock that wraps would print a negative duration under "all hold".
+TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
+  const auto refusal = [](std::int64_t tokens, std::int64_t generate) -> std::string {
+    Scenario s = paged(65536, 200);
+    s.scheduler = SchedulerConfig{4, std::int64_t{1} << 31, 0, 0, 1e12};
+    try {
+      const WholeRun run(s, {asks(0, tokens, generate)});
+      return "the clock reads " + std::to_string(run.engine.report().duration_us);
+    } catch (const OverflowError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(refusal(10'000'000, 1),
+            "a step of 10000000 tokens over 10000000 attended lasts 1e+19 us, which 64 bits cannot count: lower the "
+            "scheduler's costs");
+  EXPECT_EQ(refusal(5'000'000, 2),
+            "simulated time [us]: 5000000000000000000 + 5000001000000000000 does not fit in 64 bits");
+  EXPECT_EQ(refusal(4, 1), "the clock reads 4000000000000");
+}
+
 // 4 tokens a step: the prompt of 10 takes three. The decode of request 0 goes first and the prefill gets what is left.
 TEST(PagingEngine, ServesDecodesFirstAndCutsPromptsIntoChunks) {
   Scenario s = paged(4, 8);

@@ -113,6 +113,32 @@ TEST(Explain, AContinuousCacheHasOneBlockForTheWholeSequence) {
   // [2, 2, 3, 21, 2, 6]: 12 a token, 252 a layer, 756 a slot, 1512 a block
   EXPECT_EQ(link(explanation, "element").result, std::to_string(block * 1512 + 756 + 252 + 13 * 12 + 6 + 2));
   EXPECT_THAT(link(explanation, "row").result, testing::StartsWith(std::to_string(block * 126 + 13) + " of "));
+  EXPECT_EQ(link(explanation, "tile").result, "tile 1, row 5 of it");
+  EXPECT_THAT(link(explanation, "TMA box").remark, HasSubstr("6 x f32 = 24 B is not a multiple of 16 B"));
+
+  Scenario wider = continuous_scenario();  // heads of 8 elements: 32 bytes, which TMA takes
+  wider.model.head_size = wider.model.value_size = 8;
+  // Token 13 with boxes of 8 rows: row 5 of the box that begins at token 8. 126 rows a block, as before.
+  const Explanation boxed = explain(wider, wider.requests.list, ask(0, 13, 1, 1, 2, KvSlot::v, 2));
+  EXPECT_EQ(link(boxed, "TMA box").result, "(0, 1, " + std::to_string(block * 126 + 8) + ")");
+}
+
+// Rows past 2^31 are countable in 32 unsigned bits but have no signed name: the chain must neither stop nor print a
+// wrapped number. One token a request takes a page of 65536, so request 32769 stands in the block of that number.
+TEST(Explain, AnEncodedIndexThatDoesNotFitIsSaidAndNotWrapped) {
+  Scenario scenario = mla_scenario();
+  scenario.model.layers = 1;
+  scenario.cache.page_size = 65536;
+  scenario.cache.blocks = 40000;
+  scenario.tile.BN = 64;
+  scenario.scheduler.max_step_tokens = 40000;
+  scenario.scheduler.max_batch = 40000;
+  scenario.requests.list.assign(32770, Request{0, 1, 1, {}});
+  const Explanation explanation = explain(scenario, scenario.requests.list, ask(32769, 0, 0, 0, 0, KvSlot::k, 0));
+  EXPECT_EQ(link(explanation, "block").result, "32769");
+  EXPECT_EQ(link(explanation, "sparse index").result, "2147549184");
+  EXPECT_EQ(link(explanation, "sparse index").remark,
+            "it does not fit in 32 signed bits: sparse attention cannot name this token");
 }
 
 TEST(Explain, RefusesWhatIsNotThereAndSaysWhatIs) {

@@ -257,7 +257,7 @@ TEST(LayerData, QueriesAreTheStepsNewTokensSequenceBySequence) {
 
 TEST(LayerBytes, CountsThePoolWithItsNullPageAndTheExactCopyOfAQuantizedOne) {
   EXPECT_EQ(layer_bytes(small_scenario()), 20 * 2 * 4 * 2 * 6 * 4);
-  EXPECT_EQ(layer_bytes(quantized_scenario()), 20 * 2 * 4 * 2 * 6 * (1 + 4));
+  EXPECT_EQ(layer_bytes(quantized_scenario()), 20 * 2 * 4 * 2 * (6 * (1 + 4) + 2 * 4)) << "elements, exact, 2 scales";
   EXPECT_EQ(layer_bytes(mla_scenario()), 20 * 1 * 4 * 1 * 12 * 4);
   EXPECT_EQ(layer_bytes(continuous_scenario()), 2 * 2 * 21 * 2 * 6 * 4) << "no null page";
 }

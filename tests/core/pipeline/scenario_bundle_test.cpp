@@ -48,7 +48,8 @@ TEST(ScenarioBundle, ACandidateFromTheTiledFlowPassesAndOneWithAWrongPageDoesNot
     attention::TiledConfig config;
     config.probabilities = dtype;
     config.output = dtype;
-    golden::Bundle candidate = candidate_bundle(attention::tiled(run.attention.problem, config), dtype);
+    golden::Bundle candidate =
+        candidate_bundle(attention::tiled(run.attention.problem, config), dtype, run.attention.problem.options);
     EXPECT_EQ(candidate.tensors.at("o").dtype, dtype);
     EXPECT_TRUE(golden::compare(bundle, candidate).passed);
 
@@ -56,7 +57,8 @@ TEST(ScenarioBundle, ACandidateFromTheTiledFlowPassesAndOneWithAWrongPageDoesNot
     std::swap(table[0], table[1]);  // two pages of the first sequence change places
     attention::Problem wrong = run.attention.problem;
     wrong.v.table = table.data();
-    EXPECT_FALSE(golden::compare(bundle, candidate_bundle(attention::tiled(wrong, config), dtype)).passed);
+    EXPECT_FALSE(
+        golden::compare(bundle, candidate_bundle(attention::tiled(wrong, config), dtype, wrong.options)).passed);
   }
 }
 
