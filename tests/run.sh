@@ -97,6 +97,16 @@ part_done "packages"
 mkdir -p build
 
 build_and_test release
+
+# The demo on the build that is there already: it must end in its last heading, having installed and built nothing.
+part "demo"
+apps/demo.sh >build/demo.log 2>&1 || {
+  tail -n 20 build/demo.log >&2
+  stop "apps/demo.sh failed (above)"
+}
+grep -q '^== done$' build/demo.log || stop "apps/demo.sh did not end in its report: see build/demo.log"
+part_done "demo"
+
 if [ "$quick" = no ]; then
   build_and_test asan
   fuzz

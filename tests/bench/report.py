@@ -65,8 +65,8 @@ def main():
     program = pathlib.Path(program).resolve()
     rows = measured(program)
     memory = peak_memory_mib(program, "MooncakePage16")
-    numpy = json.loads(subprocess.run([ROOT / "tests/bench/numpy_attention.py", "5"], check=True, capture_output=True,
-                                      text=True).stdout)
+    numpy = json.loads(subprocess.run(["/usr/bin/python3", ROOT / "tests/bench/numpy_attention.py", "5"], check=True,
+                                      stdout=subprocess.PIPE, text=True).stdout)
     golden = milliseconds(lookup(rows, "GoldenDecodeB8H32K8D128T4096P16/f32"))
     fp64 = numpy["fp64 gather+matmul"]["wall_ms"]
     einsum = numpy["fp32 repeat+einsum"]["wall_ms"]
@@ -92,17 +92,18 @@ def main():
     page = [
         "# Benchmarks", "",
         f"Made by `tests/bench/report.py` on {datetime.date.today()} at commit {commit}.", "",
-        f"Machine: {machine()}, one of them used. The fastest of three runs in one process; absolute times on shared",
-        "machines move by half and more, so the ratios are what to compare.", "",
+        f"Machine: {machine()}, one of them used.",
+        "Each figure is the fastest of three runs in one process; absolute times on shared machines move by half and more,",
+        "so the ratios are what to compare.", "",
         "## Against the targets", "", "| what | measured | target | |", "|---|---|---|---|",
         *(f"| {what} | {value} | {target} | {'met' if met else '**missed**'} |" for what, value, target, met in checks), "",
         "The attention problem: 8 sequences of 4096 tokens, one query each, 32 query heads on 8 KV heads of 128, pages of 16.",
-        "numpy computes `o` alone, with `OPENBLAS_CORETYPE=SKYLAKEX` and one thread; the golden's time includes `lse`, `a1`,",
+        "numpy computes `o` alone, on OpenBLAS with `OPENBLAS_CORETYPE=SKYLAKEX` and one thread; the golden's time includes `lse`, `a1`,",
         "`a2` and `smax`. Its floor on one such core is 15 ms to read the f32 cache from memory and about 45 ms of arithmetic",
         "in vectors of four doubles.", "",
         "## Every benchmark", "", "| benchmark | time | rate |", "|---|---|---|",
     ]
-    for name, row in rows.items():
+    for name, row in sorted(rows.items()):
         rate = next((f"{row[key] / 1e6:.1f} M {unit}/s" for key, unit in
                      [("rows", "rows"), ("items_per_second", "items")] if key in row), "")
         page.append(f"| {name} | {milliseconds(row):.4g} ms | {rate} |")
