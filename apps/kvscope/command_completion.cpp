@@ -69,9 +69,9 @@ std::vector<CommandWords> flattened(const CommandWords& root) {
   return all;
 }
 
-// One `case` branch a command, for both bash and zsh: $reached is the commands given so far, $previous the word before
-// the cursor. Sets $flags (offered once a dash is typed), $plain (offered before it) and $values (what $previous
-// takes).
+// One `case` branch a command, for both bash and zsh: $reached is the commands given so far, $previous the word
+// before the cursor. Sets $flags (offered once a dash is typed), $plain (offered before it) and $values (what
+// $previous takes).
 std::string shell_cases(const std::vector<CommandWords>& commands) {
   std::string out = "  case \"$reached\" in\n";
   for (const CommandWords& c : commands) {

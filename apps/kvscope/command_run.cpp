@@ -1,4 +1,5 @@
-// kvscope run SCENARIO: requests through the paging engine, then the golden attention output over the cache they filled.
+// kvscope run SCENARIO: requests through the paging engine, then the golden attention output over the
+// cache they filled.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -17,7 +17,7 @@ namespace kvscope::apps {
 using Action = std::function<int()>;
 
 // In the order of --help: the way from requests to a verdict, then tools.
-void add_run(CLI::App& app, Action& chosen);         // run SCENARIO [--requests FILE] [--out DIR] [--trace ...] [--json]
+void add_run(CLI::App& app, Action& chosen);         // run SCENARIO [--requests FILE] [--out DIR] [--trace ...]
 void add_explain(CLI::App& app, Action& chosen);     // explain SCENARIO --seq N --token N [--layer ...] [--json]
 void add_golden(CLI::App& app, Action& chosen);      // golden SCENARIO | --input TENSORS --layout NAME, --out BUNDLE
 void add_verify(CLI::App& app, Action& chosen);      // verify BUNDLE CANDIDATE [--profile NAME] [--json] [--junit FILE]
@@ -26,6 +26,6 @@ void add_trace(CLI::App& app, Action& chosen);       // trace show FILE [--step 
 void add_scenario(CLI::App& app, Action& chosen);    // scenario check FILE, scenario schema, scenario presets
 void add_layout(CLI::App& app, Action& chosen);      // layout EXPR [--json] [--all]
 void add_dtype(CLI::App& app, Action& chosen);       // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
-void add_completion(CLI::App& app, Action& chosen);  // completion bash|zsh|fish; reads the commands added before and after
+void add_completion(CLI::App& app, Action& chosen);  // completion bash|zsh|fish, of all the commands here
 
 }  // namespace kvscope::apps

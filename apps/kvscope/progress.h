@@ -1,4 +1,5 @@
-// A progress bar on standard error while a person waits: drawn only on a terminal, at most ten times a second, erased when done.
+// A progress bar on standard error while a person waits: drawn only on a terminal, at most ten times a second,
+// erased when done.
 #pragma once
 
 #include <chrono>

@@ -16,8 +16,8 @@
 namespace kvscope {
 namespace {
 
-// A narrow float's layout: sign | exponent | mantissa, its largest finite pattern and what lies above it, sign bit
-// cleared.
+// A narrow float's layout: sign | exponent | mantissa, its largest finite pattern and what lies above it,
+// sign bit cleared.
 struct Format {
   int exponent_bits;
   int mantissa_bits;
@@ -78,8 +78,8 @@ std::uint8_t encode_e8m0(double x, bool saturate) {
   return code > kLargest ? (saturate ? kLargest : kNan) : static_cast<std::uint8_t>(code);
 }
 
-// Value of a pattern of an 8- or 4-bit float, at compile time. Powers of two by repeated doubling: std::ldexp is no
-// constant.
+// Value of a pattern of an 8- or 4-bit float, at compile time. Powers of two by repeated doubling:
+// std::ldexp is no constant.
 constexpr double pow2(int n) {
   double x = 1;
   for (; n > 0; --n) x *= 2;

@@ -7,9 +7,9 @@
 //   NaN                           the type's NaN                 the type's NaN
 //
 // The type's NaN is positive and quiet: f16 7e00, bf16 7fc0, e4m3 and e5m2 7f, e8m0 ff. That is NanSign::dropped; with
-// NanSign::kept a negative NaN becomes the negative one: f16 fe00, bf16 ffc0, e4m3 and e5m2 ff; e8m0 has no sign. Payloads
-// are lost either way. e2m1 has neither infinity nor NaN: all of the above become its largest finite, 6, or -6 where the
-// sign is kept.
+// NanSign::kept a negative NaN becomes the negative one: f16 fe00, bf16 ffc0, e4m3 and e5m2 ff; e8m0 has no sign.
+// Payloads are lost either way. e2m1 has neither infinity nor NaN: all of the above become its largest finite, 6, or -6
+// where the sign is kept.
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
 // The table holds for every float type, f16, bf16 and f32 included: give non_saturating for what hardware's conversions
 // to those do. Integers: truncated towards zero, saturated in both modes, NaN -> 0. f64 is stored as it is,

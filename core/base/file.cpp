@@ -97,8 +97,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 
 namespace {
 
-// Names of temporary files, where a signal handler can read them: fixed memory, each slot published by its flag. A name that
-// is too long or finds no slot is removed by its owner's destructor alone.
+// Names of temporary files, where a signal handler can read them: fixed memory, each slot published by its flag. A name
+// that is too long or finds no slot is removed by its owner's destructor alone.
 struct PendingName {
   std::atomic<bool> taken{false};
   std::atomic<bool> ready{false};

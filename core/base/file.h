@@ -33,8 +33,8 @@ class PendingFile {
   bool committed_ = false;
 };
 
-// Removes the temporary file of every PendingFile that is neither committed nor destroyed. Async-signal-safe: a program that
-// is told to stop calls it from its signal handler, so that nothing half-written stays behind.
+// Removes the temporary file of every PendingFile that is neither committed nor destroyed. Async-signal-safe: a program
+// that is told to stop calls it from its signal handler, so that nothing half-written stays behind.
 void remove_pending_files() noexcept;
 
 // CRC-32 (IEEE 802.3, the one of zlib.crc32 in Python) of `bytes`, continuing from `seed`.

@@ -256,8 +256,8 @@ void PagingEngine::State::decode() {
   }
 }
 
-// Only the most recently admitted request can have prompt left: nobody is admitted behind one that lacks tokens or
-// blocks.
+// Only the most recently admitted request can have prompt left: nobody is admitted behind one that lacks
+// tokens or blocks.
 void PagingEngine::State::prefill() {
   if (running.empty() || !sequences[running.back()].prefilling) return;
   Sequence& seq = sequences[running.back()];
@@ -435,9 +435,10 @@ void PagingEngine::State::end_step() {
     const double lasts = std::floor(scheduler.base_us + scheduler.per_token_us * static_cast<double>(tokens) +
                                     scheduler.per_context_us * static_cast<double>(batch_context) + 0.5);
     if (!(lasts < 9.2e18)) {
-      throw OverflowError(fmt::format("a step of {} tokens over {} attended lasts {:.3g} us, which 64 bits cannot count: "
-                                      "lower the scheduler's costs",
-                                      tokens, batch_context, lasts));
+      throw OverflowError(
+          fmt::format("a step of {} tokens over {} attended lasts {:.3g} us, which 64 bits cannot count: lower the "
+                      "scheduler's costs",
+                      tokens, batch_context, lasts));
     }
     clock_us = checked_add(clock_us, static_cast<std::int64_t>(lasts), "simulated time [us]");
   } else {

@@ -5,10 +5,10 @@
 //   TMA row    block * stride + slot   (get_tma_row)           what a gather takes
 //
 // Only the remap looks into the table; from encoded to row is arithmetic. "Nothing" must survive it: a gather of a
-// negative row brings zeros, but get_tma_row(-1) is P - 1 - stride, not -1, so callers keep the -1 by the functions
-// below.
-// Where a list has "nothing", engines differ (SparseHoles): one keeps the hole, so that entry i of the list stays entry
-// i; the other moves what follows to the left, so that a list is a number of entries and padding behind them.
+// negative row brings zeros, but get_tma_row(-1) is P - 1 - stride, not -1, so callers keep the -1 by the
+// functions below. Where a list has "nothing", engines differ (SparseHoles): one keeps the hole, so that entry i
+// of the list stays entry i; the other moves what follows to the left, so that a list is a number of entries and
+// padding behind them.
 // Example: P 16, lookup_table[1] = {0,5,7,8}, 8 blocks: of sequence 1, logical 31 -> 5*16 + 15 = 95 and 64 -> -1, past
 // the table's columns.
 #pragma once
@@ -24,9 +24,8 @@ namespace kvscope {
 
 // One index. In this order: a negative index stays what it is; a sequence without a table row, a page past the table's
 // columns and a page whose entry is `invalid` or more become -1. OverflowError when an encoded index does not fit 32
-// bits.
-// `invalid` is the first id that is no page. With a null page in the pool that is N, not the pool's extent N + 1: with
-// the latter, unused entries pass and encode the null page.
+// bits. `invalid` is the first id that is no page. With a null page in the pool that is N, not the pool's extent N + 1:
+// with the latter, unused entries pass and encode the null page.
 [[nodiscard]] std::int32_t remap_sparse_index(std::int32_t logical, SeqIdx seq, const LookupTable& table,
                                               std::int64_t page_size, std::int64_t invalid);
 
@@ -35,8 +34,8 @@ namespace kvscope {
 // Example: 96 -1 -1 33 stays so when kept, and is 96 33 -1 -1 when compacted.
 enum class SparseHoles : std::uint8_t { kept, compacted_left };
 
-// A ragged batch: row r of `logical` belongs to the sequence b with offsets[b] <= r < offsets[b + 1]. `out` is dense,
-// row-major.
+// A ragged batch: row r of `logical` belongs to the sequence b with offsets[b] <= r < offsets[b + 1]. `out` is
+// dense, row-major.
 // GeometryError: `out` is not rows * columns long, offsets do not rise from 0, or a row belongs to no sequence (a
 // kernel takes sequence 0 then). No slots, nothing happens.
 struct SparseRemap {
@@ -47,7 +46,6 @@ struct SparseRemap {
   std::int64_t invalid = 0;                       // first id that is no page
   SparseHoles holes = SparseHoles::kept;
 };
-inline constexpr std::int64_t kSparseRemapBlockThreads = 256;  // one slot a thread in the kernel
 void remap_sparse_indices(const SparseRemap& remap, std::span<std::int32_t> out);
 
 // Encoded index -> TMA row, as each consumer keeps "nothing": prefill passes every negative value through, decode only

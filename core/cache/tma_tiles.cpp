@@ -216,8 +216,8 @@ TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options
 
 namespace {
 
-// Rope rows are bytes: `padded_depth` fp8 of content, then bf16 values; offsets are applied as elements of the cache
-// type.
+// Rope rows are bytes: `padded_depth` fp8 of content, then bf16 values; offsets are applied as elements
+// of the cache type.
 void require_rope_rows(Rules& rules, const TmaRows& rows, std::int64_t content) {
   rules.require(size_of(rows.dtype) == 1, "dtype",
                 fmt::format("{} elements are {} B: rope-aware rows need a cache of 1-byte elements", name(rows.dtype),

@@ -3,7 +3,8 @@
 //   o, a1, a2      f64 [query, query_head, value_dim]        lse, smax   f64 [query, query_head]
 //   query_offsets  i64 [batch + 1]                           key_lengths i64 [batch]
 //   block_table    u32 [batch, columns]: blocks of the pages that a query sees, 2^32 - 1 elsewhere
-//   manifest       producer, layout, seed, page_size, conventions {mask, alignment, ..., lse_base, empty_row}, types, sizes
+//   manifest       producer, layout, seed, page_size, types, sizes,
+//                  conventions {mask, alignment, ..., lse_base, empty_row}
 //
 // A candidate needs `o` [query, query_head, value_dim] in its own type, and may have `lse`.
 #pragma once

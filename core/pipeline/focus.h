@@ -1,5 +1,5 @@
-// The one step that later stages look at, and the cache as it was then. Engines are deterministic, so the step is reached
-// by running again: no history is kept, whatever the length of the run.
+// The one step that later stages look at, and the cache as it was then. Engines are deterministic, so the step is
+// reached by running again: no history is kept, whatever the length of the run.
 #pragma once
 
 #include <cstdint>

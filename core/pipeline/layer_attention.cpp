@@ -39,8 +39,8 @@ void add_scales(attention::PagedRows& rows, const Scenario& scenario, const gold
   rows.scale_head_stride = granules;
 }
 
-// 2^(-8 (h + 1) / heads), the slopes of the ALiBi paper for a power of two of heads; exp2 of an exact quotient of integers
-// is taken as repeated square roots of 1/2, so that the bits are the same everywhere.
+// 2^(-8 (h + 1) / heads): the slopes of the ALiBi paper for a power of two of heads. By repeated square roots of 1/2,
+// so that the bits are the same everywhere.
 std::vector<double> alibi_slopes(std::int64_t heads) {
   std::vector<double> slopes;
   for (std::int64_t h = 0; h < heads; ++h) {

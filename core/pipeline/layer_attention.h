@@ -17,7 +17,8 @@ struct LayerAttention {
   std::vector<double> sinks;         // [query_heads] or empty
 };
 
-// The conventions a scenario's attention block stands for. window: keys seen including the own one, so left = window - 1.
+// The conventions a scenario's attention block stands for. window: keys seen including the own one, so
+// left = window - 1.
 [[nodiscard]] attention::Options attention_options(const Scenario& scenario);
 
 [[nodiscard]] LayerAttention layer_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data);
@@ -26,7 +27,8 @@ struct LayerAttention {
 // Precondition (caller): the scenario is quantized.
 [[nodiscard]] LayerAttention exact_attention(const Scenario& scenario, const FocusState& focus, const LayerData& data);
 
-// Multiply-adds of the reference over the step's batch, masked pairs included: what decides whether it is worth starting.
+// Multiply-adds of the reference over the step's batch, masked pairs included: what decides whether it
+// is worth starting.
 [[nodiscard]] double multiply_adds(const Scenario& scenario, const FocusState& focus);
 
 }  // namespace kvscope

@@ -53,7 +53,8 @@ double value_of(const CounterRng& rng, std::uint64_t id, std::int64_t i) {
   return rng.bell(id * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i));
 }
 
-// The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number, pattern 1, because
+// The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number,
+// pattern 1, because
 // 0 / 0 is NaN. e8m0 has no 0.
 double store_scale(DType dtype, double scale, std::byte* at) {
   store_from_double(dtype, scale, at, Overflow::saturate);
@@ -112,7 +113,8 @@ double scale_of(Quantizer quantizer, double amax, DType dtype) {
   if (amax == 0) return 1.0;
   const double largest = dtype == DType::e5m2 ? 57344.0 : 448.0;
   if (quantizer == Quantizer::amax) return amax / largest;
-  // amax = m * 2^e and largest = n * 2^f with m and n in [0.5, 1): their quotient is m / n * 2^(e - f), and m / n, between
+  // amax = m * 2^e and largest = n * 2^f with m and n in [0.5, 1): their quotient is m / n * 2^(e - f),
+  // and m / n, between
   // 0.5 and 2, needs 1 or 2.
   int e = 0, f = 0;
   const double m = std::frexp(amax, &e), n = std::frexp(largest, &f);

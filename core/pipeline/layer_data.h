@@ -1,6 +1,6 @@
-// Values for one layer of the pool at the focus step: what the model would have written there, made up from the seed.
-// A token's values depend on what the token *is* (its id), not on where it stands, so sequences that share a block agree on it.
-// Slots that hold no token, and the null page, are poisoned with NaN: who reads them, shows.
+// Values for one layer of the pool at the focus step: what the model would have written there, made up from the seed. A
+// token's values depend on what the token *is* (its id), not on where it stands, so sequences that share a block agree
+// on it. Slots that hold no token, and the null page, are poisoned with NaN: who reads them, shows.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct LayerData {
 };
 
 // The scale of a granule whose largest magnitude is `amax`, before it is rounded to the scale's type. 1 when amax is 0.
-// Power of two: the smallest one that is amax / largest finite or more, found without a division or a logarithm, so that
-// amax = 448 gives 1 and the next double gives 2. Precondition (caller): amax is finite; dtype is e4m3 or e5m2.
+// Power of two: the smallest one that is amax / largest finite or more, found without a division or a logarithm, so
+// that amax = 448 gives 1 and the next double gives 2. Precondition (caller): amax is finite; dtype is e4m3 or e5m2.
 [[nodiscard]] double scale_of(Quantizer quantizer, double amax, DType dtype);
 
 // Bytes that layer_data() would allocate for the pool of one layer.

@@ -84,7 +84,8 @@ struct RunOutcome {
 // Values, golden output and the second path over a focus state. GeometryError when golden_too_large().
 [[nodiscard]] GoldenRun run_golden(const Scenario& scenario, FocusState focus, const GoldenOptions& options = {});
 
-// A golden that would be too large is left out with its reason; faults of the scenario throw InputError or GeometryError.
+// A golden that would be too large is left out with its reason; faults of the scenario throw InputError
+// or GeometryError.
 [[nodiscard]] RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> requests,
                                       trace::Recorder& recorder, const EngineOptions& engine = {},
                                       const GoldenOptions& golden = {});

@@ -1,11 +1,11 @@
 // Bundles of a scenario's golden run: everything a kernel's author needs to check a kernel, in one file.
 //
-//   blocks lookup_table cache_lengths q [scales sinks alibi_slopes o_unquantized]   inputs in MAX layout
-//   o lse a1 a2 smax query_offsets key_lengths block_table                          as core/golden/golden_bundle.h has them
+//   blocks lookup_table cache_lengths q [scales sinks alibi_slopes o_unquantized]   inputs, in MAX layout
+//   o lse a1 a2 smax query_offsets key_lengths block_table                          as in core/golden/golden_bundle.h
 //
-// `blocks` holds one layer, [blocks + 1, kv, 1, page_size, kv_heads, head_size]; the manifest says which. A continuous cache is
-// the same layout with a page of S tokens. cache_lengths leaves out the step's own tokens, as the cache types do:
-// sequence b has cache_lengths[b] + query_offsets[b + 1] - query_offsets[b] keys.
+// `blocks` holds one layer, [blocks + 1, kv, 1, page_size, kv_heads, head_size]; the manifest says which. A continuous
+// cache is the same layout with a page of S tokens. cache_lengths leaves out the step's own tokens, as the cache types
+// do: sequence b has cache_lengths[b] + query_offsets[b + 1] - query_offsets[b] keys.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ using fields::About;
 using fields::IntegerRange;
 using fields::RealRange;
 
-// --- ranges: the fourth visitor of fields.h ---------------------------------------------------------------------------
+// --- ranges: the fourth visitor of fields.h --------------------------------------------------------------------------
 
 class RangeChecker {
  public:
@@ -77,7 +77,7 @@ class RangeChecker {
   FaultList* faults_;
 };
 
-// --- rules between numbers --------------------------------------------------------------------------------------------
+// --- rules between numbers -------------------------------------------------------------------------------------------
 
 // One path is the other, or holds it: "$.model" and "$.model.layers", but not "$.tile.B" and "$.tile.BN".
 bool same_place(std::string_view a, std::string_view b) {

@@ -1,10 +1,10 @@
-// Is a scenario possible? Every number's range, and every rule that ties two numbers together. The reader of scenario files
-// asks this after reading, a form asks it after every change.
+// Is a scenario possible? Every number's range, and every rule that ties two numbers together. The reader of scenario
+// files asks this after reading, a form asks it after every change.
 //
 // Example: page_size 48 with 64-token tiles ->
 //   {"$.tile.BN", "64 tokens are not a whole number of 48-token pages: choose 48 or 96"}
-// What is legal though it may surprise: a page size that is no power of two, a pool far larger than this machine's memory
-// (only addresses are simulated; the rows must be countable in 32 bits), more layers than one looks at.
+// What is legal though it may surprise: a page size that is no power of two, a pool far larger than this machine's
+// memory (only addresses are simulated; the rows must be countable in 32 bits), more layers than one looks at.
 #pragma once
 
 #include <cstdint>

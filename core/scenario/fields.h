@@ -2,8 +2,8 @@
 // Four visitors walk it, so that they cannot disagree: the reader and the writer (scenario_json.cpp), the schema maker
 // (schema.cpp) and the range checker (checks.cpp). Inner to this folder.
 //
-// A visitor answers: integer, unsigned_integer, real, optional_real, flag, text, word, object, optional_object, list, model.
-// The struct may be const: the writer and the checker only look.
+// A visitor answers: integer, unsigned_integer, real, optional_real, flag, text, word, object, optional_object, list,
+// model. The struct may be const: the writer and the checker only look.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct Word {
   E value;
 };
 
-// --- limits ---------------------------------------------------------------------------------------------------------------
+// --- limits ----------------------------------------------------------------------------------------------------------
 
 inline constexpr std::int64_t kMaxTokens = 2'147'483'647;  // of one sequence: positions are 32-bit in every kernel
 inline constexpr std::int64_t kMaxBlocks = 2'147'483'646;  // with the null page, block numbers stay below 2^31
@@ -49,7 +49,7 @@ inline constexpr std::int64_t kMaxSpans = 65'536;                // of one reque
 inline constexpr std::int64_t kMaxSamples = 64;                  // of one request
 inline constexpr std::int64_t kMaxText = 65'536;                 // [bytes] of a name, a description or a path
 
-// --- words ----------------------------------------------------------------------------------------------------------------
+// --- words -----------------------------------------------------------------------------------------------------------
 
 inline constexpr std::array<Word<CacheKind>, 2> kCacheKinds{
     {{"paged", CacheKind::paged}, {"continuous", CacheKind::continuous}}};
@@ -69,7 +69,7 @@ inline constexpr std::array<Word<CausalAlignment>, 2> kAlignments{
 inline constexpr std::array<Word<SwizzleMode>, 4> kSwizzles{
     {{"none", SwizzleMode::none}, {"32B", SwizzleMode::b32}, {"64B", SwizzleMode::b64}, {"128B", SwizzleMode::b128}}};
 
-// --- the table ------------------------------------------------------------------------------------------------------------
+// --- the table -------------------------------------------------------------------------------------------------------
 
 // `S` is the struct or its const form; overloads are told apart by the tag, because a deduced S matches anything.
 template <class T>

@@ -17,8 +17,8 @@
 
 namespace kvscope {
 
-// Rows in the order of the file; the first `limit` only when it is not 0. Throws InputError(source, ...) with up to 20 bad
-// rows by line: "line 7: GeneratedTokens "-3" is no integer in [0, 2147483647]: correct or remove the row".
+// Rows in the order of the file; the first `limit` only when it is not 0. Throws InputError(source, ...) with up to 20
+// bad rows by line: "line 7: GeneratedTokens "-3" is no integer in [0, 2147483647]: correct or remove the row".
 [[nodiscard]] std::vector<Request> import_csv(std::string_view text, std::string_view source, std::int64_t limit = 0);
 
 }  // namespace kvscope

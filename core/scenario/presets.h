@@ -7,10 +7,10 @@
 //   qwen2.5-7b            28           28         4        128         128
 //   gemma-2-9b            42           16         8        256         256   soft cap 50; scale 1/sqrt(256)
 //   mistral-7b            32           32         8        128         128
-//   deepseek-v3           61          128         1        576         512   MLA: one row = 512 latent + 64 rope elements
+//   deepseek-v3           61          128         1        576         512   MLA: a row is 512 latent, 64 rope
 //
-// Gemma-2 lets every other layer see a window of 4096 tokens only. A scenario looks at one kind of layer at a time, so its
-// preset leaves the mask causal; `"attention": {"mask": "sliding_window", "window": 4096}` looks at the other kind.
+// Gemma-2 lets every other layer see a window of 4096 tokens only. A scenario looks at one kind of layer at a time, so
+// its preset leaves the mask causal; `"attention": {"mask": "sliding_window", "window": 4096}` looks at the other kind.
 //
 // DeepSeek-V3 has no scale here, because two are in use and a wrong one is invisible until outputs are compared:
 // 1/sqrt(192) = 0.07216878364870322 before rope scaling (192 = 128 + 64 is a query's width before absorption), and that

@@ -1,6 +1,6 @@
-// What to simulate, as plain data: a model's geometry, a cache, requests, a scheduler, and what to compute over the result.
-// A scenario is read from JSON (scenario_json.h), checked as a whole (checks.h), and handed by value from stage to stage.
-// Every default stands here and nowhere else.
+// What to simulate, as plain data: a model's geometry, a cache, requests, a scheduler, and what to compute over the
+// result. A scenario is read from JSON (scenario_json.h), checked as a whole (checks.h), and handed by value from stage
+// to stage. Every default stands here and nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace kvscope {
 
-// --- the model ------------------------------------------------------------------------------------------------------------
+// --- the model -------------------------------------------------------------------------------------------------------
 
 struct ModelGeometry {
   std::string name = "tiny";  // a preset's name, or free text
@@ -28,7 +28,7 @@ struct ModelGeometry {
   friend bool operator==(const ModelGeometry&, const ModelGeometry&) = default;
 };
 
-// --- the cache --------------------------------------------------------------------------------------------------------------
+// --- the cache -------------------------------------------------------------------------------------------------------
 
 enum class CacheKind : std::uint8_t { paged, continuous };
 
@@ -68,18 +68,18 @@ struct CacheConfig {
   friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
 };
 
-// --- requests ---------------------------------------------------------------------------------------------------------------
+// --- requests --------------------------------------------------------------------------------------------------------
 
-// `length` tokens of the text `content`. Two tokens are equal exactly if content and position in the content are equal, so
-// equal prefixes are written as equal spans: {system prompt, 64} {question 7, 30}.
+// `length` tokens of the text `content`. Two tokens are equal exactly if content and position in the content are equal,
+// so equal prefixes are written as equal spans: {system prompt, 64} {question 7, 30}.
 struct ContentSpan {
   std::uint64_t content = 0;  // a scenario's own texts are 0 .. kLastListedContent
   std::int64_t length = 0;    // [tokens]
   friend bool operator==(const ContentSpan&, const ContentSpan&) = default;
 };
 
-// Whose numbers a text may have: a quarter of all 64-bit numbers each, so that a listed request never shares a prefix with a
-// generated or an imported one by accident. The last quarter is for texts nobody else has.
+// Whose numbers a text may have: a quarter of all 64-bit numbers each, so that a listed request never shares a prefix
+// with a generated or an imported one by accident. The last quarter is for texts nobody else has.
 inline constexpr std::uint64_t kGeneratedContent = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kImportedContent = std::uint64_t{2} << 62;
 inline constexpr std::uint64_t kPrivateContent = std::uint64_t{3} << 62;
@@ -91,13 +91,14 @@ struct Request {
   std::int64_t generate_tokens = 0;
   std::vector<ContentSpan> content;  // of the prompt, lengths add up to prompt_tokens; empty: shared with nobody
   std::int64_t samples = 1;          // answers to the one prompt, each generate_tokens long; paged only
-  // Not in a file: make_requests() turns a request of 3 samples into three of one each, {parent, 1, 2}. How far behind its
-  // parent a sample stands; 0: it is nobody's sample.
+  // Not in a file: make_requests() turns a request of 3 samples into three of one each, {parent, 1, 2}. How far behind
+  // its parent a sample stands; 0: it is nobody's sample.
   std::int64_t sample_of = 0;
   friend bool operator==(const Request&, const Request&) = default;
 };
 
-// Requests made up from a seed: exponential gaps, lengths uniform in a range, a share of prompts with a common beginning.
+// Requests made up from a seed: exponential gaps, lengths uniform in a range or exponential with a mean, a share of
+// prompts with a common beginning.
 struct RequestGenerator {
   std::int64_t count = 0;
   double mean_gap_us = 100'000;  // [us]
@@ -106,15 +107,15 @@ struct RequestGenerator {
   std::int64_t prefix_groups = 0;  // 0: nothing is shared
   std::int64_t prefix_tokens = 0;  // length of a group's common beginning
   double prefix_share = 1.0;       // probability that a request belongs to a group
-  // 0: lengths are uniform in the range. Else exponential from the minimum with this mean, cut at the maximum: many short
-  // and few long ones, as recorded traffic has.
+  // 0: lengths are uniform in the range. Else exponential from the minimum with this mean, cut at the maximum: many
+  // short and few long ones, as recorded traffic has.
   double prompt_mean = 0;    // [tokens]
   double generate_mean = 0;  // [tokens]
   friend bool operator==(const RequestGenerator&, const RequestGenerator&) = default;
 };
 
-// A recorded trace beside the scenario. Which format is told by the name's ending: .csv (timestamp, context, generated) or
-// .jsonl (timestamp, input_length, output_length, hash_ids of 512-token blocks).
+// A recorded trace beside the scenario. Which format is told by the name's ending: .csv (timestamp, context, generated)
+// or .jsonl (timestamp, input_length, output_length, hash_ids of 512-token blocks).
 struct RequestFile {
   std::string path;         // relative to the scenario's folder
   std::int64_t limit = 0;   // 0: all
@@ -129,7 +130,7 @@ struct RequestSource {
   friend bool operator==(const RequestSource&, const RequestSource&) = default;
 };
 
-// --- the scheduler ----------------------------------------------------------------------------------------------------------
+// --- the scheduler ---------------------------------------------------------------------------------------------------
 
 // Continuous batching: every step takes decode tokens of the running requests first, then as much prefill as fits.
 // A step lasts base_us + per_token_us * tokens computed + per_context_us * tokens attended.
@@ -142,7 +143,7 @@ struct SchedulerConfig {
   friend bool operator==(const SchedulerConfig&, const SchedulerConfig&) = default;
 };
 
-// --- what is computed over the cache ------------------------------------------------------------------------------------------
+// --- what is computed over the cache ---------------------------------------------------------------------------------
 
 enum class MaskKind : std::uint8_t { none, causal, sliding_window, chunked };
 enum class CausalAlignment : std::uint8_t { bottom_right, top_left };
@@ -176,7 +177,7 @@ struct Focus {
   friend bool operator==(const Focus&, const Focus&) = default;
 };
 
-// --- the whole ----------------------------------------------------------------------------------------------------------------
+// --- the whole -------------------------------------------------------------------------------------------------------
 
 struct Scenario {
   std::string name;

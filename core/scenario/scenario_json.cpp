@@ -29,7 +29,7 @@ constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
 constexpr std::string_view kVersionKey = "kvscope_scenario";
 constexpr std::string_view kSchemaKey = "$schema";  // for editors; has no effect
 
-// --- reading ------------------------------------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------------------------------------
 
 // The value as a person would recognise it: short ones whole, long ones by their kind.
 std::string shown(const json::Value& value) {
@@ -339,7 +339,7 @@ bool check_version(Reader& reader, FaultList& faults) {
   return true;
 }
 
-// --- writing ------------------------------------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------------------------------------
 
 class Writer {
  public:

@@ -5,9 +5,9 @@
 //    "cache": {"page_size": 16, "blocks": 64},   what is left out has the default of scenario.h
 //    "requests": {"list": [{"prompt_tokens": 9, "generate_tokens": 4}]}}
 //
-// Defaults that follow another field: value_size = head_size (MLA must say); prefix_sharing = false for a continuous cache;
-// tile.BN = default_tile_rows(page_size); with a preset, attention starts from what the model implies; the name of a model
-// given in full is "custom".
+// Defaults that follow another field: value_size = head_size (MLA must say); prefix_sharing = false for a continuous
+// cache; tile.BN = default_tile_rows(page_size); with a preset, attention starts from what the model implies; the name
+// of a model given in full is "custom".
 //
 // Every fault of the document is reported at once with its JSON path, up to 100:
 //   $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16

@@ -1,5 +1,5 @@
-// The lines of a recorded trace, one at a time, whoever wrote it: with or without a byte-order mark, "\n" or "\r\n", a last
-// newline or none, blank lines at the end. Also collects what is wrong with rows. Inner to the two importers.
+// The lines of a recorded trace, one at a time, whoever wrote it: with or without a byte-order mark, "\n" or "\r\n", a
+// last newline or none, blank lines at the end. Also collects what is wrong with rows. Inner to the two importers.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ class TraceLines {
  public:
   explicit TraceLines(std::string_view text);
 
-  // False at the end. A line longer than kMaxTraceLine is reported as a fault and skipped, so is an empty one between rows.
+  // False at the end. A line longer than kMaxTraceLine is reported as a fault and skipped, so is an empty
+  // one between rows.
   bool next(std::string_view& line);
   [[nodiscard]] std::int64_t number() const { return number_; }  // of the line last returned, from 1
 

@@ -36,6 +36,7 @@ TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
 TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
              "LICENSE", "README.md", "apps", "core", "docs", "gpu", "tests", "viz"}
 NOT_OURS = {".git", "build", "out", "__pycache__"}  # git's own, and what .gitignore names
+WIDE = 120                                          # [characters] of a line
 LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -132,6 +133,9 @@ def file_faults(root, path):
         match = INCLUDE.match(text)
         if match:
             yield from include_faults(path, number, match[1] == '"', match[2])
+        if path.startswith(("core/", "apps/")) and len(text) > WIDE:
+            yield Fault(path, number, "line length", f"{len(text)} characters, more than {WIDE}",
+                        "wrap it; clang-format leaves comments to you")
     if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:
         yield Fault(path, 1, "pragma once", "the header has no '#pragma once'", "put it after the opening comment")
     if path.startswith("core/") and len(lines) > TOO_LONG:

@@ -165,8 +165,8 @@ TEST(Crc32Test, IsTheOneOfZipFilesWholeOrInPieces) {
   }
 }
 
-// What a signal handler does: the half that is being written goes, the file that was there before stays, and a file that was
-// committed is not touched.
+// What a signal handler does: the half that is being written goes, the file that was there before stays, and a file
+// that was committed is not touched.
 TEST(RemovePendingFiles, RemovesWhatIsHalfWrittenAndNothingElse) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "kvscope_remove_pending";
   std::filesystem::remove_all(folder);

@@ -154,8 +154,8 @@ TEST(QuantizedLoad, RoundsTheProductToTheScalesType) {
                .scales = AnyView<6>{reinterpret_cast<std::byte*>(scales.data()), DType::bf16, {1, 2, 1, 1, 1, 1}}});
   EXPECT_EQ(collection.get_key_cache(LayerIdx{0}).load<1>(seq(0), head(0), tok(0), dim(0))[0], 1.015625F);
 
-  // The element is rounded to the scale's type first: f16 1.0009765625 has no bf16 and becomes 1, so the product is the
-  // scale.
+  // The element is rounded to the scale's type first: f16 1.0009765625 has no bf16 and becomes 1, so the
+  // product is the scale.
   pool[0] = 0x3C01;
   EXPECT_EQ(collection.get_key_cache(LayerIdx{0}).load<1>(seq(0), head(0), tok(0), dim(0))[0], 1.0078125F);
 }
@@ -196,8 +196,8 @@ TEST(StoreScale, WritesTheGranuleOfItsElementInTheScalesType) {
   EXPECT_THROW(a.k(1).store_scale(seq(0), head(1), tok(5), dim(4), std::array{1.0F, 1.0F}), IndexError);
 }
 
-// The bound is the scales pool's own extent, not the values': with one block less there, the write of block 4 is
-// dropped.
+// The bound is the scales pool's own extent, not the values': with one block less there, the write of
+// block 4 is dropped.
 TEST(StoreScale, DropsAgainstTheScalesOwnPool) {
   auto a = fix_aq();
   a.scales_extents[0] = 4;
@@ -222,8 +222,8 @@ TEST(QuantizedLoad, NeverReadsANeighboursScale) {
   EXPECT_TRUE(std::isnan(k.load<1, double>(seq(0), head(1), tok(5), dim(4))[0]));
 }
 
-// A window of scales is fetched in chunks of 16 bytes, so the slot goes down to a multiple of 4 f32 scales; the block
-// is as it is.
+// A window of scales is fetched in chunks of 16 bytes, so the slot goes down to a multiple of 4 f32 scales; the
+// block is as it is.
 TEST(ScaleTmaCoords, RoundTheSlotDownToAChunk) {
   auto f = test::paged_fixture({1, 2}, {3, 1, 1, 8, 1, 2}, {2}, test::table_of({{1, 0}}, 24, 2), 24, 1, 2);
   f.params.kv_params.is_mla = true;

@@ -157,8 +157,8 @@ TEST(PopulateWithoutPromise, WantsBnAlignedBasesOverPagesAndAnyBaseInsideOne) {
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
   EXPECT_THAT(rows_of(p.k(0).populate(8, seq(0), tok(37))), ElementsAre(2 * 64 + 5));
   EXPECT_THROW((void)p.k(0).populate(8, seq(0), tok(41)), GeometryError);  // rows 9..16 of a page of 16
-  // Twelve pages: a base on a multiple of 4 pages but not of the tile keeps the reads aligned, and breaks the older
-  // promise.
+  // Twelve pages: a base on a multiple of 4 pages but not of the tile keeps the reads aligned, and breaks
+  // the older promise.
   EXPECT_THROW((void)p.k(0).populate(192, seq(0), tok(64)), GeometryError);
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 192, .base_alignment = 64}, seq(0), tok(64)));
 }
@@ -212,8 +212,8 @@ TEST(SubRows, AreThePartsRowsWhenEachStaysInOnePage) {
 }
 
 // The whole grid of tiles, pages, promises and bases against row_idx of every single token. What the rules of the
-// contract allow is decided here a second time, from their text; what is allowed must be right, and what is not must be
-// refused.
+// contract allow is decided here a second time, from their text; what is allowed must be right, and what is not
+// must be refused.
 TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRefuses) {
   const std::vector<std::uint32_t> row = {5, 9, 2, 7, 1, 0, 3, 8, 6, 4, 2, 9, 0, 1, 7, 3};
   int accepted = 0;

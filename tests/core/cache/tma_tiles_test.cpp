@@ -145,8 +145,8 @@ TEST(PlainTile, RefusesRowsThatA32BitCoordinateCannotName) {
   EXPECT_EQ(page_coords(split, {15, 1'840'894}, head(0), dim(0)), (TmaCoord{0, 0, 15, 1'840'894}));
 }
 
-// Both folded maps bring the bytes of the plain boxes, in their own order: chunk, row, column and row group, chunk,
-// row, column.
+// Both folded maps bring the bytes of the plain boxes, in their own order: chunk, row, column and row group,
+// chunk, row, column.
 TEST(FoldedTiles, BringThePlainBoxesElementsInTheirOwnOrder) {
   std::vector<float> pool = test::counting(64 * 2 * 24);
   const TmaRows rows{"rows", test::bytes_of(pool), DType::f32, 64, 2, 24};
@@ -497,8 +497,8 @@ TEST(Coordinates, RefuseATileOfAnotherKindAndNumbersPast32Bits) {
   EXPECT_EQ(name(TmaKind::scales), "scales");
 }
 
-// Boxes of whole sub-tiles, at the rows populate gives, are the tokens of the tile: cache, table, rows and map in one
-// chain.
+// Boxes of whole sub-tiles, at the rows populate gives, are the tokens of the tile: cache, table, rows and
+// map in one chain.
 TEST(PlainTile, AtPopulatedRowsBringsTheTilesTokens) {
   auto a = fix_a();
   const PagedKVCache k = a.k(2);

@@ -36,8 +36,8 @@ Question ask(std::int64_t seq, std::int64_t token, std::int64_t layer, std::int6
   return {SeqIdx{seq}, TokIdx{token}, LayerIdx{layer}, HeadIdx{head}, DimIdx{dim}, slot, StepIdx{step}};
 }
 
-// Blocks come from the events, elements are counted one by one in the order of the pool: neither the lookup table nor any
-// stride is used. Swapped axes, a forgotten layer and a table row off by one each give another byte.
+// Blocks come from the events, elements are counted one by one in the order of the pool: neither the lookup table nor
+// any stride is used. Swapped axes, a forgotten layer and a table row off by one each give another byte.
 TEST(Explain, EveryByteIsWhereCountingThroughThePoolPutsIt) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario()}) {
     TableFromEvents events;
