@@ -22,7 +22,7 @@ if(NOT packages)
 endif()
 foreach(package IN LISTS packages)
   file(READ ${package} text)
-  foreach(place IN ITEMS ${SOURCE} ${WORK}/built_here)
+  foreach(place IN ITEMS ${SOURCE}/core ${BUILD} ${WORK}/built_here)  # a source folder may be called like what is installed
     string(FIND "${text}" "${place}" at)
     if(NOT at EQUAL -1)
       message(FATAL_ERROR "${package} names ${place}: it will not be there on another machine")
