@@ -30,7 +30,7 @@ foreach(package IN LISTS packages)
   endforeach()
 endforeach()
 
-step("configuring the consumer" ${CMAKE_COMMAND} -S ${SOURCE}/tests/apps/consumer -B ${WORK}/build
+step("configuring the consumer" ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/tests/apps/consumer -B ${WORK}/build
      -D CMAKE_PREFIX_PATH=${WORK}/moved_here -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_BUILD_TYPE=Release)
 step("building the consumer" ${CMAKE_COMMAND} --build ${WORK}/build)
 step("running the consumer" ${WORK}/build/consumer)
