@@ -12,9 +12,9 @@
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/faults.h"
 #include "core/attention/merge.h"
-#include "core/base/convert.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle.h"
+#include "core/golden/measures.h"
 
 namespace kvscope::apps {
 namespace {
@@ -25,12 +25,6 @@ struct MergeCommand {
   std::optional<std::string> base;  // default: what the parts' manifests say, natural where they say nothing
   std::string empty = "-inf";
 };
-
-std::vector<double> doubles(const golden::Tensor& tensor) {
-  std::vector<double> result(static_cast<std::size_t>(*golden::element_count(tensor.shape)));
-  to_doubles(tensor.dtype, tensor.bytes.data(), result);
-  return result;
-}
 
 // The base a part's manifest names: "natural" or "two"; empty when it names none.
 std::string stated_base(const golden::Bundle& bundle) {
@@ -85,8 +79,8 @@ attention::PartialState read_state(const std::string& path, const golden::Bundle
                                           static_cast<std::size_t>(o->shape[2])});
   state.lse = xt::xtensor<double, 2>::from_shape(
       {static_cast<std::size_t>(o->shape[0]), static_cast<std::size_t>(o->shape[1])});
-  std::ranges::copy(doubles(*o), state.o.data());
-  std::ranges::copy(doubles(*lse), state.lse.data());
+  std::ranges::copy(golden::as_doubles(*o), state.o.data());
+  std::ranges::copy(golden::as_doubles(*lse), state.lse.data());
   return state;
 }
 
