@@ -27,7 +27,7 @@ struct ExplainCommand {
 
 int run(const ExplainCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
-  Question question;
+  trace::Question question;
   question.seq = SeqIdx{command.seq};
   question.token = TokIdx{command.token};
   question.layer = LayerIdx{command.layer};
@@ -39,7 +39,7 @@ int run(const ExplainCommand& command) {
       throw InputError("command line", "--step", fmt::format("{} is below 0, the first step", *command.step));
     question.step = StepIdx{*command.step};
   }
-  const Explanation explanation = explain(input.scenario, input.requests, question);
+  const trace::Explanation explanation = explain(input.scenario, input.requests, question);
   std::cout << (command.json ? json::dump(to_json(explanation)) + "\n" : to_text(explanation));
   return kExitFine;
 }

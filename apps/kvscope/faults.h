@@ -3,8 +3,6 @@
 #pragma once
 
 #include <exception>
-#include <string>
-#include <vector>
 
 namespace kvscope::apps {
 
@@ -12,10 +10,7 @@ inline constexpr int kExitFine = 0;
 inline constexpr int kExitCheckFailed = 1;
 inline constexpr int kExitBadInput = 2;
 
-// One text a fault; an InputError or GeometryError may carry several. Without the leading "kvscope: ".
-[[nodiscard]] std::vector<std::string> fault_lines(const std::exception& error);
-
-// Prints each of them to standard error and returns kExitBadInput.
+// Prints each line of fault_lines(error) to standard error and returns kExitBadInput.
 int print_faults(const std::exception& error);
 
 }  // namespace kvscope::apps

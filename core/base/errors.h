@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -71,6 +72,10 @@ class InputError : public std::runtime_error {
   std::string source_;
   std::vector<Fault> faults_;
 };
+
+// What a person reads, one line a fault: "<object>: <where>: <message>". The command line prints them, the viewer shows
+// them. Never empty, never a stack trace; std::bad_alloc says what to ask less of.
+[[nodiscard]] std::vector<std::string> fault_lines(const std::exception& error);
 
 // Throws IndexError "<what> <value> is outside [0, <end>)" unless 0 <= value < end. A non-empty `next_step` follows
 // after ": ". Example: check_index("head", 5, 2) -> "head 5 is outside [0, 2)".

@@ -8,8 +8,13 @@
 #include "core/base/errors.h"
 #include "core/cache/collections.h"
 #include "core/cache/paged_kv_cache.h"
+#include "core/pipeline/focus.h"
 
 namespace kvscope {
+using trace::Explanation;
+using trace::Link;
+using trace::Question;
+
 namespace {
 
 // Pools are explained without being allocated: addresses are differences from this one, which nobody reads.

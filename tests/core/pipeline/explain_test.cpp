@@ -8,6 +8,10 @@
 namespace kvscope {
 namespace {
 
+using trace::Explanation;
+using trace::Link;
+using trace::Question;
+
 using testing::HasSubstr;
 using testing_support::continuous_scenario;
 using testing_support::mla_scenario;

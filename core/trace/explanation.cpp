@@ -1,15 +1,11 @@
-// An explanation as text and as JSON.
+#include "core/trace/explanation.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/pipeline/explain.h"
+namespace kvscope::trace {
 
-namespace kvscope {
-
-// <name>   <formula>
-//          = <numbers>
-//          = <result>        <remark>
 std::string to_text(const Explanation& explanation) {
   std::size_t width = 0;
   for (const Link& link : explanation.links) width = std::max(width, link.name.size());
@@ -40,4 +36,4 @@ json::Value to_json(const Explanation& explanation) {
   return value;
 }
 
-}  // namespace kvscope
+}  // namespace kvscope::trace
