@@ -18,7 +18,7 @@ show() {
 
 heading "packages"
 # shellcheck disable=SC2086 # one word a package
-install_missing $core_packages
+install_missing $core_packages $viewer_packages
 
 heading "build"
 mkdir -p build "$out"

@@ -92,7 +92,7 @@ fuzz() {
 
 part "packages"
 # shellcheck disable=SC2086 # one word a package
-install_missing $core_packages $development_packages
+install_missing $core_packages $viewer_packages $development_packages
 part_done "packages"
 mkdir -p build
 

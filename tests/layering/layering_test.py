@@ -17,6 +17,7 @@ Fault = namedtuple("Fault", "path line rule what next_step")
 CORE_ORDER = ["base", "layout", "trace", "scenario", "cache", "smem", "tma", "lds", "fragment", "attention", "ptx",
               "golden", "pipeline"]
 VIZ_SEES = ["base", "layout", "trace", "scenario"]
+VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 
 # What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
 DEVICE_SEES = ["core/base/index.h", "core/base/dtype.h"]
@@ -28,6 +29,7 @@ WRAPPED = [
     (r"zlib\.h$", ["core/base/file.cpp"]),
     (r"sqlite3\.h$", ["core/trace/sqlite.cpp"]),
     (r"zip\.h$", ["core/golden/npz.cpp"]),
+    (r"gif_lib\.h$", ["viz/window/gif_writer.cpp"]),
     (r"CLI/", ["apps/kvscope/cli.h"]),
 ]
 CLI_READERS = re.compile(r"apps/kvscope/(main|command_\w+)\.cpp$")
@@ -89,8 +91,16 @@ def include_faults(path, line, quoted, target):
         if target.startswith(("gpu/", "apps/")) or (target.startswith("core/") and theirs not in VIZ_SEES):
             yield fault("viz draws events", f"viz includes {target}",
                         "what cannot be drawn from a trace is missing from the trace: add it to core/trace")
-        if path.startswith(("viz/geometry/", "viz/playback/")) and QT_PAINTING.search(target):
-            yield fault("geometry without painting", f"{'/'.join(path.split('/')[:2])} includes <{target}>",
+        mine = path.split("/")[1]
+        other = target.split("/")[1] if target.startswith("viz/") else mine
+        if mine in VIZ_ORDER and other in VIZ_ORDER and VIZ_ORDER.index(other) > VIZ_ORDER.index(mine):
+            yield fault("folder order", f"viz/{mine} includes viz/{other}, which comes after it",
+                        f"move the shared part to viz/{mine} or above, or this file down")
+        if mine == "playback" and not quoted and QT.search(target):
+            yield fault("playback without Qt", f"viz/playback includes <{target}>",
+                        "playback folds events; what needs Qt lives in the folders after it")
+        if mine == "geometry" and QT_PAINTING.search(target):
+            yield fault("geometry without painting", f"viz/geometry includes <{target}>",
                         "paint in viz/view; return rectangles from viz/geometry")
     device_code = path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))
     if device_code and target.startswith("core/") and target not in DEVICE_SEES:
@@ -133,12 +143,12 @@ def file_faults(root, path):
         match = INCLUDE.match(text)
         if match:
             yield from include_faults(path, number, match[1] == '"', match[2])
-        if path.startswith(("core/", "apps/")) and len(text) > WIDE:
+        if path.startswith(("core/", "viz/", "apps/")) and len(text) > WIDE:
             yield Fault(path, number, "line length", f"{len(text)} characters, more than {WIDE}",
                         "wrap it; clang-format leaves comments to you")
     if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:
         yield Fault(path, 1, "pragma once", "the header has no '#pragma once'", "put it after the opening comment")
-    if path.startswith("core/") and len(lines) > TOO_LONG:
+    if path.startswith(("core/", "viz/")) and len(lines) > TOO_LONG:
         yield Fault(path, TOO_LONG + 1, "file length", f"{len(lines)} lines, more than {TOO_LONG}",
                     "a file of that length is two ideas: split it")
     if re.match(r"apps/\w+/main\.cpp$", path) and len(lines) > LONG_MAIN:
@@ -176,7 +186,7 @@ def all_faults(root):
 
 def long_files(root):
     for path in our_files(root):
-        if path.startswith("core/") and path.endswith(CODE):
+        if path.startswith(("core/", "viz/")) and path.endswith(CODE):
             with open(os.path.join(root, path), "rb") as file:
                 count = file.read().count(b"\n")
             if LONG < count <= TOO_LONG:

@@ -1,0 +1,82 @@
+// A long array whose copy is cheap: copies share chunks until one of them writes. A million blocks are kept once, and a
+// checkpoint of them costs only the chunks that changed since the one before.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/errors.h"
+
+namespace kvscope::viz {
+
+template <class T, std::size_t kChunk = 1024>
+class CowArray {
+ public:
+  CowArray() = default;
+  // Every chunk is the same one until it is written to.
+  explicit CowArray(std::int64_t size) { resize(size); }
+
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+  [[nodiscard]] const T& operator[](std::int64_t i) const {
+    KVSCOPE_ASSERT(i >= 0 && i < size_);
+    return (*chunks_[static_cast<std::size_t>(i) / kChunk])[static_cast<std::size_t>(i) % kChunk];
+  }
+
+  // The element, to write to: its chunk is copied first when a copy of this array shares it.
+  [[nodiscard]] T& at(std::int64_t i) {
+    KVSCOPE_ASSERT(i >= 0 && i < size_);
+    std::shared_ptr<Chunk>& chunk = chunks_[static_cast<std::size_t>(i) / kChunk];
+    if (chunk.use_count() > 1) chunk = std::make_shared<Chunk>(*chunk);
+    return (*chunk)[static_cast<std::size_t>(i) % kChunk];
+  }
+
+  // New elements are T{}. Shrinking is not needed and not there.
+  void resize(std::int64_t size) {
+    KVSCOPE_ASSERT(size >= size_);
+    const std::size_t chunks = (static_cast<std::size_t>(size) + kChunk - 1) / kChunk;
+    if (chunks > chunks_.size()) chunks_.resize(chunks, std::make_shared<Chunk>());
+    size_ = size;
+  }
+
+  // visit(first, span of elements): the elements in order, a chunk at a time. What paints a million cells uses this.
+  template <class Visit>
+  void for_each_chunk(Visit&& visit) const {
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      const std::int64_t first = static_cast<std::int64_t>(c * kChunk);
+      const auto count =
+          static_cast<std::size_t>(std::min<std::int64_t>(static_cast<std::int64_t>(kChunk), size_ - first));
+      visit(first, std::span<const T>(chunks_[c]->data(), count));
+    }
+  }
+
+  // Chunks that `other` does not share: what a copy of it has cost since. [chunks]
+  [[nodiscard]] std::int64_t chunks_apart(const CowArray& other) const {
+    std::int64_t apart = 0;
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      apart += c >= other.chunks_.size() || chunks_[c] != other.chunks_[c] ? 1 : 0;
+    }
+    return apart;
+  }
+  static constexpr std::int64_t kChunkBytes = static_cast<std::int64_t>(kChunk * sizeof(T));
+
+  friend bool operator==(const CowArray& a, const CowArray& b) {
+    if (a.size_ != b.size_) return false;
+    for (std::size_t c = 0; c < a.chunks_.size(); ++c) {
+      if (a.chunks_[c] != b.chunks_[c] && *a.chunks_[c] != *b.chunks_[c]) return false;
+    }
+    return true;
+  }
+
+ private:
+  using Chunk = std::array<T, kChunk>;
+  std::vector<std::shared_ptr<Chunk>> chunks_;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace kvscope::viz

@@ -1,0 +1,43 @@
+// What is typed into the find field, and where it leads.
+//
+//   7              block 7                    block 7
+//   3:70           token 70 of sequence 3     token 3:70     seq 3 token 70
+//   seq 3          sequence 3
+//   page 3:2       page 2 of sequence 3
+//   step 12        engine step 12
+//   event 5000     right after event 5000
+//   evicted        the next event whose kind's name holds the word: block_evicted
+//   byte 0x1f40    the element of the pool's memory at that offset; decimal or hexadecimal
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "viz/playback/cursor.h"
+#include "viz/playback/selection.h"
+
+namespace kvscope::viz {
+
+struct FindByte {
+  std::int64_t offset = 0;  // [bytes] in the pool
+  friend bool operator==(const FindByte&, const FindByte&) = default;
+};
+struct FindEvent {
+  std::size_t kind = 0;
+  friend bool operator==(const FindEvent&, const FindEvent&) = default;
+};
+struct FindPosition {
+  Position position;
+  friend bool operator==(const FindPosition&, const FindPosition&) = default;
+};
+// A step is a Selection of kind step; the window seeks there.
+using Target = std::variant<Selection, FindPosition, FindEvent, FindByte>;
+
+// Throws InputError("find", ...): what is not understood, with the forms above; an index that the run does not have,
+// with its range. Case and surplus blanks do not matter.
+[[nodiscard]] Target parse_find(std::string_view text, const Facts& facts);
+
+}  // namespace kvscope::viz

@@ -1,0 +1,35 @@
+// Everything a picture is made from, by value or by reference to what does not change while it is painted.
+#pragma once
+
+#include <array>
+
+#include "viz/geometry/board.h"
+#include "viz/geometry/viewport.h"
+#include "viz/playback/cursor.h"
+#include "viz/playback/selection.h"
+#include "viz/view/theme.h"
+
+namespace kvscope::viz {
+
+struct Scene {
+  const Cursor* cursor = nullptr;  // its run, position, state and marks
+  const Theme* theme = nullptr;
+  View view = View::overview;
+  double font_scale = 1;
+  std::array<Viewport, kPanels> viewport;  // by PanelId
+  Selection pinned;                        // clicked
+  Selection hovered;                       // under the pointer
+  Lit pinned_lit;                          // resolve(state, facts, pinned)
+  Lit hovered_lit;
+
+  [[nodiscard]] const Run& run() const { return cursor->run(); }
+  [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }
+  [[nodiscard]] const State& state() const { return cursor->state(); }
+  [[nodiscard]] const Marks& marks() const { return cursor->marks(); }
+  [[nodiscard]] const Viewport& viewport_of(PanelId panel) const { return viewport[static_cast<std::size_t>(panel)]; }
+  // The one that is shown strongest: hovered if there is something under the pointer, else pinned.
+  [[nodiscard]] const Lit& lit() const { return hovered.none() ? pinned_lit : hovered_lit; }
+  [[nodiscard]] double px(double size) const { return size * font_scale; }
+};
+
+}  // namespace kvscope::viz

@@ -1,0 +1,60 @@
+// Colours and sizes of everything that is painted, for a dark and a light surface. Owners are told apart by hue,
+// lightness and pattern together, and by their label where there is room: never by hue alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <QtGui/QBrush>
+#include <QtGui/QColor>
+#include <QtGui/QFont>
+
+namespace kvscope::viz {
+
+enum class ThemeKind : std::uint8_t { dark, light };
+
+// A pattern drawn over an owner's colour; with eight colours and four patterns 32 owners in a row differ.
+enum class Pattern : std::uint8_t { plain, dots, horizontal, vertical };
+// Shared blocks have the shared colour, a diagonal hatch and a badge with their reference count.
+
+struct OwnerStyle {
+  QColor fill;
+  Pattern pattern = Pattern::plain;
+};
+
+struct Theme {
+  ThemeKind kind = ThemeKind::dark;
+  QColor surface;  // behind the cards
+  QColor card;
+  QColor card_border;
+  QColor text;         // titles, labels
+  QColor text_quiet;   // subtitles, axes, numbers of free blocks
+  QColor text_accent;  // results in words
+  QColor cell_free;    // a free block, an empty slot
+  QColor cell_line;
+  QColor accent;  // the selection and its links
+  QColor hover;
+  QColor shared;  // blocks of several sequences
+  QColor cached;  // blocks of nobody whose content is kept
+  QColor null_page;
+  QColor warning;  // preemptions, faults
+  std::array<QColor, 8> owner;
+  std::array<QColor, 8> series;  // curves
+
+  [[nodiscard]] OwnerStyle owner_style(std::int64_t seq) const;  // seq >= 0
+  // Black or white, whichever reads better on `fill` (WCAG contrast).
+  [[nodiscard]] QColor ink_on(const QColor& fill) const;
+};
+
+[[nodiscard]] const Theme& theme(ThemeKind kind);
+
+// WCAG 2 contrast ratio, 1..21.
+[[nodiscard]] double contrast(const QColor& a, const QColor& b);
+
+// Fonts embedded at build time: Inter for words, JetBrains Mono for digits and formulas. load_fonts() registers them
+// once and returns false when one of them is missing; every program and test that paints calls it first.
+[[nodiscard]] bool load_fonts();
+[[nodiscard]] QFont ui_font(double px, QFont::Weight weight = QFont::Normal);
+[[nodiscard]] QFont mono_font(double px, QFont::Weight weight = QFont::Normal);
+
+}  // namespace kvscope::viz

@@ -1,0 +1,45 @@
+// What the window asks of the simulator. viz draws events and knows nothing of how they come about: whoever builds the
+// program (apps/kvscope-viewer) hands it one of these, a test another.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/trace/explanation.h"
+#include "viz/playback/event_source.h"
+#include "viz/playback/facts.h"
+#include "viz/playback/run.h"
+
+namespace kvscope::viz {
+
+// A scenario of the gallery.
+struct GalleryEntry {
+  std::string path;
+  std::string name;
+  std::string description;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Called on a worker thread, one at a time. Opens a trace, or runs a scenario: what the file is, its content tells.
+  // `progress` is called with requests done of all while a scenario runs; when it returns false the run stops and
+  // Cancelled is thrown. Throws what kvscope::fault_lines can word.
+  [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
+
+  // Called on a worker thread, one at a time. The same explanation as the command line's. Throws likewise.
+  [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
+                                                   const trace::Question& question) = 0;
+
+  // The element whose value lies at `offset` bytes into the pool at the question's step; slot, layer, head, dim and
+  // token are filled in. IndexError: outside the pool, or no token is stored there.
+  [[nodiscard]] virtual trace::Question locate(const Facts& facts, const std::string& path, std::int64_t offset,
+                                               StepIdx step) = 0;
+
+  [[nodiscard]] virtual std::vector<GalleryEntry> gallery() = 0;
+};
+
+}  // namespace kvscope::viz
