@@ -1,0 +1,264 @@
+#include "viz/model/document.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <QtCore/QCoreApplication>
+
+#include "core/base/errors.h"
+
+namespace kvscope::viz {
+namespace {
+
+QStringList lines_of(const std::exception& error) {
+  QStringList lines;
+  for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
+  return lines;
+}
+
+}  // namespace
+
+Document::Document(std::shared_ptr<const Run> run, QString path, QObject* parent)
+    : QObject(parent), cursor_(std::move(run)), path_(std::move(path)) {
+  connect(&timer_, &QTimer::timeout, this, &Document::tick);
+  if (cursor_.run().facts().rows > 1) cursor_.seek_row(1);
+}
+
+// --- moving ----------------------------------------------------------------------------------------------------------
+
+template <class Work>
+bool Document::guarded(Work&& work) {
+  const Position before = cursor_.position();
+  try {
+    work();
+    return true;
+  } catch (const std::exception& error) {
+    become(Doing::standing);
+    if (cursor_.position() != before) moved();
+    Q_EMIT failed(lines_of(error));
+    return false;
+  }
+}
+
+template <class MoveFunction>
+void Document::go(MoveFunction&& move) {
+  pause();
+  guarded([&] {
+    if (move()) moved();
+  });
+}
+
+void Document::moved() {
+  relight();
+  Q_EMIT position_changed();
+}
+
+void Document::relight() {
+  pinned_lit_ = resolve(cursor_.state(), run().facts(), pinned_);
+  hovered_lit_ = resolve(cursor_.state(), run().facts(), hovered_);
+}
+
+void Document::step() {
+  go([this] { return cursor_.step(); });
+}
+void Document::step_back() {
+  go([this] { return cursor_.step_back(); });
+}
+void Document::next_event() {
+  go([this] { return cursor_.event(); });
+}
+void Document::previous_event() {
+  go([this] { return cursor_.event_back(); });
+}
+void Document::to_start() {
+  seek(Position{0});
+}
+void Document::to_end() {
+  seek(Position{run().facts().events});
+}
+
+void Document::seek(Position position) {
+  const Position to(std::clamp<std::int64_t>(position.value, 0, run().facts().events));
+  go([this, to] { return cursor_.seek(to); });
+}
+
+void Document::seek_step(StepIdx step) {
+  // A trace may begin at any step: the last row whose step is no later.
+  const std::vector<std::int64_t>& steps = run().timeline().step;
+  const auto row = std::upper_bound(steps.begin(), steps.end(), step.value) - steps.begin();
+  go([this, row] { return cursor_.seek_row(row); });
+}
+
+// --- playing ---------------------------------------------------------------------------------------------------------
+
+void Document::become(Doing doing) {
+  if (doing == doing_) return;
+  const bool was_playing = playing();
+  doing_ = doing;
+  if (playing()) {
+    timer_.start(doing == Doing::playing ? kFrame : 0);
+  } else {
+    timer_.stop();
+    search_ = {};
+  }
+  if (was_playing != playing()) Q_EMIT playing_changed();
+}
+
+void Document::play() {
+  if (doing_ == Doing::playing) return;
+  pause();
+  if (cursor_.at_end() && !guarded([this] {
+        if (cursor_.seek(Position{0})) moved();
+      }))
+    return;
+  player_.restart();
+  clock_.start();
+  become(Doing::playing);
+}
+
+void Document::pause() {
+  become(Doing::standing);
+}
+
+void Document::toggle_playing() {
+  playing() ? pause() : play();
+}
+
+void Document::set_speed(double steps_per_second) {
+  const double before = player_.speed();
+  player_.set_speed(steps_per_second);
+  if (player_.speed() != before) Q_EMIT speed_changed();
+}
+
+void Document::tick() {
+  guarded([this] { doing_ == Doing::searching ? search_on() : play_on(); });
+}
+
+void Document::play_on() {
+  std::int64_t due = player_.due(static_cast<double>(clock_.restart()));
+  const Position from = cursor_.position();
+  std::optional<Stop> stop;
+  // A machine too slow for the speed shows fewer steps a second and stays usable: what is left over is dropped.
+  for (; due > 0 && !cursor_.at_end() && !stop && clock_.elapsed() < kPlaying; --due) {
+    const std::int64_t row = cursor_.row();
+    const bool inside = cursor_.position() < run().end_of_row(row);
+    const Position to = run().end_of_row(inside || row + 1 >= run().facts().rows ? row : row + 1);
+    stop = stop_between(cursor_.position(), to);
+    if (stop) {
+      cursor_.seek(stop->position);
+    } else {
+      cursor_.step();
+    }
+  }
+  const bool ended = !stop && cursor_.at_end();
+  if (stop || ended) become(Doing::standing);
+  if (cursor_.position() != from) moved();
+  if (stop) Q_EMIT stopped(words_of(stop->breakpoint));
+  if (ended) Q_EMIT stopped(tr("end of the run"));
+}
+
+std::optional<Document::Stop> Document::stop_between(Position from, Position to) const {
+  if (std::none_of(breakpoints_.begin(), breakpoints_.end(), [](const Breakpoint& b) { return b.enabled; })) return {};
+  while (from < to) {
+    const std::int64_t row = run().row_at(from + 1);
+    const auto events = run().events_of_row(row);
+    const std::int64_t first = run().span(row).first_event;
+    const std::int64_t end = std::min(to.value, run().end_of_row(row).value);
+    for (; from.value < end; ++from) {
+      const trace::Event& event = (*events)[static_cast<std::size_t>(from.value - first)];
+      for (std::size_t i = 0; i < breakpoints_.size(); ++i) {
+        if (matches(breakpoints_[i], event)) return Stop{from + 1, i};
+      }
+    }
+  }
+  return {};
+}
+
+// --- breakpoints and events ------------------------------------------------------------------------------------------
+
+void Document::run_to_breakpoint() {
+  search({breakpoints_, false, std::nullopt});
+}
+void Document::run_back_to_breakpoint() {
+  search({breakpoints_, true, std::nullopt});
+}
+
+void Document::search(Search search) {
+  pause();
+  search_ = std::move(search);
+  guarded([this] { search_on(); });
+}
+
+void Document::search_on() {
+  QElapsedTimer slice;
+  slice.start();
+  bool more = false;
+  const auto keep_going = [&](Position) { return !(more = slice.elapsed() >= kSlice); };
+  const Position from = cursor_.position();
+  const std::optional<std::size_t> match = search_.back ? cursor_.run_back_to(search_.breakpoints, keep_going)
+                                                        : cursor_.run_to(search_.breakpoints, keep_going);
+  if (!match && more && !(search_.back ? cursor_.at_start() : cursor_.at_end())) {
+    become(Doing::searching);
+    if (cursor_.position() != from) moved();
+    return;
+  }
+  const Search done = std::exchange(search_, {});
+  become(Doing::standing);
+  if (!match && done.origin) cursor_.seek(*done.origin);
+  if (cursor_.position() != from) moved();
+  if (match && !done.origin) {
+    Q_EMIT stopped(words_of(*match));
+  } else if (!match) {
+    Q_EMIT stopped(done.origin ? tr("no such event after this")
+                   : done.back ? tr("start of the run")
+                               : tr("end of the run"));
+  }
+}
+
+QString Document::words_of(std::size_t index) const {
+  return tr("breakpoint %1: %2 at event %3, step %4")
+      .arg(QString::number(index + 1), QString::fromStdString(to_text(breakpoints_[index])),
+           QString::number(cursor_.position().value - 1), QString::number(cursor_.state().step.value));
+}
+
+void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
+  if (breakpoints == breakpoints_) return;
+  // A search goes on for what it was started with; which of them matched is told by their numbers, so it ends here.
+  if (doing_ == Doing::searching) pause();
+  breakpoints_ = std::move(breakpoints);
+  Q_EMIT breakpoints_changed();
+}
+
+// --- selection -------------------------------------------------------------------------------------------------------
+
+void Document::pin(const Selection& selection) {
+  if (selection.kind == Selection::Kind::step) seek_step(selection.step);
+  if (selection == pinned_) return;
+  pinned_ = selection;
+  relight();
+  Q_EMIT pinned_changed();
+}
+
+void Document::hover(const Selection& selection) {
+  if (selection == hovered_) return;
+  hovered_ = selection;
+  hovered_lit_ = resolve(cursor_.state(), run().facts(), hovered_);
+  Q_EMIT hovered_changed();
+}
+
+void Document::go_to(const Target& target) {
+  if (const auto* selection = std::get_if<Selection>(&target)) {
+    pin(*selection);
+  } else if (const auto* place = std::get_if<FindPosition>(&target)) {
+    seek(place->position);
+  } else if (const auto* event = std::get_if<FindEvent>(&target)) {
+    Breakpoint kind;
+    kind.kind = event->kind;
+    search({{kind}, false, cursor_.position()});
+  } else if (const auto* byte = std::get_if<FindByte>(&target)) {
+    Q_EMIT byte_wanted(byte->offset);
+  }
+}
+
+}  // namespace kvscope::viz
