@@ -21,7 +21,7 @@ struct ExplainCommand {
   std::optional<std::string> requests;
   std::int64_t seq = 0, token = 0, layer = 0, head = 0, dim = 0;
   std::optional<std::int64_t> step;
-  std::string slot = "k";
+  std::string kv = "k";
   bool json = false;
 };
 
@@ -33,7 +33,7 @@ int run(const ExplainCommand& command) {
   question.layer = LayerIdx{command.layer};
   question.head = HeadIdx{command.head};
   question.dim = DimIdx{command.dim};
-  question.slot = command.slot == "k" ? KvSlot::k : KvSlot::v;
+  question.kv = command.kv == "k" ? KOrV::k : KOrV::v;
   if (command.step) {
     if (*command.step < 0)
       throw InputError("command line", "--step", fmt::format("{} is below 0, the first step", *command.step));
@@ -55,7 +55,7 @@ void add_explain(CLI::App& app, Action& chosen) {
   explain_app->add_option("--layer", command->layer, "Layer")->capture_default_str();
   explain_app->add_option("--head", command->head, "KV head")->capture_default_str();
   explain_app->add_option("--dim", command->dim, "Element of the head")->capture_default_str();
-  explain_app->add_option("--kv", command->slot, "Which of the two")
+  explain_app->add_option("--kv", command->kv, "Which of the two")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
   explain_app->add_option("--step", command->step,

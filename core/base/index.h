@@ -41,7 +41,7 @@ using StepIdx = Index<struct StepTag>;               // an engine step
 using RowIdx = Index<struct RowTag, std::uint32_t>;  // one token of one layer of K or V, in the matrix of all such rows
 
 // Which half of the pool's second axis. The values are the axis indices.
-enum class KvSlot : std::uint8_t { k = 0, v = 1 };
+enum class KOrV : std::uint8_t { k = 0, v = 1 };
 
 }  // namespace kvscope
 

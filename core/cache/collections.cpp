@@ -88,21 +88,21 @@ Shape<6> PagedKVCacheCollection::scales_layout() const {
   return static_row_major<6>(scales_shape());
 }
 
-PagedKVCache PagedKVCacheCollection::get_cache(KvSlot slot, LayerIdx layer) const {
-  if (slot == KvSlot::v && kv() == 1) {
+PagedKVCache PagedKVCacheCollection::get_cache(KOrV k_or_v, LayerIdx layer) const {
+  if (k_or_v == KOrV::v && kv() == 1) {
     throw UnsupportedError(
         "PagedKVCacheCollection.get_value_cache: an MLA pool has one slot, and values are the first "
         "elements of the key rows: use get_key_cache");
   }
   check_index("PagedKVCacheCollection: layer", layer.value, layers(), "the pool has that many layers");
-  PagedLayerTensors view{.blocks = layer_view(tensors_.blocks, view_, slot, layer),
+  PagedLayerTensors view{.blocks = layer_view(tensors_.blocks, view_, k_or_v, layer),
                          .cache_lengths = tensors_.cache_lengths,
                          .lookup_table = tensors_.lookup_table,
                          .max_seq_length = tensors_.max_seq_length,
                          .max_cache_length = tensors_.max_cache_length,
                          .scales_lookup_table = tensors_.scales_lookup_table,
                          .drops = tensors_.drops};
-  if (tensors_.scales) view.scales = layer_view(*tensors_.scales, scales_view_, slot, layer);
+  if (tensors_.scales) view.scales = layer_view(*tensors_.scales, scales_view_, k_or_v, layer);
   return {params_, view};
 }
 
@@ -135,13 +135,13 @@ Shape<6> ContinuousBatchingKVCacheCollection::blocks_shape() const {
   return {kUnknownValue, kUnknownValue, kUnknownValue, kUnknownValue, kv_params_.num_heads, kv_params_.head_size};
 }
 
-ContinuousBatchingKVCache ContinuousBatchingKVCacheCollection::get_cache(KvSlot slot, LayerIdx layer) const {
-  if (slot == KvSlot::v && blocks().dim(1) < 2) {
+ContinuousBatchingKVCache ContinuousBatchingKVCacheCollection::get_cache(KOrV k_or_v, LayerIdx layer) const {
+  if (k_or_v == KOrV::v && blocks().dim(1) < 2) {
     throw UnsupportedError(
         "ContinuousBatchingKVCacheCollection.get_value_cache: the pool has one slot: use get_key_cache");
   }
   check_index("ContinuousBatchingKVCacheCollection: layer", layer.value, layers(), "the pool has that many layers");
-  return {kv_params_, ContinuousLayerTensors{.blocks = layer_view(tensors_.blocks, view_, slot, layer),
+  return {kv_params_, ContinuousLayerTensors{.blocks = layer_view(tensors_.blocks, view_, k_or_v, layer),
                                              .cache_lengths = tensors_.cache_lengths,
                                              .lookup_table = tensors_.lookup_table,
                                              .max_seq_length = tensors_.max_seq_length,

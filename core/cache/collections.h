@@ -70,11 +70,11 @@ class PagedKVCacheCollection {
   [[nodiscard]] const Shape<4>& kv_cache_dynamic_strides() const { return view_.strides; }
   [[nodiscard]] std::int64_t layers() const { return tensors_.blocks.dim(2); }
 
-  // IndexError outside [0, L): a kernel would walk into the next slot.
-  [[nodiscard]] PagedKVCache get_key_cache(LayerIdx layer) const { return get_cache(KvSlot::k, layer); }
+  // IndexError outside [0, L): a kernel would walk from K into V, or into the next block.
+  [[nodiscard]] PagedKVCache get_key_cache(LayerIdx layer) const { return get_cache(KOrV::k, layer); }
   // UnsupportedError for MLA: its values are the first elements of the key rows.
-  [[nodiscard]] PagedKVCache get_value_cache(LayerIdx layer) const { return get_cache(KvSlot::v, layer); }
-  [[nodiscard]] PagedKVCache get_cache(KvSlot slot, LayerIdx layer) const;
+  [[nodiscard]] PagedKVCache get_value_cache(LayerIdx layer) const { return get_cache(KOrV::v, layer); }
+  [[nodiscard]] PagedKVCache get_cache(KOrV k_or_v, LayerIdx layer) const;
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
 
  private:
@@ -118,10 +118,10 @@ class ContinuousBatchingKVCacheCollection {
   [[nodiscard]] std::int64_t layers() const { return tensors_.blocks.dim(2); }
 
   // IndexError outside [0, L).
-  [[nodiscard]] ContinuousBatchingKVCache get_key_cache(LayerIdx layer) const { return get_cache(KvSlot::k, layer); }
+  [[nodiscard]] ContinuousBatchingKVCache get_key_cache(LayerIdx layer) const { return get_cache(KOrV::k, layer); }
   // UnsupportedError when the pool has one slot.
-  [[nodiscard]] ContinuousBatchingKVCache get_value_cache(LayerIdx layer) const { return get_cache(KvSlot::v, layer); }
-  [[nodiscard]] ContinuousBatchingKVCache get_cache(KvSlot slot, LayerIdx layer) const;
+  [[nodiscard]] ContinuousBatchingKVCache get_value_cache(LayerIdx layer) const { return get_cache(KOrV::v, layer); }
+  [[nodiscard]] ContinuousBatchingKVCache get_cache(KOrV k_or_v, LayerIdx layer) const;
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
 
  private:

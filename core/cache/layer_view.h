@@ -5,7 +5,7 @@
 //   view  [block,                page_row, head, head_dim]      strides [s0, H*D, D, 1], base k_or_v * s1 + layer * s2
 //
 // Read as a matrix, a row is one token: H*D neighbours. From one page of the view to the next it is s0 / (H*D) rows,
-// and the rows in between belong to other layers and to the other slot.
+// and the rows in between belong to other layers and to the other of K and V.
 // Example: pool {5,2,3,4,2,8}: view strides {384,16,8,1}, 24 rows a block; V of layer 2 starts at element 320.
 #pragma once
 
@@ -36,8 +36,8 @@ struct LayerViewLayout {
 [[nodiscard]] LayerViewLayout layer_view_layout(std::string_view object, const Shape<6>& pool,
                                                 std::int64_t page_stride);
 
-// `layer` and `slot` are the caller's to check.
-[[nodiscard]] AnyView<4> layer_view(const AnyView<6>& pool, const LayerViewLayout& layout, KvSlot slot, LayerIdx layer);
+// `layer` and `k_or_v` are the caller's to check.
+[[nodiscard]] AnyView<4> layer_view(const AnyView<6>& pool, const LayerViewLayout& layout, KOrV k_or_v, LayerIdx layer);
 
 // Row-major strides where some extents are kUnknownValue: a stride is unknown once an unknown extent is in its product.
 // Example: {?,2,?,4,2,8} -> {?,?,64,16,8,1}.

@@ -51,11 +51,11 @@ class Explainer {
  private:
   [[nodiscard]] std::string subject() const {
     return fmt::format("{} of sequence {}, token {}, layer {}, KV head {}, dim {}, at step {} of scenario '{}'",
-                       slot_name(), question_.seq.value, question_.token.value, question_.layer.value,
+                       kv_name(), question_.seq.value, question_.token.value, question_.layer.value,
                        question_.head.value, question_.dim.value, state_.step.value, scenario_.name);
   }
-  [[nodiscard]] const char* slot_name() const { return question_.slot == KvSlot::k ? "K" : "V"; }
-  [[nodiscard]] std::int64_t slot_index() const { return question_.slot == KvSlot::k ? 0 : 1; }
+  [[nodiscard]] const char* kv_name() const { return question_.kv == KOrV::k ? "K" : "V"; }
+  [[nodiscard]] std::int64_t kv_index() const { return question_.kv == KOrV::k ? 0 : 1; }
 
   void add(std::string name, std::string formula, std::string numbers, std::string result, std::string remark = {}) {
     links_.push_back({std::move(name), std::move(formula), std::move(numbers), std::move(result), std::move(remark)});
@@ -161,15 +161,15 @@ class Explainer {
         fmt::format("strides {}", list(strides)),
         scenario_.cache.kind == CacheKind::paged ? fmt::format("{} blocks and the null page", scenario_.cache.blocks)
                                                  : "");
-    const Shape<6> index{place.block, slot_index(),         question_.layer.value,
+    const Shape<6> index{place.block, kv_index(),           question_.layer.value,
                          slot,        question_.head.value, question_.dim.value};
     const std::int64_t element = checked_offset(index, extents, strides);
     add("element", "block*s0 + k_or_v*s1 + layer*s2 + slot*s3 + head*s4 + dim*s5",
         fmt::format("{}*{} + {}*{} + {}*{} + {}*{} + {}*{} + {}*{}", index[0], strides[0], index[1], strides[1],
                     index[2], strides[2], index[3], strides[3], index[4], strides[4], index[5], strides[5]),
         std::to_string(element),
-        fmt::format("the {}, layer {} view begins at element {}", slot_name(), question_.layer.value,
-                    slot_index() * strides[1] + question_.layer.value * strides[2]));
+        fmt::format("the {}, layer {} view begins at element {}", kv_name(), question_.layer.value,
+                    kv_index() * strides[1] + question_.layer.value * strides[2]));
     const std::int64_t size = size_of(scenario_.cache.dtype);
     add("byte", "element * bytes of an element",
         fmt::format("{} * {} ({})", element, size, name(scenario_.cache.dtype)),
@@ -220,7 +220,7 @@ class Explainer {
           AnyView<6>(unread_memory(), quantization->scale_dtype, pool_extents(params.head_dim_granularity()));
     }
     const PagedKVCacheCollection collection(params, tensors);
-    return collection.get_cache(question_.slot, question_.layer);
+    return collection.get_cache(question_.kv, question_.layer);
   }
 
   [[nodiscard]] ContinuousBatchingKVCache continuous_cache() const {
@@ -233,7 +233,7 @@ class Explainer {
     tensors.max_cache_length = state_.max_cache_length;
     const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size},
                                                          tensors);
-    return collection.get_cache(question_.slot, question_.layer);
+    return collection.get_cache(question_.kv, question_.layer);
   }
 
   [[nodiscard]] std::int64_t batch() const { return static_cast<std::int64_t>(state_.batch.size()); }
@@ -361,7 +361,7 @@ void check_question(const Scenario& scenario, std::span<const Request> requests,
   check_index(fmt::format("sequence {}: token", question.seq.value), question.token.value,
               request.prompt_tokens + request.generate_tokens,
               fmt::format("it has {} prompt and {} generated tokens", request.prompt_tokens, request.generate_tokens));
-  if (question.slot == KvSlot::v && scenario.model.is_mla) {
+  if (question.kv == KOrV::v && scenario.model.is_mla) {
     throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: ask for --kv k");
   }
 }

@@ -17,7 +17,7 @@ struct Question {
   LayerIdx layer;
   HeadIdx head;  // a KV head
   DimIdx dim;
-  KvSlot slot = KvSlot::k;
+  KOrV kv = KOrV::k;
   StepIdx step{-1};  // -1: the last step that computed a token of the sequence
 };
 

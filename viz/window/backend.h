@@ -34,7 +34,7 @@ class Backend {
   [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
                                                    const trace::Question& question) = 0;
 
-  // The element whose value lies at `offset` bytes into the pool at the question's step; slot, layer, head, dim and
+  // The element whose value lies at `offset` bytes into the pool at the question's step; kv, layer, head, dim and
   // token are filled in. IndexError: outside the pool, or no token is stored there.
   [[nodiscard]] virtual trace::Question locate(const Facts& facts, const std::string& path, std::int64_t offset,
                                                StepIdx step) = 0;

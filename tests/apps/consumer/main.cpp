@@ -14,7 +14,7 @@ int main() {
 
   const AnyView<6> blocks(reinterpret_cast<std::byte*>(pool.data()), DType::f32, {5, 2, 3, 4, 2, 8});
   PagedLayerTensors tensors;
-  tensors.blocks = layer_view(blocks, layer_view_layout("pool", blocks.extents, -1), KvSlot::k, LayerIdx{1});
+  tensors.blocks = layer_view(blocks, layer_view_layout("pool", blocks.extents, -1), KOrV::k, LayerIdx{1});
   tensors.cache_lengths = {cached.data(), {1}};
   tensors.lookup_table = {table.data(), {1, 8}};
   const PagedKVCache keys({.dtype = DType::f32, .kv_params = {.num_heads = 2, .head_size = 8}, .page_size = 4},

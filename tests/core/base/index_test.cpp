@@ -54,7 +54,7 @@ static_assert(!Subtractable<TokIdx, HeadIdx> && !Comparable<TokIdx, HeadIdx> && 
 static_assert(!Multipliable<TokIdx, std::int64_t>, "scaling goes through .value, in sight");
 static_assert(std::is_same_v<decltype(TokIdx{5} - TokIdx{2}), std::int64_t>, "a difference is a count");
 static_assert(sizeof(TokIdx) == 8 && sizeof(RowIdx) == 4 && std::is_trivially_copyable_v<TokIdx>);
-static_assert(static_cast<int>(KvSlot::k) == 0 && static_cast<int>(KvSlot::v) == 1, "the values are axis indices");
+static_assert(static_cast<int>(KOrV::k) == 0 && static_cast<int>(KOrV::v) == 1, "the values are axis indices");
 
 TEST(IndexTest, CountsAndComparesLikeThePositionItIs) {
   TokIdx t{5};

@@ -160,9 +160,9 @@ TEST(ContinuousCache, AgreesWithAWalkOfTheSixDimensionalPool) {
   const std::array<int, 3> sequence_of{1, -1, 0};  // block -> sequence
   float own = 0;
   for (const int b : sequence_of) {
-    for (int slot = 0; slot < 2; ++slot) {
+    for (int k_or_v = 0; k_or_v < 2; ++k_or_v) {
       for (int l = 0; l < 2; ++l) {
-        const ContinuousBatchingKVCache cache = f.collection().get_cache(static_cast<KvSlot>(slot), LayerIdx{l});
+        const ContinuousBatchingKVCache cache = f.collection().get_cache(static_cast<KOrV>(k_or_v), LayerIdx{l});
         for (int t = 0; t < 5; ++t) {
           for (int h = 0; h < 2; ++h) {
             for (int d = 0; d < 4; ++d, ++own) {

@@ -50,8 +50,8 @@ TEST(LayerView, BeginsAtItsSlotAndLayerAndSpansAllBlocks) {
   EXPECT_EQ(c.v(1).num_kv_rows(), 45);
 }
 
-// Every element of every slot and layer against six explicit loops over the pool: an index that skips an axis, or takes
-// two in the wrong order, reads another element's own number.
+// Every element of K and V and of every layer against six explicit loops over the pool: an index that skips an axis, or
+// takes two in the wrong order, reads another element's own number.
 TEST(LayerView, ReadsTheElementThatSixLoopsFind) {
   const Shape<6> extents{3, 2, 4, 5, 2, 7};
   std::vector<float> pool = test::counting(count_of(extents));
@@ -59,9 +59,9 @@ TEST(LayerView, ReadsTheElementThatSixLoopsFind) {
   const LayerViewLayout layout = compute_kv_cache_dynamic_shape_strides(extents);
   float expected = 0;
   for (int block = 0; block < 3; ++block) {
-    for (int slot = 0; slot < 2; ++slot) {
+    for (int k_or_v = 0; k_or_v < 2; ++k_or_v) {
       for (int l = 0; l < 4; ++l) {
-        const auto view = layer_view(view6, layout, static_cast<KvSlot>(slot), LayerIdx{l}).as<float>();
+        const auto view = layer_view(view6, layout, static_cast<KOrV>(k_or_v), LayerIdx{l}).as<float>();
         for (int row = 0; row < 5; ++row) {
           for (int h = 0; h < 2; ++h) {
             for (int d = 0; d < 7; ++d) ASSERT_EQ(view(block, row, h, d), expected++);

@@ -270,8 +270,8 @@ TEST(PagedKVCache, RefusesAViewThatIsNotTheParameters) {
       "PagedKVCache rejected: scales: given to a cache without a scale dtype: say which, or leave the scales out");
 }
 
-// Whole grids: tables that are permutations, every slot, layer, head and dim against six explicit loops that fill the
-// pool with each element's own number. Sizes share no divisor, so an axis taken for another shows.
+// Whole grids: tables that are permutations, K and V, every layer, head and dim against six explicit loops that fill
+// the pool with each element's own number. Sizes share no divisor, so an axis taken for another shows.
 TEST(PagedAddressing, AgreesWithAWalkOfTheSixDimensionalPool) {
   const bool ok = rc::check("row_idx, load, block_paged_ptr and coordinates against six loops", [] {
     const auto pick = [](int low, int high) { return static_cast<std::int64_t>(*rc::gen::inRange(low, high)); };
@@ -287,15 +287,15 @@ TEST(PagedAddressing, AgreesWithAWalkOfTheSixDimensionalPool) {
                                  test::table_of({pages}, N + 2, static_cast<std::uint32_t>(N)), N + 2, 1, 1);
     const PagedKVCacheCollection collection = f.collection();
 
-    std::int64_t own = 0;  // the walk: number of the element at (block, slot, layer, row, head, dim)
+    std::int64_t own = 0;  // the walk: number of the element at (block, k_or_v, layer, row, head, dim)
     std::vector<std::int64_t> page_of(static_cast<std::size_t>(N + 1), -1);
     for (std::size_t page = 0; page < pages.size(); ++page) page_of[pages[page]] = static_cast<std::int64_t>(page);
     for (std::int64_t block = 0; block <= N; ++block) {
       const std::int64_t page =
           block == N ? N : page_of[static_cast<std::size_t>(block)];  // column N holds the null page
-      for (std::int64_t slot = 0; slot < kv; ++slot) {
+      for (std::int64_t k_or_v = 0; k_or_v < kv; ++k_or_v) {
         for (std::int64_t l = 0; l < L; ++l) {
-          const PagedKVCache cache = collection.get_cache(static_cast<KvSlot>(slot), LayerIdx{l});
+          const PagedKVCache cache = collection.get_cache(static_cast<KOrV>(k_or_v), LayerIdx{l});
           for (std::int64_t row = 0; row < P; ++row) {
             const TokIdx token{page * P + row};
             for (std::int64_t h = 0; h < H; ++h) {

@@ -35,9 +35,9 @@ std::string message_of(const auto& action) {
   return "nothing was thrown";
 }
 
-Question ask(std::int64_t seq, std::int64_t token, std::int64_t layer, std::int64_t head, std::int64_t dim, KvSlot slot,
+Question ask(std::int64_t seq, std::int64_t token, std::int64_t layer, std::int64_t head, std::int64_t dim, KOrV kv,
              std::int64_t step) {
-  return {SeqIdx{seq}, TokIdx{token}, LayerIdx{layer}, HeadIdx{head}, DimIdx{dim}, slot, StepIdx{step}};
+  return {SeqIdx{seq}, TokIdx{token}, LayerIdx{layer}, HeadIdx{head}, DimIdx{dim}, kv, StepIdx{step}};
 }
 
 // Blocks come from the events, elements are counted one by one in the order of the pool: neither the lookup table nor
@@ -55,22 +55,22 @@ TEST(Explain, EveryByteIsWhereCountingThroughThePoolPutsIt) {
         for (std::int64_t token = step % 3; token < tokens; token += 3) {
           const std::int64_t layer = token % scenario.model.layers, head = token % scenario.model.kv_heads;
           const std::int64_t dim = (token * 5) % scenario.model.head_size;
-          const KvSlot slot = !scenario.model.is_mla && token % 2 == 1 ? KvSlot::v : KvSlot::k;
+          const KOrV kv = !scenario.model.is_mla && token % 2 == 1 ? KOrV::v : KOrV::k;
           const std::int64_t block = events.at(step).at({seq, token / 4});
           // Count: whole blocks, then whole slots of K or V, layers, page rows, heads.
           std::int64_t element = 0;
           const std::int64_t head_elements = scenario.model.head_size;
           const std::int64_t row_elements = head_elements * scenario.model.kv_heads;
           const std::int64_t layer_elements = row_elements * 4;
-          const std::int64_t slot_elements = layer_elements * scenario.model.layers;
-          for (std::int64_t i = 0; i < block; ++i) element += scenario.model.is_mla ? slot_elements : 2 * slot_elements;
-          if (slot == KvSlot::v) element += slot_elements;
+          const std::int64_t kv_elements = layer_elements * scenario.model.layers;
+          for (std::int64_t i = 0; i < block; ++i) element += scenario.model.is_mla ? kv_elements : 2 * kv_elements;
+          if (kv == KOrV::v) element += kv_elements;
           for (std::int64_t i = 0; i < layer; ++i) element += layer_elements;
           for (std::int64_t i = 0; i < token % 4; ++i) element += row_elements;
           for (std::int64_t i = 0; i < head; ++i) element += head_elements;
           element += dim;
           const Explanation explanation =
-              explain(scenario, scenario.requests.list, ask(seq, token, layer, head, dim, slot, step));
+              explain(scenario, scenario.requests.list, ask(seq, token, layer, head, dim, kv, step));
           EXPECT_EQ(link(explanation, "block").result, std::to_string(block));
           EXPECT_EQ(link(explanation, "element").result, std::to_string(element));
           const std::int64_t byte = element * (scenario.cache.quantization ? 1 : 4);
@@ -85,7 +85,7 @@ TEST(Explain, EveryByteIsWhereCountingThroughThePoolPutsIt) {
 
 TEST(Explain, TheWholeTextForOneTokenOfASharedPage) {
   const Explanation explanation =
-      explain(small_scenario(), small_scenario().requests.list, ask(1, 6, 2, 1, 3, KvSlot::v, 4));
+      explain(small_scenario(), small_scenario().requests.list, ask(1, 6, 2, 1, 3, KOrV::v, 4));
   EXPECT_EQ(explanation.subject, "V of sequence 1, token 6, layer 2, KV head 1, dim 3, at step 4 of scenario 'small'");
   EXPECT_EQ(link(explanation, "page").numbers, "6 / 4");
   EXPECT_EQ(link(explanation, "page").result, "1");
@@ -101,7 +101,7 @@ TEST(Explain, TheWholeTextForOneTokenOfASharedPage) {
 
 TEST(Explain, AQuantizedElementNamesItsGranuleAndItsScale) {
   const Explanation explanation =
-      explain(quantized_scenario(), quantized_scenario().requests.list, ask(0, 2, 0, 1, 5, KvSlot::k, 1));
+      explain(quantized_scenario(), quantized_scenario().requests.list, ask(0, 2, 0, 1, 5, KOrV::k, 1));
   EXPECT_EQ(link(explanation, "granule").numbers, "5 / 4");
   EXPECT_EQ(link(explanation, "granule").result, "1 of 2");
   const std::int64_t block = std::stoll(link(explanation, "block").result);
@@ -112,7 +112,7 @@ TEST(Explain, AQuantizedElementNamesItsGranuleAndItsScale) {
 
 TEST(Explain, AContinuousCacheHasOneBlockForTheWholeSequence) {
   const Explanation explanation =
-      explain(continuous_scenario(), continuous_scenario().requests.list, ask(0, 13, 1, 1, 2, KvSlot::v, 2));
+      explain(continuous_scenario(), continuous_scenario().requests.list, ask(0, 13, 1, 1, 2, KOrV::v, 2));
   const std::int64_t block = std::stoll(link(explanation, "block").result);
   // [2, 2, 3, 21, 2, 6]: 12 a token, 252 a layer, 756 a slot, 1512 a block
   EXPECT_EQ(link(explanation, "element").result, std::to_string(block * 1512 + 756 + 252 + 13 * 12 + 6 + 2));
@@ -123,7 +123,7 @@ TEST(Explain, AContinuousCacheHasOneBlockForTheWholeSequence) {
   Scenario wider = continuous_scenario();  // heads of 8 elements: 32 bytes, which TMA takes
   wider.model.head_size = wider.model.value_size = 8;
   // Token 13 with boxes of 8 rows: row 5 of the box that begins at token 8. 126 rows a block, as before.
-  const Explanation boxed = explain(wider, wider.requests.list, ask(0, 13, 1, 1, 2, KvSlot::v, 2));
+  const Explanation boxed = explain(wider, wider.requests.list, ask(0, 13, 1, 1, 2, KOrV::v, 2));
   EXPECT_EQ(link(boxed, "TMA box").result, "(0, 1, " + std::to_string(block * 126 + 8) + ")");
 }
 
@@ -138,7 +138,7 @@ TEST(Explain, AnEncodedIndexThatDoesNotFitIsSaidAndNotWrapped) {
   scenario.scheduler.max_step_tokens = 40000;
   scenario.scheduler.max_batch = 40000;
   scenario.requests.list.assign(32770, Request{0, 1, 1, {}});
-  const Explanation explanation = explain(scenario, scenario.requests.list, ask(32769, 0, 0, 0, 0, KvSlot::k, 0));
+  const Explanation explanation = explain(scenario, scenario.requests.list, ask(32769, 0, 0, 0, 0, KOrV::k, 0));
   EXPECT_EQ(link(explanation, "block").result, "32769");
   EXPECT_EQ(link(explanation, "sparse index").result, "2147549184");
   EXPECT_EQ(link(explanation, "sparse index").remark,
@@ -150,24 +150,23 @@ TEST(Explain, RefusesWhatIsNotThereAndSaysWhatIs) {
   const auto refuse = [&](const Scenario& s, const Question& question) {
     return message_of([&] { static_cast<void>(explain(s, s.requests.list, question)); });
   };
-  EXPECT_EQ(refuse(scenario, ask(3, 0, 0, 0, 0, KvSlot::k, 0)),
+  EXPECT_EQ(refuse(scenario, ask(3, 0, 0, 0, 0, KOrV::k, 0)),
             "sequence 3 is outside [0, 3): sequences are numbered by arrival");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 3, 0, 0, KvSlot::k, 0)),
+  EXPECT_EQ(refuse(scenario, ask(0, 0, 3, 0, 0, KOrV::k, 0)),
             "layer 3 is outside [0, 3): layers of the scenario's model");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 2, 0, KvSlot::k, 0)),
-            "KV head 2 is outside [0, 2): each serves 2 query heads");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 0, 6, KvSlot::k, 0)), "dim 6 is outside [0, 6): elements of a head");
-  EXPECT_EQ(refuse(scenario, ask(0, -1, 0, 0, 0, KvSlot::k, 0)),
+  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 2, 0, KOrV::k, 0)), "KV head 2 is outside [0, 2): each serves 2 query heads");
+  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 0, 6, KOrV::k, 0)), "dim 6 is outside [0, 6): elements of a head");
+  EXPECT_EQ(refuse(scenario, ask(0, -1, 0, 0, 0, KOrV::k, 0)),
             "sequence 0: token -1 is outside [0, 19): it has 14 prompt and 5 generated tokens");
   EXPECT_EQ(
-      refuse(scenario, ask(0, 18, 0, 0, 0, KvSlot::k, -1)),
+      refuse(scenario, ask(0, 18, 0, 0, 0, KOrV::k, -1)),
       "sequence 0: token 18 is never stored: the last token that is generated has no successor that would read it, "
       "and a refused request stores none");
-  EXPECT_EQ(refuse(scenario, ask(0, 13, 0, 0, 0, KvSlot::k, 0)),
+  EXPECT_EQ(refuse(scenario, ask(0, 13, 0, 0, 0, KOrV::k, 0)),
             "sequence 0: token 13 is outside [0, 9): step 0 has 0 cached and 9 new tokens of it");
-  EXPECT_EQ(refuse(scenario, ask(2, 0, 0, 0, 0, KvSlot::k, 0)),
+  EXPECT_EQ(refuse(scenario, ask(2, 0, 0, 0, 0, KOrV::k, 0)),
             "sequence 2 is not in the batch of step 0, which holds 0: choose one of these, or another --step");
-  EXPECT_EQ(refuse(mla_scenario(), ask(0, 0, 0, 0, 0, KvSlot::v, 0)),
+  EXPECT_EQ(refuse(mla_scenario(), ask(0, 0, 0, 0, 0, KOrV::v, 0)),
             "an MLA cache has one slot, and V is the first part of it: ask for --kv k");
 }
 
