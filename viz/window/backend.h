@@ -8,29 +8,25 @@
 #include <vector>
 
 #include "core/trace/explanation.h"
+#include "viz/model/gallery_model.h"
 #include "viz/playback/event_source.h"
 #include "viz/playback/facts.h"
 #include "viz/playback/run.h"
 
 namespace kvscope::viz {
 
-// A scenario of the gallery.
-struct GalleryEntry {
-  std::string path;
-  std::string name;
-  std::string description;
-};
-
+// Two worker threads call it: one is in open(), the other in explain() or locate(), maybe at the same time. gallery() is
+// called once, by the thread that made the window.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Called on a worker thread, one at a time. Opens a trace, or runs a scenario: what the file is, its content tells.
+  // One at a time. Opens a trace, or runs a scenario: what the file is, its content tells.
   // `progress` is called with requests done of all while a scenario runs; when it returns false the run stops and
   // Cancelled is thrown. Throws what kvscope::fault_lines can word.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
 
-  // Called on a worker thread, one at a time. The same explanation as the command line's. Throws likewise.
+  // One at a time, and not beside locate(). The same explanation as the command line's. Throws likewise.
   [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
                                                    const trace::Question& question) = 0;
 
