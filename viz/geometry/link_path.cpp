@@ -1,0 +1,73 @@
+#include "viz/geometry/link_path.h"
+
+#include <algorithm>
+
+namespace kvscope::viz {
+namespace {
+
+// How far the controls stand from their ends, as a share of the way. Half is the gentlest curve that still leaves at a
+// right angle; a short way needs a bow of some px or its ends look like a corner.
+constexpr double kBow = 0.5, kLeastBow = 18;
+
+double bow(double way) {
+  return std::max(kBow * way, kLeastBow);
+}
+
+QPointF within(const QRectF& board, QPointF point) {
+  return {std::clamp(point.x(), board.left(), board.right()), std::clamp(point.y(), board.top(), board.bottom())};
+}
+
+QPointF middle(const QRectF& rect, Qt::Edge edge) {
+  switch (edge) {
+    case Qt::TopEdge:
+      return {rect.center().x(), rect.top()};
+    case Qt::BottomEdge:
+      return {rect.center().x(), rect.bottom()};
+    case Qt::LeftEdge:
+      return {rect.left(), rect.center().y()};
+    case Qt::RightEdge:
+      break;
+  }
+  return {rect.right(), rect.center().y()};
+}
+
+}  // namespace
+
+LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board) {
+  const double down = std::max(to.top() - from.bottom(), from.top() - to.bottom());
+  const double across = std::max(to.left() - from.right(), from.left() - to.right());
+  LinkPath path;
+  if (down >= 0) {
+    const bool below = to.top() >= from.bottom();
+    const QPointF bowed(0, below ? bow(down) : -bow(down));
+    path.start = middle(from, below ? Qt::BottomEdge : Qt::TopEdge);
+    path.end = middle(to, below ? Qt::TopEdge : Qt::BottomEdge);
+    path.control1 = path.start + bowed;
+    path.control2 = path.end - bowed;
+  } else if (across >= 0) {
+    const bool right = to.left() >= from.right();
+    const QPointF bowed(right ? bow(across) : -bow(across), 0);
+    path.start = middle(from, right ? Qt::RightEdge : Qt::LeftEdge);
+    path.end = middle(to, right ? Qt::LeftEdge : Qt::RightEdge);
+    path.control1 = path.start + bowed;
+    path.control2 = path.end - bowed;
+  } else {
+    path.start = path.control1 = path.control2 = path.end = from.intersected(to).center();
+  }
+  path.control1 = within(board, path.control1);
+  path.control2 = within(board, path.control2);
+  return path;
+}
+
+QPointF point_at(const LinkPath& path, double t) {
+  const double s = 1 - t;
+  return s * s * s * path.start + 3 * s * s * t * path.control1 + 3 * s * t * t * path.control2 + t * t * t * path.end;
+}
+
+QRectF bounds(const LinkPath& path, double margin) {
+  const auto [left, right] = std::minmax({path.start.x(), path.control1.x(), path.control2.x(), path.end.x()});
+  const auto [top, bottom] = std::minmax({path.start.y(), path.control1.y(), path.control2.y(), path.end.y()});
+  return QRectF(QPointF(left, top), QPointF(right, bottom)).adjusted(-margin, -margin, margin, margin);
+}
+
+}  // namespace kvscope::viz

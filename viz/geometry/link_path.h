@@ -1,0 +1,40 @@
+// The curve that joins one object in two panels: a cubic that leaves the edge of one anchor at a right angle and meets the
+// facing edge of the other at a right angle.
+//
+//   +-----+                  +-----+
+//   |from |                  |from |-.
+//   +--o--+                  +-----+  `.    +----+
+//      `----.                           `-->| to |
+//   +--------o+                             +----+
+//   |   to    |
+//   +---------+
+//
+// Above one another: from the bottom's middle to the top's middle; else side by side: from the right to the left. A curve
+// lies within the hull of its four points, and these are kept within the board, so it never leaves the board.
+// Example: {0,0 10x10} to {100,200 20x10}: (5,10) (5,105) (110,105) (110,200).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <QtCore/QPointF>
+#include <QtCore/QRectF>
+
+namespace kvscope::viz {
+
+struct LinkPath {
+  QPointF start, control1, control2, end;
+  friend bool operator==(const LinkPath&, const LinkPath&) = default;
+};
+
+// Precondition (caller): both anchors lie within `board`. Anchors that overlap have nothing between them to join: start
+// and end are then the same point.
+[[nodiscard]] LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board);
+
+// t in [0, 1] from start to end.
+[[nodiscard]] QPointF point_at(const LinkPath& path, double t);
+
+// Everything the curve covers, and `margin` around it: what to paint again when it goes. [px]
+[[nodiscard]] QRectF bounds(const LinkPath& path, double margin);
+
+}  // namespace kvscope::viz

@@ -1,0 +1,259 @@
+#include "viz/geometry/sequences_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope::viz {
+namespace {
+
+// All in px at font scale 1.
+constexpr double kGutter = 86;
+constexpr double kAxisHeight = 18;
+constexpr double kLeastCell = 5;        // narrower cells are a grey blur: a page is one bar then
+constexpr double kLeastCellHeight = 8;  // lower ones too
+constexpr double kLeastPage = 4;        // narrower bars merge into a line
+constexpr double kLeastPageHeight = 5;
+constexpr double kLeastLine = 2;          // lower rows become lines of pixels
+constexpr double kPad = 3, kPageGap = 6;  // of boxes with cells
+constexpr double kRowGapShare = 0.3, kMostRowGap = 20;
+constexpr double kGapAbove = 0.75;  // of the row's gap: what is said about a row stands above its box
+
+// The horizontal scale that follows from a wanted width of a token.
+struct Scale {
+  double cell, cell_gap, pad, pitch, gap;
+};
+
+// Strictly monotonic up to the rounding to whole pixels, so that the widest scale that fits can be found by halving.
+Scale scale_for(double wanted, std::int64_t page_size, double font_scale) {
+  const auto tokens = static_cast<double>(page_size);
+  const double least = kLeastCell * font_scale;
+  const double around = 2 * kPad + kPageGap;
+  if (wanted >= least) {
+    const double cell = std::floor(wanted);
+    return {cell, cell >= 8 ? 2.0 : 1.0, kPad, tokens * cell + around, kPageGap};
+  }
+  const double pitch = wanted * (tokens + around / least);
+  const double whole = pitch >= kLeastPage ? std::floor(pitch) : pitch;
+  const double gap = pitch >= kLeastPage ? std::clamp(std::round(0.1 * whole), 1.0, 4.0) : 0.0;
+  return {(whole - gap) / tokens, 0, 0, whole, gap};
+}
+
+double content_width(const Scale& scale, std::int64_t pages) {
+  return static_cast<double>(pages) * scale.pitch - scale.gap;
+}
+
+// The widest token, up to the natural one, with which all pages fit.
+double fitting_cell(double width, std::int64_t pages, std::int64_t page_size, double font_scale) {
+  double fits = 0, too_wide = kNaturalCell * font_scale;
+  if (content_width(scale_for(too_wide, page_size, font_scale), pages) <= width) return too_wide;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (fits + too_wide) / 2;
+    (content_width(scale_for(middle, page_size, font_scale), pages) <= width ? fits : too_wide) = middle;
+  }
+  return fits;
+}
+
+double whole_pixels(double pitch) {
+  return pitch >= kLeastPage ? std::floor(pitch) : pitch;
+}
+
+std::int64_t digits_of(std::int64_t number) {
+  std::int64_t digits = 1;
+  for (; number >= 10; number /= 10) ++digits;
+  return digits;
+}
+
+SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
+  if (layout.box_height < kLeastLine) return SequencesDetail::pixels;
+  if (layout.cell_gap > 0 && layout.box_height >= kLeastCellHeight * font_scale) {
+    return layout.writing == Writing::none ? SequencesDetail::cells : SequencesDetail::numbers;
+  }
+  if (layout.page_pitch >= kLeastPage && layout.box_height >= kLeastPageHeight) return SequencesDetail::pages;
+  return SequencesDetail::lines;
+}
+
+// Rows in a strip of that height.
+void place_rows(SequencesLayout& layout, double height, double font_scale) {
+  const double natural = kNaturalRow * font_scale;
+  const double fitting = whole_pixels(std::min(natural, height / static_cast<double>(calm_rows(layout.extent.rows))));
+  layout.row_pitch = std::max(fitting, whole_pixels(natural * layout.zoom));
+  if (layout.zoom <= layout.fit) layout.row_pitch = fitting;
+  double gap = std::min(kRowGapShare * layout.row_pitch, kMostRowGap * font_scale);
+  if (layout.row_pitch >= kLeastPage) gap = std::max(std::round(gap), 1.0);
+  layout.box_top = layout.row_pitch >= kLeastPage ? std::floor(kGapAbove * gap) : 0;
+  layout.box_height = layout.row_pitch - gap;
+}
+
+}  // namespace
+
+Writing writing_of(QSizeF cell, std::int64_t digits, double font_scale) {
+  const double along = static_cast<double>(digits) * kDigitWidth * font_scale, thick = kDigitHeight * font_scale;
+  if (cell.width() >= along + 3 && cell.height() >= thick + 3) return Writing::across;
+  if (cell.width() >= thick + 1 && cell.height() >= along + 4) return Writing::upwards;
+  return Writing::none;
+}
+
+std::int64_t calm_rows(std::int64_t rows) {
+  for (std::int64_t step = 1;; step *= 2) {
+    if (rows <= step) return step;
+    if (step > 1 && rows <= step / 2 * 3) return step / 2 * 3;
+  }
+}
+
+std::int64_t calm_pages(std::int64_t needed, std::int64_t longest) {
+  needed = std::max<std::int64_t>(needed, 1);
+  std::int64_t calm = std::max(needed, longest);
+  for (std::int64_t whole = calm; whole > 0; whole = (whole + 1) / 2) {
+    if (whole < needed) break;
+    calm = whole;
+    const std::int64_t three_quarters = (3 * whole + 3) / 4;
+    if (three_quarters >= needed) calm = three_quarters;
+    if (whole == 1) break;
+  }
+  return calm;
+}
+
+SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport,
+                                 double font_scale) {
+  SequencesLayout layout;
+  layout.extent = {std::max<std::int64_t>(extent.rows, 1), std::max<std::int64_t>(extent.pages, 1),
+                   std::max<std::int64_t>(extent.page_size, 1)};
+  const double left = std::ceil(body.left()), top = std::ceil(body.top());
+  const double gutter = std::min(std::round(kGutter * font_scale), std::floor(body.width() / 3));
+  layout.gutter = QRectF(left, top, gutter, std::max(body.bottom() - top, 0.0));
+  layout.strip = QRectF(left + gutter, top, std::max(body.right() - left - gutter, 1.0), layout.gutter.height());
+
+  const double natural = kNaturalCell * font_scale;
+  layout.fit = fitting_cell(layout.strip.width(), layout.extent.pages, layout.extent.page_size, font_scale) / natural;
+  layout.zoom = viewport.zoom > layout.fit ? std::min(viewport.zoom, std::max(kMostZoom, layout.fit)) : layout.fit;
+  const Scale scale = scale_for(layout.zoom * natural, layout.extent.page_size, font_scale);
+  layout.cell = scale.cell;
+  layout.cell_gap = scale.cell_gap;
+  layout.pad = scale.pad;
+  layout.page_pitch = scale.pitch;
+  layout.page_gap = scale.gap;
+
+  const std::int64_t digits = digits_of(layout.extent.pages * layout.extent.page_size - 1);
+  const auto written = [&] {
+    return layout.cell_gap > 0
+               ? writing_of({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad}, digits, font_scale)
+               : Writing::none;
+  };
+  place_rows(layout, layout.strip.height(), font_scale);
+  layout.writing = written();
+  // Without numbers in the cells there is an axis; it takes its height from the rows, and they have no more room then.
+  if (layout.writing == Writing::none) {
+    const double axis = std::min(kAxisHeight * font_scale, layout.strip.height() / 2);
+    layout.strip.setHeight(layout.strip.height() - axis);
+    layout.gutter.setHeight(layout.strip.height());
+    place_rows(layout, layout.strip.height(), font_scale);
+    layout.writing = written();
+    layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), axis);
+  }
+  layout.detail = detail_of(layout, font_scale);
+  layout.content =
+      QSizeF(content_width(scale, layout.extent.pages), static_cast<double>(layout.extent.rows) * layout.row_pitch);
+  layout.offset =
+      layout.zoom > layout.fit ? clamp_offset(viewport.offset, layout.content, layout.strip.size()) : QPointF(0, 0);
+  if (layout.row_pitch >= kLeastPage) layout.offset.setY(std::round(layout.offset.y()));
+  if (layout.page_pitch >= kLeastPage) layout.offset.setX(std::round(layout.offset.x()));
+  layout.axis.moveTop(
+      std::min(layout.strip.bottom(), layout.strip.top() - layout.offset.y() + layout.content.height()));
+  return layout;
+}
+
+double SequencesLayout::x_of(std::int64_t token) const {
+  const std::int64_t page = token / extent.page_size, slot = token % extent.page_size;
+  return strip.left() - offset.x() + static_cast<double>(page) * page_pitch + pad + static_cast<double>(slot) * cell;
+}
+
+QRectF SequencesLayout::row_rect(std::int64_t row) const {
+  return {strip.left(), strip.top() - offset.y() + static_cast<double>(row) * row_pitch, strip.width(), row_pitch};
+}
+
+QRectF SequencesLayout::label_rect(std::int64_t row) const {
+  return {gutter.left(), row_rect(row).top() + box_top, gutter.width(), box_height};
+}
+
+QRectF SequencesLayout::page_box(std::int64_t row, std::int64_t page) const {
+  return {strip.left() - offset.x() + static_cast<double>(page) * page_pitch, row_rect(row).top() + box_top,
+          page_pitch - page_gap, box_height};
+}
+
+QRectF SequencesLayout::run_rect(std::int64_t row, std::int64_t first, std::int64_t last) const {
+  const double left = x_of(first), right = x_of(last - 1) + cell - cell_gap;
+  return {left, row_rect(row).top() + box_top + pad, right - left, box_height - 2 * pad};
+}
+
+QRectF SequencesLayout::token_cell(std::int64_t row, std::int64_t token) const {
+  return run_rect(row, token, token + 1);
+}
+
+IndexRange SequencesLayout::visible_rows() const {
+  const auto first = static_cast<std::int64_t>(std::floor(offset.y() / row_pitch));
+  const auto last = static_cast<std::int64_t>(std::ceil((offset.y() + strip.height()) / row_pitch));
+  return {std::clamp<std::int64_t>(first, 0, extent.rows), std::clamp<std::int64_t>(last, 0, extent.rows)};
+}
+
+IndexRange SequencesLayout::visible_pages() const {
+  const auto first = static_cast<std::int64_t>(std::floor(offset.x() / page_pitch));
+  const auto last = static_cast<std::int64_t>(std::ceil((offset.x() + strip.width()) / page_pitch));
+  return {std::clamp<std::int64_t>(first, 0, extent.pages), std::clamp<std::int64_t>(last, 0, extent.pages)};
+}
+
+IndexRange SequencesLayout::rows_of_line(std::int64_t line) const {
+  const double top = offset.y() + static_cast<double>(line);
+  const auto first = static_cast<std::int64_t>(std::floor(top / row_pitch));
+  const auto last = std::max(static_cast<std::int64_t>(std::floor((top + 1) / row_pitch)), first + 1);
+  return {std::clamp<std::int64_t>(first, 0, extent.rows), std::clamp<std::int64_t>(last, 0, extent.rows)};
+}
+
+std::optional<SequencesSpot> SequencesLayout::at(QPointF point) const {
+  const bool label = gutter.contains(point);
+  if (!label && !strip.contains(point)) return std::nullopt;
+  SequencesSpot spot{static_cast<std::int64_t>(std::floor((point.y() - strip.top() + offset.y()) / row_pitch)), label,
+                     0, 0};
+  if (spot.row < 0 || spot.row >= extent.rows) return std::nullopt;
+  if (label) return spot;
+  const double x = std::max(point.x() - strip.left() + offset.x() + page_gap / 2, 0.0);
+  spot.page = static_cast<std::int64_t>(std::floor(x / page_pitch));
+  const double inside = x - static_cast<double>(spot.page) * page_pitch - page_gap / 2 - pad;
+  spot.slot = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(inside / cell)), 0, extent.page_size - 1);
+  return spot;
+}
+
+Viewport zoomed_sequences(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport,
+                          double font_scale, double factor, QPointF at) {
+  const SequencesLayout before = sequences_layout(body, extent, viewport, font_scale);
+  const double zoom = std::min(before.zoom * factor, std::max(kMostZoom, before.fit));
+  if (zoom <= before.fit) return {};
+  const SequencesLayout after = sequences_layout(body, extent, {zoom, {0, 0}}, font_scale);
+  // Real-valued place in the content: pages and the share of a page, rows and the share of a row.
+  const QPointF inside = at - before.strip.topLeft();
+  const QPointF place((inside.x() + before.offset.x()) / before.page_pitch,
+                      (inside.y() + before.offset.y()) / before.row_pitch);
+  const QPointF wanted(place.x() * after.page_pitch - inside.x(), place.y() * after.row_pitch - inside.y());
+  return {zoom, clamp_offset(wanted, after.content, after.strip.size())};
+}
+
+std::vector<AxisTick> axis_ticks(const SequencesLayout& layout, double least_distance) {
+  const double per_token = layout.page_pitch / static_cast<double>(layout.extent.page_size);
+  std::int64_t step = 1;
+  for (std::int64_t power = 1; static_cast<double>(step) * per_token < least_distance; power *= 10) {
+    for (const std::int64_t times : {1, 2, 5, 10}) {
+      step = times * power;
+      if (static_cast<double>(step) * per_token >= least_distance) break;
+    }
+  }
+  std::vector<AxisTick> ticks;
+  const IndexRange pages = layout.visible_pages();
+  const std::int64_t last = pages.last * layout.extent.page_size;
+  for (std::int64_t token = (pages.first * layout.extent.page_size + step - 1) / step * step; token < last;
+       token += step) {
+    const double x = layout.x_of(token);
+    if (x >= layout.strip.left() - 0.5 && x <= layout.strip.right()) ticks.push_back({token, x});
+  }
+  return ticks;
+}
+
+}  // namespace kvscope::viz
