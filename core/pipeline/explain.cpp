@@ -386,4 +386,10 @@ Explanation explain(const Scenario& scenario, std::span<const Request> requests,
   return Explainer(scenario, question, focus.cache).run();
 }
 
+Explanation explain(const Scenario& scenario, std::span<const Request> requests, const Question& question,
+                    const CacheState& state) {
+  check_question(scenario, requests, question);
+  return Explainer(scenario, question, state).run();
+}
+
 }  // namespace kvscope

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "core/cache/cache_state.h"
 #include "core/scenario/scenario.h"
 #include "core/trace/explanation.h"
 
@@ -12,5 +13,10 @@ namespace kvscope {
 // IndexError when the question names an object that the scenario does not have.
 [[nodiscard]] trace::Explanation explain(const Scenario& scenario, std::span<const Request> requests,
                                          const trace::Question& question);
+
+// The same for a step that stands ready: `state` is what state_at() gives for question.step. Who asks many questions
+// about one step, or walks from step to step, runs the engine once.
+[[nodiscard]] trace::Explanation explain(const Scenario& scenario, std::span<const Request> requests,
+                                         const trace::Question& question, const CacheState& state);
 
 }  // namespace kvscope
