@@ -29,8 +29,13 @@ struct Marks {
   std::vector<trace::TokensWritten> written;  // in order
   std::vector<BlockIdx> allocated, shared, copied, released, evicted;
   std::vector<SeqIdx> admitted, preempted, finished;
-  friend bool operator==(const Marks&, const Marks&) = default;
+  friend bool operator==(const Marks& a, const Marks& b);
 };
+
+// One event on: a step_began leaves nothing of the step before. `copied` are the copies, not what they are made from.
+void add(Marks& marks, const trace::Event& event);
+
+class EventTape;
 
 class Run {
  public:
@@ -55,6 +60,9 @@ class Run {
   [[nodiscard]] Position end_of_row(std::int64_t row) const;  // after its last event
   // Kept for the rows used last: paging through a table of events reads each row once.
   [[nodiscard]] std::shared_ptr<const std::vector<trace::Event>> events_of_row(std::int64_t row) const;
+
+  // All events, in order.
+  [[nodiscard]] const EventTape& tape() const;
 
   [[nodiscard]] State state_at(Position position) const;  // IndexError outside [0, facts().events]
   [[nodiscard]] Marks marks_at(Position position) const;

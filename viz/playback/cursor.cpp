@@ -1,0 +1,161 @@
+#include "viz/playback/cursor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "viz/playback/event_tape.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::int64_t kAskEvery = 16384;  // [events] between two questions whether to go on
+
+// Which of the breakpoints an event matches, the first of several.
+class Watch {
+ public:
+  explicit Watch(std::span<const Breakpoint> breakpoints) : breakpoints_(breakpoints) {
+    for (const Breakpoint& breakpoint : breakpoints) {
+      if (breakpoint.enabled) kinds_ |= std::uint32_t{1} << breakpoint.kind;
+    }
+  }
+  [[nodiscard]] bool may_be_in(std::uint32_t kinds) const { return (kinds & kinds_) != 0; }
+  [[nodiscard]] std::optional<std::size_t> match(const trace::Event& event) const {
+    if (!may_be_in(std::uint32_t{1} << event.index())) return std::nullopt;
+    for (std::size_t i = 0; i < breakpoints_.size(); ++i) {
+      if (matches(breakpoints_[i], event)) return i;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::span<const Breakpoint> breakpoints_;
+  std::uint32_t kinds_ = 0;
+};
+
+}  // namespace
+
+Cursor::Cursor(std::shared_ptr<const Run> run) : run_(std::move(run)), state_(run_->state_at(Position{0})) {}
+
+std::int64_t Cursor::row() const {
+  return run_->row_at(position_);
+}
+
+std::optional<trace::Event> Cursor::last_event() const {
+  if (at_start()) return std::nullopt;
+  return EventTape::Reader(run_->tape(), position_.value - 1).next();
+}
+
+bool Cursor::at_start() const {
+  return position_.value == 0;
+}
+
+bool Cursor::at_end() const {
+  return position_.value == run_->facts().events;
+}
+
+bool Cursor::step() {
+  if (at_end()) return false;
+  // The row of the event that comes next: the one begun, or the one behind.
+  return seek_row(run_->row_at(position_ + 1));
+}
+
+bool Cursor::step_back() {
+  if (at_start()) return false;
+  return seek(Position{run_->span(row()).first_event});
+}
+
+bool Cursor::event() {
+  if (at_end()) return false;
+  return seek(position_ + 1);
+}
+
+bool Cursor::event_back() {
+  if (at_start()) return false;
+  return seek(position_ - 1);
+}
+
+bool Cursor::seek_row(std::int64_t row) {
+  return seek(run_->end_of_row(row));
+}
+
+bool Cursor::seek(Position position) {
+  check_index("position", position.value, run_->facts().events + 1);
+  if (position == position_) return false;
+  // A little ahead: the state here is as good as a checkpoint. Farther: a checkpoint is never farther than this.
+  if (position > position_ && position - position_ <= Run::kCheckpointEvents) {
+    for (EventTape::Reader reader(run_->tape(), position_.value); reader.position() < position.value;) {
+      const trace::Event next = reader.next();
+      apply(state_, run_->facts(), next);
+      add(marks_, next);
+    }
+  } else {
+    state_ = run_->state_at(position);
+    marks_ = run_->marks_at(position);
+  }
+  position_ = position;
+  return true;
+}
+
+std::optional<std::size_t> Cursor::run_to(std::span<const Breakpoint> breakpoints,
+                                          const std::function<bool(Position)>& keep_going) {
+  const EventTape& tape = run_->tape();
+  const Watch watch(breakpoints);
+  std::int64_t asked = position_.value;
+  for (std::int64_t at = position_.value; at < tape.size();) {
+    const std::int64_t frame = at / EventTape::kFrame;
+    const std::int64_t end = std::min((frame + 1) * EventTape::kFrame, tape.size());
+    if (watch.may_be_in(tape.kinds_in(frame))) {
+      for (EventTape::Reader reader(tape, at); reader.position() < end;) {
+        if (const auto which = watch.match(reader.next())) {
+          seek(Position{reader.position()});
+          return which;
+        }
+      }
+    }
+    at = end;
+    if (at - asked >= kAskEvery && keep_going && !keep_going(Position{at})) {
+      seek(Position{at});
+      return std::nullopt;
+    }
+    if (at - asked >= kAskEvery) asked = at;
+  }
+  seek(Position{tape.size()});
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Cursor::run_back_to(std::span<const Breakpoint> breakpoints,
+                                               const std::function<bool(Position)>& keep_going) {
+  const EventTape& tape = run_->tape();
+  const Watch watch(breakpoints);
+  std::int64_t asked = position_.value;
+  // Event e leads to position e + 1, which lies before this one.
+  for (std::int64_t end = position_.value - 1; end > 0;) {
+    const std::int64_t frame = (end - 1) / EventTape::kFrame;
+    const std::int64_t first = frame * EventTape::kFrame;
+    if (watch.may_be_in(tape.kinds_in(frame))) {
+      std::optional<std::size_t> last;
+      Position after;
+      for (EventTape::Reader reader(tape, first); reader.position() < end;) {
+        if (const auto which = watch.match(reader.next())) {
+          last = which;
+          after = Position{reader.position()};
+        }
+      }
+      if (last) {
+        seek(after);
+        return last;
+      }
+    }
+    end = first;
+    if (asked - end >= kAskEvery && keep_going && !keep_going(Position{end})) {
+      seek(Position{end});
+      return std::nullopt;
+    }
+    if (asked - end >= kAskEvery) asked = end;
+  }
+  seek(Position{0});
+  return std::nullopt;
+}
+
+}  // namespace kvscope::viz

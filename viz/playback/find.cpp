@@ -1,0 +1,142 @@
+#include "viz/playback/find.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/trace/event_text.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::string_view kForms =
+    "7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as evicted, "
+    "byte 0x1f40";
+
+// Lower case, one blank between words.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+std::optional<std::int64_t> number_of(std::string_view text) {
+  const bool is_hex = text.substr(0, 2) == "0x";
+  if (is_hex) text.remove_prefix(2);
+  if (text.empty() || text.front() == '-') return std::nullopt;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, is_hex ? 16 : 10);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const Facts& facts) : text_(text), facts_(facts), words_(words_of(text)) {}
+
+  Target parse() {
+    if (words_.empty()) throw InputError("find", "", fmt::format("type one of {}", kForms));
+    if (words_.size() == 1) return one_word(words_[0]);
+    const std::string& what = words_[0];
+    if (words_.size() == 2) {
+      const std::string& which = words_[1];
+      if (what == "block") return block(number(which));
+      if (what == "seq" || what == "sequence") return of_sequence(sequence(number(which)));
+      if (what == "token") return pair(which, &Parser::token);
+      if (what == "page") return pair(which, &Parser::page);
+      if (what == "step") return step(number(which));
+      if (what == "event") return event(number(which));
+      if (what == "byte") return FindByte{number(which)};
+    }
+    if (words_.size() == 4 && (what == "seq" || what == "sequence")) {
+      if (words_[2] == "token") return token(number(words_[1]), number(words_[3]));
+      if (words_[2] == "page") return page(number(words_[1]), number(words_[3]));
+    }
+    not_understood();
+  }
+
+ private:
+  Target one_word(const std::string& word) const {
+    if (const auto alone = number_of(word)) return block(*alone);
+    if (word.find(':') != std::string::npos) return pair(word, &Parser::token);
+    // "e" is in every name.
+    if (word.size() >= 3) {
+      for (std::size_t kind = 0; kind < trace::kKinds; ++kind) {
+        if (trace::kind_name(kind).find(word) != std::string_view::npos) return FindEvent{kind};
+      }
+    }
+    not_understood();
+  }
+
+  [[noreturn]] void not_understood() const {
+    throw InputError("find", fmt::format("'{}'", text_), fmt::format("is none of {}", kForms));
+  }
+
+  std::int64_t number(const std::string& word) const {
+    const auto found = number_of(word);
+    if (!found) not_understood();
+    return *found;
+  }
+
+  Target pair(const std::string& word, Target (Parser::*make)(std::int64_t, std::int64_t) const) const {
+    const std::size_t colon = word.find(':');
+    if (colon == std::string::npos) not_understood();
+    return (this->*make)(number(word.substr(0, colon)), number(word.substr(colon + 1)));
+  }
+
+  void check(std::string_view what, std::int64_t value, std::int64_t end) const {
+    if (value < end) return;
+    throw InputError(
+        "find", fmt::format("'{}'", text_),
+        end > 0 ? fmt::format("{} {} is outside [0, {})", what, value, end) : fmt::format("the run has no {}", what));
+  }
+
+  Target block(std::int64_t number) const {
+    check("block", number, facts_.blocks + 1);  // the null page too
+    return of_block(BlockIdx{number});
+  }
+  SeqIdx sequence(std::int64_t number) const {
+    check("sequence", number, facts_.sequences);
+    return SeqIdx{number};
+  }
+  Target token(std::int64_t seq, std::int64_t number) const {
+    const SeqIdx of = sequence(seq);
+    check("token", number, facts_.table_columns * facts_.page_size);
+    return of_token(of, TokIdx{number});
+  }
+  Target page(std::int64_t seq, std::int64_t number) const {
+    const SeqIdx of = sequence(seq);
+    check("page", number, facts_.table_columns);
+    return of_page(of, PageIdx{number});
+  }
+  Target step(std::int64_t number) const {
+    check("step", number, facts_.rows - 1);
+    return of_step(StepIdx{number});
+  }
+  Target event(std::int64_t number) const {
+    check("event", number, facts_.events + 1);
+    return FindPosition{Position{number}};
+  }
+
+  std::string_view text_;
+  const Facts& facts_;
+  std::vector<std::string> words_;
+};
+
+}  // namespace
+
+Target parse_find(std::string_view text, const Facts& facts) {
+  return Parser(text, facts).parse();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,236 @@
+#include "viz/playback/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "core/base/errors.h"
+#include "viz/playback/event_tape.h"
+#include "viz/playback/facts_scan.h"
+#include "viz/playback/timeline_fold.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::int64_t kAskEvery = 16384;  // [events] between two calls of the progress function
+
+struct Checkpoint {
+  std::int64_t position = 0;
+  State state;
+};
+
+// What a checkpoint holds that the one before it does not share. [bytes]
+std::int64_t cost(const State& state, const State& before) {
+  using Sequences = decltype(state.sequences);
+  return state.blocks.chunks_apart(before.blocks) * decltype(state.blocks)::kChunkBytes +
+         state.sequences.chunks_apart(before.sequences) * Sequences::kChunkBytes;
+}
+
+}  // namespace
+
+class Run::Impl {
+ public:
+  Impl(EventSource& source, std::string shown, const OpenProgress& progress) {
+    ask_ = &progress;
+    FactsScan scan(source, shown);
+    read(source, scan);
+    facts = scan.finish();
+    fold(shown);
+    ask_ = nullptr;
+  }
+
+  [[nodiscard]] std::int64_t row_at(std::int64_t position) const {
+    if (position == 0) return 0;
+    const auto after =
+        std::upper_bound(spans.begin(), spans.end(), position - 1,
+                         [](std::int64_t event, const trace::StepSpan& span) { return event < span.end_event(); });
+    return after - spans.begin();
+  }
+
+  [[nodiscard]] State state_at(std::int64_t position) const {
+    const auto after =
+        std::upper_bound(checkpoints_.begin(), checkpoints_.end(), position,
+                         [](std::int64_t at, const Checkpoint& checkpoint) { return at < checkpoint.position; });
+    const Checkpoint& checkpoint = *std::prev(after);  // the first one stands at 0
+    State state = checkpoint.state;
+    for (EventTape::Reader reader(tape, checkpoint.position); reader.position() < position;) {
+      apply(state, facts, reader.next());
+    }
+    return state;
+  }
+
+  std::shared_ptr<const std::vector<trace::Event>> events_of_row(std::int64_t row) {
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.row == row; });
+    if (found != kept_.end()) {
+      kept_.splice(kept_.begin(), kept_, found);
+      return kept_.front().events;
+    }
+    const trace::StepSpan& span = spans[static_cast<std::size_t>(row)];
+    kept_.push_front(
+        {row, std::make_shared<const std::vector<trace::Event>>(tape.read(span.first_event, span.end_event()))});
+    if (kept_.size() > kKeptRows) kept_.pop_back();
+    return kept_.front().events;
+  }
+
+  Facts facts;
+  trace::Meta meta;
+  Timeline timeline;
+  std::vector<trace::StepSpan> spans;
+  EventTape tape;
+
+ private:
+  void read(EventSource& source, FactsScan& scan) {
+    meta = source.meta();
+    const std::int64_t rows = source.rows();
+    spans.reserve(static_cast<std::size_t>(rows));
+    ask(0, source.events());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      spans.push_back(source.span(row));
+      for (const trace::Event& event : source.events_of_row(row)) {
+        scan.add(event);
+        tape.push(event);
+        if (tape.size() % kAskEvery == 0) ask(tape.size(), source.events());
+      }
+    }
+  }
+
+  void fold(const std::string& shown) {
+    TimelineFold timeline_fold(facts);
+    State state = empty_state(facts);
+    checkpoints_.push_back({0, state});
+    std::int64_t held = 0;  // [bytes] by all checkpoints
+    for (EventTape::Reader reader(tape, 0); reader.position() < tape.size();) {
+      const trace::Event event = reader.next();
+      try {
+        apply(state, facts, event);
+      } catch (const InputError& error) {
+        throw InputError(shown, fmt::format("event {}", reader.position() - 1), error.faults().front().message);
+      }
+      timeline_fold.add(event);
+      if (reader.position() % kAskEvery == 0) ask(facts.events, facts.events);
+      if (reader.position() - checkpoints_.back().position < interval_) continue;
+      held += cost(state, checkpoints_.back().state);
+      checkpoints_.push_back({reader.position(), state});
+      if (held > kCheckpointBytes) held = thin_out();
+    }
+    timeline = timeline_fold.take();
+  }
+
+  std::int64_t thin_out() {
+    interval_ *= 2;
+    std::vector<Checkpoint> kept;
+    std::int64_t held = 0;
+    for (std::size_t i = 0; i < checkpoints_.size(); i += 2) {
+      if (!kept.empty()) held += cost(checkpoints_[i].state, kept.back().state);
+      kept.push_back(std::move(checkpoints_[i]));
+    }
+    checkpoints_ = std::move(kept);
+    return held;
+  }
+
+  void ask(std::int64_t done, std::int64_t all) const {
+    if (*ask_ && !(*ask_)(done, all)) throw Cancelled();
+  }
+
+  struct Kept {
+    std::int64_t row;
+    std::shared_ptr<const std::vector<trace::Event>> events;
+  };
+  static constexpr std::size_t kKeptRows = 64;
+
+  const OpenProgress* ask_ = nullptr;
+  std::int64_t interval_ = kCheckpointEvents;
+  std::vector<Checkpoint> checkpoints_;  // ascending, the first at 0
+  std::list<Kept> kept_;                 // the one used last in front
+};
+
+void add(Marks& marks, const trace::Event& event) {
+  if (std::holds_alternative<trace::StepBegan>(event)) {
+    marks = {};
+  } else if (const auto* written = std::get_if<trace::TokensWritten>(&event)) {
+    marks.written.push_back(*written);
+  } else if (const auto* allocated = std::get_if<trace::BlockAllocated>(&event)) {
+    marks.allocated.push_back(allocated->block);
+  } else if (const auto* shared = std::get_if<trace::BlockShared>(&event)) {
+    marks.shared.push_back(shared->block);
+  } else if (const auto* copied = std::get_if<trace::BlockCopied>(&event)) {
+    marks.copied.push_back(copied->to);
+  } else if (const auto* released = std::get_if<trace::BlockReleased>(&event)) {
+    marks.released.push_back(released->block);
+  } else if (const auto* evicted = std::get_if<trace::BlockEvicted>(&event)) {
+    marks.evicted.push_back(evicted->block);
+  } else if (const auto* admitted = std::get_if<trace::RequestAdmitted>(&event)) {
+    marks.admitted.push_back(admitted->seq);
+  } else if (const auto* preempted = std::get_if<trace::RequestPreempted>(&event)) {
+    marks.preempted.push_back(preempted->seq);
+  } else if (const auto* finished = std::get_if<trace::RequestFinished>(&event)) {
+    marks.finished.push_back(finished->seq);
+  }
+}
+
+bool operator==(const Marks& a, const Marks& b) {
+  const auto same = [](const trace::TokensWritten& x, const trace::TokensWritten& y) {
+    return trace::same_event(x, y);
+  };
+  return std::equal(a.written.begin(), a.written.end(), b.written.begin(), b.written.end(), same) &&
+         std::tie(a.allocated, a.shared, a.copied, a.released, a.evicted, a.admitted, a.preempted, a.finished) ==
+             std::tie(b.allocated, b.shared, b.copied, b.released, b.evicted, b.admitted, b.preempted, b.finished);
+}
+
+Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Run::~Run() = default;
+
+std::unique_ptr<Run> Run::open(std::unique_ptr<EventSource> source, std::string shown, const OpenProgress& progress) {
+  return std::unique_ptr<Run>(new Run(std::make_unique<Impl>(*source, std::move(shown), progress)));
+}
+
+const Facts& Run::facts() const {
+  return impl_->facts;
+}
+const trace::Meta& Run::meta() const {
+  return impl_->meta;
+}
+const Timeline& Run::timeline() const {
+  return impl_->timeline;
+}
+const EventTape& Run::tape() const {
+  return impl_->tape;
+}
+
+const trace::StepSpan& Run::span(std::int64_t row) const {
+  check_index("row", row, facts().rows);
+  return impl_->spans[static_cast<std::size_t>(row)];
+}
+
+std::int64_t Run::row_at(Position position) const {
+  check_index("position", position.value, facts().events + 1);
+  return impl_->row_at(position.value);
+}
+
+Position Run::end_of_row(std::int64_t row) const {
+  return Position{span(row).end_event()};
+}
+
+std::shared_ptr<const std::vector<trace::Event>> Run::events_of_row(std::int64_t row) const {
+  check_index("row", row, facts().rows);
+  return impl_->events_of_row(row);
+}
+
+State Run::state_at(Position position) const {
+  check_index("position", position.value, facts().events + 1);
+  return impl_->state_at(position.value);
+}
+
+Marks Run::marks_at(Position position) const {
+  Marks marks;
+  for (EventTape::Reader reader(tape(), span(row_at(position)).first_event); reader.position() < position.value;) {
+    add(marks, reader.next());
+  }
+  return marks;
+}
+
+}  // namespace kvscope::viz
