@@ -1,23 +1,29 @@
 #include "viz/geometry/board.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 namespace kvscope::viz {
 namespace {
 
 constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequences", "pool", "timeline"};
 
-// A band of the board that is cut into cards from left to right.
+// A band of the board is cut into cards from left to right.
+struct Column {
+  PanelId panel;
+  double share;  // of the band's width
+};
 struct Band {
-  double share;                                    // of the height that the header leaves
-  std::vector<std::pair<PanelId, double>> panels;  // with their share of the width
+  double share;  // of the height that the header leaves
+  std::vector<Column> columns;
 };
 
 std::vector<Band> bands(View view) {
   switch (view) {
     case View::overview:
-      return {{0.32, {{PanelId::sequences, 1}}},
-              {0.46, {{PanelId::pool, 0.5}, {PanelId::table, 0.5}}},
+      return {{0.29, {{PanelId::sequences, 1}}},
+              {0.49, {{PanelId::pool, 0.5}, {PanelId::table, 0.5}}},
               {0.22, {{PanelId::timeline, 1}}}};
     case View::sequences:
       return {{1, {{PanelId::sequences, 1}}}};
@@ -27,6 +33,50 @@ std::vector<Band> bands(View view) {
       return {{1, {{PanelId::timeline, 1}}}};
   }
   return {};
+}
+
+template <class Part>
+std::vector<double> shares(const std::vector<Part>& parts, double Part::*share) {
+  std::vector<double> all;
+  for (const Part& part : parts) all.push_back(part.*share);
+  return all;
+}
+
+// Where parts begin along an axis, on whole pixels, and one last place where the next would: kGap past the end.
+std::vector<double> cuts(double from, double length, const std::vector<double>& shares) {
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const double parts = length - kGap * static_cast<double>(shares.size() - 1);
+  std::vector<double> cuts{from};
+  double before = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    before += shares[i] / all * parts;
+    const bool last = i + 1 == shares.size();
+    cuts.push_back(last ? from + length + kGap : std::round(from + before) + kGap * static_cast<double>(i + 1));
+  }
+  return cuts;
+}
+
+// Without the lowest of several bands while it is too low to show anything; the others share its height.
+std::vector<Band> bands_with_room(View view, double height, double font_scale) {
+  std::vector<Band> rows = bands(view);
+  while (rows.size() > 1) {
+    const auto lowest = std::ranges::min_element(rows, {}, &Band::share);
+    const std::vector<double> all = shares(rows, &Band::share);
+    const double sum = std::accumulate(all.begin(), all.end(), 0.0);
+    const double left = height - kGap * static_cast<double>(rows.size() - 1);
+    if (left * lowest->share / sum >= kLowestCard * font_scale) break;
+    rows.erase(lowest);
+  }
+  return rows;
+}
+
+Place place(PanelId panel, const QRectF& card, double font_scale) {
+  const bool low = card.height() < kLowCard * font_scale;
+  const double title = std::round((low ? kLowTitleHeight : kTitleHeight) * font_scale);
+  const double footer = low ? std::round(kPadding / 2) : std::round(kFooterHeight * font_scale);
+  const QRectF body = card.adjusted(kPadding, title, -kPadding, -footer);
+  return {panel, card, body, QRectF(body.left(), card.top(), body.width(), title),
+          low ? QRectF() : QRectF(body.left(), body.bottom(), body.width(), footer)};
 }
 
 }  // namespace
@@ -44,23 +94,20 @@ std::optional<View> find_view(std::string_view name) {
 std::vector<Place> board(View view, QSizeF size, double font_scale) {
   const QSizeF whole = size.expandedTo(kSmallestBoard);
   const QRectF inner = QRectF(QPointF(0, 0), whole).adjusted(kMargin, 0, -kMargin, -kMargin);
-  const double header = kHeaderHeight * font_scale;
-  std::vector<Place> places{{PanelId::header,
-                             {inner.left(), inner.top(), inner.width(), header},
-                             {inner.left(), inner.top(), inner.width(), header}}};
-  const std::vector<Band> rows = bands(view);
-  const double height = inner.height() - header - kGap * static_cast<double>(rows.size() - 1);
-  double y = inner.top() + header;
-  for (const Band& band : rows) {
-    const double width = inner.width() - kGap * static_cast<double>(band.panels.size() - 1);
-    double x = inner.left();
-    for (const auto& [panel, share] : band.panels) {
-      const QRectF card(x, y, width * share, height * band.share);
-      const QRectF body = card.adjusted(kPadding, kTitleHeight * font_scale, -kPadding, -kFooterHeight * font_scale);
-      places.push_back({panel, card, body});
-      x += card.width() + kGap;
+  const double header = std::round(kHeaderHeight * font_scale);
+  const QRectF head(inner.left(), inner.top(), inner.width(), header);
+  std::vector<Place> places{{PanelId::header, head, head, {}, {}}};
+  const double cards = inner.height() - header;
+  const std::vector<Band> rows = bands_with_room(view, cards, font_scale);
+  const std::vector<double> y = cuts(inner.top() + header, cards, shares(rows, &Band::share));
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::vector<Column>& columns = rows[row].columns;
+    const std::vector<double> x = cuts(inner.left(), inner.width(), shares(columns, &Column::share));
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      places.push_back(place(columns[column].panel,
+                             QRectF(QPointF(x[column], y[row]), QPointF(x[column + 1] - kGap, y[row + 1] - kGap)),
+                             font_scale));
     }
-    y += height * band.share + kGap;
   }
   return places;
 }

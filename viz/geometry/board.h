@@ -31,20 +31,33 @@ inline constexpr std::array kViews{View::overview, View::sequences, View::pool, 
 enum class PanelId : std::uint8_t { header, sequences, pool, table, timeline };
 inline constexpr std::size_t kPanels = 5;
 
-// A card and what it leaves to its panel under the title and above the footer line.
+// A card and what it leaves to its panel between the title and the footer line.
+//
+//   +------------------------+
+//   | title                  |
+//   |  +------------------+  |
+//   |  | body             |  |
+//   |  +------------------+  |
+//   |  footer                |
+//   +------------------------+
 struct Place {
   PanelId panel = PanelId::header;
-  QRectF card;  // [px]
-  QRectF body;  // [px] inside the card; the header has no card: both are the same
+  QRectF card;    // [px]
+  QRectF body;    // [px] inside the card; the header has no card: both are the same
+  QRectF title;   // [px] as wide as the body; empty for the header, which paints its own
+  QRectF footer;  // [px] as wide as the body; empty in a card too low for one: its panel needs the room more
 };
 
-// Sizes in px at font scale 1; all grow with the font.
+// Sizes in px. Heights of lines of text are those at font scale 1 and grow with the font; the space around cards does not.
 inline constexpr double kMargin = 20, kGap = 14, kPadding = 16, kTitleHeight = 36, kFooterHeight = 30,
                         kHeaderHeight = 52;
+// A card lower than this has a closer title and no footer; one lower than that is left out: it has a view of its own.
+inline constexpr double kLowCard = 150, kLowestCard = 76, kLowTitleHeight = 28;
 inline constexpr QSizeF kSmallestBoard{480, 320};
 
-// Cards in reading order. They fill `size`, never overlap and keep kGap between them; below kSmallestBoard the board
-// keeps that size and is cut off.
+// Cards in reading order, on whole pixels. They fill `size`, never overlap and keep kGap between them; below
+// kSmallestBoard the board keeps that size and is cut off.
+// Example: the overview at 1600x1000: header 20,0 1560x52, sequences 20,52 1560x261, pool 20,327 773x441.
 [[nodiscard]] std::vector<Place> board(View view, QSizeF size, double font_scale);
 
 }  // namespace kvscope::viz
