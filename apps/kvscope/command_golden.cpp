@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/kvscope/cli.h"
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/faults.h"
 #include "apps/kvscope/progress.h"
-#include "apps/kvscope/scenario_input.h"
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"

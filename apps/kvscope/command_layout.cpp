@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/kvscope/cli.h"
+#include "apps/common/cli.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/kvscope/cli.h"
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/faults.h"
 #include "core/attention/merge.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle.h"

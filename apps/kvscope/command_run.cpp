@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "apps/kvscope/cli.h"
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/faults.h"
 #include "apps/kvscope/progress.h"
-#include "apps/kvscope/scenario_input.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"

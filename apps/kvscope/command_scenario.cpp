@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "apps/kvscope/cli.h"
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/faults.h"
-#include "apps/kvscope/scenario_input.h"
 #include "core/scenario/presets.h"
 #include "core/scenario/schema.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/kvscope/cli.h"
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/faults.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/trace/diff.h"

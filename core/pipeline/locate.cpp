@@ -45,8 +45,8 @@ struct Holder {
   std::int64_t tokens = 0;  // of the sequence, in the cache at this step
 };
 
-// The lowest sequence of the batch that has `block` as one of its pages; of a sequence's own pages no two are equal, and
-// sequences that share a block hold the same tokens in it.
+// The lowest sequence of the batch that has `block` as one of its pages; of a sequence's own pages no two are equal,
+// and sequences that share a block hold the same tokens in it.
 std::optional<Holder> holder_of(const CacheState& state, std::int64_t block, std::int64_t page_size) {
   std::optional<Holder> lowest;
   for (std::size_t row = 0; row < state.batch.size(); ++row) {

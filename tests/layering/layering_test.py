@@ -30,9 +30,10 @@ WRAPPED = [
     (r"sqlite3\.h$", ["core/trace/sqlite.cpp"]),
     (r"zip\.h$", ["core/golden/npz.cpp"]),
     (r"gif_lib\.h$", ["viz/window/gif_writer.cpp"]),
-    (r"CLI/", ["apps/kvscope/cli.h"]),
+    (r"CLI/", ["apps/common/cli.h"]),
 ]
-CLI_READERS = re.compile(r"apps/kvscope/(main|command_\w+)\.cpp$")
+CLI_READERS = re.compile(r"apps/(common/(completion|usage)|kvscope/(main|command_\w+)|kvscope-viewer/command_line)"
+                         r"\.cpp$")
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
 
 TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
@@ -110,8 +111,8 @@ def include_faults(path, line, quoted, target):
         if not quoted and top != "tests" and re.match(pattern, target) and path not in files:
             yield fault("wrapped library", f"<{target}> is seen outside {' and '.join(files)}",
                         "use the wrapper's own header")
-    if target == "apps/kvscope/cli.h" and not CLI_READERS.match(path):
-        yield fault("wrapped library", f"{target} is seen outside main.cpp and command_*.cpp",
+    if target == "apps/common/cli.h" and not CLI_READERS.match(path):
+        yield fault("wrapped library", f"{target} is seen outside the files that parse a command line",
                     "take what was parsed as a plain struct: CLI11 costs seconds a file")
     if top != "tests" and not quoted and TEST_LIBRARIES.match(target):
         yield fault("tests apart", f"<{target}> outside tests/", "test libraries are no dependency of a user's build")
@@ -151,7 +152,7 @@ def file_faults(root, path):
     if path.startswith(("core/", "viz/")) and len(lines) > TOO_LONG:
         yield Fault(path, TOO_LONG + 1, "file length", f"{len(lines)} lines, more than {TOO_LONG}",
                     "a file of that length is two ideas: split it")
-    if re.match(r"apps/\w+/main\.cpp$", path) and len(lines) > LONG_MAIN:
+    if re.match(r"apps/[\w-]+/main\.cpp$", path) and len(lines) > LONG_MAIN:
         yield Fault(path, LONG_MAIN + 1, "file length", f"{len(lines)} lines of main.cpp, more than {LONG_MAIN}",
                     "main.cpp joins parts: move the part to a file of its own")
 

@@ -1,4 +1,4 @@
-#include "apps/kvscope/signals.h"
+#include "apps/common/signals.h"
 
 #include <csignal>
 

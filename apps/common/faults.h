@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <string_view>
 
 namespace kvscope::apps {
 
@@ -10,7 +11,7 @@ inline constexpr int kExitFine = 0;
 inline constexpr int kExitCheckFailed = 1;
 inline constexpr int kExitBadInput = 2;
 
-// Prints each line of fault_lines(error) to standard error and returns kExitBadInput.
-int print_faults(const std::exception& error);
+// Prints each line of fault_lines(error) to standard error, behind the program's name, and returns kExitBadInput.
+int print_faults(std::string_view program, const std::exception& error);
 
 }  // namespace kvscope::apps

@@ -1,4 +1,4 @@
-#include "apps/kvscope/scenario_input.h"
+#include "apps/common/scenario_input.h"
 
 #include <filesystem>
 

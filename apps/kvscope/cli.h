@@ -1,5 +1,0 @@
-// CLI11, for main.cpp and the command_*.cpp files alone: it costs each includer about three seconds of compile time, so
-// what a command *does* lives in files that do not see it once it is more than a few lines.
-#pragma once
-
-#include <CLI/CLI.hpp>
