@@ -1,0 +1,218 @@
+#include "viz/geometry/step_axis.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+namespace kvscope::viz {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// --- ticks -----------------------------------------------------------------------------------------------------------
+
+// The worked number of the header.
+TEST(NiceTicks, OfARunOf206StepsAreEvery50) {
+  EXPECT_THAT(nice_ticks(0, 206, 5, 1), ElementsAre(0, 50, 100, 150, 200));
+}
+
+// Labels of counts are whole numbers: a run with at most two waiting must not have 0, 1, 1, 2, 2 on its axis.
+TEST(NiceTicks, OfASmallCountAreWholeNumbers) {
+  EXPECT_THAT(nice_ticks(0, 2, 4, 1), ElementsAre(0, 1, 2));
+}
+
+TEST(NiceTicks, OfNoLengthAreTheOneNumberThere) {
+  EXPECT_THAT(nice_ticks(5, 5, 4, 1), ElementsAre(5));
+  EXPECT_THAT(nice_ticks(5, 4, 4, 1), IsEmpty());
+}
+
+// The oracle tries every 1, 2 and 5 times a power of ten from the smallest up.
+TEST(NiceTicks, AreTheClosestNiceOnesThatAreNotTooMany) {
+  rc::check([] {
+    const double low = *rc::gen::inRange(-1000, 1000) / 7.0;
+    const double length = *rc::gen::inRange(1, 2'000'000) / 13.0;
+    const int most = *rc::gen::inRange(1, 12);
+    const double step = nice_step(length, most, 0);
+    double expected = 0;
+    for (int power = -9; power <= 9 && expected == 0; ++power) {
+      for (const int factor : {1, 2, 5}) {
+        const double candidate = factor * std::pow(10, power);
+        if (expected == 0 && candidate * most >= length * (1 - 1e-9)) expected = candidate;
+      }
+    }
+    RC_ASSERT(std::abs(step - expected) <= 1e-12 * expected);
+
+    const std::vector<double> ticks = nice_ticks(low, low + length, most, 0);
+    RC_ASSERT(ticks.size() <= static_cast<std::size_t>(most) + 1);
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      RC_ASSERT(std::abs(ticks[i] / step - std::round(ticks[i] / step)) < 1e-6);
+      RC_ASSERT(ticks[i] >= low - 1e-6 * step && ticks[i] <= low + length + 1e-6 * step);
+      if (i > 0) RC_ASSERT(std::abs(ticks[i] - ticks[i - 1] - step) < 1e-6 * step);
+    }
+    // None is missing at either end.
+    const double covered_from = ticks.empty() ? low : ticks.front() - step;
+    const double covered_to = ticks.empty() ? low + step : ticks.back() + step;
+    RC_ASSERT(covered_from <= low + 1e-6 * step);
+    RC_ASSERT(covered_to >= low + length - 1e-6 * step || ticks.empty());
+  });
+}
+
+TEST(NiceTop, IsTheFirstTickThatIsNoLowerThanTheHighestValue) {
+  EXPECT_EQ(nice_top(0, 4), 1);  // a run in which nobody ever waits still has an axis
+  EXPECT_EQ(nice_top(4, 4), 4);
+  EXPECT_EQ(nice_top(5, 4), 6);
+  EXPECT_EQ(nice_top(257, 4), 300);
+  EXPECT_EQ(nice_top(8192, 4), 10'000);
+}
+
+// --- the axis --------------------------------------------------------------------------------------------------------
+
+TEST(StepAxis, FitsTheWholeRunUntilItIsZoomed) {
+  const StepAxis axis = step_axis(100, 1000, 200, {});
+  EXPECT_EQ(axis.px_per_step, 5);
+  EXPECT_EQ(axis.x(3), 117.5);
+  EXPECT_EQ(axis.visible(), std::pair(std::int64_t{0}, std::int64_t{200}));
+  EXPECT_EQ(axis.at(114.9), 2);
+  EXPECT_EQ(axis.at(115), 3);
+  EXPECT_EQ(axis.at(0), 0);  // beside the plot: the nearest
+  EXPECT_EQ(axis.at(5000), 199);
+}
+
+TEST(StepAxis, OfOneStepIsThatStepEverywhere) {
+  const StepAxis axis = step_axis(10, 500, 1, {});
+  EXPECT_EQ(axis.x(0), 260);
+  EXPECT_EQ(axis.at(11), 0);
+  EXPECT_EQ(axis.at(509), 0);
+  EXPECT_EQ(zoomed_steps(axis, 4, 200), Viewport{});  // already wider than a step may become
+}
+
+// A division by the number of steps would show as an infinity or a crash.
+TEST(StepAxis, OfNoStepsShowsNothingAndBreaksNothing) {
+  const StepAxis axis = step_axis(10, 500, 0, {2, {30, 0}});
+  EXPECT_EQ(axis.at(100), std::nullopt);
+  EXPECT_EQ(axis.visible(), std::pair(std::int64_t{0}, std::int64_t{0}));
+  EXPECT_THAT(step_ticks(axis, 0, 60), IsEmpty());
+  EXPECT_EQ(zoomed_steps(axis, 2, 100), Viewport{});
+  EXPECT_EQ(scrolled_steps(axis, 20), Viewport{});
+  EXPECT_EQ(revealed_step(axis, 0), Viewport{});
+}
+
+struct Axis {
+  StepAxis axis;
+  Viewport viewport;
+};
+Axis any_axis() {
+  const std::int64_t steps = *rc::gen::element<std::int64_t>(1, 2, 7, 99, 1000, 12'345, 1'000'000);
+  const double width = *rc::gen::inRange(1, 2000);
+  const double left = *rc::gen::inRange(0, 300);
+  Viewport viewport;
+  if (*rc::gen::arbitrary<bool>()) {
+    viewport.zoom = std::pow(10, *rc::gen::inRange(-40, 20) / 10.0);
+    viewport.offset.setX(*rc::gen::inRange(-100, 5000) / 3.0);
+  }
+  return {step_axis(left, width, steps, viewport), viewport};
+}
+
+TEST(StepAxis, ShowsNoEmptinessWhateverWasAskedFor) {
+  rc::check([] {
+    const StepAxis axis = any_axis().axis;
+    RC_ASSERT(axis.edge(0) <= axis.left + 1e-6);
+    RC_ASSERT(axis.edge(static_cast<double>(axis.steps)) >= axis.right() - 1e-6);
+    RC_ASSERT(axis.px_per_step <= std::max(kWidestStep, axis.width / static_cast<double>(axis.steps)) * (1 + 1e-12));
+  });
+}
+
+TEST(StepAxis, FindsEachVisibleStepInTheMiddleOfItsColumn) {
+  rc::check([] {
+    const StepAxis axis = any_axis().axis;
+    const auto [first, end] = axis.visible();
+    RC_ASSERT(first < end);
+    const std::int64_t index = first + *rc::gen::inRange<std::int64_t>(0, end - first);
+    RC_ASSERT(axis.at(axis.x(index)) == index);
+    // Nothing but these shows.
+    RC_ASSERT(axis.edge(static_cast<double>(first)) <= axis.left + 1e-6);
+    RC_ASSERT(axis.edge(static_cast<double>(end)) >= axis.right() - 1e-6);
+    if (first > 0) RC_ASSERT(axis.edge(static_cast<double>(first)) <= axis.left + 1e-6);
+    if (end < axis.steps) RC_ASSERT(axis.edge(static_cast<double>(end - 1)) < axis.right() + 1e-6);
+  });
+}
+
+// What a viewport says of an axis makes the same axis again; else each wheel turn would drift.
+TEST(StepAxis, IsWhatItsViewportSays) {
+  rc::check([] {
+    const StepAxis axis = any_axis().axis;
+    const StepAxis again = step_axis(axis.left, axis.width, axis.steps, viewport_of(axis));
+    RC_ASSERT(std::abs(again.px_per_step - axis.px_per_step) <= 1e-9 * axis.px_per_step);
+    RC_ASSERT(std::abs(again.offset - axis.offset) <= 1e-3);
+  });
+}
+
+TEST(StepAxis, ZoomsAroundThePointAndBackOutToWhatFits) {
+  rc::check([] {
+    const StepAxis axis = any_axis().axis;
+    const double x = axis.left + axis.width * *rc::gen::inRange(0, 100) / 100;
+    const double under = (x - axis.left + axis.offset) / axis.px_per_step;
+    const StepAxis in = step_axis(axis.left, axis.width, axis.steps, zoomed_steps(axis, 1.5, x));
+    RC_ASSERT(in.px_per_step >= axis.px_per_step);
+    if (in.px_per_step > axis.px_per_step) RC_ASSERT(std::abs(in.edge(under) - x) < 1e-3);
+    RC_ASSERT(zoomed_steps(axis, 1e-9, x) == Viewport{});
+  });
+}
+
+TEST(StepAxis, ScrollsByAsMuchAsAskedUntilAnEnd) {
+  const StepAxis axis = step_axis(0, 100, 1000, {2, {500, 0}});
+  EXPECT_EQ(scrolled_steps(axis, 40), (Viewport{2, {540, 0}}));
+  EXPECT_EQ(scrolled_steps(axis, -40), (Viewport{2, {460, 0}}));
+  EXPECT_EQ(scrolled_steps(axis, -1e9), (Viewport{2, {0, 0}}));
+  EXPECT_EQ(scrolled_steps(axis, 1e9), (Viewport{2, {1900, 0}}));
+}
+
+TEST(StepAxis, RevealsAStepBySmallMovesOnly) {
+  rc::check([] {
+    const StepAxis axis = any_axis().axis;
+    RC_PRE(axis.px_per_step <= axis.width);  // a plot narrower than a step has no good answer
+    const std::int64_t index = *rc::gen::inRange<std::int64_t>(0, axis.steps);
+    const StepAxis after = step_axis(axis.left, axis.width, axis.steps, revealed_step(axis, index));
+    RC_ASSERT(std::abs(after.px_per_step - axis.px_per_step) <= 1e-9 * axis.px_per_step);
+    RC_ASSERT(after.x(index) >= axis.left - 1e-3);
+    RC_ASSERT(after.x(index) <= axis.right() + 1e-3);
+    const double margin = std::min(axis.width / 4, std::max(3 * axis.px_per_step, 24.0));
+    if (axis.x(index) - axis.left > margin + axis.px_per_step &&
+        axis.right() - axis.x(index) > margin + axis.px_per_step)
+      RC_ASSERT(std::abs(after.offset - axis.offset) < 1e-3);
+  });
+}
+
+// --- ticks of the axis -----------------------------------------------------------------------------------------------
+
+// A trace that begins at step 95: labels stand at 100, 120, not at 95, 115.
+TEST(StepTicks, StandAtNiceNumbersOfATraceThatBeginsLater) {
+  const StepAxis axis = step_axis(0, 500, 50, {});
+  EXPECT_THAT(step_ticks(axis, 95, 80), ElementsAre(5, 15, 25, 35, 45));
+}
+
+TEST(StepTicks, OfAFewStepsLabelEachOnce) {
+  const StepAxis axis = step_axis(0, 900, 3, {});
+  EXPECT_THAT(step_ticks(axis, 0, 60), ElementsAre(0, 1, 2));
+}
+
+TEST(StepTicks, AreVisibleAndNeverCloserThanALabel) {
+  rc::check([] {
+    const StepAxis axis = any_axis().axis;
+    const std::int64_t first_number = *rc::gen::inRange(0, 1000);
+    const double label = *rc::gen::inRange(20, 120);
+    const std::vector<std::int64_t> ticks = step_ticks(axis, first_number, label);
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      RC_ASSERT(axis.x(ticks[i]) >= axis.left);
+      RC_ASSERT(axis.x(ticks[i]) <= axis.right());
+      if (i > 0) RC_ASSERT(axis.x(ticks[i]) - axis.x(ticks[i - 1]) >= label - 1e-6);
+    }
+    // A wide plot is never bare: at most 2.5 labels' room and a step's column lie between ticks.
+    if (axis.width > 6 * label && axis.px_per_step <= kWidestStep) RC_ASSERT(ticks.size() >= 2U);
+  });
+}
+
+}  // namespace
+}  // namespace kvscope::viz

@@ -1,0 +1,59 @@
+// The x axis of a run: its steps, and which of them are on screen; and nice ticks for any axis. A step is a column
+// [k, k + 1) of the axis and its value stands at the column's middle, so that a run of one step is a line across the plot
+// and not a dot.
+//
+// A viewport's zoom is px a step, its offset px from the first step's left edge. Example: 200 steps over 1000 px fit at
+// 5 px a step; step 3 is the column 15..20, its value stands at 17.5.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "viz/geometry/viewport.h"
+
+namespace kvscope::viz {
+
+// --- ticks -----------------------------------------------------------------------------------------------------------
+
+// Multiples of 1, 2 or 5 times a power of ten, no closer than `closest`, that lie in [low, high]: at most `most` + 1 of
+// them. Example: (0, 206, 5, 1) -> 0, 50, 100, 150, 200.
+[[nodiscard]] std::vector<double> nice_ticks(double low, double high, int most, double closest);
+// The distance between them.
+[[nodiscard]] double nice_step(double length, int most, double closest);
+// The top of an axis of counts: the smallest multiple of a nice step that is no less; at least 1.
+[[nodiscard]] double nice_top(double highest, int ticks);
+
+// --- the axis of steps -----------------------------------------------------------------------------------------------
+
+struct StepAxis {
+  double left = 0, width = 0;  // [px] of the plots
+  double px_per_step = 0;      // 0: the run has no steps
+  double offset = 0;           // [px] of `left` from the first step's left edge
+  std::int64_t steps = 0;
+
+  [[nodiscard]] double right() const { return left + width; }
+  [[nodiscard]] double x(std::int64_t index) const;  // of the middle of a step's column, on screen or not
+  [[nodiscard]] double edge(double index) const { return left + index * px_per_step - offset; }
+  // The step whose column holds x; the nearest one for what lies beside them. Nothing in a run without steps.
+  [[nodiscard]] std::optional<std::int64_t> at(double x) const;
+  // Steps of which any part is visible, first and one past the last.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> visible() const;
+  friend bool operator==(const StepAxis&, const StepAxis&) = default;
+};
+
+inline constexpr double kWidestStep = 64;  // [px] that zooming in leads to
+[[nodiscard]] double fitting_zoom(std::int64_t steps, double width);
+// In force for a viewport: 0 is the fitting one, and no zoom shows emptiness or steps wider than kWidestStep.
+[[nodiscard]] StepAxis step_axis(double left, double width, std::int64_t steps, const Viewport& viewport);
+// The viewport of an axis whose zoom or offset was asked to change; {} where everything fits.
+[[nodiscard]] Viewport viewport_of(const StepAxis& axis);
+[[nodiscard]] Viewport zoomed_steps(const StepAxis& axis, double factor, double x);
+[[nodiscard]] Viewport scrolled_steps(const StepAxis& axis, double by);
+[[nodiscard]] Viewport revealed_step(const StepAxis& axis, std::int64_t index);
+
+// Indices of the steps that get a label, whose numbers (index + first_number) are nice, labels `label` px apart at least.
+[[nodiscard]] std::vector<std::int64_t> step_ticks(const StepAxis& axis, std::int64_t first_number, double label);
+
+}  // namespace kvscope::viz

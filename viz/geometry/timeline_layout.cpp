@@ -1,0 +1,277 @@
+#include "viz/geometry/timeline_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope::viz {
+
+// --- curves ----------------------------------------------------------------------------------------------------------
+
+std::vector<Column> columns(std::span<const float> values, const StepAxis& axis) {
+  std::vector<Column> result;
+  auto [first, end] = axis.visible();
+  if (first >= end) return result;
+  if (axis.px_per_step >= 1) {
+    first = std::max<std::int64_t>(first - 1, 0);
+    end = std::min(end + 1, axis.steps);
+    for (std::int64_t i = first; i < end; ++i) {
+      const float value = values[static_cast<std::size_t>(i)];
+      result.push_back({axis.x(i), value, value, value});
+    }
+    return result;
+  }
+  // Steps whose middle lies beside the plot, while a part of them shows, count for the first or last column.
+  const auto last_column = static_cast<std::int64_t>(std::ceil(axis.width)) - 1;
+  std::int64_t i = first;
+  for (std::int64_t c = 0; c <= last_column && i < end; ++c) {
+    const double next = std::ceil((static_cast<double>(c + 1) + axis.offset) / axis.px_per_step - 0.5);
+    const std::int64_t stop = c == last_column ? end : std::clamp(static_cast<std::int64_t>(next), i, end);
+    if (stop == i) continue;
+    float low = values[static_cast<std::size_t>(i)], high = low;
+    double sum = 0;
+    const auto steps = static_cast<double>(stop - i);
+    for (; i < stop; ++i) {
+      const float value = values[static_cast<std::size_t>(i)];
+      low = std::min(low, value);
+      high = std::max(high, value);
+      sum += static_cast<double>(value);
+    }
+    result.push_back({axis.left + static_cast<double>(c) + 0.5, low, high, static_cast<float>(sum / steps)});
+  }
+  return result;
+}
+
+double y_of(const QRectF& plot, double value, double top) {
+  return plot.bottom() - plot.height() * std::clamp(top > 0 ? value / top : 0, 0.0, 1.0);
+}
+
+Curve curve(std::span<const Column> columns, const StepAxis& axis, const QRectF& plot, double top) {
+  Curve curve;
+  if (columns.empty()) return curve;
+  const auto y = [&](float value) { return y_of(plot, static_cast<double>(value), top); };
+  const Column& first = columns.front();
+  const Column& last = columns.back();
+  if (first.x > axis.left) curve.line.emplace_back(axis.left, y(first.mean));
+  for (const Column& column : columns) curve.line.emplace_back(column.x, y(column.mean));
+  if (last.x < axis.right()) curve.line.emplace_back(axis.right(), y(last.mean));
+
+  curve.fill = curve.line;
+  curve.fill.emplace_back(curve.line.back().x(), plot.bottom());
+  curve.fill.emplace_back(curve.line.front().x(), plot.bottom());
+
+  if (axis.px_per_step >= 1) return curve;
+  // As wide as its column: a single high step among thousands is a bar a pixel wide, not the tip of a triangle.
+  for (const Column& column : columns) {
+    curve.band.emplace_back(column.x - 0.5, y(column.high));
+    curve.band.emplace_back(column.x + 0.5, y(column.high));
+  }
+  for (std::size_t c = columns.size(); c-- > 0;) {
+    curve.band.emplace_back(columns[c].x + 0.5, y(columns[c].low));
+    curve.band.emplace_back(columns[c].x - 0.5, y(columns[c].low));
+  }
+  return curve;
+}
+
+// --- marks -----------------------------------------------------------------------------------------------------------
+
+QString short_count(std::int64_t count) {
+  if (count < 10'000) return QString::number(count);
+  constexpr std::array kUnits{'k', 'M', 'G', 'T'};
+  for (const char unit : kUnits) {
+    count /= 1000;
+    if (count < 1000) return QString::number(count) + QLatin1Char(unit);
+  }
+  return QStringLiteral("999T");
+}
+
+namespace {
+
+constexpr double kBesideGlyph = 2;  // [px] between a glyph and its count, and after it
+
+double group_width(std::int64_t count, GlyphSize size) {
+  const double number = count > 1 ? static_cast<double>(short_count(count).size()) * size.digit + kBesideGlyph : 0;
+  return size.glyph + number;
+}
+
+// A stretch of the axis in which glyphs either stand each at its step or are one.
+struct Bin {
+  double left = 0, right = 0;  // [px]
+  std::vector<MarkGroup> items;
+};
+
+// Whether every item finds its place, none further than its own width from its step.
+bool spread_out(Bin& bin, GlyphSize size) {
+  double free_from = bin.left;
+  for (MarkGroup& item : bin.items) {
+    const double wanted = item.x - size.glyph / 2;
+    const double latest = bin.right - kBesideGlyph - item.width;
+    const double left = std::max(std::min(wanted, latest), free_from);
+    if (left > latest || std::abs(left - wanted) > item.width) return false;
+    item.x = left + size.glyph / 2;
+    free_from = left + item.width + kBesideGlyph;
+  }
+  return true;
+}
+
+MarkGroup merged(const Bin& bin, GlyphSize size) {
+  MarkGroup group = bin.items.front();
+  group.last = bin.items.back().last;
+  for (std::size_t i = 1; i < bin.items.size(); ++i) group.count += bin.items[i].count;
+  group.width = group_width(group.count, size);
+  const double earliest = bin.left + size.glyph / 2;
+  const double latest = bin.right - kBesideGlyph - group.width + size.glyph / 2;
+  group.x = std::max(std::min(group.x, latest), earliest);
+  return group;
+}
+
+}  // namespace
+
+std::vector<MarkGroup> mark_groups(std::span<const std::int32_t> counts, const StepAxis& axis, GlyphSize size) {
+  std::vector<MarkGroup> groups;
+  const auto [first, end] = axis.visible();
+  if (first >= end) return groups;
+  // Bins are stretches of the run, not of the screen: scrolling does not regroup the marks. They divide it evenly, each
+  // wide enough for a glyph and four characters.
+  const double content = axis.px_per_step * static_cast<double>(axis.steps);
+  const double least = size.glyph + 4 * size.digit + 2 * kBesideGlyph;
+  const double bins = std::clamp(std::floor(content / least), 1.0, static_cast<double>(axis.steps));
+  const double width = content / bins;
+  // The first step whose middle lies in a bin or behind it.
+  const auto start_of = [&](double bin) {
+    const double index = std::ceil(bin * width / axis.px_per_step - 0.5);
+    return static_cast<std::int64_t>(std::clamp(index, 0.0, static_cast<double>(axis.steps)));
+  };
+  const auto bin_of = [&](std::int64_t index) {
+    return std::clamp(std::floor((static_cast<double>(index) + 0.5) * axis.px_per_step / width), 0.0, bins - 1);
+  };
+  for (double b = std::max(bin_of(first) - 1, 0.0); b <= std::min(bin_of(end - 1) + 1, bins - 1); ++b) {
+    Bin bin{axis.left - axis.offset + b * width, axis.left - axis.offset + (b + 1) * width, {}};
+    const std::int64_t stop = b == bins - 1 ? axis.steps : start_of(b + 1);
+    for (std::int64_t i = b == 0 ? 0 : start_of(b); i < stop; ++i) {
+      const std::int64_t count = counts[static_cast<std::size_t>(i)];
+      if (count > 0) bin.items.push_back({axis.x(i), group_width(count, size), i, i, count});
+    }
+    if (bin.items.empty()) continue;
+    const MarkGroup one = merged(bin, size);
+    if (spread_out(bin, size)) {
+      groups.insert(groups.end(), bin.items.begin(), bin.items.end());
+    } else {
+      groups.push_back(one);
+    }
+  }
+  // Bins end where nobody sees it: a step's own glyph goes back to its step as far as its neighbours let it.
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    MarkGroup& group = groups[g];
+    if (group.first != group.last) continue;
+    const double from = g == 0 ? axis.edge(0) + size.glyph / 2 : groups[g - 1].x + groups[g - 1].width + kBesideGlyph;
+    const double to = g + 1 == groups.size() ? axis.edge(static_cast<double>(axis.steps)) + size.glyph / 2
+                                             : groups[g + 1].x - kBesideGlyph;
+    group.x = std::max(std::min(axis.x(group.first), to - group.width), from);
+  }
+  // Those of the bins at the sides that are out of sight.
+  std::erase_if(groups, [end = end, first = first](const MarkGroup& g) { return g.last < first || g.first >= end; });
+  return groups;
+}
+
+// --- the whole -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Sizes in px at font scale 1.
+constexpr double kDigit = 6.6;      // of the mono font at 11 px: 0.6 em
+constexpr double kBesideLabel = 8;  // between a plot and the labels of its axis
+constexpr double kTopInset = 7;     // half a label above the topmost line
+constexpr double kLegend = 26;      // a legend above its plot
+constexpr double kBetweenPlots = 14;
+constexpr double kStripLane = 13, kStackedLane = 19;
+constexpr double kLanesAbove = 4;  // between the plot and the first lane
+constexpr double kStepLabels = 18, kTimeLabels = 16;
+constexpr double kLowestPlot = 36;      // below this, what is around the plot gives way
+constexpr double kLowestStacked = 280;  // a body lower than this has one plot
+
+// Lanes for the kinds that occur, from `top` down; none when `lane` is 0.
+std::array<QRectF, kMarks> lanes_below(double left, double width, double top, double lane, const TimelineNeeds& needs) {
+  std::array<QRectF, kMarks> lanes{};
+  for (std::size_t m = 0; m < kMarks && lane > 0; ++m) {
+    if (!needs.marks[m]) continue;
+    lanes[m] = QRectF(left, top, width, lane);
+    top += lane;
+  }
+  return lanes;
+}
+
+}  // namespace
+
+QRectF TimelineLayout::lines() const {
+  QRectF all = shares.united(counts);
+  for (const QRectF& lane : lanes) all = lane.isEmpty() ? all : all.united(lane);
+  return all;
+}
+
+TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineNeeds& needs, const Viewport& viewport,
+                               double font_scale) {
+  const auto px = [font_scale](double size) { return std::round(size * font_scale); };
+  const auto labels = [&](int characters) { return px(characters * kDigit + kBesideLabel); };
+  TimelineLayout layout;
+  layout.stacked = stacked && body.height() >= kLowestStacked * font_scale;
+  layout.left_labels = labels(layout.stacked ? std::max(5, needs.count_digits) : 5);  // "100 %"
+  layout.right_labels = labels(layout.stacked ? needs.token_digits : needs.count_digits);
+  const double left = std::round(body.left() + layout.left_labels);
+  const double width = std::max(std::round(body.right() - layout.right_labels) - left, 1.0);
+  layout.axis = step_axis(left, width, needs.steps, viewport);
+
+  const auto kinds = static_cast<double>(std::ranges::count(needs.marks, true));
+  const double top = std::round(body.top()), bottom = std::floor(body.bottom());
+  double lane = px(layout.stacked ? kStackedLane : kStripLane);
+  double steps = px(kStepLabels), times = layout.stacked ? px(kTimeLabels) : 0;
+  const double above = layout.stacked ? 2 * px(kLegend) + px(kBetweenPlots) : px(kTopInset);
+  const auto left_over = [&] {
+    return bottom - top - above - steps - times - (lane > 0 && kinds > 0 ? kinds * lane + px(kLanesAbove) : 0);
+  };
+  if (left_over() < px(kLowestPlot)) lane = 0;
+  if (left_over() < px(kLowestPlot)) steps = 0;
+  const double plots = std::max(left_over(), 1.0);
+
+  double y = top;
+  if (layout.stacked) {
+    const double upper = std::floor(plots / 2);
+    layout.shares_legend = QRectF(left, y, width, px(kLegend));
+    layout.shares = QRectF(left, y + px(kLegend), width, upper);
+    y = layout.shares.bottom() + px(kBetweenPlots);
+    layout.counts_legend = QRectF(left, y, width, px(kLegend));
+    layout.counts = QRectF(left, y + px(kLegend), width, plots - upper);
+    y = layout.counts.bottom();
+  } else {
+    layout.shares = layout.counts = QRectF(left, y + above, width, plots);
+    y = layout.shares.bottom();
+  }
+  if (lane > 0 && kinds > 0) {
+    y += px(kLanesAbove);
+    layout.lanes = lanes_below(left, width, y, lane, needs);
+    y += kinds * lane;
+  }
+  if (steps > 0) layout.step_labels = QRectF(left, y, width, steps);
+  if (times > 0) layout.time_labels = QRectF(left, y + steps, width, times);
+  return layout;
+}
+
+std::optional<std::int64_t> step_at(const TimelineLayout& layout, QPointF at) {
+  const QRectF all = layout.lines().united(layout.step_labels).united(layout.time_labels);
+  return all.contains(at) ? layout.axis.at(at.x()) : std::nullopt;
+}
+
+QRectF readout_place(const QRectF& bounds, double x, QSizeF size, double distance) {
+  const bool fits = x + distance + size.width() <= bounds.right();
+  const double wanted = fits ? x + distance : x - distance - size.width();
+  const double left = std::max(std::min(wanted, bounds.right() - size.width()), bounds.left());
+  const double top = bounds.top() + std::max((bounds.height() - size.height()) / 2, 0.0);
+  return {QPointF(left, std::min(top, bounds.top() + distance)), size};
+}
+
+std::optional<std::int64_t> index_of(const Timeline& timeline, StepIdx step) {
+  const auto found = std::lower_bound(timeline.step.begin(), timeline.step.end(), step.value);
+  if (found == timeline.step.end() || *found != step.value) return std::nullopt;
+  return found - timeline.step.begin();
+}
+
+}  // namespace kvscope::viz
