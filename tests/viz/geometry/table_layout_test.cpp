@@ -1,0 +1,181 @@
+// The lookup table's grid against brute force: cells inside, apart and found again; names that stand beside their rows;
+// zoom and scroll that stay put.
+#include "viz/geometry/table_layout.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kScale = 1;  // of the font
+
+// Pitches below four pixels are no whole numbers: neighbours may touch, to a rounding.
+bool apart(const QRectF& a, const QRectF& b) {
+  const QRectF common = a.intersected(b);
+  return common.width() < 1e-9 || common.height() < 1e-9;
+}
+
+TableSize any_size() {
+  return {*rc::gen::inRange<std::int64_t>(0, 60), *rc::gen::inRange<std::int64_t>(1, 90),
+          *rc::gen::inRange<std::int64_t>(1, 100'000), *rc::gen::inRange(20, 70) + 0.3};
+}
+QRectF any_body() {
+  return {*rc::gen::inRange(0, 900) + 0.4, *rc::gen::inRange(0, 700) + 0.7, *rc::gen::inRange(120, 1500) + 0.2,
+          *rc::gen::inRange(80, 900) + 0.1};
+}
+Viewport any_viewport() {
+  return {*rc::gen::inRange(0, 200) / 10.0, QPointF(*rc::gen::inRange(-20, 2500), *rc::gen::inRange(-20, 2500))};
+}
+
+TEST(TableLayout, FiveSequencesOfFourPagesHaveTheLargestCells) {
+  const TableLayout layout = table_layout({5, 4, 64, 37.5}, {0, 0, 680, 370}, {}, kScale);
+  EXPECT_EQ(layout.grid.area, QRectF(48, 18, 632, 352));
+  EXPECT_EQ(layout.page_numbers, QRectF(48, 0, 632, 18));
+  EXPECT_EQ(layout.names, QRectF(0, 18, 48, 352));
+  EXPECT_EQ(layout.grid.pitch, QSizeF(52, 26));
+  EXPECT_EQ(layout.grid.rect({3, 4}), QRectF(48 + 156, 18 + 104, 49, 23));
+  EXPECT_EQ(layout.detail, TableDetail::numbers);
+  EXPECT_EQ(layout.page_step, 1);
+  EXPECT_EQ(layout.name_step, 1);
+}
+
+TEST(TableLayout, HundredsOfSequencesAndPagesArePixelsWithEveryFewthName) {
+  const TableLayout layout = table_layout({300, 512, 100'000, 50}, {0, 0, 680, 370}, {}, kScale);
+  EXPECT_EQ(layout.detail, TableDetail::pixels);
+  EXPECT_EQ(layout.grid.pitch.height(), 1);  // 352 px for 384 rows: never smaller than a pixel
+  EXPECT_NEAR(layout.grid.pitch.width(), 620.0 / 512, 1e-9);
+  EXPECT_EQ(layout.name_step, 20);
+  EXPECT_EQ(layout.page_step, 50);
+}
+
+// One more sequence must not make every row a pixel lower in every step.
+TEST(TableLayout, RowsKeepTheirHeightWhenOneMoreSequenceComes) {
+  const QRectF body(0, 0, 680, 370);
+  EXPECT_EQ(table_layout({17, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(52, 14));
+  EXPECT_EQ(table_layout({24, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(52, 14));
+  EXPECT_EQ(table_layout({25, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(52, 11));
+}
+
+TEST(TableLayout, NoSequenceAndNoRoomAreLayoutsToo) {
+  const TableLayout none = table_layout({0, 1, 0, 0}, {0, 0, 680, 370}, {}, kScale);
+  EXPECT_EQ(none.grid.visible().cells(), 0);
+  EXPECT_EQ(none.grid.at({300, 200}), std::nullopt);
+  EXPECT_EQ(none.name_at({3, 200}), std::nullopt);
+  const TableLayout tiny = table_layout({3, 3, 9, 200}, {0, 0, 10, 8}, {}, kScale);
+  EXPECT_EQ(tiny.grid.area, QRectF(9, 7, 1, 1));
+}
+
+RC_GTEST_PROP(TableLayout, EveryCellIsApartFromItsNeighboursAndFoundUnderItsCentre, ()) {
+  const TableSize size = any_size();
+  const QRectF body = any_body();
+  const TableLayout layout = table_layout(size, body, {}, kScale);
+  RC_ASSERT(body.contains(layout.grid.area));
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    for (std::int64_t column = 0; column < size.columns; ++column) {
+      const QRectF cell = layout.grid.rect({column, row});
+      RC_ASSERT(cell.width() > 0 && cell.height() > 0);
+      if (column > 0) RC_ASSERT(apart(layout.grid.rect({column - 1, row}), cell));
+      if (row > 0) RC_ASSERT(apart(layout.grid.rect({column, row - 1}), cell));
+      const bool seen = layout.grid.area.contains(cell.center());
+      if (seen) RC_ASSERT(layout.grid.at(cell.center()) == (CellPlace{column, row}));
+      // What fits is in view without scrolling.
+      if (layout.fit_pitch.width() > 1) RC_ASSERT(cell.right() <= layout.grid.area.right() + 1e-6);
+      if (layout.fit_pitch.height() > 1) RC_ASSERT(cell.bottom() <= layout.grid.area.bottom() + 1e-6);
+    }
+  }
+}
+
+RC_GTEST_PROP(TableLayout, WhatIsDrawnIsExactlyWhatTheAreaCuts, ()) {
+  const TableSize size = any_size();
+  const TableLayout layout = table_layout(size, any_body(), any_viewport(), kScale);
+  const CellRange seen = layout.grid.visible();
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    for (std::int64_t column = 0; column < size.columns; ++column) {
+      const QRectF cut = layout.grid.whole_rect({column, row}).intersected(layout.grid.area);
+      const bool expected = cut.width() > 1e-9 && cut.height() > 1e-9;
+      const bool drawn =
+          column >= seen.first_column && column < seen.end_column && row >= seen.first_row && row < seen.end_row;
+      RC_ASSERT(drawn == expected);
+    }
+  }
+}
+
+// A click on "seq 3" must not select the row that was there before scrolling.
+RC_GTEST_PROP(TableLayout, ANameBelongsToTheRowBesideIt, ()) {
+  const TableSize size = any_size();
+  const TableLayout layout = table_layout(size, any_body(), any_viewport(), kScale);
+  const double y = layout.grid.area.top() + *rc::gen::inRange(0, 9000) / 10.0;
+  std::optional<std::int64_t> expected;
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    const QRectF cell = layout.grid.whole_rect({0, row});
+    if (y >= cell.top() && y < cell.bottom() && y < layout.grid.area.bottom()) expected = row;
+  }
+  RC_ASSERT(layout.name_at({layout.names.center().x(), y}) == expected);
+  RC_ASSERT(layout.name_at({layout.grid.area.left() + 1, y}) == std::nullopt);
+  RC_ASSERT(layout.name_at({layout.names.center().x(), layout.names.top() - 1}) == std::nullopt);
+}
+
+RC_GTEST_PROP(TableLayout, ZoomingKeepsTheCellUnderThePointerUntilAnEdgeIsReached, ()) {
+  TableSize size = any_size();
+  size.rows += 30;
+  size.columns += 40;
+  const QRectF body = any_body();
+  const Viewport from = any_viewport();
+  const TableLayout before = table_layout(size, body, from, kScale);
+  const QPointF at = before.grid.area.center() + QPointF(*rc::gen::inRange(-20, 20), *rc::gen::inRange(-10, 10));
+  const Viewport to = table_zoomed(size, body, from, kScale, *rc::gen::element(1.1, 1.7, 4.0, 0.8), at);
+  const TableLayout after = table_layout(size, body, to, kScale);
+  const auto cell_under = [&](const CellGrid& grid) {
+    return QPointF((at.x() - grid.area.left() + grid.offset.x()) / grid.pitch.width(),
+                   (at.y() - grid.area.top() + grid.offset.y()) / grid.pitch.height());
+  };
+  const QPointF moved = cell_under(after.grid) - cell_under(before.grid);
+  const QSizeF most = after.grid.content() - after.grid.area.size();
+  if (to.offset.x() > 0 && to.offset.x() < most.width()) {
+    RC_ASSERT(std::abs(moved.x()) * after.grid.pitch.width() <= 0.5 + 1e-6);
+  }
+  if (to.offset.y() > 0 && to.offset.y() < most.height()) {
+    RC_ASSERT(std::abs(moved.y()) * after.grid.pitch.height() <= 0.5 + 1e-6);
+  }
+}
+
+TEST(TableLayout, ZoomEndsAtTheLargestCellAlongBothAxesAndAtTheFit) {
+  const TableSize size{300, 512, 100'000, 50};
+  const QRectF body(0, 0, 680, 370);
+  const Viewport in = table_zoomed(size, body, {}, kScale, 1e9, {100, 100});
+  EXPECT_EQ(table_layout(size, body, in, kScale).grid.pitch, QSizeF(96, 40));
+  EXPECT_EQ(table_layout(size, body, in, kScale).detail, TableDetail::numbers);
+  EXPECT_EQ(table_zoomed(size, body, in, kScale, 1e-9, {100, 100}), Viewport{});
+}
+
+RC_GTEST_PROP(TableLayout, ARevealedCellIsInViewAndAVisibleOneMovesNothing, ()) {
+  TableSize size = any_size();
+  size.rows += 1;
+  const QRectF body = any_body();
+  const Viewport from = any_viewport();
+  const CellPlace place{*rc::gen::inRange<std::int64_t>(0, size.columns),
+                        *rc::gen::inRange<std::int64_t>(0, size.rows)};
+  const Viewport to = table_revealing(table_layout(size, body, from, kScale), from, place);
+  const TableLayout after = table_layout(size, body, to, kScale);
+  if (after.grid.area.width() > after.grid.pitch.width() && after.grid.area.height() > after.grid.pitch.height()) {
+    RC_ASSERT(after.grid.area.adjusted(-1, -1, 1, 1).contains(after.grid.rect(place)));
+  }
+  RC_ASSERT(table_revealing(after, to, place) == to);
+}
+
+TEST(TableLayout, ScrollingByLessThanAPixelAddsUp) {
+  const TableSize size{300, 512, 100'000, 50};
+  const QRectF body(0, 0, 680, 370);
+  Viewport viewport{8, {0, 0}};
+  for (int i = 0; i < 10; ++i) {
+    viewport = table_scrolled(table_layout(size, body, viewport, kScale), viewport, {0.25, 0.5});
+  }
+  EXPECT_EQ(viewport, (Viewport{8, {2.5, 5}}));
+  EXPECT_EQ(table_scrolled(table_layout(size, body, viewport, kScale), viewport, {-100, -100}).offset, QPointF(0, 0));
+}
+
+}  // namespace
+}  // namespace kvscope::viz

@@ -1,0 +1,122 @@
+#include "viz/geometry/pool_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kSmallestNumberCell = 24, kSmallestWordCell = 44;  // [px] at font scale 1
+constexpr double kSmallestNumber = 9, kLargestNumber = 12;          // [px] font
+constexpr double kMonoAdvance = 0.6;                                // width of a digit / font size: JetBrains Mono
+constexpr double kNumberPadding = 6;                                // [px] left and right of a number together
+
+struct Fit {
+  std::int64_t columns = 1;
+  double pitch = 0;  // [px]
+};
+
+double pitch_with(std::int64_t cells, std::int64_t columns, QSizeF area) {
+  const std::int64_t rows = (cells + columns - 1) / columns;
+  const double width = area.width() / static_cast<double>(columns), height = area.height() / static_cast<double>(rows);
+  return snapped_pitch(std::min({width, height, kLargestFitCell}));
+}
+
+// The best number of columns that is a multiple of `step`: a cell's width falls with the columns and the height that
+// their rows leave it grows, so the best is one of the two multiples around the place where they meet.
+Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
+  const auto too_wide = [&](std::int64_t columns) {
+    const std::int64_t rows = (cells + columns - 1) / columns;
+    return area.width() / static_cast<double>(columns) > area.height() / static_cast<double>(rows);
+  };
+  std::int64_t low = 1, high = cells / step;  // the first multiple whose cells are not too wide, else the last of all
+  if (high < 1) return {};
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (too_wide(middle * step)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  const std::int64_t fewer = std::max<std::int64_t>(low - 1, 1) * step, more = low * step;
+  const double fewer_pitch = pitch_with(cells, fewer, area), more_pitch = pitch_with(cells, more, area);
+  return fewer_pitch > more_pitch ? Fit{fewer, fewer_pitch} : Fit{more, more_pitch};
+}
+
+// Round numbers of columns make block numbers easy to follow: multiples of 16, else of 8, unless cells would be much
+// smaller for it.
+Fit fit(std::int64_t cells, QSizeF area) {
+  Fit best = best_fit(cells, 1, area);
+  const Fit eights = best_fit(cells, 8, area), sixteens = best_fit(cells, 16, area);
+  if (eights.pitch >= 0.75 * best.pitch) best = eights;
+  if (sixteens.pitch >= 0.85 * best.pitch) best = sixteens;
+  return best;
+}
+
+double zoom_in_force(const PoolLayout& layout, const Viewport& viewport) {
+  return std::clamp(viewport.zoom, layout.fit_pitch, std::max(layout.fit_pitch, kLargestPoolCell));
+}
+
+}  // namespace
+
+std::optional<std::int64_t> PoolLayout::block_at(QPointF point) const {
+  const std::optional<CellPlace> at = grid.at(point);
+  if (!at) return std::nullopt;
+  const std::int64_t block = at->row * grid.columns + at->column;
+  if (block > blocks) return std::nullopt;
+  return block;
+}
+
+std::int64_t PoolLayout::neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
+  const std::int64_t next = block + columns + rows * grid.columns;
+  return next < 0 || next > blocks ? block : next;
+}
+
+PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& viewport, double font_scale) {
+  PoolLayout layout;
+  layout.blocks = blocks;
+  CellGrid& grid = layout.grid;
+  grid.area = whole_pixels(body);
+  const Fit whole = fit(blocks + 1, grid.area.size());
+  layout.fit_pitch = whole.pitch;
+  grid.columns = whole.columns;
+  grid.rows = (blocks + 1 + grid.columns - 1) / grid.columns;
+  const double pitch = snapped_pitch(zoom_in_force(layout, viewport));
+  grid.pitch = {pitch, pitch};
+  grid.offset = grid_offset(viewport.offset, grid);
+
+  layout.number_px = std::clamp(pitch * 0.26, kSmallestNumber * font_scale, kLargestNumber * font_scale);
+  const double number_width = digits(blocks) * kMonoAdvance * layout.number_px + kNumberPadding;
+  if (pitch < kSmallestCell) {
+    layout.detail = PoolDetail::pixels;
+  } else if (pitch < kSmallestNumberCell * font_scale || pitch - grid.gap().width() < number_width) {
+    layout.detail = PoolDetail::cells;
+  } else {
+    layout.detail = pitch < kSmallestWordCell * font_scale ? PoolDetail::numbers : PoolDetail::words;
+  }
+  return layout;
+}
+
+Viewport pool_zoomed(const PoolLayout& layout, const QRectF& body, const Viewport& viewport, double font_scale,
+                     double factor, QPointF at) {
+  const double to = std::min(zoom_in_force(layout, viewport) * factor, kLargestPoolCell);
+  if (to <= layout.fit_pitch) return {};
+  // Where the new grid stands without an offset; only its pitch counts here.
+  const PoolLayout after = pool_layout(layout.blocks, body, {to, {0, 0}}, font_scale);
+  const QPointF offset = offset_after_zoom(layout.grid, after.grid, at);
+  return {to, clamp_offset(offset, after.grid.content(), after.grid.area.size())};
+}
+
+Viewport pool_scrolled(const PoolLayout& layout, const Viewport& viewport, QPointF by) {
+  // From the offset as it was asked for: a slow finger on a touchpad moves less than a pixel at a time.
+  const QSizeF content = layout.grid.content(), window = layout.grid.area.size();
+  return {viewport.zoom, clamp_offset(clamp_offset(viewport.offset, content, window) + by, content, window)};
+}
+
+Viewport pool_revealing(const PoolLayout& layout, const Viewport& viewport, std::int64_t block) {
+  const QPointF offset = offset_to_reveal(layout.grid, layout.place(block));
+  return offset == layout.grid.offset ? viewport : Viewport{viewport.zoom, offset};
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,100 @@
+#include "viz/geometry/table_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope::viz {
+namespace {
+
+// [px] at font scale 1
+constexpr QSizeF kLargestFit{52, 26}, kLargest{96, 40};
+constexpr double kPageNumbersHeight = 18, kNameGap = 10;
+constexpr double kNameHeight = 15;  // of a line of names
+constexpr double kSmallestNumber = 9, kLargestNumber = 12;
+constexpr double kMonoAdvance = 0.6;  // width of a digit / font size: JetBrains Mono
+constexpr double kNumberPadding = 4, kSmallestNumberRow = 14;
+
+std::int64_t rows_with_room(std::int64_t rows) {
+  std::int64_t room = 8;
+  while (room < rows) room = room % 3 == 0 ? room / 3 * 4 : room / 2 * 3;  // 8, 12, 16, 24, 32, ...
+  return room;
+}
+
+double largest_zoom(const TableLayout& layout, double font_scale) {
+  return std::max({1.0, kLargest.width() * font_scale / layout.fit_pitch.width(),
+                   kLargest.height() * font_scale / layout.fit_pitch.height()});
+}
+
+double zoom_in_force(const TableLayout& layout, double zoom, double font_scale) {
+  return std::clamp(zoom, 1.0, largest_zoom(layout, font_scale));
+}
+
+}  // namespace
+
+std::optional<std::int64_t> TableLayout::name_at(QPointF point) const {
+  if (point.x() < names.left() || point.x() >= names.right()) return std::nullopt;
+  const std::optional<CellPlace> at = grid.at({grid.area.left(), point.y()});
+  if (!at) return std::nullopt;
+  return at->row;
+}
+
+TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale) {
+  TableLayout layout;
+  CellGrid& grid = layout.grid;
+  const QRectF whole = whole_pixels(body);
+  const double left = std::min(std::ceil(size.name_width + kNameGap * font_scale), whole.width() - 1);
+  const double top = std::min(std::ceil(kPageNumbersHeight * font_scale), whole.height() - 1);
+  grid.area = whole.adjusted(left, top, 0, 0);
+  layout.page_numbers = QRectF(grid.area.left(), whole.top(), grid.area.width(), top);
+  layout.names = QRectF(whole.left(), grid.area.top(), left, grid.area.height());
+
+  grid.rows = size.rows;
+  grid.columns = std::max<std::int64_t>(size.columns, 1);
+  const double width =
+      std::min(grid.area.width() / static_cast<double>(grid.columns), kLargestFit.width() * font_scale);
+  const double height =
+      std::min(grid.area.height() / static_cast<double>(rows_with_room(size.rows)), kLargestFit.height() * font_scale);
+  layout.fit_pitch = {std::max(1.0, snapped_pitch(width)), std::max(1.0, snapped_pitch(height))};
+  const double zoom = zoom_in_force(layout, viewport.zoom, font_scale);
+  const auto grown = [&](double fit, double most) { return snapped_pitch(std::max(fit, std::min(fit * zoom, most))); };
+  grid.pitch = {grown(layout.fit_pitch.width(), kLargest.width() * font_scale),
+                grown(layout.fit_pitch.height(), kLargest.height() * font_scale)};
+  grid.offset = grid_offset(viewport.offset, grid);
+
+  const QSizeF cell = grid.pitch - grid.gap();
+  layout.number_px = std::clamp(cell.height() * 0.5, kSmallestNumber * font_scale, kLargestNumber * font_scale);
+  const double number_width = digits(size.blocks) * kMonoAdvance * layout.number_px + kNumberPadding;
+  if (grid.shorter_pitch() < kSmallestCell) {
+    layout.detail = TableDetail::pixels;
+  } else {
+    const bool room = cell.width() >= number_width && cell.height() >= kSmallestNumberRow * font_scale;
+    layout.detail = room ? TableDetail::numbers : TableDetail::cells;
+  }
+  const double page_width = digits(grid.columns - 1) * kMonoAdvance * kLargestNumber * font_scale + kNameGap;
+  layout.page_step = label_step(grid.pitch.width(), page_width);
+  layout.name_step = label_step(grid.pitch.height(), kNameHeight * font_scale);
+  return layout;
+}
+
+Viewport table_zoomed(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale,
+                      double factor, QPointF at) {
+  const TableLayout before = table_layout(size, body, viewport, font_scale);
+  const double to =
+      std::min(zoom_in_force(before, viewport.zoom, font_scale) * factor, largest_zoom(before, font_scale));
+  if (to <= 1) return {};
+  const TableLayout after = table_layout(size, body, {to, {0, 0}}, font_scale);
+  const QPointF offset = offset_after_zoom(before.grid, after.grid, at);
+  return {to, clamp_offset(offset, after.grid.content(), after.grid.area.size())};
+}
+
+Viewport table_scrolled(const TableLayout& layout, const Viewport& viewport, QPointF by) {
+  const QSizeF content = layout.grid.content(), window = layout.grid.area.size();
+  return {viewport.zoom, clamp_offset(clamp_offset(viewport.offset, content, window) + by, content, window)};
+}
+
+Viewport table_revealing(const TableLayout& layout, const Viewport& viewport, CellPlace place) {
+  const QPointF offset = offset_to_reveal(layout.grid, place);
+  return offset == layout.grid.offset ? viewport : Viewport{viewport.zoom, offset};
+}
+
+}  // namespace kvscope::viz

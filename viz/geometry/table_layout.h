@@ -1,0 +1,58 @@
+// Where the lookup table stands: a row for each live sequence, a column for each page, their names along the edges,
+// which stay in view when the cells scroll.
+//
+//          0    1    2    3        page numbers
+//   seq 0  12   41   7    58
+//   seq 3  12   41   33   .        a cell without a block
+//
+//   5 sequences of 4 pages in 680 x 370: cells of 52 x 26; 300 of 512 pages: 1.2 x 1.2, one pixel or two each
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "viz/geometry/cell_grid.h"
+#include "viz/geometry/viewport.h"
+
+namespace kvscope::viz {
+
+enum class TableDetail : std::uint8_t {
+  pixels,   // one colour a cell
+  cells,    // a rectangle; from kSmallestOutline with pattern and outline
+  numbers,  // and the number of its block
+};
+
+struct TableLayout {
+  CellGrid grid;               // columns: pages; rows: live sequences
+  QRectF page_numbers;         // [px] above the grid's area
+  QRectF names;                // [px] to its left
+  QSizeF fit_pitch{1, 1};      // [px] of the cells that fit
+  std::int64_t page_step = 1;  // every how many pages there is a number
+  std::int64_t name_step = 1;  // every how many rows there is a name
+  TableDetail detail = TableDetail::pixels;
+  double number_px = 10;  // [px] font of the numbers
+
+  // The row whose name is under the point, or beside it where names are left out.
+  [[nodiscard]] std::optional<std::int64_t> name_at(QPointF point) const;
+};
+
+struct TableSize {
+  std::int64_t rows = 0;     // live sequences
+  std::int64_t columns = 1;  // pages
+  std::int64_t blocks = 0;   // the largest number written in a cell
+  double name_width = 0;     // [px] of the widest name
+};
+
+// viewport.zoom is how many times larger than fitting; 0 or less than 1: fitting. Cells are never smaller than a pixel:
+// a table that does not fit even so is scrolled. Rows are a little lower than needed, so that one more sequence seldom
+// changes their height: room is made for 8, 12, 16, 24, 32, 48, ... of them.
+[[nodiscard]] TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport,
+                                       double font_scale);
+
+// As for the pool; out to the fit, no further.
+[[nodiscard]] Viewport table_zoomed(const TableSize& size, const QRectF& body, const Viewport& viewport,
+                                    double font_scale, double factor, QPointF at);
+[[nodiscard]] Viewport table_scrolled(const TableLayout& layout, const Viewport& viewport, QPointF by);
+[[nodiscard]] Viewport table_revealing(const TableLayout& layout, const Viewport& viewport, CellPlace place);
+
+}  // namespace kvscope::viz
