@@ -8,7 +8,7 @@ legal input does not belong here: it cannot be killed.
 PAGED = "core/cache/paged_kv_cache.cpp"
 ROWS = "core/cache/paged_row_indices.cpp"
 POOL = "core/cache/block_pool.cpp"
-ENGINE = "core/cache/paging_engine.cpp"
+ENGINE = "core/cache/paging_step.cpp"
 TMA = "core/cache/tma_tiles.cpp"
 COORDS = "core/cache/tma_coords.cpp"
 SPARSE = "core/cache/sparse_remap.cpp"
@@ -131,7 +131,7 @@ MUTANTS = [
     (ENGINE, "scheduler.per_context_us * static_cast<double>(batch_context)",
      "scheduler.per_context_us * static_cast<double>(tokens)",
      "attention as cheap at the end of a context as at its start"),
-    (ENGINE, 'narrow<std::uint32_t>(total, "context length")',
+    ("core/cache/paging_engine.cpp", 'narrow<std::uint32_t>(total, "context length")',
      'narrow<std::uint32_t>(row.cache_length, "context length")',
      "the longest context without the new tokens"),
     # --- sparse indices ---
