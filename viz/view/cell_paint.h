@@ -34,9 +34,18 @@ inline constexpr Look kFirstOwnerLook = 4;
 inline constexpr Look kFirstCachedLook = kFirstOwnerLook + kOwnerLooks;  // dashed outline in the last owner's colour
 inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 
-[[nodiscard]] Look owner_look(std::int64_t seq);          // seq >= 0
-[[nodiscard]] Look cached_look(std::int64_t last_owner);  // last_owner >= 0
-[[nodiscard]] Look block_look(const BlockState& block);
+// Inline: a million blocks are looked at in one repaint.
+[[nodiscard]] inline Look owner_look(std::int64_t seq) {  // seq >= 0
+  return static_cast<Look>(kFirstOwnerLook + seq % kOwnerLooks);
+}
+[[nodiscard]] inline Look cached_look(std::int64_t last_owner) {  // last_owner >= 0
+  return static_cast<Look>(kFirstCachedLook + last_owner % kOwnerLooks);
+}
+[[nodiscard]] inline Look block_look(const BlockState& block) {
+  if (block.ref_count > 1) return kSharedLook;
+  if (block.owner < 0) return kFreeLook;
+  return block.ref_count == 1 ? owner_look(block.owner) : block.cached ? cached_look(block.owner) : kFreeLook;
+}
 
 // What stands for the look where there is one pixel for it, and behind its pattern where there is more.
 [[nodiscard]] QColor look_fill(const Theme& theme, Look look);
@@ -44,7 +53,8 @@ inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 [[nodiscard]] QColor look_ink(const Theme& theme, Look look);
 // Of the part of a block that holds no token: between the fill and the card.
 [[nodiscard]] QColor look_empty(const Theme& theme, Look look);
-// `colour`, moved towards the text colour until it reads on `behind` (WCAG contrast 4.5): "seq 3" in its owner's colour.
+// `colour`, moved towards the text colour until it reads on `behind` (WCAG contrast 4.5): "seq 3" in its owner's
+// colour.
 [[nodiscard]] QColor readable(const Theme& theme, const QColor& colour, const QColor& behind);
 
 // Below this a pattern is noise. [px] of the shorter side
@@ -57,21 +67,22 @@ void paint_outline(QPainter& painter, const QRectF& rect, const QPen& pen);
 // [px] radius of a cell's corners.
 [[nodiscard]] double corner(const QRectF& rect);
 
-// A reference count: a dark round badge with white digits, its bottom right corner `at`. Returns its size.
-QSizeF paint_badge(QPainter& painter, QPointF at, std::int64_t count, double px);
+// A reference count: a dark round badge with white digits of `px`, its bottom right corner `at`.
+void paint_badge(QPainter& painter, QPointF at, std::int64_t count, double px);
+[[nodiscard]] QSizeF badge_size(std::int64_t count, double px);
 
 // What just happened to an object in the current step.
 enum class JustNow : std::uint8_t { filled, emptied };  // allocated, copied, written; released, evicted
 // filled: a small corner in accent at the top right; emptied: a hollow ring there.
 void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const Theme& theme);
 
-// The line under a panel: little cells and their names, as many as there is room for; the first `must` of them are never
-// left out for a later one. Returns the width used. [px]
+// The line under a panel: little cells and their names. `kinds` are always there; of `owners` as many as there is room
+// for before them, and how many are left out. Returns the width used. [px]
 struct LegendEntry {
   Look look = kFreeLook;
   QString name;
 };
-double paint_legend(QPainter& painter, const QRectF& line, std::span<const LegendEntry> entries, const Theme& theme,
-                    double font_scale);
+double paint_legend(QPainter& painter, const QRectF& line, std::span<const LegendEntry> owners,
+                    std::span<const LegendEntry> kinds, const Theme& theme, double font_scale);
 
 }  // namespace kvscope::viz

@@ -1,6 +1,6 @@
-// Paints thousands of cells of one size, with what is written on them, in a millisecond or two. On a raster surface each
-// look is painted once at this size and copied from then on, and so is each glyph; on any other (SVG, PDF) everything is
-// passed on as lines and text.
+// Paints thousands of cells of one size, with what is written on them, in a millisecond or two. On a raster surface
+// each look is painted once at this size and copied from then on, and so is each glyph; on any other (SVG, PDF)
+// everything is passed on as lines and text.
 //
 //   CellPainter cells(painter, body, theme);      // nothing lands outside `body`
 //   cells.set_cell_size({22, 22});
@@ -44,8 +44,9 @@ class CellPainter {
 
   void finish();
 
+  class Impl;  // one for raster surfaces, one for all others
+
  private:
-  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

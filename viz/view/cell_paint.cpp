@@ -1,0 +1,278 @@
+#include "viz/view/cell_paint.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <QtCore/QCoreApplication>
+#include <QtGui/QFontMetricsF>
+#include <QtGui/QPainterPath>
+
+namespace kvscope::viz {
+namespace {
+
+// `share` of b in a.
+QColor mixed(const QColor& a, const QColor& b, double share) {
+  const auto channel = [share](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * share)); };
+  return {channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue())};
+}
+
+QColor with_alpha(QColor colour, double alpha) {
+  colour.setAlphaF(static_cast<float>(alpha));
+  return colour;
+}
+
+bool is_owner(Look look) {
+  return look >= kFirstOwnerLook && look < kFirstCachedLook;
+}
+bool is_cached(Look look) {
+  return look >= kFirstCachedLook;
+}
+OwnerStyle style_of(const Theme& theme, Look look) {
+  return theme.owner_style((look - kFirstOwnerLook) % kOwnerLooks);
+}
+
+// Patterns repeat every so many px: close enough that a small cell shows two lines, apart enough to stay lines.
+double pattern_step(const QRectF& rect) {
+  return std::min(rect.width(), rect.height()) < 20 ? 4 : 6;
+}
+
+void paint_lines(QPainter& painter, const QRectF& rect, double step, double dx, double dy, const QColor& colour) {
+  painter.setPen(QPen(colour, 1.3, Qt::SolidLine, Qt::FlatCap));
+  QVector<QLineF> lines;
+  if (dx != 0 && dy != 0) {  // from the left or lower edge up to the right
+    for (double s = step / 2; s < rect.width() + rect.height(); s += step) {
+      lines.append({rect.left(), rect.top() + s, rect.left() + s, rect.top()});
+    }
+  } else if (dx != 0) {
+    for (double y = rect.top() + step / 2; y < rect.bottom(); y += step)
+      lines.append({rect.left(), y, rect.right(), y});
+  } else {
+    for (double x = rect.left() + step / 2; x < rect.right(); x += step)
+      lines.append({x, rect.top(), x, rect.bottom()});
+  }
+  painter.drawLines(lines);
+}
+
+void paint_dots(QPainter& painter, const QRectF& rect, double step, const QColor& colour) {
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(colour);
+  const double radius = step * 0.21;
+  for (double y = rect.top() + step / 2; y < rect.bottom(); y += step) {
+    for (double x = rect.left() + step / 2; x < rect.right(); x += step)
+      painter.drawEllipse(QPointF(x, y), radius, radius);
+  }
+}
+
+void paint_pattern(QPainter& painter, const QRectF& rect, Look look, const Theme& theme) {
+  const QColor fill = look_fill(theme, look);
+  const QColor ink = with_alpha(theme.ink_on(fill), look == kSharedLook ? 0.30 : 0.34);
+  const double step = pattern_step(rect);
+  if (look == kSharedLook) return paint_lines(painter, rect, step, 1, 1, ink);
+  switch (style_of(theme, look).pattern) {
+    case Pattern::plain:
+      return;
+    case Pattern::dots:
+      return paint_dots(painter, rect, step, ink);
+    case Pattern::horizontal:
+      return paint_lines(painter, rect, step, 1, 0, ink);
+    case Pattern::vertical:
+      return paint_lines(painter, rect, step, 0, 1, ink);
+  }
+}
+
+// Inside a cell: its outline in dashes, or the cross of the null page.
+void paint_sign(QPainter& painter, const QRectF& rect, Look look, const Theme& theme) {
+  const QRectF inner = rect.adjusted(0.75, 0.75, -0.75, -0.75);
+  painter.setBrush(Qt::NoBrush);
+  if (look == kNullPageLook) {
+    painter.setPen(QPen(theme.text_quiet, 1));
+    painter.drawRoundedRect(inner, corner(rect), corner(rect));
+    painter.setPen(QPen(with_alpha(theme.text_quiet, 0.55), 1));
+    painter.drawLine(inner.topLeft(), inner.bottomRight());
+    painter.drawLine(inner.bottomLeft(), inner.topRight());
+  } else {
+    QPen pen(look_ink(theme, look), 1.5, Qt::CustomDashLine, Qt::FlatCap);
+    pen.setColor(style_of(theme, look).fill);
+    pen.setDashPattern({2, 1.4});
+    painter.setPen(pen);
+    painter.drawRoundedRect(inner, corner(rect), corner(rect));
+  }
+}
+
+}  // namespace
+
+QColor look_fill(const Theme& theme, Look look) {
+  if (is_owner(look)) return style_of(theme, look).fill;
+  if (is_cached(look)) return theme.cached;
+  switch (look) {
+    case kSharedLook:
+      return theme.shared;
+    case kNullPageLook:
+      return theme.null_page;
+    case kPaddingLook:
+      return mixed(theme.card, theme.cell_free, 0.5);
+    default:
+      return theme.cell_free;
+  }
+}
+
+QColor look_ink(const Theme& theme, Look look) {
+  if (look == kFreeLook || look == kPaddingLook) return mixed(theme.text_quiet, theme.cell_free, 0.2);
+  return theme.ink_on(look_fill(theme, look));
+}
+
+QColor look_empty(const Theme& theme, Look look) {
+  return mixed(look_fill(theme, look), theme.card, 0.62);
+}
+
+QColor readable(const Theme& theme, const QColor& colour, const QColor& behind) {
+  for (int tenths = 0; tenths < 10; ++tenths) {
+    const QColor tried = mixed(colour, theme.text, tenths / 10.0);
+    if (contrast(tried, behind) >= 4.5) return tried;
+  }
+  return theme.text;
+}
+
+double corner(const QRectF& rect) {
+  const double side = std::min(rect.width(), rect.height());
+  return side < kSmallestPattern ? 0 : side < 14 ? 1.5 : side < 22 ? 2 : 3;
+}
+
+void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled, const Theme& theme) {
+  const double side = std::min(rect.width(), rect.height()), radius = corner(rect);
+  const auto fill = [&](const QColor& colour) {
+    if (radius == 0) return painter.fillRect(rect, colour);
+    painter.setBrush(colour);
+    painter.drawRoundedRect(rect, radius, radius);
+  };
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, radius > 0);
+  painter.setPen(Qt::NoPen);
+  const bool has_level = look == kSharedLook || is_owner(look) || is_cached(look);
+  const bool partly = has_level && filled < 1 && side >= kSmallestPattern;
+  fill(partly ? look_empty(theme, look) : look_fill(theme, look));
+  if (look == kPaddingLook && side >= kSmallestPattern) {
+    painter.setBrush(mixed(theme.text_quiet, theme.card, 0.45));
+    painter.drawEllipse(rect.center(), 1.5, 1.5);
+  }
+  if (look == kNullPageLook && side >= kSmallestPattern) paint_sign(painter, rect, look, theme);
+  if (partly) {
+    painter.save();
+    painter.setClipRect(QRectF(rect.left(), rect.top(), rect.width() * std::max(0.0, filled), rect.height()),
+                        Qt::IntersectClip);
+    fill(look_fill(theme, look));
+    painter.restore();
+  }
+  if (has_level && side >= kSmallestPattern) {
+    painter.setClipRect(rect, Qt::IntersectClip);
+    if (is_cached(look)) {
+      paint_sign(painter, rect, look, theme);
+    } else {
+      paint_pattern(painter, rect, look, theme);
+    }
+  }
+  painter.restore();
+}
+
+void paint_outline(QPainter& painter, const QRectF& rect, const QPen& pen) {
+  painter.save();
+  const double radius = corner(rect);
+  painter.setRenderHint(QPainter::Antialiasing, radius > 0);
+  painter.setPen(pen);
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(rect, radius, radius);
+  painter.restore();
+}
+
+QSizeF badge_size(std::int64_t count, double px) {
+  const double height = std::round(px * 1.5);
+  const double text = QFontMetricsF(mono_font(px, QFont::Bold)).horizontalAdvance(QString::number(count));
+  return {std::max(height, std::ceil(text + px * 0.8)), height};
+}
+
+void paint_badge(QPainter& painter, QPointF at, std::int64_t count, double px) {
+  const QSizeF size = badge_size(count, px);
+  const QRectF rect(at - QPointF(size.width(), size.height()), size);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(QColor(0x0b, 0x0c, 0x0f, 0xeb));
+  painter.drawRoundedRect(rect, size.height() / 2, size.height() / 2);
+  const QFont font = mono_font(px, QFont::Bold);
+  const QFontMetricsF metrics(font);
+  const QString text = QString::number(count);
+  painter.setFont(font);
+  painter.setPen(Qt::white);
+  painter.drawText(QPointF(rect.center().x() - metrics.horizontalAdvance(text) / 2,
+                           rect.center().y() + metrics.tightBoundingRect(QStringLiteral("0")).height() / 2),
+                   text);
+  painter.restore();
+}
+
+void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const Theme& theme) {
+  const double size = std::clamp(std::min(cell.width(), cell.height()) * 0.3, 2.0, 10.0);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  if (what == JustNow::filled) {
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(theme.accent);
+    const QPointF corner_point = cell.topRight();
+    painter.drawPolygon(QPolygonF({corner_point, corner_point - QPointF(size, 0), corner_point + QPointF(0, size)}));
+  } else {
+    painter.setPen(QPen(theme.accent, std::max(1.0, size * 0.18)));
+    painter.setBrush(Qt::NoBrush);
+    const double radius = size * 0.38;
+    painter.drawEllipse(cell.topRight() + QPointF(-radius - size * 0.25, radius + size * 0.25), radius, radius);
+  }
+  painter.restore();
+}
+
+double paint_legend(QPainter& painter, const QRectF& line, std::span<const LegendEntry> owners,
+                    std::span<const LegendEntry> kinds, const Theme& theme, double font_scale) {
+  const QFont font = ui_font(12 * font_scale);
+  const QFontMetricsF metrics(font);
+  const double square = std::round(11 * font_scale), gap = std::round(6 * font_scale),
+               apart = std::round(16 * font_scale);
+  const auto width = [&](const QString& name) {
+    return square + gap + std::ceil(metrics.horizontalAdvance(name)) + apart;
+  };
+  double room = line.width() + apart;
+  for (const LegendEntry& entry : kinds) room -= width(entry.name);
+  const auto more_text = [](std::size_t count) {
+    return QCoreApplication::translate("Legend", "and %n more", nullptr, static_cast<int>(count));
+  };
+  // Owners from the left, with room kept for the words that say how many do not stand here.
+  std::size_t shown = 0;
+  double used = 0;
+  while (shown < owners.size()) {
+    const double next = used + width(owners[shown].name);
+    const std::size_t left = owners.size() - shown - 1;
+    const double rest = left == 0 ? 0 : metrics.horizontalAdvance(more_text(left)) + apart;
+    if (next + rest > room) break;
+    used = next;
+    ++shown;
+  }
+  painter.save();
+  painter.setFont(font);
+  painter.setPen(theme.text_quiet);
+  double x = line.left();
+  const double baseline = std::round(line.center().y() + metrics.capHeight() / 2);
+  const auto entry_at = [&](const LegendEntry& entry) {
+    if (x + width(entry.name) - apart > line.right() + 0.5) return;
+    paint_cell(painter, {x, std::round(line.center().y() - square / 2), square, square}, entry.look, 1, theme);
+    painter.setPen(theme.text_quiet);
+    painter.drawText(QPointF(x + square + gap, baseline), entry.name);
+    x += width(entry.name);
+  };
+  for (const LegendEntry& entry : owners.first(shown)) entry_at(entry);
+  if (shown < owners.size() && shown > 0) {
+    const QString more = more_text(owners.size() - shown);
+    painter.drawText(QPointF(x, baseline), more);
+    x += metrics.horizontalAdvance(more) + apart;
+  }
+  for (const LegendEntry& entry : kinds) entry_at(entry);
+  painter.restore();
+  return std::max(0.0, x - apart - line.left());
+}
+
+}  // namespace kvscope::viz
