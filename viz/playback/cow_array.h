@@ -47,20 +47,23 @@ class CowArray {
   // visit(first, span of elements): the elements in order, a chunk at a time. What paints a million cells uses this.
   template <class Visit>
   void for_each_chunk(Visit&& visit) const {
+    for (std::size_t c = 0; c < chunks_.size(); ++c) visit_chunk(c, visit);
+  }
+
+  // The same for the chunks that `other`, an array of the same size, does not share.
+  template <class Visit>
+  void for_each_chunk_apart(const CowArray& other, Visit&& visit) const {
+    KVSCOPE_ASSERT(size_ == other.size_);
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      const std::int64_t first = static_cast<std::int64_t>(c * kChunk);
-      const auto count =
-          static_cast<std::size_t>(std::min<std::int64_t>(static_cast<std::int64_t>(kChunk), size_ - first));
-      visit(first, std::span<const T>(chunks_[c]->data(), count));
+      if (chunks_[c] != other.chunks_[c]) visit_chunk(c, visit);
     }
   }
 
+  [[nodiscard]] std::int64_t chunks() const { return static_cast<std::int64_t>(chunks_.size()); }
   // Chunks that `other` does not share: what a copy of it has cost since. [chunks]
   [[nodiscard]] std::int64_t chunks_apart(const CowArray& other) const {
     std::int64_t apart = 0;
-    for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      apart += c >= other.chunks_.size() || chunks_[c] != other.chunks_[c] ? 1 : 0;
-    }
+    for_each_chunk_apart(other, [&](std::int64_t, std::span<const T>) { ++apart; });
     return apart;
   }
   static constexpr std::int64_t kChunkBytes = static_cast<std::int64_t>(kChunk * sizeof(T));
@@ -75,6 +78,15 @@ class CowArray {
 
  private:
   using Chunk = std::array<T, kChunk>;
+
+  template <class Visit>
+  void visit_chunk(std::size_t c, Visit& visit) const {
+    const auto first = static_cast<std::int64_t>(c * kChunk);
+    const auto count =
+        static_cast<std::size_t>(std::min<std::int64_t>(static_cast<std::int64_t>(kChunk), size_ - first));
+    visit(first, std::span<const T>(chunks_[c]->data(), count));
+  }
+
   std::vector<std::shared_ptr<Chunk>> chunks_;
   std::int64_t size_ = 0;
 };

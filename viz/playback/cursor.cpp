@@ -82,8 +82,8 @@ bool Cursor::seek_row(std::int64_t row) {
 bool Cursor::seek(Position position) {
   check_index("position", position.value, run_->facts().events + 1);
   if (position == position_) return false;
-  // A little ahead: the state here is as good as a checkpoint. Farther: a checkpoint is never farther than this.
-  if (position > position_ && position - position_ <= Run::kCheckpointEvents) {
+  // Ahead, and no checkpoint in between: from here.
+  if (position > position_ && run_->checkpoint_before(position) <= position_) {
     for (EventTape::Reader reader(run_->tape(), position_.value); reader.position() < position.value;) {
       const trace::Event next = reader.next();
       apply(state_, run_->facts(), next);

@@ -21,7 +21,7 @@ struct Facts {
   std::int64_t blocks = 0;         // N real blocks; the pool's null page is block N
   std::int64_t page_size = 0;      // [tokens] of a block; continuous: the tokens reserved for a sequence
   std::int64_t table_columns = 0;  // of the lookup table: pages the longest sequence ever has, at least 1
-  std::int64_t sequences = 0;      // that arrive during the run
+  std::int64_t sequences = 0;      // that arrive during the run: 1 + the highest number
   std::int64_t events = 0;
   std::int64_t rows = 0;  // 1 + steps
 };

@@ -56,7 +56,7 @@ void FactsScan::add(const trace::Event& event) {
       [&]<class E>(const E& e) {
         if constexpr (requires { e.seq; }) raise(sequences_, e.seq.value);
         if constexpr (requires { e.block; }) raise(blocks_, e.block.value);
-        if constexpr (requires { e.to; }) raise(blocks_, std::max(e.from.value, e.to.value));
+        if constexpr (requires { e.to; }) raise(blocks_, e.from.value), raise(blocks_, e.to.value);
         if constexpr (requires { e.page; }) raise(pages_, e.page.value);
       },
       event);

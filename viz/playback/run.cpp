@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <list>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <variant>
 
 #include "core/base/errors.h"
+#include "viz/playback/checkpoints.h"
 #include "viz/playback/event_tape.h"
 #include "viz/playback/facts_scan.h"
 #include "viz/playback/timeline_fold.h"
@@ -17,18 +19,6 @@ namespace kvscope::viz {
 namespace {
 
 constexpr std::int64_t kAskEvery = 16384;  // [events] between two calls of the progress function
-
-struct Checkpoint {
-  std::int64_t position = 0;
-  State state;
-};
-
-// What a checkpoint holds that the one before it does not share. [bytes]
-std::int64_t cost(const State& state, const State& before) {
-  using Sequences = decltype(state.sequences);
-  return state.blocks.chunks_apart(before.blocks) * decltype(state.blocks)::kChunkBytes +
-         state.sequences.chunks_apart(before.sequences) * Sequences::kChunkBytes;
-}
 
 }  // namespace
 
@@ -51,13 +41,14 @@ class Run::Impl {
     return after - spans.begin();
   }
 
+  [[nodiscard]] Position checkpoint_before(std::int64_t position) const {
+    return checkpoints_->before(Position{position}).position;
+  }
+
   [[nodiscard]] State state_at(std::int64_t position) const {
-    const auto after =
-        std::upper_bound(checkpoints_.begin(), checkpoints_.end(), position,
-                         [](std::int64_t at, const Checkpoint& checkpoint) { return at < checkpoint.position; });
-    const Checkpoint& checkpoint = *std::prev(after);  // the first one stands at 0
+    const Checkpoint& checkpoint = checkpoints_->before(Position{position});
     State state = checkpoint.state;
-    for (EventTape::Reader reader(tape, checkpoint.position); reader.position() < position;) {
+    for (EventTape::Reader reader(tape, checkpoint.position.value); reader.position() < position;) {
       apply(state, facts, reader.next());
     }
     return state;
@@ -72,7 +63,10 @@ class Run::Impl {
     const trace::StepSpan& span = spans[static_cast<std::size_t>(row)];
     kept_.push_front(
         {row, std::make_shared<const std::vector<trace::Event>>(tape.read(span.first_event, span.end_event()))});
-    if (kept_.size() > kKeptRows) kept_.pop_back();
+    events_kept_ += span.events;
+    for (; events_kept_ > kKeptEvents && kept_.size() > 1; kept_.pop_back()) {
+      events_kept_ -= static_cast<std::int64_t>(kept_.back().events->size());
+    }
     return kept_.front().events;
   }
 
@@ -101,8 +95,7 @@ class Run::Impl {
   void fold(const std::string& shown) {
     TimelineFold timeline_fold(facts);
     State state = empty_state(facts);
-    checkpoints_.push_back({0, state});
-    std::int64_t held = 0;  // [bytes] by all checkpoints
+    checkpoints_.emplace(state, kCheckpointEvents, kCheckpointBytes);
     for (EventTape::Reader reader(tape, 0); reader.position() < tape.size();) {
       const trace::Event event = reader.next();
       try {
@@ -112,24 +105,9 @@ class Run::Impl {
       }
       timeline_fold.add(event);
       if (reader.position() % kAskEvery == 0) ask(facts.events, facts.events);
-      if (reader.position() - checkpoints_.back().position < interval_) continue;
-      held += cost(state, checkpoints_.back().state);
-      checkpoints_.push_back({reader.position(), state});
-      if (held > kCheckpointBytes) held = thin_out();
+      checkpoints_->offer(Position{reader.position()}, state);
     }
     timeline = timeline_fold.take();
-  }
-
-  std::int64_t thin_out() {
-    interval_ *= 2;
-    std::vector<Checkpoint> kept;
-    std::int64_t held = 0;
-    for (std::size_t i = 0; i < checkpoints_.size(); i += 2) {
-      if (!kept.empty()) held += cost(checkpoints_[i].state, kept.back().state);
-      kept.push_back(std::move(checkpoints_[i]));
-    }
-    checkpoints_ = std::move(kept);
-    return held;
   }
 
   void ask(std::int64_t done, std::int64_t all) const {
@@ -140,12 +118,12 @@ class Run::Impl {
     std::int64_t row;
     std::shared_ptr<const std::vector<trace::Event>> events;
   };
-  static constexpr std::size_t kKeptRows = 64;
+  static constexpr std::int64_t kKeptEvents = std::int64_t{1} << 18;  // 30 MB; a longer row is kept alone
 
   const OpenProgress* ask_ = nullptr;
-  std::int64_t interval_ = kCheckpointEvents;
-  std::vector<Checkpoint> checkpoints_;  // ascending, the first at 0
-  std::list<Kept> kept_;                 // the one used last in front
+  std::optional<Checkpoints> checkpoints_;
+  std::list<Kept> kept_;  // the one used last in front
+  std::int64_t events_kept_ = 0;
 };
 
 void add(Marks& marks, const trace::Event& event) {
@@ -218,6 +196,11 @@ Position Run::end_of_row(std::int64_t row) const {
 std::shared_ptr<const std::vector<trace::Event>> Run::events_of_row(std::int64_t row) const {
   check_index("row", row, facts().rows);
   return impl_->events_of_row(row);
+}
+
+Position Run::checkpoint_before(Position position) const {
+  check_index("position", position.value, facts().events + 1);
+  return impl_->checkpoint_before(position.value);
 }
 
 State Run::state_at(Position position) const {

@@ -64,6 +64,8 @@ class Run {
   // All events, in order.
   [[nodiscard]] const EventTape& tape() const;
 
+  // Where the fold to `position` begins: at the last checkpoint before it.
+  [[nodiscard]] Position checkpoint_before(Position position) const;
   [[nodiscard]] State state_at(Position position) const;  // IndexError outside [0, facts().events]
   [[nodiscard]] Marks marks_at(Position position) const;
 

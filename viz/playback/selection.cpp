@@ -51,6 +51,7 @@ Lit resolve_page(const State& state, const Facts& facts, SeqIdx seq, PageIdx pag
 Lit resolve_token(const State& state, const Facts& facts, SeqIdx seq, TokIdx token) {
   if (!exists(state, seq) || token.value < 0 || token.value >= state.sequences[seq.value].tokens) return {};
   Lit lit = resolve_page(state, facts, seq, PageIdx{token.value / facts.page_size});
+  if (!lit.page) return lit;
   lit.token = token;
   lit.slot = token.value % facts.page_size;
   return lit;

@@ -134,7 +134,7 @@ class Fold {
     ++block.ref_count;
     SequenceState& seq = run(e.seq);
     seq.pages.set(e.page.value, narrow(e.block.value));
-    seq.tokens = std::max(seq.tokens, e.page.value * facts_.page_size + block.filled);
+    if (seq.tokens == e.page.value * facts_.page_size) seq.tokens += block.filled;
   }
 
   void operator()(const trace::BlockCopied& e) {
@@ -147,8 +147,8 @@ class Fold {
       refuse(e, fmt::format("block {} holds {} tokens", e.from.value, from.filled));
     SequenceState& seq = run(e.seq);
     seq.pages.set(e.page.value, narrow(e.to.value));
-    const std::int64_t first = e.page.value * facts_.page_size;
-    if (seq.tokens > first + e.tokens && seq.tokens <= first + facts_.page_size) seq.tokens = first + e.tokens;
+    const std::int64_t copied_to = e.page.value * facts_.page_size + e.tokens;
+    if (e.tokens < facts_.page_size) seq.tokens = std::min(seq.tokens, copied_to);
     state_.blocks.at(e.to.value) = BlockState{narrow(e.seq.value), narrow(e.page.value), 1, narrow(e.tokens), false};
     ++state_.used_blocks;
     BlockState& left = state_.blocks.at(e.from.value);
@@ -335,6 +335,11 @@ State empty_state(const Facts& facts) {
 }
 
 void apply(State& state, const Facts& facts, const trace::Event& event) {
+  if (trace::kind_detail(event.index()) > facts.detail) {
+    throw InputError("trace", "event",
+                     fmt::format("{}: a trace of detail '{}' has none of these", trace::to_text(event),
+                                 trace::detail_name(facts.detail)));
+  }
   std::visit(Fold(state, facts), event);
 }
 

@@ -1,0 +1,181 @@
+// A run of a million events over a pool of 100,000 blocks, as the viewer opens it: from a file and from memory, then any
+// position of it. The bound that docs/BENCHMARKS.md holds a seek to is 50 ms; opening is held against what it takes to
+// read the file and do nothing with it, TraceRead.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/cache/paging_engine.h"
+#include "core/scenario/requests.h"
+#include "core/trace/trace_reader.h"
+#include "core/trace/trace_writer.h"
+#include "viz/playback/cursor.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+constexpr std::int64_t kBlocks = 100'000;
+
+// A batch of a thousand over a pool that is nearly always full: blocks change hands all over it.
+Scenario busy_scenario() {
+  Scenario scenario;
+  scenario.name = "playback bench";
+  scenario.cache.page_size = 16;
+  scenario.cache.blocks = kBlocks;
+  scenario.scheduler.max_batch = 1024;
+  RequestGenerator generator;
+  generator.count = 4096;
+  generator.mean_gap_us = 1000;
+  generator.prompt_min = 512;
+  generator.prompt_max = 3072;
+  generator.generate_min = 64;
+  generator.generate_max = 512;
+  generator.prefix_groups = 16;
+  generator.prefix_tokens = 256;
+  generator.prefix_share = 0.5;
+  scenario.requests.generator = generator;
+  return scenario;
+}
+
+const std::vector<trace::Event>& million_events() {
+  static const std::vector<trace::Event> events = [] {
+    const Scenario scenario = busy_scenario();
+    const std::vector<Request> requests = make_requests(scenario, ".");
+    trace::MemoryRecorder recorder;
+    PagingEngine engine(scenario, requests, recorder);
+    while (static_cast<std::int64_t>(recorder.events().size()) < kMillion && engine.step()) {
+    }
+    return recorder.events();
+  }();
+  return events;
+}
+
+std::unique_ptr<EventSource> memory_source() {
+  return from_memory(million_events(), {{"producer", "bench"}}, trace::Detail::full);
+}
+
+// Written once, taken away at the end.
+class TraceOnDisk {
+ public:
+  TraceOnDisk()
+      : path_(std::filesystem::temp_directory_path() / ("kvscope_playback_" + std::to_string(::getpid()) + ".kvt")) {
+    trace::TraceWriter trace(path_, trace::Detail::full, {{"producer", "bench"}});
+    for (const trace::Event& event : million_events()) {
+      std::visit([&](const auto& e) { trace.record(e); }, event);
+    }
+    trace.finish();
+  }
+  TraceOnDisk(const TraceOnDisk&) = delete;
+  TraceOnDisk& operator=(const TraceOnDisk&) = delete;
+  ~TraceOnDisk() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  static const std::filesystem::path& path() {
+    static const TraceOnDisk file;
+    return file.path_;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::shared_ptr<const Run> million_run() {
+  static const std::shared_ptr<const Run> run = Run::open(memory_source(), "bench");
+  return run;
+}
+
+void count_events(benchmark::State& state) {
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(million_events().size()));
+}
+
+void PlaybackTraceRead(benchmark::State& state) {
+  const std::filesystem::path& path = TraceOnDisk::path();
+  for (auto _ : state) {
+    trace::TraceReader trace(path);
+    for (std::int64_t row = 0; row < trace.rows(); ++row) benchmark::DoNotOptimize(trace.events_of_row(row));
+  }
+  count_events(state);
+}
+BENCHMARK(PlaybackTraceRead)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void PlaybackOpenFile(benchmark::State& state) {
+  const std::filesystem::path& path = TraceOnDisk::path();
+  for (auto _ : state) benchmark::DoNotOptimize(Run::open(open_trace(path), "bench"));
+  count_events(state);
+}
+BENCHMARK(PlaybackOpenFile)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void PlaybackOpenMemory(benchmark::State& state) {
+  for (auto _ : state) {
+    state.PauseTiming();
+    std::unique_ptr<EventSource> source = memory_source();
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(Run::open(std::move(source), "bench"));
+  }
+  count_events(state);
+}
+BENCHMARK(PlaybackOpenMemory)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// Each is timed alone: the slowest of all is what a person feels. `worst_ms` is that one.
+template <class Act>
+void each_timed(benchmark::State& state, Act&& act) {
+  double worst = 0;
+  for (auto _ : state) {
+    const auto began = std::chrono::steady_clock::now();
+    act();
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    state.SetIterationTime(took);
+    worst = std::max(worst, took);
+  }
+  state.counters["worst_ms"] = worst * 1e3;
+}
+
+void PlaybackSeek(benchmark::State& state) {
+  Cursor cursor(million_run());
+  const CounterRng random(7, 0);
+  std::uint64_t n = 0;
+  each_timed(state, [&] { cursor.seek(Position{random.integer(n++, 0, cursor.run().facts().events)}); });
+}
+BENCHMARK(PlaybackSeek)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+void PlaybackStep(benchmark::State& state) {
+  Cursor cursor(million_run());
+  each_timed(state, [&] {
+    if (!cursor.step()) cursor.seek(Position{0});
+  });
+}
+BENCHMARK(PlaybackStep)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+void PlaybackStepBack(benchmark::State& state) {
+  Cursor cursor(million_run());
+  const Position end{cursor.run().facts().events};
+  cursor.seek(end);
+  each_timed(state, [&] {
+    if (!cursor.step_back()) cursor.seek(end);
+  });
+}
+BENCHMARK(PlaybackStepBack)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+// From end to end, for a kind that is in every frame and a number that never comes.
+void PlaybackRunTo(benchmark::State& state) {
+  Cursor cursor(million_run());
+  const std::vector<Breakpoint> never{parse_breakpoint("tokens_written seq=-1")};
+  each_timed(state, [&] {
+    cursor.seek(Position{0});
+    benchmark::DoNotOptimize(cursor.run_to(never));
+  });
+}
+BENCHMARK(PlaybackRunTo)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+}  // namespace
+}  // namespace kvscope::viz
