@@ -111,6 +111,11 @@ TEST(GalleryRuns, AnHourOfTrafficFindsLessThanWasSaidBefore) {
     busiest = std::max(busiest, in_column);
   }
   EXPECT_EQ(busiest, 8) << "half of them in one stretch";
+  const auto longest = std::ranges::max_element(r.curve, {}, &StepFigures::waiting);
+  EXPECT_THAT(said, HasSubstr("where most requests wait too: " + std::to_string(longest->waiting) +
+                              " of them in step " + std::to_string(longest - r.curve.begin())));
+  EXPECT_EQ(r.steps, 409'635);
+  EXPECT_THAT(said, HasSubstr("409,635 steps"));
   s.cache.blocks *= 2;
   EXPECT_THAT(said, HasSubstr("with twice the blocks it is " + percent(run(s).prefix_hit_rate())));
   s.cache.blocks *= 2;

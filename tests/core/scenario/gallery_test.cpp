@@ -2,7 +2,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
@@ -26,7 +31,21 @@ TEST(Gallery, EveryScenarioParsesAndSaysWhatToLookAt) {
     EXPECT_FALSE(make_requests(s, kGallery).empty());
     EXPECT_EQ(parse_scenario(json::dump(to_json(s)), "again"), s);
   }
-  EXPECT_GE(files, 9);
+  EXPECT_GE(files, 11);
+}
+
+// A scenario that is missing from the list would never be shown, one that is listed and gone would be a broken entry.
+TEST(Gallery, TheListNamesEveryScenarioOnce) {
+  std::vector<std::string> listed, files;
+  std::ifstream list(kGallery / "gallery.txt");
+  for (std::string line; std::getline(list, line);) {
+    if (!line.starts_with('#')) listed.push_back(line);
+  }
+  for (const auto& entry : fs::directory_iterator(kGallery)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path().stem().string());
+  }
+  EXPECT_THAT(listed, testing::UnorderedElementsAreArray(files));
+  EXPECT_EQ(listed.front(), "first_light");
 }
 
 TEST(Gallery, FirstLightSharesFourPages) {
@@ -45,6 +64,20 @@ TEST(Gallery, PreemptionsPromptsFitAndItsAnswersDoNot) {
   }
   EXPECT_LE(prompts, s.cache.blocks);
   EXPECT_GT(all, s.cache.blocks);
+}
+
+// Five groups of whole pages; some of a group's requests come back after the others.
+TEST(Gallery, PrefixSharingsBeginningsAreWholePagesAndDoNotFitBesideWhatRuns) {
+  const Scenario s = load_scenario(kGallery / "prefix_sharing.json");
+  std::set<std::uint64_t> groups;
+  for (const Request& r : s.requests.list) {
+    EXPECT_EQ(r.content.at(0).length, 4 * s.cache.page_size);
+    groups.insert(r.content.at(0).content);
+  }
+  EXPECT_EQ(s.requests.list.size(), 16u);
+  EXPECT_EQ(groups.size(), 5u);
+  const std::int64_t one_request = 5;  // pages: the beginning, and at least one of its own
+  EXPECT_GT(5 * 4 + one_request, s.cache.blocks);
 }
 
 TEST(Gallery, ContinuousAndPagedCompareTheSameRequestsInTheSameMemory) {
@@ -76,6 +109,31 @@ TEST(Gallery, RealTrafficLikeHasTheStatisticsItClaims) {
   std::ranges::nth_element(prompts, prompts.begin() + 6015);
   EXPECT_NEAR(static_cast<double>(prompts[6015]), 8600, 250);
   EXPECT_NEAR(static_cast<double>(*std::ranges::max_element(prompts)), 126'000, 26'000);
+}
+
+// The hour above at a sixteenth: the same gaps, and lengths that are sixteen times as short.
+TEST(Gallery, RealTrafficSliceIsTheHourAtASixteenth) {
+  const Scenario s = load_scenario(kGallery / "real_traffic_slice.json");
+  const std::vector<Request> made = make_requests(s, kGallery);
+  ASSERT_EQ(made.size(), 300u);
+  std::vector<std::int64_t> prompts;
+  double prompt = 0, generate = 0;
+  for (const Request& r : made) {
+    prompts.push_back(r.prompt_tokens);
+    prompt += static_cast<double>(r.prompt_tokens) / 300;
+    generate += static_cast<double>(r.generate_tokens) / 300;
+  }
+  std::ranges::sort(prompts);
+  EXPECT_NEAR(prompt * 16, 12'035, 12'035 * 0.01);
+  EXPECT_NEAR(generate * 16, 343, 343 * 0.02);
+  EXPECT_NEAR(static_cast<double>(made.back().arrival_us) / 1e3, 300 * 294, 300 * 294 * 0.05);
+  EXPECT_EQ(std::lround(prompt), 748);
+  EXPECT_EQ(std::lround(generate), 21);
+  EXPECT_LT(prompts[149], 466);
+  EXPECT_GE(prompts[150], 466);
+  EXPECT_EQ(prompts.back(), 5174);
+  EXPECT_EQ(s.cache.page_size * 16, 512);
+  EXPECT_EQ(s.requests.generator->prefix_groups * s.requests.generator->prefix_tokens / s.cache.page_size, 256);
 }
 
 }  // namespace
