@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/geometry/step_axis.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -18,15 +20,16 @@ constexpr double kPad = 3, kPageGap = 6;  // of boxes with cells
 constexpr double kRowGapShare = 0.3, kMostRowGap = 20;
 constexpr double kGapAbove = 0.75;  // of the row's gap: what is said about a row stands above its box
 
-// The horizontal scale that follows from a wanted width of a token.
+// The horizontal scale at a zoom.
 struct Scale {
   double cell, cell_gap, pad, pitch, gap;
 };
 
 // Strictly monotonic up to the rounding to whole pixels, so that the widest scale that fits can be found by halving.
-Scale scale_for(double wanted, std::int64_t page_size, double font_scale) {
+Scale scale_for(double zoom, std::int64_t page_size, double font_scale) {
+  const double wanted = zoom * kNaturalCell * font_scale;
   const auto tokens = static_cast<double>(page_size);
-  const double least = kLeastCell * font_scale;
+  const double least = std::ceil(kLeastCell * font_scale);
   const double around = 2 * kPad + kPageGap;
   if (wanted >= least) {
     const double cell = std::floor(wanted);
@@ -42,15 +45,19 @@ double content_width(const Scale& scale, std::int64_t pages) {
   return static_cast<double>(pages) * scale.pitch - scale.gap;
 }
 
-// The widest token, up to the natural one, with which all pages fit.
-double fitting_cell(double width, std::int64_t pages, std::int64_t page_size, double font_scale) {
-  double fits = 0, too_wide = kNaturalCell * font_scale;
-  if (content_width(scale_for(too_wide, page_size, font_scale), pages) <= width) return too_wide;
+// The largest zoom, up to 1, with which all pages fit.
+double fitting_zoom(double width, const SequencesExtent& extent, double font_scale) {
+  const auto fits = [&](double zoom) {
+    const Scale scale = scale_for(zoom, extent.page_size, font_scale);
+    return content_width(scale, extent.pages) <= width;
+  };
+  if (fits(1)) return 1;
+  double small = 0, large = 1;
   for (int i = 0; i < 60; ++i) {
-    const double middle = (fits + too_wide) / 2;
-    (content_width(scale_for(middle, page_size, font_scale), pages) <= width ? fits : too_wide) = middle;
+    const double middle = (small + large) / 2;
+    (fits(middle) ? small : large) = middle;
   }
-  return fits;
+  return small;
 }
 
 double whole_pixels(double pitch) {
@@ -65,7 +72,7 @@ std::int64_t digits_of(std::int64_t number) {
 
 SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
   if (layout.box_height < kLeastLine) return SequencesDetail::pixels;
-  if (layout.cell_gap > 0 && layout.box_height >= kLeastCellHeight * font_scale) {
+  if (layout.cell_gap > 0 && layout.box_height - 2 * layout.pad_above >= kLeastCellHeight * font_scale) {
     return layout.writing == Writing::none ? SequencesDetail::cells : SequencesDetail::numbers;
   }
   if (layout.page_pitch >= kLeastPage && layout.box_height >= kLeastPageHeight) return SequencesDetail::pages;
@@ -82,6 +89,7 @@ void place_rows(SequencesLayout& layout, double height, double font_scale) {
   if (layout.row_pitch >= kLeastPage) gap = std::max(std::round(gap), 1.0);
   layout.box_top = layout.row_pitch >= kLeastPage ? std::floor(kGapAbove * gap) : 0;
   layout.box_height = layout.row_pitch - gap;
+  layout.pad_above = std::clamp(std::floor(layout.box_height / 6), 0.0, layout.pad);
 }
 
 }  // namespace
@@ -123,10 +131,9 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
   layout.gutter = QRectF(left, top, gutter, std::max(body.bottom() - top, 0.0));
   layout.strip = QRectF(left + gutter, top, std::max(body.right() - left - gutter, 1.0), layout.gutter.height());
 
-  const double natural = kNaturalCell * font_scale;
-  layout.fit = fitting_cell(layout.strip.width(), layout.extent.pages, layout.extent.page_size, font_scale) / natural;
+  layout.fit = fitting_zoom(layout.strip.width(), layout.extent, font_scale);
   layout.zoom = viewport.zoom > layout.fit ? std::min(viewport.zoom, std::max(kMostZoom, layout.fit)) : layout.fit;
-  const Scale scale = scale_for(layout.zoom * natural, layout.extent.page_size, font_scale);
+  const Scale scale = scale_for(layout.zoom, layout.extent.page_size, font_scale);
   layout.cell = scale.cell;
   layout.cell_gap = scale.cell_gap;
   layout.pad = scale.pad;
@@ -135,9 +142,9 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
 
   const std::int64_t digits = digits_of(layout.extent.pages * layout.extent.page_size - 1);
   const auto written = [&] {
-    return layout.cell_gap > 0
-               ? writing_of({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad}, digits, font_scale)
-               : Writing::none;
+    return layout.cell_gap > 0 ? writing_of({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above},
+                                            digits, font_scale)
+                               : Writing::none;
   };
   place_rows(layout, layout.strip.height(), font_scale);
   layout.writing = written();
@@ -182,7 +189,7 @@ QRectF SequencesLayout::page_box(std::int64_t row, std::int64_t page) const {
 
 QRectF SequencesLayout::run_rect(std::int64_t row, std::int64_t first, std::int64_t last) const {
   const double left = x_of(first), right = x_of(last - 1) + cell - cell_gap;
-  return {left, row_rect(row).top() + box_top + pad, right - left, box_height - 2 * pad};
+  return {left, row_rect(row).top() + box_top + pad_above, right - left, box_height - 2 * pad_above};
 }
 
 QRectF SequencesLayout::token_cell(std::int64_t row, std::int64_t token) const {
@@ -209,8 +216,8 @@ IndexRange SequencesLayout::rows_of_line(std::int64_t line) const {
 }
 
 std::optional<SequencesSpot> SequencesLayout::at(QPointF point) const {
-  const bool label = gutter.contains(point);
-  if (!label && !strip.contains(point)) return std::nullopt;
+  if (!gutter.united(strip).contains(point)) return std::nullopt;
+  const bool label = point.x() < strip.left();
   SequencesSpot spot{static_cast<std::int64_t>(std::floor((point.y() - strip.top() + offset.y()) / row_pitch)), label,
                      0, 0};
   if (spot.row < 0 || spot.row >= extent.rows) return std::nullopt;
@@ -238,13 +245,8 @@ Viewport zoomed_sequences(const QRectF& body, const SequencesExtent& extent, con
 
 std::vector<AxisTick> axis_ticks(const SequencesLayout& layout, double least_distance) {
   const double per_token = layout.page_pitch / static_cast<double>(layout.extent.page_size);
-  std::int64_t step = 1;
-  for (std::int64_t power = 1; static_cast<double>(step) * per_token < least_distance; power *= 10) {
-    for (const std::int64_t times : {1, 2, 5, 10}) {
-      step = times * power;
-      if (static_cast<double>(step) * per_token >= least_distance) break;
-    }
-  }
+  const int most = std::max(static_cast<int>(layout.strip.width() / least_distance), 1);
+  const auto step = static_cast<std::int64_t>(nice_step(layout.strip.width() / per_token, most, 1));
   std::vector<AxisTick> ticks;
   const IndexRange pages = layout.visible_pages();
   const std::int64_t last = pages.last * layout.extent.page_size;

@@ -71,7 +71,8 @@ struct SequencesLayout {
   QRectF axis;            // under the last row that shows; empty at detail numbers
   double cell = 0;        // [px] from a token to the next
   double cell_gap = 0;    // [px] of it between two cells
-  double pad = 0;         // [px] between a box and its first cell
+  double pad = 0;         // [px] between a box's left edge and its first cell
+  double pad_above = 0;   // [px] between a box's top edge and its cells, and below them
   double page_pitch = 0;  // [px] from a page to the next
   double page_gap = 0;    // [px] of it between two boxes
   double row_pitch = 0;   // [px] from a row to the next

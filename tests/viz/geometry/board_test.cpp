@@ -1,0 +1,100 @@
+#include "viz/geometry/board.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace kvscope::viz {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<PanelId> panels_of(View view, QSizeF size, double font_scale) {
+  std::vector<PanelId> panels;
+  for (const Place& place : board(view, size, font_scale)) panels.push_back(place.panel);
+  return panels;
+}
+
+// The worked numbers of the header, and what the overview is for: four views of one state at once.
+TEST(Board, OfTheOverviewAt1600x1000) {
+  const std::vector<Place> places = board(View::overview, {1600, 1000}, 1);
+  ASSERT_EQ(places.size(), 5u);
+  EXPECT_EQ(places[0].card, QRectF(20, 0, 1560, 52));
+  EXPECT_EQ(places[1].card, QRectF(20, 52, 1560, 261));
+  EXPECT_EQ(places[2].card, QRectF(20, 327, 773, 441));
+  EXPECT_EQ(places[3].card, QRectF(807, 327, 773, 441));
+  EXPECT_EQ(places[4].card, QRectF(20, 782, 1560, 198));
+  EXPECT_EQ(places[1].body, QRectF(36, 52 + 36, 1528, 261 - 36 - 30));
+}
+
+TEST(Board, EachViewHasItsPanelsInReadingOrder) {
+  const QSizeF size(1600, 1000);
+  using enum PanelId;
+  EXPECT_THAT(panels_of(View::overview, size, 1), ElementsAre(header, sequences, pool, table, timeline));
+  EXPECT_THAT(panels_of(View::sequences, size, 1), ElementsAre(header, sequences));
+  EXPECT_THAT(panels_of(View::pool, size, 1), ElementsAre(header, pool, table));
+  EXPECT_THAT(panels_of(View::timeline, size, 1), ElementsAre(header, timeline));
+}
+
+// A timeline of 12 px under its title would be noise; its view is one key away.
+TEST(Board, LeavesOutACardThatIsTooLowToShowAnything) {
+  using enum PanelId;
+  EXPECT_THAT(panels_of(View::overview, {800, 500}, 1), ElementsAre(header, sequences, pool, table, timeline));
+  EXPECT_THAT(panels_of(View::overview, {800, 400}, 1), ElementsAre(header, sequences, pool, table));
+  EXPECT_THAT(panels_of(View::overview, {480, 320}, 2), ElementsAre(header, pool, table));
+}
+
+TEST(Board, ALowCardHasNoFooterAndACloserTitle) {
+  const std::vector<Place> places = board(View::overview, {800, 500}, 1);
+  EXPECT_LT(places[4].card.height(), kLowCard);
+  EXPECT_TRUE(places[4].footer.isEmpty());
+  EXPECT_EQ(places[4].title.height(), kLowTitleHeight);
+  EXPECT_EQ(places[2].title.height(), kTitleHeight);
+  EXPECT_EQ(places[2].footer.height(), kFooterHeight);
+}
+
+// Every size and font scale: whole pixels, kGap between neighbours and nothing else, to the edges. The oracle looks
+// from each card for the nearest one right of it and the nearest one below it.
+TEST(Board, CardsFillTheBoardAndKeepTheirDistance) {
+  EXPECT_TRUE(rc::check([] {
+    const View view = *rc::gen::elementOf(kViews);
+    const QSizeF asked(*rc::gen::inRange(1, 4000), *rc::gen::inRange(1, 2500));
+    const double scale = *rc::gen::element(0.75, 1.0, 1.1, 1.5, 2.0);
+    const QSizeF size = asked.expandedTo(kSmallestBoard);
+    const std::vector<Place> places = board(view, asked, scale);
+    RC_ASSERT(places.front().panel == PanelId::header);
+    for (const Place& a : places) {
+      for (const double edge : {a.card.left(), a.card.top(), a.card.right(), a.card.bottom()}) {
+        RC_ASSERT(edge == std::round(edge));
+      }
+      RC_ASSERT(a.card.contains(a.body) && a.body.width() > 0 && a.body.height() > 0);
+      if (a.panel == PanelId::header) continue;
+      double right = size.width() - kMargin + kGap, bottom = size.height() - kMargin + kGap;  // of what comes next
+      for (const Place& b : places) {
+        if (a.panel == b.panel) continue;
+        RC_ASSERT(!a.card.intersects(b.card));
+        const bool beside = b.card.top() < a.card.bottom() && a.card.top() < b.card.bottom();
+        if (beside && b.card.left() > a.card.left()) right = std::min(right, b.card.left());
+        const bool below = b.card.left() < a.card.right() && a.card.left() < b.card.right();
+        if (below && b.card.top() > a.card.top()) bottom = std::min(bottom, b.card.top());
+      }
+      RC_ASSERT(right - a.card.right() == kGap && bottom - a.card.bottom() == kGap);
+      RC_ASSERT(a.title.bottom() == a.body.top());
+      RC_ASSERT(a.footer.isEmpty() || (a.footer.top() == a.body.bottom() && a.footer.bottom() == a.card.bottom()));
+    }
+  }));
+}
+
+// --view takes these words; a view without one could not be asked for.
+TEST(ViewNames, FindTheirView) {
+  for (const View view : kViews) EXPECT_EQ(find_view(name(view)), view);
+  EXPECT_EQ(name(View::pool), "pool");
+  EXPECT_EQ(find_view("Pool"), std::nullopt);
+  EXPECT_EQ(find_view(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace kvscope::viz

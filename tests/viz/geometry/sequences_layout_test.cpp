@@ -1,0 +1,346 @@
+#include "viz/geometry/sequences_layout.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+namespace kvscope::viz {
+namespace {
+
+const QRectF kBody(36, 88, 1528, 195);  // of the overview at 1600x1000
+
+SequencesLayout fit(const QRectF& body, std::int64_t rows, std::int64_t pages, std::int64_t page_size,
+                    double font_scale = 1) {
+  return sequences_layout(body, {rows, pages, page_size}, {}, font_scale);
+}
+
+struct Any {
+  QRectF body;
+  SequencesExtent extent;
+  Viewport viewport;
+  double font_scale;
+};
+Any anything() {
+  return {QRectF(36, 88, *rc::gen::inRange(200, 2000), *rc::gen::inRange(30, 900)),
+          {*rc::gen::inRange<std::int64_t>(0, *rc::gen::element(8, 100, 5000)),
+           *rc::gen::inRange<std::int64_t>(1, *rc::gen::element(6, 60, 9000)),
+           *rc::gen::element<std::int64_t>(1, 4, 12, 16, 64, 512)},
+          {*rc::gen::inRange(0, 400) / 100.0, QPointF(*rc::gen::inRange(0, 3000), *rc::gen::inRange(0, 900))},
+          *rc::gen::element(0.75, 1.0, 1.5, 2.0)};
+}
+SequencesLayout layout_of(const Any& any) {
+  return sequences_layout(any.body, any.extent, any.viewport, any.font_scale);
+}
+
+// --- what is on screen -----------------------------------------------------------------------------------------------
+
+// The worked number of the header: five pages of 16 on 1442 px.
+TEST(SequencesLayout, PutsAPageEvery284PxAndToken37IntoPage2) {
+  const SequencesLayout layout = fit(kBody, 3, 5, 16);
+  EXPECT_EQ(layout.detail, SequencesDetail::numbers);
+  EXPECT_EQ(layout.cell, 17);
+  EXPECT_EQ(layout.page_pitch, 284);
+  EXPECT_EQ(layout.x_of(37) - layout.strip.left(), 656);
+  EXPECT_EQ(layout.token_cell(1, 37).width(), 15);
+  EXPECT_EQ(layout.token_cell(1, 37).left(), layout.x_of(37));
+}
+
+// Two tokens in the whole panel must not become two bars across it.
+TEST(SequencesLayout, FewTokensAreNoWiderThanANaturalCell) {
+  const SequencesLayout layout = fit(kBody, 1, 1, 2);
+  EXPECT_EQ(layout.cell, kNaturalCell);
+  EXPECT_EQ(layout.row_pitch, kNaturalRow);
+}
+
+TEST(SequencesLayout, ShowsLessOfEachTokenTheMoreThereAre) {
+  using enum SequencesDetail;
+  EXPECT_EQ(fit(kBody, 3, 5, 16).detail, numbers);
+  EXPECT_EQ(fit(kBody, 3, 12, 16).detail, cells);
+  EXPECT_EQ(fit(kBody, 3, 100, 16).detail, pages);
+  EXPECT_EQ(fit(kBody, 30, 8000, 16).detail, lines);
+  EXPECT_EQ(fit(kBody, 4000, 8000, 16).detail, pixels);
+  EXPECT_EQ(fit(kBody, 16, 5, 16).detail, pages) << "cells 6 px high are no cells";
+}
+
+// The numbers need no axis; where they end there is one, and it takes its room from the rows, not from the footer.
+TEST(SequencesLayout, HasAnAxisExactlyWhereCellsCarryNoNumbers) {
+  EXPECT_TRUE(rc::check([] {
+    const Any any = anything();
+    const SequencesLayout layout = layout_of(any);
+    RC_ASSERT(layout.axis.isEmpty() == (layout.writing != Writing::none));
+    RC_ASSERT((layout.detail == SequencesDetail::numbers) <= (layout.writing != Writing::none));
+    if (layout.axis.isEmpty()) return;
+    RC_ASSERT(layout.axis.top() >= layout.strip.top() && layout.axis.bottom() <= any.body.bottom() + 1e-9);
+    RC_ASSERT(layout.axis.top() <= layout.strip.bottom());
+  }));
+}
+
+TEST(SequencesLayout, AtFitEverythingIsOnScreen) {
+  EXPECT_TRUE(rc::check([] {
+    Any any = anything();
+    any.viewport = {};
+    const SequencesLayout layout = layout_of(any);
+    RC_ASSERT(layout.content.width() <= layout.strip.width() + 1e-6);
+    RC_ASSERT(layout.content.height() <= layout.strip.height() + 1e-6);
+    RC_ASSERT(layout.visible_rows() == (IndexRange{0, layout.extent.rows}));
+    RC_ASSERT(layout.visible_pages() == (IndexRange{0, layout.extent.pages}));
+    RC_ASSERT(layout.offset == QPointF(0, 0));
+  }));
+}
+
+// A fit that leaves half the panel empty is no fit: one px a token more (or a page more, where pages are bars) must not
+// have fitted.
+TEST(SequencesLayout, AtFitNothingWiderWouldFit) {
+  EXPECT_TRUE(rc::check([] {
+    Any any = anything();
+    any.viewport = {};
+    const SequencesLayout layout = layout_of(any);
+    if (layout.cell >= std::floor(kNaturalCell * any.font_scale)) return;
+    const auto pages = static_cast<double>(layout.extent.pages);
+    const double more = layout.cell_gap > 0 ? static_cast<double>(layout.extent.page_size) * pages : pages;
+    // From bars to the narrowest cells the padding of the boxes comes in at once.
+    const double least_cell = 5 * any.font_scale;
+    const bool at_the_edge = layout.cell_gap == 0 && layout.cell + 1 >= least_cell;
+    if (at_the_edge) return;
+    RC_ASSERT(layout.content.width() + more + layout.page_gap > layout.strip.width());
+  }));
+}
+
+// --- places ----------------------------------------------------------------------------------------------------------
+
+// Whatever is on screen can be pointed at: the middle of a token's cell leads to that token, and to no other one.
+TEST(SequencesLayout, ThePointInATokensMiddleLeadsBackToIt) {
+  EXPECT_TRUE(rc::check([] {
+    const Any any = anything();
+    const SequencesLayout layout = layout_of(any);
+    const IndexRange rows = layout.visible_rows(), pages = layout.visible_pages();
+    RC_PRE(rows.size() > 0 && pages.size() > 0);
+    const auto row = *rc::gen::inRange(rows.first, rows.last), page = *rc::gen::inRange(pages.first, pages.last);
+    const auto slot = *rc::gen::inRange<std::int64_t>(0, layout.extent.page_size);
+    const QRectF cell = layout.token_cell(row, page * layout.extent.page_size + slot);
+    RC_PRE(layout.strip.contains(cell.center()));
+    const std::optional<SequencesSpot> spot = layout.at(cell.center());
+    RC_ASSERT(spot.has_value());
+    RC_ASSERT(*spot == (SequencesSpot{row, false, page, slot}));
+  }));
+}
+
+TEST(SequencesLayout, ThePointInALabelsMiddleLeadsToItsRow) {
+  EXPECT_TRUE(rc::check([] {
+    const SequencesLayout layout = layout_of(anything());
+    const IndexRange rows = layout.visible_rows();
+    RC_PRE(rows.size() > 0);
+    const auto row = *rc::gen::inRange(rows.first, rows.last);
+    const QPointF at = layout.label_rect(row).center();
+    RC_PRE(layout.gutter.contains(at));
+    RC_ASSERT(layout.at(at) == (SequencesSpot{row, true, 0, 0}));
+  }));
+}
+
+// Between two boxes the nearer one is meant: a pointer that crosses a page's border must not hit "nothing" on its way.
+TEST(SequencesLayout, BetweenTwoPagesTheNearerOneIsMeant) {
+  const SequencesLayout layout = fit(kBody, 3, 5, 16);
+  const QRectF box = layout.page_box(1, 2);
+  EXPECT_EQ(layout.at({box.right() + 2, box.center().y()}), (SequencesSpot{1, false, 2, 15}));
+  EXPECT_EQ(layout.at({box.right() + 4, box.center().y()}), (SequencesSpot{1, false, 3, 0}));
+  EXPECT_EQ(layout.at({box.left() + 1, box.center().y()}), (SequencesSpot{1, false, 2, 0})) << "in the padding";
+}
+
+TEST(SequencesLayout, OutsideAndBelowTheLastRowIsNothing) {
+  const SequencesLayout layout = fit(QRectF(36, 88, 1528, 600), 2, 5, 16);
+  EXPECT_EQ(layout.at({35, 100}), std::nullopt);
+  EXPECT_EQ(layout.at({800, 87}), std::nullopt);
+  EXPECT_EQ(layout.at({800, 88 + 2 * kNaturalRow + 1}), std::nullopt);
+  EXPECT_EQ(layout.at({50, 88 + 2 * kNaturalRow + 1}), std::nullopt);
+}
+
+// Tokens in order, no two on one another, pages apart, all of a page's tokens in its box: in every detail, at every zoom.
+TEST(SequencesLayout, CellsStandInTheirBoxesInOrder) {
+  EXPECT_TRUE(rc::check([] {
+    const SequencesLayout layout = layout_of(anything());
+    const auto tokens = std::min<std::int64_t>(layout.extent.page_size * layout.extent.pages, 200);
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      const QRectF cell = layout.token_cell(0, token), box = layout.page_box(0, token / layout.extent.page_size);
+      RC_ASSERT(cell.width() > 0 && cell.height() > 0);
+      RC_ASSERT(box.adjusted(-1e-6, -1e-6, 1e-6, 1e-6).contains(cell));
+      if (token > 0) RC_ASSERT(layout.token_cell(0, token - 1).right() <= cell.left() + 1e-6);
+    }
+    RC_ASSERT(layout.page_box(0, 0).bottom() <= layout.page_box(1, 0).top() + 1e-6);
+    RC_ASSERT(layout.page_box(0, 1).left() - layout.page_box(0, 0).right() >= layout.page_gap - 1e-6);
+  }));
+}
+
+// Half pixels make one gap bright and the next one grey.
+TEST(SequencesLayout, CellsAndBoxesStandOnWholePixels) {
+  EXPECT_TRUE(rc::check([] {
+    const SequencesLayout layout = layout_of(anything());
+    if (layout.row_pitch >= 4) {
+      const QRectF box = layout.page_box(2, 1);
+      RC_ASSERT(box.top() == std::round(box.top()) && box.bottom() == std::round(box.bottom()));
+    }
+    if (layout.page_pitch >= 4) {
+      const QRectF box = layout.page_box(2, 1);
+      RC_ASSERT(box.left() == std::round(box.left()) && box.right() == std::round(box.right()));
+    }
+    if (layout.cell_gap > 0) {
+      const QRectF cell = layout.token_cell(1, 3);
+      RC_ASSERT(cell.left() == std::round(cell.left()) && cell.right() == std::round(cell.right()));
+    }
+  }));
+}
+
+TEST(SequencesLayout, ARunIsTheUnionOfItsCells) {
+  const SequencesLayout layout = fit(kBody, 3, 5, 16);
+  QRectF all;
+  for (std::int64_t token = 10; token < 40; ++token) all |= layout.token_cell(2, token);
+  EXPECT_EQ(layout.run_rect(2, 10, 40), all);
+}
+
+// --- thousands of rows -----------------------------------------------------------------------------------------------
+
+// Every row has a line of pixels, each line has its rows, and they follow one another: none is drawn twice over another
+// that then is missing.
+TEST(RowsOfLine, CoverAllRowsInOrder) {
+  EXPECT_TRUE(rc::check([] {
+    const auto rows = *rc::gen::inRange<std::int64_t>(500, 20'000);
+    const QRectF body(0, 0, 800, *rc::gen::inRange(40, 250));
+    const SequencesLayout layout = fit(body, rows, 4000, 16);
+    RC_PRE(layout.detail == SequencesDetail::pixels);
+    std::int64_t next = 0;
+    for (std::int64_t line = 0; line < static_cast<std::int64_t>(std::ceil(layout.strip.height())); ++line) {
+      const IndexRange range = layout.rows_of_line(line);
+      if (range.first == rows) break;
+      RC_ASSERT(range.size() > 0);
+      RC_ASSERT(range.first <= next && range.last >= next);
+      next = range.last;
+    }
+    RC_ASSERT(next == rows);
+  }));
+}
+
+// --- zoom ------------------------------------------------------------------------------------------------------------
+
+TEST(ZoomedSequences, KeepsTheTokenUnderThePointer) {
+  EXPECT_TRUE(rc::check([] {
+    const Any any = anything();
+    const SequencesLayout before = layout_of(any);
+    const QPointF at = before.strip.center() + QPointF(*rc::gen::inRange(-90, 90), *rc::gen::inRange(-9, 9));
+    const double factor = *rc::gen::element(1.25, 2.0, 0.8);
+    const Viewport zoomed = zoomed_sequences(any.body, any.extent, any.viewport, any.font_scale, factor, at);
+    const SequencesLayout after = sequences_layout(any.body, any.extent, zoomed, any.font_scale);
+    // At an edge the place cannot stay without showing emptiness.
+    const QPointF most(after.content.width() - after.strip.width(), after.content.height() - after.strip.height());
+    const std::optional<SequencesSpot> from = before.at(at), to = after.at(at);
+    RC_PRE(from.has_value() && zoomed.zoom > 0);
+    const bool free_x = zoomed.offset.x() > 1 && zoomed.offset.x() < most.x() - 1;
+    const bool free_y = zoomed.offset.y() > 1 && zoomed.offset.y() < most.y() - 1;
+    RC_CLASSIFY(free_x, "free along the row");
+    RC_PRE(to.has_value());  // an axis that comes or goes may take the pointer's place
+    if (free_y) {
+      const double moved = static_cast<double>(std::abs(to->row - from->row));
+      RC_ASSERT(moved <= std::ceil(1 / std::min(before.row_pitch, after.row_pitch)));
+    }
+    if (free_x) {
+      const auto tokens = [&](const SequencesSpot& s) {
+        return static_cast<double>(s.page * before.extent.page_size + s.slot);
+      };
+      // A pixel of each scale; the padding of a box is nobody's.
+      const double pixel = static_cast<double>(before.extent.page_size) / std::min(before.page_pitch, after.page_pitch);
+      RC_ASSERT(std::abs(tokens(*to) - tokens(*from)) <= 2 + 4 * pixel);
+    }
+  }));
+}
+
+// Turning the wheel back ends at "fit", which follows the window's size; a stored zoom would not.
+TEST(ZoomedSequences, SmallerThanWhatFitsIsFit) {
+  const SequencesExtent extent{3, 5, 16};
+  Viewport viewport = zoomed_sequences(kBody, extent, {}, 1, 1.5, {400, 150});
+  EXPECT_GT(viewport.zoom, 0);
+  viewport = zoomed_sequences(kBody, extent, viewport, 1, 0.5, {400, 150});
+  EXPECT_EQ(viewport, Viewport{});
+}
+
+TEST(ZoomedSequences, EndsAtTheLargestCell) {
+  const SequencesExtent extent{3, 8000, 16};
+  Viewport viewport;
+  for (int i = 0; i < 60; ++i) viewport = zoomed_sequences(kBody, extent, viewport, 1, 1.5, {400, 150});
+  EXPECT_EQ(viewport.zoom, kMostZoom);
+  const SequencesLayout layout = sequences_layout(kBody, extent, viewport, 1);
+  EXPECT_EQ(layout.cell, kMostZoom * kNaturalCell);
+  EXPECT_EQ(layout.detail, SequencesDetail::numbers);
+}
+
+// Zooming into 126,000 tokens must lead to readable cells, not to bars of a px height.
+TEST(ZoomedSequences, RowsGrowWithTheCells) {
+  const SequencesExtent extent{300, 8000, 16};
+  const SequencesLayout layout = sequences_layout(kBody, extent, {1, {1000, 1000}}, 1);
+  EXPECT_EQ(layout.row_pitch, kNaturalRow);
+  EXPECT_EQ(layout.visible_rows(), (IndexRange{15, 19}));
+}
+
+// --- calm ------------------------------------------------------------------------------------------------------------
+
+TEST(CalmRows, IsTheNextStepOfTheLadder) {
+  const std::vector<std::int64_t> expected{1, 1, 2, 3, 4, 6, 6, 8, 8, 12, 12, 12, 12, 16};
+  for (std::size_t rows = 0; rows < expected.size(); ++rows) {
+    EXPECT_EQ(calm_rows(static_cast<std::int64_t>(rows)), expected[rows]) << rows;
+  }
+  EXPECT_EQ(calm_rows(4097), 6144);
+}
+
+TEST(CalmPages, IsAHalfOrThreeQuartersOfTheLongestAndAlwaysEnough) {
+  EXPECT_EQ(calm_pages(5, 5), 5);
+  EXPECT_EQ(calm_pages(100, 100), 100);
+  EXPECT_EQ(calm_pages(76, 100), 100);
+  EXPECT_EQ(calm_pages(75, 100), 75);
+  EXPECT_EQ(calm_pages(51, 100), 75);
+  EXPECT_EQ(calm_pages(50, 100), 50);
+  EXPECT_EQ(calm_pages(38, 100), 38);
+  EXPECT_EQ(calm_pages(1, 100), 1);
+  EXPECT_EQ(calm_pages(0, 100), 1);
+  EXPECT_EQ(calm_pages(120, 100), 120) << "longer than the run said it would be";
+  EXPECT_TRUE(rc::check([] {
+    const auto longest = *rc::gen::inRange<std::int64_t>(1, 10'000),
+               needed = *rc::gen::inRange<std::int64_t>(1, 10'000);
+    const std::int64_t calm = calm_pages(needed, longest);
+    RC_ASSERT(calm >= needed);
+    RC_ASSERT(3 * (calm - 2) <= 5 * needed);  // never much more than half empty
+  }));
+}
+
+// --- numbers ---------------------------------------------------------------------------------------------------------
+
+TEST(WritingOf, IsAcrossWhereTheNumberFitsElseUpwardsElseNotAtAll) {
+  EXPECT_EQ(writing_of({20, 40}, 2, 1), Writing::across);
+  EXPECT_EQ(writing_of({15, 40}, 3, 1), Writing::upwards);
+  EXPECT_EQ(writing_of({15, 40}, 6, 1), Writing::upwards);
+  EXPECT_EQ(writing_of({15, 40}, 7, 1), Writing::none) << "41.8 px of digits";
+  EXPECT_EQ(writing_of({8, 40}, 1, 1), Writing::none);
+  EXPECT_EQ(writing_of({15, 40}, 3, 2), Writing::none) << "a larger font";
+}
+
+TEST(AxisTicks, AreAtRoundTokensFarEnoughApart) {
+  const SequencesLayout layout = fit(kBody, 3, 8000, 16);
+  const std::vector<AxisTick> ticks = axis_ticks(layout, 60);
+  std::vector<std::int64_t> tokens;
+  for (const AxisTick& tick : ticks) tokens.push_back(tick.token);
+  EXPECT_THAT(tokens, testing::ElementsAre(0, 10'000, 20'000, 30'000, 40'000, 50'000, 60'000, 70'000, 80'000, 90'000,
+                                           100'000, 110'000, 120'000));
+}
+
+TEST(AxisTicks, StandWhereTheirTokensStand) {
+  EXPECT_TRUE(rc::check([] {
+    const SequencesLayout layout = layout_of(anything());
+    const std::vector<AxisTick> ticks = axis_ticks(layout, 60);
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      RC_ASSERT(ticks[i].x == layout.x_of(ticks[i].token));
+      RC_ASSERT(ticks[i].x <= layout.strip.right());
+      // Boxes' padding makes single distances vary by a little.
+      if (i > 0) RC_ASSERT(ticks[i].x - ticks[i - 1].x >= 60 - 12);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace kvscope::viz
