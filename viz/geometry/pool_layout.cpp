@@ -10,6 +10,8 @@ constexpr double kSmallestNumberCell = 24, kSmallestWordCell = 44;  // [px] at f
 constexpr double kSmallestNumber = 9, kLargestNumber = 12;          // [px] font
 constexpr double kMonoAdvance = 0.6;                                // width of a digit / font size: JetBrains Mono
 constexpr double kNumberPadding = 6;                                // [px] left and right of a number together
+constexpr double kCapHeight = 0.73;                                 // height of a digit / font size: JetBrains Mono
+constexpr double kBadge = 0.85, kBadgeWidth = 1.9;                  // badge font / number font, width / its font
 
 struct Fit {
   std::int64_t columns = 1;
@@ -68,6 +70,28 @@ std::optional<std::int64_t> PoolLayout::block_at(QPointF point) const {
   return block;
 }
 
+PoolCellText PoolLayout::text_places(const QRectF& cell) const {
+  const double padding = std::clamp(std::round(cell.width() * 0.1), 3.0, 6.0);
+  const double left = cell.left() + padding, words = cell.bottom() - padding;
+  return {{left, cell.top() + padding + std::round(kCapHeight * number_px)},
+          {left, words},
+          cell.bottomRight() - QPointF(2, 2),
+          cell.width() - 2 * padding - kBadgeWidth * badge_px};
+}
+
+double PoolLayout::number_share(const QRectF& cell, int number_digits) const {
+  const double start = text_places(cell).number.x() - cell.left();
+  return std::min(1.0, (start + number_digits * kMonoAdvance * number_px) / cell.width());
+}
+
+QRectF PoolLayout::slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t slots) const {
+  const double width = cell.width() / static_cast<double>(slots);
+  const double left = cell.left() + static_cast<double>(slot) * width;
+  // At least two pixels, and inside the cell even for the last of very many.
+  const double shown = std::max(2.0, width);
+  return {std::min(left, cell.right() - shown), cell.top(), shown, cell.height()};
+}
+
 std::int64_t PoolLayout::neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
   const std::int64_t next = block + columns + rows * grid.columns;
   return next < 0 || next > blocks ? block : next;
@@ -87,6 +111,7 @@ PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& 
   grid.offset = grid_offset(viewport.offset, grid);
 
   layout.number_px = std::clamp(pitch * 0.26, kSmallestNumber * font_scale, kLargestNumber * font_scale);
+  layout.badge_px = std::round(kBadge * layout.number_px);
   const double number_width = digits(blocks) * kMonoAdvance * layout.number_px + kNumberPadding;
   if (pitch < kSmallestCell) {
     layout.detail = PoolDetail::pixels;

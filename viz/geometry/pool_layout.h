@@ -24,16 +24,30 @@ enum class PoolDetail : std::uint8_t {
   words,    // and whose page it holds
 };
 
+// Where in a cell the things written on it stand.
+struct PoolCellText {
+  QPointF number;   // where its baseline begins
+  QPointF words;    // likewise, in the last line
+  QPointF badge;    // its bottom right corner
+  double room = 0;  // [px] for words beside a badge
+};
+
 struct PoolLayout {
   std::int64_t blocks = 0;  // N; the grid has N + 1 cells and perhaps empty places after them
   CellGrid grid;
   double fit_pitch = 1;  // [px] at which all of them are seen
   PoolDetail detail = PoolDetail::pixels;
   double number_px = 9;  // [px] font of the numbers
+  double badge_px = 8;   // [px] font of the badges
 
   [[nodiscard]] CellPlace place(std::int64_t block) const { return {block % grid.columns, block / grid.columns}; }
   [[nodiscard]] QRectF rect(std::int64_t block) const { return grid.rect(place(block)); }
   [[nodiscard]] std::optional<std::int64_t> block_at(QPointF point) const;  // 0..N
+  [[nodiscard]] PoolCellText text_places(const QRectF& cell) const;
+  // The left part of a cell that a number of so many digits covers. [share of its width]
+  [[nodiscard]] double number_share(const QRectF& cell, int number_digits) const;
+  // A slot of a block with `slots` of them: a strip of the cell.
+  [[nodiscard]] QRectF slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t slots) const;
   // The block `columns` to the right and `rows` down; `block` itself when there is none.
   [[nodiscard]] std::int64_t neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const;
 };

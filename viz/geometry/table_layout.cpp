@@ -12,6 +12,7 @@ constexpr double kPageNumbersHeight = 18, kNameGap = 10;
 constexpr double kNameHeight = 15;  // of a line of names
 constexpr double kSmallestNumber = 9, kLargestNumber = 12;
 constexpr double kMonoAdvance = 0.6;  // width of a digit / font size: JetBrains Mono
+constexpr double kCapHeight = 0.73;   // height of a digit / font size
 constexpr double kNumberPadding = 4, kSmallestNumberRow = 14;
 
 std::int64_t rows_with_room(std::int64_t rows) {
@@ -36,6 +37,25 @@ std::optional<std::int64_t> TableLayout::name_at(QPointF point) const {
   const std::optional<CellPlace> at = grid.at({grid.area.left(), point.y()});
   if (!at) return std::nullopt;
   return at->row;
+}
+
+QRectF TableLayout::page_number_rect(std::int64_t page) const {
+  const QRectF cell = grid.rect({page, 0});
+  return {cell.left(), page_numbers.top(), cell.width(), page_numbers.height()};
+}
+
+QRectF TableLayout::name_rect(std::int64_t row) const {
+  const QRectF cell = grid.rect({0, row});
+  return {names.left(), cell.top(), names.width(), cell.height()};
+}
+
+QRectF TableLayout::name_mark(std::int64_t row) const {
+  const QRectF name = name_rect(row).intersected(names);
+  return name.isEmpty() ? QRectF() : QRectF(name.right() - 5, name.top(), 3, std::max(1.0, name.height()));
+}
+
+QPointF TableLayout::number_at(const QRectF& cell, double width) const {
+  return {std::round(cell.center().x() - width / 2), std::round(cell.center().y() + kCapHeight * number_px / 2)};
 }
 
 TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale) {

@@ -32,6 +32,11 @@ struct TableLayout {
   TableDetail detail = TableDetail::pixels;
   double number_px = 10;  // [px] font of the numbers
 
+  [[nodiscard]] QRectF page_number_rect(std::int64_t page) const;  // what its number is centred in
+  [[nodiscard]] QRectF name_rect(std::int64_t row) const;          // what its name is centred in, from the left
+  [[nodiscard]] QRectF name_mark(std::int64_t row) const;          // a bar before its cells; empty when out of view
+  // Where the baseline of a number begins that is so wide, in the middle of a cell.
+  [[nodiscard]] QPointF number_at(const QRectF& cell, double width) const;
   // The row whose name is under the point, or beside it where names are left out.
   [[nodiscard]] std::optional<std::int64_t> name_at(QPointF point) const;
 };

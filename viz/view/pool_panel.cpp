@@ -1,0 +1,320 @@
+// The block pool: every block and the null page in one grid, from a pixel each to cells with number, fill level, owner
+// and reference count.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <QtCore/QCoreApplication>
+
+#include "viz/geometry/pool_layout.h"
+#include "viz/view/cell_overlay.h"
+#include "viz/view/cell_paint.h"
+#include "viz/view/cell_painter.h"
+#include "viz/view/panel.h"
+#include "viz/view/pool_pixels.h"
+
+namespace kvscope::viz {
+namespace {
+
+QString tr(const char* text, const char* comment = nullptr, int n = -1) {
+  return QCoreApplication::translate("PoolPanel", text, comment, n);
+}
+
+// What was done to blocks in the current step; what was filled again after it was emptied counts as filled.
+struct MarkedBlocks {
+  std::vector<BlockIdx> filled, emptied;  // ascending, each once
+};
+
+void sort_unique(std::vector<BlockIdx>& blocks) {
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+}
+
+MarkedBlocks marked_blocks(const Marks& marks) {
+  MarkedBlocks marked;
+  marked.filled = marks.allocated;
+  marked.filled.insert(marked.filled.end(), marks.copied.begin(), marks.copied.end());
+  for (const trace::TokensWritten& written : marks.written) marked.filled.push_back(written.block);
+  sort_unique(marked.filled);
+  std::vector<BlockIdx> gone = marks.released;
+  gone.insert(gone.end(), marks.evicted.begin(), marks.evicted.end());
+  sort_unique(gone);
+  std::set_difference(gone.begin(), gone.end(), marked.filled.begin(), marked.filled.end(),
+                      std::back_inserter(marked.emptied));
+  return marked;
+}
+
+// The share of a block that holds tokens; looks without a level are whole.
+double filled_share(const BlockState& block, const Facts& facts) {
+  if (block.owner < 0 || facts.page_size <= 0) return 1;
+  return static_cast<double>(block.filled) / static_cast<double>(facts.page_size);
+}
+
+// "s3 p2": the page that a block holds, and whose it is where that is one sequence.
+std::string page_words(const BlockState& block) {
+  if (block.owner < 0) return {};
+  const std::string page = "p" + std::to_string(block.page);
+  return block.ref_count > 1 ? page : "s" + std::to_string(block.owner) + " " + page;
+}
+
+QString name_of(std::int64_t number, const Scene& scene) {
+  if (number == scene.facts().blocks) return tr("block %1, the null page").arg(number);
+  const BlockState& block = scene.state().blocks[number];
+  if (block.owner < 0) return tr("block %1, free").arg(number);
+  const QString of = tr("%1 of %2 tokens").arg(block.filled).arg(scene.facts().page_size);
+  if (block.ref_count > 1) {
+    return tr("block %1, page %2 shared by %3 sequences, %4").arg(number).arg(block.page).arg(block.ref_count).arg(of);
+  }
+  return (block.cached ? tr("block %1, cached, last sequence %2 page %3, %4") : tr("block %1, sequence %2 page %3, %4"))
+      .arg(number)
+      .arg(block.owner)
+      .arg(block.page)
+      .arg(of);
+}
+
+class PoolPanel final : public Panel {
+ public:
+  [[nodiscard]] PanelId id() const override { return PanelId::pool; }
+  [[nodiscard]] QString title() const override { return tr("Block pool"); }
+  [[nodiscard]] QString subtitle(const Scene& scene) const override;
+  [[nodiscard]] QString summary(const Scene& scene) const override;
+  void paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
+  [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
+                                const Scene& scene) const override;
+  [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
+
+ private:
+  // Blocks are known where the trace tells of them.
+  static bool has_blocks(const Scene& scene) {
+    return scene.facts().detail == trace::Detail::full && scene.facts().blocks > 0;
+  }
+  static PoolLayout layout(const QRectF& body, const Scene& scene) {
+    return pool_layout(scene.facts().blocks, body, scene.viewport_of(PanelId::pool), scene.font_scale);
+  }
+  static void paint_cells(QPainter& painter, const PoolLayout& layout, const Scene& scene);
+};
+
+QString PoolPanel::subtitle(const Scene& scene) const {
+  const Facts& facts = scene.facts();
+  const State& state = scene.state();
+  if (facts.detail != trace::Detail::full)
+    return tr("%1 blocks; what they hold is not in this trace").arg(facts.blocks);
+  return tr("%1 of %2 blocks used, %3 cached, %4 free · owner colour · reference count")
+      .arg(state.used_blocks)
+      .arg(facts.blocks)
+      .arg(state.cached_blocks)
+      .arg(state.free_blocks());
+}
+
+QString PoolPanel::summary(const Scene& scene) const {
+  if (!has_blocks(scene)) return subtitle(scene);
+  const State& state = scene.state();
+  const Marks& marks = scene.marks();
+  const QString now = tr("%1 of %2 blocks are used, %3 are cached and %4 are free.")
+                          .arg(state.used_blocks)
+                          .arg(scene.facts().blocks)
+                          .arg(state.cached_blocks)
+                          .arg(state.free_blocks());
+  if (state.step.value < 0) return now;
+  return now + QLatin1Char(' ') +
+         tr("In step %1: %2 allocated, %3 shared, %4 copied, %5 released, %6 evicted.")
+             .arg(state.step.value)
+             .arg(marks.allocated.size())
+             .arg(marks.shared.size())
+             .arg(marks.copied.size())
+             .arg(marks.released.size())
+             .arg(marks.evicted.size());
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+void PoolPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (!has_blocks(scene)) {
+    const QString text = scene.facts().detail == trace::Detail::full
+                             ? tr("This trace tells of no blocks.")
+                             : tr("This trace tells of steps and requests, not of blocks.\n"
+                                  "Record it with blocks:\nkvscope run SCENARIO --out DIR --trace full");
+    return paint_message(painter, body, text, *scene.theme, scene.font_scale);
+  }
+  const PoolLayout at = layout(body, scene);
+  if (at.detail != PoolDetail::pixels) return paint_cells(painter, at, scene);
+  paint_pool_pixels(painter, at, scene.state().blocks, *scene.theme);
+  const MarkedBlocks marked = marked_blocks(scene.marks());
+  paint_pool_pixel_marks(painter, at, marked.filled, *scene.theme);
+}
+
+void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const Scene& scene) {
+  const Theme& theme = *scene.theme;
+  const Facts& facts = scene.facts();
+  const bool numbers = layout.detail == PoolDetail::numbers || layout.detail == PoolDetail::words;
+  const QFont number_font = mono_font(layout.number_px);
+  CellPainter cells(painter, layout.grid.area, theme);
+  cells.set_cell_size(layout.rect(0).size());
+  cells.set_font(number_font);
+
+  const auto write = [&](const QRectF& rect, std::int64_t number, const BlockState& block, Look look, double filled) {
+    const std::string text = std::to_string(number);
+    const PoolCellText places = layout.text_places(rect);
+    const bool on_fill = filled >= layout.number_share(rect, static_cast<int>(text.size())) / 2;
+    const QColor empty_ink = theme.ink_on(look_empty(theme, look));
+    cells.label(places.number, text, on_fill ? look_ink(theme, look) : empty_ink);
+    if (layout.detail == PoolDetail::words) {
+      const std::string words = number == layout.blocks ? "null" : page_words(block);
+      const bool badge = block.ref_count > 1;
+      const double room = places.room + (badge ? 0 : layout.badge_px);
+      if (label_width(number_font, "0") * static_cast<double>(words.size()) <= room) {
+        cells.label(places.words, words, on_fill ? look_ink(theme, look) : empty_ink);
+      }
+    }
+    if (block.ref_count > 1) cells.badge(places.badge, block.ref_count, layout.badge_px);
+  };
+  const auto paint = [&](std::int64_t number, const BlockState& block, Look look) {
+    const QRectF rect = layout.rect(number);
+    const double filled = filled_share(block, facts);
+    cells.cell(rect.topLeft(), look, filled);
+    if (numbers) write(rect, number, block, look, filled);
+  };
+  for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      paint(first + static_cast<std::int64_t>(i), run[i], block_look(run[i]));
+    }
+  });
+  paint(layout.blocks, BlockState{}, kNullPageLook);
+
+  const MarkedBlocks marked = marked_blocks(scene.marks());
+  const auto mark = [&](const std::vector<BlockIdx>& blocks, JustNow what) {
+    for (const BlockIdx block : blocks) {
+      const QRectF rect = layout.rect(block.value);
+      if (rect.intersects(layout.grid.area)) cells.just_now(rect, what);
+    }
+  };
+  mark(marked.filled, JustNow::filled);
+  mark(marked.emptied, JustNow::emptied);
+}
+
+void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (!has_blocks(scene)) return;
+  const PoolLayout at = layout(body, scene);
+  const auto paint = [&](const Lit& lit, LitHow how) {
+    LitCells cells;
+    cells.cells.reserve(lit.blocks.size());
+    for (const BlockIdx block : lit.blocks) cells.cells.push_back(at.place(block.value));
+    if (lit.block) cells.one = at.place(lit.block->value);
+    paint_lit(painter, at.grid, cells, how, *scene.theme);
+    if (!lit.block || !lit.slot || at.detail < PoolDetail::numbers) return;
+    const QRectF slot = at.slot_rect(at.rect(lit.block->value), *lit.slot, scene.facts().page_size);
+    painter.save();
+    painter.setClipRect(at.grid.area, Qt::IntersectClip);
+    painter.fillRect(slot, how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
+    painter.restore();
+  };
+  paint(scene.pinned_lit, LitHow::pinned);
+  if (!scene.hovered.none()) paint(scene.hovered_lit, LitHow::hovered);
+}
+
+void PoolPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
+  if (!has_blocks(scene)) return;
+  std::vector<LegendEntry> owners;
+  // More than these do not fit beside each other; how many there are is said.
+  for (const SeqIdx seq : scene.state().live) {
+    if (scene.state().sequences[seq.value].pages.size() == 0) continue;
+    owners.push_back({owner_look(seq.value), tr("seq %1").arg(seq.value)});
+  }
+  std::vector<LegendEntry> kinds{
+      {kSharedLook, tr("shared")},
+      {cached_look(owners.empty() ? 0 : owners.front().look - kFirstOwnerLook), tr("cached")},
+      {kFreeLook, tr("free")},
+      {kNullPageLook, tr("null page")}};
+  if (scene.facts().scenario && !scene.facts().scenario->cache.prefix_sharing) kinds.erase(kinds.begin() + 1);
+  paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
+}
+
+// --- what is where ---------------------------------------------------------------------------------------------------
+
+Selection PoolPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
+  if (!has_blocks(scene)) return {};
+  const std::optional<std::int64_t> block = layout(body, scene).block_at(at);
+  return block ? of_block(BlockIdx{*block}) : Selection{};
+}
+
+std::optional<QRectF> PoolPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
+  if (!has_blocks(scene) || !lit.block || lit.block->value > scene.facts().blocks) return std::nullopt;
+  const PoolLayout at = layout(body, scene);
+  const QRectF seen = at.rect(lit.block->value).intersected(at.grid.area);
+  if (seen.isEmpty()) return std::nullopt;
+  return seen;
+}
+
+Selection PoolPanel::moved(const Selection& from, Move move, const QRectF& body, const Scene& scene) const {
+  if (!has_blocks(scene)) return from;
+  const PoolLayout at = layout(body, scene);
+  const Lit lit = resolve(scene.state(), scene.facts(), from);
+  if (move == Move::last) return of_block(BlockIdx{at.blocks});
+  if (move == Move::first) return of_block(BlockIdx{0});
+  // A sequence is many blocks: its first one is where the arrows begin.
+  if (!lit.block) return of_block(lit.blocks.empty() ? BlockIdx{0} : lit.blocks.front());
+  const std::int64_t block = lit.block->value;
+  switch (move) {
+    case Move::left:
+      return of_block(BlockIdx{at.neighbour(block, -1, 0)});
+    case Move::right:
+      return of_block(BlockIdx{at.neighbour(block, 1, 0)});
+    case Move::up:
+      return of_block(BlockIdx{at.neighbour(block, 0, -1)});
+    default:
+      return of_block(BlockIdx{at.neighbour(block, 0, 1)});
+  }
+}
+
+Viewport PoolPanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {
+  const Viewport& viewport = scene.viewport_of(PanelId::pool);
+  if (!has_blocks(scene) || factor == 1) return viewport;
+  return pool_zoomed(layout(body, scene), body, viewport, scene.font_scale, factor, at);
+}
+
+Viewport PoolPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
+  const Viewport& viewport = scene.viewport_of(PanelId::pool);
+  return has_blocks(scene) ? pool_scrolled(layout(body, scene), viewport, by) : viewport;
+}
+
+Viewport PoolPanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
+  const Viewport& viewport = scene.viewport_of(PanelId::pool);
+  if (!has_blocks(scene)) return viewport;
+  const Lit lit = resolve(scene.state(), scene.facts(), object);
+  if (!lit.block && lit.blocks.empty()) return viewport;
+  const BlockIdx block = lit.block ? *lit.block : lit.blocks.front();
+  return pool_revealing(layout(body, scene), viewport, block.value);
+}
+
+std::vector<PanelCell> PoolPanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
+  std::vector<PanelCell> found;
+  if (!has_blocks(scene)) return found;
+  const PoolLayout at = layout(body, scene);
+  if (at.detail == PoolDetail::pixels) return found;
+  const CellRange seen = at.grid.visible();
+  for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
+    for (std::int64_t column = seen.first_column; column < seen.end_column; ++column) {
+      const std::int64_t block = row * at.grid.columns + column;
+      if (block > at.blocks || found.size() >= limit) return found;
+      found.push_back({at.rect(block).intersected(at.grid.area), of_block(BlockIdx{block}), name_of(block, scene)});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_pool_panel() {
+  return std::make_unique<PoolPanel>();
+}
+
+}  // namespace kvscope::viz

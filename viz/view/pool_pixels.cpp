@@ -1,0 +1,139 @@
+#include "viz/view/pool_pixels.h"
+
+#include <array>
+#include <cmath>
+
+#include <QtGui/QImage>
+
+#include "viz/view/cell_paint.h"
+
+namespace kvscope::viz {
+namespace {
+
+std::array<QRgb, kLooks> look_colours(const Theme& theme) {
+  std::array<QRgb, kLooks> colours{};
+  for (int look = 0; look < kLooks; ++look) {
+    colours[static_cast<std::size_t>(look)] = look_fill(theme, static_cast<Look>(look)).rgb();
+  }
+  return colours;
+}
+
+QRgb* line_of(QImage& image, std::int64_t y) {
+  return reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(y)));
+}
+
+// One pixel a block, stretched; neighbours stay sharp.
+void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
+                     const Theme& theme) {
+  const CellRange seen = layout.grid.visible();
+  const std::array<QRgb, kLooks> colours = look_colours(theme);
+  QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
+  // Of the last row only as much is written as there are blocks.
+  std::fill_n(line_of(image, seen.rows() - 1), seen.columns(), theme.card.rgb());
+  const auto pixel = [&](std::int64_t block) {
+    const CellPlace place = layout.place(block);
+    return line_of(image, place.row - seen.first_row) + (place.column - seen.first_column);
+  };
+  for_each_visible_run(blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
+    QRgb* to = pixel(first);
+    for (const BlockState& block : run) *to++ = colours[block_look(block)];
+  });
+  const CellPlace null_page = layout.place(layout.blocks);
+  if (null_page.row < seen.end_row && null_page.column >= seen.first_column && null_page.column < seen.end_column &&
+      null_page.row >= seen.first_row) {
+    *pixel(layout.blocks) = colours[kNullPageLook];
+  }
+  const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
+                            .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));
+  painter.save();
+  painter.setClipRect(layout.grid.area, Qt::IntersectClip);
+  painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
+  painter.drawImage(target, image);
+  painter.restore();
+}
+
+// Sums of the colours of the blocks that fall into one pixel, and how many they are.
+struct alignas(16) Sum {
+  std::uint32_t red = 0, green = 0, blue = 0, blocks = 0;
+};
+
+QRgb mean(const Sum& sum, QRgb none) {
+  if (sum.blocks == 0) return none;
+  const std::uint32_t half = sum.blocks / 2;
+  return qRgb(static_cast<int>((sum.red + half) / sum.blocks), static_cast<int>((sum.green + half) / sum.blocks),
+              static_cast<int>((sum.blue + half) / sum.blocks));
+}
+
+// Several blocks a pixel: rows of blocks are added up until the next row of pixels begins.
+void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks, const Theme& theme,
+                    double scale) {
+  const CellGrid& grid = layout.grid;
+  const auto width = static_cast<int>(std::lround(grid.area.width() * scale));
+  const auto height = static_cast<int>(std::lround(grid.area.height() * scale));
+  const std::vector<std::int32_t> x_of = pixels_of_cells(grid.pitch.width(), grid.offset.x(), scale, 0, grid.columns);
+  const std::vector<std::int32_t> y_of = pixels_of_cells(grid.pitch.height(), grid.offset.y(), scale, 0, grid.rows);
+  std::array<Sum, kLooks> colours{};
+  const std::array<QRgb, kLooks> rgb = look_colours(theme);
+  for (std::size_t look = 0; look < colours.size(); ++look) {
+    colours[look] = {static_cast<std::uint32_t>(qRed(rgb[look])), static_cast<std::uint32_t>(qGreen(rgb[look])),
+                     static_cast<std::uint32_t>(qBlue(rgb[look])), 1};
+  }
+  QImage image(width, height, QImage::Format_RGB32);
+  image.fill(theme.card);
+  std::vector<Sum> sums(static_cast<std::size_t>(width));
+  std::int32_t y = -1;
+  const auto finish_line = [&] {
+    if (y < 0 || y >= height) return;
+    QRgb* const line = line_of(image, y);
+    for (std::size_t x = 0; x < sums.size(); ++x) line[x] = mean(sums[x], theme.card.rgb());
+    std::fill(sums.begin(), sums.end(), Sum{});
+  };
+  for_each_visible_run(blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
+    const CellPlace place = layout.place(first);
+    const std::int32_t next = y_of[static_cast<std::size_t>(place.row)];
+    if (next != y) {
+      finish_line();
+      y = next;
+    }
+    const std::int32_t* x = x_of.data() + place.column;
+    for (const BlockState& block : run) {
+      Sum& sum = sums[static_cast<std::size_t>(std::clamp(*x++, 0, width - 1))];
+      const Sum& colour = colours[block_look(block)];
+      sum.red += colour.red;
+      sum.green += colour.green;
+      sum.blue += colour.blue;
+      sum.blocks += colour.blocks;
+    }
+  });
+  finish_line();
+  painter.drawImage(grid.area, image);
+}
+
+}  // namespace
+
+void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
+                       const Theme& theme) {
+  // Pixels of the surface in one of the painter's; a vector surface has none of its own.
+  const double scale = std::clamp(painter.deviceTransform().m11(), 1.0, 4.0);
+  if (layout.grid.shorter_pitch() * scale < 1) {
+    paint_averaged(painter, layout, blocks, theme, scale);
+  } else {
+    paint_stretched(painter, layout, blocks, theme);
+  }
+}
+
+void paint_pool_pixel_marks(QPainter& painter, const PoolLayout& layout, std::span<const BlockIdx> filled,
+                            const Theme& theme) {
+  QVector<QRectF> dots;
+  for (const BlockIdx block : filled) {
+    const QPointF centre = layout.rect(block.value).center();
+    if (layout.grid.area.contains(centre)) dots.append({centre - QPointF(1, 1), QSizeF(2, 2)});
+  }
+  painter.save();
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme.accent);
+  painter.drawRects(dots);
+  painter.restore();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,373 @@
+// The lookup table: which block holds which page of which sequence, as the kernel reads it, with the entries that point
+// at no block of their own.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <QtCore/QCoreApplication>
+#include <QtGui/QFontMetricsF>
+#include <QtGui/QImage>
+
+#include "viz/geometry/table_layout.h"
+#include "viz/view/cell_overlay.h"
+#include "viz/view/cell_paint.h"
+#include "viz/view/cell_painter.h"
+#include "viz/view/panel.h"
+
+namespace kvscope::viz {
+namespace {
+
+QString tr(const char* text, const char* comment = nullptr, int n = -1) {
+  return QCoreApplication::translate("TablePanel", text, comment, n);
+}
+
+QFont name_font(const Scene& scene) {
+  return ui_font(scene.px(12), QFont::Medium);
+}
+QFont page_font(const Scene& scene) {
+  return mono_font(scene.px(11));
+}
+
+QString name_of(SeqIdx seq) {
+  return tr("seq %1").arg(seq.value);
+}
+
+bool has_rows(const Scene& scene) {
+  return scene.facts().detail == trace::Detail::full && !scene.state().live.empty();
+}
+
+// By the largest number that can come, so that the table keeps its place when a sequence arrives.
+TableSize size_of(const Scene& scene) {
+  const Facts& facts = scene.facts();
+  const QString widest = name_of(SeqIdx{std::max<std::int64_t>(facts.sequences - 1, 0)});
+  return {static_cast<std::int64_t>(scene.state().live.size()), facts.table_columns, facts.blocks,
+          QFontMetricsF(name_font(scene)).horizontalAdvance(widest)};
+}
+
+TableLayout layout_of(const QRectF& body, const Scene& scene) {
+  return table_layout(size_of(scene), body, scene.viewport_of(PanelId::table), scene.font_scale);
+}
+
+std::optional<std::int64_t> row_of(const State& state, SeqIdx seq) {
+  const auto found = std::lower_bound(state.live.begin(), state.live.end(), seq);
+  if (found == state.live.end() || *found != seq) return std::nullopt;
+  return found - state.live.begin();
+}
+
+// Blocks that became a sequence's page in this step, ascending: their entries are new.
+std::vector<BlockIdx> new_entries(const Marks& marks) {
+  std::vector<BlockIdx> blocks = marks.allocated;
+  blocks.insert(blocks.end(), marks.copied.begin(), marks.copied.end());
+  std::sort(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+Look entry_look(const State& state, std::int32_t block) {
+  return block < 0 ? kPaddingLook : block_look(state.blocks[block]);
+}
+
+QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
+  const std::int32_t block = scene.state().sequences[seq.value].pages[page];
+  if (block < 0) return tr("sequence %1 page %2, not assigned").arg(seq.value).arg(page);
+  const BlockState& of = scene.state().blocks[block];
+  const QString tokens = tr("%1 of %2 tokens").arg(of.filled).arg(scene.facts().page_size);
+  if (of.ref_count > 1) {
+    return tr("sequence %1 page %2, block %3 shared by %4 sequences, %5")
+        .arg(seq.value)
+        .arg(page)
+        .arg(block)
+        .arg(of.ref_count)
+        .arg(tokens);
+  }
+  return tr("sequence %1 page %2, block %3, %4").arg(seq.value).arg(page).arg(block).arg(tokens);
+}
+
+class TablePanel final : public Panel {
+ public:
+  [[nodiscard]] PanelId id() const override { return PanelId::table; }
+  [[nodiscard]] QString title() const override { return tr("Lookup table"); }
+  [[nodiscard]] QString subtitle(const Scene& scene) const override;
+  [[nodiscard]] QString summary(const Scene& scene) const override;
+  void paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
+  [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
+                                const Scene& scene) const override;
+  [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
+};
+
+QString TablePanel::subtitle(const Scene& scene) const {
+  if (scene.facts().cache == CacheKind::continuous) {
+    return tr("sequence → its one block: a continuous cache has a single column");
+  }
+  return tr("sequence, page → block · a dot where no page is assigned");
+}
+
+QString TablePanel::summary(const Scene& scene) const {
+  if (scene.facts().detail != trace::Detail::full) return tr("What blocks hold is not in this trace.");
+  const State& state = scene.state();
+  std::int64_t longest = 0, entries = 0;
+  for (const SeqIdx seq : state.live) {
+    const std::int64_t pages = state.sequences[seq.value].pages.size();
+    longest = std::max(longest, pages);
+    entries += pages;
+  }
+  return tr("%1 sequences, the longest of %2 pages; %3 of %4 entries point at a block.")
+      .arg(state.live.size())
+      .arg(longest)
+      .arg(entries)
+      .arg(static_cast<std::int64_t>(state.live.size()) * scene.facts().table_columns);
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+void paint_edges(QPainter& painter, const TableLayout& layout, const Scene& scene) {
+  const Theme& theme = *scene.theme;
+  const State& state = scene.state();
+  const CellRange seen = layout.grid.visible();
+  painter.save();
+  painter.setFont(page_font(scene));
+  painter.setPen(theme.text_quiet);
+  const std::int64_t first_page = (seen.first_column + layout.page_step - 1) / layout.page_step * layout.page_step;
+  for (std::int64_t page = first_page; page < seen.end_column; page += layout.page_step) {
+    painter.drawText(layout.page_number_rect(page), Qt::AlignCenter | Qt::TextDontClip, QString::number(page));
+  }
+  painter.setFont(name_font(scene));
+  painter.setClipRect(layout.names, Qt::IntersectClip);
+  const std::int64_t first_row = (seen.first_row + layout.name_step - 1) / layout.name_step * layout.name_step;
+  for (std::int64_t row = first_row; row < seen.end_row; row += layout.name_step) {
+    const SeqIdx seq = state.live[static_cast<std::size_t>(row)];
+    const bool running = state.sequences[seq.value].phase == Phase::running;
+    painter.setPen(running ? readable(theme, theme.owner_style(seq.value).fill, theme.card) : theme.text_quiet);
+    painter.drawText(layout.name_rect(row), Qt::AlignLeft | Qt::AlignVCenter | Qt::TextDontClip, name_of(seq));
+  }
+  painter.restore();
+}
+
+// A colour an entry, stretched to the entries' size.
+void paint_pixels(QPainter& painter, const TableLayout& layout, const Scene& scene) {
+  const State& state = scene.state();
+  const CellRange seen = layout.grid.visible();
+  std::array<QRgb, kLooks> colours{};
+  for (int look = 0; look < kLooks; ++look) {
+    colours[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
+  }
+  QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
+  for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
+    const PageTable& pages = state.sequences[state.live[static_cast<std::size_t>(row)].value].pages;
+    auto* const line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(row - seen.first_row)));
+    for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
+      line[page - seen.first_column] = colours[entry_look(state, pages[page])];
+    }
+  }
+  const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
+                            .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));
+  painter.save();
+  painter.setClipRect(layout.grid.area, Qt::IntersectClip);
+  painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
+  painter.drawImage(target, image);
+  painter.restore();
+}
+
+void paint_cells(QPainter& painter, const TableLayout& layout, const Scene& scene) {
+  const Theme& theme = *scene.theme;
+  const State& state = scene.state();
+  const std::int64_t slots = std::max<std::int64_t>(scene.facts().page_size, 1);
+  const std::vector<BlockIdx> fresh = new_entries(scene.marks());
+  const QFont font = mono_font(layout.number_px);
+  const double digit = label_width(font, "0");
+  const CellRange seen = layout.grid.visible();
+  CellPainter cells(painter, layout.grid.area, theme);
+  cells.set_cell_size(layout.grid.rect({0, 0}).size());
+  cells.set_font(font);
+  for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
+    const SeqIdx seq = state.live[static_cast<std::size_t>(row)];
+    const PageTable& pages = state.sequences[seq.value].pages;
+    for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
+      const std::int32_t number = pages[page];
+      const QRectF rect = layout.grid.rect({page, row});
+      if (number < 0) {
+        cells.cell(rect.topLeft(), kPaddingLook);
+        continue;
+      }
+      const BlockState& block = state.blocks[number];
+      const Look look = block_look(block);
+      const double filled = static_cast<double>(block.filled) / static_cast<double>(slots);
+      cells.cell(rect.topLeft(), look, filled);
+      if (layout.detail == TableDetail::numbers) {
+        const std::string text = std::to_string(number);
+        // The number stands in the middle: the ink follows what is under most of it.
+        const QColor ink = filled >= 0.5 ? look_ink(theme, look) : theme.ink_on(look_empty(theme, look));
+        cells.label(layout.number_at(rect, static_cast<double>(text.size()) * digit), text, ink);
+      }
+      const bool is_new = block.owner == seq.value && std::binary_search(fresh.begin(), fresh.end(), BlockIdx{number});
+      if (is_new) cells.just_now(rect, JustNow::filled);
+    }
+  }
+}
+
+void TablePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (!has_rows(scene)) {
+    const QString text = scene.facts().detail == trace::Detail::full
+                             ? tr("No sequence is in the cache at this step.")
+                             : tr("Which block holds which page is not in this trace.");
+    return paint_message(painter, body, text, *scene.theme, scene.font_scale);
+  }
+  const TableLayout layout = layout_of(body, scene);
+  if (layout.detail == TableDetail::pixels) {
+    paint_pixels(painter, layout, scene);
+  } else {
+    paint_cells(painter, layout, scene);
+  }
+  paint_edges(painter, layout, scene);
+}
+
+void TablePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (!has_rows(scene)) return;
+  const TableLayout layout = layout_of(body, scene);
+  const auto paint = [&](const Lit& lit, LitHow how) {
+    LitCells cells;
+    SeqIdx last{-1};
+    std::optional<std::int64_t> row;
+    for (const TablePlace& place : lit.places) {
+      if (place.seq != last) row = row_of(scene.state(), place.seq);
+      last = place.seq;
+      if (row) cells.cells.push_back({place.page.value, *row});
+    }
+    if (lit.seq) row = row_of(scene.state(), *lit.seq);
+    if (lit.seq && lit.page && row) cells.one = CellPlace{lit.page->value, *row};
+    paint_lit(painter, layout.grid, cells, how, *scene.theme);
+    if (!lit.seq || !row) return;
+    painter.fillRect(layout.name_mark(*row), how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
+  };
+  paint(scene.pinned_lit, LitHow::pinned);
+  if (!scene.hovered.none()) paint(scene.hovered_lit, LitHow::hovered);
+}
+
+void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
+  if (!has_rows(scene)) return;
+  std::vector<LegendEntry> owners;
+  for (const SeqIdx seq : scene.state().live) {
+    if (scene.state().sequences[seq.value].pages.size() > 0) owners.push_back({owner_look(seq.value), name_of(seq)});
+  }
+  std::vector<LegendEntry> kinds{{kSharedLook, tr("shared")}};
+  if (scene.facts().cache == CacheKind::continuous) kinds.clear();
+  kinds.push_back({kPaddingLook, tr("not assigned: the null page, block %1").arg(scene.facts().blocks)});
+  paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
+}
+
+// --- what is where ---------------------------------------------------------------------------------------------------
+
+Selection TablePanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
+  if (!has_rows(scene)) return {};
+  const TableLayout layout = layout_of(body, scene);
+  const std::vector<SeqIdx>& live = scene.state().live;
+  if (const std::optional<std::int64_t> row = layout.name_at(at))
+    return of_sequence(live[static_cast<std::size_t>(*row)]);
+  const std::optional<CellPlace> place = layout.grid.at(at);
+  return place ? of_page(live[static_cast<std::size_t>(place->row)], PageIdx{place->column}) : Selection{};
+}
+
+std::optional<QRectF> TablePanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
+  if (!has_rows(scene) || !lit.seq || !lit.page) return std::nullopt;
+  const std::optional<std::int64_t> row = row_of(scene.state(), *lit.seq);
+  if (!row) return std::nullopt;
+  const CellGrid grid = layout_of(body, scene).grid;
+  const QRectF seen = grid.rect({lit.page->value, *row}).intersected(grid.area);
+  if (seen.isEmpty()) return std::nullopt;
+  return seen;
+}
+
+Selection TablePanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
+  if (!has_rows(scene)) return from;
+  const std::vector<SeqIdx>& live = scene.state().live;
+  const auto rows = static_cast<std::int64_t>(live.size());
+  const std::int64_t columns = std::max<std::int64_t>(scene.facts().table_columns, 1);
+  const auto cell = [&](std::int64_t row, std::int64_t page) {
+    return of_page(live[static_cast<std::size_t>(std::clamp<std::int64_t>(row, 0, rows - 1))],
+                   PageIdx{std::clamp<std::int64_t>(page, 0, columns - 1)});
+  };
+  if (move == Move::first) return cell(0, 0);
+  if (move == Move::last) return cell(rows - 1, columns - 1);
+  // A block that several sequences share is several cells: the first of them is where the arrows begin.
+  const Lit lit = resolve(scene.state(), scene.facts(), from);
+  std::optional<TablePlace> place;
+  if (lit.seq && lit.page) place = TablePlace{*lit.seq, *lit.page};
+  if (!place) {
+    if (!lit.places.empty()) return of_page(lit.places.front().seq, lit.places.front().page);
+    return lit.seq ? of_page(*lit.seq, PageIdx{0}) : cell(0, 0);
+  }
+  const std::optional<std::int64_t> row = row_of(scene.state(), place->seq);
+  if (!row) return cell(0, 0);
+  const std::int64_t page = place->page.value;
+  switch (move) {
+    case Move::left:
+      return cell(*row, page - 1);
+    case Move::right:
+      return cell(*row, page + 1);
+    case Move::up:
+      return cell(*row - 1, page);
+    default:
+      return cell(*row + 1, page);
+  }
+}
+
+Viewport TablePanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {
+  const Viewport& viewport = scene.viewport_of(PanelId::table);
+  if (!has_rows(scene) || factor == 1) return viewport;
+  return table_zoomed(size_of(scene), body, viewport, scene.font_scale, factor, at);
+}
+
+Viewport TablePanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
+  const Viewport& viewport = scene.viewport_of(PanelId::table);
+  return has_rows(scene) ? table_scrolled(layout_of(body, scene), viewport, by) : viewport;
+}
+
+Viewport TablePanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
+  const Viewport& viewport = scene.viewport_of(PanelId::table);
+  if (!has_rows(scene)) return viewport;
+  const Lit lit = resolve(scene.state(), scene.facts(), object);
+  SeqIdx seq{-1};
+  PageIdx page{0};
+  if (lit.seq) {
+    seq = *lit.seq;
+    page = lit.page.value_or(PageIdx{0});
+  } else if (!lit.places.empty()) {
+    seq = lit.places.front().seq;
+    page = lit.places.front().page;
+  }
+  const std::optional<std::int64_t> row = row_of(scene.state(), seq);
+  return row ? table_revealing(layout_of(body, scene), viewport, {page.value, *row}) : viewport;
+}
+
+std::vector<PanelCell> TablePanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
+  std::vector<PanelCell> found;
+  if (!has_rows(scene)) return found;
+  const TableLayout layout = layout_of(body, scene);
+  if (layout.detail == TableDetail::pixels) return found;
+  const CellRange seen = layout.grid.visible();
+  for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
+    const SeqIdx seq = scene.state().live[static_cast<std::size_t>(row)];
+    for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
+      if (found.size() >= limit) return found;
+      found.push_back({layout.grid.rect({page, row}).intersected(layout.grid.area), of_page(seq, PageIdx{page}),
+                       cell_name(scene, seq, page)});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_table_panel() {
+  return std::make_unique<TablePanel>();
+}
+
+}  // namespace kvscope::viz
