@@ -144,6 +144,7 @@ QVariant SequenceModel::data(const QModelIndex& index, int role) const {
   if (role == Qt::AccessibleTextRole)
     return QStringLiteral("%1 %2").arg(headerData(index.column(), Qt::Horizontal).toString(),
                                        text(row, index.column()));
+  if (role == kOwnerRole) return QVariant::fromValue<qlonglong>(row.seq.value);
   if (role == kSortRole) {
     const std::array<std::int64_t, kColumns> numbers{row.seq.value,   static_cast<std::int64_t>(row.phase),
                                                      row.tokens,      row.prompt,

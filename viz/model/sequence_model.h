@@ -21,7 +21,8 @@ class SequenceModel final : public QAbstractTableModel {
   Q_OBJECT
  public:
   enum Column { kSequence, kPhase, kTokens, kPrompt, kGenerated, kHits, kPages, kPreemptions, kColumns };
-  static constexpr int kSortRole = Qt::UserRole;  // a whole number
+  static constexpr int kSortRole = Qt::UserRole;       // a whole number
+  static constexpr int kOwnerRole = Qt::UserRole + 1;  // the row's sequence, in every column: whose colour it has
 
   explicit SequenceModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 

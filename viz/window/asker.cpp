@@ -1,0 +1,102 @@
+#include "viz/window/asker.h"
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "viz/window/fault_words.h"
+
+namespace kvscope::viz {
+
+// One of each kind waits at most. `number` counts what was asked, so that a late answer is told from the newest.
+struct Asker::Waiting {
+  std::function<void(std::uint64_t number)> work;
+  std::uint64_t number = 0;
+};
+
+struct Asker::Shared {
+  std::mutex mutex;
+  std::condition_variable woken;
+  Waiting explain, locate;
+  bool stop = false;
+  Backend* backend = nullptr;
+};
+
+Asker::Asker(Backend& backend, QObject* parent) : QObject(parent), shared_(std::make_shared<Shared>()) {
+  shared_->backend = &backend;
+  thread_ = std::thread([this] { run(); });
+}
+
+Asker::~Asker() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stop = true;
+  }
+  shared_->woken.notify_one();
+  thread_.join();
+}
+
+void Asker::run() {
+  std::unique_lock lock(shared_->mutex);
+  while (true) {
+    shared_->woken.wait(lock, [this] { return shared_->stop || shared_->explain.work || shared_->locate.work; });
+    if (shared_->stop) return;
+    Waiting& next = shared_->locate.work ? shared_->locate : shared_->explain;
+    const auto work = std::exchange(next.work, nullptr);
+    const std::uint64_t number = next.number;
+    lock.unlock();
+    work(number);
+    lock.lock();
+  }
+}
+
+void Asker::forget() {
+  const std::lock_guard lock(shared_->mutex);
+  for (Waiting* waiting : {&shared_->explain, &shared_->locate}) {
+    waiting->work = nullptr;
+    ++waiting->number;
+  }
+}
+
+void Asker::post(Waiting Shared::*which, std::function<std::function<void()>()> ask) {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    Waiting& waiting = shared_.get()->*which;
+    ++waiting.number;
+    waiting.work = [this, which, ask = std::move(ask)](std::uint64_t number) {
+      const auto tell_if_newest = [this, which, number, tell = ask()] {
+        // Only this thread changes the number.
+        if (number == (shared_.get()->*which).number) tell();
+      };
+      QMetaObject::invokeMethod(this, tell_if_newest, Qt::QueuedConnection);
+    };
+  }
+  shared_->woken.notify_one();
+}
+
+void Asker::explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question) {
+  post(&Shared::explain,
+       [this, facts = std::move(facts), path = path.toStdString(), question]() -> std::function<void()> {
+         try {
+           const trace::Explanation answer = shared_->backend->explain(*facts, path, question);
+           return [this, question, answer] { Q_EMIT explained(question, answer); };
+         } catch (...) {
+           return [this, faults = current_fault_lines()] { Q_EMIT not_explained(faults); };
+         }
+       });
+}
+
+void Asker::locate(std::shared_ptr<const Facts> facts, const QString& path, qint64 offset, StepIdx step) {
+  post(&Shared::locate,
+       [this, facts = std::move(facts), path = path.toStdString(), offset, step]() -> std::function<void()> {
+         try {
+           const trace::Question place = shared_->backend->locate(*facts, path, offset, step);
+           return [this, place] { Q_EMIT located(place); };
+         } catch (...) {
+           return [this, faults = current_fault_lines()] { Q_EMIT not_located(faults); };
+         }
+       });
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,170 @@
+#include "viz/window/message_bar.h"
+
+#include <algorithm>
+
+#include <QtGui/QClipboard>
+#include <QtGui/QGuiApplication>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QHBoxLayout>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QPlainTextEdit>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QScrollBar>
+#include <QtWidgets/QVBoxLayout>
+
+#include "viz/window/icons.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr int kIconSize = 20;  // [px]
+
+// As high as its lines, wrapped or not, up to kMostShownLines; then it scrolls.
+class Lines final : public QPlainTextEdit {
+ public:
+  explicit Lines(const QString& text, QWidget* parent) : QPlainTextEdit(text, parent) {
+    setReadOnly(true);
+    setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    setFrameShape(QFrame::NoFrame);
+    setTabChangesFocus(true);
+    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    document()->setDocumentMargin(0);
+  }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override {
+    QPlainTextEdit::resizeEvent(event);
+    fit();
+  }
+  void changeEvent(QEvent* event) override {
+    QPlainTextEdit::changeEvent(event);
+    if (event->type() == QEvent::FontChange) fit();
+  }
+
+ private:
+  void fit() {
+    // A QPlainTextEdit counts its document in lines.
+    const int lines = std::clamp(qRound(document()->size().height()), 1, MessageBar::kMostShownLines);
+    setFixedHeight(lines * fontMetrics().lineSpacing() + 4);
+  }
+};
+
+}  // namespace
+
+MessageBar::MessageBar(QWidget* parent) : QWidget(parent), rows_(new QVBoxLayout(this)) {
+  rows_->setContentsMargins(12, 2, 12, 6);
+  rows_->setSpacing(6);
+  setAccessibleName(tr("Messages"));
+  hide();
+}
+
+QFrame* MessageBar::frame(const QString& topic) const {
+  for (QFrame* frame : findChildren<QFrame*>(QString(), Qt::FindDirectChildrenOnly)) {
+    if (frame->property("topic").toString() == topic) return frame;
+  }
+  return nullptr;
+}
+
+bool MessageBar::showing(const QString& topic) const {
+  return frame(topic) != nullptr;
+}
+
+QStringList MessageBar::lines(const QString& topic) const {
+  const QFrame* shown = frame(topic);
+  return shown ? shown->property("lines").toStringList() : QStringList();
+}
+
+void MessageBar::dismiss(const QString& topic) {
+  if (QFrame* shown = frame(topic)) dismiss(shown);
+}
+
+void MessageBar::dismiss(QFrame* shown) {
+  // Out of the family at once, so that it is not found again; its button may still be on the stack.
+  rows_->removeWidget(shown);
+  shown->hide();
+  shown->setProperty("topic", QVariant());
+  shown->setParent(nullptr);
+  shown->deleteLater();
+  if (rows_->count() > 0) return;
+  hide();
+  Q_EMIT emptied();
+}
+
+void MessageBar::show_message(const Message& message) {
+  dismiss(message.topic);
+  auto* shown = new QFrame(this);
+  shown->setProperty("topic", message.topic);
+  shown->setProperty("lines", message.lines);
+  shown->setProperty("fault", message.fault);
+  shown->setProperty("bar", message.fault ? QStringLiteral("warning") : QStringLiteral("true"));
+  shown->setAccessibleName(message.title);
+  shown->setAccessibleDescription(message.lines.join(QLatin1Char('\n')));
+
+  auto* sign = new QLabel(shown);
+  sign->setObjectName(QStringLiteral("sign"));
+  auto* title = new QLabel(message.title, shown);
+  title->setWordWrap(true);
+  title->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  QFont bold = title->font();
+  bold.setWeight(QFont::DemiBold);
+  title->setFont(bold);
+
+  auto* words = new QVBoxLayout;
+  words->setSpacing(4);
+  words->addWidget(title);
+  if (!message.lines.isEmpty()) {
+    auto* lines = new Lines(message.lines.join(QLatin1Char('\n')), shown);
+    lines->setAccessibleName(message.title);
+    words->addWidget(lines);
+  }
+
+  auto* row = new QHBoxLayout(shown);
+  row->setContentsMargins(12, 10, 10, 10);
+  row->setSpacing(10);
+  row->addWidget(sign, 0, Qt::AlignTop);
+  row->addLayout(words, 1);
+  const auto add_button = [&](const QString& text, const std::function<void()>& chosen) {
+    auto* button = new QPushButton(text, shown);
+    button->setAccessibleName(QStringLiteral("%1: %2").arg(text, message.title));
+    connect(button, &QPushButton::clicked, this, chosen);
+    row->addWidget(button, 0, Qt::AlignTop);
+    return button;
+  };
+  for (const Message::Choice& choice : message.choices) {
+    add_button(choice.text, [this, shown, chosen = choice.chosen] {
+      dismiss(shown);
+      chosen();
+    });
+  }
+  if (!message.lines.isEmpty()) {
+    add_button(tr("Copy"),
+               [text = message.lines.join(QLatin1Char('\n'))] { QGuiApplication::clipboard()->setText(text); });
+  }
+  add_button(tr("Dismiss"), [this, shown] { dismiss(shown); });
+
+  rows_->insertWidget(0, shown);
+  if (theme_ != nullptr) set_theme(*theme_);
+  show();
+}
+
+void MessageBar::set_theme(const Theme& theme) {
+  theme_ = &theme;
+  for (QFrame* shown : findChildren<QFrame*>(QString(), Qt::FindDirectChildrenOnly)) {
+    const bool fault = shown->property("fault").toBool();
+    const QIcon sign = icon(fault ? Icon::warning : Icon::information, theme);
+    if (auto* label = shown->findChild<QLabel*>(QStringLiteral("sign")))
+      label->setPixmap(sign.pixmap(QSize(kIconSize, kIconSize), devicePixelRatioF()));
+  }
+}
+
+bool MessageBar::dismiss_focused() {
+  for (QWidget* at = QApplication::focusWidget(); at != nullptr; at = at->parentWidget()) {
+    if (auto* shown = qobject_cast<QFrame*>(at); shown != nullptr && shown->parentWidget() == this) {
+      dismiss(shown);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,36 @@
+// The files opened last, newest first, each once. Kept in the settings file of the window; files that are gone stay in
+// the list, greyed: a drive that is not there today may be there tomorrow.
+#pragma once
+
+#include <QtCore/QObject>
+#include <QtCore/QStringList>
+
+class QMenu;
+
+namespace kvscope::viz {
+
+class RecentFiles final : public QObject {
+  Q_OBJECT
+ public:
+  static constexpr int kMost = 10;
+
+  explicit RecentFiles(const QString& settings_file, QObject* parent = nullptr);
+
+  [[nodiscard]] const QStringList& paths() const { return paths_; }  // absolute
+  void add(const QString& path);
+  void clear();
+
+  // Fills the menu: one action a file, and "Clear the list". Called when the menu is about to be shown.
+  void fill(QMenu& menu);
+
+ Q_SIGNALS:
+  void changed();
+  void chosen(const QString& path);
+
+ private:
+  void keep();
+  QString settings_file_;
+  QStringList paths_;
+};
+
+}  // namespace kvscope::viz

@@ -1,0 +1,34 @@
+// How rows of the docks' tables look: digits in the mono font, what is still to come quiet, what happened last bold, a
+// sequence with a patch of its owner's colour and pattern.
+#pragma once
+
+#include <QtWidgets/QStyledItemDelegate>
+
+#include "viz/view/theme.h"
+
+namespace kvscope::viz {
+
+class RowDelegate final : public QStyledItemDelegate {
+  Q_OBJECT
+ public:
+  // Roles of the model: bool, and the number of a sequence. -1: it has none.
+  struct Roles {
+    int happened = -1, last = -1, owner = -1;
+    int owner_column = 0;
+  };
+  explicit RowDelegate(Roles roles, QObject* parent = nullptr);
+  void set_theme(const Theme& theme, double font_scale);
+
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+  [[nodiscard]] QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override;
+
+ private:
+  Roles roles_;
+  const Theme* theme_ = &theme(ThemeKind::dark);
+  double font_scale_ = 1;
+};
+
+}  // namespace kvscope::viz

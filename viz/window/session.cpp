@@ -1,0 +1,127 @@
+#include "viz/window/session.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <QtCore/QDir>
+#include <QtCore/QSettings>
+
+#include "viz/playback/player.h"
+
+namespace kvscope::viz {
+namespace {
+
+// Read back by number: the order of Selection::Kind is part of the file.
+void write_selection(QSettings& settings, const Selection& s) {
+  settings.setValue(QStringLiteral("place/pinned"),
+                    QStringList{QString::number(static_cast<int>(s.kind)), QString::number(s.seq.value),
+                                QString::number(s.page.value), QString::number(s.token.value),
+                                QString::number(s.block.value), QString::number(s.step.value)});
+}
+
+Selection read_selection(const QSettings& settings) {
+  const QStringList numbers = settings.value(QStringLiteral("place/pinned")).toStringList();
+  if (numbers.size() != 6) return {};
+  const auto at = [&](qsizetype i) { return numbers[i].toLongLong(); };
+  switch (static_cast<Selection::Kind>(at(0))) {
+    case Selection::Kind::sequence:
+      return of_sequence(SeqIdx(at(1)));
+    case Selection::Kind::page:
+      return of_page(SeqIdx(at(1)), PageIdx(at(2)));
+    case Selection::Kind::token:
+      return of_token(SeqIdx(at(1)), TokIdx(at(3)));
+    case Selection::Kind::block:
+      return of_block(BlockIdx(at(4)));
+    case Selection::Kind::step:
+      return of_step(StepIdx(at(5)));
+    default:
+      return {};
+  }
+}
+
+// "on block_evicted", "off step_ended free_blocks<4"
+QStringList breakpoint_lines(const std::vector<Breakpoint>& breakpoints) {
+  QStringList lines;
+  for (const Breakpoint& b : breakpoints)
+    lines.push_back((b.enabled ? QStringLiteral("on ") : QStringLiteral("off ")) + QString::fromStdString(to_text(b)));
+  return lines;
+}
+
+std::vector<Breakpoint> parse_breakpoint_lines(const QStringList& lines) {
+  std::vector<Breakpoint> breakpoints;
+  for (const QString& line : lines) {
+    try {
+      Breakpoint b = parse_breakpoint(line.section(QLatin1Char(' '), 1).toStdString());
+      b.enabled = line.startsWith(QLatin1String("on "));
+      breakpoints.push_back(std::move(b));
+    } catch (const std::exception&) {
+      continue;  // edited by hand, or of a newer version: the others still count
+    }
+  }
+  return breakpoints;
+}
+
+}  // namespace
+
+Session::Session(const QString& folder)
+    : file_(QDir(folder).filePath(QStringLiteral("viewer.ini"))),
+      lock_(QDir(folder).filePath(QStringLiteral("viewer.lock"))) {
+  QDir().mkpath(folder);
+  lock_.setStaleLockTime(0);  // only a process that has died leaves a stale lock, however long it ran
+  ours_ = lock_.tryLock(0);
+  read();
+  if (!ours_) {
+    ended_badly_ = false;  // it has not ended: it runs
+    return;
+  }
+  QSettings settings(file_, QSettings::IniFormat);
+  settings.setValue(QStringLiteral("session/clean"), false);
+}
+
+Session::~Session() = default;
+
+void Session::read() {
+  const QSettings settings(file_, QSettings::IniFormat);
+  const auto value = [&](const char* key, const QVariant& otherwise = {}) {
+    return settings.value(QString::fromLatin1(key), otherwise);
+  };
+  ended_badly_ = !value("session/clean", true).toBool() && !value("place/path").toString().isEmpty();
+  look_.theme = find_theme_setting(value("look/theme").toString()).value_or(ThemeSetting::system);
+  look_.font_scale = std::clamp(value("look/font_scale", 1.0).toDouble(), kSmallestFont, kLargestFont);
+  look_.speed = std::clamp(value("look/speed", 4.0).toDouble(), Player::kSlowest, Player::kFastest);
+  look_.geometry = value("look/geometry").toByteArray();
+  look_.docks = value("look/docks").toByteArray();
+  place_.path = value("place/path").toString();
+  place_.position = Position(value("place/position", 0).toLongLong());
+  place_.view = find_view(value("place/view").toString().toStdString()).value_or(View::overview);
+  place_.pinned = read_selection(settings);
+  place_.breakpoints = parse_breakpoint_lines(value("place/breakpoints").toStringList());
+}
+
+void Session::keep(const SessionLook& look, const SessionPlace& place) {
+  look_ = look;
+  place_ = place;
+  if (!ours_) return;
+  QSettings settings(file_, QSettings::IniFormat);
+  const auto set = [&](const char* key, const QVariant& v) { settings.setValue(QString::fromLatin1(key), v); };
+  set("look/theme", name(look.theme));
+  set("look/font_scale", look.font_scale);
+  set("look/speed", look.speed);
+  set("look/geometry", look.geometry);
+  set("look/docks", look.docks);
+  set("place/path", place.path);
+  set("place/position", static_cast<qlonglong>(place.position.value));
+  set("place/view", QString::fromUtf8(name(place.view).data(), static_cast<qsizetype>(name(place.view).size())));
+  set("place/breakpoints", breakpoint_lines(place.breakpoints));
+  write_selection(settings, place.pinned);
+  settings.sync();
+}
+
+void Session::end() {
+  if (!ours_) return;
+  QSettings settings(file_, QSettings::IniFormat);
+  settings.setValue(QStringLiteral("session/clean"), true);
+  settings.sync();
+}
+
+}  // namespace kvscope::viz

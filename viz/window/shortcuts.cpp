@@ -1,0 +1,185 @@
+#include "viz/window/shortcuts.h"
+
+#include <QtCore/QCoreApplication>
+#include <QtWidgets/QDialogButtonBox>
+#include <QtWidgets/QHeaderView>
+#include <QtWidgets/QTreeWidget>
+#include <QtWidgets/QVBoxLayout>
+
+#include "core/base/errors.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr const char* kContext = "kvscope::viz::Actions";
+#define SAY(text) QT_TRANSLATE_NOOP("kvscope::viz::Actions", text)
+
+// Arrows belong to the canvas, letters and digits to whoever has the focus: keys without a modifier are few.
+constexpr std::array<ActionEntry, kActions> kTable{{
+    {Do::open, Group::file, SAY("&Open scenario or trace..."), "Ctrl+O", SAY("Open a scenario or a trace"), Icon::open},
+    {Do::reload, Group::file, SAY("&Reload"), "Ctrl+R", SAY("Open the same file again"), Icon::reload},
+    {Do::save_trace, Group::file, SAY("&Save trace as..."), "Ctrl+S", SAY("Write the run's events to a trace file"),
+     Icon::save},
+    {Do::export_picture, Group::file, SAY("&Export picture..."), "Ctrl+E",
+     SAY("Write what is shown as PNG, SVG, PDF or animated GIF"), Icon::picture},
+    {Do::close, Group::file, SAY("&Close"), "Ctrl+W", SAY("Close the file and show the start page")},
+    {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Leave the program")},
+
+    {Do::play, Group::run, SAY("&Play"), "Space", SAY("Play and pause"), Icon::play},
+    {Do::step, Group::run, SAY("&Step"), ". Ctrl+Right", SAY("To the end of the next step"), Icon::step},
+    {Do::step_back, Group::run, SAY("Step &back"), ", Ctrl+Left", SAY("To the end of the step before"),
+     Icon::step_back},
+    {Do::next_event, Group::run, SAY("Next &event"), "Shift+. Ctrl+Shift+Right", SAY("One event on"), Icon::event},
+    {Do::previous_event, Group::run, SAY("Pre&vious event"), "Shift+, Ctrl+Shift+Left", SAY("One event back"),
+     Icon::event_back},
+    {Do::to_start, Group::run, SAY("To the s&tart"), "Ctrl+Home", SAY("Before the first event"), Icon::start},
+    {Do::to_end, Group::run, SAY("To the e&nd"), "Ctrl+End", SAY("After the last event"), Icon::end},
+    {Do::run_to_breakpoint, Group::run, SAY("&Run to breakpoint"), "F5",
+     SAY("On to the next breakpoint, or to the end"), Icon::run_to},
+    {Do::run_back, Group::run, SAY("Run b&ack to breakpoint"), "Shift+F5",
+     SAY("Back to the breakpoint before, or to the start"), Icon::run_back},
+    {Do::faster, Group::run, SAY("&Faster"), "]", SAY("Play twice as fast")},
+    {Do::slower, Group::run, SAY("S&lower"), "[", SAY("Play half as fast")},
+    {Do::add_breakpoint, Group::run, SAY("Add a break&point"), "Ctrl+B", SAY("Write a breakpoint")},
+
+    {Do::find, Group::select, SAY("&Find..."), "Ctrl+F", SAY("Go to a block, token, sequence, step, event or byte"),
+     Icon::find},
+    {Do::clear_selection, Group::select, SAY("&Let go"), "Esc",
+     SAY("Close the bar that has the focus, else let go of what is selected")},
+    {Do::copy_explanation, Group::select, SAY("&Copy the explanation"), "Ctrl+Shift+C",
+     SAY("Copy why the address is what it is, as text"), Icon::copy},
+
+    {Do::view_overview, Group::view, SAY("&Overview"), "Ctrl+1", SAY("All panels"), Icon::none, true},
+    {Do::view_sequences, Group::view, SAY("&Sequences"), "Ctrl+2", SAY("The sequences alone"), Icon::none, true},
+    {Do::view_pool, Group::view, SAY("Block &pool and table"), "Ctrl+3", SAY("Block pool and lookup table alone"),
+     Icon::none, true},
+    {Do::view_timeline, Group::view, SAY("&Timeline"), "Ctrl+4", SAY("The curves alone"), Icon::none, true},
+    {Do::zoom_in, Group::view, SAY("Zoom &in"), "Ctrl++ Ctrl+=", SAY("Larger, in the panel under the pointer"),
+     Icon::zoom_in},
+    {Do::zoom_out, Group::view, SAY("Zoom o&ut"), "Ctrl+-", SAY("Smaller, in the panel under the pointer"),
+     Icon::zoom_out},
+    {Do::zoom_fit, Group::view, SAY("&Fit"), "Ctrl+0", SAY("Every panel shows all that it has"), Icon::fit},
+    {Do::show_why, Group::view, SAY("&Why this address"), "Alt+1", SAY("From a token to its byte, link by link"),
+     Icon::none, true},
+    {Do::show_events, Group::view, SAY("&Events"), "Alt+2", SAY("The events of this step"), Icon::none, true},
+    {Do::show_sequences, Group::view, SAY("Se&quence table"), "Alt+3", SAY("The live sequences in numbers"), Icon::none,
+     true},
+    {Do::show_breakpoints, Group::view, SAY("&Breakpoints"), "Alt+4", SAY("Where playing stops"), Icon::none, true},
+    {Do::theme_system, Group::view, SAY("&System"), "Ctrl+Alt+S", SAY("As the desktop"), Icon::none, true},
+    {Do::theme_dark, Group::view, SAY("&Dark"), "Ctrl+Alt+D", SAY("Light on dark"), Icon::none, true},
+    {Do::theme_light, Group::view, SAY("&Light"), "Ctrl+Alt+L", SAY("Dark on light"), Icon::none, true},
+    {Do::font_larger, Group::view, SAY("&Larger text"), "Ctrl+Alt+Up", SAY("Larger text everywhere")},
+    {Do::font_smaller, Group::view, SAY("&Smaller text"), "Ctrl+Alt+Down", SAY("Smaller text everywhere")},
+    {Do::font_normal, Group::view, SAY("&Normal text"), "Ctrl+Alt+0", SAY("Text as large as it was made for")},
+    {Do::full_screen, Group::view, SAY("Full scr&een"), "F11", SAY("The window on the whole screen"), Icon::none, true},
+
+    {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("What there is, and its keys")},
+}};
+
+constexpr std::array<CanvasKey, 5> kCanvasKeys{{
+    {SAY("Arrow keys"), SAY("The object beside the selected one")},
+    {SAY("Home, End"), SAY("The first and the last object of the panel")},
+    {SAY("Tab, Shift+Tab"), SAY("The next panel, the panel before")},
+    {SAY("Enter"), SAY("Keep what is under the pointer, or let go of it")},
+    {SAY("Wheel, drag"), SAY("Scroll; with Ctrl: zoom")},
+}};
+#undef SAY
+
+}  // namespace
+
+QString translated(const char* text) {
+  return QCoreApplication::translate(kContext, text);
+}
+
+QString group_title(Group group) {
+  switch (group) {
+    case Group::file:
+      return QCoreApplication::translate(kContext, "&File");
+    case Group::run:
+      return QCoreApplication::translate(kContext, "&Run");
+    case Group::select:
+      return QCoreApplication::translate(kContext, "&Select");
+    case Group::view:
+      return QCoreApplication::translate(kContext, "&View");
+    default:
+      return QCoreApplication::translate(kContext, "&Help");
+  }
+}
+
+std::span<const ActionEntry, kActions> action_table() {
+  return kTable;
+}
+
+const ActionEntry& entry(Do id) {
+  return kTable[static_cast<std::size_t>(id)];
+}
+
+QString text_of(const ActionEntry& entry) {
+  return translated(entry.text);
+}
+
+QString plain_text_of(const ActionEntry& entry) {
+  QString text = text_of(entry).remove(QLatin1Char('&'));
+  if (text.endsWith(QLatin1String("..."))) text.chop(3);
+  return text;
+}
+
+QString tip_of(const ActionEntry& entry) {
+  return translated(entry.tip);
+}
+
+QList<QKeySequence> keys_of(const ActionEntry& entry) {
+  QList<QKeySequence> keys;
+  for (const QString& text : QString::fromLatin1(entry.keys).split(QLatin1Char(' ')))
+    keys.push_back(QKeySequence::fromString(text, QKeySequence::PortableText));
+  return keys;
+}
+
+std::span<const CanvasKey> canvas_keys() {
+  return kCanvasKeys;
+}
+
+// --- the dialog ------------------------------------------------------------------------------------------------------
+
+ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
+  setWindowTitle(tr("Keys and actions"));
+  setAccessibleName(windowTitle());
+  auto* list = new QTreeWidget(this);
+  list->setProperty("card", true);
+  list->setAccessibleName(windowTitle());
+  list->setColumnCount(3);
+  list->setHeaderLabels({tr("Action"), tr("Keys"), tr("What it does")});
+  list->setRootIsDecorated(false);
+  list->setSelectionMode(QAbstractItemView::SingleSelection);
+  const auto add_group = [list](QString title) {
+    auto* group = new QTreeWidgetItem(list, {title.remove(QLatin1Char('&'))});
+    QFont bold = list->font();
+    bold.setWeight(QFont::DemiBold);
+    group->setFont(0, bold);
+    group->setFirstColumnSpanned(true);
+    return group;
+  };
+  for (const Group group : kGroups) {
+    QTreeWidgetItem* title = add_group(group_title(group));
+    for (const ActionEntry& e : kTable) {
+      if (e.group != group) continue;
+      QStringList keys;
+      for (const QKeySequence& key : keys_of(e)) keys.push_back(key.toString(QKeySequence::NativeText));
+      new QTreeWidgetItem(title, {plain_text_of(e), keys.join(QStringLiteral("   ")), tip_of(e)});
+    }
+  }
+  QTreeWidgetItem* canvas = add_group(tr("In the picture"));
+  for (const CanvasKey& key : kCanvasKeys)
+    new QTreeWidgetItem(canvas, {QString(), translated(key.keys), translated(key.what)});
+  list->expandAll();
+  for (const int column : {0, 1}) list->resizeColumnToContents(column);
+
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, this);
+  connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+  auto* column = new QVBoxLayout(this);
+  column->addWidget(list);
+  column->addWidget(buttons);
+  resize(760, 640);
+}
+
+}  // namespace kvscope::viz

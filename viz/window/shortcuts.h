@@ -1,0 +1,101 @@
+// Everything the window can do, in one table: id, words, keys, tip, icon. Menus, tool bar, the help dialog and the tests
+// are made from it; an action that is not in it does not exist.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include <QtCore/QList>
+#include <QtCore/QString>
+#include <QtGui/QKeySequence>
+#include <QtWidgets/QDialog>
+
+#include "viz/view/theme.h"
+#include "viz/window/icons.h"
+
+class QAction;
+
+namespace kvscope::viz {
+
+enum class Do : std::uint8_t {
+  open,
+  reload,
+  save_trace,
+  export_picture,
+  close,
+  quit,
+  play,
+  step,
+  step_back,
+  next_event,
+  previous_event,
+  to_start,
+  to_end,
+  run_to_breakpoint,
+  run_back,
+  faster,
+  slower,
+  add_breakpoint,
+  find,
+  clear_selection,
+  copy_explanation,
+  view_overview,
+  view_sequences,
+  view_pool,
+  view_timeline,
+  zoom_in,
+  zoom_out,
+  zoom_fit,
+  show_why,
+  show_events,
+  show_sequences,
+  show_breakpoints,
+  theme_system,
+  theme_dark,
+  theme_light,
+  font_larger,
+  font_smaller,
+  font_normal,
+  full_screen,
+  help,
+};
+inline constexpr std::size_t kActions = static_cast<std::size_t>(Do::help) + 1;
+
+enum class Group : std::uint8_t { file, run, select, view, help };
+inline constexpr std::array kGroups{Group::file, Group::run, Group::select, Group::view, Group::help};
+[[nodiscard]] QString group_title(Group group);
+
+struct ActionEntry {
+  Do id;
+  Group group;
+  const char* text;  // as a menu has it, with its mnemonic; to be translated
+  const char* keys;  // portable text, several separated by blanks; the first is the one that is shown
+  const char* tip;   // a sentence; to be translated
+  Icon icon = Icon::none;
+  bool checkable = false;
+};
+[[nodiscard]] std::span<const ActionEntry, kActions> action_table();  // in the order of Do
+
+[[nodiscard]] const ActionEntry& entry(Do id);
+[[nodiscard]] QString text_of(const ActionEntry& entry);        // translated
+[[nodiscard]] QString plain_text_of(const ActionEntry& entry);  // without mnemonic and dots
+[[nodiscard]] QString tip_of(const ActionEntry& entry);
+[[nodiscard]] QList<QKeySequence> keys_of(const ActionEntry& entry);
+
+// Keys that the canvas itself takes when it has the focus, for the help dialog.
+struct CanvasKey {
+  const char* keys;  // to be translated, as is `what`
+  const char* what;
+};
+[[nodiscard]] std::span<const CanvasKey> canvas_keys();
+[[nodiscard]] QString translated(const char* text);
+
+// A dialog beside the window that lists the table, group by group. It is not modal.
+class ShortcutsDialog final : public QDialog {
+  Q_OBJECT
+ public:
+  explicit ShortcutsDialog(QWidget* parent = nullptr);
+};
+
+}  // namespace kvscope::viz

@@ -1,0 +1,132 @@
+#include "viz/window/theme_choice.h"
+
+#include <array>
+
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QStyle>
+#include <QtWidgets/QToolTip>
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::array kSettings{ThemeSetting::system, ThemeSetting::dark, ThemeSetting::light};
+
+}  // namespace
+
+QString name(ThemeSetting setting) {
+  switch (setting) {
+    case ThemeSetting::dark:
+      return QStringLiteral("dark");
+    case ThemeSetting::light:
+      return QStringLiteral("light");
+    default:
+      return QStringLiteral("system");
+  }
+}
+
+std::optional<ThemeSetting> find_theme_setting(const QString& wanted) {
+  for (const ThemeSetting setting : kSettings) {
+    if (name(setting) == wanted) return setting;
+  }
+  return std::nullopt;
+}
+
+ThemeKind theme_kind(ThemeSetting setting, const QPalette& desktop) {
+  if (setting != ThemeSetting::system) return setting == ThemeSetting::dark ? ThemeKind::dark : ThemeKind::light;
+  const bool dark = desktop.color(QPalette::WindowText).lightness() > desktop.color(QPalette::Window).lightness();
+  return dark ? ThemeKind::dark : ThemeKind::light;
+}
+
+QPalette desktop_palette() {
+  const QPalette ours = QApplication::palette();
+  QApplication::setPalette(QPalette());
+  const QPalette theirs = QApplication::palette();
+  QApplication::setPalette(ours);
+  return theirs;
+}
+
+QPalette widget_palette(const Theme& theme) {
+  QPalette palette(theme.text, theme.card, theme.card_border, theme.surface, theme.cell_line, theme.text, theme.text,
+                   theme.card, theme.surface);
+  palette.setColor(QPalette::Button, theme.cell_free);
+  palette.setColor(QPalette::ButtonText, theme.text);
+  palette.setColor(QPalette::AlternateBase, theme.cell_free);
+  palette.setColor(QPalette::ToolTipBase, theme.card);
+  palette.setColor(QPalette::ToolTipText, theme.text);
+  palette.setColor(QPalette::PlaceholderText, theme.text_quiet);
+  palette.setColor(QPalette::Highlight, theme.accent);
+  palette.setColor(QPalette::HighlightedText, theme.ink_on(theme.accent));
+  palette.setColor(QPalette::Link, theme.accent);
+  palette.setColor(QPalette::LinkVisited, theme.accent);
+  for (const QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
+    palette.setColor(QPalette::Disabled, role, theme.text_quiet);
+  }
+  palette.setColor(QPalette::Disabled, QPalette::Highlight, theme.cell_line);
+  palette.setColor(QPalette::Disabled, QPalette::HighlightedText, theme.text);
+  return palette;
+}
+
+QString style_sheet(const Theme& theme, double font_scale) {
+  const auto px = [&](double size) { return QString::number(qRound(size * font_scale)); };
+  QString sheet = QStringLiteral(R"(
+    QMainWindow, QMainWindow > QWidget { background: @surface; }
+    QMainWindow::separator { background: @surface; width: 6px; height: 6px; }
+    QMainWindow::separator:hover { background: @border; }
+    QMenuBar { background: @surface; padding: 2px 8px; }
+    QMenuBar::item { padding: 4px 10px; border-radius: 5px; background: transparent; }
+    QMenuBar::item:selected { background: @free; }
+    QToolBar { background: @surface; border: 0; spacing: 2px; padding: 2px 12px 6px 12px; }
+    QToolBar::separator { background: @border; width: 1px; margin: 6px 6px; }
+    QToolButton { border: 1px solid transparent; border-radius: 6px; padding: 4px; background: transparent; }
+    QToolButton:hover { background: @free; }
+    QToolButton:pressed, QToolButton:checked { background: @line; }
+    QToolButton:focus { border-color: @accent; }
+    QDockWidget { font-weight: 600; }
+    QDockWidget::title { background: @surface; padding: 8px 10px 6px 10px; text-align: left; }
+    QDockWidget > QWidget { font-weight: 400; }
+    QTabBar { background: @surface; }
+    QTabBar::tab { background: transparent; color: @quiet; padding: 6px 12px; border: 0;
+                   border-bottom: 2px solid transparent; }
+    QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
+    QTabBar::tab:hover { color: @text; }
+    QAbstractScrollArea[card="true"] { background: @card; border: 1px solid @border; border-radius: 8px; }
+    QAbstractScrollArea[card="true"]:focus { border-color: @accent; }
+    QAbstractItemView[card="true"] { padding: 2px; }
+    QHeaderView { background: transparent; border: 0; }
+    QHeaderView::section { background: @card; color: @quiet; border: 0; border-bottom: 1px solid @border;
+                           padding: 5px 8px; }
+    QTableView { gridline-color: transparent; }
+    QStatusBar { background: @surface; color: @quiet; }
+    QStatusBar::item { border: 0; }
+    QStatusBar QLabel { color: @quiet; padding: 2px 10px; }
+    QLabel[quiet="true"] { color: @quiet; }
+    QLabel[title="true"] { font-size: @title px; font-weight: 600; }
+    QLabel[fault="true"] { color: @warning; }
+    QFrame[bar="true"] { background: @card; border: 1px solid @border; border-radius: 8px; }
+    QFrame[bar="warning"] { background: @card; border: 1px solid @warning; border-radius: 8px; }
+    QFrame[bar="true"] QPlainTextEdit, QFrame[bar="warning"] QPlainTextEdit { background: transparent; border: 0; }
+    QToolTip { background: @card; color: @text; border: 1px solid @border; padding: 4px; }
+  )");
+  const std::array<std::pair<const char*, QString>, 10> values{{{"@surface", theme.surface.name()},
+                                                                {"@border", theme.card_border.name()},
+                                                                {"@card", theme.card.name()},
+                                                                {"@free", theme.cell_free.name()},
+                                                                {"@line", theme.cell_line.name()},
+                                                                {"@accent", theme.accent.name()},
+                                                                {"@quiet", theme.text_quiet.name()},
+                                                                {"@title ", px(17)},
+                                                                {"@text", theme.text.name()},
+                                                                {"@warning", theme.warning.name()}}};
+  for (const auto& [key, value] : values) sheet.replace(QLatin1String(key), value);
+  return sheet;
+}
+
+void apply_look(const Theme& theme, double font_scale) {
+  if (QApplication::style()->name() != QLatin1String("fusion")) QApplication::setStyle(QStringLiteral("fusion"));
+  QApplication::setFont(ui_font(kBodySize * font_scale));
+  QApplication::setPalette(widget_palette(theme));
+  QToolTip::setPalette(widget_palette(theme));
+  QToolTip::setFont(ui_font(kBodySize * font_scale));
+}
+
+}  // namespace kvscope::viz
