@@ -23,21 +23,20 @@ class FileSource final : public EventSource {
   trace::TraceReader reader_;
 };
 
-class MemorySource final : public EventSource {
+class TapeSource final : public EventSource {
  public:
-  MemorySource(std::vector<trace::Event> events, trace::Meta meta, trace::Detail detail)
-      : events_(std::move(events)), meta_(std::move(meta)), detail_(detail), spans_(1) {
+  TapeSource(EventTape tape, trace::Meta meta, trace::Detail detail)
+      : tape_(std::make_shared<const EventTape>(std::move(tape))), meta_(std::move(meta)), detail_(detail), spans_(1) {
     spans_[0].step = StepIdx{-1};
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      if (const auto* began = std::get_if<trace::StepBegan>(&events_[i])) {
-        spans_.push_back({began->step, static_cast<std::int64_t>(i), 0, 0});
-      }
-      ++spans_.back().events;
+    for (EventTape::Reader reader(*tape_, 0); reader.position() < tape_->size(); ++spans_.back().events) {
+      const std::int64_t number = reader.position();
+      const trace::Event event = reader.next();
+      if (const auto* began = std::get_if<trace::StepBegan>(&event)) spans_.push_back({began->step, number, 0, 0});
     }
   }
   const trace::Meta& meta() const override { return meta_; }
   trace::Detail detail() const override { return detail_; }
-  std::int64_t events() const override { return static_cast<std::int64_t>(events_.size()); }
+  std::int64_t events() const override { return tape_->size(); }
   std::int64_t rows() const override { return static_cast<std::int64_t>(spans_.size()); }
   trace::StepSpan span(std::int64_t row) const override {
     check_index("row of the step index", row, rows());
@@ -45,14 +44,15 @@ class MemorySource final : public EventSource {
   }
   std::vector<trace::Event> events_of_row(std::int64_t row) override {
     const trace::StepSpan of = span(row);
-    return {events_.begin() + of.first_event, events_.begin() + of.end_event()};
+    return tape_->read(of.first_event, of.end_event());
   }
+  std::shared_ptr<const EventTape> tape() const override { return tape_; }
 
  private:
-  std::vector<trace::Event> events_;
+  std::shared_ptr<const EventTape> tape_;
   trace::Meta meta_;
   trace::Detail detail_;
-  std::vector<trace::StepSpan> spans_;  // crc: 0
+  std::vector<trace::StepSpan> spans_;  // without checksums
 };
 
 }  // namespace
@@ -62,7 +62,14 @@ std::unique_ptr<EventSource> open_trace(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<EventSource> from_memory(std::vector<trace::Event> events, trace::Meta meta, trace::Detail detail) {
-  return std::make_unique<MemorySource>(std::move(events), std::move(meta), detail);
+  EventTape tape;
+  for (const trace::Event& event : events) tape.push(event);
+  std::vector<trace::Event>().swap(events);
+  return from_tape(std::move(tape), std::move(meta), detail);
+}
+
+std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail) {
+  return std::make_unique<TapeSource>(std::move(tape), std::move(meta), detail);
 }
 
 }  // namespace kvscope::viz

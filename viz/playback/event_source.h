@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/trace/events.h"
+#include "core/trace/recorder.h"
 #include "core/trace/trace_file.h"
+#include "viz/playback/event_tape.h"
 
 namespace kvscope::viz {
 
@@ -22,6 +25,8 @@ class EventSource {
   [[nodiscard]] virtual std::int64_t rows() const = 0;                                  // 1 + steps
   [[nodiscard]] virtual trace::StepSpan span(std::int64_t row) const = 0;               // IndexError past rows()
   [[nodiscard]] virtual std::vector<trace::Event> events_of_row(std::int64_t row) = 0;  // InputError: damaged there
+  // All of them, where the source has them packed anyway; else nothing.
+  [[nodiscard]] virtual std::shared_ptr<const EventTape> tape() const { return nullptr; }
 };
 
 // Throws InputError as trace::TraceReader does.
@@ -30,5 +35,21 @@ class EventSource {
 // `meta` as trace::TraceWriter takes it: "producer", "scenario", ...
 [[nodiscard]] std::unique_ptr<EventSource> from_memory(std::vector<trace::Event> events, trace::Meta meta,
                                                        trace::Detail detail);
+
+// A run recorded packed: tens of millions of events fit where a MemoryRecorder would need gigabytes.
+//
+//   TapeRecorder recorder;
+//   run_engine(scenario, requests, recorder);
+//   from_tape(recorder.take(), {{"producer", "..."}, {"scenario", json}}, recorder.detail());
+class TapeRecorder final : public trace::Recorder {
+ public:
+  explicit TapeRecorder(trace::Detail detail = trace::Detail::full) : Recorder(detail) {}
+  [[nodiscard]] EventTape take() { return std::move(tape_); }
+
+ private:
+  void write(const trace::Event& event) override { tape_.push(event); }
+  EventTape tape_;
+};
+[[nodiscard]] std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail);
 
 }  // namespace kvscope::viz

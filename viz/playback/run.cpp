@@ -48,7 +48,7 @@ class Run::Impl {
   [[nodiscard]] State state_at(std::int64_t position) const {
     const Checkpoint& checkpoint = checkpoints_->before(Position{position});
     State state = checkpoint.state;
-    for (EventTape::Reader reader(tape, checkpoint.position.value); reader.position() < position;) {
+    for (EventTape::Reader reader(*tape, checkpoint.position.value); reader.position() < position;) {
       apply(state, facts, reader.next());
     }
     return state;
@@ -62,7 +62,7 @@ class Run::Impl {
     }
     const trace::StepSpan& span = spans[static_cast<std::size_t>(row)];
     kept_.push_front(
-        {row, std::make_shared<const std::vector<trace::Event>>(tape.read(span.first_event, span.end_event()))});
+        {row, std::make_shared<const std::vector<trace::Event>>(tape->read(span.first_event, span.end_event()))});
     events_kept_ += span.events;
     for (; events_kept_ > kKeptEvents && kept_.size() > 1; kept_.pop_back()) {
       events_kept_ -= static_cast<std::int64_t>(kept_.back().events->size());
@@ -74,21 +74,32 @@ class Run::Impl {
   trace::Meta meta;
   Timeline timeline;
   std::vector<trace::StepSpan> spans;
-  EventTape tape;
+  std::shared_ptr<const EventTape> tape;
 
  private:
   void read(EventSource& source, FactsScan& scan) {
     meta = source.meta();
     const std::int64_t rows = source.rows();
     spans.reserve(static_cast<std::size_t>(rows));
+    for (std::int64_t row = 0; row < rows; ++row) spans.push_back(source.span(row));
     ask(0, source.events());
+    tape = source.tape();
+    if (tape) return read_packed(scan);
+    EventTape packed;
     for (std::int64_t row = 0; row < rows; ++row) {
-      spans.push_back(source.span(row));
       for (const trace::Event& event : source.events_of_row(row)) {
         scan.add(event);
-        tape.push(event);
-        if (tape.size() % kAskEvery == 0) ask(tape.size(), source.events());
+        packed.push(event);
+        if (packed.size() % kAskEvery == 0) ask(packed.size(), source.events());
       }
+    }
+    tape = std::make_shared<const EventTape>(std::move(packed));
+  }
+
+  void read_packed(FactsScan& scan) const {
+    for (EventTape::Reader reader(*tape, 0); reader.position() < tape->size();) {
+      scan.add(reader.next());
+      if (reader.position() % kAskEvery == 0) ask(reader.position(), tape->size());
     }
   }
 
@@ -96,7 +107,7 @@ class Run::Impl {
     TimelineFold timeline_fold(facts);
     State state = empty_state(facts);
     checkpoints_.emplace(state, kCheckpointEvents, kCheckpointBytes);
-    for (EventTape::Reader reader(tape, 0); reader.position() < tape.size();) {
+    for (EventTape::Reader reader(*tape, 0); reader.position() < tape->size();) {
       const trace::Event event = reader.next();
       try {
         apply(state, facts, event);
@@ -176,7 +187,7 @@ const Timeline& Run::timeline() const {
   return impl_->timeline;
 }
 const EventTape& Run::tape() const {
-  return impl_->tape;
+  return *impl_->tape;
 }
 
 const trace::StepSpan& Run::span(std::int64_t row) const {
