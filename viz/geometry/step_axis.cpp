@@ -27,9 +27,18 @@ std::vector<double> nice_ticks(double low, double high, int most, double closest
   return ticks;
 }
 
-double nice_top(double highest, int ticks) {
-  const double step = nice_step(std::max(highest, 1.0), ticks, 1);
-  return std::max(std::ceil(highest / step - 1e-9), 1.0) * step;
+CountAxes count_axes(double left_highest, double right_highest, std::span<const int> parts) {
+  CountAxes best;
+  double least_empty = 0;
+  for (const int n : parts) {
+    const auto top = [n](double highest) { return n * nice_step(highest, n, 1); };
+    const CountAxes axes{n, top(left_highest), top(right_highest)};
+    const double empty = axes.left_top / std::max(left_highest, 1.0) * (axes.right_top / std::max(right_highest, 1.0));
+    if (best.parts > 1 && empty >= least_empty) continue;
+    best = axes;
+    least_empty = empty;
+  }
+  return best;
 }
 
 // --- the axis of steps -----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,15 @@ namespace kvscope::viz {
 [[nodiscard]] std::vector<double> nice_ticks(double low, double high, int most, double closest);
 // The distance between them.
 [[nodiscard]] double nice_step(double length, int most, double closest);
-// The top of an axis of counts: the smallest multiple of a nice step that is no less; at least 1.
-[[nodiscard]] double nice_top(double highest, int ticks);
+// Two axes of counts side by side whose lines are the same: each ends at a multiple of its own nice step, both after as
+// many of them. Example: up to 6 and up to 64 in 3, 4 or 5 parts -> 4 parts, 0 2 4 6 8 and 0 20 40 60 80.
+struct CountAxes {
+  int parts = 1;
+  double left_top = 1, right_top = 1;  // at least 1 a part
+  friend bool operator==(const CountAxes&, const CountAxes&) = default;
+};
+// The number of parts, of those offered, that leaves the least of both axes empty; the first of equals.
+[[nodiscard]] CountAxes count_axes(double left_highest, double right_highest, std::span<const int> parts);
 
 // --- the axis of steps -----------------------------------------------------------------------------------------------
 

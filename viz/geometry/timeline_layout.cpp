@@ -16,7 +16,7 @@ std::vector<Column> columns(std::span<const float> values, const StepAxis& axis)
     end = std::min(end + 1, axis.steps);
     for (std::int64_t i = first; i < end; ++i) {
       const float value = values[static_cast<std::size_t>(i)];
-      result.push_back({axis.x(i), value, value, value});
+      result.push_back({axis.x(i), value, value, value, 1});
     }
     return result;
   }
@@ -29,14 +29,15 @@ std::vector<Column> columns(std::span<const float> values, const StepAxis& axis)
     if (stop == i) continue;
     float low = values[static_cast<std::size_t>(i)], high = low;
     double sum = 0;
-    const auto steps = static_cast<double>(stop - i);
+    const std::int64_t steps = stop - i;
     for (; i < stop; ++i) {
       const float value = values[static_cast<std::size_t>(i)];
       low = std::min(low, value);
       high = std::max(high, value);
       sum += static_cast<double>(value);
     }
-    result.push_back({axis.left + static_cast<double>(c) + 0.5, low, high, static_cast<float>(sum / steps)});
+    result.push_back({axis.left + static_cast<double>(c) + 0.5, low, high,
+                      static_cast<float>(sum / static_cast<double>(steps)), steps});
   }
   return result;
 }
@@ -45,30 +46,55 @@ double y_of(const QRectF& plot, double value, double top) {
   return plot.bottom() - plot.height() * std::clamp(top > 0 ? value / top : 0, 0.0, 1.0);
 }
 
+namespace {
+
+constexpr double kThinnest = 1.5;  // [px] of a band: as a line
+
+// The mean of a few columns, by their steps.
+QPointF calm_point(std::span<const Column> columns, const QRectF& plot, double top) {
+  double sum = 0, steps = 0;
+  for (const Column& column : columns) {
+    sum += static_cast<double>(column.mean) * static_cast<double>(column.steps);
+    steps += static_cast<double>(column.steps);
+  }
+  return {(columns.front().x + columns.back().x) / 2, y_of(plot, sum / steps, top)};
+}
+
+void add_band(Curve& curve, const Column& column, const QRectF& plot, double top) {
+  double high = y_of(plot, static_cast<double>(column.high), top);
+  double low = y_of(plot, static_cast<double>(column.low), top);
+  curve.band_share += (low - high) / (plot.height() * plot.width());
+  if (low - high < kThinnest) {
+    const double middle = (low + high) / 2;
+    high = middle - kThinnest / 2;
+    low = middle + kThinnest / 2;
+  }
+  const QRectF bar(QPointF(column.x - 0.5, high), QPointF(column.x + 0.5, low));
+  if (!curve.band.empty() && curve.band.back().top() == bar.top() && curve.band.back().bottom() == bar.bottom()) {
+    curve.band.back().setRight(bar.right());
+  } else {
+    curve.band.push_back(bar);
+  }
+}
+
+}  // namespace
+
 Curve curve(std::span<const Column> columns, const StepAxis& axis, const QRectF& plot, double top) {
   Curve curve;
   if (columns.empty()) return curve;
-  const auto y = [&](float value) { return y_of(plot, static_cast<double>(value), top); };
-  const Column& first = columns.front();
-  const Column& last = columns.back();
-  if (first.x > axis.left) curve.line.emplace_back(axis.left, y(first.mean));
-  for (const Column& column : columns) curve.line.emplace_back(column.x, y(column.mean));
-  if (last.x < axis.right()) curve.line.emplace_back(axis.right(), y(last.mean));
+  const bool dense = axis.px_per_step < 1;
+  const std::size_t bucket = dense ? kCalm : 1;
+  for (std::size_t c = 0; c < columns.size(); c += bucket) {
+    curve.line.push_back(calm_point(columns.subspan(c, std::min(bucket, columns.size() - c)), plot, top));
+  }
+  if (curve.line.front().x() > axis.left) curve.line.insert(curve.line.begin(), {axis.left, curve.line.front().y()});
+  if (curve.line.back().x() < axis.right()) curve.line.emplace_back(axis.right(), curve.line.back().y());
 
   curve.fill = curve.line;
   curve.fill.emplace_back(curve.line.back().x(), plot.bottom());
   curve.fill.emplace_back(curve.line.front().x(), plot.bottom());
-
-  if (axis.px_per_step >= 1) return curve;
-  // As wide as its column: a single high step among thousands is a bar a pixel wide, not the tip of a triangle.
-  for (const Column& column : columns) {
-    curve.band.emplace_back(column.x - 0.5, y(column.high));
-    curve.band.emplace_back(column.x + 0.5, y(column.high));
-  }
-  for (std::size_t c = columns.size(); c-- > 0;) {
-    curve.band.emplace_back(columns[c].x + 0.5, y(columns[c].low));
-    curve.band.emplace_back(columns[c].x - 0.5, y(columns[c].low));
-  }
+  if (!dense) return curve;
+  for (const Column& column : columns) add_band(curve, column, plot, top);
   return curve;
 }
 
@@ -86,6 +112,7 @@ QString short_count(std::int64_t count) {
 
 namespace {
 
+constexpr double kDenseBins = 3;    // how much wider bins are where most would be full
 constexpr double kBesideGlyph = 2;  // [px] between a glyph and its count, and after it
 
 double group_width(std::int64_t count, GlyphSize size) {
@@ -133,7 +160,10 @@ std::vector<MarkGroup> mark_groups(std::span<const std::int32_t> counts, const S
   // Bins are stretches of the run, not of the screen: scrolling does not regroup the marks. They divide it evenly, each
   // wide enough for a glyph and four characters.
   const double content = axis.px_per_step * static_cast<double>(axis.steps);
-  const double least = size.glyph + 4 * size.digit + 2 * kBesideGlyph;
+  const double narrowest = size.glyph + 4 * size.digit + 2 * kBesideGlyph;
+  const auto marked = static_cast<double>(std::ranges::count_if(counts, [](std::int32_t n) { return n > 0; }));
+  // What happens all the time needs fewer, wider bins: numbers side by side without a gap cannot be read.
+  const double least = marked * narrowest > content / 2 ? kDenseBins * narrowest : narrowest;
   const double bins = std::clamp(std::floor(content / least), 1.0, static_cast<double>(axis.steps));
   const double width = content / bins;
   // The first step whose middle lies in a bin or behind it.
@@ -178,16 +208,17 @@ std::vector<MarkGroup> mark_groups(std::span<const std::int32_t> counts, const S
 namespace {
 
 // Sizes in px at font scale 1.
-constexpr double kDigit = 6.6;      // of the mono font at 11 px: 0.6 em
-constexpr double kBesideLabel = 8;  // between a plot and the labels of its axis
-constexpr double kTopInset = 7;     // half a label above the topmost line
-constexpr double kLegend = 26;      // a legend above its plot
+constexpr double kDigit = 6.6;         // of the mono font at 11 px: 0.6 em
+constexpr double kBesideLabel = 8;     // between a plot and the labels of its axis
+constexpr double kStackedGutter = 92;  // names of lanes and of axes
+constexpr double kTopInset = 7;        // half a label above the topmost line
+constexpr double kLegend = 26;         // a legend above its plot
 constexpr double kBetweenPlots = 14;
 constexpr double kStripLane = 13, kStackedLane = 19;
 constexpr double kLanesAbove = 4;  // between the plot and the first lane
 constexpr double kStepLabels = 18, kTimeLabels = 16;
-constexpr double kLowestPlot = 36;      // below this, what is around the plot gives way
-constexpr double kLowestStacked = 280;  // a body lower than this has one plot
+constexpr double kLowestPlot = 36;                               // below this, what is around the plot gives way
+constexpr double kLowestStacked = 280, kNarrowestStacked = 300;  // a body smaller than this has one plot
 
 // Lanes for the kinds that occur, from `top` down; none when `lane` is 0.
 std::array<QRectF, kMarks> lanes_below(double left, double width, double top, double lane, const TimelineNeeds& needs) {
@@ -213,9 +244,10 @@ TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineN
   const auto px = [font_scale](double size) { return std::round(size * font_scale); };
   const auto labels = [&](int characters) { return px(characters * kDigit + kBesideLabel); };
   TimelineLayout layout;
-  layout.stacked = stacked && body.height() >= kLowestStacked * font_scale;
-  layout.left_labels = labels(layout.stacked ? std::max(5, needs.count_digits) : 5);  // "100 %"
-  layout.right_labels = labels(layout.stacked ? needs.token_digits : needs.count_digits);
+  layout.stacked =
+      stacked && body.height() >= kLowestStacked * font_scale && body.width() >= kNarrowestStacked * font_scale;
+  layout.left_labels = layout.stacked ? px(kStackedGutter) : labels(5);  // "100 %"
+  layout.right_labels = labels(std::max(2, layout.stacked ? needs.token_digits : needs.count_digits));
   const double left = std::round(body.left() + layout.left_labels);
   const double width = std::max(std::round(body.right() - layout.right_labels) - left, 1.0);
   layout.axis = step_axis(left, width, needs.steps, viewport);
@@ -260,12 +292,23 @@ std::optional<std::int64_t> step_at(const TimelineLayout& layout, QPointF at) {
   return all.contains(at) ? layout.axis.at(at.x()) : std::nullopt;
 }
 
-QRectF readout_place(const QRectF& bounds, double x, QSizeF size, double distance) {
-  const bool fits = x + distance + size.width() <= bounds.right();
-  const double wanted = fits ? x + distance : x - distance - size.width();
-  const double left = std::max(std::min(wanted, bounds.right() - size.width()), bounds.left());
-  const double top = bounds.top() + std::max((bounds.height() - size.height()) / 2, 0.0);
-  return {QPointF(left, std::min(top, bounds.top() + distance)), size};
+Readout readout(const QRectF& bounds, double x, std::size_t rows, QSizeF row, double padding) {
+  const double lines = std::floor((bounds.height() - 2 * padding) / row.height()) - 1;  // the title takes one
+  const auto column = static_cast<std::size_t>(std::clamp(lines, 1.0, std::max(static_cast<double>(rows), 1.0)));
+  const auto columns = static_cast<double>(std::max<std::size_t>((rows + column - 1) / column, 1));
+  const double across = columns * row.width() + (columns - 1) * 2 * padding;
+  const QSizeF size(across + 2 * padding, static_cast<double>(column + 1) * row.height() + 2 * padding);
+
+  const double right = x + padding, left = x - padding - size.width();
+  const double wanted = right + size.width() <= bounds.right() ? right : left;
+  const QPointF corner(std::max(std::min(wanted, bounds.right() - size.width()), bounds.left()), bounds.top());
+  Readout readout{{corner, size}, {corner + QPointF(padding, padding), QSizeF(across, row.height())}, {}};
+  for (std::size_t i = 0; i < rows; ++i) {
+    const QPointF at(static_cast<double>(i / column) * (row.width() + 2 * padding),
+                     static_cast<double>(i % column + 1) * row.height());
+    readout.rows.emplace_back(readout.title.topLeft() + at, row);
+  }
+  return readout;
 }
 
 std::optional<std::int64_t> index_of(const Timeline& timeline, StepIdx step) {

@@ -35,18 +35,23 @@ namespace kvscope::viz {
 struct Column {
   double x = 0;  // [px] the step's middle, or the pixel column's
   float low = 0, high = 0, mean = 0;
+  std::int64_t steps = 1;
   friend bool operator==(const Column&, const Column&) = default;
 };
 // From left to right. With at least a pixel a step, every visible step and its neighbours outside; else one for each
 // pixel column that holds a step.
 [[nodiscard]] std::vector<Column> columns(std::span<const float> values, const StepAxis& axis);
 
-// What of a curve is painted, in px. Lines go through the means; the band is what the means leave out.
+// What of a curve is painted, in px. Below a pixel a step, a line through every column would be noise: the line is then
+// the mean of kCalm columns, and the band shows all that it leaves out.
 struct Curve {
-  std::vector<QPointF> line;  // from the left edge of the first step shown to the right edge of the last
+  std::vector<QPointF> line;  // from the plot's left to its right
   std::vector<QPointF> fill;  // between the line and the plot's bottom, a closed polygon; empty with the line
-  std::vector<QPointF> band;  // from low to high, a closed polygon; empty with a pixel a step or more
+  std::vector<QRectF> band;  // from low to high, a column wide, neighbours of equal height joined; empty with a pixel a
+                             // step or more. Never thinner than a line: a single step at the top is seen
+  double band_share = 0;     // of the plot's surface that the band covers
 };
+inline constexpr std::size_t kCalm = 4;  // [columns]
 [[nodiscard]] Curve curve(std::span<const Column> columns, const StepAxis& axis, const QRectF& plot, double top);
 // Where a value stands on a plot whose axis ends at `top`; kept within the plot.
 [[nodiscard]] double y_of(const QRectF& plot, double value, double top);
@@ -102,9 +107,13 @@ struct TimelineLayout {
 // The step under a point of the plots, the lanes or the axis; nothing beside them.
 [[nodiscard]] std::optional<std::int64_t> step_at(const TimelineLayout& layout, QPointF at);
 
-// Where a box of values stands beside the line at x: to the right of it, to the left where that does not fit, and within
-// `bounds` in any case.
-[[nodiscard]] QRectF readout_place(const QRectF& bounds, double x, QSizeF size, double distance);
+// A box of values beside the line at x: to the right of it, to the left where that does not fit, within `bounds` as far as
+// they can hold it. Its rows stand in as many columns as the height asks for.
+struct Readout {
+  QRectF box, title;
+  std::vector<QRectF> rows;
+};
+[[nodiscard]] Readout readout(const QRectF& bounds, double x, std::size_t rows, QSizeF row, double padding);
 
 // The index of a step's number in the timeline; nothing when the run does not have it.
 [[nodiscard]] std::optional<std::int64_t> index_of(const Timeline& timeline, StepIdx step);

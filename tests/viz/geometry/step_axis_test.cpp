@@ -30,7 +30,7 @@ TEST(NiceTicks, OfNoLengthAreTheOneNumberThere) {
 
 // The oracle tries every 1, 2 and 5 times a power of ten from the smallest up.
 TEST(NiceTicks, AreTheClosestNiceOnesThatAreNotTooMany) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const double low = *rc::gen::inRange(-1000, 1000) / 7.0;
     const double length = *rc::gen::inRange(1, 2'000'000) / 13.0;
     const int most = *rc::gen::inRange(1, 12);
@@ -56,15 +56,38 @@ TEST(NiceTicks, AreTheClosestNiceOnesThatAreNotTooMany) {
     const double covered_to = ticks.empty() ? low + step : ticks.back() + step;
     RC_ASSERT(covered_from <= low + 1e-6 * step);
     RC_ASSERT(covered_to >= low + length - 1e-6 * step || ticks.empty());
-  });
+  }));
 }
 
-TEST(NiceTop, IsTheFirstTickThatIsNoLowerThanTheHighestValue) {
-  EXPECT_EQ(nice_top(0, 4), 1);  // a run in which nobody ever waits still has an axis
-  EXPECT_EQ(nice_top(4, 4), 4);
-  EXPECT_EQ(nice_top(5, 4), 6);
-  EXPECT_EQ(nice_top(257, 4), 300);
-  EXPECT_EQ(nice_top(8192, 4), 10'000);
+// The worked number of the header: lines that serve both axes, or the labels at the right stand between lines.
+TEST(CountAxes, EndAfterEquallyManyPartsEach) {
+  const std::vector<int> parts{3, 4, 5};
+  EXPECT_EQ(count_axes(6, 64, parts), (CountAxes{4, 8, 80}));
+  EXPECT_EQ(count_axes(256, 8192, parts), (CountAxes{3, 300, 15'000}));
+}
+
+// A run in which nobody ever waits still has an axis, of whole numbers.
+TEST(CountAxes, OfNothingCountOneEachPart) {
+  const std::vector<int> parts{2, 4};
+  EXPECT_EQ(count_axes(0, 0, parts), (CountAxes{2, 2, 2}));
+  EXPECT_EQ(count_axes(1, 1, parts), (CountAxes{2, 2, 2}));
+}
+
+TEST(CountAxes, HoldTheHighestValueAndWasteLeast) {
+  EXPECT_TRUE(rc::check([] {
+    const double left = *rc::gen::inRange(0, 100'000), right = *rc::gen::inRange(0, 3000);
+    const std::vector<int> parts{3, 4, 5};
+    const CountAxes axes = count_axes(left, right, parts);
+    RC_ASSERT(axes.left_top >= left && axes.right_top >= right);
+    double least = 1e300;
+    for (const int n : parts) {
+      const double waste = n * nice_step(left, n, 1) * n * nice_step(right, n, 1);
+      least = std::min(least, waste);
+    }
+    RC_ASSERT(std::abs(axes.left_top * axes.right_top - least) <= 1e-9 * least);
+    RC_ASSERT(nice_step(axes.left_top / axes.parts, 1, 0) == axes.left_top / axes.parts);
+    RC_ASSERT(nice_step(axes.right_top / axes.parts, 1, 0) == axes.right_top / axes.parts);
+  }));
 }
 
 // --- the axis --------------------------------------------------------------------------------------------------------
@@ -116,16 +139,16 @@ Axis any_axis() {
 }
 
 TEST(StepAxis, ShowsNoEmptinessWhateverWasAskedFor) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     RC_ASSERT(axis.edge(0) <= axis.left + 1e-6);
     RC_ASSERT(axis.edge(static_cast<double>(axis.steps)) >= axis.right() - 1e-6);
     RC_ASSERT(axis.px_per_step <= std::max(kWidestStep, axis.width / static_cast<double>(axis.steps)) * (1 + 1e-12));
-  });
+  }));
 }
 
 TEST(StepAxis, FindsEachVisibleStepInTheMiddleOfItsColumn) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     const auto [first, end] = axis.visible();
     RC_ASSERT(first < end);
@@ -136,21 +159,21 @@ TEST(StepAxis, FindsEachVisibleStepInTheMiddleOfItsColumn) {
     RC_ASSERT(axis.edge(static_cast<double>(end)) >= axis.right() - 1e-6);
     if (first > 0) RC_ASSERT(axis.edge(static_cast<double>(first)) <= axis.left + 1e-6);
     if (end < axis.steps) RC_ASSERT(axis.edge(static_cast<double>(end - 1)) < axis.right() + 1e-6);
-  });
+  }));
 }
 
 // What a viewport says of an axis makes the same axis again; else each wheel turn would drift.
 TEST(StepAxis, IsWhatItsViewportSays) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     const StepAxis again = step_axis(axis.left, axis.width, axis.steps, viewport_of(axis));
     RC_ASSERT(std::abs(again.px_per_step - axis.px_per_step) <= 1e-9 * axis.px_per_step);
     RC_ASSERT(std::abs(again.offset - axis.offset) <= 1e-3);
-  });
+  }));
 }
 
 TEST(StepAxis, ZoomsAroundThePointAndBackOutToWhatFits) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     const double x = axis.left + axis.width * *rc::gen::inRange(0, 100) / 100;
     const double under = (x - axis.left + axis.offset) / axis.px_per_step;
@@ -158,7 +181,7 @@ TEST(StepAxis, ZoomsAroundThePointAndBackOutToWhatFits) {
     RC_ASSERT(in.px_per_step >= axis.px_per_step);
     if (in.px_per_step > axis.px_per_step) RC_ASSERT(std::abs(in.edge(under) - x) < 1e-3);
     RC_ASSERT(zoomed_steps(axis, 1e-9, x) == Viewport{});
-  });
+  }));
 }
 
 TEST(StepAxis, ScrollsByAsMuchAsAskedUntilAnEnd) {
@@ -170,7 +193,7 @@ TEST(StepAxis, ScrollsByAsMuchAsAskedUntilAnEnd) {
 }
 
 TEST(StepAxis, RevealsAStepBySmallMovesOnly) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     RC_PRE(axis.px_per_step <= axis.width);  // a plot narrower than a step has no good answer
     const std::int64_t index = *rc::gen::inRange<std::int64_t>(0, axis.steps);
@@ -182,7 +205,7 @@ TEST(StepAxis, RevealsAStepBySmallMovesOnly) {
     if (axis.x(index) - axis.left > margin + axis.px_per_step &&
         axis.right() - axis.x(index) > margin + axis.px_per_step)
       RC_ASSERT(std::abs(after.offset - axis.offset) < 1e-3);
-  });
+  }));
 }
 
 // --- ticks of the axis -----------------------------------------------------------------------------------------------
@@ -199,7 +222,7 @@ TEST(StepTicks, OfAFewStepsLabelEachOnce) {
 }
 
 TEST(StepTicks, AreVisibleAndNeverCloserThanALabel) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     const std::int64_t first_number = *rc::gen::inRange(0, 1000);
     const double label = *rc::gen::inRange(20, 120);
@@ -211,7 +234,7 @@ TEST(StepTicks, AreVisibleAndNeverCloserThanALabel) {
     }
     // A wide plot is never bare: at most 2.5 labels' room and a step's column lie between ticks.
     if (axis.width > 6 * label && axis.px_per_step <= kWidestStep) RC_ASSERT(ticks.size() >= 2U);
-  });
+  }));
 }
 
 }  // namespace

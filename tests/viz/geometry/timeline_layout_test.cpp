@@ -27,7 +27,7 @@ StepAxis any_axis(std::int64_t steps) {
 
 // Steps and pixels never divide one another here: a column of one step more than its neighbour is where a spike gets lost.
 TEST(Columns, LoseNoExtremeAndInventNone) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const std::int64_t steps = *rc::gen::inRange<std::int64_t>(1, 5000);
     const auto seed = *rc::gen::arbitrary<unsigned>();
     std::vector<float> values(static_cast<std::size_t>(steps));
@@ -64,13 +64,13 @@ TEST(Columns, LoseNoExtremeAndInventNone) {
       RC_ASSERT(column.low <= column.mean + 1e-4F && column.mean <= column.high + 1e-4F);
     }
     RC_ASSERT(std::is_sorted(found.begin(), found.end(), [](const Column& a, const Column& b) { return a.x < b.x; }));
-  });
+  }));
 }
 
 TEST(Columns, OfHalfAPixelAStepHoldTwoStepsEach) {
   const std::vector<float> values{1, 3, 7, 5, 2, 2};
   EXPECT_THAT(columns(values, step_axis(10, 3, 6, {})),
-              ElementsAre(Column{10.5, 1, 3, 2}, Column{11.5, 5, 7, 6}, Column{12.5, 2, 2, 2}));
+              ElementsAre(Column{10.5, 1, 3, 2, 2}, Column{11.5, 5, 7, 6, 2}, Column{12.5, 2, 2, 2, 2}));
 }
 
 // The neighbours outside: the line must leave the plot in the right direction, not stop at the last middle inside.
@@ -78,8 +78,8 @@ TEST(Columns, OfAZoomedRunReachBeyondBothSides) {
   const std::vector<float> values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   const std::vector<Column> found = columns(values, step_axis(0, 30, 10, {10, {40, 0}}));
   ASSERT_EQ(found.size(), 5U);
-  EXPECT_EQ(found.front(), (Column{-5, 3, 3, 3}));
-  EXPECT_EQ(found.back(), (Column{35, 7, 7, 7}));
+  EXPECT_EQ(found.front(), (Column{-5, 3, 3, 3, 1}));
+  EXPECT_EQ(found.back(), (Column{35, 7, 7, 7, 1}));
 }
 
 TEST(Columns, OfAMillionStepsAreNoMoreThanPixels) {
@@ -109,17 +109,52 @@ TEST(Curve, OfNoStepsIsNothing) {
   EXPECT_THAT(c.band, IsEmpty());
 }
 
-// One step in four thousand at the top: the band there is a pixel wide at full height, not the tip of a triangle.
+// One step in four thousand at the top, where each column has four: the calm line hardly rises, the band is a pixel wide
+// at full height.
 TEST(Curve, ShowsASingleHighStepAsABarOfAPixel) {
   std::vector<float> values(4000, 0);
   values[2002] = 1;
   const StepAxis axis = step_axis(0, 1000, 4000, {});
   const Curve c = curve(columns(values, axis), axis, QRectF(0, 0, 1000, 50), 1);
-  std::vector<double> at_top;
-  for (const QPointF& p : c.band) {
-    if (p.y() == 0) at_top.push_back(p.x());
+  ASSERT_EQ(c.band.size(), 3U);  // left of it, it, right of it
+  EXPECT_EQ(c.band[1], QRectF(500, 0, 1, 50));
+  EXPECT_DOUBLE_EQ(c.band_share, 1.0 / 1000);
+  EXPECT_EQ(std::ranges::min(c.line, {}, &QPointF::y).y(), 50 - 50.0 / 16);
+}
+
+// A step and a half a column: most columns have one value, and a band without height would not be painted at all. With a
+// line through the means of four columns, the step at the top would then be lost.
+TEST(Curve, ShowsAHighStepThatHasItsColumnToItself) {
+  std::vector<float> values(1500, 0.5F);
+  for (const std::size_t high : {700U, 701U, 702U, 703U}) {
+    values[high] = 1;
+    const StepAxis axis = step_axis(0, 1000, 1500, {});
+    const Curve c = curve(columns(values, axis), axis, QRectF(0, 0, 1000, 50), 1);
+    EXPECT_LE(std::ranges::min(c.band, {}, &QRectF::top).top(), 0);
+    for (const QRectF& bar : c.band) EXPECT_GE(bar.height(), 1.5);
+    values[high] = 0.5F;
   }
-  EXPECT_THAT(at_top, ElementsAre(500, 501));
+}
+
+// The mean of steps, not of columns: a column of two steps counts twice.
+TEST(Curve, OfManyStepsGoesThroughTheMeansOfItsSteps) {
+  EXPECT_TRUE(rc::check([] {
+    const auto steps = *rc::gen::inRange<std::size_t>(101, 3000);
+    std::vector<float> values(steps);
+    for (std::size_t i = 0; i < steps; ++i) values[i] = static_cast<float>(i * 7919 % 101) / 100.0F;
+    const StepAxis axis = step_axis(0, 100, static_cast<std::int64_t>(steps), {});
+    const Curve c = curve(columns(values, axis), axis, QRectF(0, 0, 100, 50), 1);
+    // All buckets together are all steps; inside, the second point from the left is the first four columns.
+    double sum = 0, count = 0;
+    for (std::size_t i = 0; i < steps; ++i) {
+      if (axis.x(static_cast<std::int64_t>(i)) >= 4) break;
+      sum += static_cast<double>(values[i]);
+      ++count;
+    }
+    RC_ASSERT(c.line.size() == 27U);  // 25 buckets and both sides
+    RC_ASSERT(c.line[1].x() == 2);
+    RC_ASSERT(std::abs(c.line[1].y() - (50 - 50 * sum / count)) < 1e-3);
+  }));
 }
 
 TEST(Curve, StaysWithinItsPlot) {
@@ -148,7 +183,7 @@ TEST(MarkGroups, ThatWouldOverlapAreOneWithTheirNumber) {
 }
 
 TEST(MarkGroups, HoldEveryVisibleMarkOnceAndNeverOverlap) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const std::int64_t steps = *rc::gen::inRange<std::int64_t>(1, 3000);
     const auto seed = *rc::gen::arbitrary<unsigned>();
     const unsigned sparse = *rc::gen::inRange(1U, 60U);
@@ -181,7 +216,17 @@ TEST(MarkGroups, HoldEveryVisibleMarkOnceAndNeverOverlap) {
       RC_ASSERT(held[at] <= 1);
       if (i >= first && i < end && counts[at] > 0) RC_ASSERT(held[at] == 1);
     }
-  });
+  }));
+}
+
+// An eviction in every step: numbers side by side without a gap cannot be read.
+TEST(MarkGroups, OfWhatHappensAllTheTimeStandFarApart) {
+  const std::vector<std::int32_t> counts(100'000, 7);
+  const std::vector<MarkGroup> groups = mark_groups(counts, step_axis(0, 1400, 100'000, {}), {});
+  EXPECT_GE(groups.size(), 5U);
+  for (std::size_t g = 1; g < groups.size(); ++g) {
+    EXPECT_GE(groups[g].x - groups[g - 1].x, 2.5 * groups[g].width);
+  }
 }
 
 // Numbers that change while a person scrolls read as events that come and go.
@@ -251,7 +296,7 @@ TEST(TimelineLayout, GivesKindsThatDoNotOccurNoLane) {
 
 // In every size a window may have: inside the body, nothing on top of anything else.
 TEST(TimelineLayout, OverlapsNothingAndStaysInsideAtEverySize) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const QRectF body(*rc::gen::inRange(0, 50), *rc::gen::inRange(0, 50) + 0.4, *rc::gen::inRange(120, 2000) + 0.7,
                       *rc::gen::inRange(10, 1200) + 0.3);
     TimelineNeeds needs = needs_of(*rc::gen::inRange(0, 100));
@@ -270,7 +315,7 @@ TEST(TimelineLayout, OverlapsNothingAndStaysInsideAtEverySize) {
     }
     RC_ASSERT(layout.shares.height() >= 1);
     RC_ASSERT(layout.axis.left == layout.shares.left() && layout.axis.width == layout.shares.width());
-  });
+  }));
 }
 
 TEST(TimelineLayout, FindsStepsUnderPlotsLanesAndLabelsAndNothingBesideThem) {
@@ -284,12 +329,30 @@ TEST(TimelineLayout, FindsStepsUnderPlotsLanesAndLabelsAndNothingBesideThem) {
   EXPECT_EQ(step_at(layout, {x, layout.shares.top() - 2}), std::nullopt);
 }
 
-TEST(Readout, StandsBesideItsLineAndInsideThePlot) {
+// In the strip a box of nine rows is taller than the plot: its rows then stand side by side, none is lost.
+TEST(Readout, HoldsAllItsRowsApartAndInsideThePlot) {
+  EXPECT_TRUE(rc::check([] {
+    const QRectF bounds(*rc::gen::inRange(0, 50), *rc::gen::inRange(0, 50), *rc::gen::inRange(700, 1500),
+                        *rc::gen::inRange(60, 800));
+    const double x = bounds.left() + *rc::gen::inRange(0, 700);
+    const auto rows = *rc::gen::inRange<std::size_t>(0, 9);
+    const Readout box = readout(bounds, x, rows, {static_cast<double>(*rc::gen::inRange(40, 70)), 16}, 8);
+    RC_ASSERT(box.rows.size() == rows);
+    RC_ASSERT(bounds.contains(box.box));
+    RC_ASSERT(box.box.contains(box.title));
+    for (std::size_t a = 0; a < rows; ++a) {
+      RC_ASSERT(box.box.contains(box.rows[a]));
+      RC_ASSERT(!box.rows[a].intersects(box.title));
+      for (std::size_t b = 0; b < a; ++b) RC_ASSERT(!box.rows[a].intersects(box.rows[b]));
+    }
+  }));
+}
+
+TEST(Readout, StandsToTheLeftOfItsLineWhereTheRightHasNoRoom) {
   const QRectF plot(100, 50, 400, 100);
-  EXPECT_EQ(readout_place(plot, 200, {120, 60}, 8), QRectF(208, 58, 120, 60));
-  EXPECT_EQ(readout_place(plot, 450, {120, 60}, 8), QRectF(322, 58, 120, 60));
-  EXPECT_EQ(readout_place(plot, 300, {120, 100}, 8), QRectF(308, 50, 120, 100));
-  EXPECT_EQ(readout_place(QRectF(0, 0, 100, 50), 50, {120, 60}, 8), QRectF(0, 0, 120, 60));  // wider than there is room
+  EXPECT_EQ(readout(plot, 200, 2, {100, 16}, 8).box, QRectF(208, 50, 116, 64));
+  EXPECT_EQ(readout(plot, 450, 2, {100, 16}, 8).box, QRectF(326, 50, 116, 64));
+  EXPECT_EQ(readout(QRectF(0, 0, 90, 50), 50, 1, {100, 16}, 8).box, QRectF(0, 0, 116, 48));  // wider than there is room
 }
 
 TEST(IndexOf, AStepsNumberIsItsIndexInATraceThatBeginsLater) {
