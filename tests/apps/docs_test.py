@@ -6,15 +6,16 @@ A command may go on after a trailing backslash. A line "..." stands for any numb
 text. A fenced block with a file name behind its language (```json small.json) is a file that the reader saves under
 that name. All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as
 apps/scenarios. `echo $?` after a command that fails on purpose shows its exit code. `python3` is the
-system's, which has numpy.
+system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display.
 
-Besides: a relative link must lead to a file, and a path in backticks that begins with a folder of
-the project must exist.
+Besides: a relative link must lead to a file, a path in backticks that begins with a folder of the project must exist,
+and the page of the gallery says of each scenario what the scenario says of itself.
 
   docs_test.py --kvscope build/release/apps/kvscope/kvscope            compare
   docs_test.py --kvscope build/release/apps/kvscope/kvscope --update   write what is printed into the pages
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -26,7 +27,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"```(\w+) *(\S*)$")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-PROJECT_PATH = re.compile(r"`((?:core|apps|tests|docs)/[\w./-]+)`")
+PICTURE = re.compile(r"figures/[\w@.-]+\.png$")  # figures_test.py knows those
+PROJECT_PATH = re.compile(r"`((?:core|viz|apps|tests|docs)/[\w./-]+)`")
+GALLERY, GALLERY_PAGE = ROOT / "apps" / "scenarios", ROOT / "docs" / "10_the_gallery.md"
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 
@@ -73,15 +76,16 @@ def matches(expected, printed):
 class Shell:
     """One bash for a page, so that variables and $? live from command to command."""
 
-    def __init__(self, folder, kvscope):
+    def __init__(self, folder, programs):
         bin_folder = folder / ".bin"
         bin_folder.mkdir()
         python = SYSTEM_PYTHON if pathlib.Path(SYSTEM_PYTHON).exists() else sys.executable
-        for name, program in (("kvscope", kvscope), ("python3", python)):
+        for name, program in (*programs.items(), ("python3", python)):
             script = bin_folder / name
             script.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n', encoding="utf-8")
             script.chmod(0o755)
-        environment = dict(os.environ, PATH=f"{bin_folder}:{os.environ['PATH']}", LC_ALL="C.UTF-8", COLUMNS="120")
+        environment = dict(os.environ, PATH=f"{bin_folder}:{os.environ['PATH']}", LC_ALL="C.UTF-8", COLUMNS="120",
+                           QT_QPA_PLATFORM="offscreen")
         self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=folder, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True, encoding="utf-8")
@@ -105,12 +109,12 @@ class Shell:
         self.process.stdout.close()
 
 
-def check_transcripts(page, lines, kvscope, update):
-    faults, commands, edits = [], 0, []
+def check_transcripts(page, lines, programs, update):
+    faults, commands, not_run, edits = [], 0, 0, []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         shutil.copytree(ROOT / "apps" / "scenarios", folder / "apps" / "scenarios")
-        shell = Shell(folder, kvscope)
+        shell = Shell(folder, programs)
         for language, file_name, start, end in blocks(lines):
             if file_name:
                 target = folder / file_name
@@ -118,8 +122,11 @@ def check_transcripts(page, lines, kvscope, update):
                 target.write_text("\n".join(lines[start:end]) + "\n", encoding="utf-8")
             if language != "console":
                 continue
-            new_block = []
-            for command, expected in split_block(lines[start:end]):
+            new_block, steps = [], split_block(lines[start:end])
+            if "kvscope-viewer" not in programs and any("kvscope-viewer" in command for command, _ in steps):
+                not_run += len(steps)
+                continue
+            for command, expected in steps:
                 commands += 1
                 printed = shell.run(command)
                 same = matches(expected, printed)
@@ -133,7 +140,7 @@ def check_transcripts(page, lines, kvscope, update):
         for start, end, block in reversed(edits):
             lines[start:end] = block
         page.write_text("\n".join(lines), encoding="utf-8")
-    return commands, faults
+    return commands, not_run, faults
 
 
 def check_places(page, lines):
@@ -144,33 +151,57 @@ def check_places(page, lines):
         if number in inside:
             continue
         links = [page.parent / link.split("#")[0] for link in LINK.findall(line)
-                 if "://" not in link and not link.startswith("#")]
+                 if "://" not in link and not link.startswith("#") and not PICTURE.search(link)]
         paths = [ROOT / path for path in PROJECT_PATH.findall(line)]
         faults += [f"{page.relative_to(ROOT)}: line {number + 1}: {os.path.relpath(place, ROOT)} does not exist"
                    for place in links + paths if not place.exists()]
     return faults
 
 
+def check_gallery():
+    """The scenarios in the order of gallery.txt, each under its name and with its description, line breaks aside."""
+    names = [name for name in (GALLERY / "gallery.txt").read_text(encoding="utf-8").split("\n")
+             if name and not name.startswith("#")]
+    if not GALLERY_PAGE.exists():
+        return [f"{GALLERY_PAGE.relative_to(ROOT)} does not exist"]
+    page, at, faults = " ".join(GALLERY_PAGE.read_text(encoding="utf-8").split()), 0, []
+    for name in names:
+        scenario = json.loads((GALLERY / f"{name}.json").read_text(encoding="utf-8"))
+        for what in (f"## {scenario['name']} ", scenario["description"]):
+            found = page.find(what, at)
+            if found < 0:
+                faults.append(f"{GALLERY_PAGE.relative_to(ROOT)}: {name}.json: not there in its turn: {what}")
+            at = max(at, found)
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kvscope", type=pathlib.Path, required=True)
+    parser.add_argument("--viewer", type=pathlib.Path, help="kvscope-viewer; without it its commands are not run")
     parser.add_argument("--update", action="store_true", help="write what is printed into the pages")
     parser.add_argument("pages", nargs="*", type=pathlib.Path, help="default: README.md and every page of docs/")
     arguments = parser.parse_args()
     pages = arguments.pages or [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    total, all_faults, all_places = 0, [], []
+    programs = {"kvscope": arguments.kvscope.resolve()}
+    if arguments.viewer:
+        programs["kvscope-viewer"] = arguments.viewer.resolve()
+    total, skipped, all_faults, all_places = 0, 0, [], [] if arguments.pages else check_gallery()
     for page in (page.resolve() for page in pages):
         lines = page.read_text(encoding="utf-8").split("\n")
         all_places += check_places(page, lines)
-        commands, faults = check_transcripts(page, lines, arguments.kvscope.resolve(), arguments.update)
+        commands, not_run, faults = check_transcripts(page, lines, programs, arguments.update)
         total += commands
+        skipped += not_run
         all_faults += faults
     for fault in all_faults + all_places:
         print(fault)
     if total == 0 and not arguments.pages:
         print("no command is shown anywhere in the documentation: the check would hold nothing")
         return 1
-    print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ; {len(all_places)} places do not exist")
+    if skipped:
+        print(f"{skipped} commands were not run: no kvscope-viewer was given with --viewer")
+    print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ; {len(all_places)} other faults")
     return 1 if all_places or (all_faults and not arguments.update) else 0
 
 

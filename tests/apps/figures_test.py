@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Redraws every picture of docs/figures with the program and compares it with the one that is kept, pixel by pixel.
+
+docs/figures/figures.json lists the pictures: a name, and what `kvscope-viewer --render` is given for it. A picture has
+gone stale when its size differs, when one channel of one pixel is more than 6 of 255 levels off, or when more than
+0.1 % of the pixels are more than 2 levels off: less is what another version of a font library makes of the same letters.
+What is redrawn is decoded here, from the PNG standard, and not by the library that wrote it.
+
+Besides: every picture in the folder is in the list, the pages show those in the list and no others, and all of them
+together stay below 6 MB.
+
+  figures_test.py --viewer build/release/apps/kvscope-viewer/kvscope-viewer            compare
+  figures_test.py --viewer build/release/apps/kvscope-viewer/kvscope-viewer --update   redraw those that have gone stale
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "figures"
+MOST_BYTES = 6 * 2**20   # of all pictures together
+MOST_LEVELS = 6          # a channel of a pixel may be off by
+FEW_LEVELS, FEW_PIXELS = 2, 0.001
+CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG colour type; 3 is a palette
+
+
+def unfilter(rows, width, channels):
+    """Undoes the PNG filters. rows: [row, 1 + bytes], a row's first byte names its filter. -> [row, column, channel]
+
+    Each byte was written less a guess from the pixel to its left, the one above and the one between them, so a pixel
+    waits for three others. All pixels of one diagonal wait for none of each other and are undone together.
+    """
+    height, kinds = len(rows), rows[:, 0]
+    if kinds.max() > 4:
+        raise ValueError(f"filter {kinds.max()} does not exist")
+    image = np.zeros((height + 1, width + 1, channels), np.int16)  # a row and a column of zeros before the picture
+    image[1:, 1:] = rows[:, 1:].reshape(height, width, channels)
+    for diagonal in range(height + width - 1):
+        row = np.arange(max(0, diagonal - width + 1), min(height, diagonal + 1))
+        column = diagonal - row
+        left, up, corner = image[row + 1, column], image[row, column + 1], image[row, column]
+        kind = kinds[row][:, None]
+        far = [np.abs(up - corner), np.abs(left - corner), np.abs(left + up - 2 * corner)]  # of left, up, corner
+        paeth = np.where((far[0] <= far[1]) & (far[0] <= far[2]), left, np.where(far[1] <= far[2], up, corner))
+        guess = np.select([kind == 1, kind == 2, kind == 3, kind == 4], [left, up, (left + up) // 2, paeth], 0)
+        image[row + 1, column + 1] = (image[row + 1, column + 1] + guess) & 255
+    return image[1:, 1:].astype(np.uint8)
+
+
+def read_png(data):
+    """[height, width, 4], uint8, from the bytes of a PNG file: 8 bits a channel, not interlaced."""
+    if data[:8] != b"\x89PNG\r\n\x1a\n":
+        raise ValueError("no PNG file")
+    at, packed, palette, alpha, head = 8, b"", None, b"", None
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        if zlib.crc32(kind + body) != struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0]:
+            raise ValueError(f"chunk {kind.decode()} has a wrong checksum")
+        if kind == b"IHDR":
+            head = struct.unpack(">IIBBBBB", body)
+        elif kind == b"PLTE":
+            palette = np.frombuffer(body, np.uint8).reshape(-1, 3)
+        elif kind == b"tRNS":
+            alpha = body
+        elif kind == b"IDAT":
+            packed += body
+        at += 12 + length
+    width, height, bits, colour, _, _, interlaced = head
+    if bits != 8 or interlaced or (colour != 3 and alpha):
+        raise ValueError(f"{bits} bits, colour type {colour}, interlaced {interlaced}: not written by the viewer")
+    channels = 1 if colour == 3 else CHANNELS[colour]
+    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + width * channels)
+    image = unfilter(rows, width, channels)
+    out = np.full((height, width, 4), 255, np.uint8)
+    if colour == 3:
+        out[:, :, :3] = palette[image[:, :, 0]]
+        opacity = np.full(256, 255, np.uint8)
+        opacity[:len(alpha)] = np.frombuffer(alpha, np.uint8)
+        out[:, :, 3] = opacity[image[:, :, 0]]
+    elif channels < 3:
+        out[:, :, :3] = image[:, :, :1]
+        out[:, :, 3] = image[:, :, 1] if channels == 2 else 255
+    else:
+        out[:, :, :channels] = image
+    return out
+
+
+def difference(kept, drawn):
+    """In words how two pictures differ, or nothing when they are the same but for what fonts may do."""
+    if kept.shape != drawn.shape:
+        return "is {1}x{0}, drawn {3}x{2}".format(*kept.shape[:2], *drawn.shape[:2])
+    off = np.abs(kept.astype(np.int16) - drawn.astype(np.int16)).max(axis=2)
+    few = float((off > FEW_LEVELS).mean())
+    if off.max() <= MOST_LEVELS and few <= FEW_PIXELS:
+        return None
+    rows, columns = np.nonzero(off > FEW_LEVELS)
+    return (f"differs in {100 * few:.2f} % of its pixels, by up to {off.max()} levels, within x {columns.min()} to "
+            f"{columns.max()}, y {rows.min()} to {rows.max()}")
+
+
+def stale(kept, drawn):
+    """Why the kept file is not what was drawn, or nothing. Equal bytes, the usual case, are not decoded."""
+    if not kept.exists():
+        return "is missing"
+    data = kept.read_bytes()
+    return None if data == drawn else difference(read_png(data), read_png(drawn))
+
+
+def command(viewer, name, arguments):
+    return [str(viewer), "--render", name, *arguments]
+
+
+def redraw(viewer, name, arguments, folder):
+    """The picture's bytes; raises with what the program said. It runs in the repository's root: paths are from there."""
+    target = os.path.join(folder, name)
+    done = subprocess.run(command(viewer, target, arguments), cwd=ROOT, capture_output=True, text=True, timeout=300,
+                          env=dict(os.environ, QT_QPA_PLATFORM="offscreen", LC_ALL="C.UTF-8"), check=False)
+    if done.returncode != 0 or not os.path.exists(target):
+        raise RuntimeError(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    with open(target, "rb") as file:
+        return file.read()
+
+
+def folder_faults(figures):
+    """The list against the folder and the pages."""
+    seen = {path.name: path.stat().st_size for path in FOLDER.glob("*.png")}
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    shown = {name for page in pages for name in re.findall(r"figures/([\w@.-]+\.png)", page.read_text(encoding="utf-8"))}
+    listed = [figure["file"] for figure in figures]
+    faults = [f"{name}: listed twice" for name in sorted({name for name in listed if listed.count(name) > 1})]
+    faults += [f"{name}: in the folder and not in figures.json: nobody can redraw it" for name in sorted(seen)
+               if name not in listed]
+    faults += [f"{name}: shown by no page" for name in sorted(set(listed) - shown)]
+    faults += [f"{name}: shown by a page and not in figures.json" for name in sorted(shown - set(listed))]
+    total = sum(seen.values())
+    if total > MOST_BYTES:
+        faults.append(f"all pictures: {total:,} bytes, more than {MOST_BYTES:,}: draw them smaller or drop one")
+    return faults
+
+
+def check_oneself():
+    """The decoder on pictures made here, each filter once, and the comparison at its limits: a check that accepts
+    everything would hold nothing."""
+    rng = np.random.default_rng(1)
+    image = rng.integers(0, 256, (7, 5, 4), dtype=np.uint8)
+    raw = image.reshape(7, 20).astype(int)
+    lines = b""
+    for number, kind in enumerate([0, 1, 2, 3, 4, 4, 1]):
+        line, up = raw[number], raw[number - 1] if number else np.zeros(20, int)
+        left, corner = np.r_[[0] * 4, line[:-4]], np.r_[[0] * 4, up[:-4]]
+        distance = [np.abs(left + up - corner - x) for x in (left, up, corner)]
+        paeth = np.where((distance[0] <= distance[1]) & (distance[0] <= distance[2]), left,
+                         np.where(distance[1] <= distance[2], up, corner))
+        guess = [0 * line, left, up, (left + up) // 2, paeth][kind]
+        lines += bytes([kind]) + ((line - guess) % 256).astype(np.uint8).tobytes()
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    png = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 5, 7, 8, 6, 0, 0, 0)) +
+           chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+    assert (read_png(png) == image).all(), "the decoder reads another picture than the one that was written"
+    flat = np.full((100, 100, 4), 100, np.uint8)
+    for levels, pixels, same in ((6, 10, True), (7, 1, False), (3, 10, True), (3, 11, False), (2, 10_000, True)):
+        other = flat.copy().reshape(-1, 4)
+        other[:pixels, 1] += levels
+        found = difference(flat, other.reshape(flat.shape))
+        assert (found is None) == same, f"{pixels} pixels off by {levels}: {found}"
+    assert difference(flat, flat[:, 1:]) == "is 100x100, drawn 99x100"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--viewer", type=os.path.abspath, required=True)
+    parser.add_argument("--update", action="store_true", help="redraw the pictures that have gone stale")
+    parser.add_argument("names", nargs="*", help="pictures, default: all")
+    arguments = parser.parse_args()
+    check_oneself()
+    figures = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))
+    chosen = [f for f in figures if not arguments.names or f["file"] in arguments.names]
+    faults, redrawn = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for figure in chosen:
+            name, kept = figure["file"], FOLDER / figure["file"]
+            try:
+                data = redraw(arguments.viewer, name, figure["arguments"], folder)
+                found = stale(kept, data)
+            except (RuntimeError, ValueError) as error:
+                faults.append(f"{name}: cannot be drawn: {error}")
+                continue
+            if found is None:
+                continue
+            if arguments.update:
+                shutil.copyfile(os.path.join(folder, name), kept)
+                redrawn.append(f"{name}: {found}; redrawn, {len(data):,} bytes")
+            else:
+                how = shlex.join(command(os.path.relpath(arguments.viewer, ROOT), f"docs/figures/{name}",
+                                         figure["arguments"]))
+                faults.append(f"{name}: {found}; look at it, and if it is right redraw it with\n  {how}")
+    faults += folder_faults(figures)
+    for line in redrawn + faults:
+        print(line)
+    print(f"{len(chosen)} pictures, {len(redrawn)} redrawn, {len(faults)} faults")
+    return 1 if faults or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
