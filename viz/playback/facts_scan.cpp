@@ -63,7 +63,9 @@ void FactsScan::add(const trace::Event& event) {
   if (const auto* written = std::get_if<trace::TokensWritten>(&event)) {
     if (written->slot >= 0 && written->slot <= written->first_token.value && written->tokens > 0) {
       starts_ = std::gcd(starts_, written->first_token.value - written->slot);
-      raise(slots_, std::min(written->slot, kMostPageSize) + std::min(written->tokens, kMostPageSize) - 1);
+      if (written->slot < kMostPageSize && written->tokens <= kMostPageSize - written->slot) {
+        raise(slots_, written->slot + written->tokens - 1);
+      }
     }
   } else if (const auto* ended = std::get_if<trace::StepEnded>(&event)) {
     std::int64_t counted = 0;

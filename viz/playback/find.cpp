@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace {
 constexpr std::string_view kForms =
     "7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as evicted, "
     "byte 0x1f40";
+
+constexpr std::array<std::string_view, 8> kKeywords{"block", "seq",  "sequence", "token",
+                                                    "page",  "step", "event",    "byte"};
 
 // Lower case, one blank between words.
 std::vector<std::string> words_of(std::string_view text) {
@@ -69,8 +73,9 @@ class Parser {
   Target one_word(const std::string& word) const {
     if (const auto alone = number_of(word)) return block(*alone);
     if (word.find(':') != std::string::npos) return pair(word, &Parser::token);
-    // "e" is in every name.
-    if (word.size() >= 3) {
+    // "e" is in every name, and "block" is half of "block 7".
+    const bool is_keyword = std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
+    if (word.size() >= 3 && !is_keyword) {
       for (std::size_t kind = 0; kind < trace::kKinds; ++kind) {
         if (trace::kind_name(kind).find(word) != std::string_view::npos) return FindEvent{kind};
       }

@@ -123,7 +123,8 @@ class Fold {
     if (now.owner < 0) refuse(e, fmt::format("block {} is free: it has no content to share", e.block.value));
     // A page's content depends on where in the sequence it stands, so it is the same page of all who hold it.
     if (now.page != e.page.value) refuse(e, fmt::format("block {} holds page {}", e.block.value, now.page));
-    if (e.ref_count != now.ref_count + 1) refuse(e, fmt::format("{} hold it so far", now.ref_count));
+    if (e.ref_count != now.ref_count + 1)
+      refuse(e, fmt::format("block {} was held by {} so far", e.block.value, now.ref_count));
     expect_next_page(e);
     BlockState& block = state_.blocks.at(e.block.value);
     if (std::exchange(block.cached, false)) {
@@ -160,7 +161,8 @@ class Fold {
     expect_sequence(e);
     expect_held(e, e.block);
     const BlockState& now = expect_block(e, e.block);
-    if (e.ref_count != now.ref_count - 1) refuse(e, fmt::format("{} hold it so far", now.ref_count));
+    if (e.ref_count != now.ref_count - 1)
+      refuse(e, fmt::format("block {} was held by {} so far", e.block.value, now.ref_count));
     if (e.cached && e.ref_count > 0) refuse(e, "what is still held is not cached");
     SequenceState& seq = state_.sequences.at(e.seq.value);
     seq.pages.set(e.page.value, -1);

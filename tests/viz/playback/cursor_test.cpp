@@ -74,62 +74,83 @@ std::vector<Breakpoint> some_breakpoints() {
   return all;
 }
 
+// One thing that a person can do, done by both; what each returns is the same.
+void move(Cursor& cursor, Walker& walker) {
+  switch (*rc::gen::inRange(0, 8)) {
+    case 0:
+      RC_ASSERT(cursor.step() == walker.step());
+      break;
+    case 1:
+      RC_ASSERT(cursor.step_back() == walker.step_back());
+      break;
+    case 2:
+      RC_ASSERT(cursor.event() == walker.go(std::min(walker.at + 1, walker.end())));
+      break;
+    case 3:
+      RC_ASSERT(cursor.event_back() == walker.go(std::max<std::int64_t>(walker.at - 1, 0)));
+      break;
+    case 4: {
+      const auto to = *rc::gen::inRange<std::int64_t>(0, walker.end() + 1);
+      RC_ASSERT(cursor.seek(Position{to}) == walker.go(to));
+      break;
+    }
+    case 5: {
+      const auto row = *rc::gen::inRange<std::int64_t>(0, cursor.run().facts().rows);
+      RC_ASSERT(cursor.seek_row(row) == walker.go(cursor.run().end_of_row(row).value));
+      break;
+    }
+    case 6: {
+      const auto breakpoints = some_breakpoints();
+      RC_ASSERT(cursor.run_to(breakpoints) == walker.run_to(breakpoints));
+      break;
+    }
+    default: {
+      const auto breakpoints = some_breakpoints();
+      RC_ASSERT(cursor.run_back_to(breakpoints) == walker.run_back_to(breakpoints));
+    }
+  }
+}
+
+void expect_shown(const Cursor& cursor, const Recorded& recorded, Position at) {
+  RC_ASSERT(cursor.position() == at);
+  RC_ASSERT(cursor.state() == fresh_fold(recorded, cursor.run().facts(), at));
+  RC_ASSERT(cursor.marks() == fresh_marks(recorded, at));
+  RC_ASSERT(cursor.at_start() == (at.value == 0));
+  RC_ASSERT(cursor.at_end() == (at.value == std::ssize(recorded.events)));
+  const auto last = cursor.last_event();
+  RC_ASSERT(last.has_value() == (at.value > 0));
+  if (last) RC_ASSERT(trace::same_event(*last, recorded.events[static_cast<std::size_t>(at.value - 1)]));
+  const trace::StepSpan& span = cursor.run().span(cursor.row());
+  const bool in_row = span.first_event < at.value && at.value <= span.end_event();
+  RC_ASSERT((at.value == 0 ? cursor.row() == 0 : in_row));
+}
+
 // Whatever a person does: what is shown is what a fold from the first event shows. A step_back that kept a mark, a seek
-// that folded on from a state it had already passed, a cached row of another run would all be found here.
+// that folded on from a state it had already passed, a step over an empty prologue would all be found here.
 TEST(Cursor, AnyWalkEndsWhereAFreshFoldEnds) {
   ASSERT_TRUE(rc::check([] {
     const Recorded recorded = *crowded_runs();
-    const auto run = recorded.open();
-    Cursor cursor(run);
-    Walker walker(recorded, *run);
+    Cursor cursor(recorded.open());
+    Walker walker(recorded, cursor.run());
     const int moves = *rc::gen::inRange(1, 40);
     for (int i = 0; i < moves; ++i) {
-      switch (*rc::gen::inRange(0, 8)) {
-        case 0:
-          RC_ASSERT(cursor.step() == walker.step());
-          break;
-        case 1:
-          RC_ASSERT(cursor.step_back() == walker.step_back());
-          break;
-        case 2:
-          RC_ASSERT(cursor.event() == walker.go(std::min(walker.at + 1, walker.end())));
-          break;
-        case 3:
-          RC_ASSERT(cursor.event_back() == walker.go(std::max<std::int64_t>(walker.at - 1, 0)));
-          break;
-        case 4: {
-          const auto to = *rc::gen::inRange<std::int64_t>(0, walker.end() + 1);
-          RC_ASSERT(cursor.seek(Position{to}) == walker.go(to));
-          break;
-        }
-        case 5: {
-          const auto row = *rc::gen::inRange<std::int64_t>(0, run->facts().rows);
-          RC_ASSERT(cursor.seek_row(row) == walker.go(run->end_of_row(row).value));
-          break;
-        }
-        case 6: {
-          const auto breakpoints = some_breakpoints();
-          RC_ASSERT(cursor.run_to(breakpoints) == walker.run_to(breakpoints));
-          break;
-        }
-        default: {
-          const auto breakpoints = some_breakpoints();
-          RC_ASSERT(cursor.run_back_to(breakpoints) == walker.run_back_to(breakpoints));
-        }
-      }
-      const Position at{walker.at};
-      RC_ASSERT(cursor.position() == at);
-      RC_ASSERT(cursor.state() == fresh_fold(recorded, run->facts(), at));
-      RC_ASSERT(cursor.marks() == fresh_marks(recorded, at));
-      RC_ASSERT(cursor.at_start() == (at.value == 0));
-      RC_ASSERT(cursor.at_end() == (at.value == walker.end()));
-      const auto last = cursor.last_event();
-      RC_ASSERT(last.has_value() == (at.value > 0));
-      if (last) RC_ASSERT(trace::same_event(*last, recorded.events[static_cast<std::size_t>(at.value - 1)]));
-      const trace::StepSpan& span = run->span(cursor.row());
-      const bool in_row = span.first_event < at.value && at.value <= span.end_event();
-      RC_ASSERT((at.value == 0 ? cursor.row() == 0 : in_row));
+      move(cursor, walker);
+      expect_shown(cursor, recorded, Position{walker.at});
     }
+  }));
+}
+
+// The same over a run of many checkpoints: here a seek begins in the middle, and a state goes on from where it is only
+// where no checkpoint is nearer.
+TEST(Cursor, AnyWalkOverManyCheckpointsEndsWhereAFreshFoldEnds) {
+  const Recorded recorded = gallery("real_traffic_slice");
+  const auto run = recorded.open();
+  ASSERT_GT(run->checkpoint_before(Position{run->facts().events}).value, 5 * Run::kCheckpointEvents);
+  ASSERT_TRUE(rc::check([&] {
+    Cursor cursor(run);
+    Walker walker(recorded, cursor.run());
+    for (int i = 0; i < 6; ++i) move(cursor, walker);
+    expect_shown(cursor, recorded, Position{walker.at});
   }));
 }
 

@@ -1,0 +1,115 @@
+#include "viz/playback/find.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "core/base/errors.h"
+#include "tests/viz/playback/support.h"
+
+namespace kvscope::viz {
+namespace {
+
+// 8 blocks of 4 tokens, 5 sequences of up to 6 pages, 20 steps, 300 events.
+Facts facts() {
+  Facts facts = testing_support::small_facts();
+  facts.rows = 21;
+  facts.events = 300;
+  return facts;
+}
+
+Target found(std::string_view text) {
+  return parse_find(text, facts());
+}
+
+std::string refused(std::string_view text, const Facts& of = facts()) {
+  try {
+    static_cast<void>(parse_find(text, of));
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.source(), "find");
+    return fault_lines(error).front();
+  }
+  return "found";
+}
+
+TEST(Find, FormsOfTheHeaderLeadWhereTheySay) {
+  EXPECT_EQ(found("7"), Target(of_block(BlockIdx{7})));
+  EXPECT_EQ(found("block 7"), Target(of_block(BlockIdx{7})));
+  for (const char* text : {"3:20", "token 3:20", "seq 3 token 20", "sequence 3 token 20"}) {
+    EXPECT_EQ(found(text), Target(of_token(SeqIdx{3}, TokIdx{20}))) << text;
+  }
+  EXPECT_EQ(found("seq 3"), Target(of_sequence(SeqIdx{3})));
+  EXPECT_EQ(found("sequence 3"), Target(of_sequence(SeqIdx{3})));
+  EXPECT_EQ(found("page 3:2"), Target(of_page(SeqIdx{3}, PageIdx{2})));
+  EXPECT_EQ(found("seq 3 page 2"), Target(of_page(SeqIdx{3}, PageIdx{2})));
+  EXPECT_EQ(found("step 12"), Target(of_step(StepIdx{12})));
+  EXPECT_EQ(found("event 250"), Target(FindPosition{Position{250}}));
+  EXPECT_EQ(found("evicted"), Target(FindEvent{*trace::find_kind("block_evicted")}));
+  EXPECT_EQ(found("byte 0x1f40"), Target(FindByte{8000}));
+  EXPECT_EQ(found("byte 8000"), Target(FindByte{8000}));
+}
+
+TEST(Find, CaseAndSurplusBlanksDoNotMatter) {
+  EXPECT_EQ(found("  SEQ\t3   Token 20 "), found("3:20"));
+  EXPECT_EQ(found("Byte 0X1F40"), found("byte 8000"));
+  EXPECT_EQ(found("EVICTED"), found("evicted"));
+}
+
+// The first kind whose name holds the word, in the order of the events.
+TEST(Find, AnyPartOfAKindsNameLeadsToIt) {
+  EXPECT_EQ(found("preempt"), Target(FindEvent{*trace::find_kind("request_preempted")}));
+  EXPECT_EQ(found("tokens_written"), Target(FindEvent{*trace::find_kind("tokens_written")}));
+  EXPECT_EQ(found("request"), Target(FindEvent{*trace::find_kind("request_arrived")}));
+}
+
+// Ladder over every end: the last that is there, and the one past it.
+TEST(Find, WhatTheRunDoesNotHaveIsRefusedWithItsRange) {
+  EXPECT_EQ(found("8"), Target(of_block(BlockIdx{8})));  // the null page
+  EXPECT_EQ(refused("9"), "find: '9': block 9 is outside [0, 9)");
+  EXPECT_EQ(found("seq 4"), Target(of_sequence(SeqIdx{4})));
+  EXPECT_EQ(refused("seq 5"), "find: 'seq 5': sequence 5 is outside [0, 5)");
+  EXPECT_EQ(refused("5:0"), "find: '5:0': sequence 5 is outside [0, 5)");
+  EXPECT_EQ(found("0:23"), Target(of_token(SeqIdx{0}, TokIdx{23})));
+  EXPECT_EQ(refused("0:24"), "find: '0:24': token 24 is outside [0, 24)");
+  EXPECT_EQ(found("page 0:5"), Target(of_page(SeqIdx{0}, PageIdx{5})));
+  EXPECT_EQ(refused("page 0:6"), "find: 'page 0:6': page 6 is outside [0, 6)");
+  EXPECT_EQ(found("step 19"), Target(of_step(StepIdx{19})));
+  EXPECT_EQ(refused("step 20"), "find: 'step 20': step 20 is outside [0, 20)");
+  EXPECT_EQ(found("event 300"), Target(FindPosition{Position{300}}));
+  EXPECT_EQ(refused("event 301"), "find: 'event 301': event 301 is outside [0, 301)");
+}
+
+TEST(Find, RunWithoutSequencesOrStepsSaysSo) {
+  Facts none;
+  none.rows = 1;
+  EXPECT_EQ(refused("seq 0", none), "find: 'seq 0': the run has no sequence");
+  EXPECT_EQ(refused("step 0", none), "find: 'step 0': the run has no step");
+  EXPECT_EQ(refused("0", none), "found");  // the null page of a pool without blocks
+}
+
+TEST(Find, WhatIsNotUnderstoodListsTheForms) {
+  const std::string forms =
+      "is none of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as "
+      "evicted, byte 0x1f40";
+  for (const std::string text : {"nonsense",    "block",
+                                 "seq",         "step",
+                                 "page",        "token",
+                                 "event",       "byte",
+                                 "block x",     "block 7 8",
+                                 "3:",          ":3",
+                                 "3:4:5",       "page 3",
+                                 "token 3",     "seq 3 block 4",
+                                 "seq 3 token", "-1",
+                                 "block -1",    "1.5",
+                                 "+7",          "0x",
+                                 "0x-1",        "e",
+                                 "ed",          "block 9223372036854775808",
+                                 "Block Seven"}) {
+    EXPECT_EQ(refused(text), "find: '" + text + "': " + forms);
+  }
+  EXPECT_EQ(refused(" \t"), "find: type one of" + forms.substr(10));
+}
+
+}  // namespace
+}  // namespace kvscope::viz

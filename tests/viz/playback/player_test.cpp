@@ -1,0 +1,69 @@
+#include "viz/playback/player.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvscope::viz {
+namespace {
+
+// The example of the header.
+TEST(Player, KeepsWhatIsLeftOver) {
+  Player player(4);
+  EXPECT_EQ(player.due(130), 0);
+  EXPECT_EQ(player.due(130), 1);
+  EXPECT_EQ(player.due(239), 0);  // 249 ms
+  EXPECT_EQ(player.due(1), 1);
+}
+
+// However a second is cut up, its steps are those of the speed: no frame rate plays faster than another.
+TEST(Player, PlaysAsManyStepsInASecondAsItsSpeedSays) {
+  ASSERT_TRUE(rc::check([] {
+    const auto speed = *rc::gen::element(0.25, 0.5, 1.0, 4.0, 32.0, 256.0, 4096.0);
+    Player player(speed);
+    std::int64_t steps = 0, left = 8000;
+    while (left > 0) {
+      const auto part = *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(left, 900) + 1);
+      steps += player.due(static_cast<double>(part));
+      left -= part;
+    }
+    RC_ASSERT(std::abs(static_cast<double>(steps) - 8 * speed) <= 1);
+  }));
+}
+
+TEST(Player, ASleepIsNoMoreThanASecond) {
+  Player player(4);
+  EXPECT_EQ(player.due(3'600'000), 4);
+  EXPECT_EQ(player.due(std::numeric_limits<double>::infinity()), 4);
+}
+
+TEST(Player, TimeThatRunsBackIsNone) {
+  Player player(4);
+  EXPECT_EQ(player.due(-1000), 0);
+  EXPECT_EQ(player.due(std::numeric_limits<double>::quiet_NaN()), 0);
+  EXPECT_EQ(player.due(0), 0);
+  EXPECT_EQ(player.due(249), 0);
+  EXPECT_EQ(player.due(1), 1);
+}
+
+TEST(Player, SpeedIsClampedAndDropsWhatIsLeftOver) {
+  Player player(0.001);
+  EXPECT_EQ(player.speed(), Player::kSlowest);
+  player.set_speed(1e9);
+  EXPECT_EQ(player.speed(), Player::kFastest);
+  player.set_speed(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(player.speed(), Player::kSlowest);
+  player.set_speed(4);
+  EXPECT_EQ(player.due(240), 0);
+  player.set_speed(4);
+  EXPECT_EQ(player.due(240), 0);
+  EXPECT_EQ(player.due(240), 1);
+  player.restart();
+  EXPECT_EQ(player.due(240), 0);
+}
+
+}  // namespace
+}  // namespace kvscope::viz
