@@ -148,13 +148,13 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
   };
   place_rows(layout, layout.strip.height(), font_scale);
   layout.writing = written();
-  // Without numbers in the cells there is an axis; it takes its height from the rows, and they have no more room then.
+  // Without numbers in the cells there is an axis. It takes its height from the rows; should rounding make a box higher
+  // for it, there are still no numbers.
   if (layout.writing == Writing::none) {
     const double axis = std::min(kAxisHeight * font_scale, layout.strip.height() / 2);
     layout.strip.setHeight(layout.strip.height() - axis);
     layout.gutter.setHeight(layout.strip.height());
     place_rows(layout, layout.strip.height(), font_scale);
-    layout.writing = written();
     layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), axis);
   }
   layout.detail = detail_of(layout, font_scale);

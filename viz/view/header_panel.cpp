@@ -1,0 +1,249 @@
+// The line above the cards: what run this is, where it stands, and a bar to drag through its steps.
+#include <algorithm>
+
+#include <QtCore/QCoreApplication>
+#include <QtCore/QStringList>
+#include <QtGui/QFontMetricsF>
+
+#include "core/base/dtype.h"
+#include "viz/geometry/header_layout.h"
+#include "viz/view/panel.h"
+#include "viz/view/time_text.h"
+
+namespace kvscope::viz {
+namespace {
+
+// All in px at font scale 1.
+constexpr double kTitle = 18, kFacts = 13, kCounter = 13;
+constexpr double kTickHeight = 5;
+
+class HeaderPanel final : public Panel {
+  Q_DECLARE_TR_FUNCTIONS(HeaderPanel)
+
+ public:
+  [[nodiscard]] PanelId id() const override { return PanelId::header; }
+  [[nodiscard]] QString title() const override { return tr("Run"); }
+  [[nodiscard]] QString subtitle(const Scene& scene) const override;
+  [[nodiscard]] QString summary(const Scene& scene) const override;
+  void paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_footer(QPainter&, const QRectF&, const Scene&) const override {}
+  [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<QRectF> anchor(const Lit&, const QRectF&, const Scene&) const override { return {}; }
+  [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
+                                const Scene& scene) const override;
+  [[nodiscard]] Viewport zoomed(double, QPointF, const QRectF&, const Scene& scene) const override {
+    return scene.viewport_of(PanelId::header);
+  }
+  [[nodiscard]] Viewport scrolled(QPointF, const QRectF&, const Scene& scene) const override {
+    return scene.viewport_of(PanelId::header);
+  }
+  [[nodiscard]] Viewport revealing(const Selection&, const QRectF&, const Scene& scene) const override {
+    return scene.viewport_of(PanelId::header);
+  }
+  [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
+
+ private:
+  static QFont title_font(const Scene& scene) { return ui_font(scene.px(kTitle), QFont::DemiBold); }
+  static QFont counter_font(const Scene& scene) { return mono_font(scene.px(kCounter)); }
+  static HeaderLayout layout(const QRectF& body, const Scene& scene);
+  static QString place_words(const Scene& scene);
+  static void paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& colour,
+                           const Scene& scene);
+};
+
+// --- where the run stands --------------------------------------------------------------------------------------------
+
+std::int64_t steps_of(const Scene& scene) {
+  return scene.run().timeline().steps();
+}
+
+// The step the cursor stands in, counted from 0; -1 before the first.
+std::int64_t index_of(const Scene& scene) {
+  return scene.cursor->row() - 1;
+}
+
+// The engine's number of a step: what "step 12" means everywhere.
+std::int64_t number_of(const Scene& scene, std::int64_t index) {
+  return scene.run().timeline().step[static_cast<std::size_t>(index)];
+}
+
+// Steps are in ascending order of their numbers.
+std::int64_t index_of_step(const Scene& scene, StepIdx step) {
+  const std::vector<std::int64_t>& numbers = scene.run().timeline().step;
+  const auto found = std::ranges::lower_bound(numbers, step.value);
+  return std::min<std::int64_t>(found - numbers.begin(), steps_of(scene) - 1);
+}
+
+QString counter_text(const Scene& scene, std::int64_t index) {
+  const std::int64_t steps = steps_of(scene);
+  if (steps == 0) return QStringLiteral("0 / 0");
+  const QString last = QString::number(number_of(scene, steps - 1));
+  return (index < 0 ? QString(QChar(u'–')) : QString::number(number_of(scene, index))) + QStringLiteral(" / ") + last;
+}
+
+QString HeaderPanel::place_words(const Scene& scene) {
+  const std::int64_t steps = steps_of(scene), index = index_of(scene);
+  if (steps == 0) return tr("no steps");
+  if (index < 0) return tr("before step %1 of %2").arg(number_of(scene, 0)).arg(number_of(scene, steps - 1));
+  const QString step = tr("step %1 of %2").arg(number_of(scene, index)).arg(number_of(scene, steps - 1));
+  const trace::StepSpan& span = scene.run().span(scene.cursor->row());
+  const std::int64_t done = scene.cursor->position().value - span.first_event;
+  return done == span.events ? step : tr("%1, event %2 of %3").arg(step).arg(done).arg(span.events);
+}
+
+QString HeaderPanel::subtitle(const Scene& scene) const {
+  const Facts& facts = scene.facts();
+  QStringList parts{place_words(scene)};
+  if (index_of(scene) >= 0) parts << time_text(scene.state().time_us);
+  if (facts.page_size > 0) {
+    parts << (facts.cache == CacheKind::continuous ? tr("%1 tokens reserved a sequence").arg(facts.page_size)
+                                                   : tr("page size %1").arg(facts.page_size));
+  }
+  if (facts.scenario) {
+    parts << QString::fromStdString(facts.scenario->model.name)
+          << QString::fromUtf8(name(facts.scenario->cache.dtype).data());
+  }
+  return parts.join(QString::fromUtf8(" · "));
+}
+
+QString HeaderPanel::summary(const Scene& scene) const {
+  return tr("%1: %2").arg(QString::fromStdString(scene.facts().name), subtitle(scene));
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+HeaderLayout HeaderPanel::layout(const QRectF& body, const Scene& scene) {
+  const QString name = QString::fromStdString(scene.facts().name);
+  // As wide as the widest counter of this run: the bar keeps its place while the numbers grow.
+  const QString widest = counter_text(scene, steps_of(scene) - 1);
+  return header_layout(body, scene.font_scale, QFontMetricsF(title_font(scene)).horizontalAdvance(name) + 1,
+                       QFontMetricsF(counter_font(scene)).horizontalAdvance(widest) + 1);
+}
+
+void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  const Theme& theme = *scene.theme;
+  const HeaderLayout at = layout(body, scene);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+
+  const QFontMetricsF title(title_font(scene));
+  const double baseline = std::round(body.center().y() + title.capHeight() / 2);
+  painter.setFont(title_font(scene));
+  painter.setPen(theme.text);
+  painter.drawText(QPointF(at.title.left(), baseline),
+                   title.elidedText(QString::fromStdString(scene.facts().name), Qt::ElideRight, at.title.width()));
+  if (!at.facts.isEmpty()) {
+    const QFont font = ui_font(scene.px(kFacts));
+    painter.setFont(font);
+    painter.setPen(theme.text_quiet);
+    painter.drawText(QPointF(at.facts.left(), baseline),
+                     QFontMetricsF(font).elidedText(subtitle(scene), Qt::ElideRight, at.facts.width()));
+  }
+
+  const std::int64_t steps = steps_of(scene);
+  const double round = at.bar.height() / 2;
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme.cell_line);
+  painter.drawRoundedRect(at.bar, round, round);
+  if (steps > 0) {
+    // Ticks of preemptions stand under the bar: over it they would be lost in its filled part.
+    for (const double x : bar_ticks(at, scene.run().timeline()[Mark::preemption])) {
+      painter.fillRect(QRectF(x, at.bar.bottom() + scene.px(2), 1, scene.px(kTickHeight)), theme.warning);
+    }
+    const double x = step_x(at, index_of(scene), steps);
+    QRectF done = at.bar;
+    done.setRight(index_of(scene) < 0 ? at.bar.left() : std::max(x, at.bar.left() + at.bar.height()));
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(theme.series[0]);
+    painter.drawRoundedRect(done, round, round);
+    paint_handle(painter, at, index_of(scene), theme.text, scene);
+  }
+
+  painter.setFont(counter_font(scene));
+  painter.setPen(theme.text_quiet);
+  const QFontMetricsF counter(counter_font(scene));
+  const QString text = counter_text(scene, index_of(scene));
+  painter.drawText(QPointF(at.counter.right() - counter.horizontalAdvance(text),
+                           std::round(body.center().y() + counter.capHeight() / 2)),
+                   text);
+  painter.restore();
+}
+
+void HeaderPanel::paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& colour,
+                               const Scene& scene) {
+  painter.setPen(QPen(scene.theme->surface, 2));
+  painter.setBrush(colour);
+  painter.drawEllipse(QPointF(step_x(at, index, steps_of(scene)), at.bar.center().y()), at.handle, at.handle);
+}
+
+// A step under the pointer: a ghost of the handle there, and its number.
+void HeaderPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (scene.hovered.kind != Selection::Kind::step || steps_of(scene) == 0) return;
+  const HeaderLayout at = layout(body, scene);
+  const std::int64_t index = index_of_step(scene, scene.hovered.step);
+  if (index == index_of(scene)) return;
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  const double x = step_x(at, index, steps_of(scene));
+  painter.fillRect(QRectF(std::floor(x), at.bar.top() - scene.px(4), 1, at.bar.height() + scene.px(8)),
+                   scene.theme->hover);
+  const QFont font = mono_font(scene.px(11));
+  const QFontMetricsF metrics(font);
+  const QString text = QString::number(number_of(scene, index));
+  const double width = metrics.horizontalAdvance(text);
+  painter.setFont(font);
+  painter.setPen(scene.theme->text);
+  painter.drawText(
+      QPointF(std::clamp(x - width / 2, at.grip.left(), at.grip.right() - width), at.bar.top() - scene.px(6)), text);
+  painter.restore();
+}
+
+// --- pointing --------------------------------------------------------------------------------------------------------
+
+Selection HeaderPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
+  const HeaderLayout places = layout(body, scene);
+  const std::int64_t steps = steps_of(scene);
+  if (steps == 0 || !places.grip.contains(at)) return {};
+  return of_step(StepIdx{number_of(scene, step_at(places, at.x(), steps))});
+}
+
+Selection HeaderPanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
+  const std::int64_t steps = steps_of(scene);
+  if (steps == 0) return {};
+  const std::int64_t index = from.kind == Selection::Kind::step ? index_of_step(scene, from.step) : index_of(scene);
+  std::int64_t to = 0;
+  switch (move) {
+    case Move::left:
+    case Move::down:
+      to = index - 1;
+      break;
+    case Move::right:
+    case Move::up:
+      to = index + 1;
+      break;
+    case Move::first:
+      to = 0;
+      break;
+    case Move::last:
+      to = steps - 1;
+      break;
+  }
+  return of_step(StepIdx{number_of(scene, std::clamp<std::int64_t>(to, 0, steps - 1))});
+}
+
+std::vector<PanelCell> HeaderPanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
+  if (steps_of(scene) == 0 || limit == 0) return {};
+  const HeaderLayout at = layout(body, scene);
+  const std::int64_t index = index_of(scene);
+  const StepIdx step{number_of(scene, std::max<std::int64_t>(index, 0))};
+  return {{at.grip, of_step(step), place_words(scene)}};
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_header_panel() {
+  return std::make_unique<HeaderPanel>();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,119 @@
+#include "viz/view/sequences_content.h"
+
+#include <algorithm>
+#include <array>
+
+#include <QtCore/QCoreApplication>
+#include <QtCore/QStringList>
+
+namespace kvscope::viz {
+namespace {
+
+struct Words {
+  Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
+};
+
+bool contains(const std::vector<SeqIdx>& of, SeqIdx seq) {
+  return std::find(of.begin(), of.end(), seq) != of.end();
+}
+
+std::int64_t pages_of(std::int64_t tokens, std::int64_t page_size) {
+  return (tokens + page_size - 1) / page_size;
+}
+
+}  // namespace
+
+SequenceRow sequence_row(const Scene& scene, std::int64_t row) {
+  const SeqIdx seq = scene.state().live[static_cast<std::size_t>(row)];
+  const SequenceState& state = scene.state().sequences[seq.value];
+  const Marks& marks = scene.marks();
+  return {seq,
+          state.phase,
+          state.tokens,
+          std::max(state.prompt_tokens + state.generate_tokens, state.tokens),
+          state.pages.size(),
+          contains(marks.admitted, seq) ? std::min(state.hit_tokens, state.tokens) : 0,
+          contains(marks.preempted, seq)};
+}
+
+std::optional<std::int64_t> row_of(const State& state, SeqIdx seq) {
+  const auto found = std::ranges::lower_bound(state.live, seq);
+  if (found == state.live.end() || *found != seq) return std::nullopt;
+  return found - state.live.begin();
+}
+
+SequencesExtent sequences_extent(const Facts& facts, const State& state) {
+  const std::int64_t page_size = std::max<std::int64_t>(facts.page_size, 1);
+  std::int64_t needed = 1;
+  for (const SeqIdx seq : state.live) {
+    const SequenceState& of = state.sequences[seq.value];
+    needed = std::max(
+        {needed, of.pages.size(), pages_of(std::max(of.prompt_tokens + of.generate_tokens, of.tokens), page_size)});
+  }
+  return {static_cast<std::int64_t>(state.live.size()), calm_pages(needed, facts.table_columns), page_size};
+}
+
+Look page_look(const State& state, SeqIdx seq, std::int64_t page) {
+  const std::int32_t block = state.sequences[seq.value].pages[page];
+  if (block < 0 || block >= state.blocks.size()) return kPaddingLook;
+  return state.blocks[block].ref_count > 1 ? kSharedLook : owner_look(seq.value);
+}
+
+std::int64_t page_tokens(const SequenceRow& row, std::int64_t page, std::int64_t page_size) {
+  return std::clamp<std::int64_t>(row.tokens - page * page_size, 0, page_size);
+}
+
+std::vector<WrittenRun> written_runs(const Marks& marks) {
+  std::vector<WrittenRun> runs;
+  for (const trace::TokensWritten& written : marks.written) {
+    runs.push_back({written.seq, written.first_token.value, written.first_token.value + written.tokens});
+  }
+  std::ranges::sort(runs, [](const WrittenRun& a, const WrittenRun& b) {
+    return std::pair(a.seq, a.first) < std::pair(b.seq, b.first);
+  });
+  std::vector<WrittenRun> joined;
+  for (const WrittenRun& run : runs) {
+    if (!joined.empty() && joined.back().seq == run.seq && joined.back().last >= run.first) {
+      joined.back().last = std::max(joined.back().last, run.last);
+    } else {
+      joined.push_back(run);
+    }
+  }
+  return joined;
+}
+
+QString phase_words(const Scene& scene, const SequenceRow& row) {
+  if (row.phase == Phase::waiting) return Words::tr("waiting");
+  if (row.phase != Phase::preempted) return {};
+  const std::int64_t times = scene.state().sequences[row.seq.value].preemptions;
+  return times < 2 ? Words::tr("preempted") : Words::tr("preempted %1\u00d7").arg(times);
+}
+
+QString sequences_summary(const Scene& scene) {
+  const State& state = scene.state();
+  if (state.live.empty()) {
+    if (scene.cursor->at_start()) return Words::tr("The run has not begun: no request has arrived.");
+    if (scene.cursor->at_end()) return Words::tr("The run is over: no request is left.");
+    if (state.step.value < 0) return Words::tr("No request has arrived yet.");
+    return Words::tr("No request is there at step %1.").arg(state.step.value);
+  }
+  std::array<int, 3> counts{};
+  for (const SeqIdx seq : state.live) {
+    const Phase phase = state.sequences[seq.value].phase;
+    ++counts[phase == Phase::running ? 0 : phase == Phase::waiting ? 1 : 2];
+  }
+  QStringList parts{Words::tr("%1 running").arg(counts[0])};
+  if (counts[1] > 0) parts << Words::tr("%1 waiting").arg(counts[1]);
+  if (counts[2] > 0) parts << Words::tr("%1 preempted").arg(counts[2]);
+  const auto sequences = state.live.size();
+  const QString phases = parts.join(Words::tr(", "));
+  QString text = sequences == 1 ? Words::tr("1 sequence: %1").arg(phases)
+                                : Words::tr("%1 sequences: %2").arg(sequences).arg(phases);
+  std::int64_t written = 0;
+  for (const trace::TokensWritten& run : scene.marks().written) written += run.tokens;
+  if (written == 1) text += Words::tr("; 1 token computed in step %1").arg(state.step.value);
+  if (written > 1) text += Words::tr("; %1 tokens computed in step %2").arg(written).arg(state.step.value);
+  return text;
+}
+
+}  // namespace kvscope::viz

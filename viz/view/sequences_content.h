@@ -1,0 +1,54 @@
+// What a row of the sequences panel says, read from a state: which sequence, how far it has come, how its pages look. No
+// places and no painting.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <QtCore/QString>
+
+#include "viz/geometry/sequences_layout.h"
+#include "viz/view/cell_paint.h"
+#include "viz/view/scene.h"
+
+namespace kvscope::viz {
+
+// A live sequence.
+struct SequenceRow {
+  SeqIdx seq;
+  Phase phase = Phase::waiting;
+  std::int64_t tokens = 0;  // in the cache
+  std::int64_t wanted = 0;  // prompt and answer together, no fewer than `tokens`
+  std::int64_t pages = 0;   // of its row of the lookup table
+  std::int64_t hits = 0;    // tokens found in the cache when it was admitted, in the step that is looked at; else 0
+  bool preempted_now = false;
+  friend bool operator==(const SequenceRow&, const SequenceRow&) = default;
+};
+
+// Precondition (caller): 0 <= row < scene.state().live.size().
+[[nodiscard]] SequenceRow sequence_row(const Scene& scene, std::int64_t row);
+// The row of a sequence; nothing when it is not live.
+[[nodiscard]] std::optional<std::int64_t> row_of(const State& state, SeqIdx seq);
+
+[[nodiscard]] SequencesExtent sequences_extent(const Facts& facts, const State& state);
+
+// How a page of a sequence looks: its owner's, or shared by several. Padding where no block is assigned.
+[[nodiscard]] Look page_look(const State& state, SeqIdx seq, std::int64_t page);
+// Tokens of the sequence in that page.
+[[nodiscard]] std::int64_t page_tokens(const SequenceRow& row, std::int64_t page, std::int64_t page_size);
+
+// Tokens computed in the step that is looked at, [first, last) of a sequence. Runs that follow one another are one.
+struct WrittenRun {
+  SeqIdx seq;
+  std::int64_t first = 0, last = 0;
+  friend bool operator==(const WrittenRun&, const WrittenRun&) = default;
+};
+[[nodiscard]] std::vector<WrittenRun> written_runs(const Marks& marks);  // by sequence, then by token
+
+// Words beside a row that has no cells to speak for it: "waiting", "preempted 2 times"; empty for one that runs.
+[[nodiscard]] QString phase_words(const Scene& scene, const SequenceRow& row);
+// "5 sequences: 3 running, 1 waiting, 1 preempted; 4 tokens computed in step 12". Without sequences: why there are none.
+[[nodiscard]] QString sequences_summary(const Scene& scene);
+
+}  // namespace kvscope::viz

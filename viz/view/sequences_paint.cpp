@@ -1,0 +1,295 @@
+#include "viz/view/sequences_paint.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <QtCore/QCoreApplication>
+#include <QtGui/QFontMetricsF>
+
+#include "viz/view/cell_paint.h"
+#include "viz/view/sequences_cells.h"
+#include "viz/view/sequences_content.h"
+
+namespace kvscope::viz {
+namespace {
+
+// All in px at font scale 1.
+constexpr double kLabel = 13, kSmallLabel = 11, kWords = 11, kNote = 10.5, kAxis = 10.5;
+constexpr double kTwoLines = 32;   // boxes this high have room for a second line under their label
+constexpr double kNextLabel = 13;  // labels of lower rows stand this far apart: not every row has one
+constexpr double kTickDistance = 64;
+constexpr double kLegendItem = 16;
+constexpr double kLeastMarker = 5;  // what is lit can be seen however narrow it is
+
+struct Words {
+  Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
+};
+
+void text_at(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text) {
+  painter.setFont(font);
+  painter.setPen(colour);
+  painter.drawText(baseline, text);
+}
+
+// --- the gutter ------------------------------------------------------------------------------------------------------
+
+void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, const Scene& scene) {
+  const Theme& theme = *scene.theme;
+  const QString name = Words::tr("seq %1").arg(row.seq.value);
+  const QColor colour = readable(theme, look_fill(theme, owner_look(row.seq.value)), theme.card);
+  const bool small = rect.height() < scene.px(15);
+  const QFont font = ui_font(scene.px(small ? kSmallLabel : kLabel), QFont::DemiBold);
+  const QFontMetricsF metrics(font);
+  const double room = rect.width() - scene.px(8);
+  if (rect.height() < scene.px(kTwoLines)) {
+    text_at(painter, font, colour, {rect.left(), rect.center().y() + metrics.capHeight() / 2},
+            metrics.elidedText(name, Qt::ElideRight, room));
+    return;
+  }
+  const QString words = phase_words(scene, row);
+  text_at(painter, font, colour, {rect.left(), rect.center().y() - scene.px(2)},
+          metrics.elidedText(name, Qt::ElideRight, room));
+  const QFont second = words.isEmpty() ? mono_font(scene.px(kNote)) : ui_font(scene.px(kWords));
+  const QString under = words.isEmpty() ? Words::tr("%1 / %2").arg(row.tokens).arg(row.wanted) : words;
+  text_at(painter, second, row.preempted_now ? readable(theme, theme.warning, theme.card) : theme.text_quiet,
+          {rect.left(), rect.center().y() + scene.px(14)},
+          QFontMetricsF(second).elidedText(under, Qt::ElideRight, room));
+}
+
+void paint_labels(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+  const IndexRange rows = layout.visible_rows();
+  const auto every =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(scene.px(kNextLabel) / layout.row_pitch - 1e-9)));
+  const QRectF inside = layout.gutter.adjusted(0, -2, 0, 2);
+  for (std::int64_t r = (rows.first + every - 1) / every * every;
+       r < std::min(rows.last, std::ssize(scene.state().live)); r += every) {
+    QRectF rect = layout.label_rect(r);
+    if (every > 1) {
+      // One name for several rows stands beside the first of them.
+      rect.setHeight(scene.px(kNextLabel));
+      rect.moveTop(std::max(layout.row_rect(r).top() - scene.px(3), layout.gutter.top()));
+      if (rect.bottom() > inside.bottom()) break;
+    }
+    paint_label(painter, rect, sequence_row(scene, r), scene);
+  }
+}
+
+// --- beside and above the cells --------------------------------------------------------------------------------------
+
+// A thin line from the last page to where the sequence will end, and what it waits for.
+void paint_still_to_come(QPainter& painter, const SequencesLayout& layout, const Scene& scene, std::int64_t r,
+                         const SequenceRow& row) {
+  const QRectF box = layout.page_box(r, 0);
+  if (box.height() < 3) return;
+  double from = row.pages > 0 ? layout.page_box(r, row.pages - 1).right() + scene.px(6) : layout.strip.left();
+  const double to = row.wanted > 0 ? layout.x_of(row.wanted - 1) + layout.cell : from;
+  const double y = std::floor(box.center().y()) + 0.5;
+  const QString words = box.height() < scene.px(kTwoLines) ? phase_words(scene, row) : QString();
+  if (!words.isEmpty() && box.height() >= scene.px(10)) {
+    const QFont font = ui_font(scene.px(kWords));
+    text_at(
+        painter, font,
+        row.preempted_now ? readable(*scene.theme, scene.theme->warning, scene.theme->card) : scene.theme->text_quiet,
+        {from, box.center().y() + QFontMetricsF(font).capHeight() / 2}, words);
+    from += QFontMetricsF(font).horizontalAdvance(words) + scene.px(8);
+  }
+  if (to - from < scene.px(4)) return;
+  painter.setPen(QPen(scene.theme->cell_line, 1));
+  painter.drawLine(QPointF(from, y), QPointF(to, y));
+  const double tick = std::min(scene.px(4), box.height() / 2 - 0.5);
+  painter.drawLine(QPointF(to, y - tick), QPointF(to, y + tick));
+}
+
+// Found in the cache when it was admitted: a bracket over the tokens, with their number where there is room above it.
+void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& scene, std::int64_t r,
+                const SequenceRow& row) {
+  if (row.hits == 0 || layout.box_top < 3) return;
+  const QRectF run = layout.run_rect(r, 0, row.hits);
+  const double y = layout.page_box(r, 0).top() - std::min(layout.box_top - 1, scene.px(4)) + 0.5;
+  const double down = std::min(layout.box_top - 2, scene.px(3));
+  painter.setPen(QPen(scene.theme->text_quiet, 1));
+  painter.drawPolyline(QPolygonF({{run.left(), y + down}, {run.left(), y}, {run.right(), y}, {run.right(), y + down}}));
+  if (layout.box_top < scene.px(14)) return;
+  const QFont font = ui_font(scene.px(kNote));
+  const QString text =
+      row.hits == 1 ? Words::tr("1 token found in the cache") : Words::tr("%1 tokens found in the cache").arg(row.hits);
+  text_at(painter, font, scene.theme->text_quiet, {std::max(run.left(), layout.strip.left()), y - scene.px(2.5)}, text);
+}
+
+// Computed in this step: a bright bar along the top of the cells.
+void paint_written(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+  if (layout.detail == SequencesDetail::pixels) return;
+  const double thick = layout.box_height >= scene.px(24) ? 3 : layout.box_height >= 8 ? 2 : 1;
+  const IndexRange rows = layout.visible_rows();
+  for (const WrittenRun& run : written_runs(scene.marks())) {
+    const std::optional<std::int64_t> r = row_of(scene.state(), run.seq);
+    if (!r || *r < rows.first || *r >= rows.last) continue;
+    // Page by page where there are boxes: a bar across the gap between two would mark what is no token.
+    const std::int64_t page_size = layout.extent.page_size;
+    const std::int64_t step = layout.page_gap > 0 ? page_size : run.last - run.first;
+    for (std::int64_t first = run.first; first < run.last;) {
+      const std::int64_t last =
+          std::min(run.last, layout.page_gap > 0 ? (first / page_size + 1) * page_size : first + step);
+      QRectF rect = layout.run_rect(*r, first, last);
+      if (rect.right() >= layout.strip.left() && rect.left() <= layout.strip.right()) {
+        rect.setWidth(std::max(rect.width(), 2.0));
+        painter.fillRect(QRectF(rect.left(), rect.top(), rect.width(), thick), scene.theme->accent);
+      }
+      first = last;
+    }
+  }
+}
+
+// --- the axis --------------------------------------------------------------------------------------------------------
+
+QString short_number(std::int64_t number) {
+  if (number >= 10'000 && number % 1000 == 0) return Words::tr("%1k").arg(number / 1000);
+  return QString::number(number);
+}
+
+void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+  if (layout.axis.isEmpty()) return;
+  const QFont font = mono_font(scene.px(kAxis));
+  const QFontMetricsF metrics(font);
+  const double top = layout.axis.top() + 2, baseline = top + scene.px(4) + metrics.ascent() - 1;
+  for (const AxisTick& tick : axis_ticks(layout, scene.px(kTickDistance))) {
+    const double x = std::floor(tick.x) + 0.5;
+    painter.setPen(QPen(scene.theme->cell_line, 1));
+    painter.drawLine(QPointF(x, top), QPointF(x, top + scene.px(4)));
+    const QString text = short_number(tick.token);
+    const double width = metrics.horizontalAdvance(text);
+    const double left = std::clamp(x - width / 2, layout.strip.left(), layout.strip.right() - width);
+    text_at(painter, font, scene.theme->text_quiet, {left, baseline}, text);
+  }
+  text_at(painter, ui_font(scene.px(kAxis)), scene.theme->text_quiet, {layout.gutter.left(), baseline},
+          Words::tr("token"));
+}
+
+// --- what is lit -----------------------------------------------------------------------------------------------------
+
+QRectF at_least(QRectF rect, double size) {
+  const double wider = std::max(0.0, size - rect.width()) / 2, higher = std::max(0.0, size - rect.height()) / 2;
+  return rect.adjusted(-wider, -higher, wider, higher);
+}
+
+QRectF page_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t page) {
+  return at_least(layout.page_box(row, page), kLeastMarker);
+}
+
+QRectF token_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t token) {
+  if (layout.cell_gap > 0) return layout.token_cell(row, token);
+  // A token of a bar: its place in the bar, as high as the bar.
+  const QRectF box = layout.page_box(row, token / layout.extent.page_size);
+  return at_least(QRectF(layout.x_of(token), box.top(), layout.cell, box.height()), kLeastMarker);
+}
+
+QRectF pages_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t pages) {
+  const QRectF first = layout.page_box(row, 0);
+  return pages == 0 ? QRectF(first.left(), first.top(), 1, first.height())
+                    : first.united(layout.page_box(row, pages - 1));
+}
+
+}  // namespace
+
+std::optional<QRectF> lit_rect(const SequencesLayout& layout, const Scene& scene, const Lit& lit) {
+  SeqIdx seq{-1};
+  std::optional<PageIdx> page = lit.page;
+  if (lit.seq) {
+    seq = *lit.seq;
+  } else if (!lit.places.empty()) {
+    seq = lit.places.front().seq;
+    page = lit.places.front().page;
+  }
+  const std::optional<std::int64_t> row = row_of(scene.state(), seq);
+  if (!row) return std::nullopt;
+  if (lit.token) return token_rect(layout, *row, lit.token->value);
+  if (page) return page_rect(layout, *row, page->value);
+  return pages_rect(layout, *row, scene.state().sequences[seq.value].pages.size());
+}
+
+void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+  paint_tokens(painter, layout, scene);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  paint_labels(painter, layout, scene);
+  paint_axis(painter, layout, scene);
+  painter.setClipRect(layout.strip, Qt::IntersectClip);
+  const IndexRange rows = layout.visible_rows();
+  for (std::int64_t r = rows.first; r < std::min(rows.last, std::ssize(scene.state().live)); ++r) {
+    const SequenceRow row = sequence_row(scene, r);
+    paint_still_to_come(painter, layout, scene, r, row);
+    paint_hits(painter, layout, scene, r, row);
+  }
+  paint_written(painter, layout, scene);
+  painter.restore();
+}
+
+void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const Scene& scene, const Lit& lit,
+                         LitHow how) {
+  const Theme& theme = *scene.theme;
+  const bool pinned = how == LitHow::pinned;
+  const QPen strong(pinned ? theme.accent : theme.hover, pinned ? 2 : 1.5);
+  painter.save();
+  painter.setClipRect(layout.gutter.united(layout.strip).adjusted(-2, -2, 2, 2), Qt::IntersectClip);
+  const auto outline = [&](const QRectF& rect) {
+    if (rect.intersects(layout.strip)) paint_outline(painter, rect.adjusted(-1, -1, 1, 1), strong);
+  };
+  if (lit.seq) {
+    if (const std::optional<std::int64_t> row = row_of(scene.state(), *lit.seq)) {
+      const QRectF label = layout.label_rect(*row);
+      painter.fillRect(QRectF(label.left() - 8, label.top(), 3, label.height()), strong.color());
+    }
+  }
+  const bool one = lit.seq || lit.places.size() == 1;
+  if (const std::optional<QRectF> rect = one ? lit_rect(layout, scene, lit) : std::nullopt) outline(*rect);
+  if (!one) {
+    for (const TablePlace& place : lit.places) {
+      const std::optional<std::int64_t> row = row_of(scene.state(), place.seq);
+      if (row) outline(page_rect(layout, *row, place.page.value));
+    }
+  }
+  painter.restore();
+}
+
+void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary) {
+  const Theme& theme = *scene.theme;
+  const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
+  const QFont font = ui_font(scene.px(12));
+  const QFontMetricsF metrics(font);
+  const double baseline = std::round(footer.center().y() + metrics.capHeight() / 2);
+  const std::array kinds{LegendEntry{kSharedLook, Words::tr("shared")},
+                         LegendEntry{kFreeLook, Words::tr("empty slot")}};
+  double x = footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale) + apart;
+
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  const auto name = [&](const QString& text) {
+    text_at(painter, font, theme.text_quiet, {x + square + gap, baseline}, text);
+    x += square + gap + metrics.horizontalAdvance(text) + apart;
+  };
+  const auto fits = [&](const QString& text) {
+    return x + square + gap + metrics.horizontalAdvance(text) <= footer.right();
+  };
+  const QRectF sign(0, std::round(footer.center().y() - square / 2), square, square);
+  if (const QString text = Words::tr("computed in this step"); fits(text)) {
+    const QRectF cell = sign.translated(x, 0);
+    paint_cell(painter, cell, owner_look(0), 1, theme);
+    painter.fillRect(QRectF(cell.left(), cell.top(), cell.width(), scene.px(3)), theme.accent);
+    name(text);
+  }
+  if (const QString text = Words::tr("still to come"); fits(text)) {
+    const double y = std::floor(sign.center().y()) + 0.5;
+    painter.setPen(QPen(theme.text_quiet, 1));
+    painter.drawLine(QPointF(x, y), QPointF(x + square, y));
+    painter.drawLine(QPointF(x + square, y - 3), QPointF(x + square, y + 3));
+    name(text);
+  }
+  const double width = metrics.horizontalAdvance(summary);
+  if (footer.right() - x >= width) {
+    text_at(painter, font, theme.text_quiet, {footer.right() - width, baseline}, summary);
+  }
+  painter.restore();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,205 @@
+// The sequences: the tokens of every live request in their pages, and what this step did to them.
+#include <algorithm>
+#include <cmath>
+
+#include <QtCore/QCoreApplication>
+
+#include "viz/geometry/sequences_layout.h"
+#include "viz/view/cell_overlay.h"
+#include "viz/view/panel.h"
+#include "viz/view/sequences_content.h"
+#include "viz/view/sequences_paint.h"
+
+namespace kvscope::viz {
+namespace {
+
+class SequencesPanel final : public Panel {
+  Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
+
+ public:
+  [[nodiscard]] PanelId id() const override { return PanelId::sequences; }
+  [[nodiscard]] QString title() const override { return tr("Sequences"); }
+  [[nodiscard]] QString subtitle(const Scene& scene) const override;
+  [[nodiscard]] QString summary(const Scene& scene) const override { return sequences_summary(scene); }
+  void paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
+  [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
+                                const Scene& scene) const override;
+  [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
+
+ private:
+  static SequencesExtent extent(const Scene& scene) { return sequences_extent(scene.facts(), scene.state()); }
+  static SequencesLayout layout(const QRectF& body, const Scene& scene) {
+    return sequences_layout(body, extent(scene), scene.viewport_of(PanelId::sequences), scene.font_scale);
+  }
+  static QString name_of(const Scene& scene, const SequenceRow& row);
+};
+
+QString SequencesPanel::subtitle(const Scene& scene) const {
+  if (scene.facts().detail != trace::Detail::full) return tr("live requests; their tokens are not in this trace");
+  return scene.facts().cache == CacheKind::continuous
+             ? tr("tokens of each live request in the slots reserved for it")
+             : tr("tokens of each live request, grouped by page · shared blocks hatched");
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+void SequencesPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (scene.state().live.empty()) {
+    return paint_message(painter, body, sequences_summary(scene), *scene.theme, scene.font_scale);
+  }
+  paint_sequences(painter, layout(body, scene), scene);
+}
+
+void SequencesPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (scene.state().live.empty()) return;
+  const SequencesLayout at = layout(body, scene);
+  paint_sequences_lit(painter, at, scene, scene.pinned_lit, LitHow::pinned);
+  if (scene.hovered != scene.pinned) paint_sequences_lit(painter, at, scene, scene.hovered_lit, LitHow::hovered);
+}
+
+void SequencesPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
+  paint_sequences_footer(painter, footer, scene, summary(scene));
+}
+
+// --- pointing --------------------------------------------------------------------------------------------------------
+
+Selection SequencesPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
+  const SequencesLayout places = layout(body, scene);
+  const std::optional<SequencesSpot> spot = places.at(at);
+  if (!spot || spot->row >= std::ssize(scene.state().live)) return {};
+  const SequenceRow row = sequence_row(scene, spot->row);
+  if (spot->label || spot->page >= row.pages) return of_sequence(row.seq);
+  const std::int64_t token = spot->page * places.extent.page_size + spot->slot;
+  const bool cells = places.detail == SequencesDetail::numbers || places.detail == SequencesDetail::cells;
+  return cells && token < row.tokens ? of_token(row.seq, TokIdx{token}) : of_page(row.seq, PageIdx{spot->page});
+}
+
+std::optional<QRectF> SequencesPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
+  const SequencesLayout at = layout(body, scene);
+  const std::optional<QRectF> rect = lit_rect(at, scene, lit);
+  if (!rect || !rect->intersects(at.strip)) return std::nullopt;
+  return rect->intersected(at.strip);
+}
+
+// Along a row goes from token to token, up and down from row to row at the same token as far as there is one.
+Selection SequencesPanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
+  const std::int64_t page_size = std::max<std::int64_t>(scene.facts().page_size, 1);
+  const auto rows = std::ssize(scene.state().live);
+  if (rows == 0) return {};
+  const auto token_of = [&](std::int64_t r, std::int64_t token) {
+    const SequenceRow row = sequence_row(scene, r);
+    if (row.tokens == 0 || row.pages == 0) return of_sequence(row.seq);
+    return of_token(row.seq, TokIdx{std::clamp<std::int64_t>(token, 0, row.tokens - 1)});
+  };
+  const Lit lit = resolve(scene.state(), scene.facts(), from);
+  const SeqIdx seq = lit.seq ? *lit.seq : lit.places.empty() ? from.seq : lit.places.front().seq;
+  const std::optional<std::int64_t> row = row_of(scene.state(), seq);
+  if (!row) return token_of(0, 0);
+  // From a page its first token, from a sequence the place before its first: the next step right is token 0.
+  const std::int64_t token = lit.token                             ? lit.token->value
+                             : lit.page                            ? lit.page->value * page_size
+                             : lit.places.empty()                  ? -1
+                             : from.kind == Selection::Kind::block ? lit.places.front().page.value * page_size
+                                                                   : -1;
+  switch (move) {
+    case Move::left:
+      return token_of(*row, token - 1);
+    case Move::right:
+      return token_of(*row, token + 1);
+    case Move::up:
+      return token_of(std::max<std::int64_t>(*row - 1, 0), token);
+    case Move::down:
+      return token_of(std::min<std::int64_t>(*row + 1, rows - 1), token);
+    case Move::first:
+      return token_of(*row, 0);
+    case Move::last:
+      return token_of(*row, sequence_row(scene, *row).tokens - 1);
+  }
+  return {};
+}
+
+Viewport SequencesPanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {
+  return zoomed_sequences(body, extent(scene), scene.viewport_of(PanelId::sequences), scene.font_scale, factor, at);
+}
+
+Viewport SequencesPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
+  const SequencesLayout at = layout(body, scene);
+  if (at.zoom <= at.fit) return {};
+  return {at.zoom, clamp_offset(at.offset + by, at.content, at.strip.size())};
+}
+
+Viewport SequencesPanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
+  const SequencesLayout at = layout(body, scene);
+  if (at.zoom <= at.fit) return scene.viewport_of(PanelId::sequences);
+  const std::optional<QRectF> rect = lit_rect(at, scene, resolve(scene.state(), scene.facts(), object));
+  if (!rect) return scene.viewport_of(PanelId::sequences);
+  const QRectF target = rect->translated(at.offset - at.strip.topLeft());
+  const QPointF offset = offset_to_show(at.offset, target, at.strip.size(), at.box_top);
+  return {at.zoom, clamp_offset(offset, at.content, at.strip.size())};
+}
+
+// --- for a screen reader ---------------------------------------------------------------------------------------------
+
+QString SequencesPanel::name_of(const Scene& scene, const SequenceRow& row) {
+  const QString words = phase_words(scene, row);
+  const QString tokens = tr("%1 of %2 tokens").arg(row.tokens).arg(row.wanted);
+  return words.isEmpty() ? tr("sequence %1, running, %2").arg(row.seq.value).arg(tokens)
+                         : tr("sequence %1, %2, %3").arg(row.seq.value).arg(words, tokens);
+}
+
+std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
+  std::vector<PanelCell> cells;
+  const SequencesLayout at = layout(body, scene);
+  if (scene.state().live.empty() || at.detail == SequencesDetail::pixels) return cells;
+  const IndexRange rows = at.visible_rows(), pages = at.visible_pages();
+  const auto add = [&](const QRectF& rect, const Selection& object, const QString& name) {
+    const QRectF shown = rect.intersected(at.gutter.united(at.strip));
+    if (cells.size() < limit && !shown.isEmpty()) cells.push_back({shown, object, name});
+  };
+  const bool tokens = at.detail == SequencesDetail::numbers || at.detail == SequencesDetail::cells;
+  for (std::int64_t r = rows.first; r < std::min(rows.last, std::ssize(scene.state().live)); ++r) {
+    const SequenceRow row = sequence_row(scene, r);
+    add(at.label_rect(r), of_sequence(row.seq), name_of(scene, row));
+    if (at.detail == SequencesDetail::lines) continue;
+    for (std::int64_t page = pages.first; page < std::min(pages.last, row.pages); ++page) {
+      const std::int64_t filled = page_tokens(row, page, at.extent.page_size);
+      const std::int32_t block = scene.state().sequences[row.seq.value].pages[page];
+      if (!tokens) {
+        add(at.page_box(r, page), of_page(row.seq, PageIdx{page}),
+            tr("sequence %1 page %2, block %3, %4 of %5 tokens")
+                .arg(row.seq.value)
+                .arg(page)
+                .arg(block)
+                .arg(filled)
+                .arg(at.extent.page_size));
+        continue;
+      }
+      for (std::int64_t slot = 0; slot < filled; ++slot) {
+        const std::int64_t token = page * at.extent.page_size + slot;
+        add(at.token_cell(r, token), of_token(row.seq, TokIdx{token}),
+            tr("sequence %1 token %2, page %3, slot %4 of block %5")
+                .arg(row.seq.value)
+                .arg(token)
+                .arg(page)
+                .arg(slot)
+                .arg(block));
+      }
+    }
+  }
+  return cells;
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_sequences_panel() {
+  return std::make_unique<SequencesPanel>();
+}
+
+}  // namespace kvscope::viz
