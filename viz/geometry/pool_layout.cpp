@@ -11,6 +11,7 @@ constexpr double kSmallestNumber = 9, kLargestNumber = 12;          // [px] font
 constexpr double kMonoAdvance = 0.6;                                // width of a digit / font size: JetBrains Mono
 constexpr double kNumberPadding = 6;                                // [px] left and right of a number together
 constexpr double kCapHeight = 0.73;                                 // height of a digit / font size: JetBrains Mono
+constexpr double kWords = 0.85;                                     // font of words / font of numbers
 constexpr double kBadge = 0.85, kBadgeWidth = 1.9;                  // badge font / number font, width / its font
 
 struct Fit {
@@ -52,7 +53,8 @@ Fit fit(std::int64_t cells, QSizeF area) {
   Fit best = best_fit(cells, 1, area);
   const Fit eights = best_fit(cells, 8, area), sixteens = best_fit(cells, 16, area);
   if (eights.pitch >= 0.75 * best.pitch) best = eights;
-  if (sixteens.pitch >= 0.85 * best.pitch) best = sixteens;
+  // Small cells have no numbers to follow: there the room counts for more.
+  if (sixteens.pitch >= (best.pitch < kSmallestNumberCell ? 0.95 : 0.85) * best.pitch) best = sixteens;
   return best;
 }
 
@@ -72,16 +74,14 @@ std::optional<std::int64_t> PoolLayout::block_at(QPointF point) const {
 
 PoolCellText PoolLayout::text_places(const QRectF& cell) const {
   const double padding = std::clamp(std::round(cell.width() * 0.1), 3.0, 6.0);
-  const double left = cell.left() + padding, words = cell.bottom() - padding;
-  return {{left, cell.top() + padding + std::round(kCapHeight * number_px)},
-          {left, words},
-          cell.bottomRight() - QPointF(2, 2),
-          cell.width() - 2 * padding - kBadgeWidth * badge_px};
-}
-
-double PoolLayout::number_share(const QRectF& cell, int number_digits) const {
-  const double start = text_places(cell).number.x() - cell.left();
-  return std::min(1.0, (start + number_digits * kMonoAdvance * number_px) / cell.width());
+  const double left = cell.left() + padding;
+  PoolCellText places;
+  places.number = {left, cell.top() + padding + std::round(kCapHeight * number_px)};
+  places.words = {left, cell.bottom() - padding};
+  places.badge = cell.bottomRight() - QPointF(2, 2);
+  places.room = cell.width() - 2 * padding;
+  places.room_beside_badge = cell.width() - padding - kBadgeWidth * badge_px - 4;
+  return places;
 }
 
 QRectF PoolLayout::slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t slots) const {
@@ -89,7 +89,10 @@ QRectF PoolLayout::slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t
   const double left = cell.left() + static_cast<double>(slot) * width;
   // At least two pixels, and inside the cell even for the last of very many.
   const double shown = std::max(2.0, width);
-  return {std::min(left, cell.right() - shown), cell.top(), shown, cell.height()};
+  const PoolCellText places = text_places(cell);
+  const double top = places.number.y() + 4;
+  const double bottom = detail == PoolDetail::words ? places.words.y() - words_px - 2 : cell.bottom() - 3;
+  return {std::min(left, cell.right() - shown), top, shown, std::max(2.0, bottom - top)};
 }
 
 std::int64_t PoolLayout::neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
@@ -110,12 +113,16 @@ PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& 
   grid.pitch = {pitch, pitch};
   grid.offset = grid_offset(viewport.offset, grid);
 
-  layout.number_px = std::clamp(pitch * 0.26, kSmallestNumber * font_scale, kLargestNumber * font_scale);
+  // As large as reads well, smaller where the largest number there is would not fit.
+  const double number_digits = digits(blocks) * kMonoAdvance, room = pitch - grid.gap().width() - kNumberPadding;
+  const double smallest = kSmallestNumber * font_scale;
+  const double number_px = std::clamp(pitch * 0.26, smallest, kLargestNumber * font_scale);
+  layout.number_px = std::clamp(std::floor(room / number_digits), smallest, number_px);
+  layout.words_px = std::max(smallest - 1, std::round(kWords * layout.number_px));
   layout.badge_px = std::round(kBadge * layout.number_px);
-  const double number_width = digits(blocks) * kMonoAdvance * layout.number_px + kNumberPadding;
   if (pitch < kSmallestCell) {
     layout.detail = PoolDetail::pixels;
-  } else if (pitch < kSmallestNumberCell * font_scale || pitch - grid.gap().width() < number_width) {
+  } else if (pitch < kSmallestNumberCell * font_scale || room < number_digits * layout.number_px) {
     layout.detail = PoolDetail::cells;
   } else {
     layout.detail = pitch < kSmallestWordCell * font_scale ? PoolDetail::numbers : PoolDetail::words;

@@ -26,10 +26,11 @@ enum class PoolDetail : std::uint8_t {
 
 // Where in a cell the things written on it stand.
 struct PoolCellText {
-  QPointF number;   // where its baseline begins
-  QPointF words;    // likewise, in the last line
-  QPointF badge;    // its bottom right corner
-  double room = 0;  // [px] for words beside a badge
+  QPointF number;                // where its baseline begins
+  QPointF words;                 // likewise, in the last line
+  QPointF badge;                 // its bottom right corner
+  double room = 0;               // [px] for words
+  double room_beside_badge = 0;  // [px]
 };
 
 struct PoolLayout {
@@ -38,15 +39,14 @@ struct PoolLayout {
   double fit_pitch = 1;  // [px] at which all of them are seen
   PoolDetail detail = PoolDetail::pixels;
   double number_px = 9;  // [px] font of the numbers
+  double words_px = 9;   // [px] font of the words
   double badge_px = 8;   // [px] font of the badges
 
   [[nodiscard]] CellPlace place(std::int64_t block) const { return {block % grid.columns, block / grid.columns}; }
   [[nodiscard]] QRectF rect(std::int64_t block) const { return grid.rect(place(block)); }
   [[nodiscard]] std::optional<std::int64_t> block_at(QPointF point) const;  // 0..N
   [[nodiscard]] PoolCellText text_places(const QRectF& cell) const;
-  // The left part of a cell that a number of so many digits covers. [share of its width]
-  [[nodiscard]] double number_share(const QRectF& cell, int number_digits) const;
-  // A slot of a block with `slots` of them: a strip of the cell.
+  // A slot of a block with `slots` of them: a strip of the cell, between the lines of text.
   [[nodiscard]] QRectF slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t slots) const;
   // The block `columns` to the right and `rows` down; `block` itself when there is none.
   [[nodiscard]] std::int64_t neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const;

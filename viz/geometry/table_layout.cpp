@@ -41,17 +41,46 @@ std::optional<std::int64_t> TableLayout::name_at(QPointF point) const {
 
 QRectF TableLayout::page_number_rect(std::int64_t page) const {
   const QRectF cell = grid.rect({page, 0});
-  return {cell.left(), page_numbers.top(), cell.width(), page_numbers.height()};
+  const double width = std::max(cell.width(), page_number_width);
+  const double left = std::min(cell.center().x() - width / 2, page_numbers.right() - width);
+  return {left, page_numbers.top(), width, page_numbers.height()};
 }
 
 QRectF TableLayout::name_rect(std::int64_t row) const {
   const QRectF cell = grid.rect({0, row});
-  return {names.left(), cell.top(), names.width(), cell.height()};
+  // A name higher than its row stays in view at the edges.
+  const double height = std::max(cell.height(), name_height);
+  const double top = cell.height() >= name_height
+                         ? cell.top()
+                         : std::max(names.top(), std::min(cell.center().y() - height / 2, names.bottom() - height));
+  return {names.left(), top, names.width(), height};
+}
+
+std::vector<std::int64_t> TableLayout::named_rows() const {
+  const CellRange seen = grid.visible();
+  std::vector<std::int64_t> rows;
+  double end = names.top() - 1;
+  for (std::int64_t row = (seen.first_row + name_step - 1) / name_step * name_step; row < seen.end_row;
+       row += name_step) {
+    const QRectF name = name_rect(row);
+    // Two names that were moved into view at an edge, or one and its neighbour.
+    if (name.top() < end - 0.5) continue;
+    rows.push_back(row);
+    end = name.bottom();
+  }
+  return rows;
 }
 
 QRectF TableLayout::name_mark(std::int64_t row) const {
-  const QRectF name = name_rect(row).intersected(names);
+  const QRectF cell = grid.rect({0, row});
+  const QRectF name = QRectF(names.left(), cell.top(), names.width(), cell.height()).intersected(names);
   return name.isEmpty() ? QRectF() : QRectF(name.right() - 5, name.top(), 3, std::max(1.0, name.height()));
+}
+
+QRectF TableLayout::row_line(std::int64_t row) const {
+  const QRectF whole = grid.whole_rect({0, row});
+  const double height = whole.height() < 16 ? 1 : 2;
+  return {grid.area.left(), whole.bottom() - height, grid.area.width(), height};
 }
 
 QPointF TableLayout::number_at(const QRectF& cell, double width) const {
@@ -90,9 +119,10 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
     const bool room = cell.width() >= number_width && cell.height() >= kSmallestNumberRow * font_scale;
     layout.detail = room ? TableDetail::numbers : TableDetail::cells;
   }
-  const double page_width = digits(grid.columns - 1) * kMonoAdvance * kLargestNumber * font_scale + kNameGap;
-  layout.page_step = label_step(grid.pitch.width(), page_width);
-  layout.name_step = label_step(grid.pitch.height(), kNameHeight * font_scale);
+  layout.page_number_width = digits(grid.columns - 1) * kMonoAdvance * kLargestNumber * font_scale;
+  layout.name_height = kNameHeight * font_scale;
+  layout.page_step = label_step(grid.pitch.width(), layout.page_number_width + kNameGap);
+  layout.name_step = label_step(grid.pitch.height(), layout.name_height);
   return layout;
 }
 

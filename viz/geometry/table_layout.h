@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "viz/geometry/cell_grid.h"
 #include "viz/geometry/viewport.h"
@@ -23,18 +24,22 @@ enum class TableDetail : std::uint8_t {
 };
 
 struct TableLayout {
-  CellGrid grid;               // columns: pages; rows: live sequences
-  QRectF page_numbers;         // [px] above the grid's area
-  QRectF names;                // [px] to its left
-  QSizeF fit_pitch{1, 1};      // [px] of the cells that fit
-  std::int64_t page_step = 1;  // every how many pages there is a number
-  std::int64_t name_step = 1;  // every how many rows there is a name
+  CellGrid grid;                 // columns: pages; rows: live sequences
+  QRectF page_numbers;           // [px] above the grid's area
+  QRectF names;                  // [px] to its left
+  QSizeF fit_pitch{1, 1};        // [px] of the cells that fit
+  std::int64_t page_step = 1;    // every how many pages there is a number
+  std::int64_t name_step = 1;    // every how many rows there is a name
+  double page_number_width = 0;  // [px] of the largest
+  double name_height = 0;        // [px] of a line of text
   TableDetail detail = TableDetail::pixels;
   double number_px = 10;  // [px] font of the numbers
 
   [[nodiscard]] QRectF page_number_rect(std::int64_t page) const;  // what its number is centred in
   [[nodiscard]] QRectF name_rect(std::int64_t row) const;          // what its name is centred in, from the left
+  [[nodiscard]] std::vector<std::int64_t> named_rows() const;      // rows in view whose names stand apart
   [[nodiscard]] QRectF name_mark(std::int64_t row) const;          // a bar before its cells; empty when out of view
+  [[nodiscard]] QRectF row_line(std::int64_t row) const;           // between it and the next, as wide as the cells
   // Where the baseline of a number begins that is so wide, in the middle of a cell.
   [[nodiscard]] QPointF number_at(const QRectF& cell, double width) const;
   // The row whose name is under the point, or beside it where names are left out.

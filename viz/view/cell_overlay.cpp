@@ -1,6 +1,7 @@
 #include "viz/view/cell_overlay.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "viz/view/cell_paint.h"
 
@@ -8,7 +9,10 @@ namespace kvscope::viz {
 namespace {
 
 // More outlines than this are painted without smooth corners: nobody sees the corners of thousands.
-constexpr std::size_t kSmoothOutlines = 600;
+constexpr std::size_t kSmoothOutlines = 80;
+
+// From here on there is room for a second line inside the first. [px]
+constexpr double kSmallestSecondLine = 14;
 
 bool in(const CellRange& range, CellPlace place) {
   return place.column >= range.first_column && place.column < range.end_column && place.row >= range.first_row &&
@@ -39,25 +43,33 @@ void fill_cells(QPainter& painter, const CellGrid& grid, const std::vector<CellP
   painter.drawRects(runs);
 }
 
-void outline_cells(QPainter& painter, const CellGrid& grid, const std::vector<CellPlace>& cells, const QPen& pen,
-                   const QColor& wash) {
-  if (cells.size() > kSmoothOutlines) {
-    QVector<QRectF> rects;
-    for (const CellPlace& cell : cells) rects.append(grid.rect(cell).adjusted(0, 0, -1, -1));
-    painter.setPen(QPen(pen.color(), 1));
-    painter.setBrush(wash);
-    painter.drawRects(rects);
-    return;
-  }
-  for (const CellPlace& cell : cells) {
-    const QRectF rect = grid.rect(cell);
-    if (wash.alpha() > 0) {
-      painter.setPen(Qt::NoPen);
-      painter.setBrush(wash);
-      painter.drawRoundedRect(rect, corner(rect), corner(rect));
-    }
-    paint_outline(painter, rect, pen);
-  }
+// How a cell that is lit is outlined: inside its own rectangle, so that nothing leaves the panel. The second line, in
+// the card's colour, keeps the first apart from a fill of about the same colour.
+struct Outline {
+  QColor line;
+  double width = 1;  // [px]
+  QColor second;     // invisible: none
+  QColor wash;       // over the fill; invisible: none
+};
+
+void outline_cells(QPainter& painter, const CellGrid& grid, const std::vector<CellPlace>& cells, const Outline& how) {
+  const auto rects = [&](double inset) {
+    QVector<QRectF> inside;
+    for (const CellPlace& cell : cells) inside.append(grid.rect(cell).adjusted(inset, inset, -inset, -inset));
+    return inside;
+  };
+  const bool smooth = cells.size() <= kSmoothOutlines;
+  painter.setRenderHint(QPainter::Antialiasing, smooth);
+  const auto draw = [&](const QVector<QRectF>& of, const QPen& pen, const QBrush& brush) {
+    painter.setPen(pen);
+    painter.setBrush(brush);
+    if (!smooth) return painter.drawRects(of);
+    for (const QRectF& rect : of) painter.drawRoundedRect(rect, corner(rect), corner(rect));
+  };
+  if (how.wash.alpha() > 0) draw(rects(0), Qt::NoPen, how.wash);
+  if (how.second.alpha() > 0) draw(rects(how.width + 0.5), QPen(how.second, 1), Qt::NoBrush);
+  // Without smoothing a line of 2 px lies above and left of where it is asked for.
+  draw(rects(smooth ? how.width / 2 : 1), QPen(how.line, smooth ? how.width : std::floor(how.width)), Qt::NoBrush);
 }
 
 }  // namespace
@@ -70,30 +82,28 @@ void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, Lit
   const bool pinned = how == LitHow::pinned;
   const QColor colour = pinned ? theme.accent : theme.hover;
   painter.save();
-  painter.setClipRect(grid.area.adjusted(-2, -2, 2, 2), Qt::IntersectClip);
+  painter.setClipRect(grid.area, Qt::IntersectClip);
+  const QColor none(Qt::transparent);
   if (grid.shorter_pitch() < kSmallestOutline) {
+    // Among thousands of colours no colour stands out: the others step back.
+    if (!lit.one && !cells.empty()) painter.fillRect(grid.area, washed(theme.card, 0.72));
     fill_cells(painter, grid, cells, colour);
     if (lit.one && in(seen, *lit.one)) {
+      // A frame that can be seen around a cell that hardly can.
       const QRectF rect = grid.rect(*lit.one);
-      // A frame that can be seen around a block that hardly can.
-      const QRectF frame = QRectF(rect.center() - QPointF(5, 5), QSizeF(10, 10)).united(rect);
-      painter.setPen(Qt::NoPen);
       painter.fillRect(rect.united(QRectF(rect.center() - QPointF(1, 1), QSizeF(2, 2))), colour);
+      const QRectF frame = QRectF(rect.center() - QPointF(5, 5), QSizeF(10, 10)).united(rect);
+      paint_outline(painter, frame.adjusted(1.5, 1.5, -1.5, -1.5), QPen(theme.card, 1));
       paint_outline(painter, frame, QPen(colour, pinned ? 2 : 1.25));
     }
   } else {
-    outline_cells(painter, grid, cells, QPen(colour, pinned ? 1.75 : 1.25),
-                  pinned ? QColor(Qt::transparent) : washed(colour, 0.16));
+    const bool room = grid.shorter_pitch() >= kSmallestSecondLine;
+    const QColor second = room && pinned ? theme.card : none;
+    const QColor wash = pinned ? none : washed(colour, 0.18);
+    outline_cells(painter, grid, cells, {colour, pinned ? 2.0 : 1.0, second, wash});
     if (lit.one && in(seen, *lit.one)) {
-      const QRectF rect = grid.rect(*lit.one);
-      const QRectF around = rect.adjusted(-1, -1, 1, 1);
-      if (pinned) {
-        paint_outline(painter, around, QPen(washed(colour, 0.28), 5));
-        paint_outline(painter, around, QPen(colour, 2.25));
-      } else {
-        outline_cells(painter, grid, {*lit.one}, QPen(Qt::NoPen), washed(colour, 0.22));
-        paint_outline(painter, around, QPen(colour, 1.5));
-      }
+      if (pinned) paint_outline(painter, grid.rect(*lit.one).adjusted(-1, -1, 1, 1), QPen(washed(colour, 0.3), 3));
+      outline_cells(painter, grid, {*lit.one}, {colour, pinned ? 2.5 : 1.75, second, wash});
     }
   }
   painter.restore();

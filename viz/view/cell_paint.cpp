@@ -31,6 +31,9 @@ OwnerStyle style_of(const Theme& theme, Look look) {
   return theme.owner_style((look - kFirstOwnerLook) % kOwnerLooks);
 }
 
+// From here on a cell may have text; from there on a sign stands beside it. [px]
+constexpr double kSmallestText = 18, kSmallestSign = 38;
+
 // Patterns repeat every so many px: close enough that a small cell shows two lines, apart enough to stay lines.
 double pattern_step(const QRectF& rect) {
   return std::min(rect.width(), rect.height()) < 20 ? 4 : 6;
@@ -65,7 +68,7 @@ void paint_dots(QPainter& painter, const QRectF& rect, double step, const QColor
 
 void paint_pattern(QPainter& painter, const QRectF& rect, Look look, const Theme& theme) {
   const QColor fill = look_fill(theme, look);
-  const QColor ink = with_alpha(theme.ink_on(fill), look == kSharedLook ? 0.30 : 0.34);
+  const QColor ink = with_alpha(theme.ink_on(fill), look == kSharedLook ? 0.26 : 0.28);
   const double step = pattern_step(rect);
   if (look == kSharedLook) return paint_lines(painter, rect, step, 1, 1, ink);
   switch (style_of(theme, look).pattern) {
@@ -85,14 +88,22 @@ void paint_sign(QPainter& painter, const QRectF& rect, Look look, const Theme& t
   const QRectF inner = rect.adjusted(0.75, 0.75, -0.75, -0.75);
   painter.setBrush(Qt::NoBrush);
   if (look == kNullPageLook) {
-    painter.setPen(QPen(theme.text_quiet, 1));
+    const QColor ink = with_alpha(theme.ink_on(theme.null_page), 0.6);
+    painter.setPen(QPen(ink, 1));
     painter.drawRoundedRect(inner, corner(rect), corner(rect));
-    painter.setPen(QPen(with_alpha(theme.text_quiet, 0.55), 1));
-    painter.drawLine(inner.topLeft(), inner.bottomRight());
-    painter.drawLine(inner.bottomLeft(), inner.topRight());
+    // Crossed out; where there is text, a small empty-set sign beside it, if there is room for both.
+    const double side = std::min(rect.width(), rect.height());
+    if (side < kSmallestText) {
+      painter.drawLine(inner.topLeft(), inner.bottomRight());
+      painter.drawLine(inner.bottomLeft(), inner.topRight());
+    } else if (side >= kSmallestSign) {
+      const double radius = side * 0.15;
+      const QPointF centre(rect.right() - side * 0.26, rect.top() + side * 0.27), slash(radius * 1.3, -radius * 1.3);
+      painter.drawEllipse(centre, radius, radius);
+      painter.drawLine(centre - slash, centre + slash);
+    }
   } else {
-    QPen pen(look_ink(theme, look), 1.5, Qt::CustomDashLine, Qt::FlatCap);
-    pen.setColor(style_of(theme, look).fill);
+    QPen pen(style_of(theme, look).fill, 1.5, Qt::CustomDashLine, Qt::FlatCap);
     pen.setDashPattern({2, 1.4});
     painter.setPen(pen);
     painter.drawRoundedRect(inner, corner(rect), corner(rect));
@@ -125,6 +136,10 @@ QColor look_empty(const Theme& theme, Look look) {
   return mixed(look_fill(theme, look), theme.card, 0.62);
 }
 
+bool has_pattern(const Theme& theme, Look look) {
+  return look == kSharedLook || (is_owner(look) && style_of(theme, look).pattern != Pattern::plain);
+}
+
 QColor readable(const Theme& theme, const QColor& colour, const QColor& behind) {
   for (int tenths = 0; tenths < 10; ++tenths) {
     const QColor tried = mixed(colour, theme.text, tenths / 10.0);
@@ -148,8 +163,7 @@ void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled,
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, radius > 0);
   painter.setPen(Qt::NoPen);
-  const bool has_level = look == kSharedLook || is_owner(look) || is_cached(look);
-  const bool partly = has_level && filled < 1 && side >= kSmallestPattern;
+  const bool partly = has_level(look) && filled < 1 && side >= kSmallestPattern;
   fill(partly ? look_empty(theme, look) : look_fill(theme, look));
   if (look == kPaddingLook && side >= kSmallestPattern) {
     painter.setBrush(mixed(theme.text_quiet, theme.card, 0.45));
@@ -163,7 +177,7 @@ void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled,
     fill(look_fill(theme, look));
     painter.restore();
   }
-  if (has_level && side >= kSmallestPattern) {
+  if (has_level(look) && side >= kSmallestPattern) {
     painter.setClipRect(rect, Qt::IntersectClip);
     if (is_cached(look)) {
       paint_sign(painter, rect, look, theme);
@@ -213,16 +227,22 @@ void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const T
   const double size = std::clamp(std::min(cell.width(), cell.height()) * 0.3, 2.0, 10.0);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
+  // A line in the card's colour around it: the accent alone is lost on a fill of its lightness.
   if (what == JustNow::filled) {
+    const QPointF tip = cell.topRight();
+    painter.setPen(QPen(theme.card, 1));
+    painter.drawLine(tip - QPointF(size + 1, 0), tip + QPointF(0, size + 1));
     painter.setPen(Qt::NoPen);
     painter.setBrush(theme.accent);
-    const QPointF corner_point = cell.topRight();
-    painter.drawPolygon(QPolygonF({corner_point, corner_point - QPointF(size, 0), corner_point + QPointF(0, size)}));
+    painter.drawPolygon(QPolygonF({tip, tip - QPointF(size, 0), tip + QPointF(0, size)}));
   } else {
-    painter.setPen(QPen(theme.accent, std::max(1.0, size * 0.18)));
+    const double radius = size * 0.38, width = std::max(1.0, size * 0.18);
+    const QPointF centre = cell.topRight() + QPointF(-radius - size * 0.25, radius + size * 0.25);
     painter.setBrush(Qt::NoBrush);
-    const double radius = size * 0.38;
-    painter.drawEllipse(cell.topRight() + QPointF(-radius - size * 0.25, radius + size * 0.25), radius, radius);
+    painter.setPen(QPen(theme.card, width + 1.6));
+    painter.drawEllipse(centre, radius, radius);
+    painter.setPen(QPen(theme.accent, width));
+    painter.drawEllipse(centre, radius, radius);
   }
   painter.restore();
 }

@@ -53,6 +53,12 @@ inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 [[nodiscard]] QColor look_ink(const Theme& theme, Look look);
 // Of the part of a block that holds no token: between the fill and the card.
 [[nodiscard]] QColor look_empty(const Theme& theme, Look look);
+// Whether a pattern is painted over its fill where there is room for one.
+[[nodiscard]] bool has_pattern(const Theme& theme, Look look);
+// Whether the part of it that holds no token is painted darker.
+[[nodiscard]] inline bool has_level(Look look) {
+  return look == kSharedLook || look >= kFirstOwnerLook;
+}
 // `colour`, moved towards the text colour until it reads on `behind` (WCAG contrast 4.5): "seq 3" in its owner's
 // colour.
 [[nodiscard]] QColor readable(const Theme& theme, const QColor& colour, const QColor& behind);

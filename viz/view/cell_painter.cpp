@@ -1,12 +1,9 @@
 #include "viz/view/cell_painter.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,122 +11,10 @@
 #include <QtGui/QPaintDevice>
 #include <QtGui/QPaintEngine>
 
+#include "viz/view/cell_sheet.h"
+
 namespace kvscope::viz {
 namespace {
-
-// Cells of one size, each look once, full and empty, on the card: opaque, so that a copy is a copy of memory.
-class CellSheet {
- public:
-  CellSheet(const Theme& theme, QSize device, double scale) : theme_(&theme), device_(device), scale_(scale) {}
-
-  [[nodiscard]] QSize device() const { return device_; }
-  const QImage& full(Look look) { return picture(full_[look], look, 1); }
-  const QImage& empty(Look look) { return picture(empty_[look], look, 0); }
-
- private:
-  const QImage& picture(QImage& image, Look look, double filled) {
-    if (image.isNull()) {
-      image = QImage(device_, QImage::Format_RGB32);
-      image.fill(theme_->card);
-      QPainter painter(&image);
-      painter.scale(scale_, scale_);
-      paint_cell(painter, QRectF(0, 0, device_.width() / scale_, device_.height() / scale_), look, filled, *theme_);
-    }
-    return image;
-  }
-  const Theme* theme_;
-  QSize device_;
-  double scale_;
-  std::array<QImage, kLooks> full_, empty_;
-};
-
-// Coverage of each printable ASCII character of a font, one byte a pixel, the pen at column `left` of the baseline row.
-struct Glyph {
-  int width = 0, height = 0;
-  int left = 0, top = 0;  // [device px] from the pen to the picture's corner
-  double advance = 0;     // [device px]
-  std::vector<std::uint8_t> coverage;
-};
-
-constexpr char kFirstGlyph = ' ', kLastGlyph = '~';
-
-class GlyphSheet {
- public:
-  GlyphSheet(const QFont& font, double scale) : font_(font), scale_(scale) {}
-  const Glyph* find(char c) {
-    if (c < kFirstGlyph || c > kLastGlyph) return nullptr;
-    Glyph& glyph = glyphs_[static_cast<std::size_t>(c - kFirstGlyph)];
-    if (glyph.advance == 0) make(glyph, c);
-    return &glyph;
-  }
-
- private:
-  void make(Glyph& glyph, char c) {
-    const QString text{QLatin1Char(c)};
-    const QFontMetricsF metrics(font_);
-    const QRectF box = metrics.boundingRect(text);
-    glyph.advance = metrics.horizontalAdvance(text) * scale_;
-    glyph.left = static_cast<int>(std::floor(box.left() * scale_)) - 1;
-    glyph.top = static_cast<int>(std::floor(box.top() * scale_)) - 1;
-    glyph.width = static_cast<int>(std::ceil(box.right() * scale_)) + 2 - glyph.left;
-    glyph.height = static_cast<int>(std::ceil(box.bottom() * scale_)) + 2 - glyph.top;
-    QImage image(glyph.width, glyph.height, QImage::Format_ARGB32_Premultiplied);
-    image.fill(Qt::transparent);
-    QPainter painter(&image);
-    painter.translate(-glyph.left, -glyph.top);
-    painter.scale(scale_, scale_);
-    painter.setFont(font_);
-    painter.setPen(Qt::white);
-    painter.drawText(QPointF(0, 0), text);
-    painter.end();
-    glyph.coverage.resize(static_cast<std::size_t>(glyph.width) * static_cast<std::size_t>(glyph.height));
-    for (int y = 0; y < glyph.height; ++y) {
-      const auto* line = reinterpret_cast<const QRgb*>(image.constScanLine(y));
-      for (int x = 0; x < glyph.width; ++x) {
-        glyph.coverage[static_cast<std::size_t>(y) * static_cast<std::size_t>(glyph.width) +
-                       static_cast<std::size_t>(x)] = static_cast<std::uint8_t>(qAlpha(line[x]));
-      }
-    }
-  }
-  QFont font_;
-  double scale_;
-  std::array<Glyph, kLastGlyph - kFirstGlyph + 1> glyphs_;
-};
-
-// What has been painted once, for the sizes in use. Zooming makes a new size every few frames: past kMost all are
-// dropped, and the few that are in use come back with the next repaint.
-template <class Key, class Value>
-class Kept {
- public:
-  static constexpr std::size_t kMost = 48;
-  template <class Make>
-  std::shared_ptr<Value> get(const Key& key, Make&& make) {
-    const auto found = values_.find(key);
-    if (found != values_.end()) return found->second;
-    if (values_.size() >= kMost) values_.clear();
-    return values_[key] = std::make_shared<Value>(make());
-  }
-
- private:
-  std::map<Key, std::shared_ptr<Value>> values_;
-};
-
-using SheetKey = std::tuple<const Theme*, int, int, double>;  // theme, device width and height, scale
-using GlyphKey = std::tuple<QString, int, int, double>;       // family, px, weight, scale
-using BadgeKey = std::tuple<std::int64_t, double, double>;    // count, px, scale
-
-struct Caches {
-  Kept<SheetKey, CellSheet> sheets;
-  Kept<GlyphKey, GlyphSheet> glyphs;
-  Kept<BadgeKey, QImage> badges;
-  std::vector<QRgb> scratch;  // lent to one CellPainter at a time
-};
-
-// One for each thread that paints: pictures are exported while the window shows another.
-Caches& caches() {
-  thread_local Caches kCaches;
-  return kCaches;
-}
 
 bool is_raster(const QPainter& painter) {
   const QTransform transform = painter.deviceTransform();
@@ -152,7 +37,7 @@ int to_int(double value) {
 
 class CellPainter::Impl {
  public:
-  explicit Impl(const Theme& theme) : theme_(theme) {}
+  explicit Impl(const Theme& theme) : theme_(theme), inks_(Prepared::of_this_thread().inks(theme)) {}
   virtual ~Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -160,12 +45,17 @@ class CellPainter::Impl {
   virtual void cell(QPointF at, Look look, double filled) = 0;
   virtual void set_font(const QFont& font) = 0;
   virtual void label(QPointF baseline, std::string_view text, const QColor& ink) = 0;
+  virtual void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) = 0;
   virtual void badge(QPointF at, std::int64_t count, double px) = 0;
   virtual void just_now(const QRectF& cell, JustNow what) = 0;
   virtual void finish() = 0;
 
  protected:
+  [[nodiscard]] const Inks& inks(Look look) const { return (*inks_)[look]; }
   const Theme& theme_;
+
+ private:
+  std::shared_ptr<const InksOfLooks> inks_;
 };
 
 namespace {
@@ -187,6 +77,23 @@ class Lines final : public CellPainter::Impl {
     painter_.setPen(ink);
     painter_.drawText(baseline, QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size())));
   }
+  void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) override {
+    const Inks& colours = inks(look);
+    const QFontMetricsF metrics(painter_.font());
+    const double width = label_width(painter_.font(), text), height = metrics.capHeight();
+    const QRectF plate(baseline.x() - 1, baseline.y() - height - 1, width + 2, height + 2);
+    const double level = cell.left() + cell.width() * std::clamp(filled, 0.0, 1.0);
+    const auto part = [&](const QRectF& clip, const QColor& under, const QColor& ink) {
+      if (!clip.intersects(plate)) return;
+      painter_.save();
+      painter_.setClipRect(clip, Qt::IntersectClip);
+      if (colours.pattern) painter_.fillRect(plate, under);
+      label(baseline, text, ink);
+      painter_.restore();
+    };
+    part({cell.left(), cell.top(), level - cell.left(), cell.height()}, colours.fill, colours.on_fill);
+    part({level, cell.top(), cell.right() - level, cell.height()}, colours.empty, colours.on_empty);
+  }
   void badge(QPointF at, std::int64_t count, double px) override { paint_badge(painter_, at, count, px); }
   void just_now(const QRectF& cell, JustNow what) override { paint_just_now(painter_, cell, what, theme_); }
   void finish() override { painter_.restore(); }
@@ -206,15 +113,14 @@ class Pixels final : public CellPainter::Impl {
     width_ = std::max(1, to_int(device.right()) - corner_.x());
     height_ = std::max(1, to_int(device.bottom()) - corner_.y());
     origin_ = body.topLeft();
-    pixels_ = std::exchange(caches().scratch, {});
+    pixels_ = std::exchange(Prepared::of_this_thread().pixels, {});
     pixels_.assign(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_), theme.card.rgb());
   }
 
   void set_cell_size(QSizeF size) override {
     const QSize device(std::max(1, static_cast<int>(std::floor(size.width() * scale_ + 1e-6))),
                        std::max(1, static_cast<int>(std::floor(size.height() * scale_ + 1e-6))));
-    sheet_ = caches().sheets.get({&theme_, device.width(), device.height(), scale_},
-                                 [&] { return CellSheet(theme_, device, scale_); });
+    sheet_ = Prepared::of_this_thread().cells(theme_, device, scale_);
   }
 
   void cell(QPointF at, Look look, double filled) override {
@@ -226,32 +132,31 @@ class Pixels final : public CellPainter::Impl {
     if (full < size.width()) copy(sheet_->empty(look), to, full, size.width());
   }
 
-  void set_font(const QFont& font) override {
-    glyphs_ = caches().glyphs.get({font.family(), font.pixelSize(), font.weight(), scale_},
-                                  [&] { return GlyphSheet(font, scale_); });
-  }
+  void set_font(const QFont& font) override { glyphs_ = Prepared::of_this_thread().glyphs(font, scale_); }
 
   void label(QPointF baseline, std::string_view text, const QColor& ink) override {
+    write(device(baseline), text, ink.rgb(), ink.rgb(), 0);
+  }
+
+  void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) override {
+    const Inks& colours = inks(look);
     const QPoint start = device(baseline);
-    double pen = start.x();
-    for (const char c : text) {
-      const Glyph* const glyph = glyphs_->find(c);
-      if (glyph == nullptr) continue;
-      draw(*glyph, QPoint(to_int(pen) + glyph->left, start.y() + glyph->top), ink.rgb());
-      pen += glyph->advance;
+    // The same column as in cell().
+    const int level = device(cell.topLeft()).x() + to_int(sheet_->device().width() * std::clamp(filled, 0.0, 1.0));
+    if (colours.pattern) {
+      double width = 0;
+      for (const char c : text) width += glyphs_->advance(c);
+      const int height = glyphs_->cap_height(), margin = to_int(scale_);
+      const int left = start.x() - margin, right = start.x() + to_int(width) + margin;
+      const int middle = std::clamp(level, left, right);
+      fill(left, middle, start.y() - height - margin, start.y() + margin, colours.fill.rgb());
+      fill(middle, right, start.y() - height - margin, start.y() + margin, colours.empty.rgb());
     }
+    write(start, text, colours.on_fill.rgb(), colours.on_empty.rgb(), level);
   }
 
   void badge(QPointF at, std::int64_t count, double px) override {
-    const std::shared_ptr<QImage> picture = caches().badges.get({count, px, scale_}, [&] {
-      const QSizeF size = badge_size(count, px);
-      QImage image((size * scale_).toSize(), QImage::Format_ARGB32_Premultiplied);
-      image.fill(Qt::transparent);
-      QPainter painter(&image);
-      painter.scale(scale_, scale_);
-      paint_badge(painter, QPointF(size.width(), size.height()), count, px);
-      return image;
-    });
+    const std::shared_ptr<const QImage> picture = Prepared::of_this_thread().badge(count, px, scale_);
     const QPoint corner = device(at) - QPoint(picture->width(), picture->height());
     for (int y = std::max(0, -corner.y()); y < std::min(picture->height(), height_ - corner.y()); ++y) {
       const auto* from = reinterpret_cast<const QRgb*>(picture->constScanLine(y));
@@ -279,7 +184,7 @@ class Pixels final : public CellPainter::Impl {
     painter_.setWorldTransform(device.inverted());
     painter_.drawImage(corner_, image());
     painter_.restore();
-    caches().scratch = std::move(pixels_);
+    Prepared::of_this_thread().pixels = std::move(pixels_);
   }
 
  private:
@@ -305,14 +210,32 @@ class Pixels final : public CellPainter::Impl {
     }
   }
 
-  void draw(const Glyph& glyph, QPoint to, QRgb ink) {
+  void fill(int left, int right, int top, int bottom, QRgb colour) {
+    left = std::max(left, 0), right = std::min(right, width_);
+    for (int y = std::max(top, 0); y < std::min(bottom, height_) && left < right; ++y) {
+      std::fill(line(y) + left, line(y) + right, colour);
+    }
+  }
+
+  // Up to column `level` in `ink`, then in `after`.
+  void write(QPoint start, std::string_view text, QRgb ink, QRgb after, int level) {
+    double pen = start.x();
+    for (const char c : text) {
+      const Glyph* const glyph = glyphs_->find(c);
+      if (glyph == nullptr) continue;
+      draw(*glyph, QPoint(to_int(pen) + glyph->left, start.y() + glyph->top), ink, after, level);
+      pen += glyph->advance;
+    }
+  }
+
+  void draw(const Glyph& glyph, QPoint to, QRgb ink, QRgb after, int level) {
     const int left = std::max(0, -to.x()), right = std::min(glyph.width, width_ - to.x());
     for (int y = std::max(0, -to.y()); y < std::min(glyph.height, height_ - to.y()); ++y) {
       const std::uint8_t* const coverage =
           glyph.coverage.data() + static_cast<std::ptrdiff_t>(y) * static_cast<std::ptrdiff_t>(glyph.width);
       QRgb* const under = line(to.y() + y) + to.x();
       for (int x = left; x < right; ++x) {
-        if (coverage[x] != 0) under[x] = blended(under[x], ink, coverage[x]);
+        if (coverage[x] != 0) under[x] = blended(under[x], to.x() + x < level ? ink : after, coverage[x]);
       }
     }
   }
@@ -352,6 +275,9 @@ void CellPainter::set_font(const QFont& font) {
 }
 void CellPainter::label(QPointF baseline, std::string_view text, const QColor& ink) {
   impl_->label(baseline, text, ink);
+}
+void CellPainter::label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) {
+  impl_->label_on(baseline, text, cell, look, filled);
 }
 void CellPainter::badge(QPointF at, std::int64_t count, double px) {
   impl_->badge(at, count, px);

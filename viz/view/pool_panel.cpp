@@ -22,26 +22,28 @@ QString tr(const char* text, const char* comment = nullptr, int n = -1) {
   return QCoreApplication::translate("PoolPanel", text, comment, n);
 }
 
-// What was done to blocks in the current step; what was filled again after it was emptied counts as filled.
+// What was done to blocks in the current step. Of what was both filled and emptied the state says which came last.
 struct MarkedBlocks {
   std::vector<BlockIdx> filled, emptied;  // ascending, each once
 };
 
-void sort_unique(std::vector<BlockIdx>& blocks) {
-  std::sort(blocks.begin(), blocks.end());
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-}
-
-MarkedBlocks marked_blocks(const Marks& marks) {
+MarkedBlocks marked_blocks(const State& state, const Marks& marks) {
+  std::vector<BlockIdx> filled = marks.allocated, emptied = marks.released;
+  filled.insert(filled.end(), marks.copied.begin(), marks.copied.end());
+  for (const trace::TokensWritten& written : marks.written) filled.push_back(written.block);
+  emptied.insert(emptied.end(), marks.evicted.begin(), marks.evicted.end());
+  const auto sort_unique = [](std::vector<BlockIdx>& blocks) {
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  };
+  sort_unique(filled);
+  sort_unique(emptied);
+  const auto is_held = [&](BlockIdx block) { return state.blocks[block.value].ref_count > 0; };
   MarkedBlocks marked;
-  marked.filled = marks.allocated;
-  marked.filled.insert(marked.filled.end(), marks.copied.begin(), marks.copied.end());
-  for (const trace::TokensWritten& written : marks.written) marked.filled.push_back(written.block);
-  sort_unique(marked.filled);
-  std::vector<BlockIdx> gone = marks.released;
-  gone.insert(gone.end(), marks.evicted.begin(), marks.evicted.end());
-  sort_unique(gone);
-  std::set_difference(gone.begin(), gone.end(), marked.filled.begin(), marked.filled.end(),
+  for (const BlockIdx block : filled) {
+    if (is_held(block) || !std::binary_search(emptied.begin(), emptied.end(), block)) marked.filled.push_back(block);
+  }
+  std::set_difference(emptied.begin(), emptied.end(), marked.filled.begin(), marked.filled.end(),
                       std::back_inserter(marked.emptied));
   return marked;
 }
@@ -57,6 +59,16 @@ std::string page_words(const BlockState& block) {
   if (block.owner < 0) return {};
   const std::string page = "p" + std::to_string(block.page);
   return block.ref_count > 1 ? page : "s" + std::to_string(block.owner) + " " + page;
+}
+
+// visit(number, block, look): what is in view, the null page last.
+template <class Visit>
+void for_each_cell(const PoolLayout& layout, const Scene& scene, Visit&& visit) {
+  for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
+    for (std::size_t i = 0; i < run.size(); ++i)
+      visit(first + static_cast<std::int64_t>(i), run[i], block_look(run[i]));
+  });
+  if (layout.rect(layout.blocks).intersects(layout.grid.area)) visit(layout.blocks, BlockState{}, kNullPageLook);
 }
 
 QString name_of(std::int64_t number, const Scene& scene) {
@@ -119,14 +131,14 @@ QString PoolPanel::summary(const Scene& scene) const {
   if (!has_blocks(scene)) return subtitle(scene);
   const State& state = scene.state();
   const Marks& marks = scene.marks();
-  const QString now = tr("%1 of %2 blocks are used, %3 are cached and %4 are free.")
+  const QString now = tr("Blocks used: %1 of %2; cached: %3; free: %4.")
                           .arg(state.used_blocks)
                           .arg(scene.facts().blocks)
                           .arg(state.cached_blocks)
                           .arg(state.free_blocks());
   if (state.step.value < 0) return now;
   return now + QLatin1Char(' ') +
-         tr("In step %1: %2 allocated, %3 shared, %4 copied, %5 released, %6 evicted.")
+         tr("In step %1: allocated %2, shared %3, copied %4, released %5, evicted %6.")
              .arg(state.step.value)
              .arg(marks.allocated.size())
              .arg(marks.shared.size())
@@ -148,7 +160,7 @@ void PoolPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& s
   const PoolLayout at = layout(body, scene);
   if (at.detail != PoolDetail::pixels) return paint_cells(painter, at, scene);
   paint_pool_pixels(painter, at, scene.state().blocks, *scene.theme);
-  const MarkedBlocks marked = marked_blocks(scene.marks());
+  const MarkedBlocks marked = marked_blocks(scene.state(), scene.marks());
   paint_pool_pixel_marks(painter, at, marked.filled, *scene.theme);
 }
 
@@ -161,36 +173,30 @@ void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const S
   cells.set_cell_size(layout.rect(0).size());
   cells.set_font(number_font);
 
-  const auto write = [&](const QRectF& rect, std::int64_t number, const BlockState& block, Look look, double filled) {
-    const std::string text = std::to_string(number);
-    const PoolCellText places = layout.text_places(rect);
-    const bool on_fill = filled >= layout.number_share(rect, static_cast<int>(text.size())) / 2;
-    const QColor empty_ink = theme.ink_on(look_empty(theme, look));
-    cells.label(places.number, text, on_fill ? look_ink(theme, look) : empty_ink);
-    if (layout.detail == PoolDetail::words) {
-      const std::string words = number == layout.blocks ? "null" : page_words(block);
-      const bool badge = block.ref_count > 1;
-      const double room = places.room + (badge ? 0 : layout.badge_px);
-      if (label_width(number_font, "0") * static_cast<double>(words.size()) <= room) {
-        cells.label(places.words, words, on_fill ? look_ink(theme, look) : empty_ink);
-      }
-    }
-    if (block.ref_count > 1) cells.badge(places.badge, block.ref_count, layout.badge_px);
-  };
-  const auto paint = [&](std::int64_t number, const BlockState& block, Look look) {
+  for_each_cell(layout, scene, [&](std::int64_t number, const BlockState& block, Look look) {
     const QRectF rect = layout.rect(number);
     const double filled = filled_share(block, facts);
     cells.cell(rect.topLeft(), look, filled);
-    if (numbers) write(rect, number, block, look, filled);
-  };
-  for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      paint(first + static_cast<std::int64_t>(i), run[i], block_look(run[i]));
-    }
+    if (!numbers) return;
+    const std::string text = std::to_string(number);
+    cells.label_on(layout.text_places(rect).number, text, rect, look, filled);
+    if (block.ref_count > 1) cells.badge(layout.text_places(rect).badge, block.ref_count, layout.badge_px);
   });
-  paint(layout.blocks, BlockState{}, kNullPageLook);
+  if (layout.detail == PoolDetail::words) {
+    const QFont font = mono_font(layout.words_px);
+    const double advance = label_width(font, "0");
+    cells.set_font(font);
+    for_each_cell(layout, scene, [&](std::int64_t number, const BlockState& block, Look look) {
+      const QRectF rect = layout.rect(number);
+      const PoolCellText places = layout.text_places(rect);
+      const std::string words = look == kNullPageLook ? "null" : page_words(block);
+      const double room = block.ref_count > 1 ? places.room_beside_badge : places.room;
+      if (advance * static_cast<double>(words.size()) > room) return;
+      cells.label_on(places.words, words, rect, look, filled_share(block, facts));
+    });
+  }
 
-  const MarkedBlocks marked = marked_blocks(scene.marks());
+  const MarkedBlocks marked = marked_blocks(scene.state(), scene.marks());
   const auto mark = [&](const std::vector<BlockIdx>& blocks, JustNow what) {
     for (const BlockIdx block : blocks) {
       const QRectF rect = layout.rect(block.value);
@@ -214,6 +220,7 @@ void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene
     const QRectF slot = at.slot_rect(at.rect(lit.block->value), *lit.slot, scene.facts().page_size);
     painter.save();
     painter.setClipRect(at.grid.area, Qt::IntersectClip);
+    painter.fillRect(slot.adjusted(-1, -1, 1, 1), scene.theme->null_page);
     painter.fillRect(slot, how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
     painter.restore();
   };
@@ -235,6 +242,7 @@ void PoolPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scen
       {kFreeLook, tr("free")},
       {kNullPageLook, tr("null page")}};
   if (scene.facts().scenario && !scene.facts().scenario->cache.prefix_sharing) kinds.erase(kinds.begin() + 1);
+  if (scene.facts().cache == CacheKind::continuous) kinds.erase(kinds.begin());
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 

@@ -119,7 +119,7 @@ QString TablePanel::summary(const Scene& scene) const {
     longest = std::max(longest, pages);
     entries += pages;
   }
-  return tr("%1 sequences, the longest of %2 pages; %3 of %4 entries point at a block.")
+  return tr("Live sequences: %1; pages of the longest: %2; entries that point at a block: %3 of %4.")
       .arg(state.live.size())
       .arg(longest)
       .arg(entries)
@@ -141,8 +141,7 @@ void paint_edges(QPainter& painter, const TableLayout& layout, const Scene& scen
   }
   painter.setFont(name_font(scene));
   painter.setClipRect(layout.names, Qt::IntersectClip);
-  const std::int64_t first_row = (seen.first_row + layout.name_step - 1) / layout.name_step * layout.name_step;
-  for (std::int64_t row = first_row; row < seen.end_row; row += layout.name_step) {
+  for (const std::int64_t row : layout.named_rows()) {
     const SeqIdx seq = state.live[static_cast<std::size_t>(row)];
     const bool running = state.sequences[seq.value].phase == Phase::running;
     painter.setPen(running ? readable(theme, theme.owner_style(seq.value).fill, theme.card) : theme.text_quiet);
@@ -173,13 +172,18 @@ void paint_pixels(QPainter& painter, const TableLayout& layout, const Scene& sce
   painter.setClipRect(layout.grid.area, Qt::IntersectClip);
   painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
   painter.drawImage(target, image);
+  // Rows high enough to be told apart are.
+  if (layout.grid.pitch.height() >= kSmallestOutline) {
+    for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
+      painter.fillRect(layout.row_line(row), scene.theme->card);
+    }
+  }
   painter.restore();
 }
 
 void paint_cells(QPainter& painter, const TableLayout& layout, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const State& state = scene.state();
-  const std::int64_t slots = std::max<std::int64_t>(scene.facts().page_size, 1);
   const std::vector<BlockIdx> fresh = new_entries(scene.marks());
   const QFont font = mono_font(layout.number_px);
   const double digit = label_width(font, "0");
@@ -199,13 +203,11 @@ void paint_cells(QPainter& painter, const TableLayout& layout, const Scene& scen
       }
       const BlockState& block = state.blocks[number];
       const Look look = block_look(block);
-      const double filled = static_cast<double>(block.filled) / static_cast<double>(slots);
-      cells.cell(rect.topLeft(), look, filled);
+      // How full a block is the pool shows; here the number in the middle must read.
+      cells.cell(rect.topLeft(), look);
       if (layout.detail == TableDetail::numbers) {
         const std::string text = std::to_string(number);
-        // The number stands in the middle: the ink follows what is under most of it.
-        const QColor ink = filled >= 0.5 ? look_ink(theme, look) : theme.ink_on(look_empty(theme, look));
-        cells.label(layout.number_at(rect, static_cast<double>(text.size()) * digit), text, ink);
+        cells.label_on(layout.number_at(rect, static_cast<double>(text.size()) * digit), text, rect, look, 1);
       }
       const bool is_new = block.owner == seq.value && std::binary_search(fresh.begin(), fresh.end(), BlockIdx{number});
       if (is_new) cells.just_now(rect, JustNow::filled);
@@ -259,7 +261,7 @@ void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Sce
   }
   std::vector<LegendEntry> kinds{{kSharedLook, tr("shared")}};
   if (scene.facts().cache == CacheKind::continuous) kinds.clear();
-  kinds.push_back({kPaddingLook, tr("not assigned: the null page, block %1").arg(scene.facts().blocks)});
+  kinds.push_back({kPaddingLook, tr("unused: the null page")});
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 
