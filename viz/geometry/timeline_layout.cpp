@@ -215,7 +215,7 @@ constexpr double kTopInset = 7;        // half a label above the topmost line
 constexpr double kLegend = 26;         // a legend above its plot
 constexpr double kBetweenPlots = 14;
 constexpr double kStripLane = 13, kStackedLane = 19;
-constexpr double kLanesAbove = 4;  // between the plot and the first lane
+constexpr double kAround = 4;  // between the plot and what is below it
 constexpr double kStepLabels = 18, kTimeLabels = 16;
 constexpr double kLowestPlot = 36;                               // below this, what is around the plot gives way
 constexpr double kLowestStacked = 280, kNarrowestStacked = 300;  // a body smaller than this has one plot
@@ -233,10 +233,15 @@ std::array<QRectF, kMarks> lanes_below(double left, double width, double top, do
 
 }  // namespace
 
-QRectF TimelineLayout::lines() const {
+QRectF TimelineLayout::all() const {
   QRectF all = shares.united(counts);
   for (const QRectF& lane : lanes) all = lane.isEmpty() ? all : all.united(lane);
   return all;
+}
+
+std::vector<QLineF> TimelineLayout::lines(double x) const {
+  if (!stacked) return {{x, all().top(), x, all().bottom()}};
+  return {{x, shares.top(), x, shares.bottom()}, {x, counts.top(), x, all().bottom()}};
 }
 
 TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineNeeds& needs, const Viewport& viewport,
@@ -258,7 +263,7 @@ TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineN
   double steps = px(kStepLabels), times = layout.stacked ? px(kTimeLabels) : 0;
   const double above = layout.stacked ? 2 * px(kLegend) + px(kBetweenPlots) : px(kTopInset);
   const auto left_over = [&] {
-    return bottom - top - above - steps - times - (lane > 0 && kinds > 0 ? kinds * lane + px(kLanesAbove) : 0);
+    return bottom - top - above - steps - times - (lane > 0 ? kinds * lane : 0) - px(kAround);
   };
   if (left_over() < px(kLowestPlot)) lane = 0;
   if (left_over() < px(kLowestPlot)) steps = 0;
@@ -278,9 +283,11 @@ TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineN
     y = layout.shares.bottom();
   }
   if (lane > 0 && kinds > 0) {
-    y += px(kLanesAbove);
+    y += px(kAround);
     layout.lanes = lanes_below(left, width, y, lane, needs);
     y += kinds * lane;
+  } else {
+    y += px(kAround);
   }
   if (steps > 0) layout.step_labels = QRectF(left, y, width, steps);
   if (times > 0) layout.time_labels = QRectF(left, y + steps, width, times);
@@ -288,24 +295,30 @@ TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineN
 }
 
 std::optional<std::int64_t> step_at(const TimelineLayout& layout, QPointF at) {
-  const QRectF all = layout.lines().united(layout.step_labels).united(layout.time_labels);
+  const QRectF all = layout.all().united(layout.step_labels).united(layout.time_labels);
   return all.contains(at) ? layout.axis.at(at.x()) : std::nullopt;
 }
 
 Readout readout(const QRectF& bounds, double x, std::size_t rows, QSizeF row, double padding) {
-  const double lines = std::floor((bounds.height() - 2 * padding) / row.height()) - 1;  // the title takes one
-  const auto column = static_cast<std::size_t>(std::clamp(lines, 1.0, std::max(static_cast<double>(rows), 1.0)));
-  const auto columns = static_cast<double>(std::max<std::size_t>((rows + column - 1) / column, 1));
-  const double across = columns * row.width() + (columns - 1) * 2 * padding;
-  const QSizeF size(across + 2 * padding, static_cast<double>(column + 1) * row.height() + 2 * padding);
+  const auto count = [](double room, std::size_t most) {
+    return static_cast<std::size_t>(std::clamp(std::floor(room), 0.0, static_cast<double>(most)));
+  };
+  const double between = 2 * padding;
+  const std::size_t below = count((bounds.height() - 2 * padding) / row.height() - 1, rows);  // the title takes one
+  const std::size_t beside = count((bounds.width() - 2 * padding + between) / (row.width() + between), rows);
+  const std::size_t shown = std::min(rows, below * beside);
+  const auto columns = static_cast<double>(shown == 0 ? 1 : (shown + below - 1) / below);
+  const auto lines = static_cast<double>(std::min(shown, below) + 1);
+  const double across = columns * (row.width() + between) - between;
+  const QSizeF size(across + 2 * padding, lines * row.height() + 2 * padding);
 
   const double right = x + padding, left = x - padding - size.width();
   const double wanted = right + size.width() <= bounds.right() ? right : left;
   const QPointF corner(std::max(std::min(wanted, bounds.right() - size.width()), bounds.left()), bounds.top());
   Readout readout{{corner, size}, {corner + QPointF(padding, padding), QSizeF(across, row.height())}, {}};
-  for (std::size_t i = 0; i < rows; ++i) {
-    const QPointF at(static_cast<double>(i / column) * (row.width() + 2 * padding),
-                     static_cast<double>(i % column + 1) * row.height());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const QPointF at(static_cast<double>(i / below) * (row.width() + between),
+                     static_cast<double>(i % below + 1) * row.height());
     readout.rows.emplace_back(readout.title.topLeft() + at, row);
   }
   return readout;

@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include <QtCore/QLineF>
 #include <QtCore/QPointF>
 #include <QtCore/QRectF>
 #include <QtCore/QSizeF>
@@ -99,16 +100,18 @@ struct TimelineLayout {
   double right_labels = 0;
   StepAxis axis;
 
-  [[nodiscard]] QRectF lines()
-      const;  // from the first plot's top to the last lane's bottom: where the cursor's line goes
+  // From the first plot's top to the last lane's bottom.
+  [[nodiscard]] QRectF all() const;
+  // The stretches of a step's line: through plots and lanes, not through the legend between two plots.
+  [[nodiscard]] std::vector<QLineF> lines(double x) const;
 };
 [[nodiscard]] TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineNeeds& needs,
                                              const Viewport& viewport, double font_scale);
 // The step under a point of the plots, the lanes or the axis; nothing beside them.
 [[nodiscard]] std::optional<std::int64_t> step_at(const TimelineLayout& layout, QPointF at);
 
-// A box of values beside the line at x: to the right of it, to the left where that does not fit, within `bounds` as far as
-// they can hold it. Its rows stand in as many columns as the height asks for.
+// A box of values beside the line at x: to the right of it, to the left where that does not fit, within `bounds`. Its rows
+// stand in as many columns as the height asks for; those that the width then has no room for are left out.
 struct Readout {
   QRectF box, title;
   std::vector<QRectF> rows;

@@ -1,0 +1,113 @@
+#include "viz/view/timeline_prepare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "viz/view/time_text.h"
+#include "viz/view/timeline_legend.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::size_t kSamples = 16;  // of each curve, in a run's key
+// Of an axis of counts. In the strip it shares the lines of 0, 50 and 100 %.
+constexpr std::array kStackedParts{3, 4, 5};
+constexpr std::array kStripParts{2, 4};
+
+RunFacts measure(const Timeline& timeline) {
+  RunFacts facts;
+  const auto highest = [&](std::span<const Series> of) {
+    float high = 0;
+    for (const Series series : of) {
+      for (const float value : timeline[series]) high = std::max(high, value);
+    }
+    return static_cast<double>(high);
+  };
+  facts.most_requests = highest(kRequests);
+  facts.most_tokens = highest(kTokens);
+  for (const Mark mark : kMarkKinds) {
+    facts.totals[at(mark)] = std::accumulate(timeline[mark].begin(), timeline[mark].end(), std::int64_t{0});
+  }
+  return facts;
+}
+
+int digits(double number) {
+  return static_cast<int>(number_text(std::llround(number)).size());
+}
+
+}  // namespace
+
+std::vector<Series> shown_series(bool stacked) {
+  std::vector<Series> shown;
+  const auto add = [&](std::span<const Series> more) { shown.insert(shown.end(), more.begin(), more.end()); };
+  stacked ? add(kShares) : add(kStripShares);
+  add(kRequests);
+  if (stacked) add(kTokens);
+  return shown;
+}
+
+double Prepared::top(Series series) const {
+  if (is_share(series)) return 1;
+  return series == Series::running || series == Series::waiting ? counts.left_top : counts.right_top;
+}
+
+TimelineCache::RunKey TimelineCache::key_of(const Run& run) {
+  const Timeline& timeline = run.timeline();
+  RunKey key{&timeline, timeline.steps(), run.facts().events, run.facts().name, {}};
+  const std::size_t steps = timeline.step.size();
+  for (std::size_t i = 0; i < steps; i += steps / kSamples + 1) {
+    for (const auto& values : timeline.series) key.sample.push_back(values[i]);
+  }
+  return key;
+}
+
+const RunFacts& TimelineCache::facts(const Run& run) {
+  RunKey key = key_of(run);
+  if (run_ == key) return prepared_.facts;
+  prepared_.facts = measure(run.timeline());
+  run_ = std::move(key);
+  size_.reset();
+  return prepared_.facts;
+}
+
+const Prepared& TimelineCache::prepared(const QRectF& body, const Scene& scene) {
+  const RunFacts& of_run = facts(scene.run());
+  const bool stacked = scene.view == View::timeline;
+  const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale};
+  if (size_ == key) return prepared_;
+  size_ = key;
+
+  const Timeline& timeline = scene.run().timeline();
+  ++prepared_.revision;
+  const auto axes = [&](bool two_plots) {
+    return two_plots ? count_axes(of_run.most_requests, of_run.most_tokens, kStackedParts)
+                     : count_axes(of_run.most_requests, of_run.most_requests, kStripParts);
+  };
+  prepared_.counts = axes(stacked);
+  TimelineNeeds needs{timeline.steps(), {}, digits(prepared_.counts.left_top), digits(prepared_.counts.right_top)};
+  for (std::size_t m = 0; m < kMarks; ++m) needs.marks[m] = of_run.totals[m] > 0;
+  prepared_.layout = timeline_layout(body, stacked, needs, key.viewport, scene.font_scale);
+  if (stacked && !prepared_.layout.stacked) prepared_.counts = axes(false);  // too small a body for two plots
+  const StepAxis& axis = prepared_.layout.axis;
+  prepared_.curves = {};
+  for (const Series series : shown_series(prepared_.layout.stacked)) {
+    prepared_.curves[at(series)] =
+        curve(columns(timeline[series], axis), axis, prepared_.plot(series), prepared_.top(series));
+  }
+  const GlyphSize size{scene.px(kGlyph), scene.px(kLabelFont) * 0.6};
+  for (const Mark mark : kMarkKinds) prepared_.groups[at(mark)] = mark_groups(timeline[mark], axis, size);
+  return prepared_;
+}
+
+std::optional<std::int64_t> current_index(const Scene& scene) {
+  const std::int64_t row = scene.cursor->row();
+  return row > 0 ? std::optional(row - 1) : std::nullopt;
+}
+
+double value_at(const Timeline& timeline, Series series, std::int64_t index) {
+  return static_cast<double>(timeline[series][static_cast<std::size_t>(index)]);
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,84 @@
+// What the timeline panel paints, worked out once for a run, a size and a zoom. Stepping changes none of it, so a run of a
+// million steps plays as smoothly as one of ten.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "viz/geometry/timeline_layout.h"
+#include "viz/view/scene.h"
+
+namespace kvscope::viz {
+
+inline constexpr std::array kShares{Series::utilisation, Series::fragmentation, Series::hit_rate, Series::cached};
+inline constexpr std::array kStripShares{Series::utilisation, Series::hit_rate};
+inline constexpr std::array kRequests{Series::running, Series::waiting};
+inline constexpr std::array kTokens{Series::prefill, Series::decode};
+inline constexpr std::array kMarkKinds{Mark::preemption, Mark::eviction, Mark::refusal, Mark::copy};
+// In the order of the legends.
+[[nodiscard]] std::vector<Series> shown_series(bool stacked);
+
+constexpr std::size_t at(Series series) {
+  return static_cast<std::size_t>(series);
+}
+constexpr std::size_t at(Mark mark) {
+  return static_cast<std::size_t>(mark);
+}
+
+// What a whole run says once.
+struct RunFacts {
+  double most_requests = 0, most_tokens = 0;  // in a step
+  std::array<std::int64_t, kMarks> totals{};  // how often things happened
+};
+
+struct Prepared {
+  std::int64_t revision = 0;  // another one after every change
+  RunFacts facts;
+  TimelineLayout layout;
+  CountAxes counts;  // requests at the left, tokens at the right
+  std::array<Curve, kSeries> curves;
+  std::array<std::vector<MarkGroup>, kMarks> groups;
+  [[nodiscard]] const QRectF& plot(Series series) const { return is_share(series) ? layout.shares : layout.counts; }
+  [[nodiscard]] double top(Series series) const;  // of its axis
+};
+
+class TimelineCache {
+ public:
+  [[nodiscard]] const RunFacts& facts(const Run& run);
+  [[nodiscard]] const Prepared& prepared(const QRectF& body, const Scene& scene);
+  // Of the body prepared last: a footer is painted after its body, and knows no other size.
+  [[nodiscard]] bool stacked() const { return prepared_.layout.stacked; }
+
+ private:
+  // Whose curves these are. The address and some of its numbers tell a run from another that was given the same memory.
+  struct RunKey {
+    const Timeline* timeline = nullptr;
+    std::int64_t steps = 0;
+    std::int64_t events = 0;
+    std::string name;
+    std::vector<float> sample;
+    friend bool operator==(const RunKey&, const RunKey&) = default;
+  };
+  struct SizeKey {
+    QRectF body;
+    bool stacked = false;
+    Viewport viewport;
+    double font_scale = 0;
+    friend bool operator==(const SizeKey&, const SizeKey&) = default;
+  };
+  [[nodiscard]] static RunKey key_of(const Run& run);
+
+  std::optional<RunKey> run_;
+  std::optional<SizeKey> size_;  // nothing: the run is another one than before
+  Prepared prepared_;
+};
+
+// The step the run stands in, as an index of its timeline; nothing before the first.
+[[nodiscard]] std::optional<std::int64_t> current_index(const Scene& scene);
+[[nodiscard]] double value_at(const Timeline& timeline, Series series, std::int64_t index);
+
+}  // namespace kvscope::viz
