@@ -60,6 +60,23 @@ def lookup(rows, prefix):
     return found[0]
 
 
+def painting(rows):
+    """What the viewer's panels of a large pool take to paint; nothing in a build without the viewer."""
+    if not any(name.startswith("Paint") for name in rows):
+        return []
+    def check(what, names, target):
+        took = sum(milliseconds(lookup(rows, name)) for name in names)
+        return what, f"{took:.1f} ms", f"under {target} ms", took < target
+    hover = max((name for name in rows if "Hover" in name), key=lambda name: milliseconds(rows[name]))
+    return [
+        check("pool and table of 100,000 blocks, repainted at 1600x1000", ["PaintPool/100000", "PaintTable/100000"], 4),
+        check("the same of a million blocks", ["PaintPool/1000000", "PaintTable/1000000"], 8),
+        check("pool of 100,000 blocks, zoomed to cells of 6 px", ["PaintPoolCellsOf6/100000"], 4),
+        check("the same, zoomed to cells of 24 px", ["PaintPoolCellsOf24/100000"], 4),
+        check(f"a sequence under the pointer lit, the slowest ({hover})", [hover], 4),
+    ]
+
+
 def main():
     program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
     program = pathlib.Path(program).resolve()
@@ -87,6 +104,7 @@ def main():
          milliseconds(lookup(rows, "TraceOpenMillion")) < 1e3),
         ("trace of a million events, seek to a step", f"{milliseconds(lookup(rows, 'TraceSeek')):.3f} ms", "under 16 ms",
          milliseconds(lookup(rows, "TraceSeek")) < 16),
+        *painting(rows),
     ]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     page = [

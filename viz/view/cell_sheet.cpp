@@ -7,15 +7,14 @@
 
 namespace kvscope::viz {
 
-const QImage& CellSheet::picture(QImage& image, Look look, double filled) {
-  if (image.isNull()) {
-    image = QImage(device_, QImage::Format_RGB32);
-    image.fill(theme_->card);
-    QPainter painter(&image);
-    painter.scale(scale_, scale_);
-    paint_cell(painter, QRectF(0, 0, device_.width() / scale_, device_.height() / scale_), look, filled, *theme_);
-  }
-  return image;
+void CellSheet::paint(std::vector<QRgb>& pixels, Look look, double filled) const {
+  pixels.assign(static_cast<std::size_t>(device_.width()) * static_cast<std::size_t>(device_.height()),
+                theme_->card.rgb());
+  QImage image(reinterpret_cast<uchar*>(pixels.data()), device_.width(), device_.height(), device_.width() * 4,
+               QImage::Format_RGB32);
+  QPainter painter(&image);
+  painter.scale(scale_, scale_);
+  paint_cell(painter, QRectF(0, 0, device_.width() / scale_, device_.height() / scale_), look, filled, *theme_);
 }
 
 GlyphSheet::GlyphSheet(const QFont& font, double scale)

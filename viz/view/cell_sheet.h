@@ -2,7 +2,7 @@
 // each thread that paints, because pictures are exported while the window shows another.
 //
 //   Prepared& prepared = Prepared::of_this_thread();
-//   prepared.cells(theme, {42, 42}, 2)->full(look)     // a picture of 42 x 42 pixels of the surface
+//   prepared.cells(theme, {42, 42}, 2)->full(look)     // 42 x 42 pixels of the surface
 #pragma once
 
 #include <array>
@@ -30,15 +30,20 @@ class CellSheet {
   // `device`: size in pixels of the surface, `scale` of them in one of the painter's.
   CellSheet(const Theme& theme, QSize device, double scale) : theme_(&theme), device_(device), scale_(scale) {}
   [[nodiscard]] QSize device() const { return device_; }
-  [[nodiscard]] const QImage& full(Look look) { return picture(full_[look], look, 1); }
-  [[nodiscard]] const QImage& empty(Look look) { return picture(empty_[look], look, 0); }
+  // [device.height][device.width]
+  [[nodiscard]] const QRgb* full(Look look) { return picture(full_[look], look, 1); }
+  [[nodiscard]] const QRgb* empty(Look look) { return picture(empty_[look], look, 0); }
 
  private:
-  const QImage& picture(QImage& image, Look look, double filled);
+  const QRgb* picture(std::vector<QRgb>& pixels, Look look, double filled) {
+    if (pixels.empty()) paint(pixels, look, filled);
+    return pixels.data();
+  }
+  void paint(std::vector<QRgb>& pixels, Look look, double filled) const;
   const Theme* theme_;
   QSize device_;
   double scale_;
-  std::array<QImage, kLooks> full_, empty_;
+  std::array<std::vector<QRgb>, kLooks> full_, empty_;
 };
 
 // A character's coverage, one byte a pixel of the surface.

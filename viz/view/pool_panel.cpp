@@ -61,14 +61,19 @@ std::string page_words(const BlockState& block) {
   return block.ref_count > 1 ? page : "s" + std::to_string(block.owner) + " " + page;
 }
 
-// visit(number, block, look): what is in view, the null page last.
+// visit(number, its cell, block, look): what is in view, the null page last.
 template <class Visit>
 void for_each_cell(const PoolLayout& layout, const Scene& scene, Visit&& visit) {
   for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
-    for (std::size_t i = 0; i < run.size(); ++i)
-      visit(first + static_cast<std::int64_t>(i), run[i], block_look(run[i]));
+    // One look-up a run: tens of thousands of cells stand beside each other.
+    QRectF cell = layout.rect(first);
+    for (const BlockState& block : run) {
+      visit(first++, cell, block, block_look(block));
+      cell.translate(layout.grid.pitch.width(), 0);
+    }
   });
-  if (layout.rect(layout.blocks).intersects(layout.grid.area)) visit(layout.blocks, BlockState{}, kNullPageLook);
+  const QRectF last = layout.rect(layout.blocks);
+  if (last.intersects(layout.grid.area)) visit(layout.blocks, last, BlockState{}, kNullPageLook);
 }
 
 QString name_of(std::int64_t number, const Scene& scene) {
@@ -173,8 +178,7 @@ void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const S
   cells.set_cell_size(layout.rect(0).size());
   cells.set_font(number_font);
 
-  for_each_cell(layout, scene, [&](std::int64_t number, const BlockState& block, Look look) {
-    const QRectF rect = layout.rect(number);
+  for_each_cell(layout, scene, [&](std::int64_t number, const QRectF& rect, const BlockState& block, Look look) {
     const double filled = filled_share(block, facts);
     cells.cell(rect.topLeft(), look, filled);
     if (!numbers) return;
@@ -186,8 +190,7 @@ void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const S
     const QFont font = mono_font(layout.words_px);
     const double advance = label_width(font, "0");
     cells.set_font(font);
-    for_each_cell(layout, scene, [&](std::int64_t number, const BlockState& block, Look look) {
-      const QRectF rect = layout.rect(number);
+    for_each_cell(layout, scene, [&](std::int64_t, const QRectF& rect, const BlockState& block, Look look) {
       const PoolCellText places = layout.text_places(rect);
       const std::string words = look == kNullPageLook ? "null" : page_words(block);
       const double room = block.ref_count > 1 ? places.room_beside_badge : places.room;

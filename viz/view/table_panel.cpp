@@ -162,9 +162,11 @@ void paint_pixels(QPainter& painter, const TableLayout& layout, const Scene& sce
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
     const PageTable& pages = state.sequences[state.live[static_cast<std::size_t>(row)].value].pages;
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(row - seen.first_row)));
-    for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
+    const std::int64_t assigned = std::clamp(pages.size(), seen.first_column, seen.end_column);
+    for (std::int64_t page = seen.first_column; page < assigned; ++page) {
       line[page - seen.first_column] = colours[entry_look(state, pages[page])];
     }
+    std::fill(line + (assigned - seen.first_column), line + seen.columns(), colours[kPaddingLook]);
   }
   const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
                             .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));
