@@ -14,6 +14,12 @@ bool same_condition(const Breakpoint& a, const Breakpoint& b) {
   return a.kind == b.kind && a.conditions == b.conditions;
 }
 
+// Without the "off" of one that is switched off: the box beside it says so.
+QString condition_text(Breakpoint breakpoint) {
+  breakpoint.enabled = true;
+  return QString::fromStdString(to_text(breakpoint));
+}
+
 }  // namespace
 
 void BreakpointModel::set_document(Document* document) {
@@ -76,7 +82,7 @@ QVariant BreakpointModel::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
   const Breakpoint& row = rows_[static_cast<std::size_t>(index.row())];
   if (role == Qt::CheckStateRole) return static_cast<int>(row.enabled ? Qt::Checked : Qt::Unchecked);
-  const QString text = QString::fromStdString(to_text(row));
+  const QString text = condition_text(row);
   if (role == Qt::DisplayRole || role == Qt::EditRole || role == Qt::ToolTipRole) return text;
   if (role == Qt::AccessibleTextRole)
     return tr("breakpoint %1: %2, %3")

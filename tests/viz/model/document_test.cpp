@@ -1,0 +1,307 @@
+// The open document: where it stands after each way to move, what it tells and in which words.
+#include "viz/model/document.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <QtTest/QSignalSpy>
+#include <QtTest/QTest>
+
+#include "core/trace/event_text.h"
+#include "tests/viz/model/support.h"
+
+namespace kvscope::viz {
+namespace {
+
+using testing_support::preemption_run;
+using testing_support::run_of_steps;
+
+Breakpoint breakpoint(const char* text) {
+  return parse_breakpoint(text);
+}
+
+// What a fresh cursor shows at the document's position: a document that forgets to relight or fold differs from it.
+void expect_fresh(const Document& document) {
+  Cursor fresh(preemption_run());
+  fresh.seek(document.cursor().position());
+  EXPECT_EQ(document.cursor().state(), fresh.state());
+  EXPECT_EQ(document.cursor().marks(), fresh.marks());
+  EXPECT_EQ(document.pinned_lit(), resolve(fresh.state(), fresh.run().facts(), document.pinned()));
+  EXPECT_EQ(document.hovered_lit(), resolve(fresh.state(), fresh.run().facts(), document.hovered()));
+}
+
+TEST(Document, OpensAtTheEndOfStepZero) {
+  const Document document(preemption_run(), QStringLiteral("a.json"));
+  EXPECT_EQ(document.cursor().position(), preemption_run()->end_of_row(1));
+  EXPECT_EQ(document.cursor().state().step, StepIdx{0});
+  EXPECT_FALSE(document.cursor().state().in_step);
+  EXPECT_EQ(document.path(), QStringLiteral("a.json"));
+}
+
+// A trace of a run that never began a step has only the prologue's row: seeking to row 1 would throw.
+TEST(Document, OfARunWithoutStepsStandsAtItsStart) {
+  const std::shared_ptr<const viz::Run> run = viz::Run::open(from_memory({}, {}, trace::Detail::full), "empty");
+  Document document(run, {});
+  EXPECT_EQ(document.cursor().position(), Position{0});
+  QSignalSpy stopped(&document, &Document::stopped);
+  document.play();
+  ASSERT_TRUE(stopped.wait(1000));
+  EXPECT_FALSE(document.playing());
+}
+
+TEST(Document, TellsOfAMoveOnceAndOfNoneAtTheEnds) {
+  Document document(preemption_run(), {});
+  QSignalSpy moved(&document, &Document::position_changed);
+  document.step();
+  EXPECT_EQ(moved.count(), 1);
+  document.to_start();
+  EXPECT_EQ(moved.count(), 2);
+  document.step_back();
+  document.previous_event();
+  document.to_start();
+  EXPECT_EQ(moved.count(), 2);
+  document.to_end();
+  document.step();
+  document.next_event();
+  EXPECT_EQ(moved.count(), 3);
+}
+
+TEST(Document, CutsASeekToTheRun) {
+  Document document(preemption_run(), {});
+  document.seek(Position{-5});
+  EXPECT_EQ(document.cursor().position(), Position{0});
+  document.seek(Position{1'000'000'000});
+  EXPECT_EQ(document.cursor().position().value, preemption_run()->facts().events);
+  document.seek_step(StepIdx{-7});
+  EXPECT_EQ(document.cursor().position(), preemption_run()->end_of_row(0));
+  document.seek_step(StepIdx{9});
+  EXPECT_EQ(document.cursor().position(), preemption_run()->end_of_row(10));
+  document.seek_step(StepIdx{1'000'000});
+  EXPECT_TRUE(document.cursor().at_end());
+}
+
+trace::StepEnded ended(std::int64_t step) {
+  trace::StepEnded event;
+  event.step = StepIdx(step);
+  return event;
+}
+
+// A trace may be a piece of a run: row 1 is not step 0 then.
+TEST(Document, SeeksAStepByItsNumberWhereTheTraceBeginsLater) {
+  const std::shared_ptr<const viz::Run> run =
+      Run::open(from_memory({trace::StepBegan{StepIdx{40}, 0}, ended(40), trace::StepBegan{StepIdx{42}, 0}, ended(42)},
+                            {}, trace::Detail::steps),
+                "late");
+  Document document(run, {});
+  document.seek_step(StepIdx{42});
+  EXPECT_EQ(document.cursor().state().step, StepIdx{42});
+  document.seek_step(StepIdx{41});
+  EXPECT_EQ(document.cursor().state().step, StepIdx{40});
+  document.seek_step(StepIdx{3});
+  EXPECT_EQ(document.cursor().state().step, StepIdx{-1});
+}
+
+// The law of the whole viewer, through the object that every panel listens to.
+RC_GTEST_PROP(DocumentProperty, AnyWalkShowsWhatAFreshFoldShows, ()) {
+  Document document(preemption_run(), {});
+  document.pin(of_page(SeqIdx(*rc::gen::inRange(0, 6)), PageIdx(*rc::gen::inRange(0, 9))));
+  document.hover(of_block(BlockIdx(*rc::gen::inRange(0, 25))));
+  const std::int64_t events = preemption_run()->facts().events;
+  for (const int move : *rc::gen::container<std::vector<int>>(12, rc::gen::inRange(0, 7))) {
+    switch (move) {
+      case 0:
+        document.step();
+        break;
+      case 1:
+        document.step_back();
+        break;
+      case 2:
+        document.next_event();
+        break;
+      case 3:
+        document.previous_event();
+        break;
+      case 4:
+        document.seek(Position(*rc::gen::inRange<std::int64_t>(-3, events + 4)));
+        break;
+      case 5:
+        document.seek_step(StepIdx(*rc::gen::inRange(-2, 50)));
+        break;
+      default:
+        document.pin(of_token(SeqIdx(*rc::gen::inRange(0, 6)), TokIdx(*rc::gen::inRange(0, 40))));
+        break;
+    }
+    expect_fresh(document);
+  }
+}
+
+// --- breakpoints -----------------------------------------------------------------------------------------------------
+
+TEST(Document, RunsToABreakpointAndSaysWhichEventAndStep) {
+  Document document(preemption_run(), {});
+  document.set_breakpoints({breakpoint("block_copied"), breakpoint("request_preempted")});
+  QSignalSpy stopped(&document, &Document::stopped);
+  document.run_to_breakpoint();
+  const trace::Event event = document.cursor().last_event().value();
+  EXPECT_EQ(trace::kind_name(event.index()), "request_preempted");
+  EXPECT_EQ(document.cursor().state().step, StepIdx{3});
+  EXPECT_TRUE(document.cursor().state().in_step);
+  ASSERT_EQ(stopped.count(), 1);
+  EXPECT_EQ(stopped[0][0].toString(), QStringLiteral("breakpoint 2: request_preempted at event %1, step 3")
+                                          .arg(document.cursor().position().value - 1));
+  expect_fresh(document);
+}
+
+TEST(Document, RunsBackToTheBreakpointBeforeAndThenToTheStart) {
+  Document document(preemption_run(), {});
+  document.set_breakpoints({breakpoint("request_preempted")});
+  document.run_to_breakpoint();
+  const Position first = document.cursor().position();
+  document.run_to_breakpoint();
+  ASSERT_GT(document.cursor().position(), first);
+  document.run_back_to_breakpoint();
+  EXPECT_EQ(document.cursor().position(), first);
+  QSignalSpy stopped(&document, &Document::stopped);
+  document.run_back_to_breakpoint();
+  EXPECT_TRUE(document.cursor().at_start());
+  EXPECT_EQ(stopped.takeFirst()[0].toString(), QStringLiteral("start of the run"));
+  expect_fresh(document);
+}
+
+TEST(Document, WithoutAnEnabledBreakpointRunsToTheEnd) {
+  Document document(preemption_run(), {});
+  Breakpoint off = breakpoint("request_preempted");
+  off.enabled = false;
+  document.set_breakpoints({off});
+  QSignalSpy stopped(&document, &Document::stopped);
+  document.run_to_breakpoint();
+  EXPECT_TRUE(document.cursor().at_end());
+  EXPECT_EQ(stopped.takeFirst()[0].toString(), QStringLiteral("end of the run"));
+}
+
+// A million steps are searched in slices: meanwhile the document counts as playing, and pause() ends the search.
+TEST(Document, ALongSearchGoesOnInSlicesAndCanBePaused) {
+  static const std::shared_ptr<const viz::Run> kLong = run_of_steps(600'000);
+  Document document(kLong, {});
+  document.set_breakpoints({breakpoint("step_ended step=999999999")});
+  QSignalSpy stopped(&document, &Document::stopped);
+  document.run_to_breakpoint();
+  while (document.playing() && !document.cursor().at_end()) QTest::qWait(1);
+  QTRY_VERIFY_WITH_TIMEOUT(document.cursor().at_end(), 20'000);
+  EXPECT_FALSE(document.playing());
+  EXPECT_EQ(stopped.count(), 1);
+  EXPECT_EQ(stopped[0][0].toString(), QStringLiteral("end of the run"));
+}
+
+// --- playing ---------------------------------------------------------------------------------------------------------
+
+TEST(Document, PlaysToTheEndAndFromTheEndStartsAgain) {
+  Document document(preemption_run(), {});
+  document.set_speed(4096);
+  QSignalSpy stopped(&document, &Document::stopped), playing(&document, &Document::playing_changed);
+  document.play();
+  EXPECT_TRUE(document.playing());
+  ASSERT_TRUE(stopped.wait(5000));
+  EXPECT_EQ(stopped.takeFirst()[0].toString(), QStringLiteral("end of the run"));
+  EXPECT_TRUE(document.cursor().at_end());
+  EXPECT_EQ(playing.count(), 2);
+  document.set_speed(0.25);
+  document.play();
+  EXPECT_TRUE(document.cursor().at_start());
+  document.toggle_playing();
+  EXPECT_FALSE(document.playing());
+  expect_fresh(document);
+}
+
+// Playing goes step by step; a breakpoint inside a step must stop it there and not at the step's end.
+TEST(Document, PlayingStopsRightAfterTheEventOfABreakpoint) {
+  Document document(preemption_run(), {});
+  document.set_breakpoints({breakpoint("request_preempted seq=5")});
+  document.set_speed(4096);
+  QSignalSpy stopped(&document, &Document::stopped);
+  document.play();
+  ASSERT_TRUE(stopped.wait(5000));
+  EXPECT_FALSE(document.playing());
+  EXPECT_TRUE(document.cursor().state().in_step);
+  EXPECT_EQ(document.cursor().state().step, StepIdx{3});
+  EXPECT_THAT(stopped[0][0].toString().toStdString(),
+              testing::StartsWith("breakpoint 1: request_preempted seq=5 at event"));
+  expect_fresh(document);
+}
+
+TEST(Document, EveryMoveStopsPlayingFirst) {
+  Document document(preemption_run(), {});
+  for (void (Document::*move)() : {&Document::step, &Document::step_back, &Document::next_event,
+                                   &Document::previous_event, &Document::to_start, &Document::run_to_breakpoint}) {
+    document.seek_step(StepIdx{5});
+    document.set_speed(0.25);
+    document.play();
+    ASSERT_TRUE(document.playing());
+    (document.*move)();
+    EXPECT_FALSE(document.playing());
+  }
+}
+
+TEST(Document, SpeedIsCutAndToldOnlyWhenItChanges) {
+  Document document(preemption_run(), {});
+  QSignalSpy told(&document, &Document::speed_changed);
+  document.set_speed(1e9);
+  EXPECT_EQ(document.speed(), Player::kFastest);
+  document.set_speed(1e8);
+  EXPECT_EQ(told.count(), 1);
+}
+
+// --- selection -------------------------------------------------------------------------------------------------------
+
+TEST(Document, PinningAStepGoesThere) {
+  Document document(preemption_run(), {});
+  document.pin(of_step(StepIdx{7}));
+  EXPECT_EQ(document.cursor().position(), preemption_run()->end_of_row(8));
+  EXPECT_EQ(document.pinned(), of_step(StepIdx{7}));
+}
+
+TEST(Document, HoverAndPinAreToldOnceAndKeptApart) {
+  Document document(preemption_run(), {});
+  QSignalSpy hovered(&document, &Document::hovered_changed), pinned(&document, &Document::pinned_changed);
+  document.hover(of_block(BlockIdx{3}));
+  document.hover(of_block(BlockIdx{3}));
+  EXPECT_EQ(hovered.count(), 1);
+  EXPECT_EQ(pinned.count(), 0);
+  document.pin(of_token(SeqIdx{0}, TokIdx{2}));
+  EXPECT_EQ(pinned.count(), 1);
+  EXPECT_EQ(hovered.count(), 1);
+  expect_fresh(document);
+}
+
+// --- find ------------------------------------------------------------------------------------------------------------
+
+TEST(Document, GoesToEachKindOfTarget) {
+  Document document(preemption_run(), {});
+  QSignalSpy bytes(&document, &Document::byte_wanted);
+  document.go_to(of_block(BlockIdx{4}));
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{4}));
+  document.go_to(FindPosition{Position{17}});
+  EXPECT_EQ(document.cursor().position(), Position{17});
+  document.go_to(FindByte{64});
+  ASSERT_EQ(bytes.count(), 1);
+  EXPECT_EQ(bytes[0][0].toLongLong(), 64);
+  document.go_to(FindEvent{trace::find_kind("request_preempted").value()});
+  EXPECT_EQ(trace::kind_name(document.cursor().last_event()->index()), "request_preempted");
+}
+
+// Nothing is found: the document must not have walked off to the end.
+TEST(Document, StaysWhereItIsWhenNoSuchEventFollows) {
+  Document document(preemption_run(), {});
+  document.seek_step(StepIdx{5});
+  const Position before = document.cursor().position();
+  QSignalSpy stopped(&document, &Document::stopped), moved(&document, &Document::position_changed);
+  document.go_to(FindEvent{trace::find_kind("request_refused").value()});
+  EXPECT_EQ(document.cursor().position(), before);
+  EXPECT_EQ(stopped.takeFirst()[0].toString(), QStringLiteral("no such event after this"));
+  EXPECT_EQ(moved.count(), 0);
+  expect_fresh(document);
+}
+
+}  // namespace
+}  // namespace kvscope::viz
