@@ -7,6 +7,7 @@
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QPaintEngine>
 
+#include "viz/view/device_pixels.h"
 #include "viz/view/time_text.h"
 #include "viz/view/timeline_legend.h"
 #include "viz/view/timeline_paint.h"
@@ -201,11 +202,7 @@ void PlotPicture::paint(QPainter& painter, const QRectF& body, const Prepared& p
     paint_plots(plots, prepared, scene);
     key_ = key;
   }
-  painter.save();
-  // Pixel on pixel: the painter's own scale is undone, whatever it is made of.
-  painter.setWorldTransform(transform.inverted() * painter.worldTransform());
-  painter.drawImage(pixels.topLeft(), image_);
-  painter.restore();
+  draw_pixels(painter, pixels.topLeft(), image_);
 }
 
 }  // namespace kvscope::viz

@@ -1,0 +1,192 @@
+#include "viz/view/canvas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <QtCore/QEvent>
+#include <QtGui/QPainter>
+#include <QtWidgets/QToolTip>
+
+#include "viz/view/canvas_accessible.h"
+#include "viz/view/device_pixels.h"
+#include "viz/view/paint_board.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kRing = 2, kRingOutside = 4, kRingCorner = 11;  // [px] of the focus ring, around a card
+
+}  // namespace
+
+Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme_(viz::theme(ThemeKind::dark)) {
+  install_canvas_accessibility();
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  setAttribute(Qt::WA_OpaquePaintEvent);  // every pixel is painted each time
+  setAccessibleName(tr("Picture of the run"));
+  lay_out();
+}
+
+Canvas::~Canvas() = default;
+
+// --- what is shown ---------------------------------------------------------------------------------------------------
+
+void Canvas::setDocument(Document* document) {
+  if (document_ != nullptr) document_->disconnect(this);
+  document_ = document;
+  panels_ = make_panels();  // what they keep belongs to a run
+  viewports_ = {};
+  press_.reset();
+  by_key_ = false;
+  if (document != nullptr) {
+    connect(document, &Document::position_changed, this, &Canvas::position_changed);
+    connect(document, &Document::pinned_changed, this, &Canvas::pinned_changed);
+    connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
+    connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
+  }
+  lay_out();
+}
+
+void Canvas::setView(View view) {
+  if (view == view_) return;
+  view_ = view;
+  press_.reset();
+  lay_out();
+  if (focused_ && place(*focused_) == nullptr) focus_on(std::nullopt);
+  Q_EMIT viewChanged();
+}
+
+void Canvas::setTheme(const Theme& theme) {
+  theme_ = theme;
+  repaint_base();
+}
+
+void Canvas::setFontScale(double scale) {
+  if (scale == font_scale_) return;
+  font_scale_ = scale;
+  lay_out();
+}
+
+void Canvas::setViewport(PanelId panel, const Viewport& viewport) {
+  if (viewports_[index(panel)] == viewport) return;
+  viewports_[index(panel)] = viewport;
+  repaint_base();
+  point_again();
+}
+
+Scene Canvas::sceneNow() const {
+  Scene scene;
+  scene.theme = &theme_;
+  scene.view = view_;
+  scene.font_scale = font_scale_;
+  scene.viewport = viewports_;
+  if (document_ == nullptr) return scene;
+  scene.cursor = &document_->cursor();
+  scene.pinned = document_->pinned();
+  scene.hovered = document_->hovered();
+  scene.pinned_lit = document_->pinned_lit();
+  scene.hovered_lit = document_->hovered_lit();
+  return scene;
+}
+
+const Place* Canvas::place(PanelId panel) const {
+  const auto found = std::ranges::find(places_, panel, &Place::panel);
+  return found == places_.end() ? nullptr : &*found;
+}
+
+const std::vector<PanelCell>& Canvas::cells(PanelId id) const {
+  Cells& kept = cells_[index(id)];
+  if (kept.revision == revision_) return kept.cells;
+  kept.revision = revision_;
+  kept.cells.clear();
+  const Place* const at = place(id);
+  if (document_ == nullptr || at == nullptr) return kept.cells;
+  kept.cells = panel(id).cells(at->body, sceneNow(), kMostCells);
+  return kept.cells;
+}
+
+// --- what changes it -------------------------------------------------------------------------------------------------
+
+void Canvas::lay_out() {
+  places_ = board(view_, size(), font_scale_);
+  repaint_base();
+  point_again();
+}
+
+void Canvas::repaint_base() {
+  base_key_.reset();
+  ++revision_;
+  update();
+  tell_changed(*this);
+}
+
+void Canvas::position_changed() {
+  repaint_base();
+  point_again();
+  if (QToolTip::isVisible()) QToolTip::hideText();  // it says what was
+}
+
+void Canvas::pinned_changed() {
+  update();
+  tell_changed(*this);
+  if (document_ == nullptr || document_->pinned().none()) return;
+  // Found, or clicked in another panel: it comes into sight wherever it stands. Where it was clicked it is in sight.
+  for (const Place& at : places_) {
+    if (pinning_ && press_ && press_->panel == at.panel) continue;
+    setViewport(at.panel, panel(at.panel).revealing(document_->pinned(), at.body, sceneNow()));
+  }
+}
+
+void Canvas::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::LanguageChange) lay_out();
+}
+
+void Canvas::resizeEvent(QResizeEvent*) {
+  lay_out();
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+const QImage& Canvas::base(const Scene& scene) {
+  const double scale = devicePixelRatio();
+  const BaseKey key{scene.cursor->position(), (QSizeF(size()) * scale).toSize(), scale, view_, viewports_, font_scale_};
+  if (base_key_ == key) return base_;
+  // The kind of picture that board_image() makes: the same pixels.
+  if (base_.size() != key.pixels) base_ = QImage(key.pixels, QImage::Format_RGB32);
+  base_.setDevicePixelRatio(scale);
+  base_.fill(theme_.surface);
+  QPainter painter(&base_);
+  paint_board_base(painter, size(), panels_, scene);
+  base_key_ = key;
+  return base_;
+}
+
+void Canvas::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  if (document_ == nullptr) {
+    painter.fillRect(rect(), theme_.surface);
+    return;
+  }
+  const Scene scene = sceneNow();
+  static_cast<void>(base(scene));
+  draw_pixels(painter, painter.deviceTransform().map(QPointF(0, 0)).toPoint(), base_);
+  paint_board_overlay(painter, size(), panels_, scene);
+  paint_focus_ring(painter);
+}
+
+void Canvas::paint_focus_ring(QPainter& painter) const {
+  if (!ring_ || !hasFocus() || !focused_) return;
+  const Place* const at = place(*focused_);
+  if (at == nullptr) return;
+  const double out = kRingOutside - kRing / 2;
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(theme_.accent, kRing));
+  painter.setBrush(Qt::NoBrush);
+  // The header has no space around it.
+  const QRectF ring = at->card.adjusted(-out, -out, out, out).intersected(QRectF(rect()).adjusted(1, 1, -1, -1));
+  painter.drawRoundedRect(ring, kRingCorner, kRingCorner);
+}
+
+}  // namespace kvscope::viz

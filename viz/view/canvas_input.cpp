@@ -1,0 +1,402 @@
+// What is done to the canvas with mouse and keys.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <QtGui/QHelpEvent>
+#include <QtGui/QKeyEvent>
+#include <QtGui/QMouseEvent>
+#include <QtGui/QWheelEvent>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QToolTip>
+
+#include "viz/view/canvas.h"
+#include "viz/view/canvas_accessible.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kNotch = 120;       // a wheel's notch, in eighths of a degree
+constexpr double kZoomNotch = 1.25;  // per notch, and per key
+constexpr double kScrollNotch = 60;  // [px] per notch
+constexpr double kFar = 1e6;         // [px] further than any panel scrolls
+
+// The panels in which a step is under the pointer everywhere: dragging goes through the run.
+bool scrubs(PanelId panel) {
+  return panel == PanelId::header || panel == PanelId::timeline;
+}
+
+View view_of(PanelId panel) {
+  switch (panel) {
+    case PanelId::sequences:
+      return View::sequences;
+    case PanelId::pool:
+    case PanelId::table:
+      return View::pool;
+    case PanelId::timeline:
+      return View::timeline;
+    case PanelId::header:
+      break;
+  }
+  return View::overview;
+}
+
+std::optional<Move> move_of(int key) {
+  switch (key) {
+    case Qt::Key_Left:
+      return Move::left;
+    case Qt::Key_Right:
+      return Move::right;
+    case Qt::Key_Up:
+      return Move::up;
+    case Qt::Key_Down:
+      return Move::down;
+    case Qt::Key_Home:
+      return Move::first;
+    case Qt::Key_End:
+      return Move::last;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The canvas's own keys; with Ctrl, Alt or Meta they are somebody else's.
+bool is_own_key(const QKeyEvent& event) {
+  if ((event.modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier)) != 0) return false;
+  switch (event.key()) {
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+    case Qt::Key_Escape:
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+    case Qt::Key_Minus:
+    case Qt::Key_0:
+      return true;
+    default:
+      return move_of(event.key()).has_value();
+  }
+}
+
+QPointF clamped(QPointF at, const QRectF& to) {
+  return {std::clamp(at.x(), to.left(), to.right()), std::clamp(at.y(), to.top(), to.bottom())};
+}
+
+}  // namespace
+
+// --- the pointer -----------------------------------------------------------------------------------------------------
+
+const Place* Canvas::card_at(QPointF at) const {
+  const auto found = std::ranges::find_if(places_, [&](const Place& place) { return place.card.contains(at); });
+  return found == places_.end() ? nullptr : &*found;
+}
+
+Selection Canvas::hit(const Place& place, QPointF at) const {
+  return place.body.contains(at) ? panel(place.panel).hit(at, place.body, sceneNow()) : Selection{};
+}
+
+void Canvas::point_at(QPointF at) {
+  const Place* const place = card_at(at);
+  const Selection object = place != nullptr ? hit(*place, at) : Selection{};
+  document_->hover(object);
+  show_cursor(place, object);
+}
+
+void Canvas::point_again() {
+  if (document_ != nullptr && pointer_ && !press_ && !by_key_) point_at(*pointer_);
+}
+
+void Canvas::show_cursor(const Place* place, const Selection& object) {
+  if (!object.none()) return setCursor(Qt::PointingHandCursor);
+  const bool zoomed = place != nullptr && place->body.contains(*pointer_) && viewport(place->panel).zoom > 0;
+  setCursor(zoomed ? Qt::OpenHandCursor : Qt::ArrowCursor);
+}
+
+void Canvas::mouseMoveEvent(QMouseEvent* event) {
+  const QPointF at = event->position();
+  const bool rested = pointer_ == at;
+  pointer_ = at;
+  if (document_ == nullptr || rested) return;
+  by_key_ = false;
+  if (!press_ || (event->buttons() & Qt::LeftButton) == 0) {
+    press_.reset();
+    return point_at(at);
+  }
+  if (!press_->moved && (at - press_->at).manhattanLength() < QApplication::startDragDistance()) return;
+  press_->moved = true;
+  if (!press_->inside) return;
+  scrubs(press_->panel) && !press_->object.none() ? scrub(at) : pan(at);
+  if (press_) press_->last = at;
+}
+
+void Canvas::mousePressEvent(QMouseEvent* event) {
+  pointer_ = event->position();
+  if (document_ == nullptr || event->button() != Qt::LeftButton) return;
+  ring_ = false;
+  by_key_ = false;
+  const Place* const at = card_at(*pointer_);
+  press_ = Press{at != nullptr ? at->panel : PanelId::header,  {}, *pointer_, *pointer_, false,
+                 at != nullptr && at->body.contains(*pointer_)};
+  if (at == nullptr) return;
+  focused_ = at->panel;
+  press_->object = hit(*at, *pointer_);
+  // Goes there at once: a drag follows from where the button went down.
+  if (scrubs(at->panel) && press_->object.kind == Selection::Kind::step) activate(press_->object);
+  update();
+}
+
+void Canvas::mouseReleaseEvent(QMouseEvent* event) {
+  if (document_ == nullptr || event->button() != Qt::LeftButton || !press_) return;
+  const Press press = *press_;
+  const Place* const at = card_at(press.at);
+  if (!press.moved && !scrubs(press.panel) && !press.object.none()) activate(press.object);
+  press_.reset();
+  // Beside all objects, but not on a title: that is where a double click begins.
+  const bool beside = at == nullptr || (press.inside && !scrubs(press.panel));
+  if (!press.moved && press.object.none() && beside && document_ != nullptr) document_->pin({});
+  if (document_ != nullptr) point_at(event->position());
+}
+
+void Canvas::mouseDoubleClickEvent(QMouseEvent* event) {
+  const Place* const at = card_at(event->position());
+  if (document_ != nullptr && event->button() == Qt::LeftButton && at != nullptr &&
+      at->title.contains(event->position())) {
+    return toggle_view(at->panel);
+  }
+  mousePressEvent(event);  // two quick clicks are two clicks
+}
+
+void Canvas::leaveEvent(QEvent*) {
+  pointer_.reset();
+  if (document_ != nullptr && !by_key_ && !press_) document_->hover({});
+}
+
+void Canvas::scrub(QPointF to) {
+  const Place* const at = place(press_->panel);
+  if (at == nullptr) return;
+  // The pointer may leave the panel: its height does not matter then, and past the ends is at the ends. A panel's steps need
+  // not fill its width: the nearest point that has one is looked for, from there back to where the button went down.
+  QPointF point = clamped({to.x(), press_->at.y()}, at->body.adjusted(0, 0, -1, -1));
+  const double towards = point.x() < press_->at.x() ? 1 : -1;
+  Selection step = panel(at->panel).hit(point, at->body, sceneNow());
+  while (step.none() && (press_->at.x() - point.x()) * towards > 0) {
+    point.rx() += towards;
+    step = panel(at->panel).hit(point, at->body, sceneNow());
+  }
+  setCursor(Qt::SizeHorCursor);
+  if (step.kind != Selection::Kind::step) return;
+  document_->hover(step);
+  document_->seek_step(step.step);
+}
+
+void Canvas::pan(QPointF to) {
+  const Place* const at = place(press_->panel);
+  if (at == nullptr) return;
+  const Viewport moved = panel(at->panel).scrolled(press_->last - to, at->body, sceneNow());
+  if (moved == viewport(at->panel)) return;
+  setCursor(Qt::ClosedHandCursor);
+  setViewport(at->panel, moved);
+}
+
+void Canvas::wheelEvent(QWheelEvent* event) {
+  const Place* const at = document_ != nullptr ? card_at(event->position()) : nullptr;
+  if (at == nullptr || !at->body.contains(event->position())) return event->ignore();
+  by_key_ = false;
+  const QPointF turned = event->angleDelta();
+  const bool sideways = std::abs(turned.x()) > std::abs(turned.y());
+  if (!sideways && (event->modifiers() & Qt::ShiftModifier) == 0) {
+    return zoom(*at, std::pow(kZoomNotch, turned.y() / kNotch), event->position());
+  }
+  const Panel& of = panel(at->panel);
+  const Scene scene = sceneNow();
+  const QPointF by = event->hasPixelDelta() ? QPointF(-event->pixelDelta()) : -turned / kNotch * kScrollNotch;
+  // Shift turns through the rows, and through the columns where all rows show.
+  const bool has_rows =
+      of.scrolled({0, -kFar}, at->body, scene).offset.y() != of.scrolled({0, kFar}, at->body, scene).offset.y();
+  const double along = sideways ? by.x() : by.y();
+  setViewport(at->panel, of.scrolled(sideways || !has_rows ? QPointF(along, 0) : QPointF(0, along), at->body, scene));
+}
+
+// --- zoom and view ---------------------------------------------------------------------------------------------------
+
+void Canvas::zoom(const Place& at, double factor, QPointF point) {
+  setViewport(at.panel, panel(at.panel).zoomed(factor, point, at.body, sceneNow()));
+}
+
+void Canvas::zoom_by_key(double factor) {
+  if (document_ == nullptr) return;
+  const Place* under = pointer_ && !by_key_ ? card_at(*pointer_) : nullptr;
+  if (under != nullptr && !under->body.contains(*pointer_)) under = nullptr;
+  if (under != nullptr) return zoom(*under, factor, *pointer_);
+  const Place* const at = focused_ ? place(*focused_) : nullptr;
+  if (at == nullptr) return;
+  // Around what is selected, where it is in sight.
+  const std::optional<QRectF> anchor = panel(at->panel).anchor(sceneNow().lit(), at->body, sceneNow());
+  zoom(*at, factor, anchor ? anchor->center() : at->body.center());
+}
+
+void Canvas::zoomIn() {
+  zoom_by_key(kZoomNotch);
+}
+
+void Canvas::zoomOut() {
+  zoom_by_key(1 / kZoomNotch);
+}
+
+void Canvas::zoomToFit() {
+  for (const Place& at : places_) setViewport(at.panel, {});
+}
+
+void Canvas::toggle_view(PanelId panel) {
+  setView(view_ == View::overview ? view_of(panel) : View::overview);
+}
+
+void Canvas::show_tool_tip(const QHelpEvent& event) {
+  const Place* const at = document_ != nullptr ? card_at(event.pos()) : nullptr;
+  if (at == nullptr) return QToolTip::hideText();
+  if (at->title.contains(event.pos())) {
+    const QString text = view_ == View::overview ? tr("Double click: this view alone") : tr("Double click: all panels");
+    return QToolTip::showText(event.globalPos(), text, this, at->title.toAlignedRect());
+  }
+  // Steps say of themselves what there is, beside the pointer.
+  const Selection object = hit(*at, event.pos());
+  if (object.none() || object.kind == Selection::Kind::step) return QToolTip::hideText();
+  const Scene scene = sceneNow();
+  const Lit lit = resolve(scene.state(), scene.facts(), object);
+  const std::optional<QRectF> cell = panel(at->panel).anchor(lit, at->body, scene);
+  QToolTip::showText(event.globalPos(), QString::fromStdString(describe(scene.state(), scene.facts(), object)), this,
+                     cell ? cell->toAlignedRect() : QRect());
+}
+
+// --- keys ------------------------------------------------------------------------------------------------------------
+
+bool Canvas::event(QEvent* event) {
+  switch (event->type()) {
+    case QEvent::ToolTip:
+      show_tool_tip(*static_cast<QHelpEvent*>(event));
+      return true;
+    case QEvent::ShortcutOverride:
+      // A window's shortcut on a plain key would otherwise take it away from the panel that has the focus.
+      if (document_ != nullptr && is_own_key(*static_cast<QKeyEvent*>(event))) {
+        event->accept();
+        return true;
+      }
+      break;
+    default:
+      break;
+  }
+  return QWidget::event(event);
+}
+
+void Canvas::keyPressEvent(QKeyEvent* event) {
+  if (document_ == nullptr || !is_own_key(*event) || !take_key(*event)) QWidget::keyPressEvent(event);
+}
+
+bool Canvas::take_key(const QKeyEvent& event) {
+  if (const std::optional<Move> move = move_of(event.key())) {
+    move_focus(*move);
+    return true;
+  }
+  switch (event.key()) {
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      zoomIn();
+      return true;
+    case Qt::Key_Minus:
+      zoomOut();
+      return true;
+    case Qt::Key_0:
+      zoomToFit();
+      return true;
+    case Qt::Key_Escape: {
+      const bool something = !document_->pinned().none() || (by_key_ && !document_->hovered().none());
+      if (by_key_) document_->hover({});
+      by_key_ = false;
+      document_->pin({});
+      return something;
+    }
+    default:
+      break;
+  }
+  const Selection object = document_->hovered();
+  if (object.none()) return false;
+  object == document_->pinned() ? document_->pin({}) : activate(object);
+  return true;
+}
+
+void Canvas::move_focus(Move move) {
+  if (!focused_ || place(*focused_) == nullptr) {
+    // After a load nobody has chosen a panel yet: the first that holds objects.
+    focused_ = places_.size() > 1 ? places_[1].panel : PanelId::header;
+  }
+  const Place* const at = place(*focused_);
+  const Panel& of = panel(*focused_);
+  const Selection from = document_->hovered().none() ? document_->pinned() : document_->hovered();
+  const Selection to = of.moved(from, move, at->body, sceneNow());
+  ring_ = true;
+  by_key_ = true;
+  setViewport(at->panel, of.revealing(to, at->body, sceneNow()));
+  document_->hover(to);
+  update();
+  tell_focus(*this);
+}
+
+void Canvas::activate(const Selection& object) {
+  if (document_ == nullptr || object.none()) return;
+  pinning_ = true;
+  if (object.kind == Selection::Kind::step) {
+    document_->seek_step(object.step);
+  } else {
+    document_->pin(object);
+  }
+  pinning_ = false;
+  Q_EMIT objectActivated(object);
+}
+
+// --- focus -----------------------------------------------------------------------------------------------------------
+
+std::optional<PanelId> Canvas::focusedPanel() const {
+  return hasFocus() ? focused_ : std::nullopt;
+}
+
+Selection Canvas::current() const {
+  return document_ != nullptr && by_key_ && hasFocus() ? document_->hovered() : Selection{};
+}
+
+void Canvas::focusPanel(PanelId panel) {
+  if (place(panel) == nullptr) return;
+  setFocus(Qt::OtherFocusReason);
+  focus_on(panel);
+}
+
+void Canvas::focus_on(std::optional<PanelId> panel) {
+  focused_ = panel;
+  ring_ = panel.has_value();
+  update();
+  if (panel) tell_focus(*this);
+}
+
+void Canvas::focusInEvent(QFocusEvent* event) {
+  if (document_ == nullptr || places_.empty()) return;
+  if (event->reason() == Qt::TabFocusReason) focus_on(places_.front().panel);
+  if (event->reason() == Qt::BacktabFocusReason) focus_on(places_.back().panel);
+}
+
+void Canvas::focusOutEvent(QFocusEvent*) {
+  ring_ = false;
+  update();
+}
+
+bool Canvas::focusNextPrevChild(bool next) {
+  const Place* const at = focused_ ? place(*focused_) : nullptr;
+  if (document_ == nullptr || !hasFocus()) return QWidget::focusNextPrevChild(next);
+  const std::ptrdiff_t from = at != nullptr ? at - places_.data() : next ? -1 : std::ssize(places_);
+  const std::ptrdiff_t to = from + (next ? 1 : -1);
+  if (to >= 0 && to < std::ssize(places_)) {
+    focus_on(places_[static_cast<std::size_t>(to)].panel);
+    return true;
+  }
+  focused_.reset();
+  return QWidget::focusNextPrevChild(next);
+}
+
+}  // namespace kvscope::viz
