@@ -23,6 +23,7 @@ class Loader final : public QObject {
   explicit Loader(Backend& backend, QObject* parent = nullptr);  // the backend outlives the loader
 
   [[nodiscard]] bool loading() const { return job_.running(); }
+  [[nodiscard]] bool stopping() const { return job_.stopping(); }
   [[nodiscard]] const QString& path() const { return path_; }  // under way, or the last one
 
   void open(const QString& path);

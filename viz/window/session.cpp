@@ -1,6 +1,5 @@
 #include "viz/window/session.h"
 
-#include <algorithm>
 #include <exception>
 
 #include <QtCore/QDir>
@@ -39,11 +38,9 @@ Selection read_selection(const QSettings& settings) {
   }
 }
 
-// "on block_evicted", "off step_ended free_blocks<4"
 QStringList breakpoint_lines(const std::vector<Breakpoint>& breakpoints) {
   QStringList lines;
-  for (const Breakpoint& b : breakpoints)
-    lines.push_back((b.enabled ? QStringLiteral("on ") : QStringLiteral("off ")) + QString::fromStdString(to_text(b)));
+  for (const Breakpoint& b : breakpoints) lines.push_back(QString::fromStdString(to_text(b)));
   return lines;
 }
 
@@ -51,14 +48,18 @@ std::vector<Breakpoint> parse_breakpoint_lines(const QStringList& lines) {
   std::vector<Breakpoint> breakpoints;
   for (const QString& line : lines) {
     try {
-      Breakpoint b = parse_breakpoint(line.section(QLatin1Char(' '), 1).toStdString());
-      b.enabled = line.startsWith(QLatin1String("on "));
-      breakpoints.push_back(std::move(b));
+      breakpoints.push_back(parse_breakpoint(line.toStdString()));
     } catch (const std::exception&) {
       continue;  // edited by hand, or of a newer version: the others still count
     }
   }
   return breakpoints;
+}
+
+// A number of the file within [lowest, highest]; what is none ("nan" is one for QString) is `otherwise`.
+double read_number(const QSettings& settings, const char* key, double lowest, double highest, double otherwise) {
+  const double number = settings.value(QString::fromLatin1(key), otherwise).toDouble();
+  return number >= lowest && number <= highest ? number : otherwise;
 }
 
 }  // namespace
@@ -87,8 +88,8 @@ void Session::read() {
   };
   ended_badly_ = !value("session/clean", true).toBool() && !value("place/path").toString().isEmpty();
   look_.theme = find_theme_setting(value("look/theme").toString()).value_or(ThemeSetting::system);
-  look_.font_scale = std::clamp(value("look/font_scale", 1.0).toDouble(), kSmallestFont, kLargestFont);
-  look_.speed = std::clamp(value("look/speed", 4.0).toDouble(), Player::kSlowest, Player::kFastest);
+  look_.font_scale = read_number(settings, "look/font_scale", kSmallestFont, kLargestFont, 1);
+  look_.speed = read_number(settings, "look/speed", Player::kSlowest, Player::kFastest, 4);
   look_.geometry = value("look/geometry").toByteArray();
   look_.docks = value("look/docks").toByteArray();
   place_.path = value("place/path").toString();

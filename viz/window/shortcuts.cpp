@@ -65,6 +65,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::show_sequences, Group::view, SAY("Se&quence table"), "Alt+3", SAY("The live sequences in numbers"), Icon::none,
      true},
     {Do::show_breakpoints, Group::view, SAY("&Breakpoints"), "Alt+4", SAY("Where playing stops"), Icon::none, true},
+    {Do::show_notes, Group::view, SAY("&Notes"), "Alt+5", SAY("What to look at in this run, and its sizes"), Icon::none,
+     true},
     {Do::theme_system, Group::view, SAY("&System"), "Ctrl+Alt+S", SAY("As the desktop"), Icon::none, true},
     {Do::theme_dark, Group::view, SAY("&Dark"), "Ctrl+Alt+D", SAY("Light on dark"), Icon::none, true},
     {Do::theme_light, Group::view, SAY("&Light"), "Ctrl+Alt+L", SAY("Dark on light"), Icon::none, true},
@@ -76,12 +78,15 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("What there is, and its keys")},
 }};
 
-constexpr std::array<CanvasKey, 5> kCanvasKeys{{
-    {SAY("Arrow keys"), SAY("The object beside the selected one")},
-    {SAY("Home, End"), SAY("The first and the last object of the panel")},
-    {SAY("Tab, Shift+Tab"), SAY("The next panel, the panel before")},
-    {SAY("Enter"), SAY("Keep what is under the pointer, or let go of it")},
-    {SAY("Wheel, drag"), SAY("Scroll; with Ctrl: zoom")},
+constexpr std::array<CanvasKey, 8> kCanvasKeys{{
+    {SAY("Tab, Shift+Tab"), SAY("From panel to panel")},
+    {SAY("Arrows, Home, End"), SAY("From object to object in the panel")},
+    {SAY("Enter"), SAY("Keep the object, or let go of it")},
+    {SAY("+   -   0"), SAY("Zoom in and out, fit the panel")},
+    {SAY("Click"), SAY("Keep the object; beside all objects: let go")},
+    {SAY("Drag"), SAY("Move a zoomed panel; in header and timeline: go to a step")},
+    {SAY("Wheel"), SAY("Zoom at the pointer; with Shift: scroll")},
+    {SAY("Double click on a title"), SAY("That panel alone, and back")},
 }};
 #undef SAY
 

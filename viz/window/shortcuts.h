@@ -51,6 +51,7 @@ enum class Do : std::uint8_t {
   show_events,
   show_sequences,
   show_breakpoints,
+  show_notes,
   theme_system,
   theme_dark,
   theme_light,

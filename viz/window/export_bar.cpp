@@ -1,0 +1,153 @@
+#include "viz/window/export_bar.h"
+
+#include <algorithm>
+
+#include <QtWidgets/QComboBox>
+#include <QtWidgets/QDoubleSpinBox>
+#include <QtWidgets/QHBoxLayout>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QSpinBox>
+#include <QtWidgets/QToolButton>
+
+#include "viz/window/icons.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kLargestScale = 8;
+constexpr std::int64_t kUsualFrames = 60;
+
+template <class Field>
+Field* add(QHBoxLayout& row, const QString& label, const QString& accessible, Field* field) {
+  if (!label.isEmpty()) row.addWidget(new QLabel(label));
+  field->setAccessibleName(accessible);
+  field->setToolTip(accessible);
+  row.addWidget(field);
+  return field;
+}
+
+// Labels and fields that are shown and hidden together.
+QHBoxLayout* part(QHBoxLayout& row, QWidget*& holder) {
+  holder = new QWidget;
+  auto* inner = new QHBoxLayout(holder);
+  inner->setContentsMargins(0, 0, 0, 0);
+  row.addWidget(holder);
+  return inner;
+}
+
+}  // namespace
+
+ExportBar::ExportBar(QWidget* parent) : QFrame(parent) {
+  setProperty("bar", QStringLiteral("true"));
+  setAccessibleName(tr("Export picture"));
+  build();
+  connect(format_, &QComboBox::currentIndexChanged, this, &ExportBar::show_fields);
+  connect(first_, &QSpinBox::valueChanged, this, [this](int first) { last_->setMinimum(first); });
+  show_fields();
+  hide();
+}
+
+void ExportBar::build() {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(12, 6, 8, 6);
+  format_ = add(*row, tr("Picture"), tr("Format"), new QComboBox);
+  format_->addItem(tr("PNG"), static_cast<int>(PictureFormat::png));
+  format_->addItem(tr("SVG"), static_cast<int>(PictureFormat::svg));
+  format_->addItem(tr("PDF"), static_cast<int>(PictureFormat::pdf));
+  format_->addItem(tr("animated GIF"), static_cast<int>(PictureFormat::gif));
+  width_ = add(*row, QString(), tr("Width in pixels"), new QSpinBox);
+  height_ = add(*row, tr("x"), tr("Height in pixels"), new QSpinBox);
+  for (QSpinBox* side : {width_, height_}) side->setRange(kSmallestPicture, kLargestPicture);
+  QHBoxLayout* scale = part(*row, scale_part_);
+  scale_ = add(*scale, tr("scale"), tr("Pixels of the file for one of the picture"), new QDoubleSpinBox);
+  scale_->setRange(1, kLargestScale);
+  scale_->setSingleStep(1);
+  scale_->setDecimals(1);
+  QHBoxLayout* frames = part(*row, frames_part_);
+  first_ = add(*frames, tr("steps"), tr("First step"), new QSpinBox);
+  last_ = add(*frames, tr("to"), tr("Last step"), new QSpinBox);
+  rate_ = add(*frames, tr("at"), tr("Frames a second"), new QDoubleSpinBox);
+  rate_->setRange(kSlowestFrames, kFastestFrames);
+  rate_->setDecimals(1);
+  rate_->setValue(4);
+  rate_->setSuffix(tr(" /s"));
+  theme_ = add(*row, QString(), tr("Theme of the picture"), new QComboBox);
+  theme_->addItems({tr("dark"), tr("light")});
+  row->addStretch(1);
+  auto* save = new QPushButton(tr("Save as..."));
+  save->setAccessibleName(tr("Save the picture"));
+  row->addWidget(save);
+  close_ = new QToolButton;
+  close_->setAccessibleName(tr("Close the export bar"));
+  close_->setToolTip(tr("Close (Esc)"));
+  close_->setFocusPolicy(Qt::TabFocus);
+  row->addWidget(close_);
+  connect(save, &QPushButton::clicked, this, &ExportBar::wanted);
+  connect(close_, &QToolButton::clicked, this, [this] {
+    hide();
+    Q_EMIT closed();
+  });
+}
+
+void ExportBar::set_theme(const Theme& theme) {
+  close_->setIcon(icon(Icon::close, theme));
+}
+
+void ExportBar::open(QSize canvas, ThemeKind theme, std::int64_t row, std::int64_t rows) {
+  width_->setValue(canvas.width());
+  height_->setValue(canvas.height());
+  theme_->setCurrentIndex(theme == ThemeKind::dark ? 0 : 1);
+  // Steps in words are rows in the run: row 0 is what came before step 0.
+  const int last = static_cast<int>(std::max<std::int64_t>(rows - 2, 0));
+  first_->setRange(0, last);
+  last_->setRange(0, last);
+  first_->setValue(static_cast<int>(std::clamp<std::int64_t>(row - 1, 0, last)));
+  last_->setValue(static_cast<int>(std::min<std::int64_t>(first_->value() + kUsualFrames - 1, last)));
+  show();
+  format_->setFocus(Qt::ShortcutFocusReason);
+}
+
+PictureFormat ExportBar::format() const {
+  return static_cast<PictureFormat>(format_->currentData().toInt());
+}
+
+void ExportBar::show_fields() {
+  const bool pixels = format() == PictureFormat::png || format() == PictureFormat::gif;
+  scale_part_->setVisible(pixels);
+  frames_part_->setVisible(format() == PictureFormat::gif);
+}
+
+QString ExportBar::suffix() const {
+  switch (format()) {
+    case PictureFormat::svg:
+      return QStringLiteral("svg");
+    case PictureFormat::pdf:
+      return QStringLiteral("pdf");
+    case PictureFormat::gif:
+      return QStringLiteral("gif");
+    default:
+      return QStringLiteral("png");
+  }
+}
+
+QString ExportBar::name_filter() const {
+  return QStringLiteral("%1 (*.%2)").arg(format_->currentText(), suffix());
+}
+
+std::int64_t ExportBar::first_row() const {
+  return std::int64_t{first_->value()} + 1;
+}
+
+void ExportBar::fill(Picture& picture) const {
+  picture.size = QSize(width_->value(), height_->value());
+  picture.theme = theme_->currentIndex() == 0 ? ThemeKind::dark : ThemeKind::light;
+  const bool pixels = format() == PictureFormat::png || format() == PictureFormat::gif;
+  picture.scale = pixels ? scale_->value() : 1;
+  picture.last_row.reset();
+  if (format() != PictureFormat::gif) return;
+  picture.last_row = std::int64_t{last_->value()} + 1;
+  picture.frames_per_second = rate_->value();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,66 @@
+#include "viz/window/gallery_delegate.h"
+
+#include <algorithm>
+
+#include <QtGui/QFontMetrics>
+#include <QtGui/QPainter>
+#include <QtWidgets/QAbstractItemView>
+
+#include "viz/model/gallery_model.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr int kPad = 14, kBetween = 10, kLead = 4;     // [px] in a card, from card to card, from name to paragraph
+constexpr double kNameSize = 14.5, kWordsSize = 12.5;  // [px] at font scale 1
+constexpr double kCorner = 8;                          // [px]
+constexpr int kWrap = Qt::TextWordWrap | Qt::AlignLeft | Qt::AlignTop;
+
+}  // namespace
+
+GalleryDelegate::GalleryDelegate(QAbstractItemView* view) : QStyledItemDelegate(view), view_(view) {}
+
+void GalleryDelegate::set_theme(const Theme& theme, double font_scale) {
+  theme_ = &theme;
+  font_scale_ = font_scale;
+}
+
+GalleryDelegate::Places GalleryDelegate::places(int width, const QModelIndex& index) const {
+  const int inner = std::max(1, width - 2 * kPad);
+  const auto height = [&](const QFont& font, const QString& text) {
+    return QFontMetrics(font).boundingRect(QRect(0, 0, inner, 1 << 20), kWrap, text).height();
+  };
+  Places p;
+  p.name =
+      QRect(kPad, kPad - 2, inner, height(ui_font(kNameSize * font_scale_, QFont::DemiBold), index.data().toString()));
+  p.words = QRect(kPad, p.name.bottom() + 1 + kLead, inner,
+                  height(ui_font(kWordsSize * font_scale_), index.data(GalleryModel::kDescriptionRole).toString()));
+  p.card = QRect(0, 0, width, p.words.bottom() + kPad);
+  return p;
+}
+
+QSize GalleryDelegate::sizeHint(const QStyleOptionViewItem&, const QModelIndex& index) const {
+  const int width = view_->viewport()->width();
+  return {width, places(width, index).card.height() + kBetween};
+}
+
+void GalleryDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  const Places p = places(option.rect.width(), index);
+  const bool hot = option.state.testFlag(QStyle::State_MouseOver);
+  const bool focused = option.state.testFlag(QStyle::State_Selected) && view_->hasFocus();
+  painter->save();
+  painter->setRenderHint(QPainter::Antialiasing);
+  painter->translate(option.rect.topLeft());
+  painter->setPen(QPen(focused ? theme_->accent : hot ? theme_->text_quiet : theme_->card_border, focused ? 2 : 1));
+  painter->setBrush(theme_->card);
+  painter->drawRoundedRect(QRectF(p.card).adjusted(1, 1, -1, -1), kCorner, kCorner);
+  painter->setPen(theme_->text);
+  painter->setFont(ui_font(kNameSize * font_scale_, QFont::DemiBold));
+  painter->drawText(p.name, kWrap, index.data().toString());
+  painter->setPen(theme_->text_quiet);
+  painter->setFont(ui_font(kWordsSize * font_scale_));
+  painter->drawText(p.words, kWrap, index.data(GalleryModel::kDescriptionRole).toString());
+  painter->restore();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,33 @@
+// A scenario of the gallery as a card: its name, and under it the paragraph, wrapped to the list's width.
+#pragma once
+
+#include <QtWidgets/QStyledItemDelegate>
+
+#include "viz/view/theme.h"
+
+class QAbstractItemView;
+
+namespace kvscope::viz {
+
+class GalleryDelegate final : public QStyledItemDelegate {
+  Q_OBJECT
+ public:
+  explicit GalleryDelegate(QAbstractItemView* view);
+  void set_theme(const Theme& theme, double font_scale);
+
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+  [[nodiscard]] QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+
+ private:
+  struct Places {
+    QRect card, name, words;
+  };
+  // In a list of that width, the card's corner at the origin.
+  [[nodiscard]] Places places(int width, const QModelIndex& index) const;
+
+  QAbstractItemView* view_;
+  const Theme* theme_ = &theme(ThemeKind::dark);
+  double font_scale_ = 1;
+};
+
+}  // namespace kvscope::viz

@@ -1,0 +1,215 @@
+#include "viz/window/main_window.h"
+
+#include <QtCore/QStandardPaths>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QStackedWidget>
+#include <QtWidgets/QStatusBar>
+#include <QtWidgets/QVBoxLayout>
+
+#include "viz/view/canvas.h"
+#include "viz/view/time_text.h"
+#include "viz/window/breakpoints_panel.h"
+#include "viz/window/busy_bar.h"
+#include "viz/window/events_panel.h"
+#include "viz/window/export_bar.h"
+#include "viz/window/find_bar.h"
+#include "viz/window/message_bar.h"
+#include "viz/window/notes_panel.h"
+#include "viz/window/sequences_panel.h"
+#include "viz/window/start_page.h"
+#include "viz/window/transport_bar.h"
+#include "viz/window/why_panel.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr QSize kFirstSize{1600, 1000}, kSmallestSize{720, 480};  // [px]
+constexpr int kDockWidth = 430, kWhyHeight = 520, kTabsHeight = 330;
+
+QString settings_folder(const QString& folder) {
+  return folder.isEmpty() ? QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) : folder;
+}
+
+}  // namespace
+
+MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
+    : QMainWindow(parent),
+      session_(settings_folder(folder)),
+      recent_(session_.settings_file()),
+      gallery_(backend.gallery()),
+      actions_(*new Actions(this)),
+      theme_setting_(session_.look().theme),
+      theme_(&theme(ThemeKind::dark)),
+      font_scale_(session_.look().font_scale),
+      breakpoints_(session_.place().breakpoints),
+      asker_(backend),
+      loader_(backend) {
+  setAccessibleName(tr("kvscope"));
+  setAcceptDrops(true);
+  setMinimumSize(kSmallestSize);
+  setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
+  setContextMenuPolicy(Qt::NoContextMenu);
+  build_center();
+  build_docks();
+  build_status();
+  build_menus();
+  connect_actions();
+  connect_files();
+  transport_->set_speed(session_.look().speed);
+  apply_theme();
+  resize(kFirstSize);
+  restoreGeometry(session_.look().geometry);
+  restoreState(session_.look().docks);
+  show_document();
+  qApp->installEventFilter(this);
+  offer_to_restore();
+}
+
+MainWindow::~MainWindow() {
+  // Children go after the members: none of them may still look at the document.
+  run_.reset();
+  const std::unique_ptr<Document> last = std::move(document_);
+  show_document();
+}
+
+// --- the parts -------------------------------------------------------------------------------------------------------
+
+void MainWindow::build_center() {
+  transport_ = new TransportBar(actions_, this);
+  addToolBar(Qt::TopToolBarArea, transport_);
+  messages_ = new MessageBar;
+  find_bar_ = new FindBar(asker_);
+  export_bar_ = new ExportBar;
+  load_bar_ = new BusyBar;
+  job_bar_ = new BusyBar;
+  start_page_ = new StartPage(gallery_, recent_, actions_[Do::open]);
+  canvas_ = new Canvas;
+  center_ = new QStackedWidget;
+  center_->addWidget(start_page_);
+  center_->addWidget(canvas_);
+
+  auto* middle = new QWidget;
+  auto* column = new QVBoxLayout(middle);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  auto* bars = new QVBoxLayout;  // inset as the cards below them are
+  bars->setContentsMargins(12, 0, 12, 0);
+  bars->setSpacing(6);
+  for (QWidget* bar : std::initializer_list<QWidget*>{load_bar_, job_bar_, find_bar_, export_bar_})
+    bars->addWidget(bar);
+  column->addWidget(messages_);
+  column->addLayout(bars);
+  column->addWidget(center_, 1);
+  setCentralWidget(middle);
+}
+
+QDockWidget* MainWindow::add_dock(const QString& name, const QString& title, QWidget* content, Do action) {
+  auto* dock = new QDockWidget(title, this);
+  dock->setObjectName(name);  // saveState() needs it
+  dock->setWidget(content);
+  dock->setAccessibleName(title);
+  addDockWidget(Qt::RightDockWidgetArea, dock);
+  actions_[action]->setChecked(true);
+  connect(actions_[action], &QAction::triggered, this, [this, dock, action] { toggle_dock(*dock, *actions_[action]); });
+  // Hidden behind a tab is still there; only closing it unchecks the menu.
+  connect(dock->toggleViewAction(), &QAction::toggled, actions_[action], &QAction::setChecked);
+  connect(dock->toggleViewAction(), &QAction::toggled, this, &MainWindow::changed);
+  connect(dock, &QDockWidget::dockLocationChanged, this, &MainWindow::changed);
+  connect(dock, &QDockWidget::topLevelChanged, this, &MainWindow::changed);
+  return dock;
+}
+
+void MainWindow::build_docks() {
+  why_ = new WhyPanel(asker_);
+  notes_ = new NotesPanel;
+  events_ = new EventsPanel;
+  sequences_ = new SequencesPanel;
+  breakpoints_panel_ = new BreakpointsPanel;
+  QDockWidget* why = add_dock(QStringLiteral("why"), tr("Why this address"), why_, Do::show_why);
+  QDockWidget* notes = add_dock(QStringLiteral("notes"), tr("Notes"), notes_, Do::show_notes);
+  QDockWidget* events = add_dock(QStringLiteral("events"), tr("Events"), events_, Do::show_events);
+  QDockWidget* sequences = add_dock(QStringLiteral("sequences"), tr("Sequences"), sequences_, Do::show_sequences);
+  QDockWidget* stops =
+      add_dock(QStringLiteral("breakpoints"), tr("Breakpoints"), breakpoints_panel_, Do::show_breakpoints);
+  setTabPosition(Qt::RightDockWidgetArea, QTabWidget::North);
+  for (QDockWidget* dock : {events, sequences, stops}) tabifyDockWidget(notes, dock);
+  notes->raise();
+  resizeDocks({why, notes}, {kDockWidth, kDockWidth}, Qt::Horizontal);
+  resizeDocks({why, notes}, {kWhyHeight, kTabsHeight}, Qt::Vertical);
+}
+
+void MainWindow::build_status() {
+  what_ = new QLabel;
+  what_->setAccessibleName(tr("What is selected"));
+  what_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  what_->setMinimumWidth(1);  // a long sentence is cut, it does not widen the window
+  when_ = new QLabel;
+  when_->setAccessibleName(tr("Step and time"));
+  statusBar()->addWidget(what_, 1);
+  statusBar()->addPermanentWidget(when_);
+  statusBar()->setSizeGripEnabled(false);
+}
+
+// --- the document ----------------------------------------------------------------------------------------------------
+
+void MainWindow::show_document() {
+  Document* document = document_.get();
+  const std::shared_ptr<const Facts> facts = run_ ? std::make_shared<const Facts>(run_->facts()) : nullptr;
+  canvas_->setDocument(document);
+  transport_->set_document(document);
+  why_->set_document(document, facts);
+  find_bar_->set_document(document, facts);
+  events_->set_document(document);
+  sequences_->set_document(document);
+  breakpoints_panel_->set_document(document);
+  notes_->set_document(document);
+  actions_.set_open(document != nullptr);
+  actions_.set_playing(false);
+  export_bar_->hide();
+  center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(canvas_) : start_page_);
+  setWindowTitle(document != nullptr ? tr("%1 - kvscope").arg(QString::fromStdString(run_->facts().name))
+                                     : tr("kvscope"));
+  setWindowFilePath(document != nullptr ? document->path() : QString());
+  show_status();
+  if (document != nullptr) connect_document();
+}
+
+void MainWindow::connect_document() {
+  Document* document = document_.get();
+  for (void (Document::*moved)() :
+       {&Document::position_changed, &Document::pinned_changed, &Document::hovered_changed}) {
+    connect(document, moved, this, &MainWindow::show_status);
+  }
+  for (void (Document::*kept)() :
+       {&Document::position_changed, &Document::pinned_changed, &Document::breakpoints_changed}) {
+    connect(document, kept, this, &MainWindow::changed);
+  }
+  connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });
+  connect(document, &Document::playing_changed, this, [this] { actions_.set_playing(document_->playing()); });
+  connect(document, &Document::stopped, this, [this](const QString& reason) { statusBar()->showMessage(reason); });
+  connect(document, &Document::position_changed, statusBar(), &QStatusBar::clearMessage);
+  connect(document, &Document::failed, this, [this](const QStringList& faults) {
+    messages_->show_message({QStringLiteral("trace"), true, tr("The trace cannot be read there"), faults, {}});
+  });
+}
+
+void MainWindow::show_status() {
+  if (!document_) {
+    what_->clear();
+    when_->clear();
+    return;
+  }
+  const State& state = document_->cursor().state();
+  const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
+  what_->setText(about.none() ? QString() : QString::fromStdString(describe(state, run_->facts(), about)));
+  const QString event =
+      tr("event %1 of %2").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
+  when_->setText(state.step.value < 0
+                     ? event
+                     : QStringLiteral("%1   %2   %3")
+                           .arg(tr("step %1").arg(number_text(state.step.value)), event, time_text(state.time_us)));
+}
+
+}  // namespace kvscope::viz

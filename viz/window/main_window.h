@@ -1,0 +1,161 @@
+// The window: menus, transport, messages, canvas or start page, docks. It joins the parts and knows no simulator: what it
+// cannot tell from a run's events it asks of the Backend.
+//
+// Whatever fails, the document that is open stays open, at its position. Closing while something is under way cancels it;
+// the window is gone at once, its destructor waits until the backend has noticed.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <QtCore/QTimer>
+#include <QtWidgets/QMainWindow>
+
+#include "viz/geometry/board.h"
+#include "viz/model/document.h"
+#include "viz/window/actions.h"
+#include "viz/window/asker.h"
+#include "viz/window/backend.h"
+#include "viz/window/job.h"
+#include "viz/window/loader.h"
+#include "viz/window/recent_files.h"
+#include "viz/window/session.h"
+
+class QActionGroup;
+class QLabel;
+class QMenu;
+class QStackedWidget;
+
+namespace kvscope::viz {
+
+class BreakpointsPanel;
+class BusyBar;
+class Canvas;
+class EventsPanel;
+class ExportBar;
+class FindBar;
+class MessageBar;
+class NotesPanel;
+class SequencesPanel;
+class StartPage;
+class TransportBar;
+class WhyPanel;
+
+// Where a file that is opened should stand at once: what the command line asks for, or what the session remembers.
+struct OpenWish {
+  std::optional<StepIdx> step;       // at its end
+  std::optional<Position> position;  // else this
+  std::optional<View> view;
+  std::optional<Selection> pinned;
+  std::optional<std::vector<Breakpoint>> breakpoints;  // none: those of the document before
+};
+
+class MainWindow final : public QMainWindow {
+  Q_OBJECT
+ public:
+  // `folder` holds session and recent files; empty: the system's place for this program's settings. The backend outlives
+  // the window. Call load_fonts() first.
+  explicit MainWindow(Backend& backend, const QString& folder = {}, QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  void open(const QString& path, const OpenWish& wish = {});
+  void close_document();
+  void set_view(View view);
+  void set_theme(ThemeSetting setting);
+  void set_font_scale(double scale);
+
+  [[nodiscard]] Document* document() const { return document_.get(); }  // null: the start page is shown
+  [[nodiscard]] View view() const { return view_; }
+  [[nodiscard]] ThemeKind theme_now() const { return theme_->kind; }
+  [[nodiscard]] const Actions& actions() const { return actions_; }
+  [[nodiscard]] MessageBar& messages() const { return *messages_; }
+  [[nodiscard]] Canvas& canvas() const { return *canvas_; }
+  [[nodiscard]] WhyPanel& why() const { return *why_; }
+
+ protected:
+  bool event(QEvent* event) override;
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void moveEvent(QMoveEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  // main_window.cpp
+  void build_center();
+  void build_docks();
+  void build_status();
+  QDockWidget* add_dock(const QString& name, const QString& title, QWidget* content, Do action);
+  void show_document();
+  void show_status();
+  void connect_document();
+
+  // main_window_actions.cpp
+  void build_menus();
+  void build_view_menu(QMenu& menu);
+  void connect_actions();
+  void connect_run_actions();
+  void connect_view_actions();
+  void let_go();
+  void toggle_dock(QDockWidget& dock, QAction& action);
+
+  // main_window_files.cpp
+  void connect_files();
+  void opened(const std::shared_ptr<const Run>& run, const QString& path);
+  void open_failed(const QString& path, const QStringList& faults);
+  void apply(const OpenWish& wish);
+  [[nodiscard]] OpenWish wish_of_now() const;
+  void ask_for_file();
+  void ask_where_to_save();
+  void ask_where_to_export();
+  void start_job(const QString& target, Job::Work work);
+
+  // main_window_look.cpp
+  void apply_theme();
+  void offer_to_restore();
+  void changed();  // something that the session keeps
+  void keep_session();
+  [[nodiscard]] SessionPlace place_now() const;
+
+  Session session_;
+  RecentFiles recent_;
+  GalleryModel gallery_;
+  Actions& actions_;  // a child
+  std::shared_ptr<const Run> run_;
+  std::unique_ptr<Document> document_;
+  View view_ = View::overview;
+  ThemeSetting theme_setting_;
+  const Theme* theme_;
+  double font_scale_;
+  OpenWish wish_;                        // of the file that is being opened
+  std::optional<SessionPlace> offered_;  // to be restored, until the offer is taken or dismissed
+  std::vector<Breakpoint> breakpoints_;  // go from document to document
+  QString job_target_;
+  QTimer session_timer_;  // runs out when what has changed is to be kept
+
+  QStackedWidget* center_ = nullptr;
+  StartPage* start_page_ = nullptr;
+  Canvas* canvas_ = nullptr;
+  MessageBar* messages_ = nullptr;
+  FindBar* find_bar_ = nullptr;
+  ExportBar* export_bar_ = nullptr;
+  BusyBar *load_bar_ = nullptr, *job_bar_ = nullptr;
+  TransportBar* transport_ = nullptr;
+  WhyPanel* why_ = nullptr;
+  EventsPanel* events_ = nullptr;
+  SequencesPanel* sequences_ = nullptr;
+  BreakpointsPanel* breakpoints_panel_ = nullptr;
+  NotesPanel* notes_ = nullptr;
+  QLabel *what_ = nullptr, *when_ = nullptr;
+  QActionGroup *view_group_ = nullptr, *theme_group_ = nullptr;
+
+  // Last: their destructors wait for threads that use what stands above.
+  Asker asker_;
+  Loader loader_;
+  Job job_;
+};
+
+}  // namespace kvscope::viz

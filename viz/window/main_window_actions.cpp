@@ -1,0 +1,211 @@
+// Menus, and what each action does.
+#include <QtGui/QActionGroup>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QMenu>
+#include <QtWidgets/QMenuBar>
+#include <QtWidgets/QStackedWidget>
+
+#include "viz/view/canvas.h"
+#include "viz/window/breakpoints_panel.h"
+#include "viz/window/export_bar.h"
+#include "viz/window/find_bar.h"
+#include "viz/window/main_window.h"
+#include "viz/window/message_bar.h"
+#include "viz/window/transport_bar.h"
+#include "viz/window/why_panel.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr std::array<std::pair<Do, View>, 4> kViewActions{{{Do::view_overview, View::overview},
+                                                           {Do::view_sequences, View::sequences},
+                                                           {Do::view_pool, View::pool},
+                                                           {Do::view_timeline, View::timeline}}};
+constexpr std::array<std::pair<Do, ThemeSetting>, 3> kThemeActions{{{Do::theme_system, ThemeSetting::system},
+                                                                    {Do::theme_dark, ThemeSetting::dark},
+                                                                    {Do::theme_light, ThemeSetting::light}}};
+
+bool holds_focus(const QWidget* bar) {
+  const QWidget* focus = QApplication::focusWidget();
+  return focus != nullptr && bar->isVisible() && bar->isAncestorOf(focus);
+}
+
+}  // namespace
+
+// --- menus -----------------------------------------------------------------------------------------------------------
+
+void MainWindow::build_menus() {
+  const auto add = [this](QMenu& menu, std::initializer_list<Do> ids) {
+    for (const Do id : ids) menu.addAction(actions_[id]);
+  };
+  QMenu& file = *menuBar()->addMenu(group_title(Group::file));
+  add(file, {Do::open});
+  QMenu* gallery = file.addMenu(tr("&Gallery"));
+  gallery->setToolTipsVisible(true);
+  for (int row = 0; row < gallery_.rowCount(); ++row) {
+    QAction* action =
+        gallery->addAction(gallery_.index(row).data().toString().replace(QLatin1Char('&'), QStringLiteral("&&")));
+    connect(action, &QAction::triggered, this, [this, row] { open(gallery_.path(row)); });
+  }
+  gallery->setEnabled(gallery_.rowCount() > 0);
+  QMenu* recent = file.addMenu(tr("Recent &files"));
+  connect(recent, &QMenu::aboutToShow, this, [this, recent] { recent_.fill(*recent); });
+  add(file, {Do::reload});
+  file.addSeparator();
+  add(file, {Do::save_trace, Do::export_picture});
+  file.addSeparator();
+  add(file, {Do::close, Do::quit});
+
+  QMenu& run = *menuBar()->addMenu(group_title(Group::run));
+  add(run, {Do::play, Do::faster, Do::slower});
+  run.addSeparator();
+  add(run, {Do::step, Do::step_back, Do::next_event, Do::previous_event, Do::to_start, Do::to_end});
+  run.addSeparator();
+  add(run, {Do::run_to_breakpoint, Do::run_back, Do::add_breakpoint});
+
+  QMenu& select = *menuBar()->addMenu(group_title(Group::select));
+  add(select, {Do::find, Do::clear_selection});
+  select.addSeparator();
+  add(select, {Do::copy_explanation});
+
+  build_view_menu(*menuBar()->addMenu(group_title(Group::view)));
+  add(*menuBar()->addMenu(group_title(Group::help)), {Do::help});
+}
+
+void MainWindow::build_view_menu(QMenu& menu) {
+  view_group_ = new QActionGroup(this);
+  for (const auto& [id, view] : kViewActions) menu.addAction(view_group_->addAction(actions_[id]));
+  menu.addSeparator();
+  for (const Do id : {Do::zoom_in, Do::zoom_out, Do::zoom_fit}) menu.addAction(actions_[id]);
+  menu.addSeparator();
+  for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes})
+    menu.addAction(actions_[id]);
+  menu.addSeparator();
+  theme_group_ = new QActionGroup(this);
+  QMenu& themes = *menu.addMenu(tr("T&heme"));
+  for (const auto& [id, setting] : kThemeActions) themes.addAction(theme_group_->addAction(actions_[id]));
+  QMenu& text = *menu.addMenu(tr("Te&xt size"));
+  for (const Do id : {Do::font_larger, Do::font_smaller, Do::font_normal}) text.addAction(actions_[id]);
+  menu.addSeparator();
+  menu.addAction(actions_[Do::full_screen]);
+}
+
+// --- what they do ----------------------------------------------------------------------------------------------------
+
+void MainWindow::connect_actions() {
+  const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
+  on(Do::open, [this] { ask_for_file(); });
+  on(Do::reload, [this] { open(document_->path(), wish_of_now()); });
+  on(Do::save_trace, [this] { ask_where_to_save(); });
+  on(Do::export_picture,
+     [this] { export_bar_->open(canvas_->size(), theme_->kind, document_->cursor().row(), run_->facts().rows); });
+  on(Do::close, [this] { close_document(); });
+  on(Do::quit, [this] { close(); });
+
+  on(Do::add_breakpoint, [this] {
+    auto* dock = findChild<QDockWidget*>(QStringLiteral("breakpoints"));
+    dock->show();
+    dock->raise();
+    breakpoints_panel_->write();
+  });
+  on(Do::find, [this] { find_bar_->open(); });
+  on(Do::clear_selection, [this] { let_go(); });
+  on(Do::copy_explanation, [this] { why_->copy(); });
+  on(Do::help, [this] {
+    auto* dialog = findChild<ShortcutsDialog*>();
+    if (dialog == nullptr) dialog = new ShortcutsDialog(this);
+    dialog->show();
+    dialog->raise();
+    dialog->activateWindow();
+  });
+  connect_run_actions();
+  connect_view_actions();
+}
+
+void MainWindow::connect_run_actions() {
+  const auto on = [this](Do id, void (Document::*work)()) {
+    connect(actions_[id], &QAction::triggered, this, [this, work] {
+      if (document_) (document_.get()->*work)();
+    });
+  };
+  on(Do::play, &Document::toggle_playing);
+  on(Do::step, &Document::step);
+  on(Do::step_back, &Document::step_back);
+  on(Do::next_event, &Document::next_event);
+  on(Do::previous_event, &Document::previous_event);
+  on(Do::to_start, &Document::to_start);
+  on(Do::to_end, &Document::to_end);
+  on(Do::run_to_breakpoint, &Document::run_to_breakpoint);
+  on(Do::run_back, &Document::run_back_to_breakpoint);
+  connect(actions_[Do::faster], &QAction::triggered, this, [this] { transport_->set_speed(transport_->speed() * 2); });
+  connect(actions_[Do::slower], &QAction::triggered, this, [this] { transport_->set_speed(transport_->speed() / 2); });
+  connect(transport_, &TransportBar::speed_changed, this, &MainWindow::changed);
+}
+
+void MainWindow::connect_view_actions() {
+  const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
+  for (const auto& [id, view] : kViewActions) on(id, [this, v = view] { set_view(v); });
+  for (const auto& [id, setting] : kThemeActions) on(id, [this, s = setting] { set_theme(s); });
+  on(Do::zoom_in, [this] { canvas_->zoomIn(); });
+  on(Do::zoom_out, [this] { canvas_->zoomOut(); });
+  on(Do::zoom_fit, [this] { canvas_->zoomToFit(); });
+  on(Do::font_larger, [this] { set_font_scale(font_scale_ * kFontStep); });
+  on(Do::font_smaller, [this] { set_font_scale(font_scale_ / kFontStep); });
+  on(Do::font_normal, [this] { set_font_scale(1); });
+  on(Do::full_screen, [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
+  connect(canvas_, &Canvas::viewChanged, this, [this] { set_view(canvas_->view()); });
+  connect(find_bar_, &FindBar::closed, canvas_, [this] { canvas_->setFocus(); });
+  connect(export_bar_, &ExportBar::closed, canvas_, [this] { canvas_->setFocus(); });
+  connect(messages_, &MessageBar::emptied, this, [this] { center_->currentWidget()->setFocus(); });
+  connect(find_bar_, &FindBar::located, why_, [this](const trace::Question& place) {
+    why_->set_part({place.layer, place.head, place.dim, place.kv});
+  });
+}
+
+void MainWindow::let_go() {
+  if (messages_->dismiss_focused()) return;
+  for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_}) {
+    if (!holds_focus(bar)) continue;
+    bar->hide();
+    canvas_->setFocus();
+    return;
+  }
+  if (document_ && !document_->pinned().none()) return document_->pin({});
+  if (isFullScreen()) setWindowState(windowState() & ~Qt::WindowFullScreen);
+}
+
+void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
+  // Hidden behind another tab, it comes to the front; in front, it goes.
+  const bool in_front = !dock.isHidden() && !dock.visibleRegion().isEmpty();
+  if (in_front) {
+    dock.hide();
+  } else {
+    dock.show();
+    dock.raise();
+    dock.widget()->setFocus(Qt::ShortcutFocusReason);
+  }
+  action.setChecked(!dock.isHidden());  // the click itself has turned it over
+}
+
+void MainWindow::set_view(View view) {
+  if (canvas_->view() != view) canvas_->setView(view);
+  for (const auto& [id, v] : kViewActions) actions_[id]->setChecked(v == view);
+  if (view == view_) return;
+  view_ = view;
+  changed();
+}
+
+void MainWindow::set_theme(ThemeSetting setting) {
+  theme_setting_ = setting;
+  apply_theme();
+  changed();
+}
+
+void MainWindow::set_font_scale(double scale) {
+  font_scale_ = std::clamp(scale, kSmallestFont, kLargestFont);
+  apply_theme();
+  changed();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,216 @@
+// Opening, closing, saving, exporting, dropping: everything that has to do with files.
+#include <QtCore/QDir>
+#include <QtCore/QFileInfo>
+#include <QtCore/QMimeData>
+#include <QtCore/QUrl>
+#include <QtGui/QDropEvent>
+#include <QtWidgets/QFileDialog>
+#include <QtWidgets/QStackedWidget>
+#include <QtWidgets/QStatusBar>
+
+#include "viz/view/canvas.h"
+#include "viz/window/busy_bar.h"
+#include "viz/window/export.h"
+#include "viz/window/export_bar.h"
+#include "viz/window/main_window.h"
+#include "viz/window/message_bar.h"
+#include "viz/window/start_page.h"
+#include "viz/window/trace_saver.h"
+
+namespace kvscope::viz {
+namespace {
+
+QString file_name(const QString& path) {
+  return QFileInfo(path).fileName();
+}
+
+QStringList dropped_files(const QMimeData* data) {
+  QStringList files;
+  for (const QUrl& url : data->urls()) {
+    if (url.isLocalFile()) files.push_back(url.toLocalFile());
+  }
+  return files;
+}
+
+// A file dialog that does not stop the program: what is chosen comes as a signal.
+QFileDialog* make_dialog(QWidget* parent, const QString& title, const QString& beside) {
+  auto* dialog = new QFileDialog(parent, title, QFileInfo(beside).path());
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAccessibleName(title);
+  return dialog;
+}
+
+}  // namespace
+
+void MainWindow::connect_files() {
+  connect(start_page_, &StartPage::chosen, this, [this](const QString& path) { open(path); });
+  connect(&recent_, &RecentFiles::chosen, this, [this](const QString& path) { open(path); });
+  connect(&loader_, &Loader::started, this,
+          [this](const QString& path) { load_bar_->start(tr("Opening %1").arg(file_name(path))); });
+  connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
+  connect(load_bar_, &BusyBar::cancelled, this, [this] { loader_.cancel(); });
+  connect(&loader_, &Loader::opened, this, &MainWindow::opened);
+  connect(&loader_, &Loader::failed, this, &MainWindow::open_failed);
+  connect(&loader_, &Loader::cancelled, this, [this](const QString& path) {
+    load_bar_->stop();
+    statusBar()->showMessage(tr("%1 was not opened: stopped").arg(file_name(path)));
+  });
+
+  connect(&job_, &Job::progress, this, [this](int, qint64 done, qint64 all) {
+    job_bar_->progress(
+        done, all, job_.stopping() ? tr("stopping") : tr("%1 of %2").arg(QString::number(done), QString::number(all)));
+  });
+  connect(job_bar_, &BusyBar::cancelled, this, [this] { job_.cancel(); });
+  connect(&job_, &Job::done, this, [this] {
+    job_bar_->stop();
+    statusBar()->showMessage(tr("written: %1").arg(QDir::toNativeSeparators(job_target_)));
+  });
+  connect(&job_, &Job::cancelled, this, [this] {
+    job_bar_->stop();
+    statusBar()->showMessage(tr("not written: stopped"));
+  });
+  connect(&job_, &Job::failed, this, [this](const QStringList& faults) {
+    job_bar_->stop();
+    messages_->show_message(
+        {QStringLiteral("write"), true, tr("%1 could not be written").arg(file_name(job_target_)), faults, {}});
+  });
+  connect(export_bar_, &ExportBar::wanted, this, &MainWindow::ask_where_to_export);
+}
+
+// --- opening ---------------------------------------------------------------------------------------------------------
+
+void MainWindow::open(const QString& path, const OpenWish& wish) {
+  if (loader_.loading() && loader_.path() == path && !loader_.stopping()) return;  // a double click
+  wish_ = wish;
+  messages_->dismiss(QStringLiteral("open"));
+  loader_.open(path);
+}
+
+void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& path) {
+  load_bar_->stop();
+  messages_->dismiss(QStringLiteral("session"));
+  messages_->dismiss(QStringLiteral("trace"));
+  offered_.reset();
+  const std::unique_ptr<Document> before = std::move(document_);  // goes when nothing looks at it any more
+  run_ = run;
+  document_ = std::make_unique<Document>(run, path);
+  document_->set_breakpoints(breakpoints_);
+  show_document();
+  apply(std::exchange(wish_, {}));
+  recent_.add(path);
+  canvas_->setFocus();
+  changed();
+}
+
+void MainWindow::open_failed(const QString& path, const QStringList& faults) {
+  load_bar_->stop();
+  messages_->show_message(
+      {QStringLiteral("open"), true, tr("%1 could not be opened").arg(file_name(path)), faults, {}});
+}
+
+void MainWindow::apply(const OpenWish& wish) {
+  if (wish.view) set_view(*wish.view);
+  if (wish.breakpoints) document_->set_breakpoints(*wish.breakpoints);
+  if (wish.pinned) document_->pin(*wish.pinned);  // a pinned step moves there, the position then moves on
+  if (wish.step) {
+    document_->seek_step(*wish.step);
+  } else if (wish.position) {
+    document_->seek(*wish.position);
+  }
+}
+
+OpenWish MainWindow::wish_of_now() const {
+  OpenWish wish;
+  wish.position = document_->cursor().position();
+  wish.pinned = document_->pinned();
+  return wish;
+}
+
+void MainWindow::close_document() {
+  const std::unique_ptr<Document> last = std::move(document_);
+  run_.reset();
+  show_document();
+  center_->currentWidget()->setFocus();
+  changed();
+}
+
+void MainWindow::ask_for_file() {
+  QFileDialog* dialog =
+      make_dialog(this, tr("Open a scenario or a trace"), document_ ? document_->path() : recent_.paths().value(0));
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  dialog->setNameFilters({tr("Scenarios and traces (*.json *.kvt)"), tr("All files (*)")});
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) { open(path); });
+  dialog->open();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (!dropped_files(event->mimeData()).isEmpty()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  const QStringList files = dropped_files(event->mimeData());
+  if (files.isEmpty()) return;
+  event->acceptProposedAction();
+  messages_->dismiss(QStringLiteral("drop"));
+  if (files.size() > 1) {
+    messages_->show_message({QStringLiteral("drop"),
+                             false,
+                             tr("%1 files were dropped; one is shown at a time: %2 is opened.")
+                                 .arg(QString::number(files.size()), file_name(files.front())),
+                             {},
+                             {}});
+  }
+  open(files.front());
+}
+
+// --- writing ---------------------------------------------------------------------------------------------------------
+
+void MainWindow::start_job(const QString& target, Job::Work work) {
+  if (job_.running()) {
+    statusBar()->showMessage(tr("something is being written already"));
+    return;
+  }
+  job_target_ = target;
+  messages_->dismiss(QStringLiteral("write"));
+  job_bar_->start(tr("Writing %1").arg(file_name(target)));
+  job_.start(std::move(work));
+}
+
+void MainWindow::ask_where_to_save() {
+  QFileDialog* dialog = make_dialog(this, tr("Save the trace as"), document_->path());
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilter(tr("Traces (*.kvt)"));
+  dialog->setDefaultSuffix(QStringLiteral("kvt"));
+  dialog->selectFile(QFileInfo(document_->path()).completeBaseName() + QStringLiteral(".kvt"));
+  connect(dialog, &QFileDialog::fileSelected, this, [this, run = run_](const QString& path) {
+    start_job(path, [run, path](const Job::Tell& tell) { save_trace(*run, path, tell); });
+  });
+  dialog->open();
+}
+
+void MainWindow::ask_where_to_export() {
+  QFileDialog* dialog = make_dialog(this, tr("Save the picture as"), document_->path());
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilter(export_bar_->name_filter());
+  dialog->setDefaultSuffix(export_bar_->suffix());
+  dialog->selectFile(
+      QStringLiteral("%1.%2").arg(QFileInfo(document_->path()).completeBaseName(), export_bar_->suffix()));
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
+    if (!document_) return;
+    const Scene scene = canvas_->sceneNow();
+    Picture picture;
+    picture.view = view_;
+    picture.font_scale = font_scale_;
+    picture.selection = document_->pinned();
+    picture.viewport = scene.viewport;
+    export_bar_->fill(picture);
+    picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
+    start_job(path, [run = run_, picture, path](const Job::Tell& tell) {
+      write_picture(path, run, picture, [&tell](std::int64_t done, std::int64_t all) { return tell(0, done, all); });
+    });
+    export_bar_->hide();
+  });
+  dialog->open();
+}
+
+}  // namespace kvscope::viz

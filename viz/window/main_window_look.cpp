@@ -1,0 +1,148 @@
+// Theme, text size, what the session keeps, and events of the whole window.
+#include <QtGui/QCloseEvent>
+#include <QtGui/QKeyEvent>
+#include <QtWidgets/QAbstractButton>
+#include <QtWidgets/QAbstractItemView>
+#include <QtWidgets/QComboBox>
+
+#include "viz/view/canvas.h"
+#include "viz/window/breakpoints_panel.h"
+#include "viz/window/events_panel.h"
+#include "viz/window/export_bar.h"
+#include "viz/window/find_bar.h"
+#include "viz/window/main_window.h"
+#include "viz/window/message_bar.h"
+#include "viz/window/notes_panel.h"
+#include "viz/window/sequences_panel.h"
+#include "viz/window/start_page.h"
+#include "viz/window/transport_bar.h"
+#include "viz/window/why_panel.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr int kKeepAfter = 500;  // [ms] from a change to the file: within a second
+
+// Widgets that a blank presses or ticks: with the focus in one of them it does not play.
+bool takes_blanks(const QObject* object) {
+  return qobject_cast<const QAbstractButton*>(object) != nullptr ||
+         qobject_cast<const QAbstractItemView*>(object) != nullptr || qobject_cast<const QComboBox*>(object) != nullptr;
+}
+
+}  // namespace
+
+void MainWindow::apply_theme() {
+  theme_ = &theme(theme_kind(theme_setting_, desktop_palette()));
+  apply_look(*theme_, font_scale_);
+  setStyleSheet(style_sheet(*theme_, font_scale_));
+  actions_.set_theme(*theme_);
+  canvas_->setTheme(*theme_);
+  canvas_->setFontScale(font_scale_);
+  messages_->set_theme(*theme_);
+  find_bar_->set_theme(*theme_);
+  export_bar_->set_theme(*theme_);
+  start_page_->set_theme(*theme_, font_scale_);
+  transport_->set_theme(*theme_, font_scale_);
+  why_->set_theme(*theme_, font_scale_);
+  events_->set_theme(*theme_, font_scale_);
+  sequences_->set_theme(*theme_, font_scale_);
+  breakpoints_panel_->set_theme(*theme_, font_scale_);
+  notes_->set_theme(*theme_, font_scale_);
+  actions_[Do::theme_system]->setChecked(theme_setting_ == ThemeSetting::system);
+  actions_[Do::theme_dark]->setChecked(theme_setting_ == ThemeSetting::dark);
+  actions_[Do::theme_light]->setChecked(theme_setting_ == ThemeSetting::light);
+}
+
+// --- session ---------------------------------------------------------------------------------------------------------
+
+void MainWindow::offer_to_restore() {
+  session_timer_.setSingleShot(true);
+  session_timer_.setInterval(kKeepAfter);
+  connect(&session_timer_, &QTimer::timeout, this, &MainWindow::keep_session);
+  if (!session_.ended_badly()) return;
+  offered_ = session_.place();
+  const SessionPlace place = *offered_;
+  const auto restore = [this, place] {
+    OpenWish wish;
+    wish.position = place.position;
+    wish.view = place.view;
+    wish.pinned = place.pinned;
+    wish.breakpoints = place.breakpoints;
+    open(place.path, wish);
+  };
+  messages_->show_message({QStringLiteral("session"),
+                           false,
+                           tr("kvscope-viewer did not end well last time. %1 was open.").arg(place.path),
+                           {},
+                           {{tr("Restore"), restore}}});
+}
+
+SessionPlace MainWindow::place_now() const {
+  SessionPlace place;
+  // An offer that still stands is kept: the next crash must not take it away.
+  if (!document_ && offered_ && messages_->showing(QStringLiteral("session"))) return *offered_;
+  if (document_) {
+    place.path = document_->path();
+    place.position = document_->cursor().position();
+    place.pinned = document_->pinned();
+  }
+  place.view = view_;
+  place.breakpoints = breakpoints_;
+  return place;
+}
+
+void MainWindow::changed() {
+  // Not restarted: while a run is played it changes all the time, and is kept all the same.
+  if (!session_timer_.isActive()) session_timer_.start();
+}
+
+void MainWindow::keep_session() {
+  SessionLook look;
+  look.theme = theme_setting_;
+  look.font_scale = font_scale_;
+  look.speed = transport_->speed();
+  look.geometry = saveGeometry();
+  look.docks = saveState();
+  session_.keep(look, place_now());
+}
+
+// --- events ----------------------------------------------------------------------------------------------------------
+
+bool MainWindow::event(QEvent* event) {
+  // The desktop went dark or light. Setting our own palette does not cause this event.
+  if (event->type() == QEvent::ThemeChange && theme_setting_ == ThemeSetting::system) apply_theme();
+  return QMainWindow::event(event);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  loader_.cancel();
+  job_.cancel();
+  if (document_) document_->pause();
+  session_timer_.stop();
+  keep_session();
+  session_.end();
+  QMainWindow::closeEvent(event);
+}
+
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  changed();
+}
+
+void MainWindow::moveEvent(QMoveEvent* event) {
+  QMainWindow::moveEvent(event);
+  changed();
+}
+
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->key() == Qt::Key_Space && key->modifiers() == Qt::NoModifier && takes_blanks(watched)) {
+      event->accept();
+      return true;
+    }
+  }
+  return QMainWindow::eventFilter(watched, event);
+}
+
+}  // namespace kvscope::viz

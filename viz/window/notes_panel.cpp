@@ -1,0 +1,92 @@
+#include "viz/window/notes_panel.h"
+
+#include <QtCore/QRegularExpression>
+#include <QtCore/QUrl>
+#include <QtWidgets/QTextBrowser>
+#include <QtWidgets/QVBoxLayout>
+
+#include "viz/window/theme_choice.h"
+
+namespace kvscope::viz {
+
+QString with_step_links(const QString& text) {
+  // "step 3", "Steps 6, 10 and 19": the numbers after the word, as long as commas and "and" join them.
+  static const QRegularExpression kSteps(QStringLiteral(R"(\b[Ss]teps?\s+\d+(?:(?:,\s*|\s+and\s+|,\s+and\s+)\d+)*)"));
+  static const QRegularExpression kNumber(QStringLiteral(R"(\d+)"));
+  QString html;
+  qsizetype done = 0;
+  for (auto steps = kSteps.globalMatch(text); steps.hasNext();) {
+    const QRegularExpressionMatch match = steps.next();
+    html += text.mid(done, match.capturedStart() - done).toHtmlEscaped();
+    QString words = match.captured();
+    words.replace(kNumber, QStringLiteral(R"(<a href="step:\0">\0</a>)"));
+    html += words;
+    done = match.capturedEnd();
+  }
+  return html + text.mid(done).toHtmlEscaped();
+}
+
+NotesPanel::NotesPanel(QWidget* parent) : QWidget(parent), browser_(new QTextBrowser) {
+  setAccessibleName(tr("Notes"));
+  browser_->setProperty("card", true);
+  browser_->setAccessibleName(tr("Notes"));
+  browser_->setOpenLinks(false);
+  browser_->document()->setDocumentMargin(10);
+  connect(browser_, &QTextBrowser::anchorClicked, this, [this](const QUrl& link) {
+    if (document_ && link.scheme() == QLatin1String("step")) document_->seek_step(StepIdx(link.path().toLongLong()));
+  });
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 2, 8, 8);
+  column->addWidget(browser_);
+}
+
+void NotesPanel::set_document(Document* document) {
+  document_ = document;
+  show_notes();
+}
+
+void NotesPanel::set_theme(const Theme& theme, double font_scale) {
+  theme_ = &theme;
+  font_scale_ = font_scale;
+  browser_->setFont(ui_font(kBodySize * font_scale));
+  show_notes();
+}
+
+QString NotesPanel::text() const {
+  return browser_->toPlainText();
+}
+
+QString NotesPanel::sizes(const Facts& facts) const {
+  const QString pool =
+      facts.cache == CacheKind::paged
+          ? tr("%1 blocks of %2 tokens").arg(QString::number(facts.blocks), QString::number(facts.page_size))
+          : tr("%1 sequences of up to %2 tokens").arg(QString::number(facts.blocks), QString::number(facts.page_size));
+  QStringList lines{
+      pool, tr("%1 sequences, %2 steps, %3 events")
+                .arg(QString::number(facts.sequences), QString::number(facts.rows - 1), QString::number(facts.events))};
+  if (facts.scenario) {
+    const ModelGeometry& model = facts.scenario->model;
+    lines.push_back(tr("model %1: %2 layers, %3 KV heads of %4")
+                        .arg(QString::fromStdString(model.name), QString::number(model.layers),
+                             QString::number(model.kv_heads), QString::number(model.head_size)));
+  }
+  if (facts.detail != trace::Detail::full) lines.push_back(tr("recorded without blocks and tokens: detail \"steps\""));
+  for (QString& line : lines) line = line.toHtmlEscaped();
+  return lines.join(QStringLiteral("<br>"));
+}
+
+void NotesPanel::show_notes() {
+  if (!document_) {
+    browser_->setHtml(QStringLiteral("<p style='color:%1'>%2</p>")
+                          .arg(theme_->text_quiet.name(), tr("Open a scenario or a trace.").toHtmlEscaped()));
+    return;
+  }
+  const Facts& facts = document_->run().facts();
+  browser_->document()->setDefaultStyleSheet(
+      QStringLiteral("a { color: %1; text-decoration: none; }").arg(theme_->accent.name()));
+  browser_->setHtml(QStringLiteral("<p><b>%1</b></p><p style='color:%2'>%3</p><p style='line-height:130%'>%4</p>")
+                        .arg(QString::fromStdString(facts.name).toHtmlEscaped(), theme_->text_quiet.name(),
+                             sizes(facts), with_step_links(QString::fromStdString(facts.description))));
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,155 @@
+#include "viz/window/start_page.h"
+
+#include <QtCore/QDir>
+#include <QtCore/QFileInfo>
+#include <QtGui/QAction>
+#include <QtWidgets/QHBoxLayout>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QListView>
+#include <QtWidgets/QListWidget>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QVBoxLayout>
+
+#include "viz/window/gallery_delegate.h"
+#include "viz/window/icons.h"
+#include "viz/window/shortcuts.h"
+#include "viz/window/theme_choice.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kTitleSize = 26, kDropSize = 36;  // [px] at font scale 1
+
+QLabel* make_title(const QString& text) {
+  auto* title = new QLabel(text);
+  title->setProperty("title", true);
+  return title;
+}
+
+QLabel* make_quiet(const QString& text) {
+  auto* label = new QLabel(text);
+  label->setProperty("quiet", true);
+  label->setWordWrap(true);
+  return label;
+}
+
+// A heading with a list or a card under it.
+QWidget* section(const QString& heading, QWidget* content) {
+  auto* part = new QWidget;
+  auto* column = new QVBoxLayout(part);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(8);
+  column->addWidget(make_title(heading));
+  column->addWidget(content, 1);
+  return part;
+}
+
+}  // namespace
+
+StartPage::StartPage(GalleryModel& gallery, RecentFiles& recent, QAction* open, QWidget* parent)
+    : QWidget(parent), recent_(recent) {
+  setAccessibleName(tr("Start page"));
+  title_ = new QLabel(tr("kvscope"));
+  auto* words = make_quiet(tr("Watch requests fill the block pool, step back, ask why."));
+  auto* left = build_gallery(gallery);
+  auto* right = new QWidget;
+  auto* right_column = new QVBoxLayout(right);
+  right_column->setContentsMargins(0, 0, 0, 0);
+  right_column->setSpacing(20);
+  right_column->addWidget(build_recent(), 1);
+  right_column->addWidget(build_drop(open));
+
+  auto* parts = new QHBoxLayout;
+  parts->setSpacing(28);
+  parts->addWidget(left, 3);
+  parts->addWidget(right, 2);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(32, 24, 32, 28);
+  column->setSpacing(6);
+  column->addWidget(title_);
+  column->addWidget(words);
+  column->addSpacing(14);
+  column->addLayout(parts, 1);
+  connect(&recent_, &RecentFiles::changed, this, &StartPage::show_recent);
+  show_recent();
+}
+
+QWidget* StartPage::build_gallery(GalleryModel& gallery) {
+  gallery_ = new QListView;
+  gallery_->setObjectName(QStringLiteral("gallery"));
+  gallery_->setProperty("choices", true);
+  gallery_->setAccessibleName(tr("Gallery of scenarios"));
+  gallery_->setModel(&gallery);
+  delegate_ = new GalleryDelegate(gallery_);
+  gallery_->setItemDelegate(delegate_);
+  gallery_->setResizeMode(QListView::Adjust);
+  gallery_->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  gallery_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  gallery_->setFrameShape(QFrame::NoFrame);
+  gallery_->setMouseTracking(true);
+  gallery_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  connect(gallery_, &QListView::activated, this,
+          [this](const QModelIndex& index) { Q_EMIT chosen(index.data(GalleryModel::kPathRole).toString()); });
+  return section(tr("Gallery"), gallery_);
+}
+
+QWidget* StartPage::build_recent() {
+  recent_list_ = new QListWidget;
+  recent_list_->setObjectName(QStringLiteral("recent"));
+  recent_list_->setProperty("card", true);
+  recent_list_->setProperty("choices", true);
+  recent_list_->setAccessibleName(tr("Recent files"));
+  recent_list_->setTextElideMode(Qt::ElideMiddle);
+  recent_list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  connect(recent_list_, &QListWidget::itemActivated, this,
+          [this](const QListWidgetItem* item) { Q_EMIT chosen(item->data(Qt::UserRole).toString()); });
+  return section(tr("Recent files"), recent_list_);
+}
+
+QWidget* StartPage::build_drop(QAction* open) {
+  auto* area = new QFrame;
+  area->setProperty("drop", true);
+  area->setAccessibleName(tr("Drop a scenario or a trace here"));
+  drop_sign_ = new QLabel;
+  drop_sign_->setAlignment(Qt::AlignCenter);
+  auto* words = new QLabel(tr("Drop a scenario or a trace here"));
+  words->setAlignment(Qt::AlignCenter);
+  auto* button = new QPushButton(tr("Open..."));
+  button->setAccessibleName(plain_text_of(entry(Do::open)));
+  button->setToolTip(open->toolTip());
+  connect(button, &QPushButton::clicked, open, &QAction::trigger);
+  auto* column = new QVBoxLayout(area);
+  column->setContentsMargins(20, 22, 20, 22);
+  column->setSpacing(10);
+  column->addWidget(drop_sign_);
+  column->addWidget(words);
+  column->addWidget(button, 0, Qt::AlignCenter);
+  return area;
+}
+
+void StartPage::show_recent() {
+  recent_list_->clear();
+  for (const QString& path : recent_.paths()) {
+    const QFileInfo file(path);
+    auto* item = new QListWidgetItem(
+        QStringLiteral("%1\n%2").arg(file.fileName(), QDir::toNativeSeparators(file.path())), recent_list_);
+    item->setData(Qt::UserRole, path);
+    item->setToolTip(QDir::toNativeSeparators(path));
+    if (file.exists()) continue;
+    item->setFlags(Qt::NoItemFlags);
+    item->setToolTip(tr("%1 is not there").arg(QDir::toNativeSeparators(path)));
+  }
+  if (recent_list_->count() > 0) return;
+  auto* none = new QListWidgetItem(tr("Files that you open are listed here."), recent_list_);
+  none->setFlags(Qt::NoItemFlags);
+}
+
+void StartPage::set_theme(const Theme& theme, double font_scale) {
+  title_->setFont(ui_font(kTitleSize * font_scale, QFont::DemiBold));
+  delegate_->set_theme(theme, font_scale);
+  gallery_->doItemsLayout();
+  const int side = qRound(kDropSize * font_scale);
+  drop_sign_->setPixmap(icon(Icon::drop, theme).pixmap(QSize(side, side), devicePixelRatioF()));
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,41 @@
+// What is shown while nothing is open: the gallery with a paragraph each, the files opened last, and where to drop one.
+#pragma once
+
+#include <QtWidgets/QWidget>
+
+#include "viz/model/gallery_model.h"
+#include "viz/view/theme.h"
+#include "viz/window/recent_files.h"
+
+class QLabel;
+class QListView;
+class QListWidget;
+
+namespace kvscope::viz {
+
+class GalleryDelegate;
+
+class StartPage final : public QWidget {
+  Q_OBJECT
+ public:
+  // Neither is owned; both outlive the page.
+  StartPage(GalleryModel& gallery, RecentFiles& recent, QAction* open, QWidget* parent = nullptr);
+  void set_theme(const Theme& theme, double font_scale);
+
+ Q_SIGNALS:
+  void chosen(const QString& path);
+
+ private:
+  [[nodiscard]] QWidget* build_gallery(GalleryModel& gallery);
+  [[nodiscard]] QWidget* build_recent();
+  [[nodiscard]] QWidget* build_drop(QAction* open);
+  void show_recent();
+
+  RecentFiles& recent_;
+  GalleryDelegate* delegate_ = nullptr;
+  QListView* gallery_ = nullptr;
+  QListWidget* recent_list_ = nullptr;
+  QLabel *title_ = nullptr, *drop_sign_ = nullptr;
+};
+
+}  // namespace kvscope::viz
