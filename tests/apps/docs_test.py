@@ -9,7 +9,7 @@ apps/scenarios. `echo $?` after a command that fails on purpose shows its exit c
 system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display.
 
 Besides: a relative link must lead to a file, a path in backticks that begins with a folder of the project must exist,
-and the page of the gallery says of each scenario what the scenario says of itself.
+the page of the gallery says of each scenario what the scenario says of itself, and the viewer's page knows all its keys.
 
   docs_test.py --kvscope build/release/apps/kvscope/kvscope            compare
   docs_test.py --kvscope build/release/apps/kvscope/kvscope --update   write what is printed into the pages
@@ -175,6 +175,16 @@ def check_gallery():
     return faults
 
 
+def check_keys():
+    """Every key of the viewer's table of actions stands in the table of keys of its page."""
+    table = (ROOT / "viz" / "window" / "shortcuts.cpp").read_text(encoding="utf-8")
+    keys = {key for text in re.findall(r'\{Do::\w+, Group::\w+, SAY\(".*?"\), "(.*?)"', table) for key in text.split()}
+    page = (ROOT / "docs" / "09_the_viewer.md").read_text(encoding="utf-8").partition("\n| key | does |\n")[2]
+    cells = " ".join(re.findall(r"^\| (.*?) \|", page.partition("\n\n")[0], re.M))
+    shown = {code or word for code, word in re.findall(r"`([^`]+)`|([^\s,`]+)", cells)}
+    return [f"docs/09_the_viewer.md: the table of keys lacks {key}" for key in sorted(keys - shown - {"Ctrl+="})]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kvscope", type=pathlib.Path, required=True)
@@ -186,7 +196,7 @@ def main():
     programs = {"kvscope": arguments.kvscope.resolve()}
     if arguments.viewer:
         programs["kvscope-viewer"] = arguments.viewer.resolve()
-    total, skipped, all_faults, all_places = 0, 0, [], [] if arguments.pages else check_gallery()
+    total, skipped, all_faults, all_places = 0, 0, [], [] if arguments.pages else check_gallery() + check_keys()
     for page in (page.resolve() for page in pages):
         lines = page.read_text(encoding="utf-8").split("\n")
         all_places += check_places(page, lines)
