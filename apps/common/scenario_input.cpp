@@ -14,4 +14,12 @@ ScenarioInput read_scenario(const std::string& path, const std::optional<std::st
   return input;
 }
 
+std::string scenario_text(const Scenario& scenario) {
+  return json::dump(to_json(scenario)) + "\n";
+}
+
+trace::Meta trace_meta(const Scenario& scenario) {
+  return {{"producer", "kvscope " KVSCOPE_VERSION}, {"scenario", scenario_text(scenario)}};
+}
+
 }  // namespace kvscope::apps

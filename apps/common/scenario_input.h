@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/scenario/scenario.h"
+#include "core/trace/trace_file.h"
 
 namespace kvscope::apps {
 
@@ -16,5 +17,11 @@ struct ScenarioInput {
 
 // Reads and checks both. `requests_file` replaces the scenario's own requests. Throws InputError with every fault.
 [[nodiscard]] ScenarioInput read_scenario(const std::string& path, const std::optional<std::string>& requests_file);
+
+// A scenario as files keep it: beside a report, and in the meta of a trace.
+[[nodiscard]] std::string scenario_text(const Scenario& scenario);
+
+// What a trace of a run says of where it comes from: "producer" and "scenario".
+[[nodiscard]] trace::Meta trace_meta(const Scenario& scenario);
 
 }  // namespace kvscope::apps

@@ -10,15 +10,14 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/progress.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/pipeline/run_report_text.h"
 #include "core/pipeline/run_scenario.h"
-#include "core/scenario/scenario_json.h"
 #include "core/trace/event_text.h"
 #include "core/trace/trace_writer.h"
 
@@ -55,9 +54,8 @@ int run(const RunCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   std::optional<std::filesystem::path> folder;
   if (command.out) folder = make_folder(*command.out);
-  const std::string scenario_text = json::dump(to_json(input.scenario)) + "\n";
-  const trace::Meta meta{{"producer", "kvscope " KVSCOPE_VERSION}, {"scenario", scenario_text}};
-  trace::TraceWriter trace(folder ? *folder / "trace.kvt" : std::filesystem::path(), detail, meta);
+  trace::TraceWriter trace(folder ? *folder / "trace.kvt" : std::filesystem::path(), detail,
+                           trace_meta(input.scenario));
 
   RunOutcome outcome;
   {
@@ -72,7 +70,7 @@ int run(const RunCommand& command) {
   const std::string text = to_text(input.scenario, outcome);
   const std::string report = json::dump(to_json(input.scenario, outcome)) + "\n";
   if (folder) {
-    write_file_atomically(*folder / "scenario.json", scenario_text);
+    write_file_atomically(*folder / "scenario.json", scenario_text(input.scenario));
     write_file_atomically(*folder / "report.txt", text);
     write_file_atomically(*folder / "report.json", report);
   }

@@ -1,4 +1,4 @@
-#include "apps/kvscope/progress.h"
+#include "apps/common/progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,0 +1,201 @@
+#include "apps/kvscope-viewer/command_line.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/completion.h"
+#include "apps/common/usage.h"
+#include "core/base/errors.h"
+#include "viz/window/export.h"
+#include "viz/window/theme_choice.h"
+
+namespace kvscope::apps {
+namespace {
+
+constexpr double kSmallestScale = 0.25, kLargestScale = 8;
+
+// The words as they were typed; what they mean is looked at when all of them are known.
+struct Words {
+  std::optional<std::string> file, render, scenario, trace, simulate, select, completion, view, theme;
+  std::optional<std::int64_t> step, to;
+  std::optional<double> font_scale;
+  std::string size = "1600x1000";
+  double scale = 1, frames_per_second = 4;
+};
+
+std::vector<std::string> view_names() {
+  std::vector<std::string> names;
+  for (const viz::View view : viz::kViews) names.emplace_back(viz::name(view));
+  return names;
+}
+
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("FILE", words.file, "Scenario (JSON) or trace (.kvt) to open");
+  CLI::Option* render = app.add_option("--render", words.render,
+                                       "Write a picture of a run and exit, without a display: .png, .svg, .pdf or .gif")
+                            ->type_name("OUT");
+  CLI::Option* scenario = app.add_option("--scenario", words.scenario, "Scenario to run and show")->type_name("FILE");
+  app.add_option("--trace", words.trace, "Trace to show")->type_name("FILE")->excludes(scenario);
+  app.add_option("--view", words.view, "What is shown: the overview when nothing is said")
+      ->check(CLI::IsMember(view_names()));
+  app.add_option("--step", words.step,
+                 "Engine step at whose end it is shown, -1: before the first. A picture without it: the step with the "
+                 "most blocks in use; a GIF: the first");
+  app.add_option("--theme", words.theme, "Colours: dark for a picture when nothing is said")
+      ->check(CLI::IsMember(std::vector<std::string>{"dark", "light"}));
+  app.add_option("--font-scale", words.font_scale, "Larger or smaller text; 1 is 13 px");
+  app.add_option("--to", words.to, "GIF: the last step, one frame each; the run's last when nothing is said")
+      ->needs(render);
+  app.add_option("--fps", words.frames_per_second, "GIF: frames a second")->capture_default_str()->needs(render);
+  app.add_option("--size", words.size, "Width and height of the picture in pixels at scale 1")
+      ->type_name("WxH")
+      ->capture_default_str()
+      ->needs(render);
+  app.add_option("--scale", words.scale, "Pixels of the file for each of them: 2 for a HiDPI screen")
+      ->capture_default_str()
+      ->needs(render);
+  app.add_option("--select", words.select, "What is lit: \"token 3:70\", \"block 7\", \"seq 3\", \"page 3:2\"")
+      ->needs(render);
+  app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
+      ->check(CLI::IsMember(completion_shells()));
+  app.add_option("--simulate", words.simulate)->group("");
+}
+
+void check_range(const char* option, double value, double low, double high, const char* next_step,
+                 std::vector<Fault>& faults) {
+  if (value >= low && value <= high) return;
+  faults.push_back({option, fmt::format("{} is outside [{}, {}]: {}", value, low, high, next_step)});
+}
+
+viz::ThemeKind theme_of(const std::string& name) {
+  return name == "light" ? viz::ThemeKind::light : viz::ThemeKind::dark;
+}
+
+void check_font(const Words& words, std::vector<Fault>& faults) {
+  if (words.font_scale) {
+    check_range("--font-scale", *words.font_scale, viz::kSmallestFont, viz::kLargestFont, "1 is 13 px", faults);
+  }
+}
+
+// "1600x1000". Each side by itself is checked as the file will have it, scaled.
+QSize size_of(const Words& words, std::vector<Fault>& faults) {
+  const std::string& text = words.size;
+  int width = 0, height = 0;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, width);
+  const bool cross = first.ec == std::errc() && first.ptr != end && (*first.ptr == 'x' || *first.ptr == 'X');
+  const auto second =
+      cross ? std::from_chars(first.ptr + 1, end, height) : std::from_chars_result{end, std::errc::invalid_argument};
+  if (!cross || second.ec != std::errc() || second.ptr != end) {
+    faults.push_back({"--size", fmt::format("'{}' is no WIDTHxHEIGHT in pixels: write it as 1600x1000", text)});
+    return {};
+  }
+  for (const auto& [what, side] : {std::pair{"width", width}, std::pair{"height", height}}) {
+    const double pixels = side * words.scale;
+    if (pixels >= viz::kSmallestPicture && pixels <= viz::kLargestPicture) continue;
+    faults.push_back(
+        {"--size", fmt::format("a {} of {}{} px is outside [{}, {}]: choose another size{}", what, side,
+                               words.scale == 1 ? "" : fmt::format(" * {}", words.scale), viz::kSmallestPicture,
+                               viz::kLargestPicture, words.scale == 1 ? "" : " or --scale")});
+  }
+  return {width, height};
+}
+
+RenderRequest render_request(const Words& words) {
+  std::vector<Fault> faults;
+  RenderRequest request;
+  const int sources = (words.file ? 1 : 0) + (words.scenario ? 1 : 0) + (words.trace ? 1 : 0);
+  if (sources == 0) faults.push_back({"--render", "needs a run to show: add --scenario FILE or --trace FILE"});
+  if (sources > 1) {
+    faults.push_back({"FILE", fmt::format("'{}' is a second run, and a picture shows one: leave it out", *words.file)});
+  }
+  request.out = *words.render;
+  const auto format = viz::picture_format(QString::fromStdString(request.out));
+  if (!format) {
+    faults.push_back(
+        {"--render", fmt::format("the ending of '{}' tells no format: use .png, .svg, .pdf or .gif", request.out)});
+  } else if (*format != viz::PictureFormat::gif && words.to) {
+    faults.push_back({"--to", fmt::format("'{}' holds one picture: write a .gif", request.out)});
+  }
+  request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
+  request.kind = words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
+  request.view = words.view ? *viz::find_view(*words.view) : viz::View::overview;
+  request.step = words.step;
+  request.to = words.to;
+  check_range("--scale", words.scale, kSmallestScale, kLargestScale, "2 is for a HiDPI screen", faults);
+  request.size = size_of(words, faults);
+  request.scale = words.scale;
+  request.theme = words.theme ? theme_of(*words.theme) : viz::ThemeKind::dark;
+  request.select = words.select;
+  check_range("--fps", words.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
+              "a GIF counts hundredths of a second", faults);
+  request.frames_per_second = words.frames_per_second;
+  check_font(words, faults);
+  request.font_scale = words.font_scale.value_or(1);
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+  return request;
+}
+
+WindowRequest window_request(const Words& words) {
+  std::vector<Fault> faults;
+  WindowRequest request;
+  request.file = words.scenario ? words.scenario : words.trace ? words.trace : words.file;
+  if (words.file && words.file != request.file) {
+    faults.push_back({"FILE", fmt::format("'{}' is a second run, and a window shows one: leave it out", *words.file)});
+  }
+  if (words.step && !request.file) faults.push_back({"--step", "needs a run to show: add its FILE"});
+  check_font(words, faults);
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+  request.step = words.step;
+  if (words.view) request.view = viz::find_view(*words.view);
+  if (words.theme) request.theme = theme_of(*words.theme);
+  request.font_scale = words.font_scale;
+  return request;
+}
+
+CommandLine meaning_of(const CLI::App& app, const Words& words) {
+  CommandLine line;
+  if (words.completion) {
+    std::cout << completion_script(app, *words.completion);
+  } else if (words.simulate) {
+    if (!words.trace) throw InputError("command line", "--simulate", "needs --trace FILE: where the run's trace goes");
+    line.mode = CommandLine::Mode::simulate;
+    line.simulate = {*words.simulate, *words.trace};
+  } else if (words.render) {
+    line.mode = CommandLine::Mode::render;
+    line.render = render_request(words);
+  } else {
+    line.mode = CommandLine::Mode::window;
+    line.window = window_request(words);
+  }
+  return line;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, char** argv) {
+  CLI::App app{"Shows a paged KV cache at work: watch requests fill the block pool, step back, ask why.",
+               "kvscope-viewer"};
+  app.set_version_flag("--version", "kvscope-viewer " KVSCOPE_VERSION, "Print the version and exit");
+  app.footer("Exit codes: 0 fine, 2 bad input or usage.");
+  Words words;
+  add_options(app, words);
+  CommandLine answered;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help and --version
+    answered.exit_code = app.exit(asked);
+    return answered;
+  } catch (const CLI::ParseError& error) {
+    answered.exit_code = usage_fault(app, error, argc > 1 ? argv[1] : "");
+    return answered;
+  }
+  return meaning_of(app, words);
+}
+
+}  // namespace kvscope::apps

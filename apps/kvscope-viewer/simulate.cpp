@@ -1,0 +1,78 @@
+#include "apps/kvscope-viewer/simulate.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
+#include "core/base/errors.h"
+#include "core/trace/trace_writer.h"
+#include "viz/playback/run.h"
+
+namespace kvscope::apps {
+namespace {
+
+// A run whose pool does not add up shows nothing worth looking at: it is this program that is wrong.
+void run_checked(const ScenarioInput& input, trace::Recorder& recorder, const ProgressFunction& progress) {
+  EngineOptions options;
+  options.progress = progress;
+  const EngineRun run = run_engine(input.scenario, input.requests, recorder, options);
+  if (run.broken_invariants.empty()) return;
+  std::vector<Fault> faults;
+  for (const std::string& broken : run.broken_invariants) faults.push_back({"", broken});
+  throw InputError("internal error, please report it with the scenario", std::move(faults));
+}
+
+// Tells the reader at the other end of standard output; false once there is none.
+class Teller {
+ public:
+  bool operator()(std::int64_t done, std::int64_t all) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(100)) return true;
+    last_ = now;
+    const std::string line = fmt::format("progress {} {}\n", done, all);
+    return ::write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_{};
+};
+
+// When memory runs out, the system ends the process that says it matters least: the simulation, and not the window.
+void matter_least() {
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+}  // namespace
+
+std::unique_ptr<viz::EventSource> simulate_in_memory(const std::string& scenario, const ProgressFunction& progress) {
+  const ScenarioInput input = read_scenario(scenario, {});
+  viz::TapeRecorder recorder;
+  try {
+    run_checked(input, recorder, progress);
+  } catch (const Cancelled&) {
+    throw viz::Cancelled();
+  }
+  return viz::from_tape(recorder.take(), trace_meta(input.scenario), recorder.detail());
+}
+
+int simulate_to_file(const std::string& scenario, const std::string& trace) {
+  std::signal(SIGPIPE, SIG_IGN);
+  matter_least();
+  const ScenarioInput input = read_scenario(scenario, {});
+  trace::TraceWriter writer(trace, trace::Detail::full, trace_meta(input.scenario));
+  try {
+    run_checked(input, writer,
+                [tell = Teller()](std::int64_t done, std::int64_t all) mutable { return tell(done, all); });
+  } catch (const Cancelled&) {
+    return kExitBadInput;
+  }
+  writer.finish();
+  return kExitFine;
+}
+
+}  // namespace kvscope::apps

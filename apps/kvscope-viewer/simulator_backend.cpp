@@ -1,0 +1,107 @@
+#include "apps/kvscope-viewer/simulator_backend.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "apps/kvscope-viewer/child_simulation.h"
+#include "apps/kvscope-viewer/gallery.h"
+#include "core/base/errors.h"
+#include "core/pipeline/explain.h"
+#include "core/pipeline/locate.h"
+#include "core/scenario/requests.h"
+
+namespace kvscope::apps {
+namespace fs = std::filesystem;
+namespace {
+
+std::optional<fs::path> requests_file(const Scenario& scenario, const fs::path& folder) {
+  if (!scenario.requests.file) return std::nullopt;
+  return folder / scenario.requests.file->path;
+}
+
+std::optional<fs::file_time_type> time_of(const std::optional<fs::path>& file) {
+  std::error_code error;
+  if (!file) return std::nullopt;
+  const fs::file_time_type time = fs::last_write_time(*file, error);
+  return error ? std::nullopt : std::optional(time);
+}
+
+std::vector<Request> requests_of(const Scenario& scenario, const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  const std::optional<fs::path> file = requests_file(scenario, folder);
+  std::error_code ignored;
+  if (file && !fs::exists(*file, ignored)) {
+    throw InputError(file->string(), "",
+                     fmt::format("cannot be read: the scenario of '{}' takes its requests from it: put a copy there, "
+                                 "then ask again",
+                                 path));
+  }
+  return make_requests(scenario, folder);
+}
+
+}  // namespace
+
+FileKind kind_of(const std::string& path) {
+  constexpr std::string_view kDatabase = "SQLite format 3";
+  std::ifstream file(path, std::ios::binary);
+  std::string start(64, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  if (start.starts_with(kDatabase)) return FileKind::trace;
+  const std::size_t first = start.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && start[first] == '{') return FileKind::scenario;
+  return fs::path(path).extension() == ".kvt" ? FileKind::trace : FileKind::scenario;
+}
+
+SimulatorBackend::SimulatorBackend(fs::path program) : program_(std::move(program)) {}
+
+std::unique_ptr<viz::EventSource> SimulatorBackend::open(const std::string& path, const viz::OpenProgress& progress) {
+  if (kind_of(path) == FileKind::trace) return viz::open_trace(path);
+  return simulate_in_child(program_.string(), path, progress);
+}
+
+StepEngine& SimulatorBackend::engine_for(const viz::Facts& facts, const std::string& path) {
+  if (!facts.scenario) {
+    throw InputError(path, "",
+                     "carries no scenario, so nobody has said how large a head is: record it with 'kvscope run --trace "
+                     "full', or put \"scenario\" into its meta");
+  }
+  const auto time = time_of(requests_file(*facts.scenario, fs::path(path).parent_path()));
+  if (engine_ && engine_path_ == path && engine_requests_time_ == time && engine_->scenario() == *facts.scenario) {
+    return *engine_;
+  }
+  engine_.reset();
+  std::vector<Request> requests = requests_of(*facts.scenario, path);
+  if (static_cast<std::int64_t>(requests.size()) != facts.sequences) {
+    throw InputError(path, "",
+                     fmt::format("was recorded with {} requests, and its scenario has {}: an address can only be "
+                                 "explained with the requests it came from; write their file into $.requests.file and "
+                                 "record it again",
+                                 facts.sequences, requests.size()));
+  }
+  engine_ = std::make_unique<StepEngine>(*facts.scenario, std::move(requests));
+  engine_path_ = path;
+  engine_requests_time_ = time;
+  return *engine_;
+}
+
+trace::Explanation SimulatorBackend::explain(const viz::Facts& facts, const std::string& path,
+                                             const trace::Question& question) {
+  StepEngine& engine = engine_for(facts, path);
+  if (question.step.value < 0) return kvscope::explain(engine.scenario(), engine.requests(), question);
+  return kvscope::explain(engine.scenario(), engine.requests(), question, engine.at(question.step));
+}
+
+trace::Question SimulatorBackend::locate(const viz::Facts& facts, const std::string& path, std::int64_t offset,
+                                         StepIdx step) {
+  StepEngine& engine = engine_for(facts, path);
+  return kvscope::locate(engine.scenario(), engine.at(step), offset);
+}
+
+std::vector<viz::GalleryEntry> SimulatorBackend::gallery() {
+  const std::optional<fs::path> folder = gallery_folder(program_.parent_path());
+  return folder ? gallery_of(*folder) : std::vector<viz::GalleryEntry>{};
+}
+
+}  // namespace kvscope::apps

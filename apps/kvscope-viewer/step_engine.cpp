@@ -1,0 +1,40 @@
+#include "apps/kvscope-viewer/step_engine.h"
+
+#include <fmt/format.h>
+
+#include "core/base/errors.h"
+#include "core/cache/paging_engine.h"
+
+namespace kvscope::apps {
+
+struct StepEngine::Running {
+  Running(const Scenario& scenario, const std::vector<Request>& requests) : engine(scenario, requests, off) {}
+  trace::Recorder off;
+  PagingEngine engine;
+  CacheState state;
+  StepIdx step{-1};  // that `state` is of
+};
+
+StepEngine::StepEngine(Scenario scenario, std::vector<Request> requests)
+    : scenario_(std::move(scenario)), requests_(std::move(requests)) {}
+StepEngine::~StepEngine() = default;
+
+const CacheState& StepEngine::at(StepIdx step) {
+  if (step.value < 0) {
+    throw IndexError(
+        fmt::format("step {} is before the first: nothing is stored yet, go to step 0 or later", step.value));
+  }
+  if (!running_ || step < running_->step) running_ = std::make_unique<Running>(scenario_, requests_);
+  if (running_->step == step) return running_->state;
+  // Put back only when it arrives: an engine that has run out of steps is of no more use.
+  std::unique_ptr<Running> running = std::move(running_);
+  for (; running->step < step; ++running->step) {
+    if (!running->engine.step())
+      throw_index_error("step", step.value, running->step.value + 1, "the run is over by then");
+  }
+  running->state = running->engine.state();
+  running_ = std::move(running);
+  return running_->state;
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,32 @@
+// The cache at one step after another. Engines are deterministic, so a step is reached by running up to it; the one
+// that ran last is kept, and stepping forwards costs a step, not the run so far.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/cache/cache_state.h"
+#include "core/scenario/scenario.h"
+
+namespace kvscope::apps {
+
+class StepEngine {
+ public:
+  StepEngine(Scenario scenario, std::vector<Request> requests);
+  ~StepEngine();
+
+  [[nodiscard]] const Scenario& scenario() const { return scenario_; }
+  [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
+
+  // As kvscope::state_at(): the batch of that step as its kernels saw it. IndexError: the run has fewer steps, or it is
+  // before the first.
+  [[nodiscard]] const CacheState& at(StepIdx step);
+
+ private:
+  struct Running;
+  Scenario scenario_;
+  std::vector<Request> requests_;
+  std::unique_ptr<Running> running_;
+};
+
+}  // namespace kvscope::apps

@@ -1,0 +1,48 @@
+#include "apps/kvscope-viewer/window.h"
+
+#include <QtCore/QCoreApplication>
+#include <QtGui/QIcon>
+#include <QtWidgets/QApplication>
+
+#include "apps/kvscope-viewer/display.h"
+#include "apps/kvscope-viewer/simulator_backend.h"
+#include "core/base/errors.h"
+#include "viz/view/theme.h"
+#include "viz/window/main_window.h"
+
+namespace kvscope::apps {
+namespace {
+
+viz::ThemeSetting setting_of(viz::ThemeKind kind) {
+  return kind == viz::ThemeKind::light ? viz::ThemeSetting::light : viz::ThemeSetting::dark;
+}
+
+}  // namespace
+
+int show_window(const WindowRequest& request, int argc, char** argv) {
+  need_a_display();
+  QApplication application(argc, argv);
+  QApplication::setApplicationName(QStringLiteral("kvscope-viewer"));
+  QApplication::setApplicationVersion(QStringLiteral(KVSCOPE_VERSION));
+  QApplication::setOrganizationName(QStringLiteral("kvscope"));
+  QApplication::setDesktopFileName(QStringLiteral("kvscope-viewer"));
+  QApplication::setWindowIcon(QIcon(QStringLiteral(":/icons/kvscope-viewer.svg")));
+  if (!viz::load_fonts()) {
+    throw InputError("internal error", "", "the embedded fonts are missing: text would be boxes; build it again");
+  }
+  SimulatorBackend backend(QCoreApplication::applicationFilePath().toStdString());
+  viz::MainWindow window(backend);
+  if (request.theme) window.set_theme(setting_of(*request.theme));
+  if (request.font_scale) window.set_font_scale(*request.font_scale);
+  if (request.view) window.set_view(*request.view);
+  window.show();
+  if (request.file) {
+    viz::OpenWish wish;
+    if (request.step) wish.step = StepIdx{*request.step};
+    wish.view = request.view;
+    window.open(QString::fromStdString(*request.file), wish);
+  }
+  return QApplication::exec();
+}
+
+}  // namespace kvscope::apps

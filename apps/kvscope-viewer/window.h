@@ -1,0 +1,11 @@
+// The window: joins viz with the simulator, and runs until it is closed.
+#pragma once
+
+#include "apps/kvscope-viewer/command_line.h"
+
+namespace kvscope::apps {
+
+// Returns the exit code. Throws InputError when there is no display. `argc` and `argv` are the program's own.
+[[nodiscard]] int show_window(const WindowRequest& request, int argc, char** argv);
+
+}  // namespace kvscope::apps
