@@ -22,9 +22,9 @@ struct Band {
 std::vector<Band> bands(View view) {
   switch (view) {
     case View::overview:
-      return {{0.29, {{PanelId::sequences, 1}}},
-              {0.49, {{PanelId::pool, 0.5}, {PanelId::table, 0.5}}},
-              {0.22, {{PanelId::timeline, 1}}}};
+      return {{0.31, {{PanelId::sequences, 1}}},
+              {0.48, {{PanelId::pool, 0.5}, {PanelId::table, 0.5}}},
+              {0.21, {{PanelId::timeline, 1}}}};
     case View::sequences:
       return {{1, {{PanelId::sequences, 1}}}};
     case View::pool:

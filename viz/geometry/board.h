@@ -57,7 +57,7 @@ inline constexpr QSizeF kSmallestBoard{480, 320};
 
 // Cards in reading order, on whole pixels. They fill `size`, never overlap and keep kGap between them; below
 // kSmallestBoard the board keeps that size and is cut off.
-// Example: the overview at 1600x1000: header 20,0 1560x52, sequences 20,52 1560x261, pool 20,327 773x441.
+// Example: the overview at 1600x1000: header 20,0 1560x52, sequences 20,52 1560x279, pool 20,345 773x432.
 [[nodiscard]] std::vector<Place> board(View view, QSizeF size, double font_scale);
 
 }  // namespace kvscope::viz

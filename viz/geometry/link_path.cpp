@@ -33,7 +33,7 @@ QPointF middle(const QRectF& rect, Qt::Edge edge) {
 
 }  // namespace
 
-LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board) {
+LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board, double meets) {
   const double down = std::max(to.top() - from.bottom(), from.top() - to.bottom());
   const double across = std::max(to.left() - from.right(), from.left() - to.right());
   LinkPath path;
@@ -41,7 +41,7 @@ LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board) {
     const bool below = to.top() >= from.bottom();
     const QPointF bowed(0, below ? bow(down) : -bow(down));
     path.start = middle(from, below ? Qt::BottomEdge : Qt::TopEdge);
-    path.end = middle(to, below ? Qt::TopEdge : Qt::BottomEdge);
+    path.end = QPointF(to.left() + meets * to.width(), below ? to.top() : to.bottom());
     path.control1 = path.start + bowed;
     path.control2 = path.end - bowed;
   } else if (across >= 0) {

@@ -29,7 +29,9 @@ struct LinkPath {
 
 // Precondition (caller): both anchors lie within `board`. Anchors that overlap have nothing between them to join: start
 // and end are then the same point.
-[[nodiscard]] LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board);
+// `meets`: where along the top or bottom edge of `to` the curve ends, from its left (0) to its right (1); beside the middle
+// it passes by what is written in the middle of the cells above.
+[[nodiscard]] LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board, double meets = 0.5);
 
 // t in [0, 1] from start to end.
 [[nodiscard]] QPointF point_at(const LinkPath& path, double t);

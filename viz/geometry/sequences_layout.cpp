@@ -10,14 +10,14 @@ namespace {
 
 // All in px at font scale 1.
 constexpr double kGutter = 86;
-constexpr double kAxisHeight = 18;
+constexpr double kAxisHeight = 18, kNoteHeight = 17;
 constexpr double kLeastCell = 5;        // narrower cells are a grey blur: a page is one bar then
 constexpr double kLeastCellHeight = 8;  // lower ones too
 constexpr double kLeastPage = 4;        // narrower bars merge into a line
 constexpr double kLeastPageHeight = 5;
 constexpr double kLeastLine = 2;          // lower rows become lines of pixels
 constexpr double kPad = 3, kPageGap = 6;  // of boxes with cells
-constexpr double kRowGapShare = 0.3, kMostRowGap = 20;
+constexpr double kRowGapShare = 0.27, kMostRowGap = 20;
 constexpr double kGapAbove = 0.75;  // of the row's gap: what is said about a row stands above its box
 
 // The horizontal scale at a zoom.
@@ -97,15 +97,17 @@ void place_rows(SequencesLayout& layout, double height, double font_scale) {
 Writing writing_of(QSizeF cell, std::int64_t digits, double font_scale) {
   const double along = static_cast<double>(digits) * kDigitWidth * font_scale, thick = kDigitHeight * font_scale;
   if (cell.width() >= along + 3 && cell.height() >= thick + 3) return Writing::across;
-  if (cell.width() >= thick + 1 && cell.height() >= along + 4) return Writing::upwards;
+  if (cell.width() >= thick + 1 && cell.height() >= along + 3) return Writing::upwards;
   return Writing::none;
 }
 
 std::int64_t calm_rows(std::int64_t rows) {
-  for (std::int64_t step = 1;; step *= 2) {
-    if (rows <= step) return step;
-    if (step > 1 && rows <= step / 2 * 3) return step / 2 * 3;
-  }
+  if (rows <= 16) return std::max<std::int64_t>(rows, 1);
+  std::int64_t power = 16;
+  while (2 * power < rows) power *= 2;
+  // power < rows <= 2 * power: the steps are eighths of it.
+  const std::int64_t eighth = power / 8;
+  return (rows + eighth - 1) / eighth * eighth;
 }
 
 std::int64_t calm_pages(std::int64_t needed, std::int64_t longest) {
@@ -125,7 +127,7 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
                                  double font_scale) {
   SequencesLayout layout;
   layout.extent = {std::max<std::int64_t>(extent.rows, 1), std::max<std::int64_t>(extent.pages, 1),
-                   std::max<std::int64_t>(extent.page_size, 1)};
+                   std::max<std::int64_t>(extent.page_size, 1), extent.note};
   const double left = std::ceil(body.left()), top = std::ceil(body.top());
   const double gutter = std::min(std::round(kGutter * font_scale), std::floor(body.width() / 3));
   layout.gutter = QRectF(left, top, gutter, std::max(body.bottom() - top, 0.0));
@@ -146,16 +148,20 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
                                             digits, font_scale)
                                : Writing::none;
   };
+  // What stands under the rows takes its height from them.
+  const auto take = [&](double height) {
+    const double taken = std::min(height * font_scale, layout.strip.height() / 2);
+    layout.strip.setHeight(layout.strip.height() - taken);
+    layout.gutter.setHeight(layout.strip.height());
+    return taken;
+  };
+  if (extent.note) layout.note = QRectF(left, 0, body.right() - left, take(kNoteHeight));
   place_rows(layout, layout.strip.height(), font_scale);
   layout.writing = written();
-  // Without numbers in the cells there is an axis. It takes its height from the rows; should rounding make a box higher
-  // for it, there are still no numbers.
+  // Without numbers in the cells there is an axis. Should rounding make a box higher for it, there are still no numbers.
   if (layout.writing == Writing::none) {
-    const double axis = std::min(kAxisHeight * font_scale, layout.strip.height() / 2);
-    layout.strip.setHeight(layout.strip.height() - axis);
-    layout.gutter.setHeight(layout.strip.height());
+    layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), take(kAxisHeight));
     place_rows(layout, layout.strip.height(), font_scale);
-    layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), axis);
   }
   layout.detail = detail_of(layout, font_scale);
   layout.content =
@@ -164,8 +170,10 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
       layout.zoom > layout.fit ? clamp_offset(viewport.offset, layout.content, layout.strip.size()) : QPointF(0, 0);
   if (layout.row_pitch >= kLeastPage) layout.offset.setY(std::round(layout.offset.y()));
   if (layout.page_pitch >= kLeastPage) layout.offset.setX(std::round(layout.offset.x()));
-  layout.axis.moveTop(
-      std::min(layout.strip.bottom(), layout.strip.top() - layout.offset.y() + layout.content.height()));
+  const double under =
+      std::min(layout.strip.bottom(), layout.strip.top() - layout.offset.y() + layout.content.height());
+  layout.note.moveTop(under);
+  layout.axis.moveTop(under + layout.note.height());
   return layout;
 }
 

@@ -29,6 +29,7 @@ struct SequencesExtent {
   std::int64_t rows = 0;       // live sequences
   std::int64_t pages = 0;      // of the longest row, with what is still to come
   std::int64_t page_size = 1;  // [tokens]
+  bool note = false;           // a line of words under the rows
   friend bool operator==(const SequencesExtent&, const SequencesExtent&) = default;
 };
 
@@ -68,7 +69,8 @@ struct SequencesLayout {
   SequencesDetail detail = SequencesDetail::numbers;
   Writing writing = Writing::none;
   QRectF gutter, strip;   // labels; what scrolls
-  QRectF axis;            // under the last row that shows; empty at detail numbers
+  QRectF note;            // under the last row that shows, gutter and strip wide; empty without one
+  QRectF axis;            // under that; empty where cells carry numbers
   double cell = 0;        // [px] from a token to the next
   double cell_gap = 0;    // [px] of it between two cells
   double pad = 0;         // [px] between a box's left edge and its first cell
@@ -113,7 +115,7 @@ struct SequencesLayout {
                                         double font_scale, double factor, QPointF at);
 
 // Steps of a ladder, so that rows and cells keep their size while sequences come and go.
-[[nodiscard]] std::int64_t calm_rows(std::int64_t rows);  // the next of 1 2 3 4 6 8 12 16 24 ...
+[[nodiscard]] std::int64_t calm_rows(std::int64_t rows);  // the next of 1 .. 16 18 20 .. 32 36 40 .. 64 72 ...
 // `longest` pages, or a half, a quarter ... of them, or three quarters of such a step, but no less than `needed`.
 [[nodiscard]] std::int64_t calm_pages(std::int64_t needed, std::int64_t longest);
 

@@ -1,5 +1,6 @@
 // The embedded fonts: registered once, asked for by family, never looked for on the machine.
-#include <QtCore/QFile>
+#include <algorithm>
+
 #include <QtGui/QFontDatabase>
 
 #include "viz/view/theme.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr const char* kUiFamily = "Inter";
 constexpr const char* kMonoFamily = "JetBrains Mono";
 
+// False also when the file is there and holds another family: text would then come from the machine, or be boxes.
 bool add(const char* file, const char* family) {
   const int id = QFontDatabase::addApplicationFont(QString::fromLatin1(file));
   return id >= 0 && QFontDatabase::applicationFontFamilies(id).contains(QString::fromLatin1(family));
@@ -30,6 +32,7 @@ QFont font(const char* family, double px, QFont::Weight weight) {
 
 }  // namespace
 
+// The first call needs a QGuiApplication; later ones cost nothing, on any thread.
 bool load_fonts() {
   static const bool kLoaded = [] {
     register_resources();
@@ -48,8 +51,12 @@ bool load_fonts() {
 QFont ui_font(double px, QFont::Weight weight) {
   return font(kUiFamily, px, weight);
 }
+
+// Without shaping: JetBrains Mono would join -> and != into one sign each, and a formula has to show what is typed.
 QFont mono_font(double px, QFont::Weight weight) {
-  return font(kMonoFamily, px, weight);
+  QFont mono = font(kMonoFamily, px, weight);
+  mono.setStyleStrategy(QFont::PreferNoShaping);
+  return mono;
 }
 
 }  // namespace kvscope::viz

@@ -78,18 +78,20 @@ std::int64_t index_of_step(const Scene& scene, StepIdx step) {
 QString counter_text(const Scene& scene, std::int64_t index) {
   const std::int64_t steps = steps_of(scene);
   if (steps == 0) return QStringLiteral("0 / 0");
-  const QString last = QString::number(number_of(scene, steps - 1));
-  return (index < 0 ? QString(QChar(u'–')) : QString::number(number_of(scene, index))) + QStringLiteral(" / ") + last;
+  const QString last = number_text(number_of(scene, steps - 1));
+  return (index < 0 ? QString(QChar(u'–')) : number_text(number_of(scene, index))) + QStringLiteral(" / ") + last;
 }
 
 QString HeaderPanel::place_words(const Scene& scene) {
   const std::int64_t steps = steps_of(scene), index = index_of(scene);
   if (steps == 0) return tr("no steps");
-  if (index < 0) return tr("before step %1 of %2").arg(number_of(scene, 0)).arg(number_of(scene, steps - 1));
-  const QString step = tr("step %1 of %2").arg(number_of(scene, index)).arg(number_of(scene, steps - 1));
+  if (index < 0)
+    return tr("before step %1 of %2").arg(number_text(number_of(scene, 0)), number_text(number_of(scene, steps - 1)));
+  const QString step =
+      tr("step %1 of %2").arg(number_text(number_of(scene, index)), number_text(number_of(scene, steps - 1)));
   const trace::StepSpan& span = scene.run().span(scene.cursor->row());
   const std::int64_t done = scene.cursor->position().value - span.first_event;
-  return done == span.events ? step : tr("%1, event %2 of %3").arg(step).arg(done).arg(span.events);
+  return done == span.events ? step : tr("%1, event %2 of %3").arg(step, number_text(done), number_text(span.events));
 }
 
 QString HeaderPanel::subtitle(const Scene& scene) const {
@@ -97,8 +99,9 @@ QString HeaderPanel::subtitle(const Scene& scene) const {
   QStringList parts{place_words(scene)};
   if (index_of(scene) >= 0) parts << time_text(scene.state().time_us);
   if (facts.page_size > 0) {
-    parts << (facts.cache == CacheKind::continuous ? tr("%1 tokens reserved a sequence").arg(facts.page_size)
-                                                   : tr("page size %1").arg(facts.page_size));
+    parts << (facts.cache == CacheKind::continuous
+                  ? tr("%1 tokens reserved a sequence").arg(number_text(facts.page_size))
+                  : tr("page size %1").arg(number_text(facts.page_size)));
   }
   if (facts.scenario) {
     parts << QString::fromStdString(facts.scenario->model.name)
@@ -190,7 +193,7 @@ void HeaderPanel::paint_overlay(QPainter& painter, const QRectF& body, const Sce
                    scene.theme->hover);
   const QFont font = mono_font(scene.px(11));
   const QFontMetricsF metrics(font);
-  const QString text = QString::number(number_of(scene, index));
+  const QString text = number_text(number_of(scene, index));
   const double width = metrics.horizontalAdvance(text);
   painter.setFont(font);
   painter.setPen(scene.theme->text);

@@ -17,6 +17,7 @@ constexpr double kTitle = 15, kSubtitle = 12.5;  // [px] at font scale 1
 constexpr double kBesideTitle = 10;              // [px] at font scale 1
 constexpr double kFewestWords = 70;              // [px] at font scale 1: a subtitle narrower than that says nothing
 constexpr double kOutline = 3;                   // [px] that outlines of cells at a body's edge may stand out
+constexpr double kBesideNumber = 0.88;           // of a table cell's width: right of the number in its middle
 constexpr std::size_t kMostLinks = 8;            // places of one block that are joined
 constexpr double kLink = 2, kHoverLink = 1.25, kGlow = 7, kDot = 3.5, kHoverDot = 2.5;  // [px]
 
@@ -111,7 +112,7 @@ std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& pane
   for (const Lit& end : ends_of(lit)) {
     const Anchors at = anchors(places, panels, scene, end);
     if (at.sequences && at.pool) paths.push_back(link_path(*at.sequences, *at.pool, board));
-    if (at.sequences && at.table) paths.push_back(link_path(*at.sequences, *at.table, board));
+    if (at.sequences && at.table) paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
     if (!at.sequences && at.pool && at.table) paths.push_back(link_path(*at.pool, *at.table, board));
   }
   return paths;

@@ -1,16 +1,19 @@
 #include "viz/view/sequences_cells.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QImage>
+#include <QtGui/QPaintEngine>
 
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
 #include "viz/view/sequences_content.h"
+#include "viz/view/upright_numbers.h"
 
 namespace kvscope::viz {
 namespace {
@@ -24,14 +27,25 @@ double number_px(const Scene& scene) {
 
 // visit(row, page, look, tokens in it) for what shows of each row's pages.
 template <class Visit>
-void for_each_page(const SequencesLayout& layout, const Scene& scene, Visit&& visit) {
-  const IndexRange rows = layout.visible_rows(), pages = layout.visible_pages();
-  for (std::int64_t r = rows.first; r < std::min(rows.last, std::ssize(scene.state().live)); ++r) {
-    const SequenceRow row = sequence_row(scene, r);
+void for_each_page(const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene, Visit&& visit) {
+  const IndexRange shown = layout.visible_rows(), pages = layout.visible_pages();
+  for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
+    const SequenceRow row = sequence_row(scene, rows.seq(r));
     for (std::int64_t page = pages.first; page < std::min(pages.last, row.pages); ++page) {
       visit(r, page, page_look(scene.state(), row.seq, page), page_tokens(row, page, layout.extent.page_size));
     }
   }
+}
+
+// As far down as there are rows and as far right as the longest of them goes: what is prepared and copied is no more.
+QRectF used(const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  QRectF all;
+  const IndexRange shown = layout.visible_rows();
+  for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
+    const std::int64_t pages = scene.state().sequences[rows.seq(r).value].pages.size();
+    if (pages > 0) all |= layout.page_box(r, 0) | layout.page_box(r, pages - 1);
+  }
+  return all & layout.strip;
 }
 
 // --- cells -----------------------------------------------------------------------------------------------------------
@@ -44,38 +58,30 @@ IndexRange visible_slots(const SequencesLayout& layout, std::int64_t page) {
           std::clamp<std::int64_t>(slot(layout.strip.right()) + 1, 0, layout.extent.page_size)};
 }
 
-// From the cell's bottom to its top, in its middle. By the painter itself: what copies glyphs cannot turn them.
-void write_upwards(QPainter& painter, const QRectF& cell, std::int64_t number, const QFontMetricsF& metrics) {
-  const QString text = QString::number(number);
-  painter.save();
-  painter.translate(cell.center());
-  painter.rotate(-90);
-  painter.drawText(QPointF(-metrics.horizontalAdvance(text) / 2, metrics.capHeight() / 2), text);
-  painter.restore();
-}
-
-void paint_boxes(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+void paint_boxes(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const double radius = std::min(4.0, layout.box_height / 5);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
   painter.setBrush(Qt::NoBrush);
-  for_each_page(layout, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t) {
+  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t) {
     painter.setPen(QPen(look_fill(*scene.theme, look), 1.25));
     painter.drawRoundedRect(layout.page_box(row, page).adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
   });
   painter.restore();
 }
 
-void paint_cells(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+void paint_cells(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  const QRectF area = used(layout, rows, scene);
+  if (area.isEmpty()) return;
   const std::int64_t page_size = layout.extent.page_size;
   const QFont font = mono_font(number_px(scene));
   const QFontMetricsF metrics(font);
   const bool across = layout.detail == SequencesDetail::numbers && layout.writing == Writing::across;
   {
-    CellPainter cells(painter, layout.strip, *scene.theme);
+    CellPainter cells(painter, area, *scene.theme);
     cells.set_cell_size(layout.token_cell(0, 0).size());
     cells.set_font(font);
-    for_each_page(layout, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
+    for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
       const IndexRange slots = visible_slots(layout, page);
       const QColor ink = look_ink(*scene.theme, look);
       for (std::int64_t slot = slots.first; slot < slots.last; ++slot) {
@@ -89,65 +95,151 @@ void paint_cells(QPainter& painter, const SequencesLayout& layout, const Scene& 
       }
     });
   }
-  paint_boxes(painter, layout, scene);
+  paint_boxes(painter, layout, rows, scene);
   if (layout.detail != SequencesDetail::numbers || across) return;
-  painter.save();
-  painter.setFont(font);
-  for_each_page(layout, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
+  UprightNumbers numbers(painter, font);
+  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
     const IndexRange slots = visible_slots(layout, page);
-    painter.setPen(look_ink(*scene.theme, look));
+    const QColor ink = look_ink(*scene.theme, look);
     for (std::int64_t slot = slots.first; slot < std::min(slots.last, tokens); ++slot) {
       const std::int64_t token = page * page_size + slot;
-      write_upwards(painter, layout.token_cell(row, token), token, metrics);
+      numbers.write(layout.token_cell(row, token), token, ink);
     }
   });
-  painter.restore();
 }
 
-// --- bars ------------------------------------------------------------------------------------------------------------
+// --- bars and lines --------------------------------------------------------------------------------------------------
 
-void paint_pages(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+// Long bars of one height in their look, pattern included: what is told by hue alone in cells too narrow for a pattern is
+// hatched across them. On pixels a piece of the pattern is painted once and repeated.
+class Bars {
+ public:
+  Bars(QPainter& painter, double height, const Theme& theme)
+      : painter_(painter), height_(height), theme_(theme), scale_(painter.deviceTransform().m11()) {
+    copies_ = painter.paintEngine()->type() == QPaintEngine::Raster && scale_ > 0;
+  }
+  void fill(const QRectF& rect, Look look) {
+    if (height_ < kSmallestPattern || look == kFreeLook) {
+      painter_.fillRect(rect, look_fill(theme_, look));
+    } else if (copies_) {
+      painter_.setBrushOrigin(QPointF(0, rect.top()));
+      painter_.fillRect(rect, brush(look));
+    } else {
+      paint_cell(painter_, rect, look, 1, theme_);
+    }
+  }
+
+ private:
+  // Patterns repeat every 4 or 6 px, so a piece of 48 joins itself. Around it is enough to cut a cell's corners off.
+  static constexpr double kPiece = 48, kAround = 12;
+
+  const QBrush& brush(Look look) {
+    QBrush& brush = brushes_[look];
+    if (brush.style() == Qt::NoBrush) {
+      QImage piece(QSizeF(kPiece * scale_, std::ceil(height_ * scale_)).toSize(), QImage::Format_RGB32);
+      QPainter painter(&piece);
+      painter.scale(scale_, scale_);
+      paint_cell(painter, {-kAround, -kAround, kPiece + 2 * kAround, height_ + 2 * kAround}, look, 1, theme_);
+      painter.end();
+      brush = QBrush(piece);
+      brush.setTransform(QTransform::fromScale(1 / scale_, 1 / scale_));
+    }
+    return brush;
+  }
+
+  QPainter& painter_;
+  double height_;
+  const Theme& theme_;
+  double scale_;
+  bool copies_ = false;
+  std::array<QBrush, kLooks> brushes_;
+};
+
+// visit(first, one past the last) for each run of equal looks.
+template <class Visit>
+void for_each_run(const std::vector<Look>& looks, Visit&& visit) {
+  for (std::size_t begin = 0; begin < looks.size();) {
+    std::size_t end = begin;
+    while (end < looks.size() && looks[end] == looks[begin]) ++end;
+    visit(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
+    begin = end;
+  }
+}
+
+// Bars wide enough for a pattern of their own: as in the pool.
+void paint_wide_pages(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  const QRectF area = used(layout, rows, scene);
+  if (area.isEmpty()) return;
   const auto page_size = static_cast<double>(layout.extent.page_size);
-  CellPainter cells(painter, layout.strip, *scene.theme);
+  CellPainter cells(painter, area, *scene.theme);
   cells.set_cell_size(layout.page_box(0, 0).size());
-  for_each_page(layout, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
+  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
     cells.cell(layout.page_box(row, page).topLeft(), look, static_cast<double>(tokens) / page_size);
   });
 }
 
-// --- lines and pixels ------------------------------------------------------------------------------------------------
+// Narrow ones: one long bar for neighbours of one look, cut into pages afterwards, and what is empty in the last one.
+void paint_narrow_pages(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows,
+                        const Scene& scene) {
+  Bars bars(painter, layout.box_height, *scene.theme);
+  const IndexRange shown = layout.visible_rows(), pages = layout.visible_pages();
+  std::vector<Look> looks;
+  for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
+    const SequenceRow row = sequence_row(scene, rows.seq(r));
+    looks.clear();
+    for (std::int64_t page = pages.first; page < std::min(pages.last, row.pages); ++page) {
+      looks.push_back(page_look(scene.state(), row.seq, page));
+    }
+    for_each_run(looks, [&](std::int64_t first, std::int64_t last) {
+      bars.fill(layout.page_box(r, pages.first + first) | layout.page_box(r, pages.first + last - 1),
+                looks[static_cast<std::size_t>(first)]);
+    });
+    for (std::int64_t page = pages.first; page < pages.first + std::ssize(looks); ++page) {
+      const QRectF box = layout.page_box(r, page);
+      painter.fillRect(QRectF(box.right(), box.top(), layout.page_gap, box.height()), scene.theme->card);
+      const std::int64_t tokens = page_tokens(row, page, layout.extent.page_size);
+      if (tokens == layout.extent.page_size) continue;
+      const double full = box.width() * static_cast<double>(tokens) / static_cast<double>(layout.extent.page_size);
+      painter.fillRect(box.adjusted(full, 0, 0, 0),
+                       look_empty(*scene.theme, looks[static_cast<std::size_t>(page - pages.first)]));
+    }
+  }
+}
 
-// The look of each column of px of a row's tokens, from the strip's left; shorter than the strip where the row is.
+// The look of each column of px of a row's pages, from the strip's left; shorter than the strip where the row is.
 void looks_of_columns(std::vector<Look>& looks, const SequencesLayout& layout, const Scene& scene,
                       const SequenceRow& row) {
   looks.clear();
   if (row.pages == 0) return;
-  const double end = row.tokens > 0 ? layout.x_of(row.tokens - 1) + layout.cell - layout.strip.left() : 0;
-  const auto columns = static_cast<std::int64_t>(std::ceil(std::min(end, layout.strip.width())));
-  for (std::int64_t column = 0; column < columns; ++column) {
-    const auto page =
-        static_cast<std::int64_t>((static_cast<double>(column) + 0.5 + layout.offset.x()) / layout.page_pitch);
+  const auto columns_to = [&](double x) {
+    return static_cast<std::int64_t>(std::ceil(std::clamp(x - layout.strip.left(), 0.0, layout.strip.width())));
+  };
+  const std::int64_t filled = row.tokens > 0 ? columns_to(layout.x_of(row.tokens - 1) + layout.cell) : 0;
+  const std::int64_t all = std::max(filled, columns_to(layout.page_box(0, row.pages - 1).right()));
+  for (std::int64_t column = 0; column < filled; ++column) {
+    const double x = static_cast<double>(column) + 0.5 + layout.offset.x();
+    const auto page = static_cast<std::int64_t>(x / layout.page_pitch);
     looks.push_back(page_look(scene.state(), row.seq, std::min(page, row.pages - 1)));
+  }
+  looks.resize(static_cast<std::size_t>(all), kFreeLook);
+}
+
+void paint_lines(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  Bars bars(painter, layout.box_height, *scene.theme);
+  std::vector<Look> looks;
+  const IndexRange shown = layout.visible_rows();
+  for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
+    looks_of_columns(looks, layout, scene, sequence_row(scene, rows.seq(r)));
+    const QRectF box = layout.page_box(r, 0);
+    for_each_run(looks, [&](std::int64_t first, std::int64_t last) {
+      bars.fill({layout.strip.left() + static_cast<double>(first), box.top(), static_cast<double>(last - first),
+                 box.height()},
+                looks[static_cast<std::size_t>(first)]);
+    });
   }
 }
 
-void paint_lines(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
-  painter.fillRect(layout.strip, scene.theme->card);
-  std::vector<Look> looks;
-  const IndexRange rows = layout.visible_rows();
-  for (std::int64_t r = rows.first; r < std::min(rows.last, std::ssize(scene.state().live)); ++r) {
-    looks_of_columns(looks, layout, scene, sequence_row(scene, r));
-    const QRectF box = layout.page_box(r, 0);
-    for (std::size_t begin = 0; begin < looks.size();) {
-      std::size_t end = begin;
-      while (end < looks.size() && looks[end] == looks[begin]) ++end;
-      painter.fillRect(QRectF(layout.strip.left() + static_cast<double>(begin), box.top(),
-                              static_cast<double>(end - begin), box.height()),
-                       look_fill(*scene.theme, looks[begin]));
-      begin = end;
-    }
-  }
-}
+// --- pixels ----------------------------------------------------------------------------------------------------------
 
 // A colour as a sum, so that rows that share a line of pixels are mixed.
 struct Mixed {
@@ -159,7 +251,7 @@ struct Mixed {
   }
 };
 
-void paint_pixels(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+void paint_pixels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   QImage image(static_cast<int>(std::ceil(layout.strip.width())), static_cast<int>(std::ceil(layout.strip.height())),
                QImage::Format_RGB32);
   image.fill(scene.theme->card);
@@ -167,13 +259,14 @@ void paint_pixels(QPainter& painter, const SequencesLayout& layout, const Scene&
   std::vector<Look> looks;
   std::vector<Mixed> mixed(static_cast<std::size_t>(image.width()));
   for (int y = 0; y < image.height(); ++y) {
-    IndexRange rows = layout.rows_of_line(y);
-    rows.last = std::min(rows.last, std::ssize(scene.state().live));
-    const std::int64_t chosen = std::min(rows.size(), kMostMixed);
+    IndexRange of_line = layout.rows_of_line(y);
+    of_line.last = std::min(of_line.last, rows.count());
+    const std::int64_t chosen = std::min(of_line.size(), kMostMixed);
     if (chosen <= 0) continue;
     std::ranges::fill(mixed, Mixed{});
     for (std::int64_t i = 0; i < chosen; ++i) {
-      looks_of_columns(looks, layout, scene, sequence_row(scene, rows.first + i * rows.size() / chosen));
+      looks_of_columns(looks, layout, scene,
+                       sequence_row(scene, rows.seq(of_line.first + i * of_line.size() / chosen)));
       for (std::size_t x = 0; x < mixed.size(); ++x) {
         mixed[x].add(x < looks.size() ? look_fill(*scene.theme, looks[x]).rgb() : nothing);
       }
@@ -189,17 +282,20 @@ void paint_pixels(QPainter& painter, const SequencesLayout& layout, const Scene&
 
 }  // namespace
 
-void paint_tokens(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+void paint_tokens(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   switch (layout.detail) {
     case SequencesDetail::numbers:
     case SequencesDetail::cells:
-      return paint_cells(painter, layout, scene);
+      return paint_cells(painter, layout, rows, scene);
     case SequencesDetail::pages:
-      return paint_pages(painter, layout, scene);
+      if (layout.page_pitch - layout.page_gap >= kSmallestPattern) {
+        return paint_wide_pages(painter, layout, rows, scene);
+      }
+      return paint_narrow_pages(painter, layout, rows, scene);
     case SequencesDetail::lines:
-      return paint_lines(painter, layout, scene);
+      return paint_lines(painter, layout, rows, scene);
     case SequencesDetail::pixels:
-      return paint_pixels(painter, layout, scene);
+      return paint_pixels(painter, layout, rows, scene);
   }
 }
 

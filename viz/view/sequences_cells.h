@@ -5,11 +5,12 @@
 
 #include "viz/geometry/sequences_layout.h"
 #include "viz/view/scene.h"
+#include "viz/view/sequences_content.h"
 
 namespace kvscope::viz {
 
-// Everything of the strip that is a cell, a box, a bar, a line of pixels, or a number in a cell. The strip is filled with
-// the card's colour first.
-void paint_tokens(QPainter& painter, const SequencesLayout& layout, const Scene& scene);
+// Everything of the strip that is a cell, a box, a bar, a line of pixels, or a number in a cell. Precondition (caller):
+// what is behind the strip has the card's colour.
+void paint_tokens(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene);
 
 }  // namespace kvscope::viz

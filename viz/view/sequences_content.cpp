@@ -6,6 +6,8 @@
 #include <QtCore/QCoreApplication>
 #include <QtCore/QStringList>
 
+#include "viz/view/time_text.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -23,8 +25,7 @@ std::int64_t pages_of(std::int64_t tokens, std::int64_t page_size) {
 
 }  // namespace
 
-SequenceRow sequence_row(const Scene& scene, std::int64_t row) {
-  const SeqIdx seq = scene.state().live[static_cast<std::size_t>(row)];
+SequenceRow sequence_row(const Scene& scene, SeqIdx seq) {
   const SequenceState& state = scene.state().sequences[seq.value];
   const Marks& marks = scene.marks();
   return {seq,
@@ -36,21 +37,39 @@ SequenceRow sequence_row(const Scene& scene, std::int64_t row) {
           contains(marks.preempted, seq)};
 }
 
-std::optional<std::int64_t> row_of(const State& state, SeqIdx seq) {
-  const auto found = std::ranges::lower_bound(state.live, seq);
-  if (found == state.live.end() || *found != seq) return std::nullopt;
-  return found - state.live.begin();
+std::optional<std::int64_t> SequenceRows::row_of(SeqIdx seq) const {
+  const auto found = std::ranges::lower_bound(seqs, seq);
+  if (found == seqs.end() || *found != seq) return std::nullopt;
+  return found - seqs.begin();
 }
 
-SequencesExtent sequences_extent(const Facts& facts, const State& state) {
+SequenceRows sequence_rows(const State& state) {
+  const auto waits = [&](SeqIdx seq) {
+    const SequenceState& of = state.sequences[seq.value];
+    return of.phase == Phase::waiting && of.pages.size() == 0;
+  };
+  const auto waiting = static_cast<std::int64_t>(std::ranges::count_if(state.live, waits));
+  SequenceRows rows;
+  for (const SeqIdx seq : state.live) {
+    if (waiting <= kMostWaiting || !waits(seq)) {
+      rows.seqs.push_back(seq);
+      continue;
+    }
+    if (rows.waiting++ == 0) rows.first_waiting = seq;
+    rows.last_waiting = seq;
+  }
+  return rows;
+}
+
+SequencesExtent sequences_extent(const Facts& facts, const State& state, const SequenceRows& rows) {
   const std::int64_t page_size = std::max<std::int64_t>(facts.page_size, 1);
   std::int64_t needed = 1;
-  for (const SeqIdx seq : state.live) {
+  for (const SeqIdx seq : rows.seqs) {
     const SequenceState& of = state.sequences[seq.value];
     needed = std::max(
         {needed, of.pages.size(), pages_of(std::max(of.prompt_tokens + of.generate_tokens, of.tokens), page_size)});
   }
-  return {static_cast<std::int64_t>(state.live.size()), calm_pages(needed, facts.table_columns), page_size};
+  return {rows.count(), calm_pages(needed, facts.table_columns), page_size, rows.waiting > 0};
 }
 
 Look page_look(const State& state, SeqIdx seq, std::int64_t page) {
@@ -95,24 +114,25 @@ QString sequences_summary(const Scene& scene) {
     if (scene.cursor->at_start()) return Words::tr("The run has not begun: no request has arrived.");
     if (scene.cursor->at_end()) return Words::tr("The run is over: no request is left.");
     if (state.step.value < 0) return Words::tr("No request has arrived yet.");
-    return Words::tr("No request is there at step %1.").arg(state.step.value);
+    return Words::tr("No request is there at step %1.").arg(number_text(state.step.value));
   }
   std::array<int, 3> counts{};
   for (const SeqIdx seq : state.live) {
     const Phase phase = state.sequences[seq.value].phase;
     ++counts[phase == Phase::running ? 0 : phase == Phase::waiting ? 1 : 2];
   }
-  QStringList parts{Words::tr("%1 running").arg(counts[0])};
-  if (counts[1] > 0) parts << Words::tr("%1 waiting").arg(counts[1]);
-  if (counts[2] > 0) parts << Words::tr("%1 preempted").arg(counts[2]);
-  const auto sequences = state.live.size();
+  QStringList parts{Words::tr("%1 running").arg(number_text(counts[0]))};
+  if (counts[1] > 0) parts << Words::tr("%1 waiting").arg(number_text(counts[1]));
+  if (counts[2] > 0) parts << Words::tr("%1 preempted").arg(number_text(counts[2]));
+  const auto sequences = std::ssize(state.live);
   const QString phases = parts.join(Words::tr(", "));
   QString text = sequences == 1 ? Words::tr("1 sequence: %1").arg(phases)
-                                : Words::tr("%1 sequences: %2").arg(sequences).arg(phases);
+                                : Words::tr("%1 sequences: %2").arg(number_text(sequences), phases);
   std::int64_t written = 0;
   for (const trace::TokensWritten& run : scene.marks().written) written += run.tokens;
-  if (written == 1) text += Words::tr("; 1 token computed in step %1").arg(state.step.value);
-  if (written > 1) text += Words::tr("; %1 tokens computed in step %2").arg(written).arg(state.step.value);
+  if (written == 1) text += Words::tr("; 1 token computed in step %1").arg(number_text(state.step.value));
+  if (written > 1)
+    text += Words::tr("; %1 tokens computed in step %2").arg(number_text(written), number_text(state.step.value));
   return text;
 }
 

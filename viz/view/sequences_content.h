@@ -26,12 +26,23 @@ struct SequenceRow {
   friend bool operator==(const SequenceRow&, const SequenceRow&) = default;
 };
 
-// Precondition (caller): 0 <= row < scene.state().live.size().
-[[nodiscard]] SequenceRow sequence_row(const Scene& scene, std::int64_t row);
-// The row of a sequence; nothing when it is not live.
-[[nodiscard]] std::optional<std::int64_t> row_of(const State& state, SeqIdx seq);
+[[nodiscard]] SequenceRow sequence_row(const Scene& scene, SeqIdx seq);
 
-[[nodiscard]] SequencesExtent sequences_extent(const Facts& facts, const State& state);
+// Which live sequences have a row of their own. A long queue would leave a pixel to those that run: when more than
+// kMostWaiting wait for their first page, they share one line of words under the others.
+inline constexpr std::int64_t kMostWaiting = 6;
+struct SequenceRows {
+  std::vector<SeqIdx> seqs;                // ascending
+  std::int64_t waiting = 0;                // sequences in that line; 0: there is none
+  SeqIdx first_waiting{}, last_waiting{};  // of them
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(seqs.size()); }
+  [[nodiscard]] SeqIdx seq(std::int64_t row) const { return seqs[static_cast<std::size_t>(row)]; }
+  // Nothing when it has no row of its own.
+  [[nodiscard]] std::optional<std::int64_t> row_of(SeqIdx seq) const;
+};
+[[nodiscard]] SequenceRows sequence_rows(const State& state);
+
+[[nodiscard]] SequencesExtent sequences_extent(const Facts& facts, const State& state, const SequenceRows& rows);
 
 // How a page of a sequence looks: its owner's, or shared by several. Padding where no block is assigned.
 [[nodiscard]] Look page_look(const State& state, SeqIdx seq, std::int64_t page);

@@ -10,6 +10,7 @@
 #include "viz/view/cell_paint.h"
 #include "viz/view/sequences_cells.h"
 #include "viz/view/sequences_content.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // All in px at font scale 1.
 constexpr double kLabel = 13, kSmallLabel = 11, kWords = 11, kNote = 10.5, kAxis = 10.5;
 constexpr double kTwoLines = 32;   // boxes this high have room for a second line under their label
-constexpr double kNextLabel = 13;  // labels of lower rows stand this far apart: not every row has one
+constexpr double kNextLabel = 15;  // labels of lower rows stand this far apart: not every row has one
 constexpr double kTickDistance = 64;
 constexpr double kLegendItem = 16;
 constexpr double kLeastMarker = 5;  // what is lit can be seen however narrow it is
@@ -51,28 +52,45 @@ void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, 
   text_at(painter, font, colour, {rect.left(), rect.center().y() - scene.px(2)},
           metrics.elidedText(name, Qt::ElideRight, room));
   const QFont second = words.isEmpty() ? mono_font(scene.px(kNote)) : ui_font(scene.px(kWords));
-  const QString under = words.isEmpty() ? Words::tr("%1 / %2").arg(row.tokens).arg(row.wanted) : words;
+  const QFontMetricsF second_metrics(second);
+  QString under = words;
+  if (words.isEmpty()) {
+    under = Words::tr("%1 / %2").arg(number_text(row.tokens), number_text(row.wanted));
+    if (second_metrics.horizontalAdvance(under) > room) under = number_text(row.tokens);
+  }
   text_at(painter, second, row.preempted_now ? readable(theme, theme.warning, theme.card) : theme.text_quiet,
-          {rect.left(), rect.center().y() + scene.px(14)},
-          QFontMetricsF(second).elidedText(under, Qt::ElideRight, room));
+          {rect.left(), rect.center().y() + scene.px(14)}, second_metrics.elidedText(under, Qt::ElideRight, room));
 }
 
-void paint_labels(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
-  const IndexRange rows = layout.visible_rows();
-  const auto every =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(scene.px(kNextLabel) / layout.row_pitch - 1e-9)));
-  const QRectF inside = layout.gutter.adjusted(0, -2, 0, 2);
-  for (std::int64_t r = (rows.first + every - 1) / every * every;
-       r < std::min(rows.last, std::ssize(scene.state().live)); r += every) {
+// How many wait together, and which.
+void paint_waiting(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  const QFont font = ui_font(scene.px(kWords));
+  const QFontMetricsF metrics(font);
+  const double baseline = layout.note.center().y() + metrics.capHeight() / 2;
+  text_at(painter, font, scene.theme->text_quiet, {layout.gutter.left(), baseline},
+          metrics.elidedText(Words::tr("%1 waiting").arg(number_text(rows.waiting)), Qt::ElideRight,
+                             layout.gutter.width() - scene.px(8)));
+  const QString which = Words::tr("seq %1 to %2, without a page yet");
+  text_at(painter, font, scene.theme->text_quiet, {layout.strip.left(), baseline},
+          metrics.elidedText(which.arg(number_text(rows.first_waiting.value), number_text(rows.last_waiting.value)),
+                             Qt::ElideRight, layout.strip.width()));
+}
+
+void paint_labels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  const IndexRange shown = layout.visible_rows();
+  const double high = scene.px(kNextLabel);
+  const auto every = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(high / layout.row_pitch - 1e-9)));
+  // Low rows: one name for several of them, beside the first.
+  for (std::int64_t r = (shown.first + every - 1) / every * every; r < std::min(shown.last, rows.count()); r += every) {
     QRectF rect = layout.label_rect(r);
-    if (every > 1) {
-      // One name for several rows stands beside the first of them.
-      rect.setHeight(scene.px(kNextLabel));
-      rect.moveTop(std::max(layout.row_rect(r).top() - scene.px(3), layout.gutter.top()));
-      if (rect.bottom() > inside.bottom()) break;
+    if (layout.row_pitch < high) {
+      rect = QRectF(rect.left(), rect.center().y() - high / 2, rect.width(), high);
+      rect.moveTop(std::max(rect.top(), layout.gutter.top() - 2));
+      if (rect.bottom() > layout.gutter.bottom() + 2) break;
     }
-    paint_label(painter, rect, sequence_row(scene, r), scene);
+    paint_label(painter, rect, sequence_row(scene, rows.seq(r)), scene);
   }
+  if (rows.waiting > 0) paint_waiting(painter, layout, rows, scene);
 }
 
 // --- beside and above the cells --------------------------------------------------------------------------------------
@@ -108,29 +126,28 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
   const QRectF run = layout.run_rect(r, 0, row.hits);
   const double y = layout.page_box(r, 0).top() - std::min(layout.box_top - 1, scene.px(4)) + 0.5;
   const double down = std::min(layout.box_top - 2, scene.px(3));
-  painter.setPen(QPen(scene.theme->text_quiet, 1));
+  painter.setPen(QPen(scene.theme->text_accent, 1.25));
   painter.drawPolyline(QPolygonF({{run.left(), y + down}, {run.left(), y}, {run.right(), y}, {run.right(), y + down}}));
-  if (layout.box_top < scene.px(14)) return;
+  if (layout.box_top < scene.px(12)) return;
   const QFont font = ui_font(scene.px(kNote));
-  const QString text =
-      row.hits == 1 ? Words::tr("1 token found in the cache") : Words::tr("%1 tokens found in the cache").arg(row.hits);
+  const QString text = row.hits == 1 ? Words::tr("1 token found in the cache")
+                                     : Words::tr("%1 tokens found in the cache").arg(number_text(row.hits));
   text_at(painter, font, scene.theme->text_quiet, {std::max(run.left(), layout.strip.left()), y - scene.px(2.5)}, text);
 }
 
 // Computed in this step: a bright bar along the top of the cells.
-void paint_written(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
+void paint_written(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   if (layout.detail == SequencesDetail::pixels) return;
   const double thick = layout.box_height >= scene.px(24) ? 3 : layout.box_height >= 8 ? 2 : 1;
-  const IndexRange rows = layout.visible_rows();
+  const IndexRange shown = layout.visible_rows();
   for (const WrittenRun& run : written_runs(scene.marks())) {
-    const std::optional<std::int64_t> r = row_of(scene.state(), run.seq);
-    if (!r || *r < rows.first || *r >= rows.last) continue;
+    const std::optional<std::int64_t> r = rows.row_of(run.seq);
+    if (!r || *r < shown.first || *r >= shown.last) continue;
     // Page by page where there are boxes: a bar across the gap between two would mark what is no token.
     const std::int64_t page_size = layout.extent.page_size;
-    const std::int64_t step = layout.page_gap > 0 ? page_size : run.last - run.first;
     for (std::int64_t first = run.first; first < run.last;) {
       const std::int64_t last =
-          std::min(run.last, layout.page_gap > 0 ? (first / page_size + 1) * page_size : first + step);
+          layout.page_gap > 0 ? std::min(run.last, (first / page_size + 1) * page_size) : run.last;
       QRectF rect = layout.run_rect(*r, first, last);
       if (rect.right() >= layout.strip.left() && rect.left() <= layout.strip.right()) {
         rect.setWidth(std::max(rect.width(), 2.0));
@@ -192,7 +209,8 @@ QRectF pages_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t 
 
 }  // namespace
 
-std::optional<QRectF> lit_rect(const SequencesLayout& layout, const Scene& scene, const Lit& lit) {
+std::optional<QRectF> lit_rect(const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene,
+                               const Lit& lit) {
   SeqIdx seq{-1};
   std::optional<PageIdx> page = lit.page;
   if (lit.seq) {
@@ -201,32 +219,32 @@ std::optional<QRectF> lit_rect(const SequencesLayout& layout, const Scene& scene
     seq = lit.places.front().seq;
     page = lit.places.front().page;
   }
-  const std::optional<std::int64_t> row = row_of(scene.state(), seq);
+  const std::optional<std::int64_t> row = rows.row_of(seq);
   if (!row) return std::nullopt;
   if (lit.token) return token_rect(layout, *row, lit.token->value);
   if (page) return page_rect(layout, *row, page->value);
   return pages_rect(layout, *row, scene.state().sequences[seq.value].pages.size());
 }
 
-void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
-  paint_tokens(painter, layout, scene);
+void paint_sequences(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  paint_tokens(painter, layout, rows, scene);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
-  paint_labels(painter, layout, scene);
+  paint_labels(painter, layout, rows, scene);
   paint_axis(painter, layout, scene);
   painter.setClipRect(layout.strip, Qt::IntersectClip);
-  const IndexRange rows = layout.visible_rows();
-  for (std::int64_t r = rows.first; r < std::min(rows.last, std::ssize(scene.state().live)); ++r) {
-    const SequenceRow row = sequence_row(scene, r);
+  const IndexRange shown = layout.visible_rows();
+  for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
+    const SequenceRow row = sequence_row(scene, rows.seq(r));
     paint_still_to_come(painter, layout, scene, r, row);
     paint_hits(painter, layout, scene, r, row);
   }
-  paint_written(painter, layout, scene);
+  paint_written(painter, layout, rows, scene);
   painter.restore();
 }
 
-void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const Scene& scene, const Lit& lit,
-                         LitHow how) {
+void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene,
+                         const Lit& lit, LitHow how) {
   const Theme& theme = *scene.theme;
   const bool pinned = how == LitHow::pinned;
   const QPen strong(pinned ? theme.accent : theme.hover, pinned ? 2 : 1.5);
@@ -236,16 +254,16 @@ void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const
     if (rect.intersects(layout.strip)) paint_outline(painter, rect.adjusted(-1, -1, 1, 1), strong);
   };
   if (lit.seq) {
-    if (const std::optional<std::int64_t> row = row_of(scene.state(), *lit.seq)) {
+    if (const std::optional<std::int64_t> row = rows.row_of(*lit.seq)) {
       const QRectF label = layout.label_rect(*row);
-      painter.fillRect(QRectF(label.left() - 8, label.top(), 3, label.height()), strong.color());
+      painter.fillRect(QRectF(label.right() - 8, label.top(), 3, label.height()), strong.color());
     }
   }
   const bool one = lit.seq || lit.places.size() == 1;
-  if (const std::optional<QRectF> rect = one ? lit_rect(layout, scene, lit) : std::nullopt) outline(*rect);
+  if (const std::optional<QRectF> rect = one ? lit_rect(layout, rows, scene, lit) : std::nullopt) outline(*rect);
   if (!one) {
     for (const TablePlace& place : lit.places) {
-      const std::optional<std::int64_t> row = row_of(scene.state(), place.seq);
+      const std::optional<std::int64_t> row = rows.row_of(place.seq);
       if (row) outline(page_rect(layout, *row, place.page.value));
     }
   }
@@ -276,6 +294,13 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
     const QRectF cell = sign.translated(x, 0);
     paint_cell(painter, cell, owner_look(0), 1, theme);
     painter.fillRect(QRectF(cell.left(), cell.top(), cell.width(), scene.px(3)), theme.accent);
+    name(text);
+  }
+  if (const QString text = Words::tr("found in the cache"); fits(text)) {
+    const double y = std::floor(sign.top()) + 2.5;
+    painter.setPen(QPen(theme.text_accent, 1.25));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawPolyline(QPolygonF({{x, y + 4}, {x, y}, {x + square, y}, {x + square, y + 4}}));
     name(text);
   }
   if (const QString text = Words::tr("still to come"); fits(text)) {

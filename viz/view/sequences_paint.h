@@ -9,16 +9,18 @@
 #include "viz/geometry/sequences_layout.h"
 #include "viz/view/cell_overlay.h"
 #include "viz/view/scene.h"
+#include "viz/view/sequences_content.h"
 
 namespace kvscope::viz {
 
-void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Scene& scene);
-void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const Scene& scene, const Lit& lit,
-                         LitHow how);
+void paint_sequences(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene);
+void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene,
+                         const Lit& lit, LitHow how);
 // The line under the rows: what the signs mean, and the panel's summary where there is room for it.
 void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary);
 
 // Where a lit object stands, whether or not it is in sight: its token, else its page, else its whole row.
-[[nodiscard]] std::optional<QRectF> lit_rect(const SequencesLayout& layout, const Scene& scene, const Lit& lit);
+[[nodiscard]] std::optional<QRectF> lit_rect(const SequencesLayout& layout, const SequenceRows& rows,
+                                             const Scene& scene, const Lit& lit);
 
 }  // namespace kvscope::viz

@@ -34,10 +34,16 @@ class SequencesPanel final : public Panel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
 
  private:
-  static SequencesExtent extent(const Scene& scene) { return sequences_extent(scene.facts(), scene.state()); }
-  static SequencesLayout layout(const QRectF& body, const Scene& scene) {
-    return sequences_layout(body, extent(scene), scene.viewport_of(PanelId::sequences), scene.font_scale);
-  }
+  // Where everything stands now. A few microseconds: nothing of it is kept.
+  struct Standing {
+    SequenceRows rows;
+    SequencesExtent extent;
+    SequencesLayout layout;
+    Standing(const QRectF& body, const Scene& scene)
+        : rows(sequence_rows(scene.state())),
+          extent(sequences_extent(scene.facts(), scene.state(), rows)),
+          layout(sequences_layout(body, extent, scene.viewport_of(PanelId::sequences), scene.font_scale)) {}
+  };
   static QString name_of(const Scene& scene, const SequenceRow& row);
 };
 
@@ -54,14 +60,17 @@ void SequencesPanel::paint_base(QPainter& painter, const QRectF& body, const Sce
   if (scene.state().live.empty()) {
     return paint_message(painter, body, sequences_summary(scene), *scene.theme, scene.font_scale);
   }
-  paint_sequences(painter, layout(body, scene), scene);
+  const Standing now(body, scene);
+  paint_sequences(painter, now.layout, now.rows, scene);
 }
 
 void SequencesPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.state().live.empty()) return;
-  const SequencesLayout at = layout(body, scene);
-  paint_sequences_lit(painter, at, scene, scene.pinned_lit, LitHow::pinned);
-  if (scene.hovered != scene.pinned) paint_sequences_lit(painter, at, scene, scene.hovered_lit, LitHow::hovered);
+  const Standing now(body, scene);
+  paint_sequences_lit(painter, now.layout, now.rows, scene, scene.pinned_lit, LitHow::pinned);
+  if (scene.hovered != scene.pinned) {
+    paint_sequences_lit(painter, now.layout, now.rows, scene, scene.hovered_lit, LitHow::hovered);
+  }
 }
 
 void SequencesPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
@@ -71,10 +80,11 @@ void SequencesPanel::paint_footer(QPainter& painter, const QRectF& footer, const
 // --- pointing --------------------------------------------------------------------------------------------------------
 
 Selection SequencesPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
-  const SequencesLayout places = layout(body, scene);
+  const Standing now(body, scene);
+  const SequencesLayout& places = now.layout;
   const std::optional<SequencesSpot> spot = places.at(at);
-  if (!spot || spot->row >= std::ssize(scene.state().live)) return {};
-  const SequenceRow row = sequence_row(scene, spot->row);
+  if (!spot || spot->row >= now.rows.count()) return {};
+  const SequenceRow row = sequence_row(scene, now.rows.seq(spot->row));
   if (spot->label || spot->page >= row.pages) return of_sequence(row.seq);
   const std::int64_t token = spot->page * places.extent.page_size + spot->slot;
   const bool cells = places.detail == SequencesDetail::numbers || places.detail == SequencesDetail::cells;
@@ -82,8 +92,9 @@ Selection SequencesPanel::hit(QPointF at, const QRectF& body, const Scene& scene
 }
 
 std::optional<QRectF> SequencesPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
-  const SequencesLayout at = layout(body, scene);
-  const std::optional<QRectF> rect = lit_rect(at, scene, lit);
+  const Standing now(body, scene);
+  const SequencesLayout& at = now.layout;
+  const std::optional<QRectF> rect = lit_rect(at, now.rows, scene, lit);
   if (!rect || !rect->intersects(at.strip)) return std::nullopt;
   return rect->intersected(at.strip);
 }
@@ -91,16 +102,16 @@ std::optional<QRectF> SequencesPanel::anchor(const Lit& lit, const QRectF& body,
 // Along a row goes from token to token, up and down from row to row at the same token as far as there is one.
 Selection SequencesPanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
   const std::int64_t page_size = std::max<std::int64_t>(scene.facts().page_size, 1);
-  const auto rows = std::ssize(scene.state().live);
-  if (rows == 0) return {};
+  const SequenceRows rows = sequence_rows(scene.state());
+  if (rows.count() == 0) return {};
   const auto token_of = [&](std::int64_t r, std::int64_t token) {
-    const SequenceRow row = sequence_row(scene, r);
+    const SequenceRow row = sequence_row(scene, rows.seq(r));
     if (row.tokens == 0 || row.pages == 0) return of_sequence(row.seq);
     return of_token(row.seq, TokIdx{std::clamp<std::int64_t>(token, 0, row.tokens - 1)});
   };
   const Lit lit = resolve(scene.state(), scene.facts(), from);
   const SeqIdx seq = lit.seq ? *lit.seq : lit.places.empty() ? from.seq : lit.places.front().seq;
-  const std::optional<std::int64_t> row = row_of(scene.state(), seq);
+  const std::optional<std::int64_t> row = rows.row_of(seq);
   if (!row) return token_of(0, 0);
   // From a page its first token, from a sequence the place before its first: the next step right is token 0.
   const std::int64_t token = lit.token                             ? lit.token->value
@@ -116,29 +127,32 @@ Selection SequencesPanel::moved(const Selection& from, Move move, const QRectF&,
     case Move::up:
       return token_of(std::max<std::int64_t>(*row - 1, 0), token);
     case Move::down:
-      return token_of(std::min<std::int64_t>(*row + 1, rows - 1), token);
+      return token_of(std::min<std::int64_t>(*row + 1, rows.count() - 1), token);
     case Move::first:
       return token_of(*row, 0);
     case Move::last:
-      return token_of(*row, sequence_row(scene, *row).tokens - 1);
+      return token_of(*row, sequence_row(scene, rows.seq(*row)).tokens - 1);
   }
   return {};
 }
 
 Viewport SequencesPanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {
-  return zoomed_sequences(body, extent(scene), scene.viewport_of(PanelId::sequences), scene.font_scale, factor, at);
+  return zoomed_sequences(body, Standing(body, scene).extent, scene.viewport_of(PanelId::sequences), scene.font_scale,
+                          factor, at);
 }
 
 Viewport SequencesPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
-  const SequencesLayout at = layout(body, scene);
+  const Standing now(body, scene);
+  const SequencesLayout& at = now.layout;
   if (at.zoom <= at.fit) return {};
   return {at.zoom, clamp_offset(at.offset + by, at.content, at.strip.size())};
 }
 
 Viewport SequencesPanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
-  const SequencesLayout at = layout(body, scene);
+  const Standing now(body, scene);
+  const SequencesLayout& at = now.layout;
   if (at.zoom <= at.fit) return scene.viewport_of(PanelId::sequences);
-  const std::optional<QRectF> rect = lit_rect(at, scene, resolve(scene.state(), scene.facts(), object));
+  const std::optional<QRectF> rect = lit_rect(at, now.rows, scene, resolve(scene.state(), scene.facts(), object));
   if (!rect) return scene.viewport_of(PanelId::sequences);
   const QRectF target = rect->translated(at.offset - at.strip.topLeft());
   const QPointF offset = offset_to_show(at.offset, target, at.strip.size(), at.box_top);
@@ -156,16 +170,17 @@ QString SequencesPanel::name_of(const Scene& scene, const SequenceRow& row) {
 
 std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
   std::vector<PanelCell> cells;
-  const SequencesLayout at = layout(body, scene);
-  if (scene.state().live.empty() || at.detail == SequencesDetail::pixels) return cells;
+  const Standing now(body, scene);
+  const SequencesLayout& at = now.layout;
+  if (now.rows.count() == 0 || at.detail == SequencesDetail::pixels) return cells;
   const IndexRange rows = at.visible_rows(), pages = at.visible_pages();
   const auto add = [&](const QRectF& rect, const Selection& object, const QString& name) {
     const QRectF shown = rect.intersected(at.gutter.united(at.strip));
     if (cells.size() < limit && !shown.isEmpty()) cells.push_back({shown, object, name});
   };
   const bool tokens = at.detail == SequencesDetail::numbers || at.detail == SequencesDetail::cells;
-  for (std::int64_t r = rows.first; r < std::min(rows.last, std::ssize(scene.state().live)); ++r) {
-    const SequenceRow row = sequence_row(scene, r);
+  for (std::int64_t r = rows.first; r < std::min(rows.last, now.rows.count()); ++r) {
+    const SequenceRow row = sequence_row(scene, now.rows.seq(r));
     add(at.label_rect(r), of_sequence(row.seq), name_of(scene, row));
     if (at.detail == SequencesDetail::lines) continue;
     for (std::int64_t page = pages.first; page < std::min(pages.last, row.pages); ++page) {

@@ -23,11 +23,11 @@ TEST(Board, OfTheOverviewAt1600x1000) {
   const std::vector<Place> places = board(View::overview, {1600, 1000}, 1);
   ASSERT_EQ(places.size(), 5u);
   EXPECT_EQ(places[0].card, QRectF(20, 0, 1560, 52));
-  EXPECT_EQ(places[1].card, QRectF(20, 52, 1560, 261));
-  EXPECT_EQ(places[2].card, QRectF(20, 327, 773, 441));
-  EXPECT_EQ(places[3].card, QRectF(807, 327, 773, 441));
-  EXPECT_EQ(places[4].card, QRectF(20, 782, 1560, 198));
-  EXPECT_EQ(places[1].body, QRectF(36, 52 + 36, 1528, 261 - 36 - 30));
+  EXPECT_EQ(places[1].card, QRectF(20, 52, 1560, 279));
+  EXPECT_EQ(places[2].card, QRectF(20, 345, 773, 432));
+  EXPECT_EQ(places[3].card, QRectF(807, 345, 773, 432));
+  EXPECT_EQ(places[4].card, QRectF(20, 791, 1560, 189));
+  EXPECT_EQ(places[1].body, QRectF(36, 52 + 36, 1528, 279 - 36 - 30));
 }
 
 TEST(Board, EachViewHasItsPanelsInReadingOrder) {

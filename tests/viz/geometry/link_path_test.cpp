@@ -26,6 +26,13 @@ TEST(LinkPath, LeavesTheBottomAndMeetsTheTopOfWhatLiesBelow) {
   EXPECT_EQ(path, (LinkPath{{5, 10}, {5, 105}, {110, 105}, {110, 200}}));
 }
 
+// Labels stand in the middle of table cells: a curve down to the fourth row's middle would strike out three of them.
+TEST(LinkPath, MeetsTheEdgeWhereItIsAskedTo) {
+  const LinkPath path = link_path({0, 0, 10, 10}, {100, 200, 20, 10}, kBoard, 0.75);
+  EXPECT_EQ(path.end, QPointF(115, 200));
+  EXPECT_EQ(path.control2, QPointF(115, 105)) << "and still at a right angle";
+}
+
 // A table cell right of a block and at its height: a curve from bottom to top would loop through both labels.
 TEST(LinkPath, GoesFromSideToSideBetweenNeighboursOfOneHeight) {
   const LinkPath path = link_path({0, 100, 20, 40}, {220, 110, 20, 20}, kBoard);
@@ -52,7 +59,7 @@ TEST(LinkPath, OfAnchorsThatOverlapIsAPointOfBoth) {
 TEST(LinkPath, StaysWithinTheBoardAndEndsOnTheEdgesOfBothAnchors) {
   EXPECT_TRUE(rc::check([] {
     const QRectF from = any_anchor(), to = any_anchor();
-    const LinkPath path = link_path(from, to, kBoard);
+    const LinkPath path = link_path(from, to, kBoard, *rc::gen::inRange(0, 11) / 10.0);
     for (int i = 0; i <= 64; ++i) {
       RC_ASSERT(kBoard.adjusted(-1e-9, -1e-9, 1e-9, 1e-9).contains(point_at(path, i / 64.0)));
       RC_ASSERT(bounds(path, 1e-6).contains(point_at(path, i / 64.0)));

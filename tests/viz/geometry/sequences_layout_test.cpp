@@ -25,7 +25,7 @@ Any anything() {
   return {QRectF(36, 88, *rc::gen::inRange(200, 2000), *rc::gen::inRange(30, 900)),
           {*rc::gen::inRange<std::int64_t>(0, *rc::gen::element(8, 100, 5000)),
            *rc::gen::inRange<std::int64_t>(1, *rc::gen::element(6, 60, 9000)),
-           *rc::gen::element<std::int64_t>(1, 4, 12, 16, 64, 512)},
+           *rc::gen::element<std::int64_t>(1, 4, 12, 16, 64, 512), *rc::gen::arbitrary<bool>()},
           {*rc::gen::inRange(0, 400) / 100.0, QPointF(*rc::gen::inRange(0, 3000), *rc::gen::inRange(0, 900))},
           *rc::gen::element(0.75, 1.0, 1.5, 2.0)};
 }
@@ -72,7 +72,22 @@ TEST(SequencesLayout, HasAnAxisExactlyWhereCellsCarryNoNumbers) {
     RC_ASSERT((layout.detail == SequencesDetail::numbers) <= (layout.writing != Writing::none));
     if (layout.axis.isEmpty()) return;
     RC_ASSERT(layout.axis.top() >= layout.strip.top() && layout.axis.bottom() <= any.body.bottom() + 1e-9);
-    RC_ASSERT(layout.axis.top() <= layout.strip.bottom());
+    RC_ASSERT(layout.axis.top() <= layout.strip.bottom() + layout.note.height());
+    RC_ASSERT(layout.axis.top() >= layout.note.bottom() || layout.note.isEmpty());
+  }));
+}
+
+// Words over the last rows of bars would hide both.
+TEST(SequencesLayout, ANoteStandsUnderTheRowsWhateverTheirHeight) {
+  EXPECT_TRUE(rc::check([] {
+    const Any any = anything();
+    const SequencesLayout layout = layout_of(any);
+    RC_ASSERT(layout.note.isEmpty() == !any.extent.note);
+    if (layout.note.isEmpty()) return;
+    const IndexRange rows = layout.visible_rows();
+    const double last = std::min(layout.page_box(rows.last - 1, 0).bottom(), layout.strip.bottom());
+    RC_ASSERT(layout.note.top() >= last - 1e-9);
+    RC_ASSERT(layout.note.bottom() <= any.body.bottom() + 1e-9);
   }));
 }
 
@@ -282,11 +297,14 @@ TEST(ZoomedSequences, RowsGrowWithTheCells) {
 // --- calm ------------------------------------------------------------------------------------------------------------
 
 TEST(CalmRows, IsTheNextStepOfTheLadder) {
-  const std::vector<std::int64_t> expected{1, 1, 2, 3, 4, 6, 6, 8, 8, 12, 12, 12, 12, 16};
-  for (std::size_t rows = 0; rows < expected.size(); ++rows) {
-    EXPECT_EQ(calm_rows(static_cast<std::int64_t>(rows)), expected[rows]) << rows;
-  }
-  EXPECT_EQ(calm_rows(4097), 6144);
+  for (std::int64_t rows = 1; rows <= 16; ++rows) EXPECT_EQ(calm_rows(rows), rows);
+  EXPECT_EQ(calm_rows(0), 1);
+  EXPECT_EQ(calm_rows(17), 18);
+  EXPECT_EQ(calm_rows(18), 18);
+  EXPECT_EQ(calm_rows(32), 32);
+  EXPECT_EQ(calm_rows(33), 36);
+  EXPECT_EQ(calm_rows(4096), 4096);
+  EXPECT_EQ(calm_rows(4097), 4608);
 }
 
 TEST(CalmPages, IsAHalfOrThreeQuartersOfTheLongestAndAlwaysEnough) {
@@ -315,7 +333,7 @@ TEST(WritingOf, IsAcrossWhereTheNumberFitsElseUpwardsElseNotAtAll) {
   EXPECT_EQ(writing_of({20, 40}, 2, 1), Writing::across);
   EXPECT_EQ(writing_of({15, 40}, 3, 1), Writing::upwards);
   EXPECT_EQ(writing_of({15, 40}, 6, 1), Writing::upwards);
-  EXPECT_EQ(writing_of({15, 40}, 7, 1), Writing::none) << "41.8 px of digits";
+  EXPECT_EQ(writing_of({15, 40}, 7, 1), Writing::none) << "40.8 px of digits";
   EXPECT_EQ(writing_of({8, 40}, 1, 1), Writing::none);
   EXPECT_EQ(writing_of({15, 40}, 3, 2), Writing::none) << "a larger font";
 }
