@@ -19,7 +19,7 @@ constexpr double kRing = 2, kRingOutside = 4, kRingCorner = 11;  // [px] of the 
 
 }  // namespace
 
-Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme_(viz::theme(ThemeKind::dark)) {
+Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme_(&theme(ThemeKind::dark)) {
   install_canvas_accessibility();
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
@@ -58,7 +58,7 @@ void Canvas::setView(View view) {
 }
 
 void Canvas::setTheme(const Theme& theme) {
-  theme_ = theme;
+  theme_ = &theme;
   repaint_base();
 }
 
@@ -77,7 +77,7 @@ void Canvas::setViewport(PanelId panel, const Viewport& viewport) {
 
 Scene Canvas::sceneNow() const {
   Scene scene;
-  scene.theme = &theme_;
+  scene.theme = theme_;
   scene.view = view_;
   scene.font_scale = font_scale_;
   scene.viewport = viewports_;
@@ -156,7 +156,7 @@ const QImage& Canvas::base(const Scene& scene) {
   // The kind of picture that board_image() makes: the same pixels.
   if (base_.size() != key.pixels) base_ = QImage(key.pixels, QImage::Format_RGB32);
   base_.setDevicePixelRatio(scale);
-  base_.fill(theme_.surface);
+  base_.fill(theme_->surface);
   QPainter painter(&base_);
   paint_board_base(painter, size(), panels_, scene);
   base_key_ = key;
@@ -166,7 +166,7 @@ const QImage& Canvas::base(const Scene& scene) {
 void Canvas::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   if (document_ == nullptr) {
-    painter.fillRect(rect(), theme_.surface);
+    painter.fillRect(rect(), theme_->surface);
     return;
   }
   const Scene scene = sceneNow();
@@ -182,7 +182,7 @@ void Canvas::paint_focus_ring(QPainter& painter) const {
   if (at == nullptr) return;
   const double out = kRingOutside - kRing / 2;
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setPen(QPen(theme_.accent, kRing));
+  painter.setPen(QPen(theme_->accent, kRing));
   painter.setBrush(Qt::NoBrush);
   // The header has no space around it.
   const QRectF ring = at->card.adjusted(-out, -out, out, out).intersected(QRectF(rect()).adjusted(1, 1, -1, -1));

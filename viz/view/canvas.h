@@ -42,12 +42,12 @@ class Canvas final : public QWidget {
   [[nodiscard]] Document* document() const { return document_; }
   void setView(View view);
   [[nodiscard]] View view() const { return view_; }
-  void setTheme(const Theme& theme);
+  void setTheme(const Theme& theme);  // one of theme(): what is prepared for it is kept by its address
   void setFontScale(double scale);
   [[nodiscard]] const Viewport& viewport(PanelId panel) const { return viewports_[index(panel)]; }
   void setViewport(PanelId panel, const Viewport& viewport);
 
-  // What is painted now, by value but for run, cursor and theme, which the canvas and its document keep.
+  // What is painted now, by value but for the run and its cursor, which the document keeps.
   // Precondition (caller): there is a document.
   [[nodiscard]] Scene sceneNow() const;
   [[nodiscard]] const Panels& panels() const { return panels_; }
@@ -140,7 +140,7 @@ class Canvas final : public QWidget {
 
   QPointer<Document> document_;
   Panels panels_;
-  Theme theme_;
+  const Theme* theme_;
   View view_ = View::overview;
   double font_scale_ = 1;
   std::array<Viewport, kPanels> viewports_;

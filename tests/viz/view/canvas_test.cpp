@@ -1,0 +1,553 @@
+#include "viz/view/canvas.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include <QtGui/QHelpEvent>
+#include <QtGui/QShortcut>
+#include <QtGui/QWheelEvent>
+#include <QtTest/QSignalSpy>
+#include <QtTest/QTest>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QToolTip>
+#include <QtWidgets/QVBoxLayout>
+
+#include "tests/viz/view/runs.h"
+#include "viz/view/paint_board.h"
+
+namespace kvscope::viz {
+namespace {
+
+const std::shared_ptr<const Run>& preemption() {
+  static const std::shared_ptr<const Run> kRun = gallery_run("preemption");
+  return kRun;
+}
+
+QImage picture(QWidget& widget) {
+  return widget.grab().toImage().convertToFormat(QImage::Format_RGB32);
+}
+
+class CanvasTest : public testing::Test {
+ protected:
+  CanvasTest() {
+    canvas.resize(1000, 760);
+    canvas.setDocument(&document);
+    document.seek_step(StepIdx{8});
+    canvas.show();
+    canvas.activateWindow();
+    static_cast<void>(QTest::qWaitForWindowActive(&canvas));
+    canvas.setFocus();
+  }
+
+  const Place& place(PanelId panel) const { return *std::ranges::find(canvas.places(), panel, &Place::panel); }
+  const Panel& panel(PanelId id) const { return *canvas.panels()[static_cast<std::size_t>(id)]; }
+  // Where an object stands in a panel.
+  QPoint point_of(PanelId id, const Selection& object) const {
+    const Scene scene = canvas.sceneNow();
+    const auto rect = panel(id).anchor(resolve(scene.state(), scene.facts(), object), place(id).body, scene);
+    EXPECT_TRUE(rect) << "not in sight";
+    return rect.value_or(QRectF()).center().toPoint();
+  }
+  QPoint point_of_block(std::int64_t block) const { return point_of(PanelId::pool, of_block(BlockIdx{block})); }
+  QPoint nowhere() const { return {2, canvas.height() - 2}; }  // the margin
+  Selection under(QPoint at) const {
+    for (const Place& p : canvas.places()) {
+      if (p.body.contains(at)) return panel(p.panel).hit(at, p.body, canvas.sceneNow());
+    }
+    return {};
+  }
+
+  void move(QPoint to, Qt::MouseButtons buttons = Qt::NoButton) {
+    QMouseEvent event(QEvent::MouseMove, QPointF(to), canvas.mapToGlobal(QPointF(to)), Qt::NoButton, buttons,
+                      Qt::NoModifier);
+    QApplication::sendEvent(&canvas, &event);
+  }
+  void click(QPoint at) { QTest::mouseClick(&canvas, Qt::LeftButton, Qt::NoModifier, at); }
+  void drag(QPoint from, QPoint to) {
+    QTest::mousePress(&canvas, Qt::LeftButton, Qt::NoModifier, from);
+    const QPoint between = (from + to) / 2;
+    move(between, Qt::LeftButton);
+    move(to, Qt::LeftButton);
+    QTest::mouseRelease(&canvas, Qt::LeftButton, Qt::NoModifier, to);
+  }
+  bool wheel(QPoint at, QPoint delta, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+    QWheelEvent event(QPointF(at), canvas.mapToGlobal(QPointF(at)), {}, delta, Qt::NoButton, modifiers,
+                      Qt::NoScrollPhase, false);
+    QApplication::sendEvent(&canvas, &event);
+    return event.isAccepted();
+  }
+  void key(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) { QTest::keyClick(&canvas, key, modifiers); }
+
+  Document document{preemption(), QStringLiteral("preemption.json")};
+  Canvas canvas;
+};
+
+// --- the picture -----------------------------------------------------------------------------------------------------
+
+// A window that showed other pixels than the export writes would make every picture in a report a surprise.
+TEST_F(CanvasTest, ShowsThePictureThatIsExported) {
+  canvas.clearFocus();
+  document.pin(of_block(BlockIdx{5}));
+  document.hover(of_sequence(SeqIdx{2}));
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    for (const View view : kViews) {
+      canvas.setTheme(theme(kind));
+      canvas.setView(view);
+      const QImage exported = board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow());
+      EXPECT_TRUE(picture(canvas) == exported) << name(view) << (kind == ThemeKind::dark ? ", dark" : ", light");
+    }
+  }
+}
+
+// What is kept of the picture must be forgotten at the right moments: a base of the step before, of another size, theme or
+// zoom is the bug that each single operation hides.
+TEST_F(CanvasTest, ShowsTheSameAfterAnyWalkAsAFreshCanvas) {
+  canvas.clearFocus();
+  EXPECT_TRUE(rc::check([this] {
+    canvas.clearFocus();
+    const int operations = *rc::gen::inRange(1, 8);
+    for (int i = 0; i < operations; ++i) {
+      const QPoint at(*rc::gen::inRange(0, canvas.width()), *rc::gen::inRange(0, canvas.height()));
+      switch (*rc::gen::inRange(0, 16)) {
+        case 0:
+        case 1:
+          move(at);
+          break;
+        case 2:
+          click(at);
+          break;
+        case 3:
+          document.step();
+          break;
+        case 4:
+          document.step_back();
+          break;
+        case 5:
+          document.seek(Position{*rc::gen::inRange<std::int64_t>(0, document.run().facts().events + 1)});
+          break;
+        case 6:
+        case 7:
+          wheel(at, {0, *rc::gen::element(120, 360, -120)});
+          break;
+        case 8:
+          wheel(at, {*rc::gen::element(-240, 0, 240), *rc::gen::element(-120, 120)}, Qt::ShiftModifier);
+          break;
+        case 9:
+          canvas.resize(*rc::gen::inRange(400, 1100), *rc::gen::inRange(300, 800));
+          break;
+        case 10:
+          canvas.setTheme(theme(*rc::gen::element(ThemeKind::dark, ThemeKind::light)));
+          break;
+        case 11:
+          canvas.setView(*rc::gen::elementOf(kViews));
+          break;
+        case 12:
+          canvas.setFontScale(*rc::gen::element(1.0, 1.25, 0.9));
+          break;
+        case 13:
+          drag(at, {*rc::gen::inRange(0, canvas.width()), *rc::gen::inRange(0, canvas.height())});
+          break;
+        case 14:
+          document.pin(of_block(BlockIdx{*rc::gen::inRange<std::int64_t>(0, 25)}));
+          break;
+        default:
+          canvas.setFocus();
+          key(*rc::gen::element(Qt::Key_Right, Qt::Key_Down, Qt::Key_Return, Qt::Key_Plus, Qt::Key_Minus, Qt::Key_0,
+                                Qt::Key_Tab));
+          canvas.clearFocus();
+          break;
+      }
+      if (*rc::gen::arbitrary<bool>()) static_cast<void>(canvas.grab());  // keeps something that may be wrong later
+    }
+    const Scene scene = canvas.sceneNow();
+    Canvas fresh;
+    fresh.setDocument(&document);
+    fresh.setTheme(*scene.theme);
+    fresh.setFontScale(scene.font_scale);
+    fresh.setView(scene.view);
+    for (std::size_t p = 0; p < kPanels; ++p) fresh.setViewport(static_cast<PanelId>(p), scene.viewport[p]);
+    fresh.resize(canvas.size());
+    RC_ASSERT(picture(canvas) == picture(fresh));
+  }));
+}
+
+TEST_F(CanvasTest, WithoutADocumentIsTheSurfaceAlone) {
+  canvas.setDocument(nullptr);
+  QImage empty(canvas.size(), QImage::Format_RGB32);
+  empty.fill(theme(ThemeKind::dark).surface);
+  move({300, 300});
+  click({300, 300});
+  wheel({300, 300}, {0, 120});
+  key(Qt::Key_Right);
+  key(Qt::Key_Return);
+  canvas.zoomIn();
+  EXPECT_TRUE(picture(canvas) == empty);
+}
+
+// The window closes the file while the pointer is over a block.
+TEST(Canvas, OutlivesItsDocument) {
+  Canvas canvas;
+  canvas.resize(800, 600);
+  const QImage empty = picture(canvas);
+  {
+    Document document(preemption(), {});
+    canvas.setDocument(&document);
+    EXPECT_FALSE(picture(canvas) == empty);
+  }
+  EXPECT_EQ(canvas.document(), nullptr);
+  EXPECT_TRUE(picture(canvas) == empty);
+  QTest::mouseClick(&canvas, Qt::LeftButton, Qt::NoModifier, {400, 300});
+}
+
+TEST(Canvas, StartsAnotherRunUnzoomed) {
+  Document one(preemption(), {}), other(run_of_steps(30), {});
+  Canvas canvas;
+  canvas.resize(800, 600);
+  canvas.setDocument(&one);
+  canvas.setViewport(PanelId::pool, {90, {10, 10}});
+  canvas.setDocument(&other);
+  EXPECT_EQ(canvas.viewport(PanelId::pool), Viewport{});
+  EXPECT_TRUE(picture(canvas) == board_image(canvas.size(), 1, make_panels(), canvas.sceneNow()));
+}
+
+// --- mouse -----------------------------------------------------------------------------------------------------------
+
+TEST_F(CanvasTest, HoversWhatIsUnderThePointer) {
+  move(point_of_block(5));
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{5}));
+  EXPECT_EQ(canvas.cursor().shape(), Qt::PointingHandCursor);
+  move(nowhere());
+  EXPECT_TRUE(document.hovered().none());
+  EXPECT_EQ(canvas.cursor().shape(), Qt::ArrowCursor);
+  move(point_of_block(6));
+  QEvent leave(QEvent::Leave);
+  QApplication::sendEvent(&canvas, &leave);
+  EXPECT_TRUE(document.hovered().none());
+}
+
+// The pointer rests while the run plays: what is said to be under it must be what is drawn there now.
+TEST_F(CanvasTest, HoversAnewWhenThePictureMovesUnderThePointer) {
+  const QPoint at = point_of(PanelId::sequences, of_token(SeqIdx{0}, TokIdx{2}));
+  move(at);
+  for (int i = 0; i < 40; ++i) {
+    document.step();
+    EXPECT_EQ(document.hovered(), under(at)) << "step " << i;
+  }
+  canvas.setView(View::pool);
+  EXPECT_EQ(document.hovered(), under(at));
+  canvas.resize(700, 500);
+  EXPECT_EQ(document.hovered(), under(at));
+}
+
+TEST_F(CanvasTest, PinsWhatIsClickedAndLetsGoBesideIt) {
+  QSignalSpy activated(&canvas, &Canvas::objectActivated);
+  click(point_of_block(5));
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{5}));
+  ASSERT_EQ(activated.count(), 1);
+  click(point_of_block(7));
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{7}));
+  click(place(PanelId::pool).title.center().toPoint());  // a title is where a double click begins
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{7}));
+  click(nowhere());
+  EXPECT_TRUE(document.pinned().none());
+}
+
+TEST_F(CanvasTest, OtherButtonsPinNothing) {
+  QTest::mouseClick(&canvas, Qt::RightButton, Qt::NoModifier, point_of_block(5));
+  QTest::mouseClick(&canvas, Qt::MiddleButton, Qt::NoModifier, point_of_block(5));
+  EXPECT_TRUE(document.pinned().none());
+}
+
+// Whoever watches a block goes to another step to see it there: letting go of it on the way would undo their work.
+TEST_F(CanvasTest, ScrubsThroughTheRunAndKeepsWhatIsPinned) {
+  document.pin(of_block(BlockIdx{5}));
+  const std::int64_t last = document.run().timeline().steps() - 1;
+  for (const PanelId scrubbed : {PanelId::header, PanelId::timeline}) {
+    const QRectF body = place(scrubbed).body;
+    const QPoint from(qRound(scrubbed == PanelId::header ? body.right() - 200 : body.center().x()),
+                      qRound(body.center().y()));
+    ASSERT_EQ(under(from).kind, Selection::Kind::step);
+    click(from);
+    EXPECT_EQ(StepIdx{document.cursor().state().step}, under(from).step);
+    const QPoint to = from + QPoint(scrubbed == PanelId::header ? -30 : -200, 300);  // far below the panel: it goes on
+    const Selection wanted = under({to.x(), from.y()});
+    drag(from, to);
+    EXPECT_EQ(document.cursor().state().step, wanted.step);
+    drag(from, {canvas.width() + 500, from.y()});
+    EXPECT_EQ(document.cursor().state().step.value, last) << "past the right end is at the last step";
+    drag(from, {-500, from.y()});
+    EXPECT_EQ(document.cursor().state().step.value, 0) << "past the left end is at the first step";
+  }
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{5}));
+}
+
+// The block under the pointer stays there: else every notch must be followed by looking for it.
+TEST_F(CanvasTest, ZoomsAroundThePointer) {
+  const QPoint at = point_of_block(6);
+  for (int notch = 0; notch < 8; ++notch) {
+    EXPECT_TRUE(wheel(at, {0, 120}));
+    EXPECT_EQ(under(at), of_block(BlockIdx{6})) << "notch " << notch;
+  }
+  EXPECT_GT(canvas.viewport(PanelId::pool).zoom, 0);
+  EXPECT_EQ(canvas.viewport(PanelId::sequences), Viewport{});
+  for (int notch = 0; notch < 16; ++notch) wheel(at, {0, -120});
+  EXPECT_EQ(canvas.viewport(PanelId::pool), Viewport{});
+  EXPECT_FALSE(wheel(nowhere(), {0, 120})) << "beside the panels the wheel is the window's";
+}
+
+TEST_F(CanvasTest, ScrollsWithShiftOrSideways) {
+  const QPoint at = point_of_block(6);
+  for (int notch = 0; notch < 8; ++notch) wheel(at, {0, 120});
+  const Viewport before = canvas.viewport(PanelId::pool);
+  wheel(at, {0, -120}, Qt::ShiftModifier);
+  EXPECT_EQ(canvas.viewport(PanelId::pool).zoom, before.zoom);
+  EXPECT_GT(canvas.viewport(PanelId::pool).offset.y(), before.offset.y());
+  // The timeline has no rows: with Shift it goes through the steps.
+  const QPoint step = place(PanelId::timeline).body.center().toPoint();
+  for (int notch = 0; notch < 4; ++notch) wheel(step, {0, 120});
+  const Viewport zoomed = canvas.viewport(PanelId::timeline);
+  wheel(step, {0, -120}, Qt::ShiftModifier);
+  const Viewport scrolled = canvas.viewport(PanelId::timeline);
+  EXPECT_DOUBLE_EQ(scrolled.offset.x(), zoomed.offset.x() + 60);
+  wheel(step, {120, 0});
+  EXPECT_DOUBLE_EQ(canvas.viewport(PanelId::timeline).offset.x(), zoomed.offset.x());
+}
+
+TEST_F(CanvasTest, PansAZoomedPanelWithTheHandAndPinsNothing) {
+  const QPoint at = point_of_block(6);
+  for (int notch = 0; notch < 10; ++notch) wheel(at, {0, 120});
+  const Viewport before = canvas.viewport(PanelId::pool);
+  drag(at, at - QPoint(0, 40));
+  EXPECT_EQ(canvas.viewport(PanelId::pool).offset, before.offset + QPointF(0, 40));
+  EXPECT_TRUE(document.pinned().none());
+  drag(at, at - QPoint(1, 1));  // a hand that trembles clicks
+  EXPECT_FALSE(document.pinned().none());
+}
+
+TEST_F(CanvasTest, DoubleClickOnATitleShowsThatViewAloneAndBack) {
+  QSignalSpy changed(&canvas, &Canvas::viewChanged);
+  for (const auto& [id, view] : {std::pair(PanelId::sequences, View::sequences), std::pair(PanelId::table, View::pool),
+                                 std::pair(PanelId::timeline, View::timeline)}) {
+    QTest::mouseDClick(&canvas, Qt::LeftButton, Qt::NoModifier, place(id).title.center().toPoint());
+    EXPECT_EQ(canvas.view(), view);
+    QTest::mouseDClick(&canvas, Qt::LeftButton, Qt::NoModifier, place(id).title.center().toPoint());
+    EXPECT_EQ(canvas.view(), View::overview);
+  }
+  EXPECT_EQ(changed.count(), 6);
+}
+
+// Found by number, or pinned in a table: it may be scrolled away in every panel.
+TEST_F(CanvasTest, BringsWhatIsPinnedElsewhereIntoSight) {
+  canvas.setViewport(PanelId::pool, panel(PanelId::pool)
+                                        .zoomed(12, place(PanelId::pool).body.topLeft(), place(PanelId::pool).body,
+                                                canvas.sceneNow()));
+  const Scene scene = canvas.sceneNow();
+  const Selection last = of_block(BlockIdx{23});
+  ASSERT_FALSE(
+      panel(PanelId::pool).anchor(resolve(scene.state(), scene.facts(), last), place(PanelId::pool).body, scene));
+  document.pin(last);
+  EXPECT_EQ(under(point_of_block(23)), last);
+}
+
+TEST_F(CanvasTest, SaysInATooltipWhatIsUnderThePointer) {
+  const auto help = [this](QPoint at) {
+    QHelpEvent event(QEvent::ToolTip, at, canvas.mapToGlobal(at));
+    QApplication::sendEvent(&canvas, &event);
+    return QToolTip::isVisible() ? QToolTip::text() : QString();
+  };
+  const Scene scene = canvas.sceneNow();
+  EXPECT_EQ(help(point_of_block(5)),
+            QString::fromStdString(describe(scene.state(), scene.facts(), of_block(BlockIdx{5}))));
+  EXPECT_EQ(help(place(PanelId::pool).title.center().toPoint()), QStringLiteral("Double click: this view alone"));
+  QToolTip::hideText();
+  QTRY_VERIFY_WITH_TIMEOUT(!QToolTip::isVisible(), 2000);
+}
+
+// --- keys ------------------------------------------------------------------------------------------------------------
+
+class CanvasInAWindow : public CanvasTest {
+ protected:
+  CanvasInAWindow() {
+    auto* column = new QVBoxLayout(&window);
+    column->addWidget(before);
+    column->addWidget(&canvas);
+    column->addWidget(after);
+    window.resize(1000, 860);
+    window.show();
+    window.activateWindow();
+    static_cast<void>(QTest::qWaitForWindowActive(&window));
+  }
+  ~CanvasInAWindow() override { canvas.setParent(nullptr); }
+
+  static void press(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+    QTest::keyClick(QApplication::focusWidget(), key, modifiers);
+  }
+
+  QWidget window;
+  QPushButton* before = new QPushButton(QStringLiteral("before"));
+  QPushButton* after = new QPushButton(QStringLiteral("after"));
+};
+
+TEST_F(CanvasInAWindow, TabWalksThroughThePanelsAndOut) {
+  before->setFocus();
+  std::vector<PanelId> walked;
+  press(Qt::Key_Tab);
+  while (canvas.hasFocus() && walked.size() < 9) {
+    walked.push_back(*canvas.focusedPanel());
+    press(Qt::Key_Tab);
+  }
+  EXPECT_THAT(walked, testing::ElementsAre(PanelId::header, PanelId::sequences, PanelId::pool, PanelId::table,
+                                           PanelId::timeline));
+  EXPECT_TRUE(after->hasFocus());
+  EXPECT_EQ(canvas.focusedPanel(), std::nullopt);
+  press(Qt::Key_Tab, Qt::ShiftModifier);
+  EXPECT_EQ(canvas.focusedPanel(), PanelId::timeline);
+  for (int i = 0; i < 4; ++i) press(Qt::Key_Tab, Qt::ShiftModifier);
+  EXPECT_EQ(canvas.focusedPanel(), PanelId::header);
+  press(Qt::Key_Tab, Qt::ShiftModifier);
+  EXPECT_TRUE(before->hasFocus());
+}
+
+// A ring that is painted into a card, or not at all, leaves a person with a keyboard lost.
+TEST_F(CanvasInAWindow, ShowsTheFocusAsARingAroundTheCardAndNothingElse) {
+  canvas.clearFocus();
+  const QImage without = picture(canvas);
+  for (const Place& at : canvas.places()) {
+    canvas.focusPanel(at.panel);
+    const QImage with = picture(canvas);
+    QRect changed;
+    for (int y = 0; y < with.height(); ++y) {
+      for (int x = 0; x < with.width(); ++x) {
+        if (with.pixel(x, y) != without.pixel(x, y)) changed |= QRect(x, y, 1, 1);
+        // The inside of the card is untouched. The header has no card: its ring's corners are inside it.
+        const double corner = at.panel == PanelId::header ? 12 : 3;
+        if (at.card.adjusted(corner, 3, -corner, -3).contains(x, y)) {
+          ASSERT_EQ(with.pixel(x, y), without.pixel(x, y)) << x << ',' << y;
+        }
+      }
+    }
+    EXPECT_TRUE(QRectF(changed).contains(at.card.adjusted(2, 2, -2, -2)));
+    EXPECT_TRUE(at.card.adjusted(-6, -6, 6, 6).contains(QRectF(changed)));
+  }
+  click(place(PanelId::pool).title.center().toPoint());
+  EXPECT_TRUE(canvas.hasFocus());
+  EXPECT_TRUE(picture(canvas) == without) << "a click shows no ring";
+}
+
+TEST_F(CanvasTest, ArrowsMoveFromObjectToObjectAndEnterPins) {
+  canvas.focusPanel(PanelId::pool);
+  key(Qt::Key_Home);
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{0}));
+  key(Qt::Key_Right);
+  key(Qt::Key_Right);
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{2}));
+  EXPECT_EQ(canvas.current(), of_block(BlockIdx{2}));
+  EXPECT_TRUE(document.pinned().none());
+  key(Qt::Key_Return);
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{2}));
+  key(Qt::Key_End);
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{24})) << "the null page is the last block";
+  key(Qt::Key_Enter);
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{24}));
+  key(Qt::Key_Enter);
+  EXPECT_TRUE(document.pinned().none()) << "Enter on what is pinned lets go of it";
+}
+
+TEST_F(CanvasTest, ArrowsBeginAtWhatIsPinned) {
+  document.pin(of_block(BlockIdx{7}));
+  canvas.focusPanel(PanelId::pool);
+  key(Qt::Key_Left);
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{6}));
+}
+
+TEST_F(CanvasTest, ArrowsScrollToWhereTheyLead) {
+  canvas.focusPanel(PanelId::pool);
+  for (int i = 0; i < 12; ++i) key(Qt::Key_Plus);
+  ASSERT_GT(canvas.viewport(PanelId::pool).zoom, 0);
+  for (const Qt::Key to : {Qt::Key_Home, Qt::Key_End}) {
+    key(to);
+    const std::int64_t block = to == Qt::Key_Home ? 0 : 24;
+    EXPECT_EQ(under(point_of_block(block)), of_block(BlockIdx{block}));
+  }
+}
+
+TEST_F(CanvasTest, EnterOnAStepGoesThere) {
+  document.pin(of_block(BlockIdx{5}));
+  canvas.focusPanel(PanelId::timeline);
+  document.hover(of_step(StepIdx{8}));
+  key(Qt::Key_Right);
+  key(Qt::Key_Right);
+  EXPECT_EQ(document.hovered(), of_step(StepIdx{10}));
+  EXPECT_EQ(document.cursor().state().step, StepIdx{8});
+  key(Qt::Key_Return);
+  EXPECT_EQ(document.cursor().state().step, StepIdx{10});
+  EXPECT_EQ(document.pinned(), of_block(BlockIdx{5}));
+}
+
+TEST_F(CanvasTest, EscapeLetsGoOfEverything) {
+  click(point_of_block(5));
+  canvas.focusPanel(PanelId::pool);
+  key(Qt::Key_Right);
+  key(Qt::Key_Escape);
+  EXPECT_TRUE(document.pinned().none());
+  EXPECT_TRUE(document.hovered().none());
+}
+
+TEST_F(CanvasTest, PlusMinusAndZeroZoomThePanelWithTheFocus) {
+  move(nowhere());
+  canvas.focusPanel(PanelId::sequences);
+  key(Qt::Key_Plus);
+  key(Qt::Key_Equal);
+  key(Qt::Key_Plus);
+  EXPECT_GT(canvas.viewport(PanelId::sequences).zoom, 0);
+  EXPECT_EQ(canvas.viewport(PanelId::pool), Viewport{});
+  const double zoomed = canvas.viewport(PanelId::sequences).zoom;
+  key(Qt::Key_Minus);
+  EXPECT_LT(canvas.viewport(PanelId::sequences).zoom, zoomed);
+  key(Qt::Key_0);
+  EXPECT_EQ(canvas.viewport(PanelId::sequences), Viewport{});
+}
+
+// The menu's zoom goes to the panel under the pointer, whichever has the focus.
+TEST_F(CanvasTest, ZoomOfAMenuIsForThePanelUnderThePointer) {
+  canvas.focusPanel(PanelId::sequences);
+  move(point_of_block(6));
+  for (int i = 0; i < 6; ++i) canvas.zoomIn();
+  EXPECT_GT(canvas.viewport(PanelId::pool).zoom, 0);
+  EXPECT_EQ(canvas.viewport(PanelId::sequences), Viewport{});
+  EXPECT_EQ(under(point_of_block(6)), of_block(BlockIdx{6}));
+}
+
+// Plain keys are shortcuts of some windows; the panel with the focus has them first, and no others.
+TEST_F(CanvasInAWindow, KeepsItsKeysFromTheWindowsShortcutsAndLeavesAllOthers) {
+  QShortcut right(QKeySequence(Qt::Key_Right), &window), space(QKeySequence(Qt::Key_Space), &window),
+      with_ctrl(QKeySequence(Qt::CTRL | Qt::Key_Right), &window);
+  QSignalSpy right_spy(&right, &QShortcut::activated), space_spy(&space, &QShortcut::activated),
+      ctrl_spy(&with_ctrl, &QShortcut::activated);
+  canvas.focusPanel(PanelId::pool);
+  press(Qt::Key_Right);
+  press(Qt::Key_Space);
+  press(Qt::Key_Right, Qt::ControlModifier);
+  EXPECT_EQ(right_spy.count(), 0);
+  EXPECT_FALSE(document.hovered().none());
+  EXPECT_EQ(space_spy.count(), 1);
+  EXPECT_EQ(ctrl_spy.count(), 1);
+}
+
+// The pointer lies on the canvas while somebody uses the keys: their place is not taken over by it until it moves.
+TEST_F(CanvasTest, ARestingPointerDoesNotTakeOverFromTheKeys) {
+  move(point_of_block(20));
+  canvas.focusPanel(PanelId::pool);
+  key(Qt::Key_Home);
+  document.step();
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{0}));
+  move(point_of_block(20));  // reported again by the system, at the same place
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{0}));
+  move(point_of_block(20) + QPoint(1, 0));
+  EXPECT_EQ(document.hovered(), of_block(BlockIdx{20}));
+}
+
+}  // namespace
+}  // namespace kvscope::viz
