@@ -18,7 +18,7 @@ void Player::set_speed(double steps_per_second) {
 std::int64_t Player::due(double elapsed_ms) {
   if (!(elapsed_ms > 0)) return 0;
   left_over_ += std::min(elapsed_ms, 1000.0) * speed_ / 1000;
-  // 130 + 130 + 239 + 1 ms at 4 steps a second are two steps, whatever the sums round to.
+  // Ten times 0.1 is one step, whatever the sum rounds to.
   const double whole = std::floor(left_over_ + 1e-9);
   left_over_ = std::max(left_over_ - whole, 0.0);
   return static_cast<std::int64_t>(whole);

@@ -83,7 +83,7 @@ struct State {
 //   step_began        follows the step before, which has ended; the clock never goes back
 //   block_allocated   a free block (an eviction comes first) becomes the next page of a running sequence
 //   block_shared      a block with content becomes the same page of one more sequence
-//   tokens_written    follow the sequence's tokens and the block's; or are written again
+//   tokens_written    follow the tokens that the sequence has, or are written again
 //
 // A trace may begin in the middle: a sequence that nobody announced runs from its first event on. The counts of
 // step_ended are the timeline's; that the blocks of the fold agree with them is held by

@@ -69,6 +69,20 @@ TEST(Checkpoints, CostWhatChangedBetweenThem) {
   EXPECT_LT(walk.checkpoints.held(), 80 * chunk);
 }
 
+// A sequence writes its row of the lookup table anew behind every checkpoint: 4, 8, ... 120 kB of it, 1.86 MB in all.
+// The one or two chunks of blocks beside it are 1.2 MB at most.
+TEST(Checkpoints, CostTheRowsOfTheLookupTableToo) {
+  const Facts facts = large_pool();
+  State state = empty_state(facts);
+  Checkpoints checkpoints(state, 1'000, kEverything);
+  for (std::int64_t n = 0; n < 30'000; ++n) {
+    apply(state, facts, trace::BlockAllocated{BlockIdx{n}, SeqIdx{0}, PageIdx{n}});
+    checkpoints.offer(Position{n + 1}, state);
+  }
+  EXPECT_GT(checkpoints.held(), 1'860'000);
+  EXPECT_LT(checkpoints.held(), 3'400'000);
+}
+
 // A run whose states do not fit keeps fewer, farther apart, and every place is still found.
 TEST(Checkpoints, AreThinnedOutEvenlyWhenTheyTakeTooMuch) {
   const std::int64_t bytes = std::int64_t{16} << 20;

@@ -34,6 +34,14 @@ TEST(Player, PlaysAsManyStepsInASecondAsItsSpeedSays) {
   }));
 }
 
+// Ten times 0.1 steps add up to 0.9999999999999999.
+TEST(Player, RoundingOfSmallPartsLosesNoStep) {
+  Player player(4);
+  std::int64_t steps = 0;
+  for (int i = 0; i < 10; ++i) steps += player.due(25);
+  EXPECT_EQ(steps, 1);
+}
+
 TEST(Player, ASleepIsNoMoreThanASecond) {
   Player player(4);
   EXPECT_EQ(player.due(3'600'000), 4);

@@ -67,9 +67,9 @@ TEST(Run, EventsOfARowAreReadOnceAndKept) {
   EXPECT_EQ(run->events_of_row(3), first);
 }
 
-// Three rows of 100,000 events are more than is kept: the one used last stays, the one used first goes, and whoever
-// still holds it keeps it.
-TEST(Run, LongRowsPushOutTheOnesUsedFirst) {
+// Three rows of 100,000 events are more than is kept: the one that was not used for longest goes, and whoever still
+// holds it keeps it.
+TEST(Run, LongRowsPushOutTheOneNotUsedForLongest) {
   std::vector<trace::Event> events;
   for (std::int64_t step = 0; step < 3; ++step) {
     events.push_back(trace::StepBegan{StepIdx{step}, 0});
@@ -83,10 +83,12 @@ TEST(Run, LongRowsPushOutTheOnesUsedFirst) {
   const auto first = run->events_of_row(1);
   const auto second = run->events_of_row(2);
   EXPECT_EQ(run->events_of_row(2), second);
+  EXPECT_EQ(run->events_of_row(1), first);
   const auto third = run->events_of_row(3);
-  EXPECT_NE(run->events_of_row(1), first);
+  EXPECT_EQ(run->events_of_row(1), first);
   EXPECT_EQ(run->events_of_row(3), third);
-  EXPECT_EQ(first->size(), 100'002u);
+  EXPECT_NE(run->events_of_row(2), second);
+  EXPECT_EQ(second->size(), 100'002u);
   // A checkpoint stands inside such a row: nobody folds it from its beginning.
   EXPECT_GE(run->checkpoint_before(Position{99'000}).value, 99'000 - Run::kCheckpointEvents);
 }

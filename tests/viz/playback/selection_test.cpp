@@ -97,6 +97,14 @@ TEST_F(Selecting, UnusedCellOfTheTableLightsTheNullPage) {
   EXPECT_EQ(lit(of_page(SeqIdx{3}, PageIdx{6})), Lit{});  // the table has 6 columns
 }
 
+// Facts of another run, with a narrower table: nothing is looked up outside it.
+TEST_F(Selecting, TokenPastTheTableLightsNothing) {
+  facts.table_columns = 2;
+  EXPECT_EQ(lit(of_token(SeqIdx{3}, TokIdx{9})), Lit{});
+  EXPECT_EQ(said(of_token(SeqIdx{3}, TokIdx{9})), "Sequence 3, token 9: not in the cache");
+  EXPECT_EQ(lit(of_token(SeqIdx{3}, TokIdx{7})).block, BlockIdx{6});
+}
+
 TEST_F(Selecting, BlocksThatNobodyHoldsLightThemselvesAlone) {
   for (const std::int64_t number : {1, 4, 8}) {  // free, cached, null page
     Lit expected;
