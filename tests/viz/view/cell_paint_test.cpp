@@ -1,0 +1,225 @@
+// Looks of cells, told apart without their hue; the fast way to paint them against the exact one; the legend's room.
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <QtGui/QImage>
+#include <QtGui/QPicture>
+
+#include "viz/view/cell_paint.h"
+#include "viz/view/cell_painter.h"
+
+namespace kvscope::viz {
+namespace {
+
+BlockState held_by(std::int32_t owner, std::int32_t ref_count, bool cached = false) {
+  BlockState block;
+  block.owner = owner;
+  block.page = 0;
+  block.ref_count = ref_count;
+  block.cached = cached;
+  return block;
+}
+
+QImage cell_image(Look look, double filled, int side, const Theme& theme) {
+  QImage image(side, side, QImage::Format_RGB32);
+  image.fill(theme.card);
+  QPainter painter(&image);
+  paint_cell(painter, QRectF(0, 0, side, side), look, filled, theme);
+  painter.end();
+  return image;
+}
+
+TEST(CellPaint, ABlocksLookFollowsFromItsState) {
+  EXPECT_EQ(block_look(BlockState{}), kFreeLook);
+  EXPECT_EQ(block_look(held_by(0, 1)), owner_look(0));
+  EXPECT_EQ(block_look(held_by(37, 1)), owner_look(37));
+  EXPECT_EQ(block_look(held_by(37, 2)), kSharedLook);
+  EXPECT_EQ(block_look(held_by(3, 0, true)), cached_look(3));
+  EXPECT_EQ(owner_look(31), kFirstOwnerLook + 31);
+  EXPECT_EQ(owner_look(32), owner_look(0));  // eight colours times four patterns
+  EXPECT_EQ(cached_look(31), kLooks - 1);
+}
+
+// 32 owners, and every other kind, differ from each other from the size of a pattern on, in grey: hue is not needed.
+TEST(CellPaint, NoTwoLooksArePaintedAlike) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    for (const int side : {9, 24}) {
+      std::vector<QImage> pictures;
+      for (int look = 0; look < kFirstCachedLook; ++look) {
+        pictures.push_back(
+            cell_image(static_cast<Look>(look), 1, side, theme(kind)).convertToFormat(QImage::Format_Grayscale8));
+      }
+      pictures.push_back(cell_image(cached_look(0), 1, side, theme(kind)).convertToFormat(QImage::Format_Grayscale8));
+      for (std::size_t a = 0; a < pictures.size(); ++a) {
+        for (std::size_t b = a + 1; b < pictures.size(); ++b) {
+          EXPECT_NE(pictures[a], pictures[b]) << a << " and " << b << " at " << side;
+        }
+      }
+    }
+  }
+}
+
+// Shared is a hatch, not only a colour; the null page and padding have their signs.
+TEST(CellPaint, SharedNullPageCachedAndPaddingHaveASignOfTheirOwn) {
+  const Theme& dark = theme(ThemeKind::dark);
+  for (const Look look : {kSharedLook, kNullPageLook, kPaddingLook, cached_look(0), owner_look(8)}) {
+    const QImage image = cell_image(look, 1, 16, dark);
+    std::set<QRgb> colours;
+    for (int y = 3; y < 13; ++y) {
+      for (int x = 0; x < 16; ++x) colours.insert(image.pixel(x, y));
+    }
+    EXPECT_GE(colours.size(), 2U) << int{look};
+  }
+}
+
+TEST(CellPaint, TextReadsOnEveryFill) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    const Theme& of = theme(kind);
+    for (int look = 0; look < kLooks; ++look) {
+      const Look l = static_cast<Look>(look);
+      const bool quiet = l == kFreeLook || l == kPaddingLook;
+      EXPECT_GE(contrast(look_ink(of, l), look_fill(of, l)), quiet ? 2.5 : 4.0) << look;
+    }
+    for (std::int64_t seq = 0; seq < 8; ++seq) {
+      EXPECT_GE(contrast(readable(of, of.owner_style(seq).fill, of.card), of.card), 4.5) << seq;
+    }
+    EXPECT_EQ(readable(of, of.text, of.card), of.text);
+  }
+}
+
+// Copies of prepared cells and glyphs against the same calls passed on one by one: a picture on the screen and the SVG
+// of it must not differ. Sizes, places, levels and looks all over.
+RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
+  const Theme& of = theme(*rc::gen::element(ThemeKind::dark, ThemeKind::light));
+  const QSizeF size(*rc::gen::inRange(1, 60), *rc::gen::inRange(1, 50));
+  struct Cell {
+    QPointF at;
+    Look look;
+    double filled;
+  };
+  std::vector<Cell> cells;
+  for (int row = 0; row < 3; ++row) {
+    for (int column = 0; column < 4; ++column) {
+      cells.push_back({QPointF(-20 + column * (size.width() + 3), -10 + row * (size.height() + 2)),
+                       static_cast<Look>(*rc::gen::inRange(0, kLooks)), *rc::gen::inRange(0, 17) / 16.0});
+    }
+  }
+  const QRectF body(0, 0, 150, 100);
+  const auto paint = [&](QPainter& painter) {
+    CellPainter to(painter, body, of);
+    to.set_cell_size(size);
+    to.set_font(mono_font(11));
+    for (const Cell& cell : cells) {
+      to.cell(cell.at, cell.look, cell.filled);
+      const QRectF rect(cell.at, size);
+      if (size.height() > 20 && size.width() > 24)
+        to.label_on(cell.at + QPointF(4, 14), "18", rect, cell.look, cell.filled);
+      if (size.height() > 20) to.badge(rect.bottomRight(), 3, 8);
+      if (size.height() > 30) to.just_now(rect, JustNow::filled);
+    }
+  };
+  QImage fast(170, 120, QImage::Format_ARGB32_Premultiplied), exact = fast;
+  fast.fill(Qt::red);
+  exact.fill(Qt::red);
+  QPainter fast_painter(&fast);
+  paint(fast_painter);
+  fast_painter.end();
+  QPicture calls;
+  QPainter recorder(&calls);
+  paint(recorder);
+  recorder.end();
+  QPainter exact_painter(&exact);
+  exact_painter.drawPicture(0, 0, calls);
+  exact_painter.end();
+  // The edges of smoothed shapes may differ: levels between pixels, corners, where a dash begins. Whole areas may not.
+  double difference = 0;
+  for (int y = 0; y < fast.height(); ++y) {
+    for (int x = 0; x < fast.width(); ++x) {
+      const QRgb a = fast.pixel(x, y), b = exact.pixel(x, y);
+      difference += std::abs(qRed(a) - qRed(b)) + std::abs(qGreen(a) - qGreen(b)) + std::abs(qBlue(a) - qBlue(b));
+    }
+  }
+  RC_ASSERT(difference / (fast.width() * fast.height() * 3) < 4.0);
+}
+
+// At twice the pixels everything is finer, not twice as far to the left.
+TEST(CellPainter, APictureOfTwiceThePixelsIsTheSamePicture) {
+  const Theme& of = theme(ThemeKind::dark);
+  const auto paint = [&](double scale) {
+    QImage image(QSize(120, 60) * scale, QImage::Format_ARGB32_Premultiplied);
+    image.setDevicePixelRatio(scale);
+    image.fill(Qt::red);
+    QPainter painter(&image);
+    CellPainter cells(painter, QRectF(10, 5, 100, 50), of);
+    cells.set_cell_size({21, 17});
+    cells.set_font(mono_font(9));
+    for (int i = 0; i < 4; ++i) {
+      const QRectF rect(QPointF(10 + i * 24, 15), QSizeF(21, 17));
+      cells.cell(rect.topLeft(), owner_look(i), i / 4.0);
+      cells.label_on(rect.topLeft() + QPointF(3, 10), "7", rect, owner_look(i), i / 4.0);
+    }
+    cells.finish();
+    painter.end();
+    return image;
+  };
+  const QImage once = paint(1);
+  for (const double scale : {1.5, 2.0, 3.0}) {
+    QImage finer = paint(scale);
+    finer.setDevicePixelRatio(1);
+    const QImage back = finer.scaled(once.size(), Qt::IgnoreAspectRatio, Qt::SmoothTransformation);
+    double difference = 0;
+    for (int y = 0; y < once.height(); ++y) {
+      for (int x = 0; x < once.width(); ++x)
+        difference += std::abs(qGreen(once.pixel(x, y)) - qGreen(back.pixel(x, y)));
+    }
+    EXPECT_LT(difference / (once.width() * once.height()), 4.0) << scale;
+  }
+}
+
+// --- the legend ------------------------------------------------------------------------------------------------------
+
+std::vector<LegendEntry> owners(int count) {
+  std::vector<LegendEntry> entries;
+  for (int i = 0; i < count; ++i) entries.push_back({owner_look(i), QStringLiteral("seq %1").arg(i)});
+  return entries;
+}
+
+double legend_width(int width, int count, QImage& image) {
+  const std::vector<LegendEntry> kinds{{kSharedLook, QStringLiteral("shared")}, {kFreeLook, QStringLiteral("free")}};
+  image = QImage(900, 40, QImage::Format_RGB32);
+  image.fill(theme(ThemeKind::dark).card);
+  QPainter painter(&image);
+  return paint_legend(painter, QRectF(10, 5, width, 30), owners(count), kinds, theme(ThemeKind::dark), 1);
+}
+
+int last_painted_column(const QImage& image) {
+  for (int x = image.width() - 1; x >= 0; --x) {
+    for (int y = 0; y < image.height(); ++y) {
+      if (image.pixel(x, y) != theme(ThemeKind::dark).card.rgb()) return x;
+    }
+  }
+  return -1;
+}
+
+TEST(Legend, NeverLeavesItsLineAndKeepsTheKindsWhenOwnersAreMany) {
+  QImage image;
+  for (int width = 20; width < 800; width += 7) {
+    const double used = legend_width(width, 12, image);
+    EXPECT_LE(used, width);
+    EXPECT_LE(last_painted_column(image), 10 + width) << width;
+    EXPECT_NEAR(last_painted_column(image), 10 + used, used > 0 ? 4 : 12) << width;
+  }
+  // 12 owners do not fit beside each other in 300 px; the two kinds stand there all the same.
+  const double two_kinds = legend_width(300, 0, image);
+  EXPECT_GT(legend_width(300, 12, image), two_kinds + 60);
+  EXPECT_GT(legend_width(130, 12, image), two_kinds - 1);
+}
+
+}  // namespace
+}  // namespace kvscope::viz

@@ -1,0 +1,343 @@
+// The block pool against the state it shows: what is under a point, in words and in colour, at every size of cell.
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/viz/view/pool_scene.h"
+#include "tests/viz/view/runs.h"
+#include "viz/geometry/pool_layout.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr QRectF kBody(20, 30, 500, 300);
+constexpr QSize kImage(540, 360);
+
+std::string words(const QString& text) {
+  return text.toStdString();
+}
+
+// What the theme gives a block, told from the state alone. Owners below 8 have no pattern.
+QColor expected_fill(const BlockState& block, const Theme& theme) {
+  if (block.ref_count > 1) return theme.shared;
+  if (block.cached) return theme.cached;
+  if (block.ref_count == 1) return theme.owner[static_cast<std::size_t>(block.owner % 8)];
+  return theme.cell_free;
+}
+
+// Blocks of many owners all over a pool of `blocks`, every fifth free.
+std::shared_ptr<const Run> scattered(std::int64_t blocks) {
+  std::vector<trace::Event> events;
+  for (std::int64_t seq = 0; seq < 8; ++seq) events.push_back(trace::RequestArrived{SeqIdx{seq}, 20, 4});
+  events.push_back(trace::StepBegan{StepIdx{0}, 0});
+  for (std::int64_t seq = 0; seq < 8; ++seq) events.push_back(trace::RequestAdmitted{SeqIdx{seq}, 0});
+  std::vector<std::int64_t> pages(8);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    if (block % 5 == 3) continue;
+    const std::int64_t seq = block * block % 7 + block % 2;
+    const PageIdx page{pages[static_cast<std::size_t>(seq)]++};
+    events.push_back(trace::BlockAllocated{BlockIdx{block}, SeqIdx{seq}, page});
+    events.push_back(trace::TokensWritten{SeqIdx{seq}, TokIdx{page.value * 16}, 16, BlockIdx{block}, 0, false});
+  }
+  events.push_back(trace::StepEnded{StepIdx{0}, 10});
+  events.push_back(trace::StepBegan{StepIdx{1}, 10});
+  events.push_back(trace::StepEnded{StepIdx{1}, 20});
+  return run_of(blocks, std::move(events));
+}
+
+TEST(PoolPanel, EveryBlockIsNamedInWords) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const std::vector<PanelCell> cells = panel->cells(kBody, staged.scene, 100);
+  ASSERT_EQ(cells.size(), 11U);
+  EXPECT_EQ(words(cells[0].name), "block 0, free");
+  EXPECT_EQ(words(cells[2].name), "block 2, sequence 1 page 1, 8 of 16 tokens");
+  EXPECT_EQ(words(cells[3].name), "block 3, sequence 0 page 1, 5 of 16 tokens");
+  EXPECT_EQ(words(cells[5].name), "block 5, cached, last sequence 2 page 0, 16 of 16 tokens");
+  EXPECT_EQ(words(cells[7].name), "block 7, page 0 shared by 2 sequences, 16 of 16 tokens");
+  EXPECT_EQ(words(cells[10].name), "block 10, the null page");
+  EXPECT_EQ(panel->cells(kBody, staged.scene, 4).size(), 4U);
+}
+
+TEST(PoolPanel, SaysHowFullThePoolIsAndWhatTheStepDid) {
+  Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  EXPECT_EQ(words(panel->title()), "Block pool");
+  EXPECT_EQ(words(panel->subtitle(staged.scene)),
+            "3 of 10 blocks used, 1 cached, 6 free · owner colour · reference count");
+  staged.cursor.seek_row(1);
+  EXPECT_EQ(
+      words(panel->summary(staged.scene)),
+      "Blocks used: 4 of 10; cached: 0; free: 6. In step 0: allocated 4, shared 1, copied 0, released 0, evicted 0.");
+  staged.cursor.seek_row(2);
+  EXPECT_EQ(
+      words(panel->summary(staged.scene)),
+      "Blocks used: 3 of 10; cached: 1; free: 6. In step 1: allocated 0, shared 0, copied 0, released 1, evicted 0.");
+  staged.cursor.seek_row(0);
+  EXPECT_EQ(words(panel->summary(staged.scene)), "Blocks used: 0 of 10; cached: 0; free: 10.");
+}
+
+// Such a trace must say so: an empty pool would be a lie.
+TEST(PoolPanel, ATraceOfStepsSaysThatItKnowsNoBlocks) {
+  const Staged staged(run_of_steps(4));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  EXPECT_THAT(words(panel->subtitle(staged.scene)), testing::HasSubstr("what they hold is not in this trace"));
+  EXPECT_TRUE(panel->cells(kBody, staged.scene, 10).empty());
+  EXPECT_TRUE(panel->hit(kBody.center(), kBody, staged.scene).none());
+  EXPECT_TRUE(panel->moved({}, Move::right, kBody, staged.scene).none());
+  EXPECT_EQ(panel->zoomed(2, kBody.center(), kBody, staged.scene), Viewport{});
+  const QImage image = painted(*panel, kBody, staged.scene, kImage);
+  EXPECT_EQ(spilled(image, kBody.toRect()), 0);
+  int text = 0;
+  for (int y = 30; y < 330; ++y) {
+    for (int x = 20; x < 520; ++x) text += image.pixel(x, y) != kUntouched ? 1 : 0;
+  }
+  EXPECT_GT(text, 500);
+}
+
+TEST(PoolPanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) {
+    EXPECT_EQ(panel->hit(cell.rect.center(), kBody, staged.scene), cell.object);
+    const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), cell.object);
+    EXPECT_EQ(panel->anchor(lit, kBody, staged.scene), cell.rect);
+  }
+  EXPECT_TRUE(panel->hit({10, 10}, kBody, staged.scene).none());
+  EXPECT_EQ(panel->anchor({}, kBody, staged.scene), std::nullopt);
+}
+
+// A token is linked to the block that holds it, not to its sequence's first one.
+TEST(PoolPanel, ATokenAnchorsInItsBlock) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const Lit token = resolve(staged.scene.state(), staged.scene.facts(), of_token(SeqIdx{0}, TokIdx{18}));
+  EXPECT_EQ(panel->anchor(token, kBody, staged.scene), panel->cells(kBody, staged.scene, 100)[3].rect);
+  const Lit sequence = resolve(staged.scene.state(), staged.scene.facts(), of_sequence(SeqIdx{0}));
+  EXPECT_EQ(panel->anchor(sequence, kBody, staged.scene), std::nullopt);
+}
+
+TEST(PoolPanel, ArrowsWalkFromBlockToBlock) {
+  const Staged staged(run_of(10, one_of_each()));  // 8 columns: 0..7, 8..10
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const auto moved = [&](const Selection& from, Move move) { return panel->moved(from, move, kBody, staged.scene); };
+  ASSERT_EQ(pool_layout(10, kBody, {}, 1).grid.columns, 8);
+  EXPECT_EQ(moved({}, Move::down), of_block(BlockIdx{0}));
+  EXPECT_EQ(moved(of_block(BlockIdx{2}), Move::right), of_block(BlockIdx{3}));
+  EXPECT_EQ(moved(of_block(BlockIdx{2}), Move::left), of_block(BlockIdx{1}));
+  EXPECT_EQ(moved(of_block(BlockIdx{2}), Move::down), of_block(BlockIdx{10}));
+  EXPECT_EQ(moved(of_block(BlockIdx{10}), Move::up), of_block(BlockIdx{2}));
+  EXPECT_EQ(moved(of_block(BlockIdx{5}), Move::first), of_block(BlockIdx{0}));
+  EXPECT_EQ(moved(of_block(BlockIdx{5}), Move::last), of_block(BlockIdx{10}));
+  EXPECT_EQ(moved(of_token(SeqIdx{0}, TokIdx{18}), Move::right), of_block(BlockIdx{4}));
+  EXPECT_EQ(moved(of_sequence(SeqIdx{1}), Move::right), of_block(BlockIdx{2}));
+  EXPECT_EQ(moved(of_step(StepIdx{1}), Move::right), of_block(BlockIdx{0}));
+}
+
+TEST(PoolPanel, AScrolledAwayBlockIsRevealedAndThenAnchors) {
+  Staged staged(scattered(900));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  staged.look(PanelId::pool, panel->zoomed(6, kBody.topLeft(), kBody, staged.scene));
+  const Selection last = of_block(BlockIdx{899});
+  const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), last);
+  EXPECT_EQ(panel->anchor(lit, kBody, staged.scene), std::nullopt);
+  staged.look(PanelId::pool, panel->revealing(last, kBody, staged.scene));
+  ASSERT_TRUE(panel->anchor(lit, kBody, staged.scene).has_value());
+  EXPECT_EQ(panel->hit(panel->anchor(lit, kBody, staged.scene)->center(), kBody, staged.scene), last);
+  staged.look(PanelId::pool, panel->scrolled({-1e6, -1e6}, kBody, staged.scene));
+  EXPECT_EQ(panel->hit(kBody.topLeft() + QPointF(2, 2), kBody, staged.scene), of_block(BlockIdx{0}));
+}
+
+// The colour in the middle of every cell is its block's: at a pixel and a half a block, at 6 px and at 20 px.
+TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    for (const auto& [blocks, zoom, offset] :
+         std::vector<std::tuple<std::int64_t, double, QPointF>>{{60'000, 0, {0, 0}},
+                                                                {20'000, 0, {0, 0}},
+                                                                {20'000, 3, {211, 97}},
+                                                                {3000, 0, {0, 0}},
+                                                                {3000, 14, {133, 71}},
+                                                                {300, 0, {0, 0}},
+                                                                {300, 41, {207, 93}}}) {
+      Staged staged(scattered(blocks), kind);
+      staged.look(PanelId::pool, {zoom, offset});
+      const std::unique_ptr<Panel> panel = make_pool_panel();
+      const QImage image = painted(*panel, kBody, staged.scene, kImage);
+      EXPECT_EQ(spilled(image, kBody.toRect()), 0);
+      const PoolLayout layout = pool_layout(blocks, kBody, staged.scene.viewport_of(PanelId::pool), 1);
+      int seen = 0, wrong = 0;
+      for (std::int64_t block = 0; block < blocks; ++block) {
+        // Right of any number, left of where things that just happened are marked.
+        const QRectF cell =
+            layout.grid.pitch.width() < 8 ? layout.grid.whole_rect(layout.place(block)) : layout.rect(block);
+        const QPointF at(cell.left() + cell.width() * 0.5, cell.top() + cell.height() * 0.62);
+        if (!layout.grid.area.contains(at)) continue;
+        ++seen;
+        const QColor expected = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
+        // A cell of a pixel and a half may have given its middle to a neighbour: Qt rounds where it stretches.
+        const auto pixel = image.pixel(static_cast<int>(at.x()), static_cast<int>(at.y()));
+        wrong += pixel != expected.rgb() ? 1 : 0;
+      }
+      EXPECT_GT(seen, 50) << blocks << " at " << zoom;
+      EXPECT_LE(wrong, layout.detail == PoolDetail::pixels ? seen / 100 : 0) << blocks << " at " << zoom;
+    }
+  }
+}
+
+// Several blocks in a pixel: the mean of all of them, so that a mostly free region is dark and not whichever came last.
+TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
+  constexpr QRectF kSmall(8, 8, 60, 40);
+  const Staged staged(scattered(9000));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const QImage image = painted(*panel, kSmall, staged.scene, {80, 60});
+  const PoolLayout layout = pool_layout(9000, kSmall, {}, 1);
+  ASSERT_LT(layout.grid.pitch.width(), 0.6);
+  for (int y = 0; y < 40; ++y) {
+    for (int x = 0; x < 60; ++x) {
+      double red = 0, green = 0, blue = 0, count = 0;
+      for (std::int64_t block = 0; block < 9000; ++block) {
+        const QPointF corner = layout.grid.whole_rect(layout.place(block)).topLeft() - layout.grid.area.topLeft();
+        if (static_cast<int>(corner.x()) != x || static_cast<int>(corner.y()) != y) continue;
+        const QColor colour = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
+        red += colour.red(), green += colour.green(), blue += colour.blue(), count += 1;
+      }
+      if (count == 0) continue;
+      const QRgb pixel = image.pixel(8 + x, 8 + y);
+      ASSERT_NEAR(qRed(pixel), red / count, 1.01) << x << " " << y;
+      ASSERT_NEAR(qGreen(pixel), green / count, 1.01) << x << " " << y;
+      ASSERT_NEAR(qBlue(pixel), blue / count, 1.01) << x << " " << y;
+    }
+  }
+}
+
+// 5 of 16 tokens: the left 31 % of block 3 bright, the rest darker; 8 of 16 in block 2.
+TEST(PoolPanel, ABlockIsBrightAsFarAsItIsFilled) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const QImage image = painted(*panel, kBody, staged.scene, kImage);
+  const PoolLayout layout = pool_layout(10, kBody, {}, 1);
+  const auto bright_columns = [&](std::int64_t block, const QColor& colour) {
+    const QRect cell = layout.rect(block).toRect();
+    int columns = 0;
+    for (int x = cell.left(); x <= cell.right(); ++x) {
+      columns += image.pixel(x, cell.center().y()) == colour.rgb() ? 1 : 0;
+    }
+    return columns;
+  };
+  const int width = layout.rect(0).toRect().width();
+  EXPECT_EQ(bright_columns(3, staged.scene.theme->owner[0]), std::lround(width * 5.0 / 16));
+  EXPECT_EQ(bright_columns(2, staged.scene.theme->owner[1]), std::lround(width * 8.0 / 16));
+}
+
+TEST(PoolPanel, HoveredAndPinnedBlocksLookDifferentAndBothAreSeen) {
+  Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const QImage plain = painted(*panel, kBody, staged.scene, kImage);
+  staged.pin(of_block(BlockIdx{8}));
+  const QImage pinned = painted(*panel, kBody, staged.scene, kImage);
+  staged.pin({});
+  staged.hover(of_block(BlockIdx{8}));
+  const QImage hovered = painted(*panel, kBody, staged.scene, kImage);
+  EXPECT_NE(plain, pinned);
+  EXPECT_NE(plain, hovered);
+  EXPECT_NE(pinned, hovered);
+  staged.pin(of_block(BlockIdx{1}));
+  const QImage both = painted(*panel, kBody, staged.scene, kImage);
+  const QRect first = pool_layout(10, kBody, {}, 1).rect(1).toRect();
+  const QRect second = pool_layout(10, kBody, {}, 1).rect(8).toRect();
+  EXPECT_NE(both.copy(first), plain.copy(first));
+  EXPECT_EQ(both.copy(second), hovered.copy(second));
+}
+
+// The token's slot stands inside its block, as far to the right as the slot is among the block's.
+TEST(PoolPanel, AChosenTokenIsMarkedInItsBlock) {
+  Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const QRectF cell = pool_layout(10, kBody, {}, 1).rect(7);
+  const auto marked_at = [&](std::int64_t token) {
+    staged.pin(of_token(SeqIdx{0}, TokIdx{token}));
+    const QImage image = painted(*panel, kBody, staged.scene, kImage);
+    double sum = 0;
+    int count = 0;
+    for (int x = static_cast<int>(cell.left()) + 4; x < static_cast<int>(cell.right()) - 4; ++x) {
+      if (image.pixel(x, static_cast<int>(cell.center().y())) != staged.scene.theme->accent.rgb()) continue;
+      sum += x + 0.5 - cell.left();
+      ++count;
+    }
+    EXPECT_GT(count, 0);
+    return sum / count;
+  };
+  EXPECT_NEAR(marked_at(4), cell.width() * 4.5 / 16, 1.5);
+  EXPECT_NEAR(marked_at(11), cell.width() * 11.5 / 16, 1.5);
+}
+
+// What happened in the step is marked in that step only, and a release looks different from a write.
+TEST(PoolPanel, BlocksThatWereJustFilledOrEmptiedAreMarked) {
+  Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const auto corner_of = [&](std::int64_t row, std::int64_t block) {
+    staged.cursor.seek_row(row);
+    const QRectF cell = pool_layout(10, kBody, {}, 1).rect(block);
+    const QImage image = painted(*panel, kBody, staged.scene, kImage);
+    return image.copy(QRectF(cell.right() - 11, cell.top(), 11, 11).toRect());
+  };
+  const auto has_accent = [&](const QImage& image) {
+    for (int y = 0; y < image.height(); ++y) {
+      for (int x = 0; x < image.width(); ++x) {
+        if (image.pixel(x, y) == staged.scene.theme->accent.rgb()) return true;
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(has_accent(corner_of(1, 3)));
+  EXPECT_FALSE(has_accent(corner_of(2, 3)));
+  EXPECT_TRUE(has_accent(corner_of(2, 5)));
+  EXPECT_FALSE(has_accent(corner_of(3, 5)));
+  EXPECT_FALSE(has_accent(corner_of(1, 0)));
+  EXPECT_NE(corner_of(1, 5), corner_of(2, 5));
+}
+
+// Outlines of the outermost cells included, at every level of detail and on a surface of twice the pixels.
+RC_GTEST_PROP(PoolPanel, NothingIsPaintedOutsideTheBody, ()) {
+  static const std::shared_ptr<const Run> kRun = scattered(700);
+  Staged staged(kRun);
+  const QRect body(*rc::gen::inRange(3, 40), *rc::gen::inRange(3, 40), *rc::gen::inRange(1, 300),
+                   *rc::gen::inRange(1, 200));
+  staged.look(PanelId::pool, {static_cast<double>(*rc::gen::inRange(0, 96)),
+                              QPointF(*rc::gen::inRange(0, 900), *rc::gen::inRange(0, 900))});
+  staged.scene.font_scale = *rc::gen::element(1.0, 1.5);
+  staged.pin(of_sequence(SeqIdx{*rc::gen::inRange(0, 8)}));
+  staged.hover(of_block(BlockIdx{*rc::gen::inRange(0, 701)}));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const int scale = *rc::gen::element(1, 2);
+  const QImage image = painted(*panel, body, staged.scene, {360, 260}, scale);
+  RC_ASSERT(spilled(image, QRect(body.topLeft() * scale, body.size() * scale)) == 0);
+}
+
+// The gallery as it comes: every step of a run with sharing, copying and eviction can be painted, hit and named.
+TEST(PoolPanel, EveryStepOfARealRunAgreesWithItsState) {
+  Staged staged(gallery_run("parallel_samples"));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  int shared = 0;
+  for (std::int64_t row = 0; row < staged.run->facts().rows; ++row) {
+    staged.cursor.seek_row(row);
+    const std::vector<PanelCell> cells = panel->cells(kBody, staged.scene, 10'000);
+    ASSERT_EQ(static_cast<std::int64_t>(cells.size()), staged.run->facts().blocks + 1);
+    for (std::int64_t block = 0; block < staged.run->facts().blocks; ++block) {
+      const BlockState& state = staged.scene.state().blocks[block];
+      const QString& name = cells[static_cast<std::size_t>(block)].name;
+      EXPECT_EQ(name.contains(QStringLiteral("free")), state.ref_count == 0 && !state.cached) << words(name);
+      EXPECT_EQ(name.contains(QStringLiteral("shared")), state.ref_count > 1) << words(name);
+      EXPECT_EQ(name.contains(QStringLiteral("cached")), state.cached) << words(name);
+      shared += state.ref_count > 1 ? 1 : 0;
+    }
+    EXPECT_EQ(spilled(painted(*panel, kBody, staged.scene, kImage), kBody.toRect()), 0);
+  }
+  EXPECT_GT(shared, 0);
+}
+
+}  // namespace
+}  // namespace kvscope::viz

@@ -1,0 +1,234 @@
+// The lookup table's panel against the state it shows: which block an entry points at, in words, in colour and under
+// the pointer; names that lead to their sequence.
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/viz/view/pool_scene.h"
+#include "tests/viz/view/runs.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr QRectF kBody(20, 30, 420, 260);
+constexpr QSize kImage(460, 320);
+
+std::string words(const QString& text) {
+  return text.toStdString();
+}
+
+TEST(TablePanel, EveryEntryIsNamedInWords) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  std::vector<std::string> names;
+  for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) names.push_back(words(cell.name));
+  EXPECT_THAT(names, testing::ElementsAre("sequence 0 page 0, block 7 shared by 2 sequences, 16 of 16 tokens",
+                                          "sequence 0 page 1, block 3, 5 of 16 tokens",
+                                          "sequence 1 page 0, block 7 shared by 2 sequences, 16 of 16 tokens",
+                                          "sequence 1 page 1, block 2, 8 of 16 tokens"));
+  EXPECT_EQ(panel->cells(kBody, staged.scene, 3).size(), 3U);
+}
+
+// The row of sequence 2 is shorter: its second entry points at no block of its own.
+TEST(TablePanel, AnEntryWithoutABlockSaysSo) {
+  Staged staged(run_of(10, one_of_each()));
+  staged.cursor.seek_row(1);
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const std::vector<PanelCell> cells = panel->cells(kBody, staged.scene, 100);
+  ASSERT_EQ(cells.size(), 6U);
+  EXPECT_EQ(words(cells[5].name), "sequence 2 page 1, not assigned");
+  EXPECT_EQ(panel->hit(cells[5].rect.center(), kBody, staged.scene), of_page(SeqIdx{2}, PageIdx{1}));
+  const QImage image = painted(*panel, kBody, staged.scene, kImage);
+  const auto beside_the_middle = [&](std::size_t cell) {
+    const QPointF at = cells[cell].rect.center() - QPointF(cells[cell].rect.width() / 3, 0);
+    return image.pixel(at.toPoint());
+  };
+  EXPECT_EQ(beside_the_middle(4), staged.scene.theme->owner[2].rgb());
+  EXPECT_NE(beside_the_middle(5), staged.scene.theme->owner[2].rgb());
+}
+
+TEST(TablePanel, SaysWhatItShows) {
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const Staged staged(run_of(10, one_of_each()));
+  EXPECT_EQ(words(panel->title()), "Lookup table");
+  EXPECT_EQ(words(panel->subtitle(staged.scene)), "sequence, page → block · a dot where no page is assigned");
+  EXPECT_EQ(words(panel->summary(staged.scene)),
+            "Live sequences: 2; pages of the longest: 2; entries that point at a block: 4 of 4.");
+}
+
+TEST(TablePanel, AContinuousCacheIsOneColumnAndSaysWhy) {
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  Staged staged(gallery_run("continuous"));
+  staged.cursor.seek_row(3);
+  EXPECT_EQ(words(panel->subtitle(staged.scene)), "sequence → its one block: a continuous cache has a single column");
+  for (const PanelCell& cell : panel->cells(kBody, staged.scene, 1000)) EXPECT_EQ(cell.object.page, PageIdx{0});
+}
+
+TEST(TablePanel, ATraceOfStepsAndAnEmptyStepHaveNoEntries) {
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  Staged empty(run_of(10, one_of_each()));
+  empty.cursor.seek(Position{0});
+  const Staged steps(run_of_steps(4));
+  for (const Staged* staged : {static_cast<const Staged*>(&empty), &steps}) {
+    EXPECT_TRUE(panel->cells(kBody, staged->scene, 10).empty());
+    EXPECT_TRUE(panel->hit(kBody.center(), kBody, staged->scene).none());
+    EXPECT_TRUE(panel->moved({}, Move::right, kBody, staged->scene).none());
+    EXPECT_EQ(panel->zoomed(2, kBody.center(), kBody, staged->scene), Viewport{});
+    EXPECT_EQ(spilled(painted(*panel, kBody, staged->scene, kImage), kBody.toRect()), 0);
+  }
+  EXPECT_EQ(words(panel->summary(steps.scene)), "What blocks hold is not in this trace.");
+}
+
+TEST(TablePanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) {
+    EXPECT_EQ(panel->hit(cell.rect.center(), kBody, staged.scene), cell.object);
+    const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), cell.object);
+    EXPECT_EQ(panel->anchor(lit, kBody, staged.scene), cell.rect);
+  }
+  // Beside the first cell of the second row stands the name of sequence 1.
+  const QRectF cell = panel->cells(kBody, staged.scene, 100)[2].rect;
+  EXPECT_EQ(panel->hit({kBody.left() + 3, cell.center().y()}, kBody, staged.scene), of_sequence(SeqIdx{1}));
+  EXPECT_TRUE(panel->hit({cell.center().x(), kBody.top() + 3}, kBody, staged.scene).none());
+  EXPECT_TRUE(panel->hit({kBody.left() - 3, cell.center().y()}, kBody, staged.scene).none());
+}
+
+// Rows are live sequences: when sequence 0 is gone, the first row is not sequence 0.
+TEST(TablePanel, RowsFollowTheLiveSequences) {
+  Staged staged(gallery_run("preemption"));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  int gaps = 0;
+  for (std::int64_t row = 0; row < staged.run->facts().rows; ++row) {
+    staged.cursor.seek_row(row);
+    const std::vector<SeqIdx>& live = staged.scene.state().live;
+    std::set<std::int64_t> named;
+    for (const PanelCell& cell : panel->cells(kBody, staged.scene, 10'000)) {
+      named.insert(cell.object.seq.value);
+      const std::int32_t block = staged.scene.state().sequences[cell.object.seq.value].pages[cell.object.page.value];
+      EXPECT_EQ(cell.name.contains(QStringLiteral("not assigned")), block < 0) << words(cell.name);
+      const QString expected = block < 0 ? QStringLiteral("not assigned") : QStringLiteral("block %1").arg(block);
+      EXPECT_TRUE(cell.name.contains(expected)) << words(cell.name);
+    }
+    ASSERT_EQ(named.size(), live.size());
+    for (const SeqIdx seq : live) EXPECT_TRUE(named.contains(seq.value));
+    gaps += !live.empty() && live.front().value > 0 ? 1 : 0;
+    EXPECT_EQ(spilled(painted(*panel, kBody, staged.scene, kImage), kBody.toRect()), 0);
+  }
+  EXPECT_GT(gaps, 0);
+}
+
+TEST(TablePanel, ArrowsWalkFromEntryToEntryAndStopAtTheEdges) {
+  const Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const auto moved = [&](const Selection& from, Move move) { return panel->moved(from, move, kBody, staged.scene); };
+  const auto page = [](std::int64_t seq, std::int64_t of) { return of_page(SeqIdx{seq}, PageIdx{of}); };
+  EXPECT_EQ(moved({}, Move::down), page(0, 0));
+  EXPECT_EQ(moved(page(0, 0), Move::right), page(0, 1));
+  EXPECT_EQ(moved(page(0, 1), Move::right), page(0, 1));
+  EXPECT_EQ(moved(page(0, 1), Move::down), page(1, 1));
+  EXPECT_EQ(moved(page(1, 1), Move::down), page(1, 1));
+  EXPECT_EQ(moved(page(1, 1), Move::left), page(1, 0));
+  EXPECT_EQ(moved(page(1, 0), Move::up), page(0, 0));
+  EXPECT_EQ(moved(page(0, 0), Move::last), page(1, 1));
+  EXPECT_EQ(moved(page(1, 1), Move::first), page(0, 0));
+  EXPECT_EQ(moved(of_token(SeqIdx{0}, TokIdx{18}), Move::left), page(0, 0));
+  EXPECT_EQ(moved(of_block(BlockIdx{3}), Move::down), page(1, 1));  // block 3 is page 1 of sequence 0
+  EXPECT_EQ(moved(of_block(BlockIdx{7}), Move::down), page(0, 0));  // two entries: the first of them
+  EXPECT_EQ(moved(of_sequence(SeqIdx{1}), Move::down), page(1, 0));
+  EXPECT_EQ(moved(of_sequence(SeqIdx{2}), Move::down), page(0, 0));  // it has finished
+}
+
+// A block that two sequences share is two entries, and both light up.
+TEST(TablePanel, ASharedBlockLightsEveryEntryThatPointsAtIt) {
+  Staged staged(run_of(10, one_of_each()));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const std::vector<PanelCell> cells = panel->cells(kBody, staged.scene, 100);
+  const QImage plain = painted(*panel, kBody, staged.scene, kImage);
+  staged.pin(of_block(BlockIdx{7}));
+  const QImage lit = painted(*panel, kBody, staged.scene, kImage);
+  std::vector<bool> changed;
+  for (const PanelCell& cell : cells) changed.push_back(lit.copy(cell.rect.toRect()) != plain.copy(cell.rect.toRect()));
+  EXPECT_THAT(changed, testing::ElementsAre(true, false, true, false));
+  staged.pin({});
+  staged.hover(of_sequence(SeqIdx{1}));
+  const QImage hovered = painted(*panel, kBody, staged.scene, kImage);
+  changed.clear();
+  for (const PanelCell& cell : cells) {
+    changed.push_back(hovered.copy(cell.rect.toRect()) != plain.copy(cell.rect.toRect()));
+  }
+  EXPECT_THAT(changed, testing::ElementsAre(false, false, true, true));
+  EXPECT_NE(hovered.copy(cells[2].rect.toRect()), lit.copy(cells[2].rect.toRect()));
+}
+
+// Every entry's colour where an entry is a pixel or a few: hundreds of sequences and pages.
+TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColour) {
+  Staged staged(gallery_run("real_traffic_slice"));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  std::int64_t most = 0;
+  for (std::int64_t row = 0; row < staged.run->facts().rows; row += 50) {
+    staged.cursor.seek_row(row);
+    if (static_cast<std::int64_t>(staged.scene.state().live.size()) > most) {
+      most = static_cast<std::int64_t>(staged.scene.state().live.size());
+    }
+  }
+  ASSERT_GT(most, 3);
+  staged.cursor.seek_row(staged.run->facts().rows / 2);
+  const QImage image = painted(*panel, kBody, staged.scene, kImage);
+  int checked = 0, wrong = 0;
+  for (int y = static_cast<int>(kBody.top()); y < kBody.bottom(); ++y) {
+    for (int x = static_cast<int>(kBody.left()); x < kBody.right(); ++x) {
+      const Selection at = panel->hit({x + 0.5, y + 0.5}, kBody, staged.scene);
+      if (at.kind != Selection::Kind::page) continue;
+      const std::int32_t block = staged.scene.state().sequences[at.seq.value].pages[at.page.value];
+      if (block < 0) continue;
+      const BlockState& state = staged.scene.state().blocks[block];
+      const Theme& theme = *staged.scene.theme;
+      const QColor expected =
+          state.ref_count > 1 ? theme.shared : theme.owner[static_cast<std::size_t>(state.owner % 8)];
+      ++checked;
+      wrong += image.pixel(x, y) != expected.rgb() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(checked, 1000);
+  // Lines between rows, and an edge that Qt rounds the other way.
+  EXPECT_LT(wrong, checked / 4);
+}
+
+RC_GTEST_PROP(TablePanel, NothingIsPaintedOutsideTheBody, ()) {
+  static const std::shared_ptr<const Run> kRun = gallery_run("prefix_sharing");
+  Staged staged(kRun);
+  staged.cursor.seek_row(*rc::gen::inRange<std::int64_t>(0, kRun->facts().rows));
+  const QRect body(*rc::gen::inRange(3, 40), *rc::gen::inRange(3, 40), *rc::gen::inRange(60, 300),
+                   *rc::gen::inRange(25, 200));
+  staged.look(PanelId::table,
+              {*rc::gen::inRange(0, 60) / 10.0, QPointF(*rc::gen::inRange(0, 300), *rc::gen::inRange(0, 300))});
+  staged.scene.font_scale = *rc::gen::element(1.0, 1.5);
+  staged.pin(of_sequence(SeqIdx{*rc::gen::inRange(0, 8)}));
+  staged.hover(of_block(BlockIdx{*rc::gen::inRange(0, 20)}));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const int scale = *rc::gen::element(1, 2);
+  const QImage image = painted(*panel, body, staged.scene, {360, 260}, scale);
+  RC_ASSERT(spilled(image, QRect(body.topLeft() * scale, body.size() * scale)) == 0);
+}
+
+TEST(TablePanel, AScrolledAwayEntryIsRevealedAndThenAnchors) {
+  Staged staged(gallery_run("real_traffic_slice"));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  staged.cursor.seek_row(staged.run->facts().rows / 2);
+  staged.look(PanelId::table, panel->zoomed(30, kBody.topLeft() + QPointF(80, 30), kBody, staged.scene));
+  const Selection last = of_page(staged.scene.state().live.back(), PageIdx{staged.run->facts().table_columns - 1});
+  const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), last);
+  ASSERT_EQ(panel->anchor(lit, kBody, staged.scene), std::nullopt);
+  staged.look(PanelId::table, panel->revealing(last, kBody, staged.scene));
+  ASSERT_TRUE(panel->anchor(lit, kBody, staged.scene).has_value());
+  EXPECT_EQ(panel->hit(panel->anchor(lit, kBody, staged.scene)->center(), kBody, staged.scene), last);
+  staged.look(PanelId::table, panel->scrolled({-1e6, -1e6}, kBody, staged.scene));
+  EXPECT_EQ(staged.scene.viewport_of(PanelId::table).offset, QPointF(0, 0));
+}
+
+}  // namespace
+}  // namespace kvscope::viz
