@@ -29,7 +29,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "figures"
-MOST_BYTES = 6 * 2**20   # of all pictures together
+MOST_BYTES = 6_000_000   # of all pictures together
 MOST_LEVELS = 6          # a channel of a pixel may be off by
 FEW_LEVELS, FEW_PIXELS = 2, 0.001
 CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG colour type; 3 is a palette
