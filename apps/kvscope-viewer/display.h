@@ -1,5 +1,5 @@
-// A window needs a display: without one Qt ends the program with a core dump, and a person gets one line here. A picture
-// needs none, and must not depend on the one that is there.
+// A window needs a display: without one Qt ends the program with a core dump, and a person gets one line here. A
+// picture needs none, and must not depend on the one that is there.
 #pragma once
 
 namespace kvscope::apps {
