@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
 
+#include <QtCore/QProcess>
 #include <QtGui/QHelpEvent>
 #include <QtGui/QShortcut>
 #include <QtGui/QWheelEvent>
@@ -27,6 +28,13 @@ const std::shared_ptr<const Run>& preemption() {
 
 QImage picture(QWidget& widget) {
   return widget.grab().toImage().convertToFormat(QImage::Format_RGB32);
+}
+
+bool is_only(const QImage& image, const QColor& colour) {
+  QImage other(image.size(), image.format());
+  other.fill(colour);
+  other.setDevicePixelRatio(image.devicePixelRatio());
+  return image == other;
 }
 
 class CanvasTest : public testing::Test {
@@ -173,31 +181,46 @@ TEST_F(CanvasTest, ShowsTheSameAfterAnyWalkAsAFreshCanvas) {
   }));
 }
 
+// The scale of a screen is fixed when a program starts: these run in programs of their own. A base painted for one pixel a
+// point and stretched is the blur that a test at scale 1 cannot see.
+TEST(Canvas, ShowsTheSamePixelsAsTheExportOnEveryScreen) {
+  for (const char* scale : {"1.25", "2"}) {
+    QProcess program;
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert(QStringLiteral("QT_SCALE_FACTOR"), QLatin1String(scale));
+    program.setProcessEnvironment(environment);
+    program.start(
+        QCoreApplication::applicationFilePath(),
+        {QStringLiteral("--gtest_filter=CanvasTest.ShowsThePicture*:CanvasTest.ShowsTheSame*:CanvasInA*Ring*")});
+    ASSERT_TRUE(program.waitForFinished(300'000));
+    EXPECT_EQ(program.exitCode(), 0) << "scale " << scale << '\n' << program.readAllStandardOutput().toStdString();
+  }
+}
+
 TEST_F(CanvasTest, WithoutADocumentIsTheSurfaceAlone) {
   canvas.setDocument(nullptr);
-  QImage empty(canvas.size(), QImage::Format_RGB32);
-  empty.fill(theme(ThemeKind::dark).surface);
   move({300, 300});
   click({300, 300});
   wheel({300, 300}, {0, 120});
   key(Qt::Key_Right);
   key(Qt::Key_Return);
   canvas.zoomIn();
-  EXPECT_TRUE(picture(canvas) == empty);
+  EXPECT_TRUE(is_only(picture(canvas), theme(ThemeKind::dark).surface));
 }
 
 // The window closes the file while the pointer is over a block.
 TEST(Canvas, OutlivesItsDocument) {
   Canvas canvas;
   canvas.resize(800, 600);
-  const QImage empty = picture(canvas);
+  const QColor& surface = theme(ThemeKind::dark).surface;
+  EXPECT_TRUE(is_only(picture(canvas), surface));
   {
     Document document(preemption(), {});
     canvas.setDocument(&document);
-    EXPECT_FALSE(picture(canvas) == empty);
+    EXPECT_FALSE(is_only(picture(canvas), surface));
   }
   EXPECT_EQ(canvas.document(), nullptr);
-  EXPECT_TRUE(picture(canvas) == empty);
+  EXPECT_TRUE(is_only(picture(canvas), surface));
   QTest::mouseClick(&canvas, Qt::LeftButton, Qt::NoModifier, {400, 300});
 }
 
@@ -209,7 +232,8 @@ TEST(Canvas, StartsAnotherRunUnzoomed) {
   canvas.setViewport(PanelId::pool, {90, {10, 10}});
   canvas.setDocument(&other);
   EXPECT_EQ(canvas.viewport(PanelId::pool), Viewport{});
-  EXPECT_TRUE(picture(canvas) == board_image(canvas.size(), 1, make_panels(), canvas.sceneNow()));
+  EXPECT_TRUE(picture(canvas) ==
+              board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
 }
 
 // --- mouse -----------------------------------------------------------------------------------------------------------
@@ -417,19 +441,21 @@ TEST_F(CanvasInAWindow, ShowsTheFocusAsARingAroundTheCardAndNothingElse) {
   for (const Place& at : canvas.places()) {
     canvas.focusPanel(at.panel);
     const QImage with = picture(canvas);
-    QRect changed;
+    const double scale = with.devicePixelRatio();
+    // The inside of the card is untouched. The header has no card: its ring's corners are inside it.
+    const double corner = at.panel == PanelId::header ? 12 : 3;
+    const QRectF inside = at.card.adjusted(corner, 3, -corner, -3);
+    QRectF changed;
     for (int y = 0; y < with.height(); ++y) {
       for (int x = 0; x < with.width(); ++x) {
-        if (with.pixel(x, y) != without.pixel(x, y)) changed |= QRect(x, y, 1, 1);
-        // The inside of the card is untouched. The header has no card: its ring's corners are inside it.
-        const double corner = at.panel == PanelId::header ? 12 : 3;
-        if (at.card.adjusted(corner, 3, -corner, -3).contains(x, y)) {
-          ASSERT_EQ(with.pixel(x, y), without.pixel(x, y)) << x << ',' << y;
-        }
+        if (with.pixel(x, y) == without.pixel(x, y)) continue;
+        const QRectF pixel(x / scale, y / scale, 1 / scale, 1 / scale);
+        changed |= pixel;
+        ASSERT_FALSE(inside.contains(pixel)) << x << ',' << y;
       }
     }
-    EXPECT_TRUE(QRectF(changed).contains(at.card.adjusted(2, 2, -2, -2)));
-    EXPECT_TRUE(at.card.adjusted(-6, -6, 6, 6).contains(QRectF(changed)));
+    EXPECT_TRUE(changed.contains(at.card.adjusted(2, 2, -2, -2)));
+    EXPECT_TRUE(at.card.adjusted(-6, -6, 6, 6).contains(changed));
   }
   click(place(PanelId::pool).title.center().toPoint());
   EXPECT_TRUE(canvas.hasFocus());
