@@ -25,13 +25,14 @@ struct Scale {
   double cell, cell_gap, pad, pitch, gap;
 };
 
-// Strictly monotonic up to the rounding to whole pixels, so that the widest scale that fits can be found by halving.
-Scale scale_for(double zoom, std::int64_t page_size, double font_scale) {
+// `cells`: tokens are cells wherever they are wide enough; otherwise pages are bars however wide they are. Strictly
+// monotonic up to the rounding to whole pixels, so that the widest scale that fits can be found by halving.
+Scale scale_for(double zoom, std::int64_t page_size, double font_scale, bool cells) {
   const double wanted = zoom * kNaturalCell * font_scale;
   const auto tokens = static_cast<double>(page_size);
   const double least = std::ceil(kLeastCell * font_scale);
   const double around = 2 * kPad + kPageGap;
-  if (wanted >= least) {
+  if (cells && wanted >= least) {
     const double cell = std::floor(wanted);
     return {cell, cell >= 8 ? 2.0 : 1.0, kPad, tokens * cell + around, kPageGap};
   }
@@ -46,9 +47,9 @@ double content_width(const Scale& scale, std::int64_t pages) {
 }
 
 // The largest zoom, up to 1, with which all pages fit.
-double fitting_zoom(double width, const SequencesExtent& extent, double font_scale) {
+double fitting_zoom(double width, const SequencesExtent& extent, double font_scale, bool cells) {
   const auto fits = [&](double zoom) {
-    const Scale scale = scale_for(zoom, extent.page_size, font_scale);
+    const Scale scale = scale_for(zoom, extent.page_size, font_scale, cells);
     return content_width(scale, extent.pages) <= width;
   };
   if (fits(1)) return 1;
@@ -101,6 +102,15 @@ Writing writing_of(QSizeF cell, std::int64_t digits, double font_scale) {
   return Writing::none;
 }
 
+double number_px(QSizeF cell, std::int64_t digits, Writing writing, double font_scale) {
+  if (writing == Writing::none) return 0;
+  const bool across = writing == Writing::across;
+  const double along = (across ? cell.width() : cell.height()) - 3;
+  const double thick = across ? cell.height() - 3 : cell.width() - 1;
+  const double room = std::min(along / (static_cast<double>(digits) * kDigitWidth), thick / kDigitHeight);
+  return std::floor(std::clamp(room * kNumber, kNumber * font_scale, kLargestNumber * font_scale) + 1e-9);
+}
+
 std::int64_t calm_rows(std::int64_t rows) {
   if (rows <= 16) return std::max<std::int64_t>(rows, 1);
   std::int64_t power = 16;
@@ -123,8 +133,10 @@ std::int64_t calm_pages(std::int64_t needed, std::int64_t longest) {
   return calm;
 }
 
-SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport,
-                                 double font_scale) {
+namespace {
+
+SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport, double font_scale,
+                         bool cells) {
   SequencesLayout layout;
   layout.extent = {std::max<std::int64_t>(extent.rows, 1), std::max<std::int64_t>(extent.pages, 1),
                    std::max<std::int64_t>(extent.page_size, 1), extent.note};
@@ -133,9 +145,9 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
   layout.gutter = QRectF(left, top, gutter, std::max(body.bottom() - top, 0.0));
   layout.strip = QRectF(left + gutter, top, std::max(body.right() - left - gutter, 1.0), layout.gutter.height());
 
-  layout.fit = fitting_zoom(layout.strip.width(), layout.extent, font_scale);
+  layout.fit = fitting_zoom(layout.strip.width(), layout.extent, font_scale, cells);
   layout.zoom = viewport.zoom > layout.fit ? std::min(viewport.zoom, std::max(kMostZoom, layout.fit)) : layout.fit;
-  const Scale scale = scale_for(layout.zoom, layout.extent.page_size, font_scale);
+  const Scale scale = scale_for(layout.zoom, layout.extent.page_size, font_scale, cells);
   layout.cell = scale.cell;
   layout.cell_gap = scale.cell_gap;
   layout.pad = scale.pad;
@@ -163,6 +175,8 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
     layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), take(kAxisHeight));
     place_rows(layout, layout.strip.height(), font_scale);
   }
+  layout.number_px = number_px({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above}, digits,
+                               layout.writing, font_scale);
   layout.detail = detail_of(layout, font_scale);
   layout.content =
       QSizeF(content_width(scale, layout.extent.pages), static_cast<double>(layout.extent.rows) * layout.row_pitch);
@@ -175,6 +189,16 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
   layout.note.moveTop(under);
   layout.axis.moveTop(under + layout.note.height());
   return layout;
+}
+
+}  // namespace
+
+SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport,
+                                 double font_scale) {
+  const SequencesLayout layout = laid_out(body, extent, viewport, font_scale, true);
+  const bool shows_cells = layout.detail == SequencesDetail::numbers || layout.detail == SequencesDetail::cells;
+  // Rows too low for cells: bars need no whole pixels a token and use all of the width.
+  return layout.cell_gap > 0 && !shows_cells ? laid_out(body, extent, viewport, font_scale, false) : layout;
 }
 
 double SequencesLayout::x_of(std::int64_t token) const {
@@ -217,9 +241,11 @@ IndexRange SequencesLayout::visible_pages() const {
 }
 
 IndexRange SequencesLayout::rows_of_line(std::int64_t line) const {
-  const double top = offset.y() + static_cast<double>(line);
-  const auto first = static_cast<std::int64_t>(std::floor(top / row_pitch));
-  const auto last = std::max(static_cast<std::int64_t>(std::floor((top + 1) / row_pitch)), first + 1);
+  // A line ends where the next one begins, by the same sum; a hair more, or the last row of all would round away.
+  const auto row_at = [&](std::int64_t of) {
+    return static_cast<std::int64_t>(std::floor((offset.y() + static_cast<double>(of)) / row_pitch + 1e-9));
+  };
+  const std::int64_t first = row_at(line), last = std::max(row_at(line + 1), first + 1);
   return {std::clamp<std::int64_t>(first, 0, extent.rows), std::clamp<std::int64_t>(last, 0, extent.rows)};
 }
 

@@ -47,7 +47,9 @@ enum class Writing : std::uint8_t { none, across, upwards };
 
 inline constexpr double kNaturalCell = 18, kNaturalRow = 66;  // [px] at zoom 1 and font scale 1
 inline constexpr double kMostZoom = 3;                        // cells of 54 px
-inline constexpr double kDigitWidth = 5.4, kDigitHeight = 8;  // [px] of the numbers in cells, at font scale 1
+// Numbers in cells at font scale 1: the font's size, where they have more room, and what a digit of the former takes.
+inline constexpr double kNumber = 9, kLargestNumber = 13;     // [px]
+inline constexpr double kDigitWidth = 5.4, kDigitHeight = 8;  // [px]
 
 struct IndexRange {  // [first, last)
   std::int64_t first = 0, last = 0;
@@ -68,6 +70,7 @@ struct SequencesLayout {
   SequencesExtent extent;
   SequencesDetail detail = SequencesDetail::numbers;
   Writing writing = Writing::none;
+  double number_px = 0;   // size of the numbers' font; 0 without numbers
   QRectF gutter, strip;   // labels; what scrolls
   QRectF note;            // under the last row that shows, gutter and strip wide; empty without one
   QRectF axis;            // under that; empty where cells carry numbers
@@ -128,5 +131,7 @@ struct AxisTick {
 [[nodiscard]] std::vector<AxisTick> axis_ticks(const SequencesLayout& layout, double least_distance);
 
 [[nodiscard]] Writing writing_of(QSizeF cell, std::int64_t digits, double font_scale);
+// [px] The largest font, whole px, with which so many digits still fit; 0 without writing.
+[[nodiscard]] double number_px(QSizeF cell, std::int64_t digits, Writing writing, double font_scale);
 
 }  // namespace kvscope::viz

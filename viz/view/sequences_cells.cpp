@@ -3,27 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
 #include <vector>
 
-#include <QtGui/QFontMetricsF>
 #include <QtGui/QImage>
 #include <QtGui/QPaintEngine>
 
+#include "viz/view/cell_numbers.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
 #include "viz/view/sequences_content.h"
-#include "viz/view/upright_numbers.h"
 
 namespace kvscope::viz {
 namespace {
 
 // At detail pixels as many rows as this are mixed into one line; of more that share it, evenly chosen ones.
 constexpr std::int64_t kMostMixed = 6;
-
-double number_px(const Scene& scene) {
-  return std::max(9.0 * scene.font_scale, 6.0);
-}
 
 // visit(row, page, look, tokens in it) for what shows of each row's pages.
 template <class Visit>
@@ -48,67 +42,7 @@ QRectF used(const SequencesLayout& layout, const SequenceRows& rows, const Scene
   return all & layout.strip;
 }
 
-// --- cells -----------------------------------------------------------------------------------------------------------
-
-// Slots of a page that show in the strip.
-IndexRange visible_slots(const SequencesLayout& layout, std::int64_t page) {
-  const double first = layout.x_of(page * layout.extent.page_size);
-  const auto slot = [&](double x) { return static_cast<std::int64_t>(std::floor((x - first) / layout.cell)); };
-  return {std::clamp<std::int64_t>(slot(layout.strip.left()), 0, layout.extent.page_size),
-          std::clamp<std::int64_t>(slot(layout.strip.right()) + 1, 0, layout.extent.page_size)};
-}
-
-void paint_boxes(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
-  const double radius = std::min(4.0, layout.box_height / 5);
-  painter.save();
-  painter.setRenderHint(QPainter::Antialiasing, true);
-  painter.setBrush(Qt::NoBrush);
-  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t) {
-    painter.setPen(QPen(look_fill(*scene.theme, look), 1.25));
-    painter.drawRoundedRect(layout.page_box(row, page).adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
-  });
-  painter.restore();
-}
-
-void paint_cells(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
-  const QRectF area = used(layout, rows, scene);
-  if (area.isEmpty()) return;
-  const std::int64_t page_size = layout.extent.page_size;
-  const QFont font = mono_font(number_px(scene));
-  const QFontMetricsF metrics(font);
-  const bool across = layout.detail == SequencesDetail::numbers && layout.writing == Writing::across;
-  {
-    CellPainter cells(painter, area, *scene.theme);
-    cells.set_cell_size(layout.token_cell(0, 0).size());
-    cells.set_font(font);
-    for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
-      const IndexRange slots = visible_slots(layout, page);
-      const QColor ink = look_ink(*scene.theme, look);
-      for (std::int64_t slot = slots.first; slot < slots.last; ++slot) {
-        const std::int64_t token = page * page_size + slot;
-        const QRectF cell = layout.token_cell(row, token);
-        cells.cell(cell.topLeft(), slot < tokens ? look : kFreeLook);
-        if (!across || slot >= tokens) continue;
-        const std::string text = std::to_string(token);
-        cells.label({cell.center().x() - label_width(font, text) / 2, cell.center().y() + metrics.capHeight() / 2},
-                    text, ink);
-      }
-    });
-  }
-  paint_boxes(painter, layout, rows, scene);
-  if (layout.detail != SequencesDetail::numbers || across) return;
-  UprightNumbers numbers(painter, font);
-  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
-    const IndexRange slots = visible_slots(layout, page);
-    const QColor ink = look_ink(*scene.theme, look);
-    for (std::int64_t slot = slots.first; slot < std::min(slots.last, tokens); ++slot) {
-      const std::int64_t token = page * page_size + slot;
-      numbers.write(layout.token_cell(row, token), token, ink);
-    }
-  });
-}
-
-// --- bars and lines --------------------------------------------------------------------------------------------------
+// --- a look at any width ---------------------------------------------------------------------------------------------
 
 // Long bars of one height in their look, pattern included: what is told by hue alone in cells too narrow for a pattern is
 // hatched across them. On pixels a piece of the pattern is painted once and repeated.
@@ -154,6 +88,76 @@ class Bars {
   bool copies_ = false;
   std::array<QBrush, kLooks> brushes_;
 };
+
+// --- cells -----------------------------------------------------------------------------------------------------------
+
+// Slots of a page that show in the strip.
+IndexRange visible_slots(const SequencesLayout& layout, std::int64_t page) {
+  const double first = layout.x_of(page * layout.extent.page_size);
+  const auto slot = [&](double x) { return static_cast<std::int64_t>(std::floor((x - first) / layout.cell)); };
+  return {std::clamp<std::int64_t>(slot(layout.strip.left()), 0, layout.extent.page_size),
+          std::clamp<std::int64_t>(slot(layout.strip.right()) + 1, 0, layout.extent.page_size)};
+}
+
+void paint_boxes(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  const double radius = std::min(4.0, layout.box_height / 5);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  painter.setBrush(Qt::NoBrush);
+  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t) {
+    painter.setPen(QPen(look_fill(*scene.theme, look), 1.25));
+    painter.drawRoundedRect(layout.page_box(row, page).adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
+  });
+  painter.restore();
+}
+
+// Too narrow for a pattern each: a page's tokens are one bar that is cut into cells afterwards.
+void paint_narrow_cells(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows,
+                        const Scene& scene) {
+  const std::int64_t page_size = layout.extent.page_size;
+  Bars bars(painter, layout.token_cell(0, 0).height(), *scene.theme);
+  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
+    const std::int64_t first = page * page_size;
+    if (tokens > 0) bars.fill(layout.run_rect(row, first, first + tokens), look);
+    if (tokens < page_size) bars.fill(layout.run_rect(row, first + tokens, first + page_size), kFreeLook);
+    const IndexRange slots = visible_slots(layout, page);
+    for (std::int64_t slot = slots.first; slot < std::min(slots.last, page_size - 1); ++slot) {
+      const QRectF cell = layout.token_cell(row, first + slot);
+      painter.fillRect(QRectF(cell.right(), cell.top(), layout.cell_gap, cell.height()), scene.theme->card);
+    }
+  });
+  paint_boxes(painter, layout, rows, scene);
+}
+
+void paint_cells(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  if (layout.cell - layout.cell_gap < kSmallestPattern) return paint_narrow_cells(painter, layout, rows, scene);
+  const QRectF area = used(layout, rows, scene);
+  if (area.isEmpty()) return;
+  const std::int64_t page_size = layout.extent.page_size;
+  {
+    CellPainter cells(painter, area, *scene.theme);
+    cells.set_cell_size(layout.token_cell(0, 0).size());
+    for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
+      const IndexRange slots = visible_slots(layout, page);
+      for (std::int64_t slot = slots.first; slot < slots.last; ++slot) {
+        cells.cell(layout.token_cell(row, page * page_size + slot).topLeft(), slot < tokens ? look : kFreeLook);
+      }
+    });
+  }
+  paint_boxes(painter, layout, rows, scene);
+  if (layout.detail != SequencesDetail::numbers) return;
+  CellNumbers numbers(painter, mono_font(layout.number_px), layout.writing);
+  for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
+    const IndexRange slots = visible_slots(layout, page);
+    const QColor ink = look_ink(*scene.theme, look), behind = look_fill(*scene.theme, look);
+    for (std::int64_t slot = slots.first; slot < std::min(slots.last, tokens); ++slot) {
+      const std::int64_t token = page * page_size + slot;
+      numbers.write(layout.token_cell(row, token), token, ink, behind);
+    }
+  });
+}
+
+// --- bars and lines --------------------------------------------------------------------------------------------------
 
 // visit(first, one past the last) for each run of equal looks.
 template <class Visit>

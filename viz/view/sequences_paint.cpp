@@ -21,6 +21,7 @@ constexpr double kTwoLines = 32;   // boxes this high have room for a second lin
 constexpr double kNextLabel = 15;  // labels of lower rows stand this far apart: not every row has one
 constexpr double kTickDistance = 64;
 constexpr double kLegendItem = 16;
+constexpr double kOutside = 1;      // [px] that an outline at the strip's edge may stand out
 constexpr double kLeastMarker = 5;  // what is lit can be seen however narrow it is
 
 struct Words {
@@ -227,12 +228,12 @@ std::optional<QRectF> lit_rect(const SequencesLayout& layout, const SequenceRows
 }
 
 void paint_sequences(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
-  paint_tokens(painter, layout, rows, scene);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
   paint_labels(painter, layout, rows, scene);
   paint_axis(painter, layout, scene);
-  painter.setClipRect(layout.strip, Qt::IntersectClip);
+  painter.setClipRect(layout.strip.adjusted(-kOutside, 0, kOutside, 0), Qt::IntersectClip);
+  paint_tokens(painter, layout, rows, scene);
   const IndexRange shown = layout.visible_rows();
   for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
     const SequenceRow row = sequence_row(scene, rows.seq(r));
@@ -250,8 +251,12 @@ void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const
   const QPen strong(pinned ? theme.accent : theme.hover, pinned ? 2 : 1.5);
   painter.save();
   painter.setClipRect(layout.gutter.united(layout.strip).adjusted(-2, -2, 2, 2), Qt::IntersectClip);
+  // Kept apart from cells of a colour near its own by a line of the card's colour on both sides.
+  const QPen apart(theme.card, strong.widthF() + 2);
   const auto outline = [&](const QRectF& rect) {
-    if (rect.intersects(layout.strip)) paint_outline(painter, rect.adjusted(-1, -1, 1, 1), strong);
+    if (!rect.intersects(layout.strip)) return;
+    paint_outline(painter, rect.adjusted(-1, -1, 1, 1), apart);
+    paint_outline(painter, rect.adjusted(-1, -1, 1, 1), strong);
   };
   if (lit.seq) {
     if (const std::optional<std::int64_t> row = rows.row_of(*lit.seq)) {

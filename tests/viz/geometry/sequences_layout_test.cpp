@@ -338,6 +338,34 @@ TEST(WritingOf, IsAcrossWhereTheNumberFitsElseUpwardsElseNotAtAll) {
   EXPECT_EQ(writing_of({15, 40}, 3, 2), Writing::none) << "a larger font";
 }
 
+// Zoomed in, numbers grow with their cells, and never out of them.
+TEST(NumberPx, IsTheLargestThatFits) {
+  EXPECT_EQ(number_px({15, 40}, 2, Writing::upwards, 1), 13) << "15.75 by its width: no larger than the largest";
+  EXPECT_EQ(number_px({12, 40}, 2, Writing::upwards, 1), 12) << "11 px of 8 are 12.4";
+  EXPECT_EQ(number_px({9, 40}, 2, Writing::upwards, 1), 9);
+  EXPECT_EQ(number_px({26, 40}, 3, Writing::across, 1), 12) << "23 px of 16.2 are 12.8";
+  EXPECT_EQ(number_px({26, 40}, 3, Writing::none, 1), 0);
+  EXPECT_EQ(number_px({60, 90}, 2, Writing::across, 2), 26);
+  EXPECT_TRUE(rc::check([] {
+    const QSizeF cell(*rc::gen::inRange(12, 90), *rc::gen::inRange(26, 90));
+    const auto digits = *rc::gen::inRange<std::int64_t>(1, 7);
+    const double scale = *rc::gen::element(1.0, 1.5, 2.0);
+    const Writing writing = writing_of(cell, digits, scale);
+    RC_PRE(writing != Writing::none);
+    const double px = number_px(cell, digits, writing, scale);
+    const double along = static_cast<double>(digits) * 0.6 * px;  // a digit of JetBrains Mono is 0.6 of its size
+    RC_ASSERT(px >= std::floor(kNumber * scale));
+    RC_ASSERT(along <= (writing == Writing::across ? cell.width() : cell.height()));
+  }));
+}
+
+// A row of six px for pages of 256 tokens: 5.6 px a token floored to 5 would leave a tenth of the panel empty.
+TEST(SequencesLayout, BarsUseTheWidthThatCellsOfWholePixelsCannot) {
+  const SequencesLayout layout = fit(kBody, 20, 1, 256);
+  EXPECT_EQ(layout.detail, SequencesDetail::pages);
+  EXPECT_GE(layout.content.width(), layout.strip.width() - 5);
+}
+
 TEST(AxisTicks, AreAtRoundTokensFarEnoughApart) {
   const SequencesLayout layout = fit(kBody, 3, 8000, 16);
   const std::vector<AxisTick> ticks = axis_ticks(layout, 60);
