@@ -63,8 +63,8 @@ void BreakpointsPanel::build() {
   field_->setToolTip(tr("A kind of event, then conditions on its numbers: step_ended free_blocks<4 running>=2"));
   field_->setClearButtonEnabled(true);
   add_ = make_button(tr("Add the breakpoint"));
-  ready_ = make_button(tr("Ready breakpoints"));
-  ready_->setText(tr("Ready"));
+  ready_ = make_button(tr("Examples of breakpoints"));
+  ready_->setText(tr("Examples"));
   ready_->setPopupMode(QToolButton::InstantPopup);
   auto* menu = new QMenu(ready_);
   for (const Ready& r : kReady) {

@@ -19,7 +19,7 @@ EventsPanel::EventsPanel(QWidget* parent)
     : QWidget(parent),
       delegate_(new RowDelegate({EventModel::kHappenedRole, EventModel::kLastRole, -1, 0}, this)),
       table_(make_dock_table(tr("Events of this step"))) {
-  setAccessibleName(tr("Events of this step"));
+  setAccessibleName(tr("Events"));
   table_->setModel(&model_);
   table_->setItemDelegate(delegate_);
   table_->horizontalHeader()->setStretchLastSection(true);

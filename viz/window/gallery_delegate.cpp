@@ -14,9 +14,27 @@ namespace {
 constexpr int kPad = 14, kBetween = 10, kLead = 4;     // [px] in a card, from card to card, from name to paragraph
 constexpr double kNameSize = 14.5, kWordsSize = 12.5;  // [px] at font scale 1
 constexpr double kCorner = 8;                          // [px]
+constexpr int kMostLines = 3;                          // of the paragraph; its tooltip and the notes have all of it
 constexpr int kWrap = Qt::TextWordWrap | Qt::AlignLeft | Qt::AlignTop;
 
 }  // namespace
+
+// As many whole sentences as fit, at least one: cut off in mid-sentence a paragraph reads as a fault.
+QString GalleryDelegate::beginning(const QString& text, int width) const {
+  const QFontMetrics metrics(ui_font(kWordsSize * font_scale_));
+  const int most = kMostLines * metrics.lineSpacing();
+  const auto fits = [&](const QString& part) {
+    return metrics.boundingRect(QRect(0, 0, width, 1 << 20), kWrap, part).height() <= most;
+  };
+  if (fits(text)) return text;
+  const QString dots = QStringLiteral(" ...");
+  qsizetype best = -1;
+  for (qsizetype at = text.indexOf(QLatin1String(". ")); at >= 0; at = text.indexOf(QLatin1String(". "), at + 1)) {
+    if (!fits(text.left(at + 1) + dots)) break;
+    best = at + 1;
+  }
+  return best > 0 ? text.left(best) + dots : text;
+}
 
 GalleryDelegate::GalleryDelegate(QAbstractItemView* view) : QStyledItemDelegate(view), view_(view) {}
 
@@ -33,8 +51,8 @@ GalleryDelegate::Places GalleryDelegate::places(int width, const QModelIndex& in
   Places p;
   p.name =
       QRect(kPad, kPad - 2, inner, height(ui_font(kNameSize * font_scale_, QFont::DemiBold), index.data().toString()));
-  p.words = QRect(kPad, p.name.bottom() + 1 + kLead, inner,
-                  height(ui_font(kWordsSize * font_scale_), index.data(GalleryModel::kDescriptionRole).toString()));
+  p.text = beginning(index.data(GalleryModel::kDescriptionRole).toString(), inner);
+  p.words = QRect(kPad, p.name.bottom() + 1 + kLead, inner, height(ui_font(kWordsSize * font_scale_), p.text));
   p.card = QRect(0, 0, width, p.words.bottom() + kPad);
   return p;
 }
@@ -59,7 +77,7 @@ void GalleryDelegate::paint(QPainter* painter, const QStyleOptionViewItem& optio
   painter->drawText(p.name, kWrap, index.data().toString());
   painter->setPen(theme_->text_quiet);
   painter->setFont(ui_font(kWordsSize * font_scale_));
-  painter->drawText(p.words, kWrap, index.data(GalleryModel::kDescriptionRole).toString());
+  painter->drawText(p.words, kWrap, p.text);
   painter->restore();
 }
 

@@ -1,4 +1,4 @@
-// A scenario of the gallery as a card: its name, and under it the paragraph, wrapped to the list's width.
+// A scenario of the gallery as a card: its name, and under it how its paragraph begins.
 #pragma once
 
 #include <QtWidgets/QStyledItemDelegate>
@@ -21,9 +21,11 @@ class GalleryDelegate final : public QStyledItemDelegate {
  private:
   struct Places {
     QRect card, name, words;
+    QString text;  // in `words`
   };
   // In a list of that width, the card's corner at the origin.
   [[nodiscard]] Places places(int width, const QModelIndex& index) const;
+  [[nodiscard]] QString beginning(const QString& text, int width) const;
 
   QAbstractItemView* view_;
   const Theme* theme_ = &theme(ThemeKind::dark);

@@ -12,6 +12,7 @@
 #include "viz/view/time_text.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/busy_bar.h"
+#include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
@@ -105,19 +106,20 @@ void MainWindow::build_center() {
   setCentralWidget(middle);
 }
 
-QDockWidget* MainWindow::add_dock(const QString& name, const QString& title, QWidget* content, Do action) {
-  auto* dock = new QDockWidget(title, this);
+QDockWidget* MainWindow::add_dock(const QString& name, QWidget* content, Do action) {
+  auto* dock = new QDockWidget(content->accessibleName(), this);
   dock->setObjectName(name);  // saveState() needs it
   dock->setWidget(content);
-  dock->setAccessibleName(title);
+  dock->setAccessibleName(content->accessibleName());
+  titles_.push_back(new DockTitle(*dock));
+  docks_.push_back(dock);
   addDockWidget(Qt::RightDockWidgetArea, dock);
-  actions_[action]->setChecked(true);
   connect(actions_[action], &QAction::triggered, this, [this, dock, action] { toggle_dock(*dock, *actions_[action]); });
   // Hidden behind a tab is still there; only closing it unchecks the menu.
   connect(dock->toggleViewAction(), &QAction::toggled, actions_[action], &QAction::setChecked);
-  connect(dock->toggleViewAction(), &QAction::toggled, this, &MainWindow::changed);
-  connect(dock, &QDockWidget::dockLocationChanged, this, &MainWindow::changed);
-  connect(dock, &QDockWidget::topLevelChanged, this, &MainWindow::changed);
+  connect(dock, &QDockWidget::visibilityChanged, this, &MainWindow::update_titles);
+  connect(dock, &QDockWidget::dockLocationChanged, this, &MainWindow::update_titles);
+  connect(dock, &QDockWidget::topLevelChanged, this, &MainWindow::update_titles);
   return dock;
 }
 
@@ -127,17 +129,34 @@ void MainWindow::build_docks() {
   events_ = new EventsPanel;
   sequences_ = new SequencesPanel;
   breakpoints_panel_ = new BreakpointsPanel;
-  QDockWidget* why = add_dock(QStringLiteral("why"), tr("Why this address"), why_, Do::show_why);
-  QDockWidget* notes = add_dock(QStringLiteral("notes"), tr("Notes"), notes_, Do::show_notes);
-  QDockWidget* events = add_dock(QStringLiteral("events"), tr("Events"), events_, Do::show_events);
-  QDockWidget* sequences = add_dock(QStringLiteral("sequences"), tr("Sequences"), sequences_, Do::show_sequences);
-  QDockWidget* stops =
-      add_dock(QStringLiteral("breakpoints"), tr("Breakpoints"), breakpoints_panel_, Do::show_breakpoints);
+  QDockWidget* why = add_dock(QStringLiteral("why"), why_, Do::show_why);
+  QDockWidget* notes = add_dock(QStringLiteral("notes"), notes_, Do::show_notes);
+  QDockWidget* events = add_dock(QStringLiteral("events"), events_, Do::show_events);
+  QDockWidget* sequences = add_dock(QStringLiteral("sequences"), sequences_, Do::show_sequences);
+  QDockWidget* stops = add_dock(QStringLiteral("breakpoints"), breakpoints_panel_, Do::show_breakpoints);
   setTabPosition(Qt::RightDockWidgetArea, QTabWidget::North);
   for (QDockWidget* dock : {events, sequences, stops}) tabifyDockWidget(notes, dock);
   notes->raise();
   resizeDocks({why, notes}, {kDockWidth, kDockWidth}, Qt::Horizontal);
   resizeDocks({why, notes}, {kWhyHeight, kTabsHeight}, Qt::Vertical);
+}
+
+// The start page has the window to itself; what was shown beside a run comes back with the next one.
+void MainWindow::show_docks(bool shown) {
+  if (shown == docks_shown_) return;
+  docks_shown_ = shown;
+  if (shown) {
+    restoreState(dock_state_);
+  } else {
+    dock_state_ = saveState();
+    for (QDockWidget* dock : docks_) dock->hide();
+  }
+  transport_->setVisible(shown);
+}
+
+void MainWindow::update_titles() {
+  for (DockTitle* title : titles_) title->update_tabbed();
+  changed();
 }
 
 void MainWindow::build_status() {
@@ -166,6 +185,7 @@ void MainWindow::show_document() {
   breakpoints_panel_->set_document(document);
   notes_->set_document(document);
   actions_.set_open(document != nullptr);
+  show_docks(document != nullptr);
   actions_.set_playing(false);
   export_bar_->hide();
   center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(canvas_) : start_page_);

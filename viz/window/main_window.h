@@ -33,6 +33,7 @@ namespace kvscope::viz {
 class BreakpointsPanel;
 class BusyBar;
 class Canvas;
+class DockTitle;
 class EventsPanel;
 class ExportBar;
 class FindBar;
@@ -88,7 +89,9 @@ class MainWindow final : public QMainWindow {
   void build_center();
   void build_docks();
   void build_status();
-  QDockWidget* add_dock(const QString& name, const QString& title, QWidget* content, Do action);
+  void show_docks(bool shown);
+  void update_titles();
+  QDockWidget* add_dock(const QString& name, QWidget* content, Do action);
   void show_document();
   void show_status();
   void connect_document();
@@ -149,6 +152,10 @@ class MainWindow final : public QMainWindow {
   SequencesPanel* sequences_ = nullptr;
   BreakpointsPanel* breakpoints_panel_ = nullptr;
   NotesPanel* notes_ = nullptr;
+  std::vector<QDockWidget*> docks_;
+  std::vector<DockTitle*> titles_;
+  QByteArray dock_state_;  // while they are away with the start page
+  bool docks_shown_ = true;
   QLabel *what_ = nullptr, *when_ = nullptr;
   QActionGroup *view_group_ = nullptr, *theme_group_ = nullptr;
 

@@ -7,6 +7,7 @@
 
 #include "viz/view/canvas.h"
 #include "viz/window/breakpoints_panel.h"
+#include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
@@ -48,6 +49,7 @@ void MainWindow::apply_theme() {
   sequences_->set_theme(*theme_, font_scale_);
   breakpoints_panel_->set_theme(*theme_, font_scale_);
   notes_->set_theme(*theme_, font_scale_);
+  for (DockTitle* title : titles_) title->set_theme(*theme_);
   actions_[Do::theme_system]->setChecked(theme_setting_ == ThemeSetting::system);
   actions_[Do::theme_dark]->setChecked(theme_setting_ == ThemeSetting::dark);
   actions_[Do::theme_light]->setChecked(theme_setting_ == ThemeSetting::light);
@@ -102,7 +104,7 @@ void MainWindow::keep_session() {
   look.font_scale = font_scale_;
   look.speed = transport_->speed();
   look.geometry = saveGeometry();
-  look.docks = saveState();
+  look.docks = docks_shown_ ? saveState() : dock_state_;
   session_.keep(look, place_now());
 }
 

@@ -12,14 +12,14 @@ namespace kvscope::viz {
 QString with_step_links(const QString& text) {
   // "step 3", "Steps 6, 10 and 19": the numbers after the word, as long as commas and "and" join them.
   static const QRegularExpression kSteps(QStringLiteral(R"(\b[Ss]teps?\s+\d+(?:(?:,\s*|\s+and\s+|,\s+and\s+)\d+)*)"));
-  static const QRegularExpression kNumber(QStringLiteral(R"(\d+)"));
+  static const QRegularExpression kNumber(QStringLiteral(R"((\d+))"));
   QString html;
   qsizetype done = 0;
   for (auto steps = kSteps.globalMatch(text); steps.hasNext();) {
     const QRegularExpressionMatch match = steps.next();
     html += text.mid(done, match.capturedStart() - done).toHtmlEscaped();
     QString words = match.captured();
-    words.replace(kNumber, QStringLiteral(R"(<a href="step:\0">\0</a>)"));
+    words.replace(kNumber, QStringLiteral(R"(<a href="step:\1">\1</a>)"));
     html += words;
     done = match.capturedEnd();
   }

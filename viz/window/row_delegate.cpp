@@ -20,6 +20,10 @@ void RowDelegate::set_theme(const Theme& theme, double font_scale) {
   font_scale_ = font_scale;
 }
 
+bool RowDelegate::has_patch(const QModelIndex& index) const {
+  return roles_.owner >= 0 && index.column() == roles_.owner_column;
+}
+
 void RowDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const {
   QStyledItemDelegate::initStyleOption(option, index);
   const bool last = roles_.last >= 0 && index.data(roles_.last).toBool();
@@ -27,11 +31,14 @@ void RowDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelInde
   if (roles_.happened >= 0 && !index.data(roles_.happened).toBool())
     option->palette.setColor(QPalette::Text, theme_->text_quiet);
   if (last) option->palette.setColor(QPalette::Text, theme_->accent);
+  if (!has_patch(index)) return;
+  option->features |= QStyleOptionViewItem::HasDecoration;  // no icon: the room for one, which paint() fills
+  option->decorationSize = QSize(qRound(1.6 * kPatch * font_scale_), qRound(kPatch * font_scale_));
 }
 
 void RowDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
   QStyledItemDelegate::paint(painter, option, index);
-  if (roles_.owner < 0 || index.column() != roles_.owner_column) return;
+  if (!has_patch(index)) return;
   const double side = kPatch * font_scale_;
   const QRectF patch(option.rect.left() + side / 2, option.rect.center().y() - side / 2 + 0.5, side, side);
   painter->save();
@@ -41,9 +48,7 @@ void RowDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, c
 }
 
 QSize RowDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  QSize size = QStyledItemDelegate::sizeHint(option, index);
-  if (roles_.owner >= 0 && index.column() == roles_.owner_column) size.rwidth() += qRound(2.5 * kPatch * font_scale_);
-  return {size.width() + 12, qRound(kRowHeight * font_scale_)};
+  return {QStyledItemDelegate::sizeHint(option, index).width() + 12, qRound(kRowHeight * font_scale_)};
 }
 
 }  // namespace kvscope::viz

@@ -26,6 +26,7 @@ class RowDelegate final : public QStyledItemDelegate {
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override;
 
  private:
+  [[nodiscard]] bool has_patch(const QModelIndex& index) const;
   Roles roles_;
   const Theme* theme_ = &theme(ThemeKind::dark);
   double font_scale_ = 1;

@@ -20,7 +20,7 @@ SequencesPanel::SequencesPanel(QWidget* parent)
     : QWidget(parent),
       delegate_(new RowDelegate({-1, -1, SequenceModel::kOwnerRole, SequenceModel::kSequence}, this)),
       table_(make_dock_table(tr("Live sequences"))) {
-  setAccessibleName(tr("Live sequences"));
+  setAccessibleName(tr("Sequences"));
   sorted_.setSourceModel(&model_);
   sorted_.setSortRole(SequenceModel::kSortRole);
   table_->setModel(&sorted_);

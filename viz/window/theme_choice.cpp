@@ -48,6 +48,8 @@ QPalette desktop_palette() {
 QPalette widget_palette(const Theme& theme) {
   QPalette palette(theme.text, theme.card, theme.card_border, theme.surface, theme.cell_line, theme.text, theme.text,
                    theme.card, theme.surface);
+  // A field has to stand out from the dark surface around it; on white its outline is enough.
+  if (theme.kind == ThemeKind::dark) palette.setColor(QPalette::Base, theme.cell_free);
   palette.setColor(QPalette::Button, theme.cell_free);
   palette.setColor(QPalette::ButtonText, theme.text);
   palette.setColor(QPalette::AlternateBase, theme.cell_free);
@@ -81,9 +83,17 @@ QString style_sheet(const Theme& theme, double font_scale) {
     QToolButton:hover { background: @free; }
     QToolButton:pressed, QToolButton:checked { background: @line; }
     QToolButton:focus { border-color: @accent; }
-    QDockWidget { font-weight: 600; }
-    QDockWidget::title { background: @surface; padding: 8px 10px 6px 10px; text-align: left; }
-    QDockWidget > QWidget { font-weight: 400; }
+    QToolButton[popupMode="2"] { padding-right: 16px; }
+    QPushButton { border: 1px solid @line; border-radius: 6px; padding: 4px 14px; background: @free; }
+    QPushButton:hover { border-color: @quiet; }
+    QPushButton:pressed { background: @line; }
+    QPushButton:focus { border-color: @accent; }
+    QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: @line; }
+    QSlider::sub-page:horizontal { border-radius: 2px; background: @quiet; }
+    QSlider::handle:horizontal { width: 12px; margin: -4px 0; border-radius: 6px; background: @text; }
+    QSlider::handle:horizontal:focus { background: @accent; }
+    QProgressBar { border: 0; border-radius: 4px; background: @line; max-height: 8px; }
+    QProgressBar::chunk { border-radius: 4px; background: @accent; }
     QTabBar { background: @surface; }
     QTabBar::tab { background: transparent; color: @quiet; padding: 6px 12px; border: 0;
                    border-bottom: 2px solid transparent; }
@@ -91,10 +101,14 @@ QString style_sheet(const Theme& theme, double font_scale) {
     QTabBar::tab:hover { color: @text; }
     QAbstractScrollArea[card="true"] { background: @card; border: 1px solid @border; border-radius: 8px; }
     QAbstractScrollArea[card="true"]:focus { border-color: @accent; }
-    QAbstractItemView[card="true"] { padding: 2px; }
+    QAbstractItemView[card="true"] { padding: 2px; selection-background-color: @line; selection-color: @text; }
+    QAbstractItemView[choices="true"] { activate-on-singleclick: 1; background: transparent; }
+    QListWidget::item { padding: 6px 8px; }
+    QTreeView::item { padding: 3px 10px 3px 2px; }
+    QFrame[drop="true"] { border: 2px dashed @line; border-radius: 10px; }
     QHeaderView { background: transparent; border: 0; }
     QHeaderView::section { background: @card; color: @quiet; border: 0; border-bottom: 1px solid @border;
-                           padding: 5px 8px; }
+                           padding: 5px 16px 5px 8px; }
     QTableView { gridline-color: transparent; }
     QStatusBar { background: @surface; color: @quiet; }
     QStatusBar::item { border: 0; }

@@ -1,6 +1,7 @@
 #include "viz/window/transport_bar.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <QtCore/QSignalBlocker>
 #include <QtWidgets/QDoubleSpinBox>
@@ -12,6 +13,16 @@
 
 namespace kvscope::viz {
 namespace {
+
+constexpr int kQuarters = 4;                     // of a doubling: as fine as the slider is
+constexpr int kSliderWidth = 110, kBetween = 8;  // [px]
+
+double speed_of(int slider) {
+  return Player::kSlowest * std::exp2(static_cast<double>(slider) / kQuarters);
+}
+int slider_of(double speed) {
+  return qRound(kQuarters * std::log2(speed / Player::kSlowest));
+}
 
 // Doubles and halves: from a step in four seconds to four thousand a second in fourteen turns.
 class SpeedBox final : public QDoubleSpinBox {
@@ -34,13 +45,12 @@ class SpeedBox final : public QDoubleSpinBox {
 }  // namespace
 
 TransportBar::TransportBar(const Actions& actions, QWidget* parent)
-    : QToolBar(tr("Run"), parent), steps_(new QSlider(Qt::Horizontal)), position_(new QLabel), speed_(new SpeedBox) {
+    : QToolBar(tr("Run"), parent), position_(new QLabel), slider_(new QSlider(Qt::Horizontal)), speed_(new SpeedBox) {
   setObjectName(QStringLiteral("transport"));
   setAccessibleName(tr("Run"));
   setMovable(false);
   setFloatable(false);
   setContextMenuPolicy(Qt::PreventContextMenu);
-  setIconSize(QSize(kIconSize, kIconSize));
   for (const Do id : {Do::run_back, Do::to_start, Do::step_back, Do::previous_event, Do::play, Do::next_event, Do::step,
                       Do::to_end, Do::run_to_breakpoint}) {
     addAction(actions[id]);
@@ -48,27 +58,34 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
     button->setAccessibleName(plain_text_of(entry(id)));
     button->setFocusPolicy(Qt::TabFocus);
   }
-  steps_->setAccessibleName(tr("Step"));
-  steps_->setToolTip(tr("The step that is shown"));
-  steps_->setMinimumWidth(120);
   addSeparator();
-  addWidget(steps_);
   position_->setAccessibleName(tr("Position"));
   addWidget(position_);
-  addSeparator();
-  speed_->setAccessibleName(tr("Speed in steps a second"));
-  speed_->setToolTip(tr("Speed in steps a second"));
+  auto* gap = new QWidget;
+  gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  addWidget(gap);
+  for (QWidget* widget : std::initializer_list<QWidget*>{slider_, speed_}) {
+    widget->setAccessibleName(tr("Speed in steps a second"));
+    widget->setToolTip(tr("Speed in steps a second"));
+  }
+  slider_->setRange(0, slider_of(Player::kFastest));
+  slider_->setPageStep(kQuarters);
+  slider_->setFixedWidth(kSliderWidth);
+  addWidget(slider_);
+  auto* between = new QWidget;
+  between->setFixedWidth(kBetween);
+  addWidget(between);
   speed_->setSuffix(tr(" steps/s"));
   addWidget(speed_);
 
-  connect(steps_, &QSlider::valueChanged, this, [this](int row) {
-    if (document_) document_->seek(document_->run().end_of_row(row));
-  });
+  connect(slider_, &QSlider::valueChanged, this, [this](int value) { set_speed(speed_of(value)); });
   connect(speed_, &QDoubleSpinBox::valueChanged, this, [this](double speed) {
+    const QSignalBlocker quiet(slider_);  // it stands beside the nearest quarter; the number is the speed
+    slider_->setValue(slider_of(speed));
     if (document_) document_->set_speed(speed);
     Q_EMIT speed_changed();
   });
-  speed_->setValue(Player().speed());
+  set_speed(Player().speed());
   set_document(nullptr);
 }
 
@@ -80,11 +97,6 @@ void TransportBar::set_document(Document* document) {
     connect(document_, &Document::position_changed, this, &TransportBar::show_position);
     connect(document_, &Document::speed_changed, this, &TransportBar::show_speed);
   }
-  for (QWidget* widget : std::initializer_list<QWidget*>{steps_, position_}) widget->setEnabled(document_ != nullptr);
-  const QSignalBlocker quiet(steps_);
-  const std::int64_t last = document_ ? document_->run().facts().rows - 1 : 0;
-  steps_->setRange(0, static_cast<int>(last));
-  steps_->setPageStep(static_cast<int>(std::max<std::int64_t>(1, last / 20)));
   show_position();
 }
 
@@ -125,8 +137,6 @@ void TransportBar::show_position() {
   position_->setToolTip(tr("event %1 of %2")
                             .arg(QString::number(document_->cursor().position().value),
                                  QString::number(document_->run().facts().events)));
-  const QSignalBlocker quiet(steps_);
-  steps_->setValue(static_cast<int>(document_->cursor().row()));
 }
 
 }  // namespace kvscope::viz

@@ -1,4 +1,5 @@
-// Where the run stands and how it moves: step, play, run to a breakpoint, a slider over all steps, the speed.
+// How the run moves and where it stands: step, play, run to a breakpoint, the position in words, the speed. The bar that
+// is dragged over all steps is the canvas's header.
 #pragma once
 
 #include <QtCore/QPointer>
@@ -33,8 +34,8 @@ class TransportBar final : public QToolBar {
   void show_speed();
 
   QPointer<Document> document_;
-  QSlider* steps_;         // value: a row of the run
   QLabel* position_;       // "step 128 of 206"
+  QSlider* slider_;        // of the speed: doublings above the slowest, in quarters
   QDoubleSpinBox* speed_;  // [steps/s]
 };
 

@@ -19,7 +19,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kMonoSize = 12;  // [px] at font scale 1
+constexpr double kMonoSize = 12;       // [px] at font scale 1
+constexpr std::size_t kFirstLink = 3;  // spans: the subject, the end of its line, an empty line
 
 bool same(const std::optional<trace::Question>& a, const trace::Question& b) {
   return a && a->seq == b.seq && a->token == b.token && a->layer == b.layer && a->head == b.head && a->dim == b.dim &&
@@ -203,7 +204,6 @@ void WhyPanel::paint_text() {
   const double margin = static_cast<double>(indent_) * QFontMetricsF(plain.font()).horizontalAdvance(QLatin1Char('0'));
   hanging.setLeftMargin(margin);
   hanging.setTextIndent(-margin);
-  cursor.setBlockFormat(hanging);
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     using Style = WhySpan::Style;
     const WhySpan& span = spans_[i];
@@ -215,6 +215,7 @@ void WhyPanel::paint_text() {
       format.setAnchor(true);
       format.setAnchorHref(QStringLiteral("span:%1").arg(i));
     }
+    if (i == kFirstLink) cursor.setBlockFormat(hanging);  // the subject above is a sentence
     cursor.insertText(QString::fromStdString(span.text), format);
   }
   bar->setValue(scrolled);

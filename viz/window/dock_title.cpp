@@ -1,0 +1,57 @@
+#include "viz/window/dock_title.h"
+
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QHBoxLayout>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QMainWindow>
+#include <QtWidgets/QToolButton>
+
+#include "viz/window/icons.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr int kIconSize = 14;  // [px]
+
+}  // namespace
+
+DockTitle::DockTitle(QDockWidget& dock) : QWidget(&dock), dock_(dock), close_(new QToolButton) {
+  auto* name = new QLabel(dock.windowTitle());
+  QFont bold = name->font();
+  bold.setWeight(QFont::DemiBold);
+  name->setFont(bold);
+  name->setProperty("dock-title", true);
+  close_->setAccessibleName(tr("Close %1").arg(dock.windowTitle()));
+  close_->setToolTip(close_->accessibleName());
+  close_->setIconSize(QSize(kIconSize, kIconSize));
+  close_->setFocusPolicy(Qt::TabFocus);
+  connect(close_, &QToolButton::clicked, &dock, &QDockWidget::close);
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(10, 4, 10, 2);
+  row->addWidget(name, 1);
+  row->addWidget(close_);
+  dock.setTitleBarWidget(this);
+}
+
+void DockTitle::set_theme(const Theme& theme) {
+  close_->setIcon(icon(Icon::close, theme));
+}
+
+void DockTitle::update_tabbed() {
+  const auto* window = qobject_cast<const QMainWindow*>(dock_.parentWidget());
+  bool tabbed = false;
+  if (window != nullptr && !dock_.isFloating()) {
+    for (const QDockWidget* other : window->tabifiedDockWidgets(&dock_)) tabbed = tabbed || !other->isHidden();
+  }
+  if (tabbed == tabbed_) return;
+  tabbed_ = tabbed;
+  close_->setVisible(!tabbed);
+  updateGeometry();
+}
+
+QSize DockTitle::sizeHint() const {
+  const QSize size = QWidget::sizeHint();
+  return {size.width(), tabbed_ ? 0 : size.height()};
+}
+
+}  // namespace kvscope::viz
