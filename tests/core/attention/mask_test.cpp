@@ -1,13 +1,13 @@
 #include "core/attention/mask.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <limits>
 #include <string>
 
 #include "tests/core/attention/paged_case.h"
+#include "tests/property.h"
 
 namespace kvscope::attention {
 namespace {
@@ -71,16 +71,16 @@ TEST(Mask, QueryPositionIsNegativeBeforeTheFirstKey) {
 }
 
 TEST(Mask, IntervalIsThePredicateKeyByKey) {
-  EXPECT_TRUE(rc::check("an interval holds exactly the visible keys", [] {
+  EXPECT_TRUE(prop::check("an interval holds exactly the visible keys", [] {
     Options options;
-    options.mask = *rc::gen::element(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
-    options.alignment = *rc::gen::element(CausalAlignment::bottom_right, CausalAlignment::top_left);
-    options.window_left = *rc::gen::inRange<std::int64_t>(-1, 9);
-    options.window_right = *rc::gen::inRange<std::int64_t>(-1, 9);
-    options.chunk = *rc::gen::inRange<std::int64_t>(1, 6);
-    const auto queries = *rc::gen::inRange<std::int64_t>(1, 12);
-    const auto keys = *rc::gen::inRange<std::int64_t>(0, 12);
-    const auto from = *rc::gen::inRange<std::int64_t>(0, queries);
+    options.mask = prop::one_of(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
+    options.alignment = prop::one_of(CausalAlignment::bottom_right, CausalAlignment::top_left);
+    options.window_left = prop::in_range<std::int64_t>(-1, 9);
+    options.window_right = prop::in_range<std::int64_t>(-1, 9);
+    options.chunk = prop::in_range<std::int64_t>(1, 6);
+    const auto queries = prop::in_range<std::int64_t>(1, 12);
+    const auto keys = prop::in_range<std::int64_t>(0, 12);
+    const auto from = prop::in_range<std::int64_t>(0, queries);
     std::int64_t first = keys, last = 0;
     for (std::int64_t i = 0; i < queries; ++i) {
       const KeyRange range = visible_keys(options, i, queries, keys);

@@ -1,7 +1,6 @@
 #include "core/attention/merge.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <bit>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
 #include "tests/core/attention/paged_case.h"
+#include "tests/property.h"
 
 namespace kvscope::attention {
 namespace {
@@ -109,13 +109,13 @@ TEST(Merge, ShapesThatDifferAreNamed) {
 }
 
 TEST(Merge, OrderAndGroupingOfThePartsDoNotMatter) {
-  EXPECT_TRUE(rc::check("associative and commutative within rounding", [] {
-    const LseBase base = *rc::gen::element(LseBase::natural, LseBase::two);
+  EXPECT_TRUE(prop::check("associative and commutative within rounding", [] {
+    const LseBase base = prop::one_of(LseBase::natural, LseBase::two);
     std::vector<PartialState> s;
     for (int i = 0; i < 3; ++i) {
-      const double o = *rc::gen::inRange(-1000, 1000) / 64.0;
-      const double lse = *rc::gen::inRange(-2000, 2000) / 128.0;
-      s.push_back(state(o, *rc::gen::inRange(0, 5) == 0 ? -kInf : lse));
+      const double o = prop::in_range(-1000, 1000) / 64.0;
+      const double lse = prop::in_range(-2000, 2000) / 128.0;
+      s.push_back(state(o, prop::in_range(0, 5) == 0 ? -kInf : lse));
     }
     const PartialState left = merge(merge(s[0], s[1], base), s[2], base);
     const PartialState right = merge(s[0], merge(s[1], s[2], base), base);

@@ -1,7 +1,6 @@
 // Same bytes: on every instruction set, for every placement of the pages, whatever stands where nobody reads, run after
 // run, and on every compiler (a checksum kept here as a literal).
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <bit>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "core/attention/row_reader.h"
 #include "core/base/convert.h"
 #include "tests/core/attention/paged_case.h"
+#include "tests/property.h"
 
 namespace kvscope::attention {
 namespace {
@@ -77,10 +77,10 @@ TEST(ReferenceBits, TwoRunsAreTheSame) {
 }
 
 TEST(ReferenceBits, PhysicalPlacementOfThePagesCannotShow) {
-  EXPECT_TRUE(rc::check("any permutation of the blocks", [] {
+  EXPECT_TRUE(prop::check("any permutation of the blocks", [] {
     Spec spec = uneven();
     const auto expected = bits_of(reference(PagedCase(spec).problem));
-    spec.placement = *rc::gen::inRange<std::uint64_t>(2, 1u << 30);
+    spec.placement = prop::in_range<std::uint64_t>(2, 1u << 30);
     RC_ASSERT(bits_of(reference(PagedCase(spec).problem)) == expected);
   }));
 }

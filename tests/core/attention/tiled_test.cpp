@@ -2,7 +2,6 @@
 #include "core/attention/tiled.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "core/base/convert.h"
 #include "core/base/errors.h"
 #include "tests/core/attention/paged_case.h"
+#include "tests/property.h"
 
 namespace kvscope::attention {
 namespace {
@@ -60,21 +60,20 @@ TEST(Tiled, EveryTypeIsWithinItsBound) {
 }
 
 TEST(Tiled, TileSizeAndSplitsStayWithinTheBound) {
-  EXPECT_TRUE(rc::check("any tiling", [] {
-    Spec spec = shaped({*rc::gen::inRange<std::int64_t>(0, 90), 33}, {*rc::gen::inRange<std::int64_t>(0, 5), 2});
-    spec.page_size = *rc::gen::element<std::int64_t>(1, 3, 16, 64);
-    spec.seed = *rc::gen::inRange<std::uint64_t>(0, 1000);
-    spec.options.mask =
-        *rc::gen::element(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
+  EXPECT_TRUE(prop::check("any tiling", [] {
+    Spec spec = shaped({prop::in_range<std::int64_t>(0, 90), 33}, {prop::in_range<std::int64_t>(0, 5), 2});
+    spec.page_size = prop::one_of<std::int64_t>(1, 3, 16, 64);
+    spec.seed = prop::in_range<std::uint64_t>(0, 1000);
+    spec.options.mask = prop::one_of(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
     spec.options.window_left = 12;
     spec.options.chunk = 10;
-    spec.options.lse_base = *rc::gen::element(LseBase::natural, LseBase::two);
-    if (*rc::gen::arbitrary<bool>()) spec.sinks = {0.5, 1.0, -3.0, 2.0};
-    if (*rc::gen::arbitrary<bool>()) spec.options.soft_cap = 2.0;
-    if (*rc::gen::arbitrary<bool>()) spec.slopes = {0.5, 0.25, 0.125, 0.0625};
+    spec.options.lse_base = prop::one_of(LseBase::natural, LseBase::two);
+    if (prop::any<bool>()) spec.sinks = {0.5, 1.0, -3.0, 2.0};
+    if (prop::any<bool>()) spec.options.soft_cap = 2.0;
+    if (prop::any<bool>()) spec.slopes = {0.5, 0.25, 0.125, 0.0625};
     const PagedCase c(spec);
-    const TiledConfig config{.tile_keys = *rc::gen::element<std::int64_t>(1, 7, 16, 64, 128),
-                             .splits = *rc::gen::inRange<std::int64_t>(1, 6)};
+    const TiledConfig config{.tile_keys = prop::one_of<std::int64_t>(1, 7, 16, 64, 128),
+                             .splits = prop::in_range<std::int64_t>(1, 6)};
     RC_ASSERT(worst_ratio(reference(c.problem), tiled(c.problem, config), DType::f32) <= 1.0);
     RC_ASSERT(worst_ratio(reference(c.problem), tiled_double(c.problem, config.tile_keys, config.splits), DType::f64) <=
               1.0);

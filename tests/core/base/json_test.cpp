@@ -1,13 +1,13 @@
 #include "core/base/json.h"
 
 #include <gmock/gmock.h>
-#include <rapidcheck.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "core/base/errors.h"
+#include "tests/property.h"
 
 namespace kvscope::json {
 namespace {
@@ -202,30 +202,33 @@ TEST(JsonTest, StringsAreEscapedAndAlwaysValid) {
 }
 
 Value random_value(int depth) {
-  switch (*rc::gen::inRange(0, depth > 0 ? 8 : 6)) {
+  switch (prop::in_range(0, depth > 0 ? 8 : 6)) {
     case 0:
       return nullptr;
     case 1:
-      return *rc::gen::arbitrary<bool>();
+      return prop::any<bool>();
     case 2:
-      return *rc::gen::arbitrary<std::int64_t>();
+      return prop::any<std::int64_t>();
     case 3:
-      return *rc::gen::arbitrary<std::uint64_t>();
+      return prop::any<std::uint64_t>();
     case 4: {
-      const auto d = std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>());
+      const auto d = std::bit_cast<double>(prop::any<std::uint64_t>());
       return std::isfinite(d) ? d : 0.5;
     }
-    case 5:
-      return *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
+    case 5: {
+      std::string text;
+      for (const int c : prop::vector_of(0, 127)) text += static_cast<char>(c);
+      return text;
+    }
     case 6: {
       Array items;
-      const int count = *rc::gen::inRange(0, 5);
+      const int count = prop::in_range(0, 5);
       for (int i = 0; i < count; ++i) items.push_back(random_value(depth - 1));
       return items;
     }
     default: {
       Value object(Object{});
-      const int count = *rc::gen::inRange(0, 20);
+      const int count = prop::in_range(0, 20);
       for (int i = 0; i < count; ++i) object.set("key" + std::to_string(i), random_value(depth - 1));
       return object;
     }
@@ -233,7 +236,7 @@ Value random_value(int depth) {
 }
 
 TEST(JsonTest, WhatIsDumpedIsReadBackEqual) {
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(prop::check([] {
     const Value v = random_value(3);
     RC_ASSERT(parse(dump(v), "x") == v);
     RC_ASSERT(parse(dump(v, -1), "x") == v);
@@ -242,9 +245,8 @@ TEST(JsonTest, WhatIsDumpedIsReadBackEqual) {
 }
 
 TEST(JsonTest, AnyBytesAreReadOrRefusedWithAPlace) {
-  EXPECT_TRUE(rc::check([] {
-    const auto text = *rc::gen::container<std::string>(
-        rc::gen::elementOf(std::string("{}[]\",:0123.eE+-\\u/ \n\tnulltrue\xc3\xa9\xff") + '\0'));
+  EXPECT_TRUE(prop::check([] {
+    const auto text = prop::text_of(std::string("{}[]\",:0123.eE+-\\u/ \n\tnulltrue\xc3\xa9\xff") + '\0');
     try {
       (void)parse(text, "x");
     } catch (const InputError& e) {

@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <deque>
 #include <map>
 #include <optional>
 
 #include "core/base/errors.h"
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -320,11 +320,6 @@ struct Op {
   std::uint8_t kind, which, count;
 };
 
-// Found by rapidcheck when it prints a counterexample.
-[[maybe_unused]] void showValue(const Op& op, std::ostream& out) {
-  out << int{op.kind} << ':' << int{op.which} << ':' << int{op.count};
-}
-
 void run_against_naive(std::int64_t blocks, std::int64_t page_size, const std::vector<Op>& ops) {
   trace::Recorder off;
   BlockPool pool(blocks, page_size, off);
@@ -394,12 +389,15 @@ void run_against_naive(std::int64_t blocks, std::int64_t page_size, const std::v
 }
 
 TEST(BlockPoolProperty, AgreesWithANaivePoolUnderAnyOrderOfOperations) {
-  EXPECT_TRUE(rc::check("pool == naive pool", [] {
-    const auto blocks = *rc::gen::inRange<std::int64_t>(1, 13);
-    const auto page_size = *rc::gen::inRange<std::int64_t>(1, 5);
-    const auto op = rc::gen::construct<Op>(rc::gen::inRange<std::uint8_t>(0, 5), rc::gen::arbitrary<std::uint8_t>(),
-                                           rc::gen::arbitrary<std::uint8_t>());
-    run_against_naive(blocks, page_size, *rc::gen::container<std::vector<Op>>(op));
+  EXPECT_TRUE(prop::check("pool == naive pool", [] {
+    const auto blocks = prop::in_range<std::int64_t>(1, 13);
+    const auto page_size = prop::in_range<std::int64_t>(1, 5);
+    std::vector<Op> ops;
+    for (const int number : prop::vector_of(0, 5 * 256 * 256)) {
+      ops.push_back({static_cast<std::uint8_t>(number % 5), static_cast<std::uint8_t>(number / 5 % 256),
+                     static_cast<std::uint8_t>(number / (5 * 256))});
+    }
+    run_against_naive(blocks, page_size, ops);
   }));
 }
 

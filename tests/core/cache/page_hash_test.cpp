@@ -1,11 +1,12 @@
 #include "core/cache/page_hash.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <map>
 #include <set>
 #include <tuple>
+
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -85,13 +86,13 @@ std::vector<Token> tokens_one_by_one(const Request& r, std::uint64_t seq, std::i
 
 // Few texts, short spans, pages of up to 9 tokens: pages of more runs than the hasher keeps at hand occur all the time.
 TEST(PageHash, IsEqualExactlyWhenAllTokensUpToThePagesEndAreEqual) {
-  EXPECT_TRUE(rc::check("hash == prefix", [] {
-    const auto page_size = *rc::gen::inRange<std::int64_t>(1, 10);
+  EXPECT_TRUE(prop::check("hash == prefix", [] {
+    const auto page_size = prop::in_range<std::int64_t>(1, 10);
     std::map<PageHash, std::vector<Token>> prefix_of;
     std::map<std::vector<Token>, PageHash> hash_of_prefix;
     for (std::int64_t seq = 0; seq < 6; ++seq) {
       std::vector<ContentSpan> spans;
-      for (const int code : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 8))) {
+      for (const int code : prop::vector_of(0, 8)) {
         spans.push_back({static_cast<std::uint64_t>(code % 2), code / 2});
       }
       Request r = request_of(spans);

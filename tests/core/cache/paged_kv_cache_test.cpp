@@ -1,7 +1,6 @@
 #include "core/cache/paged_kv_cache.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <array>
 #include <limits>
@@ -9,6 +8,7 @@
 
 #include "core/base/convert.h"
 #include "tests/core/cache/fixtures.h"
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -273,9 +273,9 @@ TEST(PagedKVCache, RefusesAViewThatIsNotTheParameters) {
 // Whole grids: tables that are permutations, K and V, every layer, head and dim against six explicit loops that fill
 // the pool with each element's own number. Sizes share no divisor, so an axis taken for another shows.
 TEST(PagedAddressing, AgreesWithAWalkOfTheSixDimensionalPool) {
-  const bool ok = rc::check("row_idx, load, block_paged_ptr and coordinates against six loops", [] {
-    const auto pick = [](int low, int high) { return static_cast<std::int64_t>(*rc::gen::inRange(low, high)); };
-    const bool mla = *rc::gen::arbitrary<bool>();
+  const bool ok = prop::check("row_idx, load, block_paged_ptr and coordinates against six loops", [] {
+    const auto pick = [](int low, int high) { return static_cast<std::int64_t>(prop::in_range(low, high)); };
+    const bool mla = prop::any<bool>();
     const std::int64_t kv = mla ? 1 : 2;
     const std::int64_t N = pick(1, 6), L = pick(1, 4), P = pick(1, 6), H = pick(1, 4), D = pick(1, 6);
     std::vector<std::uint32_t> pages(static_cast<std::size_t>(N));

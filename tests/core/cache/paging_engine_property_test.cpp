@@ -1,7 +1,6 @@
 // Small random scenarios, every step checked: the invariants recounted, the trace folded into a second picture that
 // must be the engine's, and at the end the balance of tokens.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@
 #include "core/cache/run_report.h"
 #include "core/scenario/requests.h"
 #include "tests/core/cache/trace_fold.h"
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -25,7 +25,7 @@ struct Case {
 Case make_case() {
   Case c;
   const auto pick = [](std::int64_t low, std::int64_t high) {  // the whole range from the first case on
-    return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::int64_t>(low, high + 1));
+    return prop::uniform<std::int64_t>(low, high + 1);
   };
   CacheConfig& cache = c.scenario.cache;
   cache.kind = pick(0, 4) == 0 ? CacheKind::continuous : CacheKind::paged;
@@ -195,7 +195,7 @@ bool same_event(const trace::Event& a, const trace::Event& b) {
 TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
   std::int64_t steps = 0, preemptions = 0, hits = 0, evictions = 0, refused = 0;
   std::int64_t forked_tokens = 0, copies = 0, left_over = 0;
-  EXPECT_TRUE(rc::check("engine == fold of its events", [&] {
+  EXPECT_TRUE(prop::check("engine == fold of its events", [&] {
     for (int round = 0; round < 20; ++round) {
       const RunReport r = run_checked(make_case(), nullptr, &left_over);
       steps += r.steps;
@@ -219,7 +219,7 @@ TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
 }
 
 TEST(PagingEngineProperty, GivesTheSameEventsTwiceAndTheSameReportWhetherOrNotAnybodyRecords) {
-  EXPECT_TRUE(rc::check("two runs are one", [] {
+  EXPECT_TRUE(prop::check("two runs are one", [] {
     const Case c = make_case();
     std::vector<trace::Event> first, second;
     const RunReport a = run_checked(c, &first);

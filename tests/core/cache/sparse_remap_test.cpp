@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <vector>
 
 #include "tests/core/cache/fixtures.h"
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -104,8 +104,8 @@ TEST(SparseRemap, DoesNothingWithoutSlots) {
 
 // A naive loop over random batches: for every slot, look for its sequence and its page from scratch.
 TEST(SparseRemap, AgreesWithANaiveLoop) {
-  const bool ok = rc::check("remap against a naive loop", [] {
-    const auto pick = [](int low, int high) { return *rc::gen::inRange(low, high); };
+  const bool ok = prop::check("remap against a naive loop", [] {
+    const auto pick = [](int low, int high) { return prop::in_range(low, high); };
     const int B = pick(1, 5), columns = pick(1, 6), page = pick(1, 9), width = pick(1, 6), invalid = pick(1, 12);
     std::vector<std::uint32_t> table, offsets{0};
     for (int i = 0; i < B * columns; ++i) table.push_back(static_cast<std::uint32_t>(pick(0, 14)));

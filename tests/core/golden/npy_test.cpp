@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tests/core/golden/support.h"
+#include "tests/property.h"
 
 namespace kvscope::golden {
 namespace {
@@ -26,7 +27,7 @@ std::string rejection(const std::string& bytes) {
 }
 
 TEST(Npy, EveryTensorComesBackBitForBit) {
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(prop::check([] {
     const Tensor tensor = arbitrary_tensor();
     Tensor back = parse_npy(npy_bytes(tensor), "a.npy");
     RC_ASSERT(reinterpret_as(std::move(back), tensor.dtype) == tensor);

@@ -1,6 +1,7 @@
 #include "core/golden/npz.h"
 
 #include "tests/core/golden/support.h"
+#include "tests/property.h"
 
 namespace kvscope::golden {
 namespace {
@@ -22,9 +23,9 @@ std::string made_by_python(const std::string& body, const std::string& mode = "w
 }
 
 TEST(Npz, EveryBundleComesBackBitForBit) {
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(prop::check([] {
     Tensors tensors;
-    for (int i = *rc::gen::inRange(0, 4); i > 0; --i) tensors.emplace("t" + std::to_string(i), arbitrary_tensor());
+    for (int i = prop::in_range(0, 4); i > 0; --i) tensors.emplace("t" + std::to_string(i), arbitrary_tensor());
     const Bundle back = parse_npz(npz_bytes(tensors, json::Value(7)), "a.npz");
     RC_ASSERT(back.tensors == tensors);
     RC_ASSERT(back.manifest == json::Value(7));

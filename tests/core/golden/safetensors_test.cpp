@@ -1,6 +1,7 @@
 #include "core/golden/safetensors.h"
 
 #include "tests/core/golden/support.h"
+#include "tests/property.h"
 
 namespace kvscope::golden {
 namespace {
@@ -18,10 +19,10 @@ std::string header_rejection(const std::string& header, std::size_t data) {
 }
 
 TEST(Safetensors, EveryFileComesBackBitForBit) {
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(prop::check([] {
     Safetensors file;
-    for (int i = *rc::gen::inRange(0, 5); i > 0; --i) file.tensors.emplace("t" + std::to_string(i), arbitrary_tensor());
-    for (int i = *rc::gen::inRange(0, 3); i > 0; --i)
+    for (int i = prop::in_range(0, 5); i > 0; --i) file.tensors.emplace("t" + std::to_string(i), arbitrary_tensor());
+    for (int i = prop::in_range(0, 3); i > 0; --i)
       file.metadata.emplace("m" + std::to_string(i), "a \"quoted\"\n\xc3\xa9");
     RC_ASSERT(parse_safetensors(safetensors_bytes(file), "a") == file);
   }));
@@ -126,9 +127,9 @@ TEST(Safetensors, NoTruncationIsReadAsAFile) {
 
 // A u8 tensor of 3 bytes before an f32 one would leave the floats misaligned for whoever maps the file.
 TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(prop::check([] {
     Safetensors file;
-    for (int i = *rc::gen::inRange(1, 6); i > 0; --i) file.tensors.emplace("t" + std::to_string(i), arbitrary_tensor());
+    for (int i = prop::in_range(1, 6); i > 0; --i) file.tensors.emplace("t" + std::to_string(i), arbitrary_tensor());
     const std::string bytes = safetensors_bytes(file);
     for (const auto& [name, tensor] : file.tensors) {
       const std::size_t key = bytes.find("\"" + name + "\"");

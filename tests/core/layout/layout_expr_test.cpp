@@ -1,11 +1,12 @@
 #include "core/layout/layout_expr.h"
 
 #include <gmock/gmock.h>
-#include <rapidcheck.h>
 
 #include <cstdint>
 #include <functional>
 #include <vector>
+
+#include "tests/property.h"
 
 namespace kvscope::layout {
 namespace {
@@ -214,11 +215,11 @@ TEST(LayoutExprTest, LayoutsBuiltByHandAreCheckedWhereTheyAreUsed) {
 
 TEST(LayoutExprTest, WhatIsPrintedIsParsedBackEqual) {
   const std::function<std::pair<IntTuple, IntTuple>(int)> grow = [&](int levels) {
-    if (levels == 0 || *rc::gen::inRange(0, 3) == 0) {
-      return std::pair(leaf(*rc::gen::inRange(1, 9)), leaf(*rc::gen::inRange(0, 1000000)));
+    if (levels == 0 || prop::in_range(0, 3) == 0) {
+      return std::pair(leaf(prop::in_range(1, 9)), leaf(prop::in_range(0, 1000000)));
     }
     std::vector<IntTuple> shapes, strides;
-    const int count = *rc::gen::inRange(1, 4);
+    const int count = prop::in_range(1, 4);
     for (int i = 0; i < count; ++i) {
       auto [shape, stride] = grow(levels - 1);
       shapes.push_back(shape);
@@ -226,13 +227,13 @@ TEST(LayoutExprTest, WhatIsPrintedIsParsedBackEqual) {
     }
     return std::pair(tuple(shapes), tuple(strides));
   };
-  EXPECT_TRUE(rc::check([&] {
+  EXPECT_TRUE(prop::check([&] {
     auto [shape, stride] = grow(2);
     Layout l{shape, stride, std::nullopt};
-    if (*rc::gen::arbitrary<bool>()) {
-      const int bits = *rc::gen::inRange(0, 4);
-      const int shift = *rc::gen::inRange(bits, 6);
-      l.swizzle = Swizzle(bits, *rc::gen::inRange(0, 5), *rc::gen::arbitrary<bool>() ? shift : -shift);
+    if (prop::any<bool>()) {
+      const int bits = prop::in_range(0, 4);
+      const int shift = prop::in_range(bits, 6);
+      l.swizzle = Swizzle(bits, prop::in_range(0, 5), prop::any<bool>() ? shift : -shift);
     }
     const Layout back = parse_layout(text(l));
     RC_ASSERT(back.shape == l.shape);
@@ -242,9 +243,8 @@ TEST(LayoutExprTest, WhatIsPrintedIsParsedBackEqual) {
 }
 
 TEST(LayoutExprTest, AnyTextIsParsedOrRefusedWithAColumn) {
-  EXPECT_TRUE(rc::check([] {
-    const auto expression =
-        *rc::gen::container<std::string>(rc::gen::elementOf(std::string("(((()))),,,:12340 _-oSw<>")));
+  EXPECT_TRUE(prop::check([] {
+    const auto expression = prop::text_of("(((()))),,,:12340 _-oSw<>");
     try {
       RC_ASSERT(size(parse_layout(expression)) >= 1);
     } catch (const InputError& e) {

@@ -1,7 +1,6 @@
 #include "core/scenario/requests.h"
 
 #include <gmock/gmock.h>
-#include <rapidcheck.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "tests/core/scenario/support.h"
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -149,19 +149,19 @@ TEST(GenerateRequests, ChangingTheAnswersLeavesThePromptsAlone) {
 }
 
 TEST(GenerateRequests, StayInTheirRangesAndAddUp) {
-  EXPECT_TRUE(rc::check("ranges, spans, order", [] {
+  EXPECT_TRUE(prop::check("ranges, spans, order", [] {
     RequestGenerator g;
-    g.count = *rc::gen::inRange(1, 60);
-    g.mean_gap_us = *rc::gen::element(0.0, 1.0, 1e9);
-    g.prompt_min = *rc::gen::inRange(1, 100);
-    g.prompt_max = g.prompt_min + *rc::gen::inRange(0, 100);
-    g.generate_min = *rc::gen::inRange(0, 10);
-    g.generate_max = g.generate_min + *rc::gen::inRange(0, 100);
-    if (*rc::gen::arbitrary<bool>()) g.prompt_mean = static_cast<double>(g.prompt_min + g.prompt_max) / 2;
-    g.prefix_groups = *rc::gen::inRange(0, 4);
-    g.prefix_tokens = *rc::gen::inRange(1, 150);
+    g.count = prop::in_range(1, 60);
+    g.mean_gap_us = prop::one_of(0.0, 1.0, 1e9);
+    g.prompt_min = prop::in_range(1, 100);
+    g.prompt_max = g.prompt_min + prop::in_range(0, 100);
+    g.generate_min = prop::in_range(0, 10);
+    g.generate_max = g.generate_min + prop::in_range(0, 100);
+    if (prop::any<bool>()) g.prompt_mean = static_cast<double>(g.prompt_min + g.prompt_max) / 2;
+    g.prefix_groups = prop::in_range(0, 4);
+    g.prefix_tokens = prop::in_range(1, 150);
     std::int64_t last = 0;
-    for (const Request& r : generate_requests(g, *rc::gen::arbitrary<std::uint64_t>())) {
+    for (const Request& r : generate_requests(g, prop::any<std::uint64_t>())) {
       RC_ASSERT(r.arrival_us >= last);
       last = r.arrival_us;
       RC_ASSERT(r.prompt_tokens >= g.prompt_min && r.prompt_tokens <= g.prompt_max);

@@ -1,13 +1,13 @@
 #include "core/scenario/scenario_json.h"
 
 #include <gmock/gmock.h>
-#include <rapidcheck.h>
 
 #include <string>
 
 #include "core/scenario/checks.h"
 #include "core/scenario/presets.h"
 #include "tests/core/scenario/support.h"
+#include "tests/property.h"
 
 namespace kvscope {
 namespace {
@@ -281,67 +281,73 @@ TEST(ScenarioJson, WritesEveryFieldAndOptionalOnesWhenSet) {
 }
 
 double any_real(double low, double high) {
-  return low + (high - low) * static_cast<double>(*rc::gen::inRange(0, 1'000'000)) / 999'999.0;
+  return low + (high - low) * static_cast<double>(prop::in_range(0, 1'000'000)) / 999'999.0;
 }
 
 // Valid by construction, and unlike the defaults in every field with high probability.
 Scenario any_scenario() {
-  using rc::gen::inRange;
   Scenario s;
-  s.name = *rc::gen::string<std::string>();
-  for (char& c : s.name) c = static_cast<char>(c & 0x7f);  // any ASCII, control characters and quotes included
-  s.description = *rc::gen::element<std::string>("", "two\nlines", "\xc3\xa9\xf0\x9f\x99\x82");
-  const std::int64_t kv_heads = *inRange(1, 9);
-  const std::int64_t head_size = *inRange(1, 200);
-  s.model = {"m", *inRange(1, 90), kv_heads * *inRange(1, 9), kv_heads, head_size, false, head_size};
-  if (*rc::gen::arbitrary<bool>()) {
-    s.model = {"mla", *inRange(1, 90), *inRange(1, 129), 1, head_size, true, *inRange<std::int64_t>(1, head_size + 1)};
+  for (const int c : prop::vector_of(0, 128)) s.name += static_cast<char>(c);  // control characters and quotes included
+  s.description = prop::one_of<std::string>("", "two\nlines", "\xc3\xa9\xf0\x9f\x99\x82");
+  const std::int64_t kv_heads = prop::in_range(1, 9);
+  const std::int64_t head_size = prop::in_range(1, 200);
+  s.model = {"m", prop::in_range(1, 90), kv_heads * prop::in_range(1, 9), kv_heads, head_size, false, head_size};
+  if (prop::any<bool>()) {
+    s.model = {"mla",
+               prop::in_range(1, 90),
+               prop::in_range(1, 129),
+               1,
+               head_size,
+               true,
+               prop::in_range<std::int64_t>(1, head_size + 1)};
     s.attention.scale = any_real(1e-9, 3);
   }
-  s.cache.page_size = *inRange(1, 1000);
-  s.cache.blocks = *inRange(1, 20000);
-  s.cache.max_tokens = *inRange(0, 1000);
-  s.cache.dtype = *rc::gen::element(DType::f32, DType::bf16, DType::e4m3, DType::e5m2);
+  s.cache.page_size = prop::in_range(1, 1000);
+  s.cache.blocks = prop::in_range(1, 20000);
+  s.cache.max_tokens = prop::in_range(0, 1000);
+  s.cache.dtype = prop::one_of(DType::f32, DType::bf16, DType::e4m3, DType::e5m2);
   if (s.cache.dtype == DType::e4m3)
-    s.cache.quantization = Quantization{DType::e8m0, *inRange<std::int64_t>(1, head_size + 1),
-                                        *rc::gen::element(Quantizer::amax, Quantizer::power_of_two)};
-  s.cache.prefix_sharing = *rc::gen::arbitrary<bool>();
-  if (!s.model.is_mla && !s.cache.quantization && *inRange(0, 4) == 0) {
+    s.cache.quantization = Quantization{DType::e8m0, prop::in_range<std::int64_t>(1, head_size + 1),
+                                        prop::one_of(Quantizer::amax, Quantizer::power_of_two)};
+  s.cache.prefix_sharing = prop::any<bool>();
+  if (!s.model.is_mla && !s.cache.quantization && prop::in_range(0, 4) == 0) {
     s.cache.kind = CacheKind::continuous;
     s.cache.max_tokens += 1;
     s.cache.prefix_sharing = false;
   }
-  for (int i = *inRange(1, 4); i > 0; --i) {
-    Request r{*inRange<std::int64_t>(0, 1'000'000'000'000), 0, *inRange(0, 50), {}};
-    for (int k = *inRange(0, 3); k > 0; --k) {
-      r.content.push_back({*inRange<std::uint64_t>(0, kGeneratedContent), *inRange(1, 40)});
+  for (int i = prop::in_range(1, 4); i > 0; --i) {
+    Request r{prop::in_range<std::int64_t>(0, 1'000'000'000'000), 0, prop::in_range(0, 50), {}};
+    for (int k = prop::in_range(0, 3); k > 0; --k) {
+      r.content.push_back({prop::in_range<std::uint64_t>(0, kGeneratedContent), prop::in_range(1, 40)});
       r.prompt_tokens += r.content.back().length;
     }
-    if (r.content.empty()) r.prompt_tokens = *inRange(1, 99);
+    if (r.content.empty()) r.prompt_tokens = prop::in_range(1, 99);
     s.requests.list.push_back(r);
   }
-  if (*rc::gen::arbitrary<bool>()) {
-    s.requests.generator = RequestGenerator{*inRange(1, 9), any_real(0, 1e9), 3, 9, 0, 7, 2, 5, any_real(0, 1), 4.5, 0};
+  if (prop::any<bool>()) {
+    s.requests.generator =
+        RequestGenerator{prop::in_range(1, 9), any_real(0, 1e9), 3, 9, 0, 7, 2, 5, any_real(0, 1), 4.5, 0};
   }
-  if (*rc::gen::arbitrary<bool>()) s.requests.file = RequestFile{"a b/\"c\".csv", *inRange(0, 9), any_real(0, 1e6)};
-  s.scheduler = {*inRange(1, 999), *inRange(1, 9999), any_real(0, 1e9), any_real(0, 1e6), any_real(0, 1e-3)};
-  s.attention.mask = *rc::gen::element(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
-  if (s.attention.mask >= MaskKind::sliding_window) s.attention.window = *inRange(1, 5000);
-  s.attention.alignment = *rc::gen::element(CausalAlignment::bottom_right, CausalAlignment::top_left);
-  if (*rc::gen::arbitrary<bool>()) s.attention.soft_cap = any_real(1e-300, 100);
-  s.attention.alibi = *rc::gen::arbitrary<bool>();
-  s.attention.sinks = *rc::gen::arbitrary<bool>();
+  if (prop::any<bool>()) s.requests.file = RequestFile{"a b/\"c\".csv", prop::in_range(0, 9), any_real(0, 1e6)};
+  s.scheduler = {prop::in_range(1, 999), prop::in_range(1, 9999), any_real(0, 1e9), any_real(0, 1e6),
+                 any_real(0, 1e-3)};
+  s.attention.mask = prop::one_of(MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked);
+  if (s.attention.mask >= MaskKind::sliding_window) s.attention.window = prop::in_range(1, 5000);
+  s.attention.alignment = prop::one_of(CausalAlignment::bottom_right, CausalAlignment::top_left);
+  if (prop::any<bool>()) s.attention.soft_cap = any_real(1e-300, 100);
+  s.attention.alibi = prop::any<bool>();
+  s.attention.sinks = prop::any<bool>();
   s.tile.BN = default_tile_rows(s.cache.page_size);
-  s.tile.BK = *inRange(1, 8193);
-  s.tile.swizzle = *rc::gen::element(SwizzleMode::none, SwizzleMode::b32, SwizzleMode::b64, SwizzleMode::b128);
-  s.tile.base_alignment = *rc::gen::element<std::int64_t>(0, s.tile.BN);
-  s.focus = {*inRange(-1, 99), *inRange<std::int64_t>(0, s.model.layers)};
-  s.seed = *rc::gen::arbitrary<std::uint64_t>();
+  s.tile.BK = prop::in_range(1, 8193);
+  s.tile.swizzle = prop::one_of(SwizzleMode::none, SwizzleMode::b32, SwizzleMode::b64, SwizzleMode::b128);
+  s.tile.base_alignment = prop::one_of<std::int64_t>(0, s.tile.BN);
+  s.focus = {prop::in_range(-1, 99), prop::in_range<std::int64_t>(0, s.model.layers)};
+  s.seed = prop::any<std::uint64_t>();
   return s;
 }
 
 TEST(ScenarioJson, WhatIsWrittenReadsBackTheSame) {
-  EXPECT_TRUE(rc::check("parse(dump(to_json(s))) == s", [] {
+  EXPECT_TRUE(prop::check("parse(dump(to_json(s))) == s", [] {
     const Scenario s = any_scenario();
     RC_ASSERT(check_scenario(s) == std::vector<Fault>{});
     RC_ASSERT(parse_scenario(json::dump(to_json(s)), "round trip") == s);

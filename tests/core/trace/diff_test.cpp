@@ -1,9 +1,9 @@
 #include "core/trace/diff.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include "tests/core/trace/support.h"
+#include "tests/property.h"
 
 namespace kvscope::trace {
 namespace {
@@ -131,12 +131,12 @@ TEST_F(TwoTraces, OfAnotherDetailSaySo) {
 // Against a comparison of whole vectors, for a change, a removal or a doubling anywhere: counts, contexts
 // that end at either end.
 TEST_F(TwoTraces, PartWhereTheWholeSequencesPart) {
-  EXPECT_TRUE(rc::check("first divergence", [&] {
-    const std::vector<Event> left = testing::sample_events(*rc::gen::inRange(1, 30));
+  EXPECT_TRUE(prop::check("first divergence", [&] {
+    const std::vector<Event> left = testing::sample_events(prop::in_range(1, 30));
     const auto size = static_cast<std::int64_t>(left.size());
     std::vector<Event> right = left;
-    const auto at = *rc::gen::inRange<std::int64_t>(0, size);
-    switch (*rc::gen::inRange(0, 4)) {
+    const auto at = prop::in_range<std::int64_t>(0, size);
+    switch (prop::in_range(0, 4)) {
       case 0:
         right[static_cast<std::size_t>(at)] = BlockEvicted{BlockIdx{-7}};
         break;
@@ -149,7 +149,7 @@ TEST_F(TwoTraces, PartWhereTheWholeSequencesPart) {
       default:
         right.resize(static_cast<std::size_t>(at));
     }
-    const std::int64_t context = *rc::gen::inRange<std::int64_t>(0, 6);
+    const std::int64_t context = prop::in_range<std::int64_t>(0, 6);
     std::int64_t expected = 0;
     while (expected < std::min(size, static_cast<std::int64_t>(right.size())) &&
            to_text(left[static_cast<std::size_t>(expected)]) == to_text(right[static_cast<std::size_t>(expected)])) {

@@ -1,12 +1,12 @@
 #include "core/trace/event_text.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <limits>
 #include <set>
 
 #include "tests/core/trace/support.h"
+#include "tests/property.h"
 
 namespace kvscope::trace {
 namespace {
@@ -51,10 +51,10 @@ TEST(EventText, KindKnowsFromWhichDetailOnItIsRecorded) {
 }
 
 TEST(EventText, NumbersOfEveryKindMakeTheEventAgain) {
-  EXPECT_TRUE(rc::check("event -> numbers -> event", [] {
-    const auto kind = *rc::gen::inRange<std::size_t>(0, kKinds);
-    const auto numbers =
-        *rc::gen::container<std::vector<std::int64_t>>(field_names(kind).size(), rc::gen::arbitrary<std::int64_t>());
+  EXPECT_TRUE(prop::check("event -> numbers -> event", [] {
+    const auto kind = prop::in_range<std::size_t>(0, kKinds);
+    std::vector<std::int64_t> numbers;
+    while (numbers.size() < field_names(kind).size()) numbers.push_back(prop::any<std::int64_t>());
     const Event event = event_of(kind, numbers);
     std::array<std::int64_t, kMaxFields> values{};
     const std::size_t count = field_values(event, values);

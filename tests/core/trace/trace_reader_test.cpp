@@ -1,9 +1,9 @@
 #include "core/trace/trace_reader.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include "tests/core/trace/support.h"
+#include "tests/property.h"
 
 namespace kvscope::trace {
 namespace {
@@ -22,14 +22,17 @@ std::vector<Event> scan(TraceReader& trace) {
 // Any events in any order: steps out of order or of equal numbers, no step at all, extremes in every field.
 TEST(TraceReader, ReadsBackEveryEventOfEveryKindInOrder) {
   const Folder folder;
-  const auto number = rc::gen::oneOf(rc::gen::arbitrary<std::int64_t>(),
-                                     rc::gen::element<std::int64_t>(INT64_MIN, INT64_MAX, -1, 0, 1, INT64_C(1) << 47));
-  EXPECT_TRUE(rc::check("written events are read", [&] {
-    const auto kinds = *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, kKinds));
+  EXPECT_TRUE(prop::check("written events are read", [&] {
+    const auto kinds = prop::vector_of<std::size_t>(0, kKinds);
     std::vector<Event> events;
     for (const std::size_t kind : kinds) {
-      events.push_back(
-          testing::event_of(kind, *rc::gen::container<std::vector<std::int64_t>>(field_names(kind).size(), number)));
+      std::vector<std::int64_t> numbers;
+      while (numbers.size() < field_names(kind).size()) {
+        numbers.push_back(prop::any<bool>()
+                              ? prop::any<std::int64_t>()
+                              : prop::one_of<std::int64_t>(INT64_MIN, INT64_MAX, -1, 0, 1, INT64_C(1) << 47));
+      }
+      events.push_back(testing::event_of(kind, numbers));
     }
     testing::write_trace(folder / "a.kvt", events);
     TraceReader trace(folder / "a.kvt");
@@ -82,8 +85,8 @@ TEST(TraceReader, SeeksInAnyOrderToWhatAFreshScanFinds) {
   const std::vector<Event> events = testing::sample_events(120);
   testing::write_trace(folder / "a.kvt", events);
   TraceReader trace(folder / "a.kvt");
-  EXPECT_TRUE(rc::check("seek", [&] {
-    const auto row = *rc::gen::inRange<std::int64_t>(0, trace.rows());
+  EXPECT_TRUE(prop::check("seek", [&] {
+    const auto row = prop::in_range<std::int64_t>(0, trace.rows());
     const StepSpan span = trace.span(row);
     const std::vector<Event> expected(events.begin() + span.first_event, events.begin() + span.end_event());
     RC_ASSERT(testing::equal(trace.events_of_row(row), expected));
@@ -97,9 +100,9 @@ TEST(TraceReader, RangesOfEventsCrossStepsAndMayBeEmpty) {
   const auto total = static_cast<std::int64_t>(events.size());
   testing::write_trace(folder / "a.kvt", events);
   TraceReader trace(folder / "a.kvt");
-  EXPECT_TRUE(rc::check("range", [&] {
-    const auto first = *rc::gen::inRange<std::int64_t>(0, total + 1);
-    const auto end = *rc::gen::inRange<std::int64_t>(first, total + 1);
+  EXPECT_TRUE(prop::check("range", [&] {
+    const auto first = prop::in_range<std::int64_t>(0, total + 1);
+    const auto end = prop::in_range<std::int64_t>(first, total + 1);
     RC_ASSERT(testing::equal(trace.events_in(first, end), {events.begin() + first, events.begin() + end}));
   }));
   EXPECT_TRUE(testing::equal(trace.events_in(0, total), events));
