@@ -91,7 +91,6 @@ void paint_labels(QPainter& painter, const SequencesLayout& layout, const Sequen
     }
     paint_label(painter, rect, sequence_row(scene, rows.seq(r)), scene);
   }
-  if (rows.waiting > 0) paint_waiting(painter, layout, rows, scene);
 }
 
 // --- beside and above the cells --------------------------------------------------------------------------------------
@@ -230,8 +229,12 @@ std::optional<QRectF> lit_rect(const SequencesLayout& layout, const SequenceRows
 void paint_sequences(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
-  paint_labels(painter, layout, rows, scene);
+  if (rows.waiting > 0) paint_waiting(painter, layout, rows, scene);
   paint_axis(painter, layout, scene);
+  painter.save();
+  painter.setClipRect(layout.gutter.adjusted(0, -2, 0, 2), Qt::IntersectClip);
+  paint_labels(painter, layout, rows, scene);
+  painter.restore();
   painter.setClipRect(layout.strip.adjusted(-kOutside, 0, kOutside, 0), Qt::IntersectClip);
   paint_tokens(painter, layout, rows, scene);
   const IndexRange shown = layout.visible_rows();

@@ -13,6 +13,8 @@
 namespace kvscope::viz {
 namespace {
 
+constexpr double kOutside = 2;  // [px] that outlines at the body's edge may stand out
+
 class SequencesPanel final : public Panel {
   Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
 
@@ -61,7 +63,10 @@ void SequencesPanel::paint_base(QPainter& painter, const QRectF& body, const Sce
     return paint_message(painter, body, sequences_summary(scene), *scene.theme, scene.font_scale);
   }
   const Standing now(body, scene);
+  painter.save();
+  painter.setClipRect(body.adjusted(-kOutside, -kOutside, kOutside, kOutside), Qt::IntersectClip);
   paint_sequences(painter, now.layout, now.rows, scene);
+  painter.restore();
 }
 
 void SequencesPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {

@@ -1,0 +1,439 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/viz/view/pool_scene.h"
+#include "tests/viz/view/runs.h"
+#include "viz/view/panel.h"
+#include "viz/view/sequences_content.h"
+
+namespace kvscope::viz {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using namespace trace;
+
+const QRectF kBody(36, 20, 1400, 220);
+constexpr QSize kSize(1472, 260);
+
+class SequencesPanelTest : public testing::Test {
+ protected:
+  std::unique_ptr<Panel> panel_ = make_sequences_panel();
+
+  [[nodiscard]] Selection moved(const Scene& scene, const Selection& from, Move move) const {
+    return panel_->moved(from, move, kBody, scene);
+  }
+};
+
+Lit lit_of(const Scene& scene, const Selection& selection) {
+  return resolve(scene.state(), scene.facts(), selection);
+}
+
+// At the end of step 0 of one_of_each() everything is there: sequences 0 and 1 share page 0, 0 has 21 tokens, 1 has 24.
+struct StepZero : Staged {
+  StepZero() : Staged(run_of(10, one_of_each())) { cursor.seek_row(1); }
+};
+
+// Nobody runs yet; `waiting` requests of 20 tokens have arrived.
+std::shared_ptr<const Run> queue_of(int waiting) {
+  std::vector<Event> events;
+  for (int k = 0; k < waiting; ++k) events.push_back(RequestArrived{SeqIdx{k}, 20, 4});
+  events.push_back(StepBegan{StepIdx{0}, 0});
+  events.push_back(StepEnded{StepIdx{0}, 10});
+  return run_of(10, events);
+}
+
+// --- what is where ---------------------------------------------------------------------------------------------------
+
+// Every cell that a screen reader is told of is what a click there leads to, and where a link to it would end.
+TEST_F(SequencesPanelTest, CellsAreHitInTheirMiddleAndAnchoredWhereTheyStand) {
+  for (const char* name : {"first_light", "preemption", "continuous", "parallel_samples", "sliding_window"}) {
+    Staged staged(gallery_run(name));
+    for (std::int64_t row = 1; row < staged.run->facts().rows; row += staged.run->facts().rows / 7 + 1) {
+      staged.cursor.seek_row(row);
+      for (const PanelCell& cell : panel_->cells(kBody, staged.scene, 100'000)) {
+        ASSERT_TRUE(kBody.contains(cell.rect)) << name << row << cell.name.toStdString();
+        ASSERT_EQ(panel_->hit(cell.rect.center(), kBody, staged.scene), cell.object)
+            << name << row << cell.name.toStdString();
+        if (cell.object.kind == Selection::Kind::sequence) continue;
+        const std::optional<QRectF> anchor = panel_->anchor(lit_of(staged.scene, cell.object), kBody, staged.scene);
+        ASSERT_TRUE(anchor.has_value()) << name << row << cell.name.toStdString();
+        ASSERT_TRUE(anchor->adjusted(-1, -1, 1, 1).contains(cell.rect.center()));
+      }
+    }
+  }
+}
+
+TEST_F(SequencesPanelTest, CellsAreNamed) {
+  const StepZero staged;
+  const std::vector<PanelCell> cells = panel_->cells(kBody, staged.scene, 1000);
+  ASSERT_EQ(cells.size(), 3u + 21 + 24 + 16);
+  EXPECT_EQ(cells[0].name.toStdString(), "sequence 0, running, 21 of 24 tokens");
+  EXPECT_EQ(cells[0].object, of_sequence(SeqIdx{0}));
+  EXPECT_EQ(cells[1].name.toStdString(), "sequence 0 token 0, page 0, slot 0 of block 7");
+  EXPECT_EQ(cells[1 + 20].name.toStdString(), "sequence 0 token 20, page 1, slot 4 of block 3");
+  EXPECT_EQ(cells[1 + 20].object, of_token(SeqIdx{0}, TokIdx{20}));
+}
+
+// A million cells would stop a screen reader; it is given the first ones.
+TEST_F(SequencesPanelTest, CellsAreNoMoreThanAskedFor) {
+  const StepZero staged;
+  EXPECT_EQ(panel_->cells(kBody, staged.scene, 5).size(), 5u);
+  EXPECT_THAT(panel_->cells(kBody, staged.scene, 0), IsEmpty());
+}
+
+TEST_F(SequencesPanelTest, AnEmptySlotIsItsPageAndBesideThePagesIsTheSequence) {
+  const StepZero staged;
+  const auto page = panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{0}, PageIdx{1})), kBody, staged.scene);
+  ASSERT_TRUE(page.has_value());
+  EXPECT_EQ(panel_->hit({page->right() - 6, page->center().y()}, kBody, staged.scene), of_page(SeqIdx{0}, PageIdx{1}));
+  EXPECT_EQ(panel_->hit({kBody.right() - 5, page->center().y()}, kBody, staged.scene), of_sequence(SeqIdx{0}));
+  EXPECT_EQ(panel_->hit({kBody.left() - 5, page->center().y()}, kBody, staged.scene), Selection{});
+  EXPECT_EQ(panel_->hit({page->center().x(), kBody.bottom() - 1}, kBody, staged.scene), Selection{});
+}
+
+// A shared block has no place of its own here: a link to it ends at the first of its pages, and all of them light up.
+TEST_F(SequencesPanelTest, ASharedBlockIsAnchoredAtItsFirstPage) {
+  const StepZero staged;
+  const auto anchor = panel_->anchor(lit_of(staged.scene, of_block(BlockIdx{7})), kBody, staged.scene);
+  const auto first = panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{0}, PageIdx{0})), kBody, staged.scene);
+  EXPECT_EQ(anchor, first);
+  EXPECT_EQ(panel_->anchor(lit_of(staged.scene, of_block(BlockIdx{9})), kBody, staged.scene), std::nullopt)
+      << "a free block";
+  EXPECT_EQ(panel_->anchor(Lit{}, kBody, staged.scene), std::nullopt);
+}
+
+// --- keys ------------------------------------------------------------------------------------------------------------
+
+TEST_F(SequencesPanelTest, RightWalksThroughAllTokensAndLeftWalksBack) {
+  const StepZero staged;
+  Selection at = moved(staged.scene, {}, Move::right);
+  EXPECT_EQ(at, of_token(SeqIdx{0}, TokIdx{0})) << "from nothing: the first one";
+  for (std::int64_t token = 1; token <= 20; ++token) {
+    at = moved(staged.scene, at, Move::right);
+    ASSERT_EQ(at, of_token(SeqIdx{0}, TokIdx{token}));
+  }
+  EXPECT_EQ(moved(staged.scene, at, Move::right), at) << "the last one";
+  at = moved(staged.scene, at, Move::left);
+  EXPECT_EQ(at, of_token(SeqIdx{0}, TokIdx{19}));
+  EXPECT_EQ(moved(staged.scene, at, Move::first), of_token(SeqIdx{0}, TokIdx{0}));
+  EXPECT_EQ(moved(staged.scene, at, Move::last), of_token(SeqIdx{0}, TokIdx{20}));
+}
+
+// Down from token 22 of a row of 24 to a row of 16: its last one, not a token that is not there.
+TEST_F(SequencesPanelTest, UpAndDownGoToTheSameTokenAsFarAsThereIsOne) {
+  const StepZero staged;
+  Selection at = moved(staged.scene, of_token(SeqIdx{1}, TokIdx{22}), Move::down);
+  EXPECT_EQ(at, of_token(SeqIdx{2}, TokIdx{15}));
+  EXPECT_EQ(moved(staged.scene, at, Move::down), at) << "the last row";
+  at = moved(staged.scene, of_token(SeqIdx{1}, TokIdx{3}), Move::up);
+  EXPECT_EQ(at, of_token(SeqIdx{0}, TokIdx{3}));
+  EXPECT_EQ(moved(staged.scene, at, Move::up), at);
+}
+
+TEST_F(SequencesPanelTest, KeysStartFromWhateverIsSelected) {
+  const StepZero staged;
+  EXPECT_EQ(moved(staged.scene, of_sequence(SeqIdx{1}), Move::right), of_token(SeqIdx{1}, TokIdx{0}));
+  EXPECT_EQ(moved(staged.scene, of_page(SeqIdx{1}, PageIdx{1}), Move::right), of_token(SeqIdx{1}, TokIdx{17}));
+  EXPECT_EQ(moved(staged.scene, of_block(BlockIdx{3}), Move::left), of_token(SeqIdx{0}, TokIdx{15}));
+  EXPECT_EQ(moved(staged.scene, of_block(BlockIdx{9}), Move::left), of_token(SeqIdx{0}, TokIdx{0})) << "a free block";
+  EXPECT_EQ(moved(staged.scene, of_step(StepIdx{0}), Move::down), of_token(SeqIdx{0}, TokIdx{0}));
+}
+
+TEST_F(SequencesPanelTest, ARowWithoutTokensIsReachedAsASequence) {
+  Staged staged(queue_of(2));
+  EXPECT_EQ(moved(staged.scene, {}, Move::down), of_sequence(SeqIdx{0}));
+  EXPECT_EQ(moved(staged.scene, of_sequence(SeqIdx{0}), Move::down), of_sequence(SeqIdx{1}));
+  Staged nobody(run_of(10, {StepBegan{StepIdx{0}, 0}, StepEnded{StepIdx{0}, 10}}));
+  EXPECT_EQ(moved(nobody.scene, {}, Move::down), Selection{});
+}
+
+// --- zoom ------------------------------------------------------------------------------------------------------------
+
+TEST_F(SequencesPanelTest, ATokenOutOfSightIsRevealedByMovingNoMoreThanNeeded) {
+  Staged staged(gallery_run("first_light"));
+  staged.cursor.seek_row(7);
+  Viewport viewport = panel_->zoomed(4, {200, 60}, kBody, staged.scene);
+  staged.look(PanelId::sequences, viewport);
+  const Selection far = of_token(SeqIdx{0}, TokIdx{90});
+  EXPECT_EQ(panel_->anchor(lit_of(staged.scene, far), kBody, staged.scene), std::nullopt);
+  viewport = panel_->revealing(far, kBody, staged.scene);
+  staged.look(PanelId::sequences, viewport);
+  EXPECT_TRUE(panel_->anchor(lit_of(staged.scene, far), kBody, staged.scene).has_value());
+  EXPECT_EQ(panel_->revealing(far, kBody, staged.scene), viewport) << "in sight: nothing moves";
+  const Viewport back = panel_->scrolled({-1e6, -1e6}, kBody, staged.scene);
+  EXPECT_EQ(back.offset, QPointF(0, 0));
+}
+
+TEST_F(SequencesPanelTest, WhatFitsIsNotScrolled) {
+  const StepZero staged;
+  EXPECT_EQ(panel_->scrolled({50, 50}, kBody, staged.scene), Viewport{});
+  EXPECT_EQ(panel_->revealing(of_token(SeqIdx{1}, TokIdx{3}), kBody, staged.scene), Viewport{});
+  EXPECT_EQ(panel_->zoomed(0.5, kBody.center(), kBody, staged.scene), Viewport{});
+}
+
+// --- paint -----------------------------------------------------------------------------------------------------------
+
+// Boxes of pages that begin left of the strip, names at its lower edge, outlines: none of it beyond the body (and 3 px
+// that the board leaves to outlines).
+TEST_F(SequencesPanelTest, PaintsNothingOutsideItsBody) {
+  for (const char* name : {"first_light", "preemption", "continuous", "page_size_fragmentation"}) {
+    Staged staged(gallery_run(name));
+    staged.cursor.seek_row(staged.run->facts().rows / 2);
+    staged.pin(of_token(staged.scene.state().live.front(), TokIdx{2}));
+    for (const Viewport& viewport : {Viewport{}, Viewport{1.3, {333, 21}}, Viewport{3, {5000, 300}}}) {
+      staged.look(PanelId::sequences, viewport);
+      for (const QRect& body : {QRect(36, 20, 1400, 220), QRect(50, 40, 300, 60), QRect(10, 10, 700, 25)}) {
+        const QImage image = painted(*panel_, body, staged.scene, {1472, 280});
+        EXPECT_EQ(spilled(image, body.adjusted(-3, -3, 3, 3)), 0) << name << viewport.zoom << body.height();
+      }
+    }
+  }
+}
+
+TEST_F(SequencesPanelTest, PaintsTheSamePictureEveryTime) {
+  Staged staged(gallery_run("first_light"));
+  staged.cursor.seek_row(7);
+  for (const double scale : {1.0, 2.0}) {
+    const QImage first = painted(*panel_, kBody, staged.scene, kSize, scale);
+    EXPECT_EQ(first, painted(*panel_, kBody, staged.scene, kSize, scale));
+    EXPECT_EQ(first, painted(*make_sequences_panel(), kBody, staged.scene, kSize, scale));
+  }
+}
+
+// How much of a rectangle is about this colour, in every channel.
+double share_of(const QImage& image, const QRectF& rect, const QColor& colour) {
+  int about = 0, all = 0;
+  const QRect area = rect.toAlignedRect();
+  for (int y = area.top(); y <= area.bottom(); ++y) {
+    for (int x = area.left(); x <= area.right(); ++x, ++all) {
+      const QColor pixel = image.pixelColor(x, y);
+      about += std::abs(pixel.red() - colour.red()) + std::abs(pixel.green() - colour.green()) +
+                           std::abs(pixel.blue() - colour.blue()) <
+                       24
+                   ? 1
+                   : 0;
+    }
+  }
+  return static_cast<double>(about) / all;
+}
+
+QRectF token_rect(const Panel& panel, const Scene& scene, std::int64_t seq, std::int64_t token) {
+  return *panel.anchor(lit_of(scene, of_token(SeqIdx{seq}, TokIdx{token})), kBody, scene);
+}
+
+TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColourAndSharedOnesTheSharedOne) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    StepZero staged;
+    staged.scene.theme = &theme(kind);
+    const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+    EXPECT_GT(share_of(image, token_rect(*panel_, staged.scene, 0, 18), theme(kind).owner[0]), 0.4);
+    EXPECT_GT(share_of(image, token_rect(*panel_, staged.scene, 1, 18), theme(kind).owner[1]), 0.4);
+    EXPECT_GT(share_of(image, token_rect(*panel_, staged.scene, 0, 3), theme(kind).shared), 0.2) << "hatched";
+    EXPECT_LT(share_of(image, token_rect(*panel_, staged.scene, 1, 3), theme(kind).owner[1]), 0.02);
+  }
+}
+
+// Tokens 16..23 of sequence 1 are computed in step 0, its first 16 are found: a bar on the former only. A step later the
+// bar is gone.
+TEST_F(SequencesPanelTest, TokensComputedInThisStepCarryABarAlongTheirTop) {
+  StepZero staged;
+  const auto bar = [&](const QImage& image, std::int64_t token) {
+    QRectF rect = token_rect(*panel_, staged.scene, 1, token);
+    rect.setHeight(2);
+    return share_of(image, rect.adjusted(1, 0, -2, -1), staged.scene.theme->accent);
+  };
+  const QImage now = painted(*panel_, kBody, staged.scene, kSize);
+  EXPECT_GT(bar(now, 16), 0.9);
+  EXPECT_GT(bar(now, 23), 0.9);
+  EXPECT_EQ(bar(now, 15), 0);
+  staged.cursor.seek_row(3);
+  EXPECT_EQ(bar(painted(*panel_, kBody, staged.scene, kSize), 16), 0);
+}
+
+// The same figures with and without the step of the admission: the bracket over the found tokens is all that is new above
+// the row.
+TEST_F(SequencesPanelTest, TokensFoundAtAdmissionAreBracketedInThatStepOnly) {
+  StepZero staged;
+  const auto above = [&](std::int64_t token) {
+    const QRectF cell = token_rect(*panel_, staged.scene, 1, token);
+    const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+    return share_of(image, {cell.left(), cell.top() - 8, cell.width() - 2, 6}, staged.scene.theme->text_accent);
+  };
+  EXPECT_GT(above(3), 0.1);
+  EXPECT_GT(above(14), 0.1);
+  EXPECT_EQ(above(18), 0);
+  staged.cursor.seek_row(3);
+  EXPECT_EQ(above(3), 0);
+}
+
+TEST_F(SequencesPanelTest, TheSelectionIsOutlinedAndWhatIsHoveredTooInAnotherColour) {
+  StepZero staged;
+  const QImage before = painted(*panel_, kBody, staged.scene, kSize);
+  staged.pin(of_token(SeqIdx{0}, TokIdx{18}));
+  staged.hover(of_page(SeqIdx{1}, PageIdx{0}));
+  const QImage after = painted(*panel_, kBody, staged.scene, kSize);
+  const QRectF cell = token_rect(*panel_, staged.scene, 0, 18).adjusted(-2, -2, 2, 2);
+  EXPECT_GT(share_of(after, cell, staged.scene.theme->accent),
+            share_of(before, cell, staged.scene.theme->accent) + 0.1);
+  const QRectF page = *panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{1}, PageIdx{0})), kBody, staged.scene);
+  const QRect top(static_cast<int>(page.left()) + 4, static_cast<int>(page.top()) - 2, 60, 3);
+  EXPECT_NE(before.copy(top), after.copy(top));
+  EXPECT_LT(share_of(after, top, staged.scene.theme->accent), 0.05) << "hovered is not pinned";
+}
+
+// 126,000 tokens beside one of 20: both are there, in proportion, and it is painted without a cell each.
+TEST_F(SequencesPanelTest, LongSequencesAreBarsInProportion) {
+  std::vector<Event> events{RequestArrived{SeqIdx{0}, 126'000, 1}, RequestArrived{SeqIdx{1}, 31'500, 1},
+                            StepBegan{StepIdx{0}, 0}};
+  std::int64_t block = 0;
+  for (const auto& [seq, tokens] : {std::pair{0, 126'000}, std::pair{1, 31'500}}) {
+    events.push_back(RequestAdmitted{SeqIdx{seq}, 0});
+    for (std::int64_t first = 0; first < tokens; first += 16, ++block) {
+      const std::int64_t count = std::min<std::int64_t>(16, tokens - first);
+      events.push_back(BlockAllocated{BlockIdx{block}, SeqIdx{seq}, PageIdx{first / 16}});
+      events.push_back(TokensWritten{SeqIdx{seq}, TokIdx{first}, count, BlockIdx{block}, 0, false});
+    }
+  }
+  events.push_back(StepEnded{StepIdx{0}, 10});
+  const Staged staged(run_of(10'000, events));
+  const QRectF whole = *panel_->anchor(lit_of(staged.scene, of_sequence(SeqIdx{0})), kBody, staged.scene);
+  const QRectF quarter = *panel_->anchor(lit_of(staged.scene, of_sequence(SeqIdx{1})), kBody, staged.scene);
+  EXPECT_GT(whole.width(), 0.8 * kBody.width());
+  EXPECT_NEAR(quarter.width() / whole.width(), 0.25, 0.005);
+  EXPECT_EQ(panel_->cells(kBody, staged.scene, 100'000).size(), 2u);
+  const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+  EXPECT_GT(share_of(image, quarter.adjusted(2, 6, -4, -6), staged.scene.theme->owner[1]), 0.9);
+}
+
+// A thousand running sequences are lines of pixels: every row of the panel carries colour, down to the last.
+TEST_F(SequencesPanelTest, ThousandsOfSequencesAreLinesOfPixels) {
+  std::vector<Event> events;
+  constexpr int kMany = 2000;
+  for (int k = 0; k < kMany; ++k) events.push_back(RequestArrived{SeqIdx{k}, 16, 1});
+  events.push_back(StepBegan{StepIdx{0}, 0});
+  for (int k = 0; k < kMany; ++k) {
+    events.push_back(RequestAdmitted{SeqIdx{k}, 0});
+    events.push_back(BlockAllocated{BlockIdx{k}, SeqIdx{k}, PageIdx{0}});
+    events.push_back(TokensWritten{SeqIdx{k}, TokIdx{0}, 16, BlockIdx{k}, 0, false});
+  }
+  events.push_back(StepEnded{StepIdx{0}, 10});
+  const Staged staged(run_of(kMany, events));
+  EXPECT_THAT(panel_->cells(kBody, staged.scene, 100'000), IsEmpty());
+  const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+  const Lit last = lit_of(staged.scene, of_token(SeqIdx{kMany - 1}, TokIdx{0}));
+  const QRectF lowest = *panel_->anchor(last, kBody, staged.scene);
+  for (double y = kBody.top(); y < lowest.center().y(); ++y) {
+    EXPECT_NE(image.pixelColor(static_cast<int>(lowest.left()) + 8, static_cast<int>(y)), staged.scene.theme->card)
+        << y;
+  }
+}
+
+// --- words -----------------------------------------------------------------------------------------------------------
+
+TEST_F(SequencesPanelTest, SaysInWordsWhatItShows) {
+  StepZero staged;
+  EXPECT_EQ(panel_->summary(staged.scene).toStdString(), "3 sequences: 3 running; 45 tokens computed in step 0");
+  staged.cursor.seek(Position{0});
+  EXPECT_EQ(panel_->summary(staged.scene).toStdString(), "The run has not begun: no request has arrived.");
+  staged.cursor.seek(Position{1});
+  EXPECT_EQ(panel_->summary(staged.scene).toStdString(), "1 sequence: 0 running, 1 waiting");
+  Staged ended(gallery_run("preemption"));
+  EXPECT_EQ(panel_->summary(ended.scene).toStdString(), "The run is over: no request is left.");
+  const Staged gap(run_of(10, {StepBegan{StepIdx{12}, 0}, StepEnded{StepIdx{12}, 10}, StepBegan{StepIdx{13}, 20},
+                               StepEnded{StepIdx{13}, 30}}));
+  Staged between(gap.run);
+  between.cursor.seek_row(1);
+  EXPECT_EQ(panel_->summary(between.scene).toStdString(), "No request is there at step 12.");
+}
+
+TEST_F(SequencesPanelTest, SaysThatATraceOfStepsHasNoTokens) {
+  const Staged staged(run_of_steps(5));
+  EXPECT_EQ(panel_->subtitle(staged.scene).toStdString(), "live requests; their tokens are not in this trace");
+  EXPECT_FALSE(painted(*panel_, kBody, staged.scene, kSize).isNull());
+}
+
+TEST_F(SequencesPanelTest, NamesThoseThatWaitAndHowOftenTheyWerePreempted) {
+  Staged staged(gallery_run("preemption"));
+  std::set<std::string> words;
+  for (std::int64_t row = 1; row < staged.run->facts().rows; ++row) {
+    staged.cursor.seek_row(row);
+    for (const SeqIdx seq : staged.scene.state().live) {
+      const SequenceRow of = sequence_row(staged.scene, seq);
+      const std::string said = phase_words(staged.scene, of).toStdString();
+      words.insert(said);
+      EXPECT_EQ(said.empty(), of.phase == Phase::running);
+    }
+  }
+  const Staged queue(queue_of(2));
+  EXPECT_EQ(phase_words(queue.scene, sequence_row(queue.scene, SeqIdx{1})).toStdString(), "waiting");
+  EXPECT_THAT(words, testing::IsSupersetOf({"", "preempted", "preempted 2×"}));
+}
+
+// --- a long queue ----------------------------------------------------------------------------------------------------
+
+// Seventy that wait would leave two px to each that runs.
+TEST(SequenceRows, ALongQueueSharesOneLine) {
+  const Staged six(queue_of(6)), seven(queue_of(7));
+  EXPECT_EQ(sequence_rows(six.scene.state()).count(), 6);
+  EXPECT_EQ(sequence_rows(six.scene.state()).waiting, 0);
+  const SequenceRows rows = sequence_rows(seven.scene.state());
+  EXPECT_EQ(rows.count(), 0);
+  EXPECT_EQ(rows.waiting, 7);
+  EXPECT_EQ(rows.first_waiting, SeqIdx{0});
+  EXPECT_EQ(rows.last_waiting, SeqIdx{6});
+  const SequencesExtent extent = sequences_extent(seven.scene.facts(), seven.scene.state(), rows);
+  EXPECT_TRUE(extent.note);
+}
+
+// Whoever runs or was preempted keeps a row; rows are found by sequence again.
+TEST(SequenceRows, HaveEverySequenceOnceInOrder) {
+  for (const char* name : {"continuous", "preemption", "page_size_fragmentation"}) {
+    Staged staged(gallery_run(name));
+    for (std::int64_t row = 1; row < staged.run->facts().rows; row += 5) {
+      staged.cursor.seek_row(row);
+      const State& state = staged.scene.state();
+      const SequenceRows rows = sequence_rows(state);
+      ASSERT_EQ(rows.count() + rows.waiting, std::ssize(state.live));
+      ASSERT_TRUE(std::is_sorted(rows.seqs.begin(), rows.seqs.end()));
+      for (const SeqIdx seq : state.live) {
+        const std::optional<std::int64_t> found = rows.row_of(seq);
+        if (found) {
+          ASSERT_EQ(rows.seq(*found), seq);
+        } else {
+          ASSERT_EQ(state.sequences[seq.value].phase, Phase::waiting);
+          ASSERT_TRUE(rows.first_waiting <= seq && seq <= rows.last_waiting);
+        }
+      }
+      ASSERT_EQ(rows.row_of(SeqIdx{1'000'000}), std::nullopt);
+    }
+  }
+}
+
+// Prefill writes a run a page: the marks of one sequence are one run, those of two are two.
+TEST(WrittenRuns, FollowOneAnotherIntoOne) {
+  Marks marks;
+  marks.written = {{SeqIdx{1}, TokIdx{16}, 16, BlockIdx{4}, 0, false},
+                   {SeqIdx{0}, TokIdx{32}, 1, BlockIdx{9}, 0, true},
+                   {SeqIdx{1}, TokIdx{0}, 16, BlockIdx{3}, 0, false},
+                   {SeqIdx{1}, TokIdx{40}, 2, BlockIdx{5}, 8, false},
+                   {SeqIdx{1}, TokIdx{32}, 4, BlockIdx{5}, 0, false}};
+  EXPECT_THAT(written_runs(marks),
+              ElementsAre(WrittenRun{SeqIdx{0}, 32, 33}, WrittenRun{SeqIdx{1}, 0, 36}, WrittenRun{SeqIdx{1}, 40, 42}));
+}
+
+TEST(PageTokens, AreThoseOfThatPage) {
+  SequenceRow row;
+  row.tokens = 37;
+  EXPECT_EQ(page_tokens(row, 0, 16), 16);
+  EXPECT_EQ(page_tokens(row, 2, 16), 5);
+  EXPECT_EQ(page_tokens(row, 3, 16), 0);
+}
+
+}  // namespace
+}  // namespace kvscope::viz
