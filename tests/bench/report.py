@@ -89,6 +89,11 @@ def main():
     einsum = numpy["fp32 repeat+einsum"]["wall_ms"]
     populate = lookup(rows, "PopulateP16BN64")["rows"]
     mooncake = lookup(rows, "MooncakePage16")
+    opened, read = milliseconds(lookup(rows, "PlaybackOpenFile")), milliseconds(lookup(rows, "PlaybackTraceRead"))
+
+    def worst(benchmark):
+        return lookup(rows, benchmark)["worst_ms"]
+
     checks = [  # what, measured, target, met
         ("whole Mooncake hour, page 16, trace off", f"{milliseconds(mooncake) / 1e3:.2f} s", "under 10 s",
          milliseconds(mooncake) < 10e3),
@@ -104,6 +109,16 @@ def main():
          milliseconds(lookup(rows, "TraceOpenMillion")) < 1e3),
         ("trace of a million events, seek to a step", f"{milliseconds(lookup(rows, 'TraceSeek')):.3f} ms", "under 16 ms",
          milliseconds(lookup(rows, "TraceSeek")) < 16),
+        ("viewer: a million events over 100,000 blocks, opened", f"{opened:.0f} ms, {read:.0f} ms of it to read the file",
+         "under 1 s", opened < 1e3),
+        ("the same from memory", f"{milliseconds(lookup(rows, 'PlaybackOpenMemory')):.0f} ms", "under 300 ms",
+         milliseconds(lookup(rows, "PlaybackOpenMemory")) < 300),
+        ("the slowest of all seeks to any position", f"{worst('PlaybackSeek'):.1f} ms", "under 50 ms",
+         worst("PlaybackSeek") < 50),
+        ("the slowest step, forwards and back", f"{worst('PlaybackStep'):.1f} ms, {worst('PlaybackStepBack'):.1f} ms",
+         "under 50 ms", max(worst("PlaybackStep"), worst("PlaybackStepBack")) < 50),
+        ("run to a breakpoint through all of it", f"{milliseconds(lookup(rows, 'PlaybackRunTo')):.0f} ms", "under 100 ms",
+         milliseconds(lookup(rows, "PlaybackRunTo")) < 100),
         *painting(rows),
     ]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()

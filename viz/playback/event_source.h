@@ -44,6 +44,7 @@ class EventSource {
 class TapeRecorder final : public trace::Recorder {
  public:
   explicit TapeRecorder(trace::Detail detail = trace::Detail::full) : Recorder(detail) {}
+  [[nodiscard]] std::int64_t size() const { return tape_.size(); }  // [events] so far
   [[nodiscard]] EventTape take() { return std::move(tape_); }
 
  private:

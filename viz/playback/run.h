@@ -39,7 +39,7 @@ class EventTape;
 
 class Run {
  public:
-  static constexpr std::int64_t kCheckpointEvents = 4096;                    // at least, between two
+  static constexpr std::int64_t kCheckpointEvents = 16384;                   // at least, between two
   static constexpr std::int64_t kCheckpointBytes = std::int64_t{256} << 20;  // all together, about
 
   // Reads every event once. `shown` names the run where its scenario does not. Throws InputError when the trace is
