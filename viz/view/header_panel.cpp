@@ -98,7 +98,8 @@ QString HeaderPanel::subtitle(const Scene& scene) const {
   const Facts& facts = scene.facts();
   QStringList parts{place_words(scene)};
   if (index_of(scene) >= 0) parts << time_text(scene.state().time_us);
-  if (facts.page_size > 0) {
+  // A trace of steps alone has written no token: its page size would be a guess.
+  if (facts.page_size > 0 && (facts.scenario || facts.detail == trace::Detail::full)) {
     parts << (facts.cache == CacheKind::continuous
                   ? tr("%1 tokens reserved a sequence").arg(number_text(facts.page_size))
                   : tr("page size %1").arg(number_text(facts.page_size)));

@@ -1,0 +1,250 @@
+#include "viz/view/paint_board.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "tests/viz/view/pool_scene.h"
+#include "tests/viz/view/runs.h"
+#include "viz/geometry/link_path.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr QSizeF kSize(1600, 1000);
+
+struct Board : Staged {
+  Panels panels = make_panels();
+  explicit Board(const char* name, std::int64_t row, ThemeKind kind = ThemeKind::dark)
+      : Staged(gallery_run(name), kind) {
+    cursor.seek_row(row);
+  }
+  [[nodiscard]] QImage image(QSizeF size = kSize, double scale = 1) const {
+    return board_image(size, scale, panels, scene);
+  }
+  [[nodiscard]] Place place(PanelId id, QSizeF size = kSize) const {
+    for (const Place& place : board(scene.view, size, scene.font_scale)) {
+      if (place.panel == id) return place;
+    }
+    return {};
+  }
+  [[nodiscard]] std::optional<QRectF> anchor(PanelId id, const Lit& lit) const {
+    return panels[static_cast<std::size_t>(id)]->anchor(lit, place(id).body, scene);
+  }
+};
+
+int difference(const QColor& a, const QColor& b) {
+  return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue());
+}
+
+// Is there a pixel of about this colour within 2 px of the point?
+bool near(const QImage& image, QPointF at, const QColor& colour) {
+  for (int dy = -2; dy <= 2; ++dy) {
+    for (int dx = -2; dx <= 2; ++dx) {
+      const QPoint pixel = at.toPoint() + QPoint(dx, dy);
+      if (image.rect().contains(pixel) && difference(image.pixelColor(pixel), colour) < 60) return true;
+    }
+  }
+  return false;
+}
+
+// Does the curve stand out in `image` at every place between its ends?
+bool shows(const QImage& image, const LinkPath& link, const QColor& colour) {
+  for (int i = 1; i < 40; ++i) {
+    if (!near(image, point_at(link, i / 40.0), colour)) return false;
+  }
+  return true;
+}
+
+// --- cards -----------------------------------------------------------------------------------------------------------
+
+TEST(PaintBoard, PanelsAreAllThereInTheirOrder) {
+  const Panels panels = make_panels();
+  for (std::size_t i = 0; i < panels.size(); ++i) EXPECT_EQ(panels[i]->id(), static_cast<PanelId>(i));
+}
+
+// Rounded corners on the surface, a quiet border, the card's colour inside.
+TEST(PaintBoard, CardsStandOnTheSurfaceWithRoundedCorners) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    const Board staged("first_light", 7, kind);
+    const Theme& t = *staged.scene.theme;
+    const QImage image = staged.image();
+    EXPECT_EQ(image.pixelColor(5, 5), t.surface);
+    for (const PanelId id : {PanelId::sequences, PanelId::pool, PanelId::table, PanelId::timeline}) {
+      const QRect card = staged.place(id).card.toRect();
+      EXPECT_EQ(image.pixelColor(card.topLeft()), t.surface);
+      EXPECT_EQ(image.pixelColor(card.bottomRight()), t.surface);
+      EXPECT_LT(difference(image.pixelColor(card.center().x(), card.top()), t.card_border), 6);
+      EXPECT_EQ(image.pixelColor(card.left() + 4, card.center().y()), t.card);
+    }
+  }
+}
+
+// At 480 px and large letters a subtitle has no room: it is elided or gone, and never runs into the card's edge or out of
+// its title line.
+TEST(PaintBoard, TitlesStayWithinTheirCards) {
+  Board staged("real_traffic_slice", 300);
+  for (const double font_scale : {1.0, 1.5, 2.0}) {
+    staged.scene.font_scale = font_scale;
+    for (const QSizeF size : {QSizeF(480, 500), QSizeF(800, 700), QSizeF(1600, 1000)}) {
+      const QImage image = staged.image(size);
+      for (const Place& place : board(staged.scene.view, size, font_scale)) {
+        if (place.panel == PanelId::header) continue;
+        const QRect right(static_cast<int>(place.title.right()) + 1, static_cast<int>(place.card.top()) + 10,
+                          static_cast<int>(place.card.right() - place.title.right()) - 5,
+                          static_cast<int>(place.title.height()) - 12);
+        for (int y = right.top(); y < right.bottom(); ++y) {
+          for (int x = right.left(); x < right.right(); ++x) {
+            ASSERT_EQ(image.pixelColor(x, y), staged.scene.theme->card) << font_scale << ' ' << size.width();
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PaintBoard, HasADevicePixelForEachOfItsScale) {
+  const Board staged("first_light", 7);
+  const QImage twice = staged.image({801, 501}, 2);
+  EXPECT_EQ(twice.size(), QSize(1602, 1002));
+  EXPECT_EQ(twice.devicePixelRatio(), 2);
+}
+
+// Base and overlay are the whole: what the canvas keeps and what it paints over it make what is exported.
+TEST(PaintBoard, IsBaseAndOverlayAndTheSameEveryTime) {
+  Board staged("first_light", 7);
+  staged.pin(of_token(SeqIdx{2}, TokIdx{40}));
+  staged.hover(of_block(BlockIdx{4}));
+  const QImage whole = staged.image();
+  QImage parts(whole.size(), QImage::Format_RGB32);
+  {
+    QPainter painter(&parts);
+    paint_board_base(painter, kSize, staged.panels, staged.scene);
+    paint_board_overlay(painter, kSize, staged.panels, staged.scene);
+  }
+  EXPECT_EQ(whole, parts);
+  EXPECT_EQ(whole, board_image(kSize, 1, make_panels(), staged.scene));
+}
+
+// The base must not know of the pointer, or every move of it would repaint a million blocks.
+TEST(PaintBoard, TheBaseDoesNotDependOnWhatIsSelectedOrHovered) {
+  Board staged("first_light", 7);
+  const auto base = [&] {
+    QImage image(kSize.toSize(), QImage::Format_RGB32);
+    QPainter painter(&image);
+    paint_board_base(painter, kSize, staged.panels, staged.scene);
+    return image;
+  };
+  const QImage before = base();
+  staged.pin(of_token(SeqIdx{2}, TokIdx{40}));
+  staged.hover(of_step(StepIdx{3}));
+  EXPECT_EQ(base(), before);
+}
+
+TEST(PaintBoard, PaintsEveryViewAtEverySizeOfTheGallery) {
+  for (const char* name : {"first_light", "continuous", "mla"}) {
+    Board staged(name, 3);
+    for (const View view : kViews) {
+      staged.scene.view = view;
+      for (const QSizeF size : {QSizeF(1, 1), QSizeF(480, 320), QSizeF(1000, 700)}) {
+        for (const double font_scale : {1.0, 2.0}) {
+          staged.scene.font_scale = font_scale;
+          EXPECT_FALSE(staged.image(size.expandedTo(QSizeF(2, 2))).isNull());
+        }
+      }
+    }
+  }
+}
+
+// --- links -----------------------------------------------------------------------------------------------------------
+
+// From the token to its block and to its entry of the table, along the curve that link_path names.
+TEST(PaintBoard, ATokenIsJoinedToItsBlockAndToItsEntry) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    Board staged("first_light", 7, kind);
+    staged.pin(of_token(SeqIdx{3}, TokIdx{64}));
+    const QImage image = staged.image();
+    const Lit& lit = staged.scene.pinned_lit;
+    const auto token = staged.anchor(PanelId::sequences, lit), block = staged.anchor(PanelId::pool, lit),
+               entry = staged.anchor(PanelId::table, lit);
+    ASSERT_TRUE(token && block && entry);
+    const QRectF whole(QPointF(0, 0), kSize);
+    EXPECT_TRUE(shows(image, link_path(*token, *block, whole), staged.scene.theme->accent));
+    EXPECT_TRUE(shows(image, link_path(*token, *entry, whole, 0.88), staged.scene.theme->accent));
+  }
+}
+
+// Block 0 stands for page 0 of all five: one that joined only the first would hide that it is shared.
+TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
+  Board staged("first_light", 7);
+  staged.pin(of_block(BlockIdx{0}));
+  const QImage image = staged.image();
+  const auto block = staged.anchor(PanelId::pool, staged.scene.pinned_lit);
+  ASSERT_EQ(staged.scene.pinned_lit.places.size(), 5u);
+  for (const TablePlace& place : staged.scene.pinned_lit.places) {
+    const Lit page = resolve(staged.scene.state(), staged.scene.facts(), of_page(place.seq, place.page));
+    const QRectF from = *staged.anchor(PanelId::sequences, page);
+    EXPECT_TRUE(shows(image, link_path(from, *block, {QPointF(0, 0), kSize}), staged.scene.theme->accent))
+        << place.seq.value;
+  }
+}
+
+// A pool of its own without the sequences: from the block to the entry that points at it.
+TEST(PaintBoard, WithoutTheSequencesTheBlockIsJoinedToItsEntry) {
+  Board staged("first_light", 7);
+  staged.scene.view = View::pool;
+  staged.pin(of_page(SeqIdx{1}, PageIdx{4}));
+  const QImage image = staged.image();
+  const Lit& lit = staged.scene.pinned_lit;
+  const QRectF block = *staged.anchor(PanelId::pool, lit), entry = *staged.anchor(PanelId::table, lit);
+  EXPECT_TRUE(shows(image, link_path(block, entry, {QPointF(0, 0), kSize}), staged.scene.theme->accent));
+}
+
+// A sequence has too many pages, a free block none, the sequences' own view no other panel: nothing is joined. The gaps
+// between the cards show it.
+TEST(PaintBoard, WhatHasNoOtherEndIsNotJoined) {
+  Board staged("first_light", 7);
+  const QImage before = staged.image();
+  const QRectF upper = staged.place(PanelId::sequences).card, lower = staged.place(PanelId::pool).card;
+  const QRect gap(0, static_cast<int>(upper.bottom()) + 1, 1600, static_cast<int>(lower.top() - upper.bottom()) - 2);
+  for (const Selection& selection :
+       {of_sequence(SeqIdx{2}), of_block(BlockIdx{30}), of_step(StepIdx{3}), Selection{}}) {
+    staged.pin(selection);
+    EXPECT_EQ(staged.image().copy(gap), before.copy(gap)) << static_cast<int>(selection.kind);
+  }
+  staged.pin(of_token(SeqIdx{3}, TokIdx{64}));
+  EXPECT_NE(staged.image().copy(gap), before.copy(gap)) << "the check itself";
+}
+
+// What the pointer is over is joined more lightly, and what is both is joined once.
+TEST(PaintBoard, HoveredLinksAreLighterThanPinnedOnes) {
+  Board staged("first_light", 7);
+  const QImage before = staged.image();
+  const auto changed = [&] {
+    const QImage after = staged.image();
+    const QRectF upper = staged.place(PanelId::sequences).card;
+    int count = 0;
+    for (int y = static_cast<int>(upper.bottom()) + 1; y < upper.bottom() + kGap - 1; ++y) {
+      for (int x = 0; x < after.width(); ++x) count += after.pixel(x, y) != before.pixel(x, y) ? 1 : 0;
+    }
+    return count;
+  };
+  const Selection token = of_token(SeqIdx{3}, TokIdx{64});
+  staged.hover(token);
+  const int hovered = changed();
+  staged.hover({});
+  staged.pin(token);
+  const QImage pinned_image = staged.image();
+  const int pinned = changed();
+  EXPECT_GT(hovered, 0);
+  EXPECT_LT(hovered, pinned * 3 / 4);
+  staged.hover(token);
+  const QRectF gap(0, staged.place(PanelId::sequences).card.bottom() + 1, 1600, kGap - 2);
+  EXPECT_EQ(staged.image().copy(gap.toRect()), pinned_image.copy(gap.toRect()));
+}
+
+}  // namespace
+}  // namespace kvscope::viz
