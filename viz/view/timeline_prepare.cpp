@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -41,7 +42,8 @@ int digits(double number) {
 
 std::vector<Series> shown_series(bool stacked) {
   std::vector<Series> shown;
-  const auto add = [&](std::span<const Series> more) { shown.insert(shown.end(), more.begin(), more.end()); };
+  shown.reserve(kSeries);
+  const auto add = [&](std::span<const Series> more) { std::ranges::copy(more, std::back_inserter(shown)); };
   stacked ? add(kShares) : add(kStripShares);
   add(kRequests);
   if (stacked) add(kTokens);
