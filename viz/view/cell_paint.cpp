@@ -163,7 +163,8 @@ void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled,
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, radius > 0);
   painter.setPen(Qt::NoPen);
-  const bool partly = has_level(look) && filled < 1 && side >= kSmallestPattern;
+  // A level needs width alone: a bar of a whole page may be 5 px high.
+  const bool partly = has_level(look) && filled < 1 && rect.width() >= kSmallestPattern;
   fill(partly ? look_empty(theme, look) : look_fill(theme, look));
   if (look == kPaddingLook && side >= kSmallestPattern) {
     painter.setBrush(mixed(theme.text_quiet, theme.card, 0.45));
