@@ -8,6 +8,7 @@
 
 #include <QtCore/QString>
 
+#include "core/base/errors.h"
 #include "viz/geometry/sequences_layout.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/scene.h"
@@ -36,7 +37,10 @@ struct SequenceRows {
   std::int64_t waiting = 0;                // sequences in that line; 0: there is none
   SeqIdx first_waiting{}, last_waiting{};  // of them
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(seqs.size()); }
-  [[nodiscard]] SeqIdx seq(std::int64_t row) const { return seqs[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] SeqIdx seq(std::int64_t row) const {
+    KVSCOPE_ASSERT(row >= 0 && row < count());
+    return seqs[static_cast<std::size_t>(row)];
+  }
   // Nothing when it has no row of its own.
   [[nodiscard]] std::optional<std::int64_t> row_of(SeqIdx seq) const;
 };

@@ -239,6 +239,20 @@ TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColourAndSharedOnesTheSharedO
   }
 }
 
+// Page 1 of sequence 0 holds 5 of 16 tokens: the sixth slot is there and is nobody's.
+TEST_F(SequencesPanelTest, SlotsWithoutATokenAreQuiet) {
+  const StepZero staged;
+  const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+  const QRectF last = token_rect(*panel_, staged.scene, 0, 20);
+  const double pitch = last.left() - token_rect(*panel_, staged.scene, 0, 19).left();
+  EXPECT_GT(share_of(image, last, staged.scene.theme->owner[0]), 0.4);
+  for (int slot = 1; slot <= 11; ++slot) {
+    const QRectF empty = last.translated(slot * pitch, 0);
+    EXPECT_GT(share_of(image, empty, staged.scene.theme->cell_free), 0.6) << slot;
+    EXPECT_EQ(share_of(image, empty, staged.scene.theme->owner[0]), 0) << slot;
+  }
+}
+
 // Tokens 16..23 of sequence 1 are computed in step 0, its first 16 are found: a bar on the former only. A step later the
 // bar is gone.
 TEST_F(SequencesPanelTest, TokensComputedInThisStepCarryABarAlongTheirTop) {
@@ -260,14 +274,15 @@ TEST_F(SequencesPanelTest, TokensComputedInThisStepCarryABarAlongTheirTop) {
 // the row.
 TEST_F(SequencesPanelTest, TokensFoundAtAdmissionAreBracketedInThatStepOnly) {
   StepZero staged;
-  const auto above = [&](std::int64_t token) {
-    const QRectF cell = token_rect(*panel_, staged.scene, 1, token);
+  const auto above = [&](std::int64_t token, std::int64_t seq = 1) {
+    const QRectF cell = token_rect(*panel_, staged.scene, seq, token);
     const QImage image = painted(*panel_, kBody, staged.scene, kSize);
-    return share_of(image, {cell.left(), cell.top() - 8, cell.width() - 2, 6}, staged.scene.theme->text_accent);
+    return share_of(image, {cell.left() - 2, cell.top() - 8, cell.width(), 6}, staged.scene.theme->text_accent);
   };
   EXPECT_GT(above(3), 0.1);
   EXPECT_GT(above(14), 0.1);
   EXPECT_EQ(above(18), 0);
+  EXPECT_EQ(above(0, 0), 0) << "sequence 0 found nothing";
   staged.cursor.seek_row(3);
   EXPECT_EQ(above(3), 0);
 }
