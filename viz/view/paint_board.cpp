@@ -105,14 +105,16 @@ std::vector<Lit> ends_of(const Lit& lit) {
 }
 
 // From the tokens to their block and to the entry of the lookup table that says so; without the tokens, from the block to
-// the entry.
+// the entry. A block of several is joined to its pages alone: its entries are outlined, and twice as many curves would hide
+// more than they show.
 std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
                             const QRectF& board) {
   std::vector<LinkPath> paths;
-  for (const Lit& end : ends_of(lit)) {
+  const std::vector<Lit> ends = ends_of(lit);
+  for (const Lit& end : ends) {
     const Anchors at = anchors(places, panels, scene, end);
     if (at.sequences && at.pool) paths.push_back(link_path(*at.sequences, *at.pool, board));
-    if (at.sequences && at.table) paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
+    if (ends.size() == 1 && at.sequences && at.table) paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
     if (!at.sequences && at.pool && at.table) paths.push_back(link_path(*at.pool, *at.table, board));
   }
   return paths;
