@@ -43,6 +43,8 @@ TEST(Board, EachViewHasItsPanelsInReadingOrder) {
 TEST(Board, LeavesOutACardThatIsTooLowToShowAnything) {
   using enum PanelId;
   EXPECT_THAT(panels_of(View::overview, {800, 500}, 1), ElementsAre(header, sequences, pool, table, timeline));
+  EXPECT_THAT(panels_of(View::overview, {800, 500}, 1.5), ElementsAre(header, sequences, pool, table))
+      << "large letters need more height";
   EXPECT_THAT(panels_of(View::overview, {800, 400}, 1), ElementsAre(header, sequences, pool, table));
   EXPECT_THAT(panels_of(View::overview, {480, 320}, 2), ElementsAre(header, pool, table));
 }

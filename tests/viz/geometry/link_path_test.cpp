@@ -69,6 +69,14 @@ TEST(LinkPath, StaysWithinTheBoardAndEndsOnTheEdgesOfBothAnchors) {
   }));
 }
 
+// Two low anchors at the very edge: the bow over a short way would reach past it, and the hull with it.
+TEST(LinkPath, KeepsItsControlsOnTheBoardToo) {
+  const LinkPath path = link_path({0, 980, 10, 10}, {500, 994, 10, 6}, kBoard);
+  EXPECT_EQ(path.control1, QPointF(5, 1000));
+  const LinkPath up = link_path({0, 10, 10, 10}, {500, 0, 10, 6}, kBoard);
+  EXPECT_EQ(up.control1, QPointF(5, 0));
+}
+
 // The two edges that face one another: the straight way between the ends passes through neither anchor, so the curve
 // does not begin by crossing the label it starts from.
 TEST(LinkPath, JoinsTheFacingEdges) {

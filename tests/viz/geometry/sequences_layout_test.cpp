@@ -46,6 +46,15 @@ TEST(SequencesLayout, PutsAPageEvery284PxAndToken37IntoPage2) {
   EXPECT_EQ(layout.token_cell(1, 37).left(), layout.x_of(37));
 }
 
+// What is said about a row stands above its box: three quarters of the gap are there.
+TEST(SequencesLayout, LeavesMostOfTheGapAboveTheBox) {
+  const SequencesLayout layout = fit(kBody, 3, 5, 16);
+  EXPECT_EQ(layout.row_pitch, 65);
+  EXPECT_EQ(layout.box_top, 13);
+  EXPECT_EQ(layout.box_height, 65 - 18);
+  EXPECT_EQ(layout.page_box(1, 0).top(), 88 + 65 + 13);
+}
+
 // Two tokens in the whole panel must not become two bars across it.
 TEST(SequencesLayout, FewTokensAreNoWiderThanANaturalCell) {
   const SequencesLayout layout = fit(kBody, 1, 1, 2);
@@ -232,6 +241,19 @@ TEST(RowsOfLine, CoverAllRowsInOrder) {
     }
     RC_ASSERT(next == rows);
   }));
+}
+
+// 832 rows on 44 px: 43 / (44 / 832) is a hair less than 832 rows' worth, and the last row was lost.
+TEST(RowsOfLine, LoseNoRowToRounding) {
+  for (std::int64_t rows = 600; rows < 1400; ++rows) {
+    for (int height = 40; height < 60; height += 3) {
+      const SequencesLayout layout = fit({0, 0, 800, static_cast<double>(height)}, rows, 4000, 16);
+      const auto lines = static_cast<std::int64_t>(std::ceil(layout.strip.height()));
+      std::int64_t last = 0;
+      for (std::int64_t line = 0; line < lines; ++line) last = std::max(last, layout.rows_of_line(line).last);
+      ASSERT_EQ(last, rows) << height;
+    }
+  }
 }
 
 // --- zoom ------------------------------------------------------------------------------------------------------------
