@@ -188,6 +188,7 @@ TEST(Canvas, ShowsTheSamePixelsAsTheExportOnEveryScreen) {
     QProcess program;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert(QStringLiteral("QT_SCALE_FACTOR"), QLatin1String(scale));
+    environment.insert(QStringLiteral("RC_PARAMS"), QStringLiteral("max_success=20"));
     program.setProcessEnvironment(environment);
     program.start(
         QCoreApplication::applicationFilePath(),

@@ -1,0 +1,346 @@
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include <QtGui/QImage>
+#include <QtGui/QPicture>
+
+#include "tests/viz/view/runs.h"
+#include "viz/view/panel.h"
+#include "viz/view/time_text.h"
+#include "viz/view/timeline_legend.h"
+#include "viz/view/timeline_paint.h"
+#include "viz/view/timeline_plot.h"
+#include "viz/view/timeline_prepare.h"
+
+namespace kvscope::viz {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+constexpr QSize kStrip(1000, 190), kOwn(1000, 700);
+
+// A panel, a scene and a picture of both.
+struct Shown {
+  explicit Shown(std::shared_ptr<const Run> of, View view = View::overview) : cursor(std::move(of)) {
+    scene.cursor = &cursor;
+    scene.theme = &theme(ThemeKind::dark);
+    scene.view = view;
+  }
+  QRectF body() const {
+    const QSize size = scene.view == View::timeline ? kOwn : kStrip;
+    return {10, 10, size.width() - 20.0, size.height() - 50.0};
+  }
+  QRectF footer() const { return {body().left(), body().bottom(), body().width(), 30}; }
+  void paint(QPainter& painter, const Panel& with) const {
+    painter.fillRect(QRectF(0, 0, kOwn.width(), kOwn.height() + 60), scene.theme->card);
+    with.paint_base(painter, body(), scene);
+    with.paint_footer(painter, footer(), scene);
+    with.paint_overlay(painter, body(), scene);
+  }
+  QImage picture(const Panel& with, double scale = 1) const {
+    QImage image((QSizeF(1000, body().height() + 60) * scale).toSize(), QImage::Format_RGB32);
+    image.setDevicePixelRatio(scale);
+    QPainter painter(&image);
+    paint(painter, with);
+    return image;
+  }
+  const Prepared& prepared() { return cache.prepared(body(), scene); }
+  QPointF on_step(std::int64_t index) {
+    return {prepared().layout.axis.x(index), prepared().layout.shares.center().y()};
+  }
+
+  Cursor cursor;
+  Scene scene;
+  std::unique_ptr<Panel> panel = make_timeline_panel();
+  TimelineCache cache;
+};
+
+// The first of its kind at or after `index`.
+std::int64_t first_marked(const Timeline& timeline, Mark mark) {
+  const auto& counts = timeline[mark];
+  return std::ranges::find_if(counts, [](std::int32_t n) { return n > 0; }) - counts.begin();
+}
+
+// --- words -----------------------------------------------------------------------------------------------------------
+
+TEST(TimeText, HasAboutThreeDigits) {
+  EXPECT_EQ(time_text(0), QString::fromUtf8("0 µs"));
+  EXPECT_EQ(time_text(850), QString::fromUtf8("850 µs"));
+  EXPECT_EQ(time_text(1000), QStringLiteral("1 ms"));
+  EXPECT_EQ(time_text(12'500), QStringLiteral("12.5 ms"));
+  EXPECT_EQ(time_text(999'499), QStringLiteral("999 ms"));
+  EXPECT_EQ(time_text(999'500), QStringLiteral("1 s"));
+  EXPECT_EQ(time_text(1'250'000), QStringLiteral("1.25 s"));
+  EXPECT_EQ(time_text(99'949'999), QStringLiteral("99.9 s"));
+  EXPECT_EQ(time_text(99'950'000), QStringLiteral("1 min 40 s"));
+  EXPECT_EQ(time_text(247'000'000), QStringLiteral("4 min 07 s"));
+  EXPECT_EQ(time_text(3'599'499'999), QStringLiteral("59 min 59 s"));
+  EXPECT_EQ(time_text(3'599'500'000), QStringLiteral("1 h 00 min"));
+  EXPECT_EQ(time_text(3'720'000'000), QStringLiteral("1 h 02 min"));
+  EXPECT_EQ(time_text(-12'500), QString::fromUtf8("−12.5 ms"));
+}
+
+TEST(NumberText, GroupsFromFiveDigitsOn) {
+  EXPECT_EQ(number_text(0), QStringLiteral("0"));
+  EXPECT_EQ(number_text(9999), QStringLiteral("9999"));
+  EXPECT_EQ(number_text(12'031), QStringLiteral("12\u202F031"));
+  EXPECT_EQ(number_text(8'437'140), QStringLiteral("8\u202F437\u202F140"));
+  EXPECT_EQ(number_text(-1234), QStringLiteral("-1234"));
+  EXPECT_EQ(number_text(-123'456), QStringLiteral("-123\u202F456"));
+}
+
+// The words of legend and tables are those of playback: a second list that goes its own way names two curves alike.
+TEST(Timeline, NamesCurvesAndMarksAsPlaybackDoes) {
+  for (std::size_t s = 0; s < kSeries; ++s) {
+    const auto series = static_cast<Series>(s);
+    EXPECT_EQ(series_name(series).toStdString(), name(series));
+  }
+  for (const Mark mark : kMarkKinds) EXPECT_EQ(mark_name(mark, 1).toStdString(), name(mark));
+  EXPECT_EQ(mark_name(Mark::copy, 2), QStringLiteral("copies"));
+}
+
+TEST(Timeline, WritesSharesAndCounts) {
+  EXPECT_EQ(value_text(Series::utilisation, 0.875), QStringLiteral("87.5 %"));
+  EXPECT_EQ(value_text(Series::running, 12), QStringLiteral("12"));
+}
+
+// Told apart without colour: on one plot no two lines have the same pattern.
+TEST(Timeline, GivesCurvesOfOnePlotDifferentPatterns) {
+  const auto pattern = [](Series series) {
+    const QPen pen = series_pen(theme(ThemeKind::dark), series);
+    return std::pair(pen.style() == Qt::SolidLine, pen.dashPattern());
+  };
+  const std::vector<std::vector<Series>> plots{shown_series(false),
+                                               {kShares.begin(), kShares.end()},
+                                               {Series::running, Series::waiting, Series::prefill, Series::decode}};
+  for (const std::vector<Series>& plot : plots) {
+    for (std::size_t a = 0; a < plot.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) EXPECT_NE(pattern(plot[a]), pattern(plot[b])) << name(plot[a]);
+    }
+  }
+}
+
+TEST(TimelinePanel, SaysInWordsWhereTheRunStands) {
+  Shown shown(run_of_steps(30));
+  EXPECT_EQ(shown.panel->summary(shown.scene), QStringLiteral("Before the first step of 29."));
+  shown.cursor.seek_row(13);
+  EXPECT_EQ(shown.panel->summary(shown.scene),
+            QStringLiteral("Step 12 of 29 at 13 ms: utilisation 10.0 %, prefix hit rate 0.0 %, running requests 2, "
+                           "waiting requests 5."));
+  Shown empty(run_of_steps(0));
+  EXPECT_EQ(empty.panel->summary(empty.scene), QStringLiteral("This run has no steps."));
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+// What is kept of the plots must not outlive its size, zoom, theme, scale or run.
+TEST(TimelinePanel, PaintsTheSameWithAndWithoutAPast) {
+  Shown one(gallery_run("preemption")), other(run_of_steps(4000, 17));
+  const std::unique_ptr<Panel> used = make_timeline_panel();
+  std::vector<Shown*> walk{&one, &other, &one};
+  for (Shown* shown : walk) {
+    for (const View view : {View::overview, View::timeline}) {
+      for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+        for (const double zoom : {0.0, 30.0}) {
+          for (const double scale : {1.0, 2.0}) {
+            shown->scene.view = view;
+            shown->scene.theme = &theme(kind);
+            shown->scene.viewport[static_cast<std::size_t>(PanelId::timeline)] = {zoom, {zoom * 5, 0}};
+            shown->cursor.step();
+            shown->scene.hovered = of_step(StepIdx{20});
+            EXPECT_TRUE(shown->picture(*used, scale) == shown->picture(*make_timeline_panel(), scale));
+          }
+        }
+      }
+    }
+  }
+}
+
+// A file is closed and the next one opened: its timeline may stand in the very same memory.
+TEST(TimelinePanel, ForgetsARunThatWasReplacedInItsPlace) {
+  const std::unique_ptr<Panel> used = make_timeline_panel();
+  for (int again = 0; again < 8; ++again) {
+    const Shown shown(run_of_steps(100 + again % 2));
+    EXPECT_TRUE(shown.picture(*used) == shown.picture(*make_timeline_panel())) << again;
+  }
+}
+
+// Stepping only moves the cursor: the plots are kept as pixels. What is kept must be what is painted without, at every
+// scale and place.
+TEST(PlotPicture, HasThePixelsThatPaintingDirectlyHas) {
+  Shown shown(gallery_run("preemption"), View::timeline);
+  const Prepared& prepared = shown.prepared();
+  for (const double scale : {1.0, 1.5, 2.0}) {
+    for (const QPointF by : {QPointF(0, 0), QPointF(3.25, 7)}) {
+      std::array<QImage, 2> images;
+      PlotPicture kept;
+      for (const bool keeps : {false, true}) {
+        QImage& image = images[keeps ? 1 : 0];
+        image = QImage((QSizeF(kOwn) * scale).toSize(), QImage::Format_RGB32);
+        image.setDevicePixelRatio(scale);
+        image.fill(shown.scene.theme->card);
+        QPainter painter(&image);
+        painter.translate(by);
+        keeps ? kept.paint(painter, shown.body(), prepared, shown.scene) : paint_plots(painter, prepared, shown.scene);
+      }
+      EXPECT_TRUE(images[0] == images[1]) << "scale " << scale << " at " << by.x();
+    }
+  }
+}
+
+// SVG and PDF keep lines as lines: a picture of pixels in them would be a blur on paper.
+TEST(PlotPicture, OnASurfaceOfLinesPutsNoPixels) {
+  Shown shown(gallery_run("preemption"), View::timeline);
+  QPicture lines;
+  {
+    QPainter painter(&lines);
+    PlotPicture picture;
+    picture.paint(painter, shown.body(), shown.prepared(), shown.scene);
+  }
+  // The picture as pixels alone would take more.
+  EXPECT_LT(static_cast<double>(lines.size()), shown.body().width() * shown.body().height());
+}
+
+TEST(TimelinePanel, StandsTheCursorOnItsStep) {
+  Shown shown(run_of_steps(50));
+  const QImage before = shown.picture(*shown.panel);  // before the first step there is no cursor
+  const QRectF plot = shown.prepared().layout.shares;
+  for (const std::int64_t index : {0, 17, 49}) {
+    shown.cursor.seek_row(index + 1);
+    const QImage image = shown.picture(*shown.panel);
+    std::set<int> columns;
+    for (int x = 0; x < image.width(); ++x) {
+      const int y = qRound(plot.top()) + 2;
+      if (image.pixel(x, y) != before.pixel(x, y)) columns.insert(x);
+    }
+    ASSERT_FALSE(columns.empty());
+    EXPECT_NEAR((*columns.begin() + *columns.rbegin() + 1) / 2.0, shown.prepared().layout.axis.x(index), 1);
+    EXPECT_LE(*columns.rbegin() - *columns.begin(), 2);
+  }
+}
+
+TEST(TimelinePanel, PaintsRunsOfNoStepsAndOfOne) {
+  for (const View view : {View::overview, View::timeline}) {
+    const Shown none(run_of_steps(0), view);
+    const QImage image = none.picture(*none.panel);
+    QImage blank(image.size(), image.format());
+    blank.fill(none.scene.theme->card);
+    EXPECT_FALSE(image == blank);  // it says that there are none
+    Shown one(run_of_steps(1), view);
+    one.cursor.step();
+    EXPECT_EQ(one.panel->hit(one.on_step(0), one.body(), one.scene), of_step(StepIdx{0}));
+    EXPECT_FALSE(one.picture(*one.panel) == image);
+  }
+}
+
+TEST(TimelinePanel, HoveringPaintsALineAndAReadoutOverTheBase) {
+  Shown shown(gallery_run("preemption"));
+  shown.cursor.seek_row(5);
+  const QImage before = shown.picture(*shown.panel);
+  shown.scene.hovered = of_block(BlockIdx{3});
+  EXPECT_TRUE(shown.picture(*shown.panel) == before) << "a block is not on the timeline";
+  shown.scene.hovered = of_step(StepIdx{1'000'000});
+  EXPECT_TRUE(shown.picture(*shown.panel) == before) << "nor is a step the run does not have";
+  shown.scene.hovered = of_step(StepIdx{30});
+  const QImage hovered = shown.picture(*shown.panel);
+  const int x = qRound(shown.prepared().layout.axis.x(30));
+  int changed = 0;
+  for (int y = 0; y < hovered.height(); ++y) {
+    changed += hovered.pixel(x, y) != before.pixel(x, y) || hovered.pixel(x - 1, y) != before.pixel(x - 1, y) ? 1 : 0;
+  }
+  EXPECT_GE(changed, qRound(shown.prepared().layout.shares.height()) - 3);
+}
+
+// --- pointing and moving ---------------------------------------------------------------------------------------------
+
+// Steps of a foreign trace begin at 17: what is selected is the step's number, not its place in the list.
+TEST(TimelinePanel, FindsStepsByTheirNumbers) {
+  Shown shown(run_of_steps(50, 17));
+  EXPECT_EQ(shown.panel->hit(shown.on_step(0), shown.body(), shown.scene), of_step(StepIdx{17}));
+  EXPECT_EQ(shown.panel->hit(shown.on_step(49), shown.body(), shown.scene), of_step(StepIdx{66}));
+  EXPECT_TRUE(shown.panel->hit(shown.body().topLeft() + QPointF(1, 40), shown.body(), shown.scene).none());
+}
+
+TEST(TimelinePanel, ArrowsGoStepByStepAndFromMarkToMark) {
+  Shown shown(gallery_run("preemption"));
+  const Timeline& timeline = shown.cursor.run().timeline();
+  const std::int64_t marked = first_marked(timeline, Mark::preemption);
+  ASSERT_GT(marked, 1);
+  const auto moved = [&](std::int64_t from, Move move) {
+    return shown.panel->moved(of_step(StepIdx{from}), move, shown.body(), shown.scene).step.value;
+  };
+  const std::int64_t last = timeline.steps() - 1;
+  EXPECT_EQ(moved(5, Move::left), 4);
+  EXPECT_EQ(moved(5, Move::right), 6);
+  EXPECT_EQ(moved(0, Move::left), 0);
+  EXPECT_EQ(moved(last, Move::right), last);
+  EXPECT_EQ(moved(5, Move::first), 0);
+  EXPECT_EQ(moved(5, Move::last), last);
+  EXPECT_EQ(moved(0, Move::down), marked);
+  EXPECT_EQ(moved(marked + 1, Move::up), marked);
+  EXPECT_EQ(moved(marked, Move::up), marked) << "nothing before: it stays";
+  shown.cursor.seek_row(8);
+  EXPECT_EQ(shown.panel->moved({}, Move::right, shown.body(), shown.scene), of_step(StepIdx{7}))
+      << "from nothing: where the run stands";
+}
+
+TEST(TimelinePanel, ZoomsAroundThePointAndRevealsSteps) {
+  Shown shown(run_of_steps(2000));
+  Viewport& viewport = shown.scene.viewport[static_cast<std::size_t>(PanelId::timeline)];
+  const QPointF at = shown.on_step(700);
+  viewport = shown.panel->zoomed(20, at, shown.body(), shown.scene);
+  EXPECT_EQ(shown.panel->hit(at, shown.body(), shown.scene), of_step(StepIdx{700}));
+  viewport = shown.panel->revealing(of_step(StepIdx{3}), shown.body(), shown.scene);
+  const StepAxis& axis = shown.prepared().layout.axis;
+  EXPECT_GE(axis.x(3), axis.left);
+  EXPECT_LE(axis.x(3), axis.right());
+  EXPECT_EQ(shown.panel->revealing(of_block(BlockIdx{3}), shown.body(), shown.scene), viewport);
+  const double offset = viewport.offset.x();
+  EXPECT_DOUBLE_EQ(shown.panel->scrolled({25, 99}, shown.body(), shown.scene).offset.x(), offset + 25);
+  viewport = shown.panel->zoomed(1e-6, at, shown.body(), shown.scene);
+  EXPECT_EQ(viewport, Viewport{});
+}
+
+// --- for screen readers ----------------------------------------------------------------------------------------------
+
+TEST(TimelinePanel, NamesItsCurvesWithTheirValuesAndItsMarks) {
+  Shown shown(gallery_run("preemption"));
+  const Timeline& timeline = shown.cursor.run().timeline();
+  const std::int64_t marked = first_marked(timeline, Mark::preemption);
+  shown.cursor.seek_row(marked + 1);
+  const std::vector<PanelCell> cells = shown.panel->cells(shown.body(), shown.scene, 100);
+  std::vector<std::string> names;
+  for (const PanelCell& cell : cells) {
+    names.push_back(cell.name.toStdString());
+    EXPECT_TRUE(shown.body().adjusted(-5, 0, 5, 0).contains(cell.rect)) << names.back();
+    EXPECT_EQ(cell.object.kind, Selection::Kind::step);
+  }
+  const auto at = static_cast<std::size_t>(marked);
+  EXPECT_EQ(names[0], "utilisation, " +
+                          value_text(Series::utilisation, timeline[Series::utilisation][at]).toStdString() +
+                          " at step " + std::to_string(marked));
+  EXPECT_THAT(names, Contains("1 preemption in step " + std::to_string(marked)));
+  EXPECT_EQ(shown.panel->cells(shown.body(), shown.scene, 3).size(), 3U);
+  const Shown none(run_of_steps(0));
+  EXPECT_TRUE(none.panel->cells(none.body(), none.scene, 100).empty());
+}
+
+// All marks of the run, and none twice: what the glyphs merge is said with its number and its steps.
+TEST(TimelinePanel, CountsEveryMarkOnce) {
+  Shown shown(gallery_run("parallel_samples"), View::timeline);
+  const Timeline& timeline = shown.cursor.run().timeline();
+  const std::int64_t copies =
+      std::accumulate(timeline[Mark::copy].begin(), timeline[Mark::copy].end(), std::int64_t{0});
+  ASSERT_GT(copies, 0);
+  std::int64_t said = 0;
+  for (const PanelCell& cell : shown.panel->cells(shown.body(), shown.scene, 1000)) {
+    const QStringList words = cell.name.split(QLatin1Char(' '));
+    if (words.size() > 1 && words[1].startsWith(QStringLiteral("cop"))) said += words[0].toInt();
+  }
+  EXPECT_EQ(said, copies);
+}
+
+}  // namespace
+}  // namespace kvscope::viz
