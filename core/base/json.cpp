@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/utf8.h"
 
 namespace kvscope::json {
 namespace {
@@ -200,25 +201,6 @@ class Builder {
   std::vector<Level> open_;
 };
 
-// Length of the UTF-8 sequence at the front of `s`, 0 when it is ill-formed (overlong,
-// surrogate, past U+10FFFF, cut off).
-std::size_t utf8_length(std::string_view s) {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto between = [&](std::size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return between(1, 0x80, 0xbf) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const bool second = between(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf);
-    return second && between(2, 0x80, 0xbf) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    const bool second = between(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf);
-    return second && between(2, 0x80, 0xbf) && between(3, 0x80, 0xbf) ? 4 : 0;
-  }
-  return 0;
-}
-
 void dump_string(std::string_view s, std::string& out) {
   out += '"';
   while (!s.empty()) {
@@ -241,7 +223,7 @@ void dump_string(std::string_view s, std::string& out) {
         out += "\\t";
         break;
       default:
-        length = utf8_length(s);
+        length = first_utf8(s).length;
         if (length == 0) {
           out += "\xef\xbf\xbd";  // U+FFFD
           length = 1;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/base/utf8.h"
+
 namespace kvscope::golden {
 namespace {
 
@@ -50,29 +52,18 @@ json::Array strings(const std::vector<std::string>& texts) {
   return array;
 }
 
-// Length of the UTF-8 character at `at`, 0 when there is none that XML 1.0 may hold.
-std::size_t xml_character(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
-  const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
-                             : lead >= 0xe0 && lead < 0xf0 ? 3
-                             : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                           : 0;
-  unsigned code = lead & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0u) != 0x80u) return 0;
-    code = code << 6 | (byte(i) & 0x3fu);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool refused = (code >= 0xd800 && code < 0xe000) || code == 0xfffe || code == 0xffff || code > 0x10ffff;
-  return overlong || refused ? 0 : length;
+// Length of the character at the front of `text`, 0 when there is none that XML 1.0 may hold.
+std::size_t xml_character(std::string_view text) {
+  const Utf8Character character = first_utf8(text);
+  const char32_t code = character.code;
+  const bool control = code < 0x20 && code != '\t' && code != '\n' && code != '\r';
+  return control || code == 0xfffe || code == 0xffff ? 0 : character.length;
 }
 
 std::string escape(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = xml_character(text, at);
+    const std::size_t length = xml_character(text.substr(at));
     if (length == 0) {
       out += '?';
       ++at;
