@@ -4,8 +4,9 @@
 //   block_allocated block=7
 //   step_ended free_blocks<4 running>=2
 //   tokens_written seq=3 decode=1
+//   off block_evicted                    kept, but not stopped at
 //
-// Kinds and fields are those of core/trace/events.h; operators = != < <= > >=.
+// Kinds and fields are those of core/trace/events.h; operators = != < <= > >=. Blanks around an operator do not matter.
 #pragma once
 
 #include <cstdint>
