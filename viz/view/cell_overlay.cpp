@@ -78,7 +78,7 @@ void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, Lit
   const CellRange seen = grid.visible();
   std::vector<CellPlace> cells;
   std::copy_if(lit.cells.begin(), lit.cells.end(), std::back_inserter(cells),
-               [&](CellPlace place) { return in(seen, place) && place != lit.one; });
+               [&](CellPlace place) { return in(seen, place); });
   const bool pinned = how == LitHow::pinned;
   const QColor colour = pinned ? theme.accent : theme.hover;
   painter.save();

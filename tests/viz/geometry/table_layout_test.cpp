@@ -118,6 +118,33 @@ RC_GTEST_PROP(TableLayout, ANameBelongsToTheRowBesideIt, ()) {
   RC_ASSERT(layout.name_at({layout.names.center().x(), layout.names.top() - 1}) == std::nullopt);
 }
 
+// "seq 0" was cut off at the top of a table of low rows, and moved into view it ran into "seq 5".
+RC_GTEST_PROP(TableLayout, NamesAndPageNumbersStandInsideTheirEdgeAndApart, ()) {
+  TableSize size = any_size();
+  size.rows *= 6;
+  const TableLayout layout = table_layout(size, any_body(), any_viewport(), kScale);
+  double end = layout.names.top();
+  for (const std::int64_t row : layout.named_rows()) {
+    const QRectF name = layout.name_rect(row);
+    RC_ASSERT(name.top() >= end - 0.51);
+    end = name.bottom();
+    RC_ASSERT(row % layout.name_step == 0);
+    // Low rows have their name moved into view; the name of a high row that is scrolled half away is cut with it.
+    if (layout.grid.pitch.height() < 15 && layout.names.height() > 15) {
+      RC_ASSERT(name.top() >= layout.names.top() && name.bottom() <= layout.names.bottom() + 1e-9);
+    }
+    RC_ASSERT(std::abs(name.center().y() - layout.grid.rect({0, row}).center().y()) < 16);
+  }
+  for (std::int64_t page = 0; page < size.columns; ++page) {
+    const QRectF number = layout.page_number_rect(page);
+    if (layout.grid.whole_rect({page, 0}).right() > layout.page_numbers.right() + 1e-9) continue;
+    if (layout.page_numbers.width() > layout.page_number_width) {
+      RC_ASSERT(number.right() <= layout.page_numbers.right() + 1e-9);
+    }
+    RC_ASSERT(number.width() >= layout.page_number_width);
+  }
+}
+
 RC_GTEST_PROP(TableLayout, ZoomingKeepsTheCellUnderThePointerUntilAnEdgeIsReached, ()) {
   TableSize size = any_size();
   size.rows += 30;

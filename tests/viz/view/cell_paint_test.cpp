@@ -87,7 +87,10 @@ TEST(CellPaint, TextReadsOnEveryFill) {
       EXPECT_GE(contrast(look_ink(of, l), look_fill(of, l)), quiet ? 2.5 : 4.0) << look;
     }
     for (std::int64_t seq = 0; seq < 8; ++seq) {
-      EXPECT_GE(contrast(readable(of, of.owner_style(seq).fill, of.card), of.card), 4.5) << seq;
+      const QColor owner = of.owner_style(seq).fill, name = readable(of, owner, of.card);
+      EXPECT_GE(contrast(name, of.card), 4.5) << seq;
+      EXPECT_NE(name, of.text) << seq;
+      EXPECT_LE(std::min(std::abs(name.hue() - owner.hue()), 360 - std::abs(name.hue() - owner.hue())), 25) << seq;
     }
     EXPECT_EQ(readable(of, of.text, of.card), of.text);
   }
@@ -146,6 +149,51 @@ RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
     }
   }
   RC_ASSERT(difference / (fast.width() * fast.height() * 3) < 4.0);
+}
+
+// A number over the end of what is filled: each half of it in the ink that reads on what is under that half.
+TEST(CellPainter, ANumberChangesItsInkWhereTheFillEnds) {
+  const Theme& of = theme(ThemeKind::dark);
+  const Look look = owner_look(5);  // light: black on it, white on its empty part
+  const QColor on_fill = look_ink(of, look), on_empty = of.ink_on(look_empty(of, look));
+  ASSERT_NE(on_fill, on_empty);
+  QImage image(80, 40, QImage::Format_RGB32);
+  QPainter painter(&image);
+  CellPainter cells(painter, QRectF(0, 0, 80, 40), of);
+  cells.set_cell_size({60, 30});
+  cells.set_font(mono_font(18, QFont::Bold));
+  cells.cell({10, 5}, look, 0.5);
+  cells.label_on({14, 28}, "8888", QRectF(10, 5, 60, 30), look, 0.5);
+  cells.finish();
+  painter.end();
+  const auto count = [&](int left, int right, const QColor& ink) {
+    int found = 0;
+    for (int y = 5; y < 35; ++y) {
+      for (int x = left; x < right; ++x) found += image.pixel(x, y) == ink.rgb() ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_GT(count(10, 40, on_fill), 20);
+  EXPECT_EQ(count(10, 40, on_empty), 0);
+  EXPECT_GT(count(40, 60, on_empty), 10);
+  EXPECT_EQ(count(40, 60, on_fill), 0);
+}
+
+// The number of a patterned block stands on a clear ground.
+TEST(CellPainter, NoPatternIsUnderANumber) {
+  const Theme& of = theme(ThemeKind::dark);
+  QImage image(60, 40, QImage::Format_RGB32);
+  QPainter painter(&image);
+  CellPainter cells(painter, QRectF(0, 0, 60, 40), of);
+  cells.set_cell_size({50, 30});
+  cells.set_font(mono_font(12));
+  cells.cell({0, 0}, kSharedLook);
+  cells.label_on({5, 20}, "   ", QRectF(0, 0, 50, 30), kSharedLook, 1);
+  cells.finish();
+  painter.end();
+  for (int y = 13; y < 20; ++y) {
+    for (int x = 6; x < 24; ++x) ASSERT_EQ(image.pixel(x, y), of.shared.rgb()) << x << " " << y;
+  }
 }
 
 // At twice the pixels everything is finer, not twice as far to the left.

@@ -300,6 +300,70 @@ TEST(PoolPanel, BlocksThatWereJustFilledOrEmptiedAreMarked) {
   EXPECT_NE(corner_of(1, 5), corner_of(2, 5));
 }
 
+// A block that is taken and given back within one step is empty now, one that is evicted and taken again is not.
+TEST(PoolPanel, TheLastThingThatHappenedToABlockIsMarked) {
+  using namespace trace;
+  const Staged staged(run_of(10, {RequestArrived{SeqIdx{0}, 16, 1},
+                                  RequestArrived{SeqIdx{1}, 16, 1},
+                                  StepBegan{StepIdx{0}, 0},
+                                  RequestAdmitted{SeqIdx{0}, 0},
+                                  BlockAllocated{BlockIdx{1}, SeqIdx{0}, PageIdx{0}},
+                                  TokensWritten{SeqIdx{0}, TokIdx{0}, 16, BlockIdx{1}, 0, false},
+                                  RequestFinished{SeqIdx{0}, 17},
+                                  BlockReleased{BlockIdx{1}, SeqIdx{0}, PageIdx{0}, 0, true},
+                                  StepEnded{StepIdx{0}, 10},
+                                  StepBegan{StepIdx{1}, 10},
+                                  BlockEvicted{BlockIdx{1}},
+                                  RequestAdmitted{SeqIdx{1}, 0},
+                                  BlockAllocated{BlockIdx{1}, SeqIdx{1}, PageIdx{0}},
+                                  TokensWritten{SeqIdx{1}, TokIdx{0}, 16, BlockIdx{1}, 0, false},
+                                  StepEnded{StepIdx{1}, 20},
+                                  StepBegan{StepIdx{2}, 20},
+                                  RequestFinished{SeqIdx{1}, 17},
+                                  BlockReleased{BlockIdx{1}, SeqIdx{1}, PageIdx{0}, 0, true},
+                                  BlockEvicted{BlockIdx{1}},
+                                  StepEnded{StepIdx{2}, 30},
+                                  StepBegan{StepIdx{3}, 30},
+                                  StepEnded{StepIdx{3}, 40}}));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  // A filled corner has the accent in its very tip, a ring has not.
+  const auto tip = [&](std::int64_t row) {
+    Cursor cursor(staged.run);
+    cursor.seek_row(row);
+    Scene scene = staged.scene;
+    scene.cursor = &cursor;
+    const QRectF cell = pool_layout(10, kBody, {}, 1).rect(1);
+    const QImage image = painted(*panel, kBody, scene, kImage);
+    const QRect corner = QRectF(cell.right() - 11, cell.top(), 11, 11).toRect();
+    int accent = 0;
+    for (int y = corner.top(); y <= corner.bottom(); ++y) {
+      for (int x = corner.left(); x <= corner.right(); ++x) {
+        accent += image.pixel(x, y) == staged.scene.theme->accent.rgb() ? 1 : 0;
+      }
+    }
+    const bool in_the_tip = image.pixel(corner.right() - 1, corner.top() + 1) == staged.scene.theme->accent.rgb();
+    return accent == 0 ? "nothing" : in_the_tip ? "filled" : "emptied";
+  };
+  EXPECT_STREQ(tip(1), "emptied");
+  EXPECT_STREQ(tip(2), "filled");
+  EXPECT_STREQ(tip(3), "emptied");
+  EXPECT_STREQ(tip(4), "nothing");
+}
+
+// An eviction alone empties too: the block it was cached in is named by no other event of the step.
+TEST(PoolPanel, AnEvictedBlockIsMarked) {
+  using namespace trace;
+  std::vector<Event> events = one_of_each();
+  events.insert(events.end() - 1, BlockEvicted{BlockIdx{5}});
+  Staged staged(run_of(10, events));
+  const std::unique_ptr<Panel> panel = make_pool_panel();
+  const QRect cell = pool_layout(10, kBody, {}, 1).rect(5).toRect(),
+              other = pool_layout(10, kBody, {}, 1).rect(6).toRect();
+  const QImage image = painted(*panel, kBody, staged.scene, kImage);
+  const QRect right_top(cell.width() - 12, 0, 12, 12);
+  EXPECT_NE(image.copy(right_top.translated(cell.topLeft())), image.copy(right_top.translated(other.topLeft())));
+}
+
 // Outlines of the outermost cells included, at every level of detail and on a surface of twice the pixels.
 RC_GTEST_PROP(PoolPanel, NothingIsPaintedOutsideTheBody, ()) {
   static const std::shared_ptr<const Run> kRun = scattered(700);

@@ -9,6 +9,7 @@
 
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
+#include "viz/view/cell_paint.h"
 
 namespace kvscope::viz {
 namespace {
@@ -196,6 +197,31 @@ TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColour) {
   EXPECT_GT(checked, 1000);
   // Lines between rows, and an edge that Qt rounds the other way.
   EXPECT_LT(wrong, checked / 4);
+}
+
+// Where an entry is a pixel or two wide, the last page of the longest sequence is still there.
+TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
+  std::vector<trace::Event> events{trace::RequestArrived{SeqIdx{0}, 20, 4}, trace::RequestArrived{SeqIdx{1}, 20, 4},
+                                   trace::StepBegan{StepIdx{0}, 0}, trace::RequestAdmitted{SeqIdx{0}, 0},
+                                   trace::RequestAdmitted{SeqIdx{1}, 0}};
+  for (std::int64_t page = 0; page < 150; ++page) {
+    events.push_back(trace::BlockAllocated{BlockIdx{page}, SeqIdx{0}, PageIdx{page}});
+  }
+  events.push_back(trace::BlockAllocated{BlockIdx{150}, SeqIdx{1}, PageIdx{0}});
+  events.push_back(trace::StepEnded{StepIdx{0}, 10});
+  const Staged staged(run_of(200, std::move(events)));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const QImage image = painted(*panel, kBody, staged.scene, kImage);
+  const auto colour_of = [&](std::int64_t seq, std::int64_t page) {
+    const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{seq}, PageIdx{page}));
+    const std::optional<QRectF> cell = panel->anchor(lit, kBody, staged.scene);
+    return cell ? image.pixel(static_cast<int>(cell->center().x()), static_cast<int>(cell->center().y())) : 0U;
+  };
+  ASSERT_TRUE(panel->cells(kBody, staged.scene, 10).empty());  // it is the level of pixels
+  EXPECT_EQ(colour_of(0, 0), staged.scene.theme->owner[0].rgb());
+  EXPECT_EQ(colour_of(0, 149), staged.scene.theme->owner[0].rgb());
+  EXPECT_EQ(colour_of(1, 0), staged.scene.theme->owner[1].rgb());
+  EXPECT_EQ(colour_of(1, 149), look_fill(*staged.scene.theme, kPaddingLook).rgb());
 }
 
 RC_GTEST_PROP(TablePanel, NothingIsPaintedOutsideTheBody, ()) {
