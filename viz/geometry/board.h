@@ -48,7 +48,8 @@ struct Place {
   QRectF footer;  // [px] as wide as the body; empty in a card too low for one: its panel needs the room more
 };
 
-// Sizes in px. Heights of lines of text are those at font scale 1 and grow with the font; the space around cards does not.
+// Sizes in px. Heights of lines of text are those at font scale 1 and grow with the font; the space around cards does
+// not.
 inline constexpr double kMargin = 20, kGap = 14, kPadding = 16, kTitleHeight = 36, kFooterHeight = 30,
                         kHeaderHeight = 52;
 // A card lower than this has a closer title and no footer; one lower than that is left out: it has a view of its own.

@@ -1,4 +1,5 @@
-// Where the line above the cards stands: the run's name and facts at the left, the scrub bar and its counter at the right.
+// Where the line above the cards stands: the run's name and facts at the left, the scrub bar and its counter at the
+// right.
 //
 //   | name   facts, elided . . . .   ======o------  128 / 205 |
 //

@@ -1,5 +1,5 @@
-// The curve that joins one object in two panels: a cubic that leaves the edge of one anchor at a right angle and meets the
-// facing edge of the other at a right angle.
+// The curve that joins one object in two panels: a cubic that leaves the edge of one anchor at a right angle and meets
+// the facing edge of the other at a right angle.
 //
 //   +-----+                  +-----+
 //   |from |                  |from |-.
@@ -9,8 +9,8 @@
 //   |   to    |
 //   +---------+
 //
-// Above one another: from the bottom's middle to the top's middle; else side by side: from the right to the left. A curve
-// lies within the hull of its four points, and these are kept within the board, so it never leaves the board.
+// Above one another: from the bottom's middle to the top's middle; else side by side: from the right to the left. A
+// curve lies within the hull of its four points, and these are kept within the board, so it never leaves the board.
 // Example: {0,0 10x10} to {100,200 20x10}: (5,10) (5,105) (110,105) (110,200).
 #pragma once
 
@@ -29,8 +29,8 @@ struct LinkPath {
 
 // Precondition (caller): both anchors lie within `board`. Anchors that overlap have nothing between them to join: start
 // and end are then the same point.
-// `meets`: where along the top or bottom edge of `to` the curve ends, from its left (0) to its right (1); beside the middle
-// it passes by what is written in the middle of the cells above.
+// `meets`: where along the top or bottom edge of `to` the curve ends, from its left (0) to its right (1); beside the
+// middle it passes by what is written in the middle of the cells above.
 [[nodiscard]] LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board, double meets = 0.5);
 
 // t in [0, 1] from start to end.

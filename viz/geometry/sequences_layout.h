@@ -8,8 +8,8 @@
 //
 // Content px: x from the first token, y from the first row; the viewport's zoom is relative to kNaturalCell px a token.
 // Cells and boxes begin and end on whole pixels: cells of one width, gaps of one width.
-// Example: cells of 17 px, pages of 16, boxes padded by 3 and 6 apart: a page every 284 px; token 37 is the 6th of page 2:
-// it begins at 2 * 284 + 3 + 5 * 17 = 656.
+// Example: cells of 17 px, pages of 16, boxes padded by 3 and 6 apart: a page every 284 px; token 37 is the 6th of page
+// 2: it begins at 2 * 284 + 3 + 5 * 17 = 656.
 #pragma once
 
 #include <cstdint>
@@ -122,7 +122,8 @@ struct SequencesLayout {
 // `longest` pages, or a half, a quarter ... of them, or three quarters of such a step, but no less than `needed`.
 [[nodiscard]] std::int64_t calm_pages(std::int64_t needed, std::int64_t longest);
 
-// Numbers under the rows: token positions at round distances, 1, 2 or 5 times a power of ten, far enough apart to be read.
+// Numbers under the rows: token positions at round distances, 1, 2 or 5 times a power of ten, far enough apart to be
+// read.
 struct AxisTick {
   std::int64_t token = 0;
   double x = 0;  // [px] board

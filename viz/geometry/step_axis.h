@@ -1,6 +1,6 @@
 // The x axis of a run: its steps, and which of them are on screen; and nice ticks for any axis. A step is a column
-// [k, k + 1) of the axis and its value stands at the column's middle, so that a run of one step is a line across the plot
-// and not a dot.
+// [k, k + 1) of the axis and its value stands at the column's middle, so that a run of one step is a line across the
+// plot and not a dot.
 //
 // A viewport's zoom is px a step, its offset px from the first step's left edge. Example: 200 steps over 1000 px fit at
 // 5 px a step; step 3 is the column 15..20, its value stands at 17.5.
@@ -61,7 +61,8 @@ inline constexpr double kWidestStep = 64;  // [px] that zooming in leads to
 [[nodiscard]] Viewport scrolled_steps(const StepAxis& axis, double by);
 [[nodiscard]] Viewport revealed_step(const StepAxis& axis, std::int64_t index);
 
-// Indices of the steps that get a label, whose numbers (index + first_number) are nice, labels `label` px apart at least.
+// Indices of the steps that get a label, whose numbers (index + first_number) are nice, labels `label` px apart at
+// least.
 [[nodiscard]] std::vector<std::int64_t> step_ticks(const StepAxis& axis, std::int64_t first_number, double label);
 
 }  // namespace kvscope::viz

@@ -1,5 +1,5 @@
-// Where the curves of a run stand: plots over one axis of steps, lanes of marks under them, ticks, and the shape of each
-// curve.
+// Where the curves of a run stand: plots over one axis of steps, lanes of marks under them, ticks, and the shape of
+// each curve.
 //
 //   strip of the overview               view of its own
 //   100 % +---------------------+ 12    legend of the shares
@@ -110,8 +110,8 @@ struct TimelineLayout {
 // The step under a point of the plots, the lanes or the axis; nothing beside them.
 [[nodiscard]] std::optional<std::int64_t> step_at(const TimelineLayout& layout, QPointF at);
 
-// A box of values beside the line at x: to the right of it, to the left where that does not fit, within `bounds`. Its rows
-// stand in as many columns as the height asks for; those that the width then has no room for are left out.
+// A box of values beside the line at x: to the right of it, to the left where that does not fit, within `bounds`. Its
+// rows stand in as many columns as the height asks for; those that the width then has no room for are left out.
 struct Readout {
   QRectF box, title;
   std::vector<QRectF> rows;

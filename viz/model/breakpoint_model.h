@@ -1,5 +1,6 @@
-// The document's breakpoints as a list: checkable (enabled), editable as text in the words of viz/playback/breakpoint.h.
-// A text that is none changes nothing; rejected() says why, a line a fault, in the parser's words.
+// The document's breakpoints as a list: checkable (enabled), editable as text in the words of
+// viz/playback/breakpoint.h. A text that is none changes nothing; rejected() says why, a line a fault, in the parser's
+// words.
 #pragma once
 
 #include <QtCore/QAbstractListModel>

@@ -24,7 +24,8 @@ struct WhyPart {
   friend bool operator==(const WhyPart&, const WhyPart&) = default;
 };
 
-// How far each goes in the scenario: [0, layers), [0, heads), [0, dims); an MLA cache has no V. All 1 without a scenario.
+// How far each goes in the scenario: [0, layers), [0, heads), [0, dims); an MLA cache has no V. All 1 without a
+// scenario.
 struct WhyLimits {
   std::int64_t layers = 1, heads = 1, dims = 1;
   bool has_v = false;

@@ -1,16 +1,19 @@
-// The picture of the open run, alive: the board of paint_board.h as a widget that is pointed at, zoomed, scrubbed and walked
-// through with keys. What it shows is what is exported: one code paints both.
+// The picture of the open run, alive: the board of paint_board.h as a widget that is pointed at, zoomed, scrubbed and
+// walked through with keys. What it shows is what is exported: one code paints both.
 //
 // The base (state, viewports, size, theme) is kept as pixels at the screen's scale and painted anew only when one of
 // these changes; the overlay (selection, hover) is painted on top every time.
 //   // held by tests/viz/view/canvas_test.cpp: after any walk, the same pixels as a fresh canvas
 //
 //   mouse   move: hover. Click: pin; beside all objects: let go. Drag: pans a zoomed panel, scrubs header and timeline.
-//           Wheel: zooms at the pointer. Shift and wheel, or a wheel sideways: scrolls. Double click on a title: that panel's
+//           Wheel: zooms at the pointer. Shift and wheel, or a wheel sideways: scrolls. Double click on a title: that
+// panel's
 //           view, and back.
-//   keys    Tab, Shift+Tab: panel by panel, then out of the canvas. Arrows, Home, End: object by object in the panel with
+//   keys    Tab, Shift+Tab: panel by panel, then out of the canvas. Arrows, Home, End: object by object in the panel
+// with
 //           the focus. Enter: pin, or let go of what is pinned. Escape: let go. + - 0: zoom in, out, to fit.
-// A step is no object that could be pinned instead of a block: clicking or entering one goes there, and what is pinned stays.
+// A step is no object that could be pinned instead of a block: clicking or entering one goes there, and what is pinned
+// stays.
 #pragma once
 
 #include <array>

@@ -19,8 +19,8 @@ QRect on_screen(const Canvas& canvas, const QRectF& rect) {
   return {canvas.mapToGlobal(inside.topLeft()), inside.size()};
 }
 
-// Interfaces that were handed out, by their number among their parent's children. Whoever asked keeps only their address:
-// they live until the parent goes.
+// Interfaces that were handed out, by their number among their parent's children. Whoever asked keeps only their
+// address: they live until the parent goes.
 class Children {
  public:
   Children() = default;

@@ -6,8 +6,8 @@
 //   |  +- ...                     at most Canvas::kMostCells, what is visible now
 //   +- ...                        in reading order
 //
-// Rectangles are in screen coordinates. Children are asked for by number and stay valid as long as the canvas: what cell 5 is
-// follows from what is on screen.
+// Rectangles are in screen coordinates. Children are asked for by number and stay valid as long as the canvas: what
+// cell 5 is follows from what is on screen.
 #pragma once
 
 namespace kvscope::viz {

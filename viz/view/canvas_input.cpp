@@ -173,8 +173,9 @@ void Canvas::leaveEvent(QEvent*) {
 void Canvas::scrub(QPointF to) {
   const Place* const at = place(press_->panel);
   if (at == nullptr) return;
-  // The pointer may leave the panel: its height does not matter then, and past the ends is at the ends. A panel's steps need
-  // not fill its width: the nearest point that has one is looked for, from there back to where the button went down.
+  // The pointer may leave the panel: its height does not matter then, and past the ends is at the ends. A panel's steps
+  // need not fill its width: the nearest point that has one is looked for, from there back to where the button went
+  // down.
   QPointF point = clamped({to.x(), press_->at.y()}, at->body.adjusted(0, 0, -1, -1));
   const double towards = point.x() < press_->at.x() ? 1 : -1;
   Selection step = panel(at->panel).hit(point, at->body, sceneNow());

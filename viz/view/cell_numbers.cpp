@@ -44,8 +44,8 @@ QImage painted(const DigitLook& look, int digit) {
   return image;
 }
 
-// Digits painted so far, for each thread that paints. Zooming makes a new size every few frames: past kMostDigits all are
-// dropped, and the few in use come back with the next repaint.
+// Digits painted so far, for each thread that paints. Zooming makes a new size every few frames: past kMostDigits all
+// are dropped, and the few in use come back with the next repaint.
 using DigitKey = std::tuple<int, bool, double, QRgb, QRgb, int>;  // font px, upwards, scale, ink, behind, digit
 constexpr std::size_t kMostDigits = 2000;
 

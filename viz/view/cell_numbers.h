@@ -1,6 +1,6 @@
-// Numbers in the middle of cells, across them or upwards, hundreds in a millisecond: each digit is painted once for a look
-// and copied from then on. A thin rim of the cell's colour keeps its pattern off the digits. On a surface without pixels
-// (SVG, PDF) they are text, turned where they go upwards.
+// Numbers in the middle of cells, across them or upwards, hundreds in a millisecond: each digit is painted once for a
+// look and copied from then on. A thin rim of the cell's colour keeps its pattern off the digits. On a surface without
+// pixels (SVG, PDF) they are text, turned where they go upwards.
 //
 //   CellNumbers numbers(painter, mono_font(9), Writing::upwards);
 //   numbers.write(cell, 37, look_ink(theme, look), look_fill(theme, look));

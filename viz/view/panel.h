@@ -49,7 +49,8 @@ class Panel {
   [[nodiscard]] virtual Selection moved(const Selection& from, Move move, const QRectF& body,
                                         const Scene& scene) const = 0;
   // The viewport after a wheel turn or drag; `factor` 1: only moved. Panels that cannot be zoomed return what is there.
-  // `at` is in board coordinates; `by` is added to the viewport's offset: positive shows what is further right and down.
+  // `at` is in board coordinates; `by` is added to the viewport's offset: positive shows what is further right and
+  // down.
   [[nodiscard]] virtual Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const = 0;
   [[nodiscard]] virtual Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const = 0;
   // The viewport that shows the object, moved no more than needed.

@@ -44,8 +44,8 @@ QRectF used(const SequencesLayout& layout, const SequenceRows& rows, const Scene
 
 // --- a look at any width ---------------------------------------------------------------------------------------------
 
-// Long bars of one height in their look, pattern included: what is told by hue alone in cells too narrow for a pattern is
-// hatched across them. On pixels a piece of the pattern is painted once and repeated.
+// Long bars of one height in their look, pattern included: what is told by hue alone in cells too narrow for a pattern
+// is hatched across them. On pixels a piece of the pattern is painted once and repeated.
 class Bars {
  public:
   Bars(QPainter& painter, double height, const Theme& theme)

@@ -1,5 +1,5 @@
-// What a row of the sequences panel says, read from a state: which sequence, how far it has come, how its pages look. No
-// places and no painting.
+// What a row of the sequences panel says, read from a state: which sequence, how far it has come, how its pages look.
+// No places and no painting.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,8 @@ struct WrittenRun {
 
 // Words beside a row that has no cells to speak for it: "waiting", "preempted 2 times"; empty for one that runs.
 [[nodiscard]] QString phase_words(const Scene& scene, const SequenceRow& row);
-// "5 sequences: 3 running, 1 waiting, 1 preempted; 4 tokens computed in step 12". Without sequences: why there are none.
+// "5 sequences: 3 running, 1 waiting, 1 preempted; 4 tokens computed in step 12". Without sequences: why there are
+// none.
 [[nodiscard]] QString sequences_summary(const Scene& scene);
 
 }  // namespace kvscope::viz

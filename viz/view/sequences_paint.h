@@ -1,5 +1,5 @@
-// How the rows of the sequences panel are painted, at every level of detail: cells with numbers, cells, page bars, lines,
-// pixels. What is written above and beside them, the axis under them, and what lights up.
+// How the rows of the sequences panel are painted, at every level of detail: cells with numbers, cells, page bars,
+// lines, pixels. What is written above and beside them, the axis under them, and what lights up.
 #pragma once
 
 #include <optional>

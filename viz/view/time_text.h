@@ -7,7 +7,8 @@
 
 namespace kvscope::viz {
 
-// "850 µs", "12.5 ms", "1.25 s", "4 min 07 s", "1 h 02 min". Negative times (a trace may have any clock) keep their sign.
+// "850 µs", "12.5 ms", "1.25 s", "4 min 07 s", "1 h 02 min". Negative times (a trace may have any clock) keep their
+// sign.
 [[nodiscard]] QString time_text(std::int64_t time_us);
 
 // Groups of three from five digits on, apart by a thin space that no line breaks at: "9999", "12 031", "1 000 000".

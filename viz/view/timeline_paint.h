@@ -1,5 +1,5 @@
-// How a curve and a mark look, wherever they stand: plot, legend, readout. Curves are told apart by their line's pattern
-// and marks by their shape; colour only helps.
+// How a curve and a mark look, wherever they stand: plot, legend, readout. Curves are told apart by their line's
+// pattern and marks by their shape; colour only helps.
 #pragma once
 
 #include <QtCore/QPointF>

@@ -57,7 +57,8 @@ class TimelinePanel final : public Panel {
   mutable PlotPicture picture_;
 };
 
-// --- what there is to say ----------------------------------------------------------------------------------------------
+// --- what there is to say
+// ----------------------------------------------------------------------------------------------
 
 QString TimelinePanel::subtitle(const Scene& scene) const {
   if (scene.run().timeline().steps() == 0) return tr("no steps");
@@ -97,7 +98,8 @@ QString TimelinePanel::what_happened(const Scene& scene) const {
   return tr("In step %1: %2. In the whole run: %3.").arg(number_of(timeline, *index), now, whole);
 }
 
-// --- painting ----------------------------------------------------------------------------------------------------------
+// --- painting
+// ----------------------------------------------------------------------------------------------------------
 
 // The step's number at the foot of the cursor's line, kept inside the row; empty where there is no line or no row.
 QRectF flag_of(const Prepared& p, const std::optional<double>& x, const QString& number, const QFont& font) {
@@ -203,7 +205,8 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
   painter.restore();
 }
 
-// --- hovering ----------------------------------------------------------------------------------------------------------
+// --- hovering
+// ----------------------------------------------------------------------------------------------------------
 
 void TimelinePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   const Prepared& p = prepare(body, scene);
@@ -253,7 +256,8 @@ Selection TimelinePanel::hit(QPointF at, const QRectF& body, const Scene& scene)
   return of_step(StepIdx{scene.run().timeline().step[static_cast<std::size_t>(*index)]});
 }
 
-// --- moving about ------------------------------------------------------------------------------------------------------
+// --- moving about
+// ------------------------------------------------------------------------------------------------------
 
 std::optional<QRectF> TimelinePanel::anchor(const Lit&, const QRectF&, const Scene&) const {
   return std::nullopt;  // objects of the cache stand in other panels

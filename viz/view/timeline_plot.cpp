@@ -196,7 +196,8 @@ void PlotPicture::paint(QPainter& painter, const QRectF& body, const Prepared& p
   const Key key{prepared.revision, transform, scene.theme->kind, QCoreApplication::translate("Timeline", "step")};
   if (image_.isNull() || key != key_) {
     if (image_.size() != pixels.size()) image_ = QImage(pixels.size(), QImage::Format_RGB32);
-    // The body lies on its card: text is smoothed against what is behind it, and a copy of opaque pixels is the fastest.
+    // The body lies on its card: text is smoothed against what is behind it, and a copy of opaque pixels is the
+    // fastest.
     image_.fill(scene.theme->card);
     QPainter plots(&image_);
     plots.setTransform(transform * QTransform::fromTranslate(-pixels.x(), -pixels.y()));

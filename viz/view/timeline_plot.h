@@ -16,8 +16,8 @@ void paint_plots(QPainter& painter, const Prepared& prepared, const Scene& scene
 // Numbers of steps under the plots, none on top of `flag`.
 void paint_step_labels(QPainter& painter, const Prepared& prepared, const QRectF& flag, const Scene& scene);
 
-// paint_plots() kept as pixels. A thousand dashes take milliseconds, and a run that plays changes none of them. Where the
-// surface is no picture of pixels (SVG, PDF), or a very large one, it paints directly.
+// paint_plots() kept as pixels. A thousand dashes take milliseconds, and a run that plays changes none of them. Where
+// the surface is no picture of pixels (SVG, PDF), or a very large one, it paints directly.
 class PlotPicture {
  public:
   static constexpr std::int64_t kMostPixels = std::int64_t{1} << 24;

@@ -1,5 +1,5 @@
-// What the timeline panel paints, worked out once for a run, a size and a zoom. Stepping changes none of it, so a run of a
-// million steps plays as smoothly as one of ten.
+// What the timeline panel paints, worked out once for a run, a size and a zoom. Stepping changes none of it, so a run
+// of a million steps plays as smoothly as one of ten.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Asks the backend for explanations and byte offsets on a thread of its own. The newest question wins: one that has not
-// been begun is dropped for it, and an answer that is no longer waited for is not told. So pointing at a thousand blocks
-// in a second asks about a few of them.
+// been begun is dropped for it, and an answer that is no longer waited for is not told. So pointing at a thousand
+// blocks in a second asks about a few of them.
 #pragma once
 
 #include <functional>

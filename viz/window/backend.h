@@ -15,8 +15,8 @@
 
 namespace kvscope::viz {
 
-// Two worker threads call it: one is in open(), the other in explain() or locate(), maybe at the same time. gallery() is
-// called once, by the thread that made the window.
+// Two worker threads call it: one is in open(), the other in explain() or locate(), maybe at the same time. gallery()
+// is called once, by the thread that made the window.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -1,5 +1,5 @@
-// Breakpoints: written as text or taken from a few ready ones, switched on and off, edited in place, removed. A text that
-// is none is said so under the field, in the parser's words.
+// Breakpoints: written as text or taken from a few ready ones, switched on and off, edited in place, removed. A text
+// that is none is said so under the field, in the parser's words.
 #pragma once
 
 #include <QtCore/QString>

@@ -1,5 +1,5 @@
-// What is being worked at, how far it is, and a button that stops it. Shown only after it has lasted for kPatience: work
-// that is done at once does not make the window flicker.
+// What is being worked at, how far it is, and a button that stops it. Shown only after it has lasted for kPatience:
+// work that is done at once does not make the window flicker.
 #pragma once
 
 #include <QtCore/QTimer>

@@ -1,5 +1,5 @@
-// What picture to write: format, size, scale, theme, and for an animation from which step to which. What is shown is what
-// is written; the size starts as the canvas's own.
+// What picture to write: format, size, scale, theme, and for an animation from which step to which. What is shown is
+// what is written; the size starts as the canvas's own.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One piece of work on a thread of its own, with progress and cancel: opening a file, saving a trace, writing a picture.
-// What it throws comes back as words, whatever it is.
+// One piece of work on a thread of its own, with progress and cancel: opening a file, saving a trace, writing a
+// picture. What it throws comes back as words, whatever it is.
 #pragma once
 
 #include <functional>

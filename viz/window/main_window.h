@@ -1,8 +1,8 @@
-// The window: menus, transport, messages, canvas or start page, docks. It joins the parts and knows no simulator: what it
-// cannot tell from a run's events it asks of the Backend.
+// The window: menus, transport, messages, canvas or start page, docks. It joins the parts and knows no simulator: what
+// it cannot tell from a run's events it asks of the Backend.
 //
-// Whatever fails, the document that is open stays open, at its position. Closing while something is under way cancels it;
-// the window is gone at once, its destructor waits until the backend has noticed.
+// Whatever fails, the document that is open stays open, at its position. Closing while something is under way cancels
+// it; the window is gone at once, its destructor waits until the backend has noticed.
 #pragma once
 
 #include <array>
@@ -56,8 +56,8 @@ struct OpenWish {
 class MainWindow final : public QMainWindow {
   Q_OBJECT
  public:
-  // `folder` holds session and recent files; empty: the system's place for this program's settings. The backend outlives
-  // the window. Call load_fonts() first.
+  // `folder` holds session and recent files; empty: the system's place for this program's settings. The backend
+  // outlives the window. Call load_fonts() first.
   explicit MainWindow(Backend& backend, const QString& folder = {}, QWidget* parent = nullptr);
   ~MainWindow() override;
 

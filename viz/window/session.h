@@ -1,8 +1,8 @@
 // What the window was like, in a settings file of its own: written within a second of each change, read at the next
 // start. A lock beside it says who writes: a second window that runs at the same time reads and leaves it alone.
 //
-// The file says "clean" only after end(): a crash, a kill or a power cut leaves it unclean, and the next start offers to
-// restore what was open.
+// The file says "clean" only after end(): a crash, a kill or a power cut leaves it unclean, and the next start offers
+// to restore what was open.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,8 @@ struct SessionPlace {
 
 class Session {
  public:
-  // `folder` is made if it is missing. The file there is <folder>/viewer.ini; the list of recent files stands in it too.
+  // `folder` is made if it is missing. The file there is <folder>/viewer.ini; the list of recent files stands in it
+  // too.
   explicit Session(const QString& folder);
   ~Session();  // without end(): as a crash
 

@@ -1,5 +1,5 @@
-// Everything the window can do, in one table: id, words, keys, tip, icon. Menus, tool bar, the help dialog and the tests
-// are made from it; an action that is not in it does not exist.
+// Everything the window can do, in one table: id, words, keys, tip, icon. Menus, tool bar, the help dialog and the
+// tests are made from it; an action that is not in it does not exist.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Writes what a run is made of to a trace file: every event, the meta keys it came with. Opened again it is the same run,
-// whether it came from a trace or from a scenario that was just simulated.
+// Writes what a run is made of to a trace file: every event, the meta keys it came with. Opened again it is the same
+// run, whether it came from a trace or from a scenario that was just simulated.
 #pragma once
 
 #include <memory>

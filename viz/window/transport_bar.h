@@ -1,5 +1,5 @@
-// How the run moves and where it stands: step, play, run to a breakpoint, the position in words, the speed. The bar that
-// is dragged over all steps is the canvas's header.
+// How the run moves and where it stands: step, play, run to a breakpoint, the position in words, the speed. The bar
+// that is dragged over all steps is the canvas's header.
 #pragma once
 
 #include <QtCore/QPointer>
