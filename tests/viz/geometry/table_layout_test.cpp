@@ -123,7 +123,7 @@ RC_GTEST_PROP(TableLayout, NamesAndPageNumbersStandInsideTheirEdgeAndApart, ()) 
   TableSize size = any_size();
   size.rows *= 6;
   const TableLayout layout = table_layout(size, any_body(), any_viewport(), kScale);
-  double end = layout.names.top();
+  double end = layout.names.top() - 1;  // the first may be cut by a pixel, with its row
   for (const std::int64_t row : layout.named_rows()) {
     const QRectF name = layout.name_rect(row);
     RC_ASSERT(name.top() >= end - 0.51);
