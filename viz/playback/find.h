@@ -1,6 +1,6 @@
 // What is typed into the find field, and where it leads.
 //
-//   7              block 7                    block 7
+//   7              block 7                    block 7 (as many as the pool has: the null page)
 //   3:70           token 70 of sequence 3     token 3:70     seq 3 token 70
 //   seq 3          sequence 3
 //   page 3:2       page 2 of sequence 3

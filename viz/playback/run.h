@@ -1,6 +1,6 @@
 // A run, open for playing: read once from end to end (that is where a damaged trace is found), then any position of it
-// within milliseconds. Checkpoints of the state are kept so often that a seek folds a few thousand events at most, and
-// thinned out when they would take more memory than kCheckpointBytes.
+// within milliseconds. Checkpoints of the state are kept so often that a seek folds kCheckpointEvents
+// at most, and thinned out when they would take more memory than kCheckpointBytes.
 #pragma once
 
 #include <cstdint>
