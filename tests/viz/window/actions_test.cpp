@@ -1,0 +1,200 @@
+// The table of actions: complete, every key once, and the icons and colours that go with it.
+#include "viz/window/actions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include <QtCore/QRegularExpression>
+#include <QtWidgets/QTreeWidget>
+
+#include "tests/viz/window/window_support.h"
+#include "viz/window/icons.h"
+#include "viz/window/theme_choice.h"
+
+namespace kvscope::viz {
+namespace {
+
+using testing_support::WindowTest;
+
+TEST(ActionTable, StandsInTheOrderOfItsIds) {
+  for (std::size_t i = 0; i < kActions; ++i) EXPECT_EQ(static_cast<std::size_t>(action_table()[i].id), i);
+}
+
+// A key given twice does nothing at all: Qt calls it ambiguous and triggers neither.
+TEST(ActionTable, GivesEveryActionAKeyAndNoKeyTwice) {
+  std::map<QString, const char*> owner;
+  for (const ActionEntry& e : action_table()) {
+    ASSERT_FALSE(keys_of(e).isEmpty()) << e.text;
+    for (const QKeySequence& key : keys_of(e)) {
+      EXPECT_FALSE(key.isEmpty()) << e.text << ": " << e.keys;
+      EXPECT_NE(key[0].key(), Qt::Key_unknown) << e.text << ": " << e.keys;
+      const auto [there, added] = owner.emplace(key.toString(), e.text);
+      EXPECT_TRUE(added) << key.toString().toStdString() << " is " << e.text << " and " << there->second;
+    }
+  }
+}
+
+// Keys without a modifier that the canvas needs itself.
+TEST(ActionTable, LeavesTheCanvasItsKeys) {
+  const std::set<int> canvas{Qt::Key_Left, Qt::Key_Right, Qt::Key_Up,     Qt::Key_Down, Qt::Key_Home,  Qt::Key_End,
+                             Qt::Key_Tab,  Qt::Key_Enter, Qt::Key_Return, Qt::Key_Plus, Qt::Key_Minus, Qt::Key_0};
+  for (const ActionEntry& e : action_table()) {
+    for (const QKeySequence& key : keys_of(e)) {
+      EXPECT_FALSE(key[0].keyboardModifiers() == Qt::NoModifier && canvas.contains(key[0].key())) << e.text;
+    }
+  }
+}
+
+TEST(ActionTable, HasWordsAndAMnemonicOfItsOwnInEveryGroup) {
+  for (const Group group : kGroups) EXPECT_TRUE(group_title(group).contains(QLatin1Char('&')));
+  for (const ActionEntry& e : action_table()) {
+    EXPECT_FALSE(tip_of(e).isEmpty()) << e.text;
+    EXPECT_TRUE(text_of(e).contains(QLatin1Char('&'))) << e.text;
+    EXPECT_FALSE(plain_text_of(e).contains(QLatin1Char('&'))) << e.text;
+    EXPECT_FALSE(plain_text_of(e).endsWith(QLatin1Char('.'))) << e.text;
+  }
+}
+
+TEST_F(WindowTest, HasTheTablesActionsAndNoOtherWithAKey) {
+  std::set<QAction*> of_table;
+  for (const ActionEntry& e : action_table()) {
+    QAction* action = window->actions()[e.id];
+    of_table.insert(action);
+    EXPECT_EQ(action->shortcuts(), keys_of(e)) << e.text;
+    EXPECT_FALSE(action->statusTip().isEmpty()) << e.text;
+  }
+  for (QAction* action : window->findChildren<QAction*>()) {
+    // Text fields have their own, which work in them alone.
+    const bool of_field =
+        action->shortcutContext() == Qt::WidgetShortcut || action->objectName().startsWith(QLatin1String("edit-"));
+    EXPECT_TRUE(action->shortcut().isEmpty() || of_field || of_table.contains(action)) << action->text().toStdString();
+  }
+}
+
+TEST_F(WindowTest, ListsEveryActionAndKeyInTheHelpThatF1Opens) {
+  press(Qt::Key_F1);
+  auto* dialog = window->findChild<ShortcutsDialog*>();
+  ASSERT_NE(dialog, nullptr);
+  EXPECT_TRUE(dialog->isVisible());
+  EXPECT_FALSE(dialog->isModal());
+  QString all;
+  for (const QTreeWidgetItem* item : dialog->findChild<QTreeWidget*>()->findItems(
+           QStringLiteral(".*"), Qt::MatchRegularExpression | Qt::MatchRecursive, 0)) {
+    all += item->text(0) + QLatin1Char('|') + item->text(1) + QLatin1Char('|') + item->text(2) + QLatin1Char('\n');
+  }
+  for (const ActionEntry& e : action_table()) {
+    EXPECT_TRUE(
+        all.contains(plain_text_of(e) + QLatin1Char('|') + keys_of(e).front().toString(QKeySequence::NativeText)))
+        << e.text;
+  }
+  dialog->close();
+}
+
+// --- icons -----------------------------------------------------------------------------------------------------------
+
+QImage drawn(Icon which, const Theme& theme, int side, QIcon::Mode mode = QIcon::Normal) {
+  return icon(which, theme).pixmap(QSize(side, side), 1.0, mode).toImage();
+}
+
+std::int64_t inked(const QImage& image) {
+  std::int64_t count = 0;
+  for (int y = 0; y < image.height(); ++y) {
+    for (int x = 0; x < image.width(); ++x) count += qAlpha(image.pixel(x, y)) > 40 ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(Icons, AreAllDrawnAndAllDifferent) {
+  EXPECT_TRUE(icon(Icon::none, theme(ThemeKind::dark)).isNull());
+  std::vector<QImage> seen;
+  for (int i = 1; i < kIcons; ++i) {
+    const QImage image = drawn(static_cast<Icon>(i), theme(ThemeKind::dark), 32);
+    EXPECT_GT(inked(image), 25) << i;
+    for (std::size_t other = 0; other < seen.size(); ++other)
+      EXPECT_NE(image, seen[other]) << i << " and " << other + 1;
+    seen.push_back(image);
+  }
+}
+
+// Nothing may touch the edge: an icon cut off by its button looks broken at one size only.
+TEST(Icons, KeepAMarginAtEverySizeAndPixelRatio) {
+  for (int i = 1; i < kIcons; ++i) {
+    for (const int side : {16, 20, 33, 64}) {
+      const QImage image = drawn(static_cast<Icon>(i), theme(ThemeKind::light), side);
+      ASSERT_EQ(image.size(), QSize(side, side));
+      for (int k = 0; k < side; ++k) {
+        for (const QPoint edge : {QPoint(k, 0), QPoint(k, side - 1), QPoint(0, k), QPoint(side - 1, k)})
+          EXPECT_LT(qAlpha(image.pixel(edge)), 8) << i << " at " << side;
+      }
+    }
+  }
+}
+
+TEST(Icons, FollowTheThemeAndFadeWhenDisabled) {
+  const QImage dark = drawn(Icon::play, theme(ThemeKind::dark), 32),
+               light = drawn(Icon::play, theme(ThemeKind::light), 32);
+  EXPECT_EQ(QColor(dark.pixel(13, 16)), theme(ThemeKind::dark).text);
+  EXPECT_EQ(QColor(light.pixel(13, 16)), theme(ThemeKind::light).text);
+  EXPECT_LT(qAlpha(drawn(Icon::play, theme(ThemeKind::dark), 32, QIcon::Disabled).pixel(13, 16)), 100);
+}
+
+// --- theme -----------------------------------------------------------------------------------------------------------
+
+TEST(ThemeChoice, FollowsTheDesktopOnlyWhenItIsToldTo) {
+  QPalette dark_desktop, light_desktop;
+  dark_desktop.setColor(QPalette::Window, QColor(30, 30, 30));
+  dark_desktop.setColor(QPalette::WindowText, QColor(220, 220, 220));
+  light_desktop.setColor(QPalette::Window, QColor(240, 240, 240));
+  light_desktop.setColor(QPalette::WindowText, QColor(20, 20, 20));
+  EXPECT_EQ(theme_kind(ThemeSetting::system, dark_desktop), ThemeKind::dark);
+  EXPECT_EQ(theme_kind(ThemeSetting::system, light_desktop), ThemeKind::light);
+  for (const QPalette& desktop : {dark_desktop, light_desktop}) {
+    EXPECT_EQ(theme_kind(ThemeSetting::dark, desktop), ThemeKind::dark);
+    EXPECT_EQ(theme_kind(ThemeSetting::light, desktop), ThemeKind::light);
+  }
+}
+
+// Our own palette must not be taken for the desktop's: the dark theme would then never be left again.
+TEST(ThemeChoice, FindsTheDesktopsPaletteUnderOurs) {
+  const QPalette desktop = desktop_palette();
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    apply_look(theme(kind), 1);
+    EXPECT_EQ(desktop_palette().color(QPalette::Window), desktop.color(QPalette::Window));
+    EXPECT_EQ(QApplication::palette().color(QPalette::Window), theme(kind).surface);
+  }
+}
+
+TEST(ThemeChoice, NamesItsSettingsAndFindsThemAgain) {
+  for (const ThemeSetting setting : {ThemeSetting::system, ThemeSetting::dark, ThemeSetting::light})
+    EXPECT_EQ(find_theme_setting(name(setting)), setting);
+  EXPECT_EQ(find_theme_setting(QStringLiteral("purple")), std::nullopt);
+}
+
+// A colour that was left out of the table of values would stay "@quiet" and be dropped by Qt without a word.
+TEST(ThemeChoice, FillsInEveryValueOfItsStyleSheet) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light})
+    EXPECT_FALSE(style_sheet(theme(kind), 1.3).contains(QLatin1Char('@')));
+}
+
+// Words on buttons, in menus and in fields: WCAG AA in both themes.
+TEST(ThemeChoice, EveryPairOfInkAndGroundReads) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    const QPalette palette = widget_palette(theme(kind));
+    using Role = QPalette::ColorRole;
+    for (const auto& [ink, ground] :
+         std::initializer_list<std::pair<Role, Role>>{{Role::WindowText, Role::Window},
+                                                      {Role::Text, Role::Base},
+                                                      {Role::ButtonText, Role::Button},
+                                                      {Role::HighlightedText, Role::Highlight},
+                                                      {Role::ToolTipText, Role::ToolTipBase},
+                                                      {Role::PlaceholderText, Role::Base}}) {
+      EXPECT_GE(contrast(palette.color(ink), palette.color(ground)), 4.5) << static_cast<int>(ink);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvscope::viz

@@ -1,0 +1,122 @@
+// A simulator for tests of the window: it runs scenarios of the gallery at once, or is as slow and as faulty as a test
+// wants it. What a file is opened as follows from its name.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/pipeline/explain.h"
+#include "core/pipeline/run_scenario.h"
+#include "core/scenario/requests.h"
+#include "core/scenario/scenario_json.h"
+#include "viz/window/backend.h"
+
+namespace kvscope::viz::testing_support {
+
+inline std::string gallery_path(const std::string& name) {
+  return std::string(KVSCOPE_SOURCE_DIR) + "/apps/scenarios/" + name + ".json";
+}
+
+class FakeBackend final : public Backend {
+ public:
+  std::atomic<int> opens = 0, explains = 0, locates = 0;
+  std::atomic<int> opens_now = 0, most_opens_now = 0;  // how many threads were ever in open()
+  std::atomic<bool> release = false;                   // lets go of "held" files
+  std::atomic<int> explain_ms = 0;                     // [ms] an explanation takes
+  std::atomic<bool> explain_throws = false;
+
+  std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) override {
+    ++opens;
+    const Inside inside(*this);
+    const std::string name = std::filesystem::path(path).stem().string();
+    if (name == "faulty") throw InputError(path, {{"$.cache.blocks", "0 is below 1"}, {"$.seed", "missing"}});
+    if (name == "out_of_memory") throw std::bad_alloc();
+    if (name == "runtime_error") throw std::runtime_error("the disk is on fire");
+    if (name == "no_exception") throw 42;
+    if (name == "contradiction") return contradiction();
+    if (name == "held") hold(progress);
+    if (name == "deaf") std::this_thread::sleep_for(std::chrono::milliseconds(300));  // asks nobody
+    if (name == "trace") return trace_without_scenario();
+    const bool made_up = name == "held" || name == "deaf";
+    return simulate(made_up ? gallery_path("first_light") : path);
+  }
+
+  trace::Explanation explain(const Facts& facts, const std::string&, const trace::Question& question) override {
+    ++explains;
+    std::this_thread::sleep_for(std::chrono::milliseconds(explain_ms));
+    if (explain_throws) throw std::bad_alloc();
+    return kvscope::explain(*facts.scenario, make_requests(*facts.scenario, {}), question);
+  }
+
+  trace::Question locate(const Facts&, const std::string&, std::int64_t offset, StepIdx step) override {
+    ++locates;
+    if (offset > 1000) throw IndexError("byte 5000 is outside [0, 1000): the pool ends there");
+    trace::Question place;
+    place.seq = SeqIdx{0};
+    place.token = TokIdx{offset / 10};
+    place.layer = LayerIdx{1};
+    place.dim = DimIdx{offset % 8};
+    place.kv = KOrV::v;
+    place.step = step;
+    return place;
+  }
+
+  std::vector<GalleryEntry> gallery() override {
+    std::vector<GalleryEntry> entries;
+    for (const char* name : {"first_light", "preemption", "prefix_sharing", "parallel_samples"}) {
+      const Scenario scenario = load_scenario(gallery_path(name));
+      entries.push_back({gallery_path(name), scenario.name, scenario.description});
+    }
+    return entries;
+  }
+
+ private:
+  struct Inside {
+    FakeBackend& backend;
+    explicit Inside(FakeBackend& b) : backend(b) { b.most_opens_now = std::max<int>(b.most_opens_now, ++b.opens_now); }
+    ~Inside() { --backend.opens_now; }
+  };
+
+  // Until it is released or told to stop, with progress as a scenario has it.
+  void hold(const OpenProgress& progress) const {
+    for (std::int64_t done = 0; !release; ++done) {
+      if (!progress(std::min<std::int64_t>(done, 64), 64)) throw Cancelled();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  static std::unique_ptr<EventSource> simulate(const std::string& path) {
+    const Scenario scenario = load_scenario(path);
+    TapeRecorder recorder;
+    static_cast<void>(
+        run_engine(scenario, make_requests(scenario, std::filesystem::path(path).parent_path()), recorder));
+    return from_tape(recorder.take(), {{"producer", "test"}, {"scenario", json::dump(to_json(scenario))}},
+                     recorder.detail());
+  }
+
+  // Opens, and turns out damaged when it is read.
+  static std::unique_ptr<EventSource> contradiction() {
+    return from_memory({trace::StepBegan{StepIdx{0}, 0}, trace::BlockEvicted{BlockIdx{3}}}, {}, trace::Detail::full);
+  }
+
+  static std::unique_ptr<EventSource> trace_without_scenario() {
+    std::vector<trace::Event> events;
+    for (std::int64_t k = 0; k < 20; ++k) {
+      trace::StepEnded ended;
+      ended.step = StepIdx(k);
+      events.insert(events.end(), {trace::StepBegan{StepIdx(k), 0}, ended});
+    }
+    return from_memory(std::move(events), {}, trace::Detail::steps);
+  }
+};
+
+}  // namespace kvscope::viz::testing_support

@@ -1,0 +1,471 @@
+// The window by click, key and drop: what works, and that whatever goes wrong leaves what was open as it was.
+#include "viz/window/main_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include <QtCore/QMimeData>
+#include <QtCore/QUrl>
+#include <QtGui/QClipboard>
+#include <QtGui/QDropEvent>
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QListView>
+#include <QtWidgets/QMenu>
+#include <QtWidgets/QMenuBar>
+#include <QtWidgets/QStatusBar>
+
+#include "tests/viz/window/window_support.h"
+#include "viz/window/busy_bar.h"
+
+namespace kvscope::viz {
+namespace {
+
+using testing_support::made_up;
+using testing_support::path_of;
+using testing_support::wait_until;
+
+using MainWindowTest = testing_support::WindowTest;
+
+// --- opening ---------------------------------------------------------------------------------------------------------
+
+TEST_F(MainWindowTest, StartsWithTheGalleryAndOpensWhatIsClicked) {
+  EXPECT_EQ(window->document(), nullptr);
+  auto* gallery = window->findChild<QListView*>(QStringLiteral("gallery"));
+  ASSERT_TRUE(gallery->isVisible());
+  ASSERT_EQ(gallery->model()->rowCount(), 4);
+  QTest::mouseClick(gallery->viewport(), Qt::LeftButton, Qt::NoModifier,
+                    gallery->visualRect(gallery->model()->index(1, 0)).center());
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->windowTitle(), QStringLiteral("Preemption - kvscope"));
+  EXPECT_TRUE(window->canvas().isVisible());
+  EXPECT_FALSE(gallery->isVisible());
+  EXPECT_EQ(backend.opens, 1);
+}
+
+TEST_F(MainWindowTest, OpensFromTheGalleryByKeyboardAndByMenu) {
+  auto* gallery = window->findChild<QListView*>(QStringLiteral("gallery"));
+  gallery->setFocus();
+  gallery->setCurrentIndex(gallery->model()->index(0, 0));
+  press(Qt::Key_Down);
+  press(Qt::Key_Return);
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->path(), path_of("preemption"));
+  for (QAction* action : window->findChildren<QAction*>()) {
+    if (action->text() == QLatin1String("First light")) action->trigger();
+  }
+  EXPECT_TRUE(wait_until([&] { return window->document()->path() == path_of("first_light"); }));
+}
+
+TEST_F(MainWindowTest, StandsWhereTheCommandLineWishes) {
+  OpenWish wish;
+  wish.step = StepIdx{6};
+  wish.view = View::pool;
+  window->open(path_of("first_light"), wish);
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(step(), StepIdx{6});
+  EXPECT_EQ(window->view(), View::pool);
+  EXPECT_EQ(window->canvas().view(), View::pool);
+  EXPECT_TRUE(window->actions()[Do::view_pool]->isChecked());
+}
+
+// The whole point of loading on a thread: what is open stays open, at its position, and the window answers.
+TEST_F(MainWindowTest, KeepsTheOldRunWhateverOpeningThrows) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{5});
+  document().pin(of_block(BlockIdx{2}));
+  const Document* before = window->document();
+  const Position position = document().cursor().position();
+  const std::vector<std::pair<const char*, QString>> cases{
+      {"faulty",
+       QStringLiteral("/made/up/faulty.json: $.cache.blocks: 0 is below 1\n/made/up/faulty.json: $.seed: missing")},
+      {"out_of_memory", QStringLiteral("out of memory: ask for fewer tokens, layers or heads at a time")},
+      {"runtime_error", QStringLiteral("the disk is on fire")},
+      {"no_exception", QStringLiteral("an error without words: please report it")}};
+  for (const auto& [name, words] : cases) {
+    window->open(made_up(name));
+    ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("open")); })) << name;
+    EXPECT_EQ(window->messages().lines(QStringLiteral("open")).join(QLatin1Char('\n')), words) << name;
+    EXPECT_EQ(window->document(), before) << name;
+    EXPECT_EQ(document().cursor().position(), position) << name;
+    EXPECT_EQ(document().pinned(), of_block(BlockIdx{2})) << name;
+    window->canvas().setFocus();
+    press(Qt::Key_Period);
+    EXPECT_EQ(step(), StepIdx{6}) << name;
+    press(Qt::Key_Comma);
+    EXPECT_EQ(document().cursor().position(), position) << name;
+    window->messages().dismiss(QStringLiteral("open"));
+  }
+  EXPECT_TRUE(open(path_of("preemption")));
+}
+
+TEST_F(MainWindowTest, FaultsCanBeCopiedAndDismissed) {
+  window->open(made_up("faulty"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));
+  click(button(window->messages(), QStringLiteral("Copy")));
+  EXPECT_EQ(QGuiApplication::clipboard()->text(),
+            window->messages().lines(QStringLiteral("open")).join(QLatin1Char('\n')));
+  click(button(window->messages(), QStringLiteral("Dismiss")));
+  EXPECT_FALSE(window->messages().isVisible());
+  EXPECT_FALSE(window->messages().showing(QStringLiteral("open")));
+}
+
+TEST_F(MainWindowTest, AFaultGoesWhenTheNextFileIsOpened) {
+  window->open(made_up("faulty"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));
+  ASSERT_TRUE(open(path_of("first_light")));
+  EXPECT_FALSE(window->messages().isVisible());
+}
+
+TEST_F(MainWindowTest, StaysUsableWhileAFileLoadsAndCancelLeavesAllAsItWas) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->open(made_up("held"));
+  BusyBar* bar = nullptr;
+  ASSERT_TRUE(wait_until([&] {
+    for (BusyBar* b : window->findChildren<BusyBar*>()) bar = b->isVisible() ? b : bar;
+    return bar != nullptr && bar->words().contains(QLatin1String("64 of 64"));
+  }));
+  EXPECT_EQ(bar->words(), QStringLiteral("Opening held.json: running the scenario: 64 of 64 requests"));
+  window->canvas().setFocus();
+  press(Qt::Key_Period);
+  EXPECT_EQ(step(), StepIdx{1});
+  click(button(*bar, QStringLiteral("Cancel")));
+  ASSERT_TRUE(wait_until([&] { return !bar->isVisible(); }));
+  EXPECT_EQ(window->document()->path(), path_of("first_light"));
+  EXPECT_EQ(step(), StepIdx{1});
+  EXPECT_EQ(window->statusBar()->currentMessage(), QStringLiteral("held.json was not opened: stopped"));
+  EXPECT_FALSE(window->messages().isVisible());
+}
+
+TEST_F(MainWindowTest, TheNewestFileWinsWhileOneIsLoading) {
+  window->open(made_up("held"));
+  window->open(path_of("preemption"));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->path(), path_of("preemption"));
+  EXPECT_EQ(backend.most_opens_now, 1);
+}
+
+TEST_F(MainWindowTest, ClosesDuringALoadWithoutHangingOrCrashing) {
+  for (const char* name : {"held", "deaf"}) {
+    window->open(made_up(name));
+    ASSERT_TRUE(wait_until([&] { return backend.opens_now == 1; }));
+    EXPECT_TRUE(window->close());
+    EXPECT_FALSE(window->isVisible());
+    window.reset();
+    EXPECT_EQ(backend.opens_now, 0);
+    start();
+  }
+}
+
+TEST_F(MainWindowTest, ReloadsAtTheSamePlaceWithTheSameSelection) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  document().seek_step(StepIdx{20});
+  document().previous_event();
+  document().pin(of_page(SeqIdx{1}, PageIdx{3}));
+  const Position position = document().cursor().position();
+  const Document* before = window->document();
+  window->canvas().setFocus();
+  press(Qt::Key_R, Qt::ControlModifier);
+  ASSERT_TRUE(wait_until([&] { return window->document() != before; }));
+  EXPECT_EQ(document().cursor().position(), position);
+  EXPECT_EQ(document().pinned(), of_page(SeqIdx{1}, PageIdx{3}));
+  EXPECT_EQ(backend.opens, 2);
+}
+
+TEST_F(MainWindowTest, ClosingTheFileShowsTheStartPageAndSwitchesOffWhatNeedsARun) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  press(Qt::Key_W, Qt::ControlModifier);
+  EXPECT_EQ(window->document(), nullptr);
+  EXPECT_TRUE(window->findChild<QListView*>(QStringLiteral("gallery"))->isVisible());
+  for (const Do id :
+       {Do::reload, Do::save_trace, Do::export_picture, Do::close, Do::play, Do::step, Do::find, Do::show_why})
+    EXPECT_FALSE(window->actions()[id]->isEnabled()) << entry(id).text;
+  for (const Do id : {Do::open, Do::quit, Do::help, Do::theme_dark, Do::faster})
+    EXPECT_TRUE(window->actions()[id]->isEnabled()) << entry(id).text;
+  press(Qt::Key_Period);  // nothing to step, nothing to crash
+}
+
+// --- dropping --------------------------------------------------------------------------------------------------------
+
+bool drop(MainWindow& window, const QList<QUrl>& urls) {
+  QMimeData data;
+  data.setUrls(urls);
+  const QPoint at = window.rect().center();
+  QDragEnterEvent enter(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  enter.ignore();
+  QApplication::sendEvent(&window, &enter);
+  if (!enter.isAccepted()) return false;
+  QDropEvent event(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&window, &event);
+  return true;
+}
+
+TEST_F(MainWindowTest, OpensAFileThatIsDropped) {
+  EXPECT_TRUE(drop(*window, {QUrl::fromLocalFile(path_of("preemption"))}));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->path(), path_of("preemption"));
+  EXPECT_FALSE(window->messages().isVisible());
+}
+
+TEST_F(MainWindowTest, OpensTheFirstOfSeveralAndSaysSo) {
+  EXPECT_TRUE(drop(*window, {QUrl::fromLocalFile(path_of("first_light")), QUrl::fromLocalFile(path_of("preemption"))}));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->path(), path_of("first_light"));
+  ASSERT_TRUE(window->messages().showing(QStringLiteral("drop")));
+  EXPECT_NE(window->messages().findChild<QFrame*>()->accessibleName().indexOf(
+                QLatin1String("2 files were dropped; one is shown at a time: first_light.json is opened.")),
+            -1);
+}
+
+TEST_F(MainWindowTest, TakesNoDropWithoutAFile) {
+  EXPECT_FALSE(drop(*window, {QUrl(QStringLiteral("https://example.org/first_light.json"))}));
+  EXPECT_FALSE(drop(*window, {}));
+  EXPECT_EQ(backend.opens, 0);
+}
+
+// --- keys ------------------------------------------------------------------------------------------------------------
+
+TEST_F(MainWindowTest, IsWalkedThroughWithKeys) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  window->canvas().setFocus();
+  press(Qt::Key_Period);
+  EXPECT_EQ(step(), StepIdx{1});
+  press(Qt::Key_Right, Qt::ControlModifier);
+  EXPECT_EQ(step(), StepIdx{2});
+  press(Qt::Key_Comma);
+  EXPECT_EQ(step(), StepIdx{1});
+  const Position position = document().cursor().position();
+  press(Qt::Key_Period, Qt::ShiftModifier);
+  EXPECT_EQ(document().cursor().position(), position + 1);
+  press(Qt::Key_Comma, Qt::ShiftModifier);
+  EXPECT_EQ(document().cursor().position(), position);
+  press(Qt::Key_End, Qt::ControlModifier);
+  EXPECT_TRUE(document().cursor().at_end());
+  press(Qt::Key_Home, Qt::ControlModifier);
+  EXPECT_TRUE(document().cursor().at_start());
+}
+
+TEST_F(MainWindowTest, SpacePlaysAndPausesButPressesAButtonThatHasTheFocus) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  window->canvas().setFocus();
+  press(Qt::Key_Space);
+  EXPECT_TRUE(document().playing());
+  EXPECT_EQ(window->actions()[Do::play]->text(), QStringLiteral("&Pause"));
+  press(Qt::Key_Space);
+  EXPECT_FALSE(document().playing());
+  EXPECT_EQ(window->actions()[Do::play]->text(), QStringLiteral("&Play"));
+  QAbstractButton* next = button(*window, QStringLiteral("Step"));
+  ASSERT_NE(next, nullptr);
+  next->setFocus();
+  const StepIdx before = step();
+  press(Qt::Key_Space);
+  EXPECT_FALSE(document().playing());
+  EXPECT_EQ(step(), before + 1);
+}
+
+TEST_F(MainWindowTest, RunsToABreakpointAndBackWithF5) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  document().set_breakpoints({parse_breakpoint("request_preempted")});
+  window->canvas().setFocus();
+  press(Qt::Key_F5);
+  EXPECT_EQ(step(), StepIdx{3});
+  EXPECT_THAT(window->statusBar()->currentMessage().toStdString(),
+              testing::StartsWith("breakpoint 1: request_preempted at event "));
+  press(Qt::Key_F5);
+  EXPECT_EQ(step(), StepIdx{6});
+  press(Qt::Key_F5, Qt::ShiftModifier);
+  EXPECT_EQ(step(), StepIdx{3});
+  press(Qt::Key_Period);
+  EXPECT_TRUE(window->statusBar()->currentMessage().isEmpty());
+}
+
+TEST_F(MainWindowTest, SpeedDoublesAndHalvesWithinItsLimits) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  press(Qt::Key_BracketRight);
+  EXPECT_EQ(document().speed(), 8);
+  for (int i = 0; i < 20; ++i) press(Qt::Key_BracketRight);
+  EXPECT_EQ(document().speed(), Player::kFastest);
+  for (int i = 0; i < 20; ++i) press(Qt::Key_BracketLeft);
+  EXPECT_EQ(document().speed(), Player::kSlowest);
+  ASSERT_TRUE(open(path_of("preemption")));
+  EXPECT_EQ(document().speed(), Player::kSlowest);  // the next run is played at the same speed
+}
+
+TEST_F(MainWindowTest, EscapeClosesTheBarWithTheFocusThenLetsGo) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().pin(of_block(BlockIdx{1}));
+  window->canvas().setFocus();
+  press(Qt::Key_F, Qt::ControlModifier);
+  auto* field = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  ASSERT_NE(field, nullptr);
+  press(Qt::Key_Escape);
+  EXPECT_FALSE(field->isVisible());
+  EXPECT_EQ(document().pinned(), of_block(BlockIdx{1}));
+  EXPECT_TRUE(window->canvas().hasFocus());
+  press(Qt::Key_Escape);
+  EXPECT_TRUE(document().pinned().none());
+}
+
+TEST_F(MainWindowTest, EscapeDismissesAMessageThatHasTheFocus) {
+  window->open(made_up("faulty"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));
+  button(window->messages(), QStringLiteral("Copy"))->setFocus();
+  press(Qt::Key_Escape);
+  EXPECT_FALSE(window->messages().isVisible());
+}
+
+// --- views and docks -------------------------------------------------------------------------------------------------
+
+TEST_F(MainWindowTest, ChangesTheViewByKeyAndFollowsTheCanvas) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  const std::array<std::pair<Qt::Key, View>, 4> views{{{Qt::Key_2, View::sequences},
+                                                       {Qt::Key_3, View::pool},
+                                                       {Qt::Key_4, View::timeline},
+                                                       {Qt::Key_1, View::overview}}};
+  for (const auto& [key, view] : views) {
+    press(key, Qt::ControlModifier);
+    EXPECT_EQ(window->view(), view);
+    EXPECT_EQ(window->canvas().view(), view);
+  }
+  window->canvas().setView(View::timeline);  // as a double click on its title does
+  EXPECT_EQ(window->view(), View::timeline);
+  EXPECT_TRUE(window->actions()[Do::view_timeline]->isChecked());
+  EXPECT_FALSE(window->actions()[Do::view_overview]->isChecked());
+}
+
+TEST_F(MainWindowTest, ADockBehindATabComesToTheFrontAndFromTheFrontGoes) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  auto* events = window->findChild<QDockWidget*>(QStringLiteral("events"));
+  window->canvas().setFocus();
+  ASSERT_FALSE(events->isHidden());
+  press(Qt::Key_2, Qt::AltModifier);
+  ASSERT_TRUE(wait_until([&] { return !events->visibleRegion().isEmpty(); }));
+  EXPECT_TRUE(window->actions()[Do::show_events]->isChecked());
+  press(Qt::Key_2, Qt::AltModifier);
+  EXPECT_TRUE(events->isHidden());
+  EXPECT_FALSE(window->actions()[Do::show_events]->isChecked());
+}
+
+TEST_F(MainWindowTest, DocksThatWereClosedStayClosedInTheNextRun) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  auto* why = window->findChild<QDockWidget*>(QStringLiteral("why"));
+  auto* notes = window->findChild<QDockWidget*>(QStringLiteral("notes"));
+  why->close();
+  window->close_document();
+  EXPECT_TRUE(notes->isHidden());  // the start page has the window to itself
+  ASSERT_TRUE(open(path_of("preemption")));
+  EXPECT_TRUE(why->isHidden());
+  EXPECT_FALSE(notes->isHidden());
+  EXPECT_FALSE(window->actions()[Do::show_why]->isChecked());
+  EXPECT_TRUE(window->actions()[Do::show_notes]->isChecked());
+}
+
+TEST_F(MainWindowTest, SaysWhatIsPointedAtElseWhatIsSelected) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{6});
+  QLabel* what = nullptr;
+  for (QLabel* label : window->statusBar()->findChildren<QLabel*>()) {
+    if (label->accessibleName() == QLatin1String("What is selected")) what = label;
+  }
+  ASSERT_NE(what, nullptr);
+  const auto described = [&](const Selection& s) {
+    return QString::fromStdString(describe(document().cursor().state(), document().run().facts(), s));
+  };
+  document().pin(of_token(SeqIdx{3}, TokIdx{37}));
+  EXPECT_EQ(what->text(), QStringLiteral("Sequence 3, token 37: page 2, slot 5 of block 2, shared by 5 sequences"));
+  document().hover(of_block(BlockIdx{4}));
+  EXPECT_EQ(what->text(), described(of_block(BlockIdx{4})));
+  document().hover({});
+  EXPECT_EQ(what->text(), described(of_token(SeqIdx{3}, TokIdx{37})));
+}
+
+// --- theme and text --------------------------------------------------------------------------------------------------
+
+TEST_F(MainWindowTest, ChangesThemeByKeyForCanvasAndWidgetsAlike) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  for (const auto& [key, kind] : std::initializer_list<std::pair<Qt::Key, ThemeKind>>{{Qt::Key_L, ThemeKind::light},
+                                                                                      {Qt::Key_D, ThemeKind::dark}}) {
+    press(key, Qt::ControlModifier | Qt::AltModifier);
+    EXPECT_EQ(window->theme_now(), kind);
+    EXPECT_EQ(window->canvas().sceneNow().theme->kind, kind);
+    EXPECT_EQ(window->palette().color(QPalette::Window), theme(kind).surface);
+    EXPECT_EQ(window->grab().toImage().pixelColor(3, window->height() / 2), theme(kind).surface);
+  }
+  EXPECT_TRUE(window->actions()[Do::theme_dark]->isChecked());
+  EXPECT_FALSE(window->actions()[Do::theme_light]->isChecked());
+}
+
+TEST_F(MainWindowTest, FollowsTheDesktopWhenItChangesAndIsToldTo) {
+  window->set_theme(ThemeSetting::system);
+  const ThemeKind desktop = theme_kind(ThemeSetting::system, desktop_palette());
+  EXPECT_EQ(window->theme_now(), desktop);
+  apply_look(theme(desktop == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark), 1);
+  QEvent changed(QEvent::ThemeChange);
+  QApplication::sendEvent(window.get(), &changed);
+  EXPECT_EQ(window->theme_now(), desktop);
+  EXPECT_EQ(QApplication::palette().color(QPalette::Window), theme(desktop).surface);
+}
+
+TEST_F(MainWindowTest, GoesToTheFullScreenAndBackWithF11) {
+  press(Qt::Key_F11);
+  EXPECT_TRUE(window->isFullScreen());
+  press(Qt::Key_F11);
+  EXPECT_FALSE(window->isFullScreen());
+}
+
+// --- names -----------------------------------------------------------------------------------------------------------
+
+// Whatever takes the focus is read out: by its name, or by the words it shows.
+TEST_F(MainWindowTest, EverythingThatTakesTheFocusHasAName) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->open(made_up("faulty"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));
+  window->actions()[Do::find]->trigger();
+  window->actions()[Do::export_picture]->trigger();
+  const auto nameless = [this] {
+    QStringList found;
+    for (const QWidget* widget : window->findChildren<QWidget*>()) {
+      const bool inner =
+          qobject_cast<const QLineEdit*>(widget) != nullptr && widget->objectName().startsWith(QLatin1String("qt_"));
+      if (widget->focusPolicy() == Qt::NoFocus || inner || !widget->accessibleName().isEmpty()) continue;
+      const auto* button = qobject_cast<const QAbstractButton*>(widget);
+      if (button != nullptr && !button->text().isEmpty()) continue;
+      const auto* label = qobject_cast<const QLabel*>(widget);
+      if (label != nullptr && !label->text().isEmpty()) continue;
+      if (widget->metaObject()->className() == QByteArrayLiteral("QComboBoxListView")) continue;  // its field has one
+      if (widget->metaObject()->className() == QByteArrayLiteral("QTabBar")) continue;            // its tabs have names
+      if (widget->parentWidget() != nullptr && widget->objectName().startsWith(QLatin1String("qt_"))) continue;
+      found.push_back(QString::fromLatin1(widget->metaObject()->className()) + QLatin1Char(' ') + widget->objectName());
+    }
+    return found;
+  };
+  EXPECT_EQ(nameless().join(QStringLiteral(", ")).toStdString(), "");
+}
+
+// Tab leads out of every part again: nothing keeps the focus for itself.
+TEST_F(MainWindowTest, TabGoesRoundTheWholeWindow) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  std::set<const QWidget*> seen;
+  int back_in_canvas = 0;
+  const QWidget* last = &window->canvas();
+  for (int i = 0; i < 120; ++i) {
+    press(Qt::Key_Tab);
+    const QWidget* focus = QApplication::focusWidget();
+    ASSERT_NE(focus, nullptr);
+    seen.insert(focus);
+    back_in_canvas += focus == &window->canvas() && last != focus ? 1 : 0;
+    last = focus;
+  }
+  EXPECT_GT(seen.size(), 12U);
+  EXPECT_GE(back_in_canvas, 1);
+}
+
+}  // namespace
+}  // namespace kvscope::viz

@@ -1,0 +1,320 @@
+// What is kept from one start to the next: read back as it was written, offered again after a crash, never lost to a
+// second window.
+#include "viz/window/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QtCore/QFile>
+#include <QtCore/QSettings>
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QListWidget>
+#include <QtWidgets/QMenu>
+
+#include "tests/viz/window/window_support.h"
+#include "viz/window/recent_files.h"
+
+namespace kvscope::viz {
+namespace {
+
+using testing_support::made_up;
+using testing_support::path_of;
+using testing_support::wait_until;
+
+SessionLook some_look() {
+  SessionLook look;
+  look.theme = ThemeSetting::light;
+  look.font_scale = 1.21;
+  look.speed = 64;
+  look.geometry = QByteArray("\0\1\2=;,", 6);
+  look.docks = QByteArray("docks");
+  return look;
+}
+
+SessionPlace some_place() {
+  SessionPlace place;
+  place.path = QStringLiteral("/a, b/ü;=.json");
+  place.position = Position{1'234'567'890'123};
+  place.view = View::pool;
+  place.pinned = of_token(SeqIdx{3}, TokIdx{70});
+  place.breakpoints = {parse_breakpoint("block_allocated block=7 seq!=2"),
+                       parse_breakpoint("off step_ended free_blocks<4")};
+  return place;
+}
+
+TEST(Session, ReadsBackWhatItKept) {
+  const QTemporaryDir folder;
+  {
+    Session session(folder.path());
+    session.keep(some_look(), some_place());
+    session.end();
+  }
+  const Session again(folder.path());
+  EXPECT_EQ(again.look(), some_look());
+  EXPECT_EQ(again.place(), some_place());
+  EXPECT_FALSE(again.ended_badly());
+}
+
+TEST(Session, ReadsBackEveryKindOfSelection) {
+  for (const Selection& pinned : {Selection{}, of_sequence(SeqIdx{4}), of_page(SeqIdx{1}, PageIdx{2}),
+                                  of_token(SeqIdx{0}, TokIdx{0}), of_block(BlockIdx{9}), of_step(StepIdx{12})}) {
+    const QTemporaryDir folder;
+    {
+      Session session(folder.path());
+      SessionPlace place = some_place();
+      place.pinned = pinned;
+      session.keep({}, place);
+    }
+    EXPECT_EQ(Session(folder.path()).place().pinned, pinned);
+  }
+}
+
+TEST(Session, KnowsThatTheLastOneDidNotEnd) {
+  const QTemporaryDir folder;
+  {
+    Session session(folder.path());
+    session.keep({}, some_place());
+  }
+  EXPECT_TRUE(Session(folder.path()).ended_badly());
+}
+
+// After a crash on the start page there is nothing to restore and nothing to say.
+TEST(Session, DoesNotCountACrashWithNothingOpen) {
+  const QTemporaryDir folder;
+  {
+    Session session(folder.path());
+    session.keep({}, {});
+  }
+  EXPECT_FALSE(Session(folder.path()).ended_badly());
+}
+
+TEST(Session, ASecondOneAtTheSameTimeReadsAndLeavesTheFileAlone) {
+  const QTemporaryDir folder;
+  Session first(folder.path());
+  first.keep(some_look(), some_place());
+  Session second(folder.path());
+  EXPECT_TRUE(first.ours());
+  EXPECT_FALSE(second.ours());
+  EXPECT_FALSE(second.ended_badly());
+  EXPECT_EQ(second.look(), some_look());
+  second.keep({}, {});
+  second.end();
+  QSettings file(first.settings_file(), QSettings::IniFormat);
+  EXPECT_FALSE(file.value(QStringLiteral("session/clean")).toBool());
+  EXPECT_EQ(file.value(QStringLiteral("place/path")).toString(), some_place().path);
+}
+
+// A file edited by hand, half written, or of another version: what cannot be read is as if it were not there.
+TEST(Session, TakesWhatItCanReadOfADamagedFile) {
+  const QTemporaryDir folder;
+  {
+    QSettings file(folder.filePath(QStringLiteral("viewer.ini")), QSettings::IniFormat);
+    file.setValue(QStringLiteral("look/theme"), QStringLiteral("purple"));
+    file.setValue(QStringLiteral("look/font_scale"), QStringLiteral("nan"));
+    file.setValue(QStringLiteral("look/speed"), -4);
+    file.setValue(QStringLiteral("place/view"), QStringLiteral("sideways"));
+    file.setValue(QStringLiteral("place/pinned"), QStringLiteral("a block"));
+    file.setValue(QStringLiteral("place/position"), QStringLiteral("far"));
+    file.setValue(QStringLiteral("place/breakpoints"),
+                  QStringList{QStringLiteral("block_evictd"), QStringLiteral("block_evicted")});
+  }
+  const Session session(folder.path());
+  EXPECT_EQ(session.look(), SessionLook{});
+  EXPECT_EQ(session.place().view, View::overview);
+  EXPECT_TRUE(session.place().pinned.none());
+  EXPECT_EQ(session.place().position, Position{0});
+  ASSERT_EQ(session.place().breakpoints.size(), 1U);
+  EXPECT_EQ(session.place().breakpoints[0], parse_breakpoint("block_evicted"));
+}
+
+// --- recent files ----------------------------------------------------------------------------------------------------
+
+struct Recent {
+  QTemporaryDir folder;
+  QString settings = folder.filePath(QStringLiteral("viewer.ini"));
+  [[nodiscard]] QString file(const QString& name, bool there = true) const {
+    const QString path = folder.filePath(name);
+    if (there) {
+      QFile f(path);
+      EXPECT_TRUE(f.open(QIODevice::WriteOnly));
+    }
+    return path;
+  }
+};
+
+TEST(RecentFiles, ListTheNewestFirstEachOnceAndTenAtMost) {
+  const Recent r;
+  RecentFiles files(r.settings);
+  for (int i = 0; i < 12; ++i) files.add(r.file(QStringLiteral("%1.json").arg(i), false));
+  files.add(r.folder.filePath(QStringLiteral("./5.json")));  // the same file, written in another way
+  ASSERT_EQ(files.paths().size(), RecentFiles::kMost);
+  EXPECT_EQ(files.paths()[0], r.folder.filePath(QStringLiteral("5.json")));
+  EXPECT_EQ(files.paths()[1], r.folder.filePath(QStringLiteral("11.json")));
+  EXPECT_EQ(files.paths().count(r.folder.filePath(QStringLiteral("5.json"))), 1);
+  EXPECT_EQ(RecentFiles(r.settings).paths(), files.paths());
+}
+
+TEST(RecentFiles, GreyTheMissingAndOpenTheOthersByDigit) {
+  const Recent r;
+  RecentFiles files(r.settings);
+  files.add(r.file(QStringLiteral("gone.json"), false));
+  files.add(r.file(QStringLiteral("here & there.json")));
+  QMenu menu;
+  files.fill(menu);
+  ASSERT_EQ(menu.actions().size(), 4);  // two files, a line, "Clear the list"
+  EXPECT_EQ(menu.actions()[0]->text(), QStringLiteral("&1  here && there.json"));
+  EXPECT_TRUE(menu.actions()[0]->isEnabled());
+  EXPECT_FALSE(menu.actions()[1]->isEnabled());
+  EXPECT_TRUE(menu.actions()[1]->toolTip().endsWith(QLatin1String("gone.json is not there")));
+  QString chosen;
+  QObject::connect(&files, &RecentFiles::chosen, &files, [&](const QString& path) { chosen = path; });
+  menu.actions()[0]->trigger();
+  EXPECT_EQ(chosen, r.folder.filePath(QStringLiteral("here & there.json")));
+  menu.actions()[3]->trigger();
+  EXPECT_TRUE(files.paths().isEmpty());
+  EXPECT_TRUE(RecentFiles(r.settings).paths().isEmpty());
+}
+
+// --- the window ------------------------------------------------------------------------------------------------------
+
+class SessionWindowTest : public testing_support::WindowTest {
+ protected:
+  // The settings file as it is on the disk now.
+  [[nodiscard]] QVariant kept(const char* key) const {
+    return QSettings(folder.filePath(QStringLiteral("viewer.ini")), QSettings::IniFormat)
+        .value(QString::fromLatin1(key));
+  }
+  // What a crash leaves: the file as it is, no lock, no farewell. The window that "crashed" is put out of the way.
+  void crash() {
+    const QString file = folder.filePath(QStringLiteral("viewer.ini"));
+    const QString copy = folder.filePath(QStringLiteral("copy.ini"));
+    ASSERT_TRUE(QFile::copy(file, copy));
+    window.reset();
+    ASSERT_TRUE(QFile::remove(file) && QFile::rename(copy, file));
+    start();
+  }
+  [[nodiscard]] MessageBar& messages() const { return window->messages(); }
+};
+
+TEST_F(SessionWindowTest, KeepsEachChangeWithinASecond) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  document().seek_step(StepIdx{9});
+  document().pin(of_block(BlockIdx{5}));
+  window->set_view(View::pool);
+  window->set_theme(ThemeSetting::light);
+  QTest::qWait(1000);
+  EXPECT_EQ(kept("place/path").toString(), path_of("preemption"));
+  EXPECT_EQ(kept("place/position").toLongLong(), document().cursor().position().value);
+  EXPECT_EQ(kept("place/view").toString(), QStringLiteral("pool"));
+  EXPECT_EQ(kept("look/theme").toString(), QStringLiteral("light"));
+  EXPECT_FALSE(kept("session/clean").toBool());
+}
+
+TEST_F(SessionWindowTest, AfterACrashOffersToRestoreAndDoes) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  document().seek_step(StepIdx{9});
+  document().previous_event();
+  document().pin(of_page(SeqIdx{2}, PageIdx{1}));
+  document().set_breakpoints({parse_breakpoint("block_allocated block=3")});
+  window->set_view(View::sequences);
+  window->set_font_scale(1.21);
+  const Position position = document().cursor().position();
+  ASSERT_TRUE(wait_until(
+      [&] { return kept("place/position").toLongLong() == position.value && kept("look/font_scale") == 1.21; }));
+  crash();
+  ASSERT_TRUE(messages().showing(QStringLiteral("session")));
+  EXPECT_EQ(messages().findChild<QFrame*>()->accessibleName(),
+            QStringLiteral("kvscope-viewer did not end well last time. %1 was open.").arg(path_of("preemption")));
+  EXPECT_EQ(window->document(), nullptr);
+  click(button(messages(), QStringLiteral("Restore")));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(document().cursor().position(), position);
+  EXPECT_EQ(document().pinned(), of_page(SeqIdx{2}, PageIdx{1}));
+  ASSERT_EQ(document().breakpoints().size(), 1U);
+  EXPECT_EQ(to_text(document().breakpoints()[0]), "block_allocated block=3");
+  EXPECT_EQ(window->view(), View::sequences);
+  EXPECT_DOUBLE_EQ(window->canvas().sceneNow().font_scale, 1.21);
+  EXPECT_FALSE(messages().isVisible());
+}
+
+// Two crashes in a row, the second before the offer was answered: it must still be there the third time.
+TEST_F(SessionWindowTest, AnOfferOutlivesTheNextCrash) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  ASSERT_TRUE(wait_until([&] { return !kept("place/path").toString().isEmpty(); }));
+  crash();
+  window->set_theme(ThemeSetting::light);
+  ASSERT_TRUE(wait_until([&] { return kept("look/theme").toString() == QLatin1String("light"); }));
+  crash();
+  EXPECT_TRUE(messages().showing(QStringLiteral("session")));
+}
+
+TEST_F(SessionWindowTest, ADismissedOfferDoesNotComeBack) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  ASSERT_TRUE(wait_until([&] { return !kept("place/path").toString().isEmpty(); }));
+  crash();
+  click(button(messages(), QStringLiteral("Dismiss")));
+  ASSERT_TRUE(wait_until([&] { return kept("place/path").toString().isEmpty(); }));
+  crash();
+  EXPECT_FALSE(messages().isVisible());
+}
+
+TEST_F(SessionWindowTest, AfterACleanEndOffersNothingButLooksAsBefore) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->set_theme(ThemeSetting::light);
+  window->findChild<QDockWidget*>(QStringLiteral("why"))->close();
+  document().set_breakpoints({parse_breakpoint("block_copied")});
+  window->resize(1111, 777);
+  EXPECT_TRUE(window->close());
+  EXPECT_TRUE(kept("session/clean").toBool());
+  window = std::make_unique<MainWindow>(backend, folder.path());
+  window->show();
+  EXPECT_FALSE(messages().isVisible());
+  EXPECT_EQ(window->document(), nullptr);
+  EXPECT_EQ(window->theme_now(), ThemeKind::light);
+  EXPECT_EQ(window->size(), QSize(1111, 777));
+  ASSERT_TRUE(open(path_of("preemption")));
+  EXPECT_TRUE(window->findChild<QDockWidget*>(QStringLiteral("why"))->isHidden());
+  EXPECT_EQ(document().breakpoints().size(), 1U);  // they were set up with care: they stay until removed
+}
+
+// Closed on the start page, where all docks are away: that is no wish to have none.
+TEST_F(SessionWindowTest, KeepsTheDocksOfTheRunWhenItEndsOnTheStartPage) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->close_document();
+  EXPECT_TRUE(window->close());
+  window.reset();
+  start();
+  ASSERT_TRUE(open(path_of("first_light")));
+  EXPECT_FALSE(window->findChild<QDockWidget*>(QStringLiteral("why"))->isHidden());
+}
+
+TEST_F(SessionWindowTest, AFileThatIsGoneIsSaidWhenItIsToBeRestored) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  ASSERT_TRUE(wait_until([&] { return !kept("place/path").toString().isEmpty(); }));
+  {
+    QSettings file(folder.filePath(QStringLiteral("viewer.ini")), QSettings::IniFormat);
+    file.setValue(QStringLiteral("place/path"), QStringLiteral("/nowhere/runtime_error.json"));
+  }
+  crash();
+  click(button(messages(), QStringLiteral("Restore")));
+  ASSERT_TRUE(wait_until([&] { return messages().showing(QStringLiteral("open")); }));
+  EXPECT_EQ(messages().lines(QStringLiteral("open")), QStringList{QStringLiteral("the disk is on fire")});
+}
+
+TEST_F(SessionWindowTest, ListsWhatWasOpenedAndNotWhatFailed) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->open(made_up("faulty"));
+  ASSERT_TRUE(wait_until([&] { return messages().isVisible(); }));
+  ASSERT_TRUE(open(path_of("preemption")));
+  window->close_document();
+  auto* recent = window->findChild<QListWidget*>(QStringLiteral("recent"));
+  ASSERT_EQ(recent->count(), 2);
+  EXPECT_THAT(recent->item(0)->text().toStdString(), testing::StartsWith("preemption.json\n"));
+  QTest::mouseClick(recent->viewport(), Qt::LeftButton, Qt::NoModifier,
+                    recent->visualItemRect(recent->item(1)).center());
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->path(), path_of("first_light"));
+}
+
+}  // namespace
+}  // namespace kvscope::viz
