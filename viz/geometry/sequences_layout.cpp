@@ -170,7 +170,8 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   if (extent.note) layout.note = QRectF(left, 0, body.right() - left, take(kNoteHeight));
   place_rows(layout, layout.strip.height(), font_scale);
   layout.writing = written();
-  // Without numbers in the cells there is an axis. Should rounding make a box higher for it, there are still no numbers.
+  // Without numbers in the cells there is an axis. Should rounding make a box higher for it, there are still no
+  // numbers.
   if (layout.writing == Writing::none) {
     layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), take(kAxisHeight));
     place_rows(layout, layout.strip.height(), font_scale);

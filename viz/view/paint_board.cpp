@@ -104,9 +104,9 @@ std::vector<Lit> ends_of(const Lit& lit) {
   return ends;
 }
 
-// From the tokens to their block and to the entry of the lookup table that says so; without the tokens, from the block to
-// the entry. A block of several is joined to its pages alone: its entries are outlined, and twice as many curves would hide
-// more than they show.
+// From the tokens to their block and to the entry of the lookup table that says so; without the tokens, from the block
+// to the entry. A block of several is joined to its pages alone: its entries are outlined, and twice as many curves
+// would hide more than they show.
 std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
                             const QRectF& board) {
   std::vector<LinkPath> paths;
