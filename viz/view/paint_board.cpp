@@ -114,7 +114,9 @@ std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& pane
   for (const Lit& end : ends) {
     const Anchors at = anchors(places, panels, scene, end);
     if (at.sequences && at.pool) paths.push_back(link_path(*at.sequences, *at.pool, board));
-    if (ends.size() == 1 && at.sequences && at.table) paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
+    if (ends.size() == 1 && at.sequences && at.table) {
+      paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
+    }
     if (!at.sequences && at.pool && at.table) paths.push_back(link_path(*at.pool, *at.table, board));
   }
   return paths;
