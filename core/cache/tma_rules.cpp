@@ -34,12 +34,12 @@ bool is_tma_dtype(DType dtype) {
 
 }  // namespace
 
-void Rules::throw_if_broken() {
+void TmaRules::throw_if_broken() {
   if (!faults_.empty()) throw GeometryError(fmt::format("tensor map of {}", object_), std::move(faults_));
 }
 
 void require_sizes(std::string_view object, std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
-  Rules rules(object);
+  TmaRules rules(object);
   for (const auto& [what, value] : sizes) {
     rules.require(value > 0, what, fmt::format("{} is not positive: give 1 or more", value));
   }
@@ -47,7 +47,7 @@ void require_sizes(std::string_view object, std::initializer_list<std::pair<cons
 }
 
 void require_dtype(std::string_view object, DType dtype) {
-  Rules rules(object);
+  TmaRules rules(object);
   rules.require(is_tma_dtype(dtype), "dtype",
                 fmt::format("{} cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64",
                             name(dtype)));
@@ -64,7 +64,7 @@ void require_32_bits(std::string_view object, const char* what, std::int64_t row
   }
 }
 
-void require_driver_rules(Rules& rules, const TmaTile& tile) {
+void require_driver_rules(TmaRules& rules, const TmaTile& tile) {
   const std::int64_t size = size_of(tile.dtype);
   const auto address = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(tile.base)) + tile.base_offset * size;
   rules.require(floor_mod(address, 16) == 0, "base",
@@ -94,7 +94,7 @@ void require_driver_rules(Rules& rules, const TmaTile& tile) {
                   name(tile.dtype), inner, name(tile.swizzle), bytes(tile.swizzle), bytes(tile.swizzle) / size));
 }
 
-void require_whole_granules(Rules& rules, std::int64_t BK, std::int64_t granularity) {
+void require_whole_granules(TmaRules& rules, std::int64_t BK, std::int64_t granularity) {
   rules.require(
       BK % granularity == 0, "BK",
       fmt::format("{} columns are not whole boxes of {}: use {}", BK, granularity, round_up(BK, granularity)));

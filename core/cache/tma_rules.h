@@ -15,9 +15,9 @@
 namespace kvscope {
 
 // The faults of one map. `object` outlives it.
-class Rules {
+class TmaRules {
  public:
-  explicit Rules(std::string_view object) : object_(object) {}
+  explicit TmaRules(std::string_view object) : object_(object) {}
 
   void require(bool holds, std::string_view where, std::string message) {
     if (!holds) faults_.push_back({std::string(where), std::move(message)});
@@ -41,8 +41,8 @@ void require_32_bits(std::string_view object, const char* what, std::int64_t row
 
 // What the driver checks when it encodes a map: 16-byte base and strides, innermost stride 1, box extents 1 to 256,
 // inner box bytes whole chunks and no more than the swizzle's row.
-void require_driver_rules(Rules& rules, const TmaTile& tile);
+void require_driver_rules(TmaRules& rules, const TmaTile& tile);
 
-void require_whole_granules(Rules& rules, std::int64_t BK, std::int64_t granularity);
+void require_whole_granules(TmaRules& rules, std::int64_t BK, std::int64_t granularity);
 
 }  // namespace kvscope

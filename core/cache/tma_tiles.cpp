@@ -49,7 +49,7 @@ TmaTile make_tma_tile(const TmaRows& rows, const TileOptions& options) {
     tile.desc_shape = {BN, 1, n * granularity};
   }
 
-  Rules rules(rows.object);
+  TmaRules rules(rows.object);
   require_whole_granules(rules, BK, granularity);
   if (n > 1) {
     rules.require(n * granularity == BK, "fold_chunks",
@@ -90,7 +90,7 @@ TmaTile make_matrix_tma_tile(const TmaRows& rows, std::int64_t tile_m, std::int6
   tile.tile_shape = {tile_m, tile_n};
   tile.desc_shape = tile.box;
 
-  Rules rules(rows.object);
+  TmaRules rules(rows.object);
   rules.require(is_k_major || mode == SwizzleMode::b128, "swizzle",
                 fmt::format("{} with an MN-major tile: only the 128B swizzle is defined there", name(mode)));
   rules.require(
@@ -128,7 +128,7 @@ TmaTile make_paged_tma_tile(std::string_view object, const AnyView<4>& blocks, c
   tile.tile_shape = {1, BN, 1, BK};
   tile.desc_shape = {1, BN, 1, BK};
 
-  Rules rules(object);
+  TmaRules rules(object);
   rules.require(page % BN == 0, "BN",
                 fmt::format("{} rows do not divide a page of {}: use a divisor of {}", BN, page, page));
   rules.require(options.fold_chunks == 1, "fold_chunks", "a tile with its own block coordinate is not folded: use 1");
@@ -162,7 +162,7 @@ TmaTile make_ragged_tma_tile(const TmaRows& rows, const TileOptions& options) {
   tile.tile_shape = {1, BM, round_up(BK, granularity)};
   tile.desc_shape = {1, BM, granularity};
 
-  Rules rules(rows.object);
+  TmaRules rules(rows.object);
   require_whole_granules(rules, BK, granularity);
   rules.require(options.fold_chunks == 1, "fold_chunks", "a ragged tile is not folded: use 1");
   require_driver_rules(rules, tile);
@@ -193,7 +193,7 @@ TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options
   tile.tile_shape = {options.tile_height, box};
   tile.desc_shape = {1, box};
 
-  Rules rules(rows.object);
+  TmaRules rules(rows.object);
   rules.require(
       options.tile_height % 4 == 0, "tile_height",
       fmt::format("{} rows are not whole gathers of 4: use {}", options.tile_height, round_up(options.tile_height, 4)));
@@ -218,7 +218,7 @@ namespace {
 
 // Rope rows are bytes: `padded_depth` fp8 of content, then bf16 values; offsets are applied as elements
 // of the cache type.
-void require_rope_rows(Rules& rules, const TmaRows& rows, std::int64_t content) {
+void require_rope_rows(TmaRules& rules, const TmaRows& rows, std::int64_t content) {
   rules.require(size_of(rows.dtype) == 1, "dtype",
                 fmt::format("{} elements are {} B: rope-aware rows need a cache of 1-byte elements", name(rows.dtype),
                             size_of(rows.dtype)));
@@ -254,7 +254,7 @@ TmaTile make_rope_tma_tile(const TmaRows& rows, const RopeOptions& options) {
   tile.tile_shape = {options.BN, 1, BK};
   tile.desc_shape = {options.BN, 1, granularity};
 
-  Rules rules(rows.object);
+  TmaRules rules(rows.object);
   require_rope_rows(rules, rows, content);
   rules.require(content % 16 == 0, "padded_depth",
                 fmt::format("{} B of content are not whole chunks of 16 B: use {}", content, round_up(content, 16)));
@@ -295,7 +295,7 @@ TmaTile make_rope_gather4_tma_tile(const TmaRows& rows, const RopeGather4Options
   tile.tile_shape = {options.tile_height, box};
   tile.desc_shape = {1, box};
 
-  Rules rules(rows.object);
+  TmaRules rules(rows.object);
   require_rope_rows(rules, rows, content);
   rules.require(content % 16 == 0, "padded_depth",
                 fmt::format("{} B of content are not whole chunks of 16 B: use {}", content, round_up(content, 16)));
@@ -335,7 +335,7 @@ TmaTile make_scale_lines_tma_tile(std::string_view object, std::byte* base, DTyp
   tile.tile_shape = {1, BMN};
   tile.desc_shape = {1, BMN};
 
-  Rules rules(object);
+  TmaRules rules(object);
   require_driver_rules(rules, tile);
   rules.throw_if_broken();
   return tile;
@@ -343,7 +343,7 @@ TmaTile make_scale_lines_tma_tile(std::string_view object, std::byte* base, DTyp
 
 TmaTile make_scale_tma_tile(std::string_view object, std::byte* base, DType dtype, std::int64_t total,
                             std::int64_t BMN) {
-  Rules rules(object);
+  TmaRules rules(object);
   rules.require(total % 4 == 0, "scales",
                 fmt::format("{} scales are not a multiple of 4: pad them to {}", total, round_up(total, 4)));
   rules.throw_if_broken();
@@ -366,7 +366,7 @@ TmaTile make_paged_index_scale_tma_tile(std::string_view object, const AnyView<4
   const std::int64_t align = index_scale_align(scales.dtype);
   const std::int64_t page = scales.dim(1);
   const std::int64_t per_row = scales.dim(2) * scales.dim(3);
-  Rules rules(object);
+  TmaRules rules(object);
   rules.require(per_row == 1, "scales", fmt::format("{} scales a row: an index-scale window needs exactly 1", per_row));
   rules.require(page % tile == 0, "TILE", fmt::format("{} rows do not divide a page of {}: use a divisor", tile, page));
   rules.require(scales.stride(0) / per_row % align == 0, "page stride",
