@@ -170,15 +170,19 @@ TmaTile make_ragged_tma_tile(const TmaRows& rows, const TileOptions& options) {
   return tile;
 }
 
-TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options) {
+namespace {
+
+// The map of both kinds of gather: whole rows of tile_stride columns; one copy takes `box` columns of four of them.
+TmaTile gather4_map(const TmaRows& rows, const Gather4Options& options) {
   const DType dtype = options.tma_dtype.value_or(rows.dtype);
   require_dtype(rows.object, dtype);
-  const std::int64_t width = options.tile_width;
-  const std::int64_t stride = options.tile_stride.value_or(width);
-  require_sizes(rows.object, {{"tile_width", width}, {"tile_height", options.tile_height}});
+  require_sizes(rows.object, {{"tile_width", options.tile_width},
+                              {"tile_height", options.tile_height},
+                              {"heads", rows.heads},
+                              {"depth", rows.depth}});
   require_32_bits(rows.object, "rows", rows.rows);
-  const std::int64_t box = gather4_box_width(dtype, width, options.mode);
-  const std::int64_t row_bytes = rows.heads * rows.depth * size_of(rows.dtype);
+  const std::int64_t stride = options.tile_stride.value_or(options.tile_width);
+  const std::int64_t box = gather4_box_width(dtype, options.tile_width, options.mode);
 
   TmaTile tile;
   tile.kind = TmaKind::gather4;
@@ -186,24 +190,36 @@ TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options
   tile.dtype = dtype;
   tile.swizzle = options.mode;
   tile.l2 = options.l2;
-  tile.columns = width;
+  tile.columns = options.tile_width;
   tile.dims = {rows.rows, stride};
   tile.strides = {stride, 1};
   tile.box = {1, box};
   tile.tile_shape = {options.tile_height, box};
   tile.desc_shape = {1, box};
+  return tile;
+}
+
+void require_whole_gathers(TmaRules& rules, std::int64_t tile_height) {
+  rules.require(tile_height % 4 == 0, "tile_height",
+                fmt::format("{} rows are not whole gathers of 4: use {}", tile_height, round_up(tile_height, 4)));
+}
+
+}  // namespace
+
+TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options) {
+  const TmaTile tile = gather4_map(rows, options);
+  const std::int64_t width = tile.columns, stride = tile.strides[0], box = tile.box[1];
+  const std::int64_t row_bytes = rows.heads * rows.depth * size_of(rows.dtype);
 
   TmaRules rules(rows.object);
-  rules.require(
-      options.tile_height % 4 == 0, "tile_height",
-      fmt::format("{} rows are not whole gathers of 4: use {}", options.tile_height, round_up(options.tile_height, 4)));
+  require_whole_gathers(rules, options.tile_height);
   rules.require(stride >= width, "tile_stride",
                 fmt::format("{} is less than the tile's {} columns: give the elements of a whole row", stride, width));
   rules.require(
-      stride * size_of(dtype) == row_bytes, "tile_stride",
+      stride * size_of(tile.dtype) == row_bytes, "tile_stride",
       fmt::format("{} x {} = {} B, but a row of the cache is {} B: with another stride, row numbers would not "
                   "name cache rows",
-                  stride, name(dtype), stride * size_of(dtype), row_bytes));
+                  stride, name(tile.dtype), stride * size_of(tile.dtype), row_bytes));
   rules.require(
       width % box == 0, "tile_width",
       fmt::format("{} columns are not whole boxes of {}, so more bytes would arrive than the barrier expects: "
@@ -271,29 +287,16 @@ TmaTile make_rope_tma_tile(const TmaRows& rows, const RopeOptions& options) {
 }
 
 TmaTile make_rope_gather4_tma_tile(const TmaRows& rows, const RopeGather4Options& options) {
-  const std::int64_t width = options.tile_width;
-  require_sizes(
-      rows.object,
-      {{"tile_width", width}, {"tile_height", options.tile_height}, {"heads", rows.heads}, {"depth", rows.depth}});
-  require_32_bits(rows.object, "rows", rows.rows);
+  TmaTile tile = gather4_map(rows, {.tile_height = options.tile_height,
+                                    .tile_width = options.tile_width,
+                                    .mode = options.mode,
+                                    .tma_dtype = DType::bf16,
+                                    .l2 = options.l2});
   const std::int64_t content = options.padded_depth;
-  const std::int64_t rope = (rows.depth - content) / 2;
-  const std::int64_t box = gather4_box_width(DType::bf16, width, options.mode);
-
-  TmaTile tile;
-  tile.kind = TmaKind::gather4;
-  tile.base = rows.base;
+  const std::int64_t width = options.tile_width, rope = (rows.depth - content) / 2, box = tile.box[1];
   tile.base_offset = content / 2;
-  tile.dtype = DType::bf16;
-  tile.swizzle = options.mode;
-  tile.l2 = options.l2;
   tile.columns = rope;  // the columns loads may use; the map's width is the whole row
   tile.depth_end = rope;
-  tile.dims = {rows.rows, width};
-  tile.strides = {width, 1};
-  tile.box = {1, box};
-  tile.tile_shape = {options.tile_height, box};
-  tile.desc_shape = {1, box};
 
   TmaRules rules(rows.object);
   require_rope_rows(rules, rows, content);
@@ -310,9 +313,7 @@ TmaTile make_rope_gather4_tma_tile(const TmaRows& rows, const RopeGather4Options
   rules.require(
       options.mode == SwizzleMode::none || rope % box == 0, "padded_depth",
       fmt::format("{} rope values are not whole boxes of {}, so the last box would run into the next row", rope, box));
-  rules.require(
-      options.tile_height % 4 == 0, "tile_height",
-      fmt::format("{} rows are not whole gathers of 4: use {}", options.tile_height, round_up(options.tile_height, 4)));
+  require_whole_gathers(rules, options.tile_height);
   require_driver_rules(rules, tile);
   rules.throw_if_broken();
   return tile;
