@@ -14,6 +14,7 @@
 
 #include "core/attention/problem.h"
 #include "core/cache/continuous_kv_cache.h"
+#include "core/cache/layer_view.h"
 #include "core/cache/paged_kv_cache.h"
 
 namespace kvscope::attention {
@@ -21,6 +22,16 @@ namespace kvscope::attention {
 // GeometryError for a quantized cache without scales: its elements mean nothing alone.
 [[nodiscard]] PagedRows rows_of(const PagedKVCache& cache);
 [[nodiscard]] PagedRows rows_of(const ContinuousBatchingKVCache& cache);
+
+// One layer's K or V of a packed pool [block, k_or_v, layer, page_row, head, head_dim] that stands at `data`. The table
+// is the caller's to fill in, and so are the scales of a quantized pool, with the next function.
+// Example: FIX pool {5,2,3,4,2,8}, V of layer 1: data 256 elements in, strides as above.
+[[nodiscard]] PagedRows rows_of_pool(const std::byte* data, DType dtype, const Shape<6>& pool, KOrV k_or_v,
+                                     LayerIdx layer);
+
+// The scales of the same blocks: a packed pool [block, k_or_v, layer, page_row, head, ceil(head_dim / granularity)].
+void set_scales(PagedRows& rows, const std::byte* data, DType dtype, const Shape<6>& pool, KOrV k_or_v, LayerIdx layer,
+                std::int64_t granularity);
 
 // V of an MLA layer from the rows of its K. GeometryError unless 1 <= value_size <= k.head_size.
 // Example: rows of 576 elements: mla_values(k, 512).

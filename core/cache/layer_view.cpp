@@ -39,10 +39,14 @@ LayerViewLayout layer_view_layout(std::string_view object, const Shape<6>& pool,
   return layout;
 }
 
+std::int64_t layer_view_offset(const Shape<6>& pool, KOrV k_or_v, LayerIdx layer) {
+  const std::int64_t per_layer = pool[3] * pool[4] * pool[5];
+  return (static_cast<std::int64_t>(k_or_v) * pool[2] + layer.value) * per_layer;
+}
+
 AnyView<4> layer_view(const AnyView<6>& pool, const LayerViewLayout& layout, KOrV k_or_v, LayerIdx layer) {
-  const std::int64_t per_layer = pool.dim(3) * pool.dim(4) * pool.dim(5);
-  const std::int64_t offset = (static_cast<std::int64_t>(k_or_v) * pool.dim(2) + layer.value) * per_layer;
-  return {pool.data + offset * size_of(pool.dtype), pool.dtype, layout.shape, layout.strides};
+  return {pool.data + layer_view_offset(pool.extents, k_or_v, layer) * size_of(pool.dtype), pool.dtype, layout.shape,
+          layout.strides};
 }
 
 }  // namespace kvscope

@@ -36,7 +36,10 @@ struct LayerViewLayout {
 [[nodiscard]] LayerViewLayout layer_view_layout(std::string_view object, const Shape<6>& pool,
                                                 std::int64_t page_stride);
 
-// `layer` and `k_or_v` are the caller's to check.
+// Where the layer's K or V begins in a packed pool [elements]. `layer` and `k_or_v` are the caller's to check, here and
+// below. Example: pool {5,2,3,4,2,8}: V of layer 2 -> 320.
+[[nodiscard]] std::int64_t layer_view_offset(const Shape<6>& pool, KOrV k_or_v, LayerIdx layer);
+
 [[nodiscard]] AnyView<4> layer_view(const AnyView<6>& pool, const LayerViewLayout& layout, KOrV k_or_v, LayerIdx layer);
 
 // Row-major strides where some extents are kUnknownValue: a stride is unknown once an unknown extent is in its product.

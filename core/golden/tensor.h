@@ -2,6 +2,7 @@
 // Example: a bf16 tensor of shape [2, 3] has 6 elements and 12 bytes; a shape of [] is one element.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,7 @@
 #include "core/base/dtype.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/layout/strided_view.h"
 
 namespace kvscope::golden {
 
@@ -45,6 +47,17 @@ inline constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 30;
 
 // "[2, 3]"; "[]" for a single element.
 [[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
+
+// The shape with its rank in the type; GeometryError for another rank.
+template <int Rank>
+[[nodiscard]] Shape<Rank> shape_of(const Tensor& tensor) {
+  Shape<Rank> shape{};
+  if (tensor.shape.size() != shape.size()) {
+    throw GeometryError("a tensor of shape " + shape_text(tensor.shape) + " has no " + std::to_string(Rank) + " axes");
+  }
+  std::copy(tensor.shape.begin(), tensor.shape.end(), shape.begin());
+  return shape;
+}
 
 // "bf16 [2, 3]".
 [[nodiscard]] std::string describe(const Tensor& tensor);

@@ -7,8 +7,10 @@
 
 #include "core/base/errors.h"
 #include "core/cache/collections.h"
+#include "core/cache/layer_view.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/pipeline/focus.h"
+#include "core/scenario/pool_extents.h"
 
 namespace kvscope {
 using trace::Explanation;
@@ -146,15 +148,10 @@ class Explainer {
 
   // --- block -> element -> byte ---
 
-  [[nodiscard]] Shape<6> pool_extents(std::int64_t last) const {
-    const ModelGeometry& model = scenario_.model;
-    const bool paged = scenario_.cache.kind == CacheKind::paged;
-    return {paged ? scenario_.cache.blocks + 1 : scenario_.cache.blocks,    model.is_mla ? 1 : 2, model.layers,
-            paged ? scenario_.cache.page_size : scenario_.cache.max_tokens, model.kv_heads,       last};
-  }
+  [[nodiscard]] Shape<6> pool(std::int64_t last) const { return pool_extents(scenario_, scenario_.model.layers, last); }
 
   std::int64_t explain_element(const Place& place) {
-    const Shape<6> extents = pool_extents(scenario_.model.head_size);
+    const Shape<6> extents = pool(scenario_.model.head_size);
     const Shape<6> strides = row_major<6>(extents);
     const std::int64_t slot = question_.token.value % place.page_size;
     add("pool", "[block, k_or_v, layer, page_row, head, head_dim]", list(extents),
@@ -169,7 +166,7 @@ class Explainer {
                     index[2], strides[2], index[3], strides[3], index[4], strides[4], index[5], strides[5]),
         std::to_string(element),
         fmt::format("the {}, layer {} view begins at element {}", kv_name(), question_.layer.value,
-                    kv_index() * strides[1] + question_.layer.value * strides[2]));
+                    layer_view_offset(extents, question_.kv, question_.layer)));
     const std::int64_t size = size_of(scenario_.cache.dtype);
     add("byte", "element * bytes of an element",
         fmt::format("{} * {} ({})", element, size, name(scenario_.cache.dtype)),
@@ -181,7 +178,7 @@ class Explainer {
 
   void explain_row(const Place& place, std::int64_t element) {
     const ModelGeometry& model = scenario_.model;
-    const Shape<6> strides = row_major<6>(pool_extents(model.head_size));
+    const Shape<6> strides = row_major<6>(pool(model.head_size));
     const std::int64_t per_block = strides[0] / strides[3];
     const std::int64_t slot = question_.token.value % place.page_size;
     add("rows per block", "s0 / (heads * head_dim)",
@@ -208,7 +205,7 @@ class Explainer {
                             {scenario_.model.kv_heads, scenario_.model.head_size, scenario_.model.is_mla},
                             scenario_.cache.page_size};
     PagedTensors tensors;
-    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
+    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool(scenario_.model.head_size));
     tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
     tensors.lookup_table = lookup_table();
     tensors.max_seq_length = state_.max_seq_length;
@@ -216,8 +213,7 @@ class Explainer {
     if (const auto& quantization = scenario_.cache.quantization) {
       params.scale_dtype = quantization->scale_dtype;
       params.quantization_granularity = quantization->granularity;
-      tensors.scales =
-          AnyView<6>(unread_memory(), quantization->scale_dtype, pool_extents(params.head_dim_granularity()));
+      tensors.scales = AnyView<6>(unread_memory(), quantization->scale_dtype, pool(params.head_dim_granularity()));
     }
     const PagedKVCacheCollection collection(params, tensors);
     return collection.get_cache(question_.kv, question_.layer);
@@ -225,7 +221,7 @@ class Explainer {
 
   [[nodiscard]] ContinuousBatchingKVCache continuous_cache() const {
     ContinuousTensors tensors;
-    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool_extents(scenario_.model.head_size));
+    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool(scenario_.model.head_size));
     tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
     tensors.lookup_table =
         StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
@@ -340,7 +336,7 @@ class Explainer {
         "rounded down: a scale covers the dims from its first on");
     const std::int64_t byte =
         cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim) - unread_memory();
-    add("scale", "the same path through the scales' pool", list(pool_extents(cache.head_dim_granularity())),
+    add("scale", "the same path through the scales' pool", list(pool(cache.head_dim_granularity())),
         fmt::format("scale {}, byte {} ({})", byte / size_of(*cache.scale_dtype()), byte, name(*cache.scale_dtype())));
   }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/attention/kv_operand.h"
 #include "core/base/random.h"
 
 namespace kvscope {
@@ -9,34 +10,19 @@ namespace {
 
 constexpr std::uint64_t kSinkStream = 3;
 
-// A [block, kv, 1, page_row, head, head_dim] tensor's K or V as rows in blocks.
-attention::PagedRows rows_of(const golden::Tensor& pool, std::int64_t slot, std::int64_t used_size,
-                             const FocusState& focus) {
-  const std::int64_t slots = pool.shape[1], page = pool.shape[3], heads = pool.shape[4], size = pool.shape[5];
-  attention::PagedRows rows;
-  rows.data = pool.bytes.data() + slot * page * heads * size * size_of(pool.dtype);
-  rows.dtype = pool.dtype;
-  rows.blocks = pool.shape[0];
-  rows.page_size = page;
-  rows.heads = heads;
+// K or V of a [block, kv, 1, page_row, head, head_dim] tensor, as far as `used_size` elements of a head.
+attention::PagedRows rows_of(const golden::Tensor& pool, KOrV k_or_v, std::int64_t used_size, const FocusState& focus) {
+  attention::PagedRows rows =
+      attention::rows_of_pool(pool.bytes.data(), pool.dtype, golden::shape_of<6>(pool), k_or_v, LayerIdx{0});
   rows.head_size = used_size;
-  rows.block_stride = slots * page * heads * size;
-  rows.token_stride = heads * size;
-  rows.head_stride = size;
   rows.table = focus.cache.lookup_table.data();
   rows.table_stride = focus.cache.table_columns;
   return rows;
 }
 
-void add_scales(attention::PagedRows& rows, const Scenario& scenario, const golden::Tensor& scales, std::int64_t slot) {
-  const std::int64_t slots = scales.shape[1], page = scales.shape[3], heads = scales.shape[4],
-                     granules = scales.shape[5];
-  rows.scales = scales.bytes.data() + slot * page * heads * granules * size_of(scales.dtype);
-  rows.scale_dtype = scales.dtype;
-  rows.granularity = scenario.cache.quantization->granularity;
-  rows.scale_block_stride = slots * page * heads * granules;
-  rows.scale_token_stride = heads * granules;
-  rows.scale_head_stride = granules;
+void set_scales(attention::PagedRows& rows, const Scenario& scenario, const golden::Tensor& scales, KOrV k_or_v) {
+  attention::set_scales(rows, scales.bytes.data(), scales.dtype, golden::shape_of<6>(scales), k_or_v, LayerIdx{0},
+                        scenario.cache.quantization->granularity);
 }
 
 // 2^(-8 (h + 1) / heads): the slopes of the ALiBi paper for a power of two of heads. By repeated square roots of 1/2,
@@ -65,18 +51,18 @@ LayerAttention attention_over(const Scenario& scenario, const FocusState& focus,
                               const golden::Tensor& pool, bool scaled) {
   LayerAttention result;
   attention::Problem& problem = result.problem;
-  const std::int64_t v_slot = scenario.model.is_mla ? 0 : 1;
+  const KOrV values = scenario.model.is_mla ? KOrV::k : KOrV::v;  // MLA: the first elements of the key rows
   problem.batch = static_cast<std::int64_t>(focus.cache.batch.size());
   problem.query_heads = scenario.model.query_heads;
   problem.q = data.q.bytes.data();
   problem.q_dtype = data.q.dtype;
   problem.query_offsets = data.query_offsets;
   problem.key_lengths = data.key_lengths;
-  problem.k = rows_of(pool, 0, scenario.model.head_size, focus);
-  problem.v = rows_of(pool, v_slot, scenario.model.value_size, focus);
+  problem.k = rows_of(pool, KOrV::k, scenario.model.head_size, focus);
+  problem.v = rows_of(pool, values, scenario.model.value_size, focus);
   if (scaled) {
-    add_scales(problem.k, scenario, data.scales, 0);
-    add_scales(problem.v, scenario, data.scales, v_slot);
+    set_scales(problem.k, scenario, data.scales, KOrV::k);
+    set_scales(problem.v, scenario, data.scales, values);
   }
   problem.options = attention_options(scenario);
   if (scenario.attention.alibi) result.alibi_slopes = alibi_slopes(scenario.model.query_heads);

@@ -8,38 +8,24 @@
 #include "core/base/checked.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
+#include "core/cache/layer_view.h"
+#include "core/scenario/pool_extents.h"
 
 namespace kvscope {
 namespace {
 
 // Random streams: one for each kind of number, so that adding one never moves another.
 constexpr std::uint64_t kQueryStream = 2;
-constexpr std::uint64_t kFirstLayerStream = 16;  // + 2 * layer + slot
+constexpr std::uint64_t kFirstLayerStream = 16;  // + 2 * layer + k_or_v
 
-struct Extents {
-  std::int64_t blocks, slots, page, heads, size;  // [blocks, slots, 1, page, heads, size]
-};
-
-Extents extents_of(const Scenario& scenario) {
-  const bool paged = scenario.cache.kind == CacheKind::paged;
-  return {paged ? scenario.cache.blocks + 1 : scenario.cache.blocks, scenario.model.is_mla ? 1 : 2,
-          paged ? scenario.cache.page_size : scenario.cache.max_tokens, scenario.model.kv_heads,
-          scenario.model.head_size};
-}
-
-std::int64_t element_count(const Extents& e) {
-  std::int64_t count = checked_mul(e.blocks, e.slots, "pool size");
-  for (const std::int64_t extent : {e.page, e.heads, e.size}) count = checked_mul(count, extent, "pool size");
-  return count;
-}
-
-golden::Tensor poisoned(DType dtype, const Extents& e, std::int64_t last) {
+// One layer of the pool with `last` numbers a head: [blocks, kv, 1, page_row, heads, last].
+golden::Tensor poisoned(DType dtype, const Scenario& scenario, std::int64_t last) {
   golden::Tensor tensor;
   tensor.dtype = dtype;
-  tensor.shape = {e.blocks, e.slots, 1, e.page, e.heads, last};
-  const std::int64_t count = element_count({e.blocks, e.slots, e.page, e.heads, last});
+  const Shape<6> extents = pool_extents(scenario, 1, last);
+  tensor.shape.assign(extents.begin(), extents.end());
   const auto size = static_cast<std::size_t>(size_of(dtype));
-  tensor.bytes.resize(static_cast<std::size_t>(count) * size);
+  tensor.bytes.resize(static_cast<std::size_t>(count_of(extents)) * size);
   if (tensor.bytes.empty()) return tensor;
   store_from_double(dtype, std::numeric_limits<double>::quiet_NaN(), tensor.bytes.data(), Overflow::non_saturating);
   for (std::size_t filled = size; filled < tensor.bytes.size(); filled *= 2) {
@@ -48,14 +34,20 @@ golden::Tensor poisoned(DType dtype, const Extents& e, std::int64_t last) {
   return tensor;
 }
 
+// K or V of that layer: [block, page_row, head, last].
+AnyView<4> view_of(golden::Tensor& tensor, KOrV k_or_v) {
+  const Shape<6> extents = golden::shape_of<6>(tensor);
+  return layer_view(AnyView<6>(tensor.bytes.data(), tensor.dtype, extents),
+                    compute_kv_cache_dynamic_shape_strides(extents), k_or_v, LayerIdx{0});
+}
+
 // Element `i` of what token `id` has in one stream. Token ids are hashes, so multiplying keeps neighbours apart.
 double value_of(const CounterRng& rng, std::uint64_t id, std::int64_t i) {
   return rng.bell(id * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i));
 }
 
-// The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number,
-// pattern 1, because
-// 0 / 0 is NaN. e8m0 has no 0.
+// The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number, pattern 1,
+// because 0 / 0 is NaN. e8m0 has no 0.
 double store_scale(DType dtype, double scale, std::byte* at) {
   store_from_double(dtype, scale, at, Overflow::saturate);
   if (load_as_double(dtype, at) == 0) *at = std::byte{1};
@@ -113,61 +105,59 @@ double scale_of(Quantizer quantizer, double amax, DType dtype) {
   if (amax == 0) return 1.0;
   const double largest = dtype == DType::e5m2 ? 57344.0 : 448.0;
   if (quantizer == Quantizer::amax) return amax / largest;
-  // amax = m * 2^e and largest = n * 2^f with m and n in [0.5, 1): their quotient is m / n * 2^(e - f),
-  // and m / n, between
-  // 0.5 and 2, needs 1 or 2.
+  // amax = m * 2^e and largest = n * 2^f with m and n in [0.5, 1): their quotient is m / n * 2^(e - f), and m / n,
+  // between 0.5 and 2, needs 1 or 2.
   int e = 0, f = 0;
   const double m = std::frexp(amax, &e), n = std::frexp(largest, &f);
   return std::ldexp(1.0, e - f + (m > n ? 1 : 0));
 }
 
 std::int64_t layer_bytes(const Scenario& scenario) {
-  const Extents e = extents_of(scenario);
-  const std::int64_t elements = element_count(e);
+  const std::int64_t head_size = scenario.model.head_size;
+  const std::int64_t elements = count_of(pool_extents(scenario, 1, head_size));
   const std::int64_t stored = checked_mul(elements, size_of(scenario.cache.dtype), "pool size");
   const auto& quantization = scenario.cache.quantization;
   if (!quantization) return stored;
-  const std::int64_t scales =
-      element_count({e.blocks, e.slots, e.page, e.heads, ceil_div(e.size, quantization->granularity)});
+  const std::int64_t scales = count_of(pool_extents(scenario, 1, ceil_div(head_size, quantization->granularity)));
   return checked_add(checked_add(stored, checked_mul(elements, size_of(DType::f32), "pool size")),  // and `exact`
                      checked_mul(scales, size_of(quantization->scale_dtype), "pool size"), "pool size");
 }
 
 LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
-  const Extents e = extents_of(scenario);
+  const std::int64_t head_size = scenario.model.head_size, heads = scenario.model.kv_heads;
   const auto& quantization = scenario.cache.quantization;
-  const std::int64_t granules = quantization ? ceil_div(e.size, quantization->granularity) : 0;
   LayerData data;
-  data.blocks = poisoned(scenario.cache.dtype, e, e.size);
+  data.blocks = poisoned(scenario.cache.dtype, scenario, head_size);
   if (quantization) {
-    data.scales = poisoned(quantization->scale_dtype, e, granules);
-    data.exact = poisoned(DType::f32, e, e.size);
+    data.scales = poisoned(quantization->scale_dtype, scenario, ceil_div(head_size, quantization->granularity));
+    data.exact = poisoned(DType::f32, scenario, head_size);
   }
   fill_queries(scenario, focus, data);
 
-  std::vector<double> row(static_cast<std::size_t>(e.size));
+  std::vector<double> row(static_cast<std::size_t>(head_size));
   const std::int64_t columns = focus.cache.table_columns;
-  for (std::size_t b = 0; b < focus.cache.batch.size(); ++b) {
-    for (std::int64_t t = 0; t < data.key_lengths[b]; ++t) {
-      const std::int64_t block =
-          focus.cache.lookup_table[b * static_cast<std::size_t>(columns) + static_cast<std::size_t>(t / e.page)];
-      for (std::int64_t slot = 0; slot < e.slots; ++slot) {
-        const CounterRng rng(scenario.seed,
-                             kFirstLayerStream + static_cast<std::uint64_t>(2 * scenario.focus.layer + slot));
-        for (std::int64_t head = 0; head < e.heads; ++head) {
-          const std::int64_t row_number = ((block * e.slots + slot) * e.page + t % e.page) * e.heads + head;
-          for (std::int64_t i = 0; i < e.size; ++i) {
-            const double value = value_of(rng, focus.token_ids[b][static_cast<std::size_t>(t)], head * e.size + i);
+  for (const KOrV kv : {KOrV::k, KOrV::v}) {
+    if (kv == KOrV::v && scenario.model.is_mla) break;
+    const CounterRng rng(scenario.seed, kFirstLayerStream + static_cast<std::uint64_t>(2 * scenario.focus.layer) +
+                                            static_cast<std::uint64_t>(kv));
+    const AnyView<4> blocks = view_of(data.blocks, kv);
+    const AnyView<4> plain = quantization ? view_of(data.exact, kv) : blocks;
+    const AnyView<4> scales = quantization ? view_of(data.scales, kv) : AnyView<4>{};
+    const std::int64_t page = blocks.dim(1);
+    for (std::size_t b = 0; b < focus.cache.batch.size(); ++b) {
+      for (std::int64_t t = 0; t < data.key_lengths[b]; ++t) {
+        const std::int64_t block =
+            focus.cache.lookup_table[b * static_cast<std::size_t>(columns) + static_cast<std::size_t>(t / page)];
+        for (std::int64_t head = 0; head < heads; ++head) {
+          for (std::int64_t i = 0; i < head_size; ++i) {
+            const double value = value_of(rng, focus.token_ids[b][static_cast<std::size_t>(t)], head * head_size + i);
             // What is quantized is what `exact` holds, so that the difference is quantization and nothing else.
             row[static_cast<std::size_t>(i)] = quantization ? static_cast<float>(value) : value;
           }
-          std::byte* elements = data.blocks.bytes.data() + row_number * e.size * size_of(data.blocks.dtype);
           if (quantization) {
-            std::byte* scales = data.scales.bytes.data() + row_number * granules * size_of(data.scales.dtype);
-            quantize_row(scenario, row, elements, scales);
+            quantize_row(scenario, row, blocks.at(block, t % page, head, 0), scales.at(block, t % page, head, 0));
           }
-          golden::Tensor& plain = quantization ? data.exact : data.blocks;
-          std::byte* at = plain.bytes.data() + row_number * e.size * size_of(plain.dtype);
+          std::byte* at = plain.at(block, t % page, head, 0);
           for (const double x : row) {
             store_from_double(plain.dtype, x, at, Overflow::non_saturating);
             at += size_of(plain.dtype);

@@ -24,8 +24,8 @@ MUTANTS = [
     # --- one layer's view of the pool ---
     ("core/cache/layer_view.cpp", "if (axis != 1 && axis != 2) {", "if (axis == 1 || axis == 2) continue; {",
      "strides that forget the k_or_v and layer axes"),
-    ("core/cache/layer_view.cpp", "(static_cast<std::int64_t>(k_or_v) * pool.dim(2) + layer.value)",
-     "(layer.value * pool.dim(1) + static_cast<std::int64_t>(k_or_v))", "k_or_v and layer axes swapped"),
+    ("core/cache/layer_view.cpp", "(static_cast<std::int64_t>(k_or_v) * pool[2] + layer.value)",
+     "(layer.value * pool[1] + static_cast<std::int64_t>(k_or_v))", "k_or_v and layer axes swapped"),
     # --- rows and elements of a paged cache ---
     (PAGED, "static_cast<std::uint32_t>(stride) + static_cast<std::uint32_t>(slot)",
      "static_cast<std::uint32_t>(stride)",
