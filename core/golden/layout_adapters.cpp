@@ -1,0 +1,284 @@
+#include "core/golden/layout_adapters.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "core/attention/kv_operand.h"
+#include "core/base/checked.h"
+
+namespace kvscope::golden {
+namespace {
+
+using Walk = LayoutReader::Walk;
+using Extents = std::vector<std::int64_t>;
+
+// Elements of one entry of axis `axis`: the product of the extents behind it.
+std::int64_t stride_of(const Extents& shape, std::size_t axis) {
+  std::int64_t stride = 1;
+  for (std::size_t i = axis + 1; i < shape.size(); ++i) stride *= shape[i];
+  return stride;
+}
+
+const std::byte* element(const Tensor& tensor, std::int64_t index) {
+  return tensor.bytes.data() + index * size_of(tensor.dtype);
+}
+
+void same_shape(LayoutReader& r, const char* a, const Tensor& x, const char* b, const Tensor& y) {
+  if (x.shape != y.shape || x.dtype != y.dtype) {
+    r.fault(b, fmt::format("is {}, but {} is {}: the two must be alike", describe(y), a, describe(x)));
+  }
+}
+
+// blocks [N, kv, L, P, H, D]
+void read_max(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
+  const Tensor* blocks = r.cache("blocks", 6, "[N, 2 (MLA: 1), L, P, H, D]");
+  if (blocks != nullptr) {
+    const Extents& s = blocks->shape;
+    r.blocks = s[0];
+    r.page_size = s[3];
+    r.heads = s[4];
+    r.head_size = s[5];
+    r.value_size = s[1] == 1 ? r.options().value_size.value_or(s[5]) : s[5];
+    if (s[1] != 1 && s[1] != 2)
+      r.fault("blocks", fmt::format("has shape {}: axis 1 is 2 (K and V) or 1 (MLA)", shape_text(s)));
+    if (r.options().layer < 0 || r.options().layer >= s[2]) {
+      r.fault("blocks", fmt::format("has {} layers; layer {} is outside [0, {})", s[2], r.options().layer, s[2]));
+    } else {
+      const LayerIdx layer{r.options().layer};
+      const auto walk = [&](KOrV k_or_v) {
+        const attention::PagedRows rows =
+            attention::rows_of_pool(blocks->bytes.data(), blocks->dtype, shape_of<6>(*blocks), k_or_v, layer);
+        return Walk{rows.data, rows.block_stride, rows.token_stride, rows.head_stride};
+      };
+      kv.k = walk(KOrV::k);
+      kv.v = walk(s[1] == 2 ? KOrV::v : KOrV::k);
+    }
+  }
+  if (blocks != nullptr && r.has("scales")) {
+    const Tensor* scales = r.tensor("scales", 6, "[N, kv, L, P, H, scales a head]");
+    if (scales != nullptr) {
+      const Extents& s = scales->shape;
+      const std::int64_t granularity = r.options().granularity.value_or(s[5] > 0 ? ceil_div(r.head_size, s[5]) : 0);
+      if (!std::equal(s.begin(), s.end() - 1, blocks->shape.begin()) || granularity < 1 ||
+          ceil_div(r.head_size, granularity) != s[5]) {
+        r.fault("scales", fmt::format("has shape {}, but blocks {} at granularity {} need {}", shape_text(s),
+                                      shape_text(blocks->shape), granularity,
+                                      granularity < 1
+                                          ? "a granularity of at least 1"
+                                          : fmt::format("[{}, {}]",
+                                                        fmt::join(blocks->shape.begin(), blocks->shape.end() - 1, ", "),
+                                                        ceil_div(r.head_size, granularity))));
+      } else if (!is_float(scales->dtype)) {
+        r.fault("scales", fmt::format("is {}; scales are floats", name(scales->dtype)));
+      } else if (r.ok()) {
+        const LayerIdx layer{r.options().layer};
+        const auto set = [&](attention::PagedRows& rows, KOrV k_or_v) {
+          attention::set_scales(rows, scales->bytes.data(), scales->dtype, shape_of<6>(*scales), k_or_v, layer,
+                                granularity);
+        };
+        set(prepared.problem.k, KOrV::k);
+        set(prepared.problem.v, s[1] == 2 ? KOrV::v : KOrV::k);
+      }
+    }
+  }
+  r.read_table("lookup_table", "cache_lengths", true);
+}
+
+// k_cache, v_cache: [N, P, H, D], or [N, H, P, D] when `heads_first`.
+void read_two_caches(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
+  const char* words = heads_first ? "[N, H, P, D]" : "[N, P, H, D]";
+  const Tensor* k = r.cache("k_cache", 4, words);
+  const Tensor* v = r.cache("v_cache", 4, words);
+  if (k == nullptr || v == nullptr) return;
+  same_shape(r, "k_cache", *k, "v_cache", *v);
+  const Extents& s = k->shape;
+  const std::size_t token_axis = heads_first ? 2 : 1;
+  const std::size_t head_axis = heads_first ? 1 : 2;
+  r.blocks = s[0];
+  r.page_size = s[token_axis];
+  r.heads = s[head_axis];
+  r.head_size = s[3];
+  r.value_size = s[3];
+  kv.k = {k->bytes.data(), stride_of(s, 0), stride_of(s, token_axis), stride_of(s, head_axis)};
+  kv.v = kv.k;
+  kv.v.data = v->bytes.data();
+}
+
+void read_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
+  read_two_caches(r, kv, false);
+  if (r.page_size % 256 != 0) {
+    r.notes.push_back(
+        fmt::format("page size {}: FlashAttention 2 takes pages of multiples of 256 tokens only", r.page_size));
+  }
+  r.read_table("block_table", "cache_seqlens", false);
+}
+
+void read_hnd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
+  read_two_caches(r, kv, true);
+  r.read_table("block_table", "cache_seqlens", false);
+}
+
+// kv_cache [N, 2, P, H, D] or [N, 2, H, P, D]
+void read_flashinfer(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
+  if (!r.has("kv_cache") && r.has("k_cache")) {
+    read_two_caches(r, kv, heads_first);
+  } else if (const Tensor* cache = r.cache("kv_cache", 5, heads_first ? "[N, 2, H, P, D]" : "[N, 2, P, H, D]")) {
+    const Extents& s = cache->shape;
+    const std::size_t token_axis = heads_first ? 3 : 2;
+    const std::size_t head_axis = heads_first ? 2 : 3;
+    if (s[1] != 2) {
+      r.fault("kv_cache", fmt::format("has shape {}: axis 1 is 2, K and V", shape_text(s)));
+    } else {
+      r.blocks = s[0];
+      r.page_size = s[token_axis];
+      r.heads = s[head_axis];
+      r.head_size = s[4];
+      r.value_size = s[4];
+      kv.k = {cache->bytes.data(), stride_of(s, 0), stride_of(s, token_axis), stride_of(s, head_axis)};
+      kv.v = kv.k;
+      kv.v.data = element(*cache, stride_of(s, 1));
+    }
+  }
+  if (r.page_size > 0) r.read_indptr_pages();
+}
+
+void read_flashinfer_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
+  read_flashinfer(r, kv, false);
+}
+void read_flashinfer_hnd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
+  read_flashinfer(r, kv, true);
+}
+
+// key_cache [N, H, D/x, P, x] and value_cache [N, H, D, P]: neither has a token's elements together, so both are
+// copied to [N, P, H, D].
+void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
+  const Tensor* k = r.cache("key_cache", 5, "[N, H, D/x, P, x]");
+  const Tensor* v = r.cache("value_cache", 4, "[N, H, D, P]");
+  if (k != nullptr && v != nullptr) {
+    const Extents& s = k->shape;
+    r.blocks = s[0];
+    r.heads = s[1];
+    r.page_size = s[3];
+    r.head_size = s[2] * s[4];
+    r.value_size = r.head_size;
+    const auto size = static_cast<std::size_t>(size_of(k->dtype));
+    if (s[4] != 16 / static_cast<std::int64_t>(size)) {
+      r.warnings.push_back(fmt::format("key_cache has x = {}; vLLM's is 16 bytes, {} elements of {}", s[4], 16 / size,
+                                       name(r.cache_dtype)));
+    }
+    const Extents want{r.blocks, r.heads, r.head_size, r.page_size};
+    if (v->shape != want || v->dtype != k->dtype) {
+      r.fault("value_cache", fmt::format("is {}, but key_cache {} needs {} {}", describe(*v), describe(*k),
+                                         name(k->dtype), shape_text(want)));
+    } else {
+      prepared.k_copy.resize(k->bytes.size());
+      prepared.v_copy.resize(v->bytes.size());
+      std::size_t to = 0;
+      for (std::int64_t n = 0; n < r.blocks; ++n) {
+        for (std::int64_t p = 0; p < r.page_size; ++p) {
+          for (std::int64_t h = 0; h < r.heads; ++h) {
+            for (std::int64_t d = 0; d < r.head_size; ++d, to += size) {
+              const std::int64_t row = n * r.heads + h;
+              const std::int64_t from_k = ((row * s[2] + d / s[4]) * r.page_size + p) * s[4] + d % s[4];
+              const std::int64_t from_v = (row * r.head_size + d) * r.page_size + p;
+              std::memcpy(prepared.k_copy.data() + to, element(*k, from_k), size);
+              std::memcpy(prepared.v_copy.data() + to, element(*v, from_v), size);
+            }
+          }
+        }
+      }
+      const std::int64_t token = r.heads * r.head_size;
+      kv.k = {prepared.k_copy.data(), r.page_size * token, token, r.head_size};
+      kv.v = {prepared.v_copy.data(), r.page_size * token, token, r.head_size};
+    }
+  }
+  r.read_table("block_tables", "seq_lens", false);
+}
+
+// k_buffer, v_buffer [slots, H, D]: pages of one token.
+void read_sglang(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
+  const Tensor* k = r.cache("k_buffer", 3, "[slots, H, D]");
+  const Tensor* v = r.cache("v_buffer", 3, "[slots, H, D]");
+  if (k != nullptr && v != nullptr) {
+    same_shape(r, "k_buffer", *k, "v_buffer", *v);
+    const Extents& s = k->shape;
+    r.blocks = s[0];
+    r.page_size = 1;
+    r.heads = s[1];
+    r.head_size = s[2];
+    r.value_size = s[2];
+    kv.k = {k->bytes.data(), stride_of(s, 0), stride_of(s, 0), stride_of(s, 1)};
+    kv.v = kv.k;
+    kv.v.data = v->bytes.data();
+  }
+  r.read_indptr_tokens();
+}
+
+void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
+  constexpr std::int64_t kDeepSeekRow = 576;  // 512 latent + 64 rope
+  constexpr std::int64_t kDeepSeekLatent = 512;
+  r.heads = 1;
+  if (r.has("kv_cache")) {
+    const bool with_head = r.bundle().tensors.at("kv_cache").shape.size() == 4;
+    if (const Tensor* cache = r.cache("kv_cache", with_head ? 4 : 3, "[N, P, D] or [N, P, 1, D]")) {
+      const Extents& s = cache->shape;
+      r.blocks = s[0];
+      r.page_size = s[1];
+      r.head_size = s.back();
+      if (with_head && s[2] != 1) r.fault("kv_cache", fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
+      r.value_size = r.options().value_size.value_or(r.head_size == kDeepSeekRow ? kDeepSeekLatent : 0);
+      if (r.value_size == 0) {
+        r.fault("--value-size", fmt::format("is missing: of a row's {} elements, how many are V?", r.head_size));
+      }
+      kv.k = {cache->bytes.data(), stride_of(s, 0), r.head_size, r.head_size};
+      kv.v = kv.k;
+    }
+  } else {
+    const Tensor* ckv = r.cache("ckv", 3, "[N, P, latent] (or kv_cache [N, P, D])");
+    const Tensor* kpe = r.cache("kpe", 3, "[N, P, rope]");
+    if (ckv != nullptr && kpe != nullptr) {
+      if (!std::equal(ckv->shape.begin(), ckv->shape.end() - 1, kpe->shape.begin()) || ckv->dtype != kpe->dtype) {
+        r.fault("kpe", fmt::format("is {}, but ckv is {}: blocks, pages and type must be alike", describe(*kpe),
+                                   describe(*ckv)));
+      } else {
+        r.blocks = ckv->shape[0];
+        r.page_size = ckv->shape[1];
+        r.value_size = ckv->shape[2];
+        r.head_size = ckv->shape[2] + kpe->shape[2];
+        const auto latent = static_cast<std::size_t>(ckv->shape[2] * size_of(ckv->dtype));
+        const auto rope = static_cast<std::size_t>(kpe->shape[2] * size_of(kpe->dtype));
+        const auto tokens = static_cast<std::size_t>(r.blocks * r.page_size);
+        prepared.k_copy.resize(tokens * (latent + rope));
+        for (std::size_t t = 0; t < tokens; ++t) {
+          std::memcpy(prepared.k_copy.data() + t * (latent + rope), ckv->bytes.data() + t * latent, latent);
+          std::memcpy(prepared.k_copy.data() + t * (latent + rope) + latent, kpe->bytes.data() + t * rope, rope);
+        }
+        kv.k = {prepared.k_copy.data(), r.page_size * r.head_size, r.head_size, r.head_size};
+        kv.v = kv.k;
+      }
+    }
+  }
+  r.read_table("block_table", "cache_seqlens", false);
+}
+
+constexpr std::array<LayoutAdapter, 8> kAdapters{{{"max", read_max},
+                                                  {"nhd", read_nhd},
+                                                  {"hnd", read_hnd},
+                                                  {"flashinfer", read_flashinfer_nhd},
+                                                  {"flashinfer_hnd", read_flashinfer_hnd},
+                                                  {"vllm_legacy", read_vllm_legacy},
+                                                  {"sglang", read_sglang},
+                                                  {"mla", read_mla}}};
+
+}  // namespace
+
+std::span<const LayoutAdapter> layout_adapters() {
+  return kAdapters;
+}
+
+}  // namespace kvscope::golden
