@@ -120,6 +120,34 @@ TEST(KvOperand, PagedLayerHasTheStridesOfTheWholePool) {
   EXPECT_EQ(k.scales, nullptr);
 }
 
+// The same rows from the pool alone, as files have it: no table, and the scales of the same place.
+TEST(KvOperand, APoolsRowsAreTheLayersRowsWithoutATable) {
+  Pool pool;
+  const Shape<6> extents{5, 2, 3, 4, 2, 8};
+  const auto* data = reinterpret_cast<const std::byte*>(pool.elements.data());
+  PagedRows v = rows_of_pool(data, DType::e4m3, extents, KOrV::v, LayerIdx{1});
+  EXPECT_EQ(v.data, data + 256);
+  EXPECT_EQ(v.dtype, DType::e4m3);
+  EXPECT_EQ(v.block_stride, 384);
+  EXPECT_EQ(v.token_stride, 16);
+  EXPECT_EQ(v.head_stride, 8);
+  EXPECT_EQ(v.blocks, 5);
+  EXPECT_EQ(v.page_size, 4);
+  EXPECT_EQ(v.heads, 2);
+  EXPECT_EQ(v.head_size, 8);
+  EXPECT_EQ(v.table, nullptr);
+  const auto* scales = reinterpret_cast<const std::byte*>(pool.scales.data());
+  set_scales(v, scales, DType::f32, {5, 2, 3, 4, 2, 2}, KOrV::v, LayerIdx{1}, 4);
+  EXPECT_EQ(v.scales, scales + 64 * 4);
+  EXPECT_EQ(v.scale_dtype, DType::f32);
+  EXPECT_EQ(v.granularity, 4);
+  EXPECT_EQ(v.scale_block_stride, 96);
+  EXPECT_EQ(v.scale_token_stride, 4);
+  EXPECT_EQ(v.scale_head_stride, 2);
+  // Elements of two bytes: the offset is one of elements.
+  EXPECT_EQ(rows_of_pool(data, DType::bf16, extents, KOrV::k, LayerIdx{2}).data, data + 2 * 128);
+}
+
 TEST(KvOperand, PagedCacheReadsWhatLoadReads) {
   Pool pool;
   const PagedKVCacheCollection c = pool.collection(false);

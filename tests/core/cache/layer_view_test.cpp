@@ -34,6 +34,12 @@ TEST(LayerView, KeepsFourAxesAndTheBlockStrideOfAllSix) {
             (LayerViewLayout{{3, 5, 2, 4}, {160, 8, 4, 1}}));
 }
 
+TEST(LayerView, OffsetsCountLayersInsideKAndV) {
+  EXPECT_EQ(layer_view_offset({5, 2, 3, 4, 2, 8}, KOrV::k, LayerIdx{1}), 64);
+  EXPECT_EQ(layer_view_offset({5, 2, 3, 4, 2, 8}, KOrV::v, LayerIdx{0}), 192);
+  EXPECT_EQ(layer_view_offset({5, 2, 3, 4, 2, 8}, KOrV::v, LayerIdx{2}), 320);
+}
+
 // T8, T9, T10: bases, rows a block, rows in all.
 TEST(LayerView, BeginsAtItsSlotAndLayerAndSpansAllBlocks) {
   auto a = fix_a();
