@@ -48,6 +48,7 @@ BROKEN = [
     ("tests apart", "apps/kvscope/a.cpp", "#include <rapidcheck.h>\n", 1),
     ("include path", "core/base/a.cpp", '#include "index.h"\n', 1),
     ("include path", "core/base/a.cpp", '#include "../layout/swizzle.h"\n', 1),
+    ("own header first", "core/base/a.cpp", '// What.\n#include <vector>\n#include "core/base/a.h"\n', 2),
     ("pragma once", "core/base/a.h", "// What it is.\nint f();\n", 1),
     ("no machine paths", "docs/a.md", "one\nrun it in /" + "work/main\n", 2),
     ("no machine paths", "core/base/a.cpp", "// see shared" + "/spec/x.md\n", 1),
@@ -63,8 +64,13 @@ BROKEN = [
     ("top level", "notes.txt", "", 1),
 ]
 
+# What else stands in the tree of a rule that is about two files.
+BESIDE = {"own header first": {"core/base/a.h": HEADER}}
+
 # What only looks like a fault.
 SOUND = {
+    "core/base/b.h": HEADER,
+    "core/base/b.cpp": '// What.\n#include "core/base/b.h"\n\n#include <vector>\n',
     "core/pipeline/a.cpp": '#include "core/base/b.h"\n#include "core/golden/b.h"\n#include <vector>\n'
                            '#include "core/pipeline/c.h"\n',
     "core/base/json.cpp": "#include <nlohmann/json.hpp>\n",
@@ -99,7 +105,7 @@ class Layering(unittest.TestCase):
     def test_names_file_line_rule_and_next_step_of_each_broken_rule(self):
         for rule, path, text, line in BROKEN:
             with self.subTest(rule=rule, path=path, text=text[:80]):
-                faults = faults_of({path: text})
+                faults = faults_of({path: text, **BESIDE.get(rule, {})})
                 self.assertEqual([fault.rule for fault in faults], [rule])
                 self.assertTrue(path.startswith(faults[0].path), faults[0])
                 self.assertEqual(faults[0].line, line)

@@ -140,8 +140,14 @@ def file_faults(root, path):
     yield from text_faults(path, lines)
     if not path.endswith(CODE):
         return
+    own_header = path[:-4] + ".h" if path.endswith(".cpp") else ""
     for number, text in enumerate(lines, 1):
         match = INCLUDE.match(text)
+        if match and own_header:
+            if match[2] != own_header and os.path.exists(os.path.join(root, own_header)):
+                yield Fault(path, number, "own header first", f"the first include is {match[2]}",
+                            f'include "{own_header}" before all others: so it is seen to compile alone')
+            own_header = ""
         if match:
             yield from include_faults(path, number, match[1] == '"', match[2])
         if path.startswith(("core/", "viz/", "apps/")) and len(text) > WIDE:
