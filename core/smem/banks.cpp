@@ -1,0 +1,199 @@
+#include "core/smem/banks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/errors.h"
+
+namespace kvscope {
+namespace {
+
+constexpr int kWordBytes = 4;  // what a bank gives in a cycle
+
+// Consecutive lanes, `lanes` of them a phase.
+Phases consecutive(int count, int lanes) {
+  Phases phases(static_cast<std::size_t>(count));
+  int lane = 0;
+  for (auto& phase : phases) {
+    phase.resize(static_cast<std::size_t>(lanes));
+    std::iota(phase.begin(), phase.end(), lane);
+    lane += lanes;
+  }
+  return phases;
+}
+
+// Phases of the first 32 lanes, then the same of the last 32.
+Phases and_the_upper_half(Phases phases) {
+  const std::size_t half = phases.size();
+  for (std::size_t i = 0; i < half; ++i) {
+    auto upper = phases[i];
+    for (int& lane : upper) lane += 32;
+    phases.push_back(std::move(upper));
+  }
+  return phases;
+}
+
+BankProfile gfx942_profile(SharedOp op, int width) {
+  if (width <= 4) return {"gfx942, 32-bit", 32, 64, consecutive(2, 32), 4};
+  if (width == 8) return {"gfx942, 64-bit", 32, 64, consecutive(4, 16), 8};
+  if (op == SharedOp::write) return {"gfx942, 128-bit write", 32, 64, consecutive(8, 8), 16};
+  return {"gfx942, 128-bit read", 32, 64,
+          and_the_upper_half({{0, 1, 2, 3, 20, 21, 22, 23},
+                              {4, 5, 6, 7, 16, 17, 18, 19},
+                              {8, 9, 10, 11, 28, 29, 30, 31},
+                              {12, 13, 14, 15, 24, 25, 26, 27}}),
+          16};
+}
+
+BankProfile gfx950_profile(SharedOp op, int width) {
+  if (width <= 4) return {"gfx950, 32-bit", 64, 64, consecutive(1, 64), 4};
+  if (width == 8) return {"gfx950, 64-bit", 64, 64, consecutive(2, 32), 8};
+  if (op == SharedOp::write) return {"gfx950, 128-bit write", 64, 64, consecutive(4, 16), 16};
+  const Phases lower = {{0, 1, 2, 3, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27},
+                        {4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 28, 29, 30, 31}};
+  const Phases both = and_the_upper_half(lower);
+  return {"gfx950, 128-bit read", 64, 64, {both[0], both[2], both[1], both[3]}, 16};
+}
+
+BankProfile nvidia_profile(int width) {
+  if (width <= 4) return {"nvidia, 32-bit", 32, 32, consecutive(1, 32), 4};
+  if (width == 8) return {"nvidia, 64-bit", 32, 32, consecutive(2, 16), 8};
+  return {"nvidia, 128-bit", 32, 32, consecutive(4, 8), 16};
+}
+
+BankProfile ldmatrix_profile(int width, int matrices) {
+  std::vector<Fault> faults;
+  if (width != 16) faults.push_back({"width", fmt::format("{} B: a row of a matrix is 16 B: use 16", width)});
+  if (matrices != 1 && matrices != 2 && matrices != 4) {
+    faults.push_back({"matrices", fmt::format("{} is none of 1, 2, 4", matrices)});
+  }
+  if (!faults.empty()) throw GeometryError("bank profile of ldmatrix", std::move(faults));
+  const std::string_view name = matrices == 1   ? "nvidia, ldmatrix.x1"
+                                : matrices == 2 ? "nvidia, ldmatrix.x2"
+                                                : "nvidia, ldmatrix.x4";
+  return {name, 32, 32, consecutive(matrices, 8), 16};
+}
+
+std::vector<Fault> faults_of(const BankProfile& profile, const SharedAccess& access) {
+  std::vector<Fault> faults;
+  if (profile.banks < 1) faults.push_back({"banks", fmt::format("{} is below 1", profile.banks)});
+  const int w = access.width;
+  if (w != 1 && w != 2 && w != 4 && w != 8 && w != 16) {
+    faults.push_back({"width", fmt::format("{} B is none of 1, 2, 4, 8, 16", w)});
+    return faults;
+  }
+  if (profile.width != 0 && std::max(w, kWordBytes) != profile.width) {
+    faults.push_back(
+        {"width", fmt::format("{} B a lane, but the phases are those of {} B: use bank_profile of width {}", w,
+                              profile.width, w)});
+  }
+  if (access.addresses.size() != static_cast<std::size_t>(profile.lanes)) {
+    faults.push_back(
+        {"addresses", fmt::format("{} for {} lanes: give every lane one, or none to a lane that takes no part",
+                                  access.addresses.size(), profile.lanes)});
+  }
+  for (std::size_t lane = 0; lane < access.addresses.size(); ++lane) {
+    const auto& address = access.addresses[lane];
+    if (address && *address < 0) {
+      faults.push_back({fmt::format("lane {}", lane), fmt::format("address {} is below 0", *address)});
+    } else if (address && *address % w != 0) {
+      faults.push_back(
+          {fmt::format("lane {}", lane), fmt::format("address {} is not a multiple of {} B", *address, w)});
+    }
+  }
+  std::vector<int> served(static_cast<std::size_t>(std::max(profile.lanes, 0)));
+  for (const auto& phase : profile.phases) {
+    for (const int lane : phase) {
+      if (lane < 0 || lane >= profile.lanes) {
+        faults.push_back({"phases", fmt::format("lane {} is outside [0, {})", lane, profile.lanes)});
+      } else if (served[static_cast<std::size_t>(lane)]++ == 1) {
+        faults.push_back({"phases", fmt::format("lane {} is served twice", lane)});
+      }
+    }
+  }
+  return faults;
+}
+
+}  // namespace
+
+BankProfile bank_profile(SharedTarget target, SharedOp op, int width, int matrices) {
+  if (op == SharedOp::ldmatrix) {
+    if (target != SharedTarget::nvidia) {
+      throw UnsupportedError("ldmatrix is an instruction of NVIDIA: use a 128-bit read on gfx942 and gfx950");
+    }
+    return ldmatrix_profile(width, matrices);
+  }
+  if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) {
+    throw GeometryError("bank profile", {{"width", fmt::format("{} B a lane is none of 1, 2, 4, 8, 16", width)}});
+  }
+  switch (target) {
+    case SharedTarget::gfx942:
+      return gfx942_profile(op, width);
+    case SharedTarget::gfx950:
+      return gfx950_profile(op, width);
+    case SharedTarget::nvidia:
+      break;
+  }
+  return nvidia_profile(width);
+}
+
+int BankReport::cycles() const {
+  return std::accumulate(degrees.begin(), degrees.end(), 0);
+}
+
+int BankReport::ideal() const {
+  return static_cast<int>(std::count_if(degrees.begin(), degrees.end(), [](int degree) { return degree > 0; }));
+}
+
+BankReport bank_report(const BankProfile& profile, const SharedAccess& access) {
+  if (auto faults = faults_of(profile, access); !faults.empty()) {
+    throw GeometryError(fmt::format("access under '{}'", profile.name), std::move(faults));
+  }
+  BankReport report;
+  std::vector<BankConflict> banks(static_cast<std::size_t>(profile.banks));  // what each is wanted for
+  for (std::size_t phase = 0; phase < profile.phases.size(); ++phase) {
+    for (std::size_t bank = 0; bank < banks.size(); ++bank) {
+      banks[bank] = {static_cast<int>(phase), static_cast<int>(bank), {}, {}};
+    }
+    for (const int lane : profile.phases[phase]) {
+      const auto& address = access.addresses[static_cast<std::size_t>(lane)];
+      if (!address) continue;
+      for (int i = 0; i < std::max(access.width / kWordBytes, 1); ++i) {
+        const std::int64_t word = *address / kWordBytes + i;
+        BankConflict& bank = banks[static_cast<std::size_t>(word % profile.banks)];
+        const auto found = std::find(bank.words.begin(), bank.words.end(), word * kWordBytes);
+        const auto index = static_cast<std::size_t>(found - bank.words.begin());
+        if (found == bank.words.end()) {
+          bank.words.push_back(word * kWordBytes);
+          bank.lanes.emplace_back();
+        }
+        bank.lanes[index].push_back(lane);
+      }
+    }
+    int degree = 0;
+    for (const BankConflict& bank : banks) {
+      degree = std::max(degree, static_cast<int>(bank.words.size()));
+      if (bank.words.size() > 1) report.conflicts.push_back(bank);
+    }
+    report.degrees.push_back(degree);
+  }
+  return report;
+}
+
+std::string to_text(const BankReport& report) {
+  std::string text;
+  for (const BankConflict& conflict : report.conflicts) {
+    text += fmt::format("phase {}, bank {}:", conflict.phase, conflict.bank);
+    for (std::size_t i = 0; i < conflict.words.size(); ++i) {
+      text += fmt::format("{} lanes {} want 0x{:03x}", i == 0 ? "" : ",", fmt::join(conflict.lanes[i], " "),
+                          conflict.words[i]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace kvscope

@@ -1,0 +1,126 @@
+#include "core/smem/shared_image.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "tests/property.h"
+
+namespace kvscope {
+namespace {
+
+template <class Error, class F>
+std::string message_of(F f) {
+  try {
+    (void)f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no such error";
+}
+
+std::vector<std::byte> chunk_of(int count, int value) {
+  return std::vector<std::byte>(static_cast<std::size_t>(count), static_cast<std::byte>(value));
+}
+
+TEST(SharedImage, BeginsAsPoisonWrittenByNobody) {
+  const SharedImage image(5);
+  EXPECT_EQ(image.size(), 5);
+  for (std::int64_t a = 0; a < 5; ++a) {
+    EXPECT_EQ(image.bytes()[static_cast<std::size_t>(a)], std::byte{0xCD});
+    EXPECT_EQ(image.writer(a), SharedImage::kNobody);
+  }
+  EXPECT_EQ(SharedImage(3, std::byte{0xEE}).read(2, 1)[0], std::byte{0xEE});
+  EXPECT_EQ(SharedImage(0).read(0, 0).size(), 0u);  // no bytes at the end are inside
+}
+
+// A copy of 16 bytes at 144: bytes 143 and 160 stay somebody else's. Bytes and writers part ways when one is filled
+// with the other's count.
+TEST(SharedImage, KeepsEachBytesLastWriter) {
+  SharedImage image(1024);
+  image.write(144, chunk_of(16, 0x11), CopyIdx{3});
+  EXPECT_EQ(image.writer(143), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(144), CopyIdx{3});
+  EXPECT_EQ(image.writer(159), CopyIdx{3});
+  EXPECT_EQ(image.writer(160), SharedImage::kNobody);
+  image.write(152, chunk_of(3, 0x22), CopyIdx{4});
+  EXPECT_EQ(image.writer(151), CopyIdx{3});
+  EXPECT_EQ(image.writer(152), CopyIdx{4});
+  EXPECT_EQ(image.writer(154), CopyIdx{4});
+  EXPECT_EQ(image.writer(155), CopyIdx{3});
+  EXPECT_EQ(image.read(151, 2)[0], std::byte{0x11});
+  EXPECT_EQ(image.read(151, 2)[1], std::byte{0x22});
+  EXPECT_EQ(image.writers()[152], 4);
+  image.write(152, chunk_of(1, 0x33), SharedImage::kNobody);  // a pattern of the test, no copy
+  EXPECT_EQ(image.writer(152), SharedImage::kNobody);
+}
+
+TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
+  SharedImage image(1024);
+  EXPECT_EQ(
+      message_of<IndexError>([&] {
+        image.write(1020, chunk_of(5, 1), CopyIdx{0});
+        return 0;
+      }),
+      "write of 5 B at address 1020 leaves the shared memory of 1024 B: use addresses of the CTA's window, in bytes");
+  EXPECT_EQ(image.writer(1020), SharedImage::kNobody);
+  EXPECT_EQ(image.read(1020, 4)[0], SharedImage::kPoison);
+  image.write(1020, chunk_of(4, 1), CopyIdx{0});  // up to the last byte is inside
+  EXPECT_EQ(
+      message_of<IndexError>([&] { return image.read(-1, 1); }),
+      "read of 1 B at address -1 leaves the shared memory of 1024 B: use addresses of the CTA's window, in bytes");
+  EXPECT_EQ(
+      message_of<IndexError>([&] { return image.read(4, -1); }),
+      "read of -1 B at address 4 leaves the shared memory of 1024 B: use addresses of the CTA's window, in bytes");
+  EXPECT_THROW((void)image.read(1024, 1), IndexError);
+  EXPECT_THROW((void)image.read(std::numeric_limits<std::int64_t>::max(), 16), IndexError);
+  EXPECT_EQ(
+      message_of<IndexError>([&] { return image.writer(1024); }),
+      "writer of 1 B at address 1024 leaves the shared memory of 1024 B: use addresses of the CTA's window, in bytes");
+  EXPECT_THROW(image.write(0, chunk_of(1, 1), CopyIdx{std::int64_t{1} << 31}), OverflowError);
+  EXPECT_EQ(image.writer(0), SharedImage::kNobody);
+}
+
+TEST(SharedImage, RefusesSizesThatNoWindowHas) {
+  EXPECT_EQ(message_of<GeometryError>([] { return SharedImage(-1); }),
+            "shared memory of -1 B is outside [0, 2147483648]");
+  EXPECT_EQ(message_of<GeometryError>([] { return SharedImage((std::int64_t{1} << 31) + 1); }),
+            "shared memory of 2147483649 B is outside [0, 2147483648]");
+}
+
+// After any writes, every byte is that of the last write over it: the plain history, searched backwards.
+TEST(SharedImage, HoldsTheLastOfAnyWrites) {
+  EXPECT_TRUE(prop::check("the last write over a byte is what stands there", [] {
+    struct Write {
+      std::int64_t from, count;
+      int value;
+    };
+    const auto size = prop::in_range<std::int64_t>(1, 70);
+    SharedImage image(size);
+    std::vector<Write> history;
+    const int writes = prop::in_range(0, 12);
+    for (int i = 0; i < writes; ++i) {
+      const auto from = prop::in_range<std::int64_t>(0, size);
+      history.push_back({from, prop::in_range<std::int64_t>(0, size - from + 1), prop::in_range(0, 256)});
+      image.write(from, chunk_of(static_cast<int>(history.back().count), history.back().value), CopyIdx{i});
+    }
+    for (std::int64_t a = 0; a < size; ++a) {
+      int last = writes - 1;
+      while (last >= 0 &&
+             (a < history[static_cast<std::size_t>(last)].from ||
+              a >= history[static_cast<std::size_t>(last)].from + history[static_cast<std::size_t>(last)].count)) {
+        --last;
+      }
+      RC_ASSERT(image.writer(a).value == last);
+      RC_ASSERT(static_cast<int>(image.read(a, 1)[0]) ==
+                (last < 0 ? 0xCD : history[static_cast<std::size_t>(last)].value));
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace kvscope
