@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <QtCore/QEvent>
+#include <QtGui/QFocusEvent>
 #include <QtGui/QPainter>
 #include <QtWidgets/QToolTip>
 
@@ -145,6 +146,53 @@ void Canvas::changeEvent(QEvent* event) {
 
 void Canvas::resizeEvent(QResizeEvent*) {
   lay_out();
+}
+
+// --- focus -----------------------------------------------------------------------------------------------------------
+
+std::optional<PanelId> Canvas::focusedPanel() const {
+  return hasFocus() ? focused_ : std::nullopt;
+}
+
+Selection Canvas::current() const {
+  return document_ != nullptr && by_key_ && hasFocus() ? document_->hovered() : Selection{};
+}
+
+void Canvas::focusPanel(PanelId panel) {
+  if (place(panel) == nullptr) return;
+  setFocus(Qt::OtherFocusReason);
+  focus_on(panel);
+}
+
+void Canvas::focus_on(std::optional<PanelId> panel) {
+  focused_ = panel;
+  ring_ = panel.has_value();
+  update();
+  if (panel) tell_focus(*this);
+}
+
+void Canvas::focusInEvent(QFocusEvent* event) {
+  if (document_ == nullptr || places_.empty()) return;
+  if (event->reason() == Qt::TabFocusReason) focus_on(places_.front().panel);
+  if (event->reason() == Qt::BacktabFocusReason) focus_on(places_.back().panel);
+}
+
+void Canvas::focusOutEvent(QFocusEvent*) {
+  ring_ = false;
+  update();
+}
+
+bool Canvas::focusNextPrevChild(bool next) {
+  const Place* const at = focused_ ? place(*focused_) : nullptr;
+  if (document_ == nullptr || !hasFocus()) return QWidget::focusNextPrevChild(next);
+  const std::ptrdiff_t from = at != nullptr ? at - places_.data() : next ? -1 : std::ssize(places_);
+  const std::ptrdiff_t to = from + (next ? 1 : -1);
+  if (to >= 0 && to < std::ssize(places_)) {
+    focus_on(places_[static_cast<std::size_t>(to)].panel);
+    return true;
+  }
+  focused_.reset();
+  return QWidget::focusNextPrevChild(next);
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------

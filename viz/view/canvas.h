@@ -11,7 +11,8 @@
 //           view, and back.
 //   keys    Tab, Shift+Tab: panel by panel, then out of the canvas. Arrows, Home, End: object by object in the panel
 // with
-//           the focus. Enter: pin, or let go of what is pinned. Escape: let go. + - 0: zoom in, out, to fit.
+//           the focus. Enter: pin, or let go of what is pinned. Escape: let go. + - 0: zoom in, out, to fit, in
+//           the panel under the pointer, else in the one with the focus.
 // A step is no object that could be pinned instead of a block: clicking or entering one goes there, and what is pinned
 // stays.
 #pragma once
@@ -126,6 +127,7 @@ class Canvas final : public QWidget {
   void pinned_changed();
   const QImage& base(const Scene& scene);
   void paint_focus_ring(QPainter& painter) const;
+  void focus_on(std::optional<PanelId> panel);
 
   // canvas_input.cpp: what is done to it
   void point_at(QPointF at);
@@ -134,12 +136,12 @@ class Canvas final : public QWidget {
   void scrub(QPointF to);
   void pan(QPointF to);
   void zoom(const Place& place, double factor, QPointF at);
+  [[nodiscard]] const Place* panel_for_zoom() const;
   void zoom_by_key(double factor);
   void show_tool_tip(const QHelpEvent& event);
   void toggle_view(PanelId panel);
   bool take_key(const QKeyEvent& event);
   void move_focus(Move move);
-  void focus_on(std::optional<PanelId> panel);
 
   QPointer<Document> document_;
   Panels panels_;

@@ -223,13 +223,16 @@ void Canvas::zoom(const Place& at, double factor, QPointF point) {
   setViewport(at.panel, panel(at.panel).zoomed(factor, point, at.body, sceneNow()));
 }
 
+const Place* Canvas::panel_for_zoom() const {
+  const Place* const under = pointer_ && !by_key_ ? card_at(*pointer_) : nullptr;
+  if (under != nullptr && under->body.contains(*pointer_)) return under;
+  return focused_ ? place(*focused_) : nullptr;
+}
+
 void Canvas::zoom_by_key(double factor) {
-  if (document_ == nullptr) return;
-  const Place* under = pointer_ && !by_key_ ? card_at(*pointer_) : nullptr;
-  if (under != nullptr && !under->body.contains(*pointer_)) under = nullptr;
-  if (under != nullptr) return zoom(*under, factor, *pointer_);
-  const Place* const at = focused_ ? place(*focused_) : nullptr;
+  const Place* const at = document_ != nullptr ? panel_for_zoom() : nullptr;
   if (at == nullptr) return;
+  if (pointer_ && !by_key_ && at->body.contains(*pointer_)) return zoom(*at, factor, *pointer_);
   // Around what is selected, where it is in sight.
   const std::optional<QRectF> anchor = panel(at->panel).anchor(sceneNow().lit(), at->body, sceneNow());
   zoom(*at, factor, anchor ? anchor->center() : at->body.center());
@@ -306,7 +309,7 @@ bool Canvas::take_key(const QKeyEvent& event) {
       zoomOut();
       return true;
     case Qt::Key_0:
-      zoomToFit();
+      if (const Place* const at = panel_for_zoom()) setViewport(at->panel, {});
       return true;
     case Qt::Key_Escape: {
       const bool something = !document_->pinned().none() || (by_key_ && !document_->hovered().none());
@@ -351,53 +354,6 @@ void Canvas::activate(const Selection& object) {
   }
   pinning_ = false;
   Q_EMIT objectActivated(object);
-}
-
-// --- focus -----------------------------------------------------------------------------------------------------------
-
-std::optional<PanelId> Canvas::focusedPanel() const {
-  return hasFocus() ? focused_ : std::nullopt;
-}
-
-Selection Canvas::current() const {
-  return document_ != nullptr && by_key_ && hasFocus() ? document_->hovered() : Selection{};
-}
-
-void Canvas::focusPanel(PanelId panel) {
-  if (place(panel) == nullptr) return;
-  setFocus(Qt::OtherFocusReason);
-  focus_on(panel);
-}
-
-void Canvas::focus_on(std::optional<PanelId> panel) {
-  focused_ = panel;
-  ring_ = panel.has_value();
-  update();
-  if (panel) tell_focus(*this);
-}
-
-void Canvas::focusInEvent(QFocusEvent* event) {
-  if (document_ == nullptr || places_.empty()) return;
-  if (event->reason() == Qt::TabFocusReason) focus_on(places_.front().panel);
-  if (event->reason() == Qt::BacktabFocusReason) focus_on(places_.back().panel);
-}
-
-void Canvas::focusOutEvent(QFocusEvent*) {
-  ring_ = false;
-  update();
-}
-
-bool Canvas::focusNextPrevChild(bool next) {
-  const Place* const at = focused_ ? place(*focused_) : nullptr;
-  if (document_ == nullptr || !hasFocus()) return QWidget::focusNextPrevChild(next);
-  const std::ptrdiff_t from = at != nullptr ? at - places_.data() : next ? -1 : std::ssize(places_);
-  const std::ptrdiff_t to = from + (next ? 1 : -1);
-  if (to >= 0 && to < std::ssize(places_)) {
-    focus_on(places_[static_cast<std::size_t>(to)].panel);
-    return true;
-  }
-  focused_.reset();
-  return QWidget::focusNextPrevChild(next);
 }
 
 }  // namespace kvscope::viz
