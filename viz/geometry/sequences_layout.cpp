@@ -105,7 +105,8 @@ Writing writing_of(QSizeF cell, std::int64_t digits, double font_scale) {
 double number_px(QSizeF cell, std::int64_t digits, Writing writing, double font_scale) {
   if (writing == Writing::none) return 0;
   const bool across = writing == Writing::across;
-  const double along = (across ? cell.width() : cell.height()) - 3;
+  // Neighbours across must not read as one number.
+  const double along = across ? cell.width() - 6 : cell.height() - 3;
   const double thick = across ? cell.height() - 3 : cell.width() - 1;
   const double room = std::min(along / (static_cast<double>(digits) * kDigitWidth), thick / kDigitHeight);
   return std::floor(std::clamp(room * kNumber, kNumber * font_scale, kLargestNumber * font_scale) + 1e-9);

@@ -140,7 +140,7 @@ QVariant SequenceModel::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
   const Row& row = rows_[static_cast<std::size_t>(index.row())];
   if (role == Qt::DisplayRole) return text(row, index.column());
-  if (role == Qt::TextAlignmentRole && index.column() != kPhase) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
+  if (role == Qt::TextAlignmentRole && index.column() > kPhase) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
   if (role == Qt::AccessibleTextRole)
     return QStringLiteral("%1 %2").arg(headerData(index.column(), Qt::Horizontal).toString(),
                                        text(row, index.column()));
@@ -170,7 +170,8 @@ QVariant SequenceModel::headerData(int section, Qt::Orientation orientation, int
       tr("How often its blocks were taken away")};
   if (role == Qt::DisplayRole) return names[static_cast<std::size_t>(section)];
   if (role == Qt::ToolTipRole) return tips[static_cast<std::size_t>(section)];
-  if (role == Qt::TextAlignmentRole && section != kPhase) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
+  if (role == Qt::TextAlignmentRole)
+    return QVariant((section > kPhase ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   return {};
 }
 
