@@ -43,8 +43,8 @@ double apart(const QImage& a, const QImage& b) {
   return difference / ink;
 }
 
-// Turned back by a quarter it is what is written across: the first digit at the bottom, the last at the top. Digits in the
-// other order read as another number.
+// Turned back by a quarter it is what is written across: the first digit at the bottom, the last at the top. Digits in
+// the other order read as another number.
 TEST(CellNumbers, UpwardsReadsFromTheBottomToTheTop) {
   for (const double scale : {1.0, 2.0}) {
     const QImage turned = number(1274, Writing::upwards, scale).transformed(QTransform().rotate(90));
@@ -69,8 +69,8 @@ TEST(CellNumbers, StandsInTheMiddleOfItsCell) {
   }
 }
 
-// On a surface without pixels the same number stands at the same place: a picture that is played is no raster while it is
-// recorded.
+// On a surface without pixels the same number stands at the same place: a picture that is played is no raster while it
+// is recorded.
 TEST(CellNumbers, IsTextOnASurfaceWithoutPixels) {
   for (const Writing writing : {Writing::across, Writing::upwards}) {
     QPicture recorded;

@@ -83,8 +83,8 @@ TEST(PaintBoard, CardsStandOnTheSurfaceWithRoundedCorners) {
   }
 }
 
-// At 480 px and large letters a subtitle has no room: it is elided or gone, and never runs into the card's edge or out of
-// its title line.
+// At 480 px and large letters a subtitle has no room: it is elided or gone, and never runs into the card's edge or out
+// of its title line.
 TEST(PaintBoard, TitlesStayWithinTheirCards) {
   Board staged("real_traffic_slice", 300);
   for (const double font_scale : {1.0, 1.5, 2.0}) {
@@ -190,6 +190,17 @@ TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
     EXPECT_TRUE(shows(image, link_path(from, *block, {QPointF(0, 0), kSize}), staged.scene.theme->accent))
         << place.seq.value;
   }
+}
+
+// Its five entries stand under one another: curves to each of them would strike out all the numbers between.
+TEST(PaintBoard, ABlockOfSeveralIsNotJoinedToItsEntries) {
+  Board staged("first_light", 7);
+  staged.pin(of_block(BlockIdx{0}));
+  const QImage image = staged.image();
+  const QRectF entry = *staged.anchor(PanelId::table, staged.scene.pinned_lit);
+  const Lit page = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{0}, PageIdx{0}));
+  const LinkPath none = link_path(*staged.anchor(PanelId::sequences, page), entry, {QPointF(0, 0), kSize}, 0.88);
+  EXPECT_FALSE(shows(image, none, staged.scene.theme->accent));
 }
 
 // A pool of its own without the sequences: from the block to the entry that points at it.

@@ -48,8 +48,8 @@ Vec lab(const Vec& rgb) {
   return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
 }
 
-// Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, severity 1,
-// on linear light. The rows of each matrix add up to 1: grey stays grey.
+// Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, severity
+// 1, on linear light. The rows of each matrix add up to 1: grey stays grey.
 struct Sight {
   const char* name;
   Mat matrix;
