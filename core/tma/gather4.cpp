@@ -1,0 +1,79 @@
+#include "core/tma/gather4.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/tma/box_moves.h"
+#include "core/tma/box_plan.h"
+
+namespace kvscope {
+
+namespace {
+
+// The ordinary coordinates of one of the four rows.
+TmaCoord row_start(const TmaCoord& at, std::size_t i) {
+  return {at.at[0], at.at[1 + i]};
+}
+
+// Faults of the map and the coordinates, those of the column included; nothing of the destination.
+void require_gather(const TensorMap& map, const TmaCoord& at, const BoxSwitches& switches) {
+  require_box_copyable(map, BoxDirection::load, switches);
+  std::vector<Fault> faults;
+  if (map.rank != 2) faults.push_back({"rank", fmt::format("{}: a gather takes rows of a map of rank 2", map.rank)});
+  if (map.rank >= 2 && map.box[1] != 1) {
+    faults.push_back({"box[1]", fmt::format("{}: a gather's box is one row, {{w, 1}}", map.box[1])});
+  }
+  if (at.rank != 5) {
+    faults.push_back({"coordinates", fmt::format("{}: a gather takes 5, the column and four rows", at.rank)});
+  }
+  if (!faults.empty()) throw GeometryError("gather4", std::move(faults));
+}
+
+}  // namespace
+
+BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory, SharedImage& image,
+                std::int64_t dst, CopyIdx copy, const BoxSwitches& switches) {
+  if (switches.target < TmaTarget::sm_100) {
+    throw UnsupportedError(
+        fmt::format("gather4 is no instruction of {}: use four loads (gather4_by_loads)", name(switches.target)));
+  }
+  require_gather(map, at, switches);
+  TensorMap four_rows = map;  // what the window is measured by
+  four_rows.box[1] = 4;
+  require_box_start(four_rows, row_start(at, 0), dst, image.size(), BoxDirection::load, switches);
+
+  const BoxShape shape = box_shape(four_rows, switches);
+  std::vector<BoxChunk> chunks;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::int64_t row_dst = dst + static_cast<std::int64_t>(i) * shape.pitch;
+    const auto row = box_chunks(map, row_start(at, i), row_dst, switches);
+    chunks.insert(chunks.end(), row.begin(), row.end());
+  }
+  carry_out(moves_of(chunks, box_fill(map, switches), memory), image, copy);
+  return {copy, dst, shape.window_bytes, shape.tx_bytes, filled_bytes(chunks)};
+}
+
+std::array<BoxLoad, 4> gather4_by_loads(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory,
+                                        SharedImage& image, std::int64_t dst, CopyIdx first,
+                                        const BoxSwitches& switches) {
+  require_gather(map, at, switches);
+  const std::int64_t pitch = box_shape(map, switches).pitch;
+  const auto row_dst = [&](std::size_t i) { return dst + static_cast<std::int64_t>(i) * pitch; };
+  for (std::size_t i = 0; i < 4; ++i) {
+    require_box_start(map, row_start(at, i), row_dst(i), image.size(), BoxDirection::load, switches);
+    const auto chunks = box_chunks(map, row_start(at, i), row_dst(i), switches);
+    static_cast<void>(moves_of(chunks, box_fill(map, switches), memory));  // all four rows exist, or none is written
+  }
+  std::array<BoxLoad, 4> loads;
+  for (std::size_t i = 0; i < 4; ++i) {
+    loads[i] =
+        load_box(map, row_start(at, i), memory, image, row_dst(i), first + static_cast<std::int64_t>(i), switches);
+  }
+  return loads;
+}
+
+}  // namespace kvscope

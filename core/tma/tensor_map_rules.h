@@ -1,0 +1,91 @@
+// What the encoder demands of a tensor map. The driver answers every breach with one number and no detail; here each
+// broken rule is told, in the order of the list, with the value, what would be legal and what to do.
+//
+//   rule  demands                                               rule  demands
+//   V01   pointers given, output 64-byte aligned                V12   32B interleave, 16-byte packed: strides % 32 B
+//   V02   every enumeration inside its table                    V13   1 <= box[i] <= 256
+//   V03   1 <= rank <= 5                                        V14   no interleave: box[0] is whole 16-byte chunks
+//   V03t  rank >= 2: ours, the driver takes rank 1              V15   16-byte packed types: box[0] == 128
+//   V04   interleave: rank >= 3                                 V16   1 <= elementStrides[i] <= 8; [0] only with interleave
+//   V05   base % 16 B                                           V17   no interleave: box[0] fits the swizzle's span
+//   V06   32B interleave: base % 32 B                           V18   32B interleave: 32B swizzle
+//   V07   16-byte packed types: base % 32 B                     V19   6-bit type: no interleave
+//   V08   1 <= dim[i] <= 2^32                                   V20   6-bit type: none, 128B, ATOM_32B or ATOM_64B
+//   V09   packed: dim[0] % 128 (16-byte), % 2 (8-byte)          V21   4-bit 16-byte type: none, 128B or ATOM_32B
+//   V10   stride[i - 1] % 16 B                                  V22   NaN fill: a floating type
+//   V11   stride[i - 1] < 2^40                                  target  ATOM swizzles and packed types need sm_100
+//
+// Each rule is held against all dimensions before the next one. Strides may overlap or run backwards in size: shipped
+// kernels do that. Example: bf16, 128B swizzle, box {72, 8}: V17, "72 x bf16 = 144 B, but 128B swizzle takes at most
+// 128 B: use boxes of 64 elements".
+// Source: CUDA driver API, cuTensorMapEncodeTiled. What it answers on sm_90 to a mode of sm_100 is not documented.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/tma/tensor_map.h"
+
+namespace kvscope {
+
+// In the order in which they are held.
+enum class TensorMapRule : std::uint8_t {
+  V01,
+  V02,
+  V03,
+  V03t,
+  V04,
+  V05,
+  V06,
+  V07,
+  V08,
+  V09,
+  V10,
+  V11,
+  V12,
+  V13,
+  V14,
+  V15,
+  V16,
+  V17,
+  V18,
+  V19,
+  V20,
+  V21,
+  V22,
+  target,
+};
+[[nodiscard]] std::string_view name(TensorMapRule rule);  // "V03t", "target"
+
+struct BrokenRule {
+  TensorMapRule rule;
+  std::string where;    // "box[0]"
+  std::string message;  // value, what is legal, next step
+  friend bool operator==(const BrokenRule&, const BrokenRule&) = default;
+};
+
+// What the encoder would return, and two answers of our own.
+enum class TensorMapResult : std::uint8_t {
+  success,
+  invalid_value,          // CUDA_ERROR_INVALID_VALUE
+  unsupported_on_target,  // ours: a legal map that the target's copies cannot carry out
+  outside_model,          // ours: rank 1 alone, which the driver takes
+};
+
+struct TensorMapReport {
+  std::vector<BrokenRule> broken;  // in the order of the rules
+  std::vector<Fault> notes;        // legal, but nobody has settled what it does: a stride of 0
+
+  [[nodiscard]] TensorMapResult result() const;
+  // "tensor map of <object> rejected, 2 faults: ...", each place followed by its rule: "box[0] (V17)".
+  // UnsupportedError when the target alone stands against it, GeometryError otherwise; nothing when all rules held.
+  void throw_if_broken(std::string_view object) const;
+};
+
+// V02 .. V22 and the target; V01 is about the call, not the map (tensor_map_record.h).
+[[nodiscard]] TensorMapReport check_tensor_map(const TensorMap& map, TmaTarget target);
+
+}  // namespace kvscope
