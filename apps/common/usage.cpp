@@ -13,22 +13,43 @@
 namespace kvscope::apps {
 namespace {
 
-// The deepest command that was reached: the one whose --help answers the fault.
-std::string reached(const CLI::App& app) {
+// The deepest command that was reached, the one whose --help answers the fault, and its name with its parents'.
+struct Reached {
+  const CLI::App* command;
+  std::string name;
+};
+
+Reached reached(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app.get_name() : app.get_name() + " " + reached(*parsed.front());
+  if (parsed.empty()) return {&app, app.get_name()};
+  const Reached deeper = reached(*parsed.front());
+  return {deeper.command, app.get_name() + " " + deeper.name};
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+// The word that stands where a command is chosen; empty when it is an option, or nothing.
+std::string chosen_word(const CLI::App& app, const CLI::App& command, std::string_view first_word) {
+  const std::vector<std::string> left = &command == &app ? std::vector{std::string(first_word)} : command.remaining();
+  return left.empty() || left.front().starts_with('-') ? std::string() : left.front();
 }
 
 // The parser's words, made to name the value and what it should be.
-std::string words_of(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word) {
+std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseError& error,
+                     std::string_view first_word) {
   const std::string text = error.what();
-  if (app.get_subcommands().empty() && !first_word.empty() && first_word.front() != '-') {
-    std::vector<std::string> known;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-      known.push_back(command->get_name());
-    }
+  const std::vector<std::string> known = commands_of(*at.command);
+  const std::string word = chosen_word(app, *at.command, first_word);
+  if (!known.empty() && !word.empty()) {
     const std::vector<std::string_view> views(known.begin(), known.end());
-    if (!known.empty()) return fmt::format("'{}' is no command{}", first_word, suggest_name(first_word, views));
+    const std::string of = at.command == &app ? "" : fmt::format(" of '{}'", at.name);
+    return fmt::format("'{}' is no command{}{}", word, of, suggest_name(word, views));
   }
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
@@ -42,7 +63,8 @@ std::string words_of(const CLI::App& app, const CLI::ParseError& error, std::str
 }  // namespace
 
 int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word) {
-  std::cerr << app.get_name() << ": command line: " << words_of(app, error, first_word) << ": see '" << reached(app)
+  const Reached at = reached(app);
+  std::cerr << app.get_name() << ": command line: " << words_of(app, at, error, first_word) << ": see '" << at.name
             << " --help'\n";
   return kExitBadInput;
 }

@@ -155,7 +155,7 @@ COMMAND_LINE = [
      ["command line: --trace: needs --out DIR: the trace is written there as trace.kvt"]),
     ("explain without a token", {}, "explain s.json --seq 0",
      ["command line: --token is required: see 'kvscope explain --help'"]),
-    ("a third slot", {}, "explain s.json --seq 0 --token 0 --kv q",
+    ("neither K nor V", {}, "explain s.json --seq 0 --token 0 --kv q",
      ["command line: --kv: q not in {k,v}: see 'kvscope explain --help'"]),
     ("golden of nothing", {}, "golden --out g.npz",
      ["command line: golden: give either a SCENARIO or --input TENSORS, and not both"]),
@@ -185,6 +185,12 @@ COMMAND_LINE = [
      ["command line: PART: At least 2 required but received 1: see 'kvscope merge --help'"]),
     ("trace alone", {}, "trace",
      ["command line: A subcommand is required: see 'kvscope trace --help'"]),
+    ("mistyped command of a command", {}, "trace shwo t.kvt",
+     ["command line: 'shwo' is no command of 'kvscope trace': did you mean \"show\"?: see 'kvscope trace --help'"]),
+    ("option where a command of a command stands", {}, "trace --json replay t.kvt --step 3",
+     ["command line: A subcommand is required: see 'kvscope trace --help'"]),
+    ("unknown command of a command", {}, "trace replay t.kvt --step 3",
+     ["command line: 'replay' is no command of 'kvscope trace': choose one of show, diff: see 'kvscope trace --help'"]),
     ("kind of no event", {}, "trace show t.kvt --kind token_read",
      ["command line: --kind: token_read not in {step_began,step_ended,request_arrived,request_admitted,"
       "request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,"

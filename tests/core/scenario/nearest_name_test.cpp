@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 3> kNames{"page_size", "blocks", "dtype"}
 TEST(NearestName, FindsOneSlipAndNotAnotherWord) {
   EXPECT_EQ(nearest_name("pagesize", kNames), "page_size");    // left out
   EXPECT_EQ(nearest_name("page_sizes", kNames), "page_size");  // one too many
-  EXPECT_EQ(nearest_name("pgae_size", kNames), "page_size");   // swapped: two replacements
+  EXPECT_EQ(nearest_name("pgae_size", kNames), "page_size");   // swapped
   EXPECT_EQ(nearest_name("block", kNames), "blocks");
   EXPECT_EQ(nearest_name("type", kNames), "dtype");
   EXPECT_EQ(nearest_name("granularity", kNames), "");
@@ -28,6 +28,17 @@ TEST(NearestName, AllowsAThirdOfWhatWasTyped) {
   constexpr std::array<std::string_view, 1> kTwo{"ab"};
   EXPECT_EQ(nearest_name("ax", kTwo), "ab");
   EXPECT_EQ(nearest_name("xx", kTwo), "");
+}
+
+// The commonest slip of a fast typist is one edit, not two: a short name is found through it too.
+TEST(NearestName, SwappedNeighboursAreOneEdit) {
+  constexpr std::array<std::string_view, 2> kCommands{"show", "diff"};
+  EXPECT_EQ(nearest_name("shwo", kCommands), "show");
+  EXPECT_EQ(nearest_name("hsow", kCommands), "show");
+  EXPECT_EQ(nearest_name("idff", kCommands), "diff");
+  EXPECT_EQ(nearest_name("shaow", kCommands), "show");
+  EXPECT_EQ(nearest_name("hswo", kCommands), "");  // twice, in a word of four
+  EXPECT_EQ(nearest_name("wsho", kCommands), "");  // no neighbours
 }
 
 // The cost is the product of the lengths: a hostile key of a megabyte must not cost a second.
