@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <cctype>
 #include <csignal>
 #include <cstring>
 #include <vector>
@@ -10,7 +10,7 @@
 #include <QtCore/QByteArray>
 #include <QtCore/QCoreApplication>
 #include <QtCore/QProcess>
-#include <QtCore/QStringList>
+#include <QtCore/QString>
 #include <QtCore/QTemporaryDir>
 
 #include "core/base/errors.h"
@@ -20,29 +20,13 @@ namespace {
 
 constexpr int kAskEvery = 50;  // [ms] whether to go on
 
-std::string translated(const char* text) {
-  return QCoreApplication::translate("Simulation", text).toStdString();
-}
-
-// A trace whose folder goes with it.
-class TemporaryTrace final : public viz::EventSource {
- public:
-  TemporaryTrace(std::unique_ptr<QTemporaryDir> folder, std::unique_ptr<viz::EventSource> trace)
-      : folder_(std::move(folder)), trace_(std::move(trace)) {}
-  [[nodiscard]] const trace::Meta& meta() const override { return trace_->meta(); }
-  [[nodiscard]] trace::Detail detail() const override { return trace_->detail(); }
-  [[nodiscard]] std::int64_t events() const override { return trace_->events(); }
-  [[nodiscard]] std::int64_t rows() const override { return trace_->rows(); }
-  [[nodiscard]] trace::StepSpan span(std::int64_t row) const override { return trace_->span(row); }
-  [[nodiscard]] std::vector<trace::Event> events_of_row(std::int64_t row) override {
-    return trace_->events_of_row(row);
-  }
-  [[nodiscard]] std::shared_ptr<const viz::EventTape> tape() const override { return trace_->tape(); }
-
- private:
-  std::unique_ptr<QTemporaryDir> folder_;
-  std::unique_ptr<viz::EventSource> trace_;  // closed before its folder is removed
+struct Words {
+  Q_DECLARE_TR_FUNCTIONS(Simulation)
 };
+
+[[noreturn]] void fail(const std::string& scenario, const QString& message) {
+  throw InputError(scenario, "", message.toStdString());
+}
 
 // What the child has said of how far it is: the last of its whole lines "progress <done> <all>".
 class ProgressLines {
@@ -72,53 +56,40 @@ std::vector<std::string> lines_of(const QByteArray& text) {
 }
 
 // "signal 11 (segmentation fault)"
-std::string signal_text(int signal) {
-  std::string words = ::strsignal(signal);
-  if (!words.empty()) words[0] = static_cast<char>(std::tolower(words[0]));
-  return fmt::format("signal {} ({})", signal, words);
+QString signal_text(int signal) {
+  QString words = QString::fromLocal8Bit(::strsignal(signal));
+  if (!words.isEmpty()) words[0] = words[0].toLower();
+  return Words::tr("signal %1 (%2)").arg(signal).arg(words);
 }
 
 // What it said last, if anything, then what this means for whoever waits.
 [[noreturn]] void fail_crashed(const std::string& scenario, int signal, const std::vector<std::string>& said) {
-  const bool killed = signal == SIGKILL;
-  throw InputError(scenario, "",
-                   fmt::format("{} {}{}: {} {}", translated("the simulation ended with"), signal_text(signal),
-                               said.empty() ? "" : ", " + said.back(), translated("nothing that was open is lost;"),
-                               killed ? translated("if memory ran out, ask for fewer requests or blocks")
-                                      : translated("this is a fault of kvscope, please report it with the scenario")));
+  const QString how = said.empty()
+                          ? signal_text(signal)
+                          : QStringLiteral("%1, %2").arg(signal_text(signal), QString::fromStdString(said.back()));
+  fail(scenario,
+       signal == SIGKILL
+           ? Words::tr("the simulation ended with %1: nothing that was open is lost; if memory ran out, ask for fewer "
+                       "requests or blocks")
+                 .arg(how)
+           : Words::tr("the simulation ended with %1: nothing that was open is lost; this is a fault of kvscope, "
+                       "please report it with the scenario")
+                 .arg(how));
 }
 
 // The child's lines are whole faults already: "kvscope-viewer: file: where: what".
 [[noreturn]] void fail_with_words(const std::string& scenario, int code, const std::vector<std::string>& said) {
   constexpr std::string_view kPrefix = "kvscope-viewer: ";
+  if (said.empty()) fail(scenario, Words::tr("the simulation ended without a word, exit code %1").arg(code));
   std::vector<Fault> faults;
-  for (const std::string& line : said)
+  for (const std::string& line : said) {
     faults.push_back({"", line.starts_with(kPrefix) ? line.substr(kPrefix.size()) : line});
-  if (!faults.empty()) throw InputError("", std::move(faults));
-  throw InputError(scenario, "",
-                   fmt::format("{} {}", translated("the simulation ended without a word, exit code"), code));
+  }
+  throw InputError("", std::move(faults));
 }
 
-}  // namespace
-
-std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, const std::string& scenario,
-                                                    const viz::OpenProgress& progress) {
-  auto folder = std::make_unique<QTemporaryDir>();
-  if (!folder->isValid()) {
-    throw InputError(
-        scenario, "",
-        fmt::format("{}: {}", translated("no room for the run's trace"), folder->errorString().toStdString()));
-  }
-  const QString trace = folder->filePath(QStringLiteral("run.kvt"));
-  QProcess child;
-  child.start(QString::fromStdString(program),
-              {QStringLiteral("--simulate"), QString::fromStdString(scenario), QStringLiteral("--trace"), trace});
-  if (!child.waitForStarted()) {
-    throw InputError(
-        scenario, "",
-        fmt::format("{}: {}", translated("the simulation does not start"), child.errorString().toStdString()));
-  }
-  child.closeWriteChannel();
+// Until it has ended; Cancelled when it was told to.
+void wait_for(QProcess& child, const viz::OpenProgress& progress) {
   ProgressLines told;
   while (child.state() != QProcess::NotRunning) {
     child.waitForReadyRead(kAskEvery);
@@ -129,10 +100,26 @@ std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, 
       throw viz::Cancelled();
     }
   }
+}
+
+}  // namespace
+
+std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, const std::string& scenario,
+                                                    const viz::OpenProgress& progress) {
+  const QTemporaryDir folder;
+  if (!folder.isValid()) fail(scenario, Words::tr("no room for the run's trace: %1").arg(folder.errorString()));
+  const QString trace = folder.filePath(QStringLiteral("run.kvt"));
+  QProcess child;
+  child.start(QString::fromStdString(program),
+              {QStringLiteral("--simulate"), QString::fromStdString(scenario), QStringLiteral("--trace"), trace});
+  if (!child.waitForStarted()) fail(scenario, Words::tr("the simulation does not start: %1").arg(child.errorString()));
+  child.closeWriteChannel();
+  wait_for(child, progress);
   const std::vector<std::string> said = lines_of(child.readAllStandardError());
   if (child.exitStatus() == QProcess::CrashExit) fail_crashed(scenario, child.exitCode(), said);
   if (child.exitCode() != 0) fail_with_words(scenario, child.exitCode(), said);
-  return std::make_unique<TemporaryTrace>(std::move(folder), viz::open_trace(trace.toStdString()));
+  // Opened, then unlinked with its folder: its room is free again when the reader closes it, however this program ends.
+  return viz::open_trace(trace.toStdString());
 }
 
 }  // namespace kvscope::apps

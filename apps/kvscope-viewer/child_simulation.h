@@ -11,8 +11,8 @@
 namespace kvscope::apps {
 
 // Starts `program --simulate scenario --trace <temporary file>` and waits for it; `progress` is asked at least ten
-// times a second and ends it by saying false (viz::Cancelled). The trace lives as long as what is returned. Any thread;
-// no event loop is needed. Throws InputError: the child's own fault lines, or how it ended.
+// times a second and ends it by saying false (viz::Cancelled). Nothing is left on disk. Any thread; no event loop is
+// needed. Throws InputError: the child's own fault lines, or how it ended.
 [[nodiscard]] std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program,
                                                                   const std::string& scenario,
                                                                   const viz::OpenProgress& progress);

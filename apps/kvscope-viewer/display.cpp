@@ -53,6 +53,7 @@ void need_no_display() {
     qunsetenv(setting);
   }
   QHashSeed::setDeterministicGlobalSeed();  // or the fonts of a PDF come in another order each time
+  qputenv("TZ", "UTC");                     // or the place that export blanks in a PDF is longer elsewhere
   qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& text) {
     if (type == QtCriticalMsg || type == QtFatalMsg) fmt::print(stderr, "kvscope-viewer: {}\n", text.toStdString());
   });

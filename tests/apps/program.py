@@ -1,8 +1,10 @@
 """What the tests of the installed program share: how it is called, where its sources are, and small readers and writers
 that share no code with it."""
 import argparse
+import ctypes
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -13,6 +15,7 @@ SCENARIOS = os.path.join(SOURCE, "apps", "scenarios")
 RECORDED = os.path.join(os.path.dirname(SOURCE), "shared", "data")  # recorded request traces, where somebody has them
 SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about twenty times slower
 KVSCOPE = ""
+VIEWER = ""  # kvscope-viewer, for the tests that need it
 
 
 def kvscope(*arguments, cwd=None, timeout=300):
@@ -26,6 +29,31 @@ def fine(*arguments, **options):
     if done.returncode != 0 or done.stderr:
         raise AssertionError(f"kvscope {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr}")
     return done.stdout
+
+
+def end_with_parent():
+    """For a process that is started beside the test: killed when the test ends, however that ends (Linux)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def no_display(**more):
+    """The environment of a machine without a screen."""
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+    return {**environment, **more}
+
+
+def viewer(*arguments, cwd=None, timeout=300, env=None, **options):
+    return subprocess.run([VIEWER, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=timeout,
+                          check=False, env=no_display() if env is None else env, **options)
+
+
+def drawn(*arguments, **options):
+    """A call of the viewer that must end with 0 and say nothing at all."""
+    done = viewer(*arguments, **options)
+    if done.returncode != 0 or done.stderr or done.stdout:
+        raise AssertionError(f"kvscope-viewer {' '.join(map(str, arguments))}: exit code {done.returncode}\n"
+                             f"{done.stdout}{done.stderr}")
 
 
 def gallery(name):
@@ -65,9 +93,10 @@ def read_safetensors(path):
 
 
 def main():
-    global KVSCOPE
+    global KVSCOPE, VIEWER
     parser = argparse.ArgumentParser()
     parser.add_argument("--kvscope", required=True, type=os.path.abspath)
+    parser.add_argument("--viewer", type=os.path.abspath)
     known, rest = parser.parse_known_args()
-    KVSCOPE = known.kvscope
+    KVSCOPE, VIEWER = known.kvscope, known.viewer
     unittest.main(module="__main__", argv=[sys.argv[0], *rest])

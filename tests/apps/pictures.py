@@ -1,0 +1,110 @@
+"""Readers of the pictures that the viewer writes, from their formats alone: GIF with its compression, the
+cross-reference table of a PDF, and the window dump that Xvfb keeps of its screen. read_png is figures_test's."""
+import struct
+from collections import namedtuple
+
+import numpy as np
+
+from figures_test import read_png  # noqa: F401
+
+Frame = namedtuple("Frame", "delay area colours pixels")  # [1/100 s], (x, y, width, height), [height, width, 3] of all
+
+
+def lzw(data, smallest):
+    """The numbers that a GIF's blocks of codes stand for."""
+    clear, end = 1 << smallest, (1 << smallest) + 1
+    out, table, width, previous = bytearray(), [], smallest + 1, None
+    bits = have = 0
+    for byte in data:
+        bits |= byte << have
+        have += 8
+        while have >= width:
+            code, bits, have = bits & ((1 << width) - 1), bits >> width, have - width
+            if code == clear:
+                table = [bytes([i]) for i in range(clear)] + [b"", b""]
+                width, previous = smallest + 1, None
+            elif code == end:
+                return bytes(out)
+            else:
+                entry = table[code] if code < len(table) else previous + previous[:1]
+                out += entry
+                if previous is not None and len(table) < 4096:
+                    table.append(previous + entry[:1])
+                previous = entry
+                if len(table) == 1 << width and width < 12:
+                    width += 1
+    raise ValueError("codes without an end")
+
+
+def read_gif(data):
+    """(rounds, frames): 0 rounds are without end; each frame as it stands on the screen."""
+    assert data[:6] == b"GIF89a", data[:6]
+    width, height, packed = struct.unpack("<HHB", data[6:11])
+    assert packed & 0x80 == 0, "a palette for all frames"
+    screen, frames, rounds = np.zeros((height, width, 3), np.uint8), [], None
+    delay, transparent, at = 0, None, 13
+
+    def blocks(at):
+        content = b""
+        while data[at]:
+            content += data[at + 1:at + 1 + data[at]]
+            at += 1 + data[at]
+        return content, at + 1
+
+    while data[at] != 0x3B:
+        if data[at] == 0x21:
+            content, after = blocks(at + 2)
+            if data[at + 1] == 0xF9:
+                delay, = struct.unpack("<H", content[1:3])
+                transparent = content[3] if content[0] & 1 else None
+                assert content[0] >> 2 & 7 == 1, "what was shown stays"
+            elif content.startswith(b"NETSCAPE2.0"):
+                rounds, = struct.unpack("<H", content[12:14])
+            at = after
+        elif data[at] == 0x2C:
+            left, top, across, down, packed = struct.unpack("<HHHHB", data[at + 1:at + 10])
+            assert packed & 0x80, "each frame has a palette"
+            colours = 2 << (packed & 7)
+            table = np.frombuffer(data[at + 10:at + 10 + 3 * colours], np.uint8).reshape(-1, 3)
+            at += 10 + 3 * colours
+            codes, after = blocks(at + 1)
+            index = np.frombuffer(lzw(codes, data[at]), np.uint8).reshape(down, across)
+            part = screen[top:top + down, left:left + across]
+            shown = np.ones(index.shape, bool) if transparent is None else index != transparent
+            part[shown] = table[index[shown]]
+            frames.append(Frame(delay, (left, top, across, down), colours, screen.copy()))
+            at = after
+        else:
+            raise ValueError(f"byte {at} begins no block")
+    assert at == len(data) - 1, "bytes after the end"
+    return rounds, frames
+
+
+def pdf_objects(data):
+    """{number: bytes} of every object, found through the cross-reference table, whose offsets must be right."""
+    start = int(data[data.rindex(b"startxref") + 9:].split()[0])
+    lines = data[start:].split(b"\n")
+    assert lines[0].strip() == b"xref", lines[0]
+    first, count = map(int, lines[1].split())
+    objects = {}
+    for number, line in enumerate(lines[2:2 + count], first):
+        offset, _, kind = line.split()
+        if kind == b"n":
+            head = b"%d 0 obj" % number
+            assert data[int(offset):].startswith(head), (number, offset)
+            objects[number] = data[int(offset) + len(head):data.index(b"endobj", int(offset))]
+    return objects
+
+
+def read_xwd(path):
+    """[height, width, 3] of a screen of 24 bits as Xvfb -fbdir keeps it: an X window dump, header in big endian."""
+    with open(path, "rb") as file:
+        data = file.read()
+    header = struct.unpack(">25I", data[:100])
+    size, width, height, order, line = header[0], header[4], header[5], header[7], header[12]
+    colours, bits = header[19], header[11]
+    assert header[1] == 7 and bits == 32, header
+    at = size + 12 * colours
+    pixels = np.frombuffer(data[at:at + line * height], np.uint8).reshape(height, line)[:, :width * 4]
+    pixels = pixels.reshape(height, width, 4)
+    return pixels[:, :, 2::-1] if order == 0 else pixels[:, :, 1:]

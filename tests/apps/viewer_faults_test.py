@@ -1,0 +1,293 @@
+#!/usr/bin/python3
+"""What a person sees who gave the viewer something wrong: the words that `kvscope` has for the same file, the viewer's
+own to the letter, exit code 2, nothing on standard output, no file more or less than before.
+
+    viewer_faults_test.py --kvscope PROGRAM --viewer PROGRAM
+"""
+import json
+import os
+import shlex
+import shutil
+import sqlite3
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from program import fine, gallery, kvscope, no_display, viewer, write_json  # noqa: E402
+
+GOOD = {"kvscope_scenario": 1, "name": "good", "model": "tiny", "cache": {"page_size": 4, "blocks": 8},
+        "requests": {"list": [{"prompt_tokens": 5, "generate_tokens": 3}]}, "tile": {"BN": 4, "BK": 8}}
+
+
+def without_name(text, name):
+    """Fault lines without the program's name before each."""
+    lines = text.splitlines()
+    for line in lines:
+        assert line.startswith(name + ": "), text
+    return [line.removeprefix(name + ": ") for line in lines]
+
+
+class Faults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.made = tempfile.TemporaryDirectory()
+        write_json(os.path.join(cls.made.name, "good.json"), GOOD)
+        fine("run", "good.json", "--out", "out", "--trace", "full", cwd=cls.made.name)
+        fine("run", gallery("preemption"), "--out", "large", "--trace", "full", cwd=cls.made.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.made.cleanup()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        shutil.copy(os.path.join(self.made.name, "good.json"), self.folder.name)
+        shutil.copy(os.path.join(self.made.name, "out", "trace.kvt"), os.path.join(self.folder.name, "good.kvt"))
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def put(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        return name
+
+    def faults(self, line, **options):
+        """Fault lines of a call in the folder, which stays as it was."""
+        before = sorted(os.listdir(self.folder.name))
+        done = viewer(*shlex.split(line), cwd=self.folder.name, **options)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+        return without_name(done.stderr, "kvscope-viewer")
+
+
+class SameWordsAsTheCommandLine(Faults):
+    def same(self, of_viewer, of_kvscope):
+        done = kvscope(*shlex.split(of_kvscope), cwd=self.folder.name)
+        self.assertEqual(done.returncode, 2, of_kvscope)
+        self.assertEqual(self.faults(of_viewer), without_name(done.stderr, "kvscope"))
+
+    def test_scenarios(self):
+        cases = {
+            "several.json": json.dumps({**GOOD, "cache": {"page_size": 0, "bloks": 3}, "seed": -1}),
+            "syntax.json": '{"kvscope_scenario": 1,\n "model": tiny}',
+            "newer.json": json.dumps({**GOOD, "kvscope_scenario": 2}),
+            "empty.json": "",
+            "binary.json": bytes(range(256)),
+            "requests.json": json.dumps({**GOOD, "requests": {"file": {"path": "missing.csv"}}}),
+            "array.json": "[]",
+        }
+        for name, text in cases.items():
+            with self.subTest(name):
+                self.put(name, text)
+                for option in ("", "--scenario"):
+                    self.same(f"{option} {name} --render a.png", f"run {name}")
+
+    def flipped(self, whole, page):
+        """The file with the lowest bit of one byte the other way round: the last of a page that is part of a value; a
+        page also has bytes that nobody reads."""
+        def content(data):
+            self.put("probe.kvt", data)
+            db = sqlite3.connect(self.path("probe.kvt"))
+            try:
+                return list(db.iterdump())
+            except (sqlite3.DatabaseError, UnicodeDecodeError):  # a length or a link: the case of a whole page
+                return None
+            finally:
+                db.close()
+                os.remove(self.path("probe.kvt"))
+        right = content(whole)
+        for at in range(page + 4095, page, -1):
+            data = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+            if content(data) not in (None, right):
+                return data
+        raise AssertionError(f"no byte of the page at {page} matters")
+
+    def test_traces(self):
+        trace = os.path.join(self.made.name, "large", "trace.kvt")
+        with open(trace, "rb") as file:
+            whole = file.read()
+        page = 4096 * (len(whole) // 8192)
+        cases = {
+            "truncated.kvt": whole[:len(whole) // 2],
+            "header.kvt": whole[:100],
+            "corrupted.kvt": whole[:page] + bytes(4096) + whole[page + 4096:],
+            "flipped.kvt": self.flipped(whole, page),
+            "empty.kvt": b"",
+            "text.kvt": b"no trace at all\n" * 20,
+        }
+        for name, data in cases.items():
+            with self.subTest(name):
+                self.put(name, data)
+                for option in ("", "--trace"):
+                    self.same(f"{option} {name} --render a.png", f"trace show {name} --verify")
+
+    def test_traces_of_another_version_or_program(self):
+        for name, sql in (("newer.kvt", "PRAGMA user_version = 7"), ("foreign.kvt", "PRAGMA application_id = 7"),
+                          ("table.kvt", "CREATE TABLE more(x)"), ("detail.kvt", "DELETE FROM meta WHERE key='detail'")):
+            with self.subTest(name):
+                shutil.copy(self.path("good.kvt"), self.path(name))
+                db = sqlite3.connect(self.path(name))
+                db.executescript(sql)
+                db.close()
+                self.same(f"--trace {name} --render a.png", f"trace show {name} --verify")
+
+    def test_what_is_no_file_or_of_the_other_kind(self):
+        os.mkdir(self.path("folder"))
+        for name in ("folder", "missing.json", "missing.kvt"):
+            with self.subTest(name):
+                self.same(f"--scenario {name} --render a.png", f"run {name}")
+                self.same(f"--trace {name} --render a.png", f"trace show {name}")
+        self.same("--scenario good.kvt --render a.png", "run good.kvt")
+        self.same("--trace good.json --render a.png", "trace show good.json")
+        self.same("missing.kvt --render a.png", "trace show missing.kvt")
+        self.same("missing.json --render a.png", "run missing.json")
+
+    def test_the_simulation_that_a_window_starts(self):
+        self.put("several.json", json.dumps({**GOOD, "cache": {"page_size": 0, "bloks": 3}}))
+        self.same("--simulate several.json --trace a.kvt", "run several.json")
+
+    def test_a_trace_that_contradicts_itself_names_the_event(self):
+        shutil.copy(self.path("good.kvt"), self.path("wrong.kvt"))
+        db = sqlite3.connect(self.path("wrong.kvt"))
+        rewrite_block(db)
+        db.close()
+        fine("trace", "show", self.path("wrong.kvt"), "--verify")  # whole, as far as a file can be
+        lines = self.faults("--trace wrong.kvt --render a.png")
+        self.assertEqual(len(lines), 1)
+        self.assertRegex(lines[0], r"^wrong\.kvt: event \d+: .*\b5000\b")
+
+
+def rewrite_block(db):
+    """The first block_allocated names block 5000, with every checksum made right again."""
+    import struct
+    import zlib
+    event, = db.execute("SELECT min(event) FROM block_allocated").fetchone()
+    db.execute("UPDATE block_allocated SET block = 5000 WHERE event = ?", (event,))
+    kinds = db.execute("SELECT kind, name FROM kind ORDER BY kind").fetchall()
+    checksum = 0
+    index = db.execute("SELECT row, step, first_event, events FROM step ORDER BY row").fetchall()
+    for row, step, first, count in index:
+        where = f"event >= {first} AND event < {first + count}"
+        found = sorted((r[0], kind, *r[1:]) for kind, name in kinds
+                       for r in db.execute(f"SELECT * FROM {name} WHERE {where}"))
+        crc = zlib.crc32(b"".join(struct.pack(f"<{len(r)}q", *r) for r in found))
+        db.execute("UPDATE step SET crc = ? WHERE row = ?", (crc, row))
+        checksum = zlib.crc32(struct.pack("<4q", step, first, count, crc), checksum)
+    for kind, name, count in db.execute("SELECT kind, name, events FROM kind ORDER BY kind"):
+        checksum = zlib.crc32(struct.pack("<2q", kind, count) + name.encode() + b"\0", checksum)
+    for key, value in db.execute("SELECT key, value FROM meta WHERE key != 'checksum' ORDER BY CAST(key AS BLOB)"):
+        checksum = zlib.crc32(key.encode() + b"\0" + value.encode() + b"\0", checksum)
+    db.execute("UPDATE meta SET value = ? WHERE key = 'checksum'", (str(checksum),))
+    db.commit()
+
+
+# Situation, command line, every fault.
+OWN_WORDS = [
+    ("unknown ending", "--render a.bmp --scenario good.json",
+     ["command line: --render: the ending of 'a.bmp' tells no format: use .png, .svg, .pdf or .gif"]),
+    ("no ending", "--render picture --scenario good.json",
+     ["command line: --render: the ending of 'picture' tells no format: use .png, .svg, .pdf or .gif"]),
+    ("no run", "--render a.png",
+     ["command line: --render: needs a run to show: add --scenario FILE or --trace FILE"]),
+    ("two runs", "good.kvt --render a.png --scenario good.json",
+     ["command line: FILE: 'good.kvt' is a second run, and a picture shows one: leave it out"]),
+    ("scenario and trace", "--render a.png --scenario good.json --trace good.kvt",
+     ["command line: --scenario excludes --trace: see 'kvscope-viewer --help'"]),
+    ("size that is none", "--render a.png --scenario good.json --size 100",
+     ["command line: --size: '100' is no WIDTHxHEIGHT in pixels: write it as 1600x1000"]),
+    ("size with words", "--render a.png --scenario good.json --size 100xlarge",
+     ["command line: --size: '100xlarge' is no WIDTHxHEIGHT in pixels: write it as 1600x1000"]),
+    ("sizes too small and too large", "--render a.png --scenario good.json --size 20x99999",
+     ["command line: --size: a width of 20 px is outside [64, 16384]: choose another size",
+      "command line: --size: a height of 99999 px is outside [64, 16384]: choose another size"]),
+    ("size past any number", "--render a.png --scenario good.json --size 99999999999999999999x100",
+     ["command line: --size: '99999999999999999999x100' is no WIDTHxHEIGHT in pixels: write it as 1600x1000"]),
+    ("negative size", "--render a.png --scenario good.json --size=-5x100",
+     ["command line: --size: a width of -5 px is outside [64, 16384]: choose another size"]),
+    ("too large when scaled", "--render a.png --scenario good.json --size 9000x1000 --scale 2",
+     ["command line: --size: a width of 9000 * 2 px is outside [64, 16384]: choose another size or --scale"]),
+    ("scale that is no number", "--render a.png --scenario good.json --scale big",
+     ["command line: --scale: 'big' is not a number of the kind it takes: see 'kvscope-viewer --help'"]),
+    ("everything at once", "--render a.bmp --scenario good.json --scale 0 --fps 1000 --font-scale nan --size 1",
+     ["command line: --render: the ending of 'a.bmp' tells no format: use .png, .svg, .pdf or .gif",
+      "command line: --scale: 0 is outside [0.25, 8]: 2 is for a HiDPI screen",
+      "command line: --size: '1' is no WIDTHxHEIGHT in pixels: write it as 1600x1000",
+      "command line: --fps: 1000 is outside [0.1, 50]: a GIF counts hundredths of a second",
+      "command line: --font-scale: nan is outside [0.7, 2.5]: 1 is 13 px"]),
+    ("view of no meaning", "--render a.png --scenario good.json --view all",
+     ["command line: --view: all not in {overview,sequences,pool,timeline}: see 'kvscope-viewer --help'"]),
+    ("theme of no meaning", "--render a.png --scenario good.json --theme blue",
+     ["command line: --theme: blue not in {dark,light}: see 'kvscope-viewer --help'"]),
+    ("unknown option", "--rendr a.png --scenario good.json",
+     ["command line: The following argument was not expected: --rendr: see 'kvscope-viewer --help'"]),
+    ("option of pictures for a window", "good.json --size 100x100",
+     ["command line: --size requires --render: see 'kvscope-viewer --help'"]),
+    ("step that is no number", "--render a.png --scenario good.json --step last",
+     ["command line: --step: 'last' is not a number of the kind it takes: see 'kvscope-viewer --help'"]),
+    ("step beyond the run", "--render a.png --scenario good.json --step 300",
+     ["command line: --step: 300 is not in the run: it has 3 steps, and -1 is what came before the first"]),
+    ("step before the first of all", "--render a.png --trace good.kvt --step -2",
+     ["command line: --step: -2 is not in the run: it has 3 steps, and -1 is what came before the first"]),
+    ("last step before the first", "--render a.gif --scenario good.json --step 2 --to 1",
+     ["command line: --to: 1 comes before --step 2: give the first one first"]),
+    ("last step beyond the run", "--render a.gif --scenario good.json --to 3",
+     ["command line: --to: 3 is not in the run: it has 3 steps, and -1 is what came before the first"]),
+    ("a film that is no film", "--render a.png --scenario good.json --to 2",
+     ["command line: --to: 'a.png' holds one picture: write a .gif"]),
+    ("selection outside the run", "--render a.png --scenario good.json --select 'block 9'",
+     ["command line: --select: 'block 9': block 9 is outside [0, 9)"]),
+    ("selection of time", "--render a.png --scenario good.json --select 'step 1'",
+     ["command line: --select: 'step 1' is no sequence, page, token or block: choose the time with --step"]),
+    ("selection of an event", "--render a.png --scenario good.json --select evicted",
+     ["command line: --select: 'evicted' is no sequence, page, token or block: choose the time with --step"]),
+    ("folder that is not there", "--render no/a.png --scenario good.json",
+     ["no/a.png: cannot be written: No such file or directory"]),
+    ("folder in place of a file", "--render dir.png --scenario good.json", ["dir.png: is a folder: name a file in it"]),
+    ("too many frames", "--render a.gif --scenario many.json",
+     ["a.gif: 10005 frames are more than 10000: choose fewer steps"]),
+    ("step of no run", "--step 3", ["command line: --step: needs a run to show: add its FILE"]),
+    ("two runs in a window", "good.json --trace good.kvt",
+     ["command line: FILE: 'good.json' is a second run, and a window shows one: leave it out"]),
+    ("no display", "good.json",
+     ["no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one, write a picture: kvscope-viewer --render "
+      "picture.png --scenario FILE"]),
+]
+
+
+class OwnWords(Faults):
+    def test_each_to_the_letter(self):
+        os.mkdir(self.path("dir.png"))
+        write_json(self.path("many.json"), {**GOOD, "cache": {"page_size": 16, "blocks": 1000},
+                                            "requests": {"list": [{"prompt_tokens": 5, "generate_tokens": 10005}]},
+                                            "tile": {"BN": 16, "BK": 8}})
+        for situation, line, faults in OWN_WORDS:
+            with self.subTest(situation):
+                self.assertEqual(self.faults(line), faults)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_that_may_not_be_written_to(self):
+        os.mkdir(self.path("locked"), 0o500)
+        for ending in ("png", "svg", "pdf", "gif"):
+            self.assertEqual(self.faults(f"--render locked/a.{ending} --scenario good.json"),
+                             [f"locked/a.{ending}: cannot be written: Permission denied"])
+
+    def test_a_display_that_does_not_answer(self):
+        words = ["no display: ':4711' does not answer; without one, write a picture: kvscope-viewer --render "
+                 "picture.png --scenario FILE"]
+        self.assertEqual(self.faults("good.json", env=no_display(DISPLAY=":4711")), words)
+        self.assertEqual(self.faults("good.json", env=no_display(QT_QPA_PLATFORM="xcb", DISPLAY=":4711")), words)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = program.subprocess.run([program.VIEWER, "--completion", "bash"], stdout=full, env=no_display(),
+                                          stderr=program.subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "kvscope-viewer: standard output could not be written: is the disk full?\n"))
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,303 @@
+#!/usr/bin/python3
+"""Pictures from the command line, without a display: read back by readers that share no code with what wrote them.
+
+    viewer_render_test.py --kvscope PROGRAM --viewer PROGRAM
+"""
+import os
+import re
+import signal
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from pictures import pdf_objects, read_gif, read_png  # noqa: E402
+from program import drawn, fine, gallery, gallery_names, no_display, viewer  # noqa: E402
+
+DARK = (0x12, 0x14, 0x19)  # the surface, at a corner
+SMALL = [name for name in gallery_names() if not name.startswith("real_traffic")][:3 if program.SLOW_BUILD else None]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Pictures(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def bytes_of(self, *arguments, ending="png", **options):
+        """What one call writes; it must write this file and no other."""
+        path = self.file("picture." + ending)
+        drawn("--render", path, *arguments, **options)
+        data = content(path)
+        os.remove(path)
+        self.assertEqual(os.listdir(self.folder.name), self.kept if hasattr(self, "kept") else [])
+        return data
+
+    def pixels_of(self, *arguments, **options):
+        return read_png(self.bytes_of(*arguments, **options))
+
+
+class Png(Pictures):
+    def test_every_scenario_of_the_gallery_gives_a_picture_with_something_on_it(self):
+        for name in SMALL:
+            with self.subTest(name):
+                image = self.pixels_of("--scenario", gallery(name), "--size", "1200x750")
+                self.assertEqual(image.shape, (750, 1200, 4))
+                self.assertEqual(tuple(image[0, 0, :3]), DARK)
+                self.assertGreater(len(np.unique(image.view(np.uint32))), 200)
+                # Cards with text and cells: the surface alone is less than a third of it.
+                self.assertLess((image[:, :, :3] == DARK).all(axis=2).mean(), 0.34)
+
+    def test_scale_gives_more_pixels_of_the_same_picture(self):
+        small = self.pixels_of("--scenario", gallery("first_light"), "--size", "600x400")
+        large = self.pixels_of("--scenario", gallery("first_light"), "--size", "600x400", "--scale", "2")
+        self.assertEqual(large.shape, (800, 1200, 4))
+        means = large.reshape(400, 2, 600, 2, 4).mean(axis=(1, 3))
+        self.assertLess(np.abs(means - small).mean(), 4)
+
+    def test_each_option_changes_the_picture_and_the_defaults_do_not(self):
+        scenario = ("--scenario", gallery("first_light"))
+        usual = self.bytes_of(*scenario)
+        self.assertEqual(usual, self.bytes_of(*scenario, "--view", "overview", "--size", "1600x1000", "--scale", "1",
+                                              "--theme", "dark", "--font-scale", "1"))
+        seen = {usual}
+        for change in (["--view", "sequences"], ["--view", "pool"], ["--view", "timeline"], ["--theme", "light"],
+                       ["--font-scale", "1.5"], ["--select", "token 3:37"], ["--select", "block 7"], ["--step", "-1"],
+                       ["--step", "0"], ["--step", "24"], ["--size", "1000x700"]):
+            with self.subTest(change):
+                data = self.bytes_of(*scenario, *change)
+                self.assertNotIn(data, seen)
+                seen.add(data)
+
+    def test_the_light_theme_is_light(self):
+        image = self.pixels_of("--scenario", gallery("first_light"), "--theme", "light", "--size", "800x500")
+        self.assertGreater(image[:, :, :3].mean(), 200)
+        self.assertLess(self.pixels_of("--scenario", gallery("first_light"), "--size", "800x500")[:, :, :3].mean(), 90)
+
+    def test_the_step_without_one_is_the_first_with_most_blocks_in_use(self):
+        for name in ("first_light", "preemption", "quantized_e4m3"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as out:
+                fine("run", gallery(name), "--out", out, "--trace", "full")
+                db = sqlite3.connect(os.path.join(out, "trace.kvt"))
+                busiest, = db.execute("SELECT step FROM step_ended ORDER BY used_blocks DESC, event LIMIT 1").fetchone()
+                db.close()
+                self.assertEqual(self.bytes_of("--scenario", gallery(name)),
+                                 self.bytes_of("--scenario", gallery(name), "--step", busiest))
+
+    def test_a_trace_of_a_scenario_looks_as_the_scenario_does(self):
+        with tempfile.TemporaryDirectory() as out:
+            fine("run", gallery("preemption"), "--out", out, "--trace", "full")
+            trace = os.path.join(out, "trace.kvt")
+            of_scenario = self.bytes_of("--scenario", gallery("preemption"), "--step", "30")
+            self.assertEqual(of_scenario, self.bytes_of("--trace", trace, "--step", "30"))
+            self.assertEqual(of_scenario, self.bytes_of(trace, "--step", "30"))  # content decides
+            self.assertEqual(of_scenario, self.bytes_of(gallery("preemption"), "--step", "30"))
+
+    def test_a_trace_of_steps_alone_has_curves_and_says_what_it_lacks(self):
+        with tempfile.TemporaryDirectory() as out:
+            fine("run", gallery("first_light"), "--out", out, "--trace", "steps")
+            self.assertEqual(self.pixels_of("--trace", os.path.join(out, "trace.kvt")).shape, (1000, 1600, 4))
+
+    def test_sizes_from_the_smallest_to_the_longest(self):
+        for size in ("64x64", "64x2000", "2000x64", "481x321", "16384x64"):
+            with self.subTest(size):
+                width, height = map(int, size.split("x"))
+                self.assertEqual(self.pixels_of("--scenario", gallery("first_light"), "--size", size).shape[:2],
+                                 (height, width))
+
+    def test_a_selection_is_marked_in_the_accent_colour(self):
+        def accented(*more):
+            image = self.pixels_of("--scenario", gallery("first_light"), "--step", "6", "--size", "1000x625", *more)
+            image = image[:, :, :3].astype(np.int16)
+            return (np.abs(image - (0xff, 0xcf, 0x5c)).max(axis=2) < 12).sum()
+        self.assertGreater(accented("--select", "3:37"), accented() + 200)
+
+
+class SameEverywhere(Pictures):
+    def test_the_same_call_writes_the_same_bytes_whatever_the_desktop(self):
+        environments = [no_display(), no_display(DISPLAY=":93"), no_display(WAYLAND_DISPLAY="none"),
+                        no_display(QT_SCALE_FACTOR="2", QT_FONT_DPI="200", QT_QPA_PLATFORM="xcb"),
+                        no_display(LANG="de_DE.UTF-8", LC_ALL="de_DE.UTF-8", TZ="Asia/Tokyo"),
+                        {"PATH": os.environ["PATH"]}]
+        for ending in ("png", "svg", "pdf", "gif"):
+            with self.subTest(ending):
+                more = ["--step", "2", "--to", "5"] if ending == "gif" else []
+                made = {self.bytes_of("--scenario", gallery("first_light"), "--size", "700x450", *more, ending=ending,
+                                      env=environment) for environment in environments}
+                self.assertEqual(len(made), 1)
+
+
+class Gif(Pictures):
+    def test_a_frame_a_step_each_as_the_png_of_that_step(self):
+        arguments = ("--scenario", gallery("first_light"), "--size", "500x320", "--select", "seq 0")
+        rounds, frames = read_gif(self.bytes_of(*arguments, "--step", "3", "--to", "9", "--fps", "8", ending="gif"))
+        self.assertEqual(rounds, 0)
+        self.assertEqual([frame.delay for frame in frames], [13, 12, 13, 12, 13, 12, 13])
+        for step, frame in enumerate(frames, 3):
+            with self.subTest(step):
+                still = self.pixels_of(*arguments, "--step", step)[:, :, :3].astype(int)
+                off = np.abs(frame.pixels - still).max(axis=2)
+                self.assertLess((off > 40).mean(), 0.002)
+                self.assertLess(off.mean(), 0.5)
+
+    def test_without_steps_it_is_the_whole_run_and_small(self):
+        data = self.bytes_of("--scenario", gallery("first_light"), "--size", "500x320", ending="gif")
+        _, frames = read_gif(data)
+        self.assertEqual(len(frames), 25)
+        self.assertLess(len(data), 400_000)
+        # Only what has changed is written again.
+        self.assertLess(np.mean([w * h for _, (_, _, w, h), _, _ in frames[1:]]), 500 * 320)
+
+    def test_from_a_step_to_the_end(self):
+        _, frames = read_gif(self.bytes_of("--scenario", gallery("first_light"), "--size", "300x200", "--step", "20",
+                                           ending="gif"))
+        self.assertEqual(len(frames), 5)
+
+
+class Svg(Pictures):
+    def test_words_are_words_and_nothing_is_outside_the_file(self):
+        root = ElementTree.fromstring(self.bytes_of("--scenario", gallery("first_light"), "--step", "6", ending="svg"))
+        self.assertEqual((root.tag, root.get("width"), root.get("height"), root.get("viewBox")),
+                         (SVG + "svg", "1600", "1000", "0 0 1600 1000"))
+        texts = {element.text for element in root.iter(SVG + "text")}
+        self.assertLessEqual({"First light", "Sequences", "Block pool", "Lookup table", "Timeline", "seq 3", "null"},
+                             texts)
+        self.assertEqual(root.find(SVG + "title").text, "First light, step 6")
+        for element in root.iter():
+            self.assertIn(element.tag.removeprefix(SVG), {"svg", "title", "g", "rect", "path", "text", "ellipse",
+                                                          "polygon", "polyline", "clipPath", "image", "pattern",
+                                                          "linearGradient", "stop"})
+            for name, value in element.attrib.items():
+                self.assertFalse(name.startswith("on"), name)
+                self.assertNotIn("://", value)
+                if name.endswith("href"):
+                    self.assertTrue(value.startswith("data:image/png;base64,"), value[:40])
+                for used in re.findall(r"url\((.*?)\)", value):
+                    self.assertTrue(used.startswith("#"), used)
+
+    def test_scale_enlarges_it(self):
+        root = ElementTree.fromstring(self.bytes_of("--scenario", gallery("mla"), "--scale", "1.5", ending="svg"))
+        self.assertEqual((root.get("width"), root.get("height"), root.get("viewBox")),
+                         ("2400", "1500", "0 0 1600 1000"))
+
+
+class Pdf(Pictures):
+    def test_one_page_of_the_boards_size_with_every_font_in_it(self):
+        data = self.bytes_of("--scenario", gallery("first_light"), "--size", "900x600", ending="pdf")
+        self.assertTrue(data.startswith(b"%PDF-1."))
+        self.assertTrue(data.rstrip().endswith(b"%%EOF"))
+        objects = pdf_objects(data)
+        pages = [text for text in objects.values() if re.search(rb"/Type /Page\b(?!s)", text)]
+        self.assertEqual(len(pages), 1)
+        boxes = [list(map(float, re.search(rb"/MediaBox \[(.*?)\]", text)[1].split())) for text in objects.values()
+                 if b"/MediaBox" in text]
+        self.assertEqual(boxes, [[0, 0, 900, 600]])
+        fonts = [text for text in objects.values() if b"/Type /FontDescriptor" in text]
+        self.assertGreaterEqual(len(fonts), 2)
+        for text in fonts:
+            self.assertIn(int(re.search(rb"/FontFile2 (\d+)", text)[1]), objects)
+        names = b" ".join(re.search(rb"/FontName /(\S+)", text)[1] for text in fonts)
+        self.assertIn(b"Inter-Regular", names)
+        self.assertIn(b"JetBrainsMono-Regular", names)
+        self.assertNotIn(b"CreationDate", data)
+
+
+class WholeOrNotThere(Pictures):
+    def test_what_was_there_is_replaced_whole_and_stays_when_the_disk_is_full(self):
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        for ending in ("png", "svg", "pdf", "gif"):
+            with self.subTest(ending):
+                path = self.file("a." + ending)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("before")
+                more = ["--step", "2", "--to", "4"] if ending == "gif" else []
+                arguments = ["--render", path, "--scenario", gallery("first_light"), *more]
+                done = viewer(*arguments, preexec_fn=no_room)
+                self.assertEqual((done.returncode, done.stdout, done.stderr),
+                                 (2, "", f"kvscope-viewer: {path}: cannot be written: File too large\n"))
+                self.assertEqual(content(path), b"before")
+                drawn(*arguments)
+                self.assertGreater(len(content(path)), 5000)
+                self.assertEqual(os.listdir(self.folder.name), ["a." + ending])
+                os.remove(path)
+
+    def test_told_to_stop_it_leaves_nothing(self):
+        path = self.file("film.gif")
+        child = subprocess.Popen([program.VIEWER, "--render", path, "--scenario", gallery("preemption"), "--size",
+                                  "4000x3000"], env=no_display(), preexec_fn=program.end_with_parent)
+        try:
+            while child.poll() is None and not os.listdir(self.folder.name):
+                pass
+            child.send_signal(signal.SIGTERM)
+        finally:
+            self.assertEqual(child.wait(60), -signal.SIGTERM)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+
+class Simulation(Pictures):
+    """What the window starts for a scenario."""
+
+    def test_its_trace_is_byte_for_byte_that_of_kvscope_run(self):
+        for name in ("first_light", "continuous"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as out:
+                fine("run", gallery(name), "--out", out, "--trace", "full")
+                done = viewer("--simulate", gallery(name), "--trace", self.file("a.kvt"))
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                for line in done.stdout.splitlines():
+                    self.assertRegex(line, r"^progress \d+ \d+$")
+                self.assertEqual(content(self.file("a.kvt")), content(os.path.join(out, "trace.kvt")))
+
+    def test_it_stops_when_nobody_listens_any_more(self):
+        child = subprocess.Popen([program.VIEWER, "--simulate", gallery("real_traffic_like"), "--trace",
+                                  self.file("a.kvt")], stdout=subprocess.PIPE, env=no_display(),
+                                 preexec_fn=program.end_with_parent)
+        self.addCleanup(child.kill)
+        child.stdout.readline()
+        child.stdout.close()
+        self.assertEqual(child.wait(60), 2)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+
+class Words(unittest.TestCase):
+    def test_version_help_and_completion(self):
+        version = viewer("--version")
+        self.assertRegex(version.stdout, r"^kvscope-viewer \d+\.\d+\.\d+\n$")
+        self.assertEqual(version.stdout.split()[1], fine("--version").split()[1])
+        text = viewer("--help").stdout
+        for option in ("--render", "--scenario", "--trace", "--view", "--step", "--to", "--size", "--scale", "--theme",
+                       "--select", "--fps", "--font-scale"):
+            self.assertIn(option + " ", text)
+        self.assertNotIn("--simulate", text)
+
+    def test_a_shell_completes_options_and_their_values(self):
+        script = viewer("--completion", "bash").stdout
+        self.assertNotIn("--simulate", script)
+        for words, expected in ((["--th"], ["--theme"]), (["--view", "t"], ["timeline"]),
+                                (["--theme", ""], ["dark", "light"])):
+            with self.subTest(words):
+                line = ["kvscope-viewer", *words]
+                asked = (script + f"\nCOMP_WORDS=({' '.join(repr(w) for w in line)}); COMP_CWORD={len(line) - 1}\n"
+                         "_kvscope_viewer; printf '%s\\n' \"${COMPREPLY[@]}\"")
+                done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.split(), expected)
+
+
+if __name__ == "__main__":
+    program.main()
