@@ -225,7 +225,7 @@ void MainWindow::show_status() {
   const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
   what_->setText(about.none() ? QString() : QString::fromStdString(describe(state, run_->facts(), about)));
   const QString event =
-      tr("event %1 of %2").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
+      tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
   when_->setText(state.step.value < 0
                      ? event
                      : QStringLiteral("%1   %2   %3")

@@ -134,6 +134,7 @@ class MainWindow final : public QMainWindow {
   const Theme* theme_;
   double font_scale_;
   OpenWish wish_;                        // of the file that is being opened
+  QString failed_;                       // what did not open, while nothing else is open: Reload tries it again
   std::optional<SessionPlace> offered_;  // to be restored, until the offer is taken or dismissed
   std::vector<Breakpoint> breakpoints_;  // go from document to document
   QString job_target_;

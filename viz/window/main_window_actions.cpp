@@ -96,7 +96,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
 void MainWindow::connect_actions() {
   const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
   on(Do::open, [this] { ask_for_file(); });
-  on(Do::reload, [this] { open(document_->path(), wish_of_now()); });
+  on(Do::reload, [this] { document_ ? open(document_->path(), wish_of_now()) : open(failed_, OpenWish(wish_)); });
   on(Do::save_trace, [this] { ask_where_to_save(); });
   on(Do::export_picture,
      [this] { export_bar_->open(canvas_->size(), theme_->kind, document_->cursor().row(), run_->facts().rows); });

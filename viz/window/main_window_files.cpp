@@ -93,6 +93,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   offered_.reset();
   const std::unique_ptr<Document> before = std::move(document_);  // goes when nothing looks at it any more
   run_ = run;
+  failed_.clear();
   document_ = std::make_unique<Document>(run, path);
   document_->set_breakpoints(breakpoints_);
   show_document();
@@ -104,8 +105,15 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
 
 void MainWindow::open_failed(const QString& path, const QStringList& faults) {
   load_bar_->stop();
-  messages_->show_message(
-      {QStringLiteral("open"), true, tr("%1 could not be opened").arg(file_name(path)), faults, {}});
+  const auto again = [this, path, wish = wish_] { open(path, wish); };
+  messages_->show_message({QStringLiteral("open"),
+                           true,
+                           tr("%1 could not be opened").arg(file_name(path)),
+                           faults,
+                           {{tr("Try again"), again}}});
+  if (document_) return;
+  failed_ = path;
+  actions_[Do::reload]->setEnabled(true);
 }
 
 void MainWindow::apply(const OpenWish& wish) {

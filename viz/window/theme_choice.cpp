@@ -2,9 +2,11 @@
 
 #include <array>
 
+#include <QtCore/QEvent>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QStyle>
 #include <QtWidgets/QToolTip>
+#include <QtWidgets/QWidget>
 
 namespace kvscope::viz {
 namespace {
@@ -138,6 +140,12 @@ QString style_sheet(const Theme& theme, double font_scale) {
 void apply_look(const Theme& theme, double font_scale) {
   if (QApplication::style()->name() != QLatin1String("fusion")) QApplication::setStyle(QStringLiteral("fusion"));
   QApplication::setFont(ui_font(kBodySize * font_scale));
+  // Qt tells the windows once events are handled, and what is under a style sheet not at all: it would keep the font it
+  // was made with, at first the desktop's.
+  for (QWidget* widget : QApplication::allWidgets()) {
+    QEvent changed(QEvent::ApplicationFontChange);
+    QApplication::sendEvent(widget, &changed);
+  }
   QApplication::setPalette(widget_palette(theme));
   QToolTip::setPalette(widget_palette(theme));
   QToolTip::setFont(ui_font(kBodySize * font_scale));

@@ -134,7 +134,7 @@ void TransportBar::show_position() {
   position_->setMinimumWidth(
       std::max(metrics.horizontalAdvance(words(last, last)), metrics.horizontalAdvance(words(-1, 0))) + 16);
   position_->setText(words(document_->cursor().state().step.value, last));
-  position_->setToolTip(tr("event %1 of %2")
+  position_->setToolTip(tr("%1 of %2 events have happened")
                             .arg(QString::number(document_->cursor().position().value),
                                  QString::number(document_->run().facts().events)));
 }

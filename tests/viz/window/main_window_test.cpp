@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include <QtCore/QFile>
 #include <QtCore/QMimeData>
 #include <QtCore/QUrl>
 #include <QtGui/QClipboard>
@@ -112,6 +113,47 @@ TEST_F(MainWindowTest, FaultsCanBeCopiedAndDismissed) {
   EXPECT_FALSE(window->messages().showing(QStringLiteral("open")));
 }
 
+// The file is mended in an editor beside the window: nothing has to be looked for again.
+TEST_F(MainWindowTest, AFileThatDidNotOpenIsTriedAgainByTheMessageOrByReload) {
+  const QString path = folder.filePath(QStringLiteral("mended.json"));
+  const auto write = [&](const QString& from) {
+    QFile::remove(path);
+    ASSERT_TRUE(QFile::copy(from, path));
+  };
+  const auto failed = [&] { return wait_until([&] { return window->messages().showing(QStringLiteral("open")); }); };
+  OpenWish wish;
+  wish.step = StepIdx{6};
+  window->open(path, wish);
+  ASSERT_TRUE(failed());
+  EXPECT_FALSE(window->actions()[Do::save_trace]->isEnabled());
+  press(Qt::Key_R, Qt::ControlModifier);
+  EXPECT_FALSE(window->messages().showing(QStringLiteral("open")));
+  ASSERT_TRUE(failed());
+  write(path_of("first_light"));
+  press(Qt::Key_R, Qt::ControlModifier);
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(document().path(), path);
+  EXPECT_EQ(step(), StepIdx{6});
+  EXPECT_FALSE(window->messages().isVisible());
+
+  // Beside an open run the message tries its own file again, and Reload stays with what is open.
+  window->open(made_up("faulty"));
+  ASSERT_TRUE(failed());
+  const Document* before = window->document();
+  press(Qt::Key_R, Qt::ControlModifier);
+  ASSERT_TRUE(wait_until([&] { return window->document() != before; }));
+  EXPECT_EQ(document().path(), path);
+  EXPECT_EQ(step(), StepIdx{6});
+  QFile::remove(path);
+  window->open(path);
+  ASSERT_TRUE(failed());
+  write(path_of("preemption"));
+  before = window->document();
+  click(button(window->messages(), QStringLiteral("Try again")));
+  ASSERT_TRUE(wait_until([&] { return window->document() != before; }));
+  EXPECT_EQ(document().run().facts().name, "Preemption");
+}
+
 TEST_F(MainWindowTest, AFaultGoesWhenTheNextFileIsOpened) {
   window->open(made_up("faulty"));
   ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));
@@ -186,6 +228,25 @@ TEST_F(MainWindowTest, ClosingTheFileShowsTheStartPageAndSwitchesOffWhatNeedsARu
   for (const Do id : {Do::open, Do::quit, Do::help, Do::theme_dark, Do::faster})
     EXPECT_TRUE(window->actions()[id]->isEnabled()) << entry(id).text;
   press(Qt::Key_Period);  // nothing to step, nothing to crash
+}
+
+TEST_F(MainWindowTest, TextGrowsEverywhereAndStopsAtItsLimits) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->canvas().setFocus();
+  const int before = window->menuBar()->fontMetrics().height();
+  // From the first moment on, not only once the size has been changed: menus, labels and popups have the embedded font.
+  for (const QWidget* w : window->findChildren<QWidget*>()) {
+    if (qobject_cast<const QMenu*>(w) || qobject_cast<const QMenuBar*>(w) || qobject_cast<const QAbstractButton*>(w)) {
+      EXPECT_EQ(w->font().family(), ui_font(1).family()) << w->metaObject()->className();
+    }
+  }
+  press(Qt::Key_Up, Qt::ControlModifier | Qt::AltModifier);
+  EXPECT_GT(window->menuBar()->fontMetrics().height(), before);
+  EXPECT_DOUBLE_EQ(window->canvas().sceneNow().font_scale, kFontStep);
+  for (int i = 0; i < 40; ++i) press(Qt::Key_Up, Qt::ControlModifier | Qt::AltModifier);
+  EXPECT_DOUBLE_EQ(window->canvas().sceneNow().font_scale, kLargestFont);
+  press(Qt::Key_0, Qt::ControlModifier | Qt::AltModifier);
+  EXPECT_EQ(window->menuBar()->fontMetrics().height(), before);
 }
 
 // --- dropping --------------------------------------------------------------------------------------------------------
