@@ -129,8 +129,8 @@ class Parser {
     return of_step(StepIdx{number});
   }
   Target event(std::int64_t number) const {
-    check("event", number, facts_.events + 1);
-    return FindPosition{Position{number}};
+    check("event", number, facts_.events);
+    return FindPosition{Position{number + 1}};  // events that have happened: this one too
   }
 
   std::string_view text_;

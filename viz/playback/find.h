@@ -5,7 +5,7 @@
 //   seq 3          sequence 3
 //   page 3:2       page 2 of sequence 3
 //   step 12        engine step 12
-//   event 5000     right after event 5000
+//   event 5000     right after event 5000, counted from 0 as `kvscope trace show` does
 //   evicted        the next event whose kind's name holds the word: block_evicted
 //   byte 0x1f40    the element of the pool's memory at that offset; decimal or hexadecimal
 #pragma once

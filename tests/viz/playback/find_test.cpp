@@ -44,7 +44,7 @@ TEST(Find, FormsOfTheHeaderLeadWhereTheySay) {
   EXPECT_EQ(found("page 3:2"), Target(of_page(SeqIdx{3}, PageIdx{2})));
   EXPECT_EQ(found("seq 3 page 2"), Target(of_page(SeqIdx{3}, PageIdx{2})));
   EXPECT_EQ(found("step 12"), Target(of_step(StepIdx{12})));
-  EXPECT_EQ(found("event 250"), Target(FindPosition{Position{250}}));
+  EXPECT_EQ(found("event 250"), Target(FindPosition{Position{251}}));
   EXPECT_EQ(found("evicted"), Target(FindEvent{*trace::find_kind("block_evicted")}));
   EXPECT_EQ(found("byte 0x1f40"), Target(FindByte{8000}));
   EXPECT_EQ(found("byte 8000"), Target(FindByte{8000}));
@@ -76,8 +76,9 @@ TEST(Find, WhatTheRunDoesNotHaveIsRefusedWithItsRange) {
   EXPECT_EQ(refused("page 0:6"), "find: 'page 0:6': page 6 is outside [0, 6)");
   EXPECT_EQ(found("step 19"), Target(of_step(StepIdx{19})));
   EXPECT_EQ(refused("step 20"), "find: 'step 20': step 20 is outside [0, 20)");
-  EXPECT_EQ(found("event 300"), Target(FindPosition{Position{300}}));
-  EXPECT_EQ(refused("event 301"), "find: 'event 301': event 301 is outside [0, 301)");
+  EXPECT_EQ(found("event 0"), Target(FindPosition{Position{1}}));
+  EXPECT_EQ(found("event 299"), Target(FindPosition{Position{300}}));
+  EXPECT_EQ(refused("event 300"), "find: 'event 300': event 300 is outside [0, 300)");
 }
 
 TEST(Find, RunWithoutSequencesOrStepsSaysSo) {
@@ -85,6 +86,7 @@ TEST(Find, RunWithoutSequencesOrStepsSaysSo) {
   none.rows = 1;
   EXPECT_EQ(refused("seq 0", none), "find: 'seq 0': the run has no sequence");
   EXPECT_EQ(refused("step 0", none), "find: 'step 0': the run has no step");
+  EXPECT_EQ(refused("event 0", none), "find: 'event 0': the run has no event");
   EXPECT_EQ(refused("0", none), "found");  // the null page of a pool without blocks
 }
 

@@ -193,7 +193,7 @@ TEST_F(PanelsTest, FindGoesWhereItIsToldByEnter) {
   find("3:37");
   EXPECT_EQ(document().pinned(), of_token(SeqIdx{3}, TokIdx{37}));
   find("event 12");
-  EXPECT_EQ(document().cursor().position(), Position{12});
+  EXPECT_EQ(document().cursor().position(), Position{13});  // event 12 is the thirteenth
   find("finished");
   EXPECT_EQ(trace::kind_name(document().cursor().last_event()->index()), "request_finished");
   EXPECT_EQ(the<FindBar>().fault(), QString());
@@ -291,6 +291,22 @@ TEST_F(PanelsTest, AClickOnAnEventGoesRightAfterIt) {
   table->setCurrentIndex(table->model()->index(4, 0));
   press(Qt::Key_Return);
   EXPECT_EQ(document().cursor().position().value, document().run().span(4).first_event + 5);
+}
+
+// Counted from 0 here and from 1 there would lead everyone who copies a number one event astray.
+TEST_F(PanelsTest, ANumberOfTheEventsPanelTypedIntoFindLeadsToThatEvent) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  document().seek_step(StepIdx{3});
+  raise("events");
+  auto* table = the<EventsPanel>().findChild<QTableView*>();
+  const QString number = table->model()->index(2, 0).data().toString();
+  EXPECT_EQ(number, QString::number(document().run().span(4).first_event + 2));
+  document().to_start();
+  window->actions()[Do::find]->trigger();
+  write(("event " + number.toStdString()).c_str());
+  press(Qt::Key_Return);
+  EXPECT_EQ(table->model()->index(2, 0).data(EventModel::kLastRole), true);
+  EXPECT_EQ(document().cursor().position().value, number.toLongLong() + 1);
 }
 
 TEST_F(PanelsTest, AClickOnASequencePinsItAndAPinnedOneIsSelected) {
