@@ -68,10 +68,9 @@ class Explainer {
   Place find_place() {
     const auto found = std::ranges::find(state_.batch, question_.seq);
     if (found == state_.batch.end()) {
-      throw IndexError(
-          fmt::format("sequence {} is not in the batch of step {}, which holds {}: choose one of these, or "
-                      "another --step",
-                      question_.seq.value, state_.step.value, batch_text()));
+      throw IndexError(fmt::format(
+          "sequence {} is not in the batch of step {}, which holds {}: choose one of these, or another step",
+          question_.seq.value, state_.step.value, batch_text()));
     }
     const SeqIdx row{found - state_.batch.begin()};
     const auto b = static_cast<std::size_t>(row.value);

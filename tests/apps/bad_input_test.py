@@ -691,7 +691,7 @@ QUESTION = [
     ("step before the sequence came",
      {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 5, "generate_tokens": 3}, {"arrival_us":
       12000, "prompt_tokens": 2}]}})}, "explain s.json --seq 1 --token 0 --step 0",
-     ["sequence 1 is not in the batch of step 0, which holds 0: choose one of these, or another --step"]),
+     ["sequence 1 is not in the batch of step 0, which holds 0: choose one of these, or another step"]),
     ("token that is not there yet", {"s.json": scenario()}, "explain s.json --seq 0 --token 6 --step 0",
      ["sequence 0: token 6 is outside [0, 5): step 0 has 0 cached and 5 new tokens of it"]),
     ("V of an MLA cache",

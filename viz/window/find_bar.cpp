@@ -77,8 +77,9 @@ void FindBar::set_document(Document* document, std::shared_ptr<const Facts> fact
   });
 }
 
-void FindBar::set_theme(const Theme& theme) {
+void FindBar::set_theme(const Theme& theme, double font_scale) {
   close_->setIcon(icon(Icon::close, theme));
+  field_->setFont(mono_font(12 * font_scale));  // 0x1f40 as it was typed: words join 0 and x
 }
 
 void FindBar::open() {

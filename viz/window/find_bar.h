@@ -21,7 +21,7 @@ class FindBar final : public QFrame {
  public:
   explicit FindBar(Asker& asker, QWidget* parent = nullptr);
   void set_document(Document* document, std::shared_ptr<const Facts> facts);
-  void set_theme(const Theme& theme);
+  void set_theme(const Theme& theme, double font_scale);
   void open();  // shown, with the focus in the field
   [[nodiscard]] QString fault() const;
 

@@ -40,7 +40,7 @@ void MainWindow::apply_theme() {
   canvas_->setTheme(*theme_);
   canvas_->setFontScale(font_scale_);
   messages_->set_theme(*theme_);
-  find_bar_->set_theme(*theme_);
+  find_bar_->set_theme(*theme_, font_scale_);
   export_bar_->set_theme(*theme_);
   start_page_->set_theme(*theme_, font_scale_);
   transport_->set_theme(*theme_, font_scale_);

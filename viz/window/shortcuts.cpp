@@ -177,14 +177,19 @@ ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
   for (const CanvasKey& key : kCanvasKeys)
     new QTreeWidgetItem(canvas, {QString(), translated(key.keys), translated(key.what)});
   list->expandAll();
-  for (const int column : {0, 1}) list->resizeColumnToContents(column);
+  list->ensurePolished();
+  int width = 80;  // [px] margins and the scroll bar
+  for (const int column : {0, 1, 2}) {
+    list->resizeColumnToContents(column);
+    width += list->columnWidth(column);
+  }
 
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, this);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   auto* column = new QVBoxLayout(this);
   column->addWidget(list);
   column->addWidget(buttons);
-  resize(760, 640);
+  resize(width, 640);
 }
 
 }  // namespace kvscope::viz

@@ -121,6 +121,15 @@ QString style_sheet(const Theme& theme, double font_scale) {
     QFrame[bar="true"] { background: @card; border: 1px solid @border; border-radius: 8px; }
     QFrame[bar="warning"] { background: @card; border: 1px solid @warning; border-radius: 8px; }
     QFrame[bar="true"] QPlainTextEdit, QFrame[bar="warning"] QPlainTextEdit { background: transparent; border: 0; }
+    QScrollBar { background: transparent; border: 0; }
+    QScrollBar:vertical { width: 12px; }
+    QScrollBar:horizontal { height: 12px; }
+    QScrollBar::handle { background: @line; border-radius: 3px; margin: 3px; }
+    QScrollBar::handle:vertical { min-height: 36px; }
+    QScrollBar::handle:horizontal { min-width: 36px; }
+    QScrollBar::handle:hover { background: @quiet; }
+    QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+    QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
     QToolTip { background: @card; color: @text; border: 1px solid @border; padding: 4px; }
   )");
   const std::array<std::pair<const char*, QString>, 10> values{{{"@surface", theme.surface.name()},

@@ -165,7 +165,7 @@ TEST(Explain, RefusesWhatIsNotThereAndSaysWhatIs) {
   EXPECT_EQ(refuse(scenario, ask(0, 13, 0, 0, 0, KOrV::k, 0)),
             "sequence 0: token 13 is outside [0, 9): step 0 has 0 cached and 9 new tokens of it");
   EXPECT_EQ(refuse(scenario, ask(2, 0, 0, 0, 0, KOrV::k, 0)),
-            "sequence 2 is not in the batch of step 0, which holds 0: choose one of these, or another --step");
+            "sequence 2 is not in the batch of step 0, which holds 0: choose one of these, or another step");
   EXPECT_EQ(refuse(mla_scenario(), ask(0, 0, 0, 0, 0, KOrV::v, 0)),
             "an MLA cache has one slot, and V is the first part of it: ask for --kv k");
 }
