@@ -1,4 +1,5 @@
-// Banks: how many cycles one access of a wave or warp to shared memory takes, and which lanes stand in each other's way.
+// Banks: how many cycles one access of a wave or warp to shared memory takes, and which lanes stand in each other's
+// way.
 //
 //   bank of byte address a = (a / 4) % banks
 //
@@ -10,9 +11,9 @@
 //   conflicts = cycles - phases
 //
 // Example: 32 lanes, 4 bytes each, 128 bytes apart, sm_90: one phase, all 32 words in bank 0: degree 32, 31 conflicts.
-// Lanes that write one word count once, as lanes that read it do. NVIDIA's phases are consecutive lanes. AMD's phases of
-// 128-bit reads are measurements of others, not documented: docs/FIDELITY.md. A profile is plain data, so that other
-// phases can be tried.
+// Lanes that write one word count once, as lanes that read it do. NVIDIA's phases are consecutive lanes. AMD's phases
+// of 128-bit reads are measurements of others, not documented: docs/FIDELITY.md. A profile is plain data, so that
+// other phases can be tried.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ enum class SharedOp : std::uint8_t {
   ldmatrix,  // NVIDIA: lane 8m + r gives the 16-byte row r of matrix m
 };
 
-// Lanes of each phase, in the order they are served. No lane twice. Together the whole wave, except that ldmatrix .x1 and
-// .x2 take the addresses of the first 8 and 16 lanes only.
+// Lanes of each phase, in the order they are served. No lane twice. Together the whole wave, except that ldmatrix .x1
+// and .x2 take the addresses of the first 8 and 16 lanes only.
 using Phases = std::vector<std::vector<int>>;
 
 struct BankProfile {

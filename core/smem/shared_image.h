@@ -29,8 +29,8 @@ class SharedImage {
 
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size()); }  // [bytes]
 
-  // IndexError when [address, address + bytes) leaves the image; nothing is written then. OverflowError: a copy past 2^31.
-  // kNobody as the copy: bytes that no copy brought, say a test's own pattern.
+  // IndexError when [address, address + bytes) leaves the image; nothing is written then. OverflowError: a copy past
+  // 2^31. kNobody as the copy: bytes that no copy brought, say a test's own pattern.
   void write(std::int64_t address, std::span<const std::byte> bytes, CopyIdx copy);
   [[nodiscard]] std::span<const std::byte> read(std::int64_t address, std::int64_t count) const;
   // IndexError outside the image. kNobody: still poison.

@@ -5,8 +5,8 @@
 //   Swizzle(2, 4, 3)              bits 7-8 XORed into 4-5          rows 2 apart now differ in the bank
 //
 // A tile is rows at a pitch. A pattern is what one instruction reads of it: for each access, the place of each lane.
-// The search is over Swizzle(b, m, s) on byte offsets with s > 0, m no lower than a chunk (what a copy writes in one piece
-// stays in one piece), and only those that leave no byte outside the tile and whose every bit varies within it.
+// The search is over Swizzle(b, m, s) on byte offsets with s > 0, m no lower than a chunk (what a copy writes in one
+// piece stays in one piece), and only those that leave no byte outside the tile and whose every bit varies within it.
 // The tile's first byte is at a multiple of the swizzle's period, as it must be on hardware.
 //
 // Example: 64 rows of 64 B read by ldmatrix.x4: 16 cycles where 4 would do; (2,4,3), which is TMA's 64B swizzle, frees
