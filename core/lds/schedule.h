@@ -102,7 +102,7 @@ struct ScheduleFault {
 };
 
 // Carries out the steps, every wave on its own up to each barrier. Faults: reads of what is under way, of another tile's
-// bytes, of poison. GeometryError: no waves, or not the same number of each.
+// bytes, of poison. GeometryError: no waves, not the same number of each, V issued without buffers for it.
 [[nodiscard]] std::vector<ScheduleFault> run_schedule(std::span<const ScheduleStep> steps, const ScheduleWaves& waves,
                                                       Landing landing, const Choose& choose);
 
