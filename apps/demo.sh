@@ -1,6 +1,7 @@
 #!/bin/bash
-# From a bare Debian 12 to an explained address and a verified golden output: installs what is missing, builds kvscope, runs
-# its main job on a small scenario. A second run installs nothing and rebuilds nothing.
+# From a bare Debian 12 to an explained address, a verified golden output and pictures of the run: installs what is missing,
+# builds kvscope and its viewer, runs their main jobs on a small scenario. A second run installs nothing and rebuilds nothing.
+# On a terminal with a display it ends by opening the viewer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . apps/packages.sh
@@ -9,11 +10,14 @@ cd "$(dirname "$0")/.."
 scenario=apps/scenarios/first_light.json
 out=build/demo
 kvscope=build/release/apps/kvscope/kvscope
+viewer=build/release/apps/kvscope-viewer/kvscope-viewer
 
-# show COMMAND...: as one would type it, then what it prints.
+# show PROGRAM ARGUMENT...: as one would type it, then what it prints.
 show() {
+  local program=$kvscope
+  [ "$1" = kvscope-viewer ] && program=$viewer
   printf '\n$ %s\n' "$*"
-  "$kvscope" "${@:2}"
+  "$program" "${@:2}"
 }
 
 heading "packages"
@@ -29,7 +33,7 @@ cmake --preset release -D KVSCOPE_BUILD_TESTS=$tests >build/release.configure.lo
   tail -n 30 build/release.configure.log >&2
   stop "configuring failed (above)"
 }
-cmake --build --preset release --target kvscope -j "$(nproc)"
+cmake --build --preset release --target kvscope kvscope-viewer -j "$(nproc)"
 
 heading "1. requests through the paging engine"
 show kvscope run "$scenario"
@@ -54,8 +58,26 @@ code=0
 show kvscope verify "$out/first_light.npz" "$out/swapped.npz" || code=$?
 [ "$code" -eq 1 ] || stop "the swapped heads were not found: verify ended with $code, not 1"
 
+heading "5. the same run as a picture, and as a film of its first steps"
+show kvscope-viewer --render "$out/overview.png" --scenario "$scenario" --step 6 --select 3:37
+show kvscope-viewer --render "$out/first_steps.gif" --scenario "$scenario" --to 8 --fps 2 --size 1200x750
+echo
+ls -sh "$out/overview.png" "$out/first_steps.gif"
+
 heading "done"
 cat <<EOF
-The program is $kvscope; '$kvscope --help' lists its commands, docs/00_start_here.md walks through them.
+programs  $kvscope
+          $viewer
+          --help lists what each can do; docs/00_start_here.md and docs/09_the_viewer.md walk through it
+pictures  $PWD/$out/overview.png
+          $PWD/$out/first_steps.gif
+
+To watch this run: $viewer $scenario
 Next: change page_size in $scenario and run step 2 again: the row moves, the token does not.
 EOF
+
+# Only for somebody who sits there: a script that runs this wants it to end.
+if [ -t 1 ] && [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
+  echo "The viewer is open on this run: close its window to come back."
+  "$viewer" "$scenario" || true
+fi
