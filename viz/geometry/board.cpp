@@ -73,10 +73,12 @@ std::vector<Band> bands_with_room(View view, double height, double font_scale) {
 Place place(PanelId panel, const QRectF& card, double font_scale) {
   const bool low = card.height() < kLowCard * font_scale;
   const double title = std::round((low ? kLowTitleHeight : kTitleHeight) * font_scale);
-  const double footer = low ? std::round(kPadding / 2) : std::round(kFooterHeight * font_scale);
+  const bool has_footer = card.height() >= kFooterCard * font_scale;
+  const double footer =
+      has_footer ? std::round((low ? kLowFooterHeight : kFooterHeight) * font_scale) : std::round(kPadding / 2);
   const QRectF body = card.adjusted(kPadding, title, -kPadding, -footer);
   return {panel, card, body, QRectF(body.left(), card.top(), body.width(), title),
-          low ? QRectF() : QRectF(body.left(), body.bottom(), body.width(), footer)};
+          has_footer ? QRectF(body.left(), body.bottom(), body.width(), footer) : QRectF()};
 }
 
 }  // namespace
