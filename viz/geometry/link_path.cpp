@@ -64,6 +64,51 @@ QPointF point_at(const LinkPath& path, double t) {
   return s * s * s * path.start + 3 * s * s * t * path.control1 + 3 * s * t * t * path.control2 + t * t * t * path.end;
 }
 
+namespace {
+
+constexpr int kSamples = 256, kHalvings = 20;
+
+// The cubic's polar form: point_at(t) with a parameter of its own for each of the three steps of de Casteljau.
+QPointF polar(const LinkPath& path, double r, double s, double t) {
+  const auto between = [](QPointF a, QPointF b, double share) { return a + share * (b - a); };
+  const QPointF first = between(path.start, path.control1, r), second = between(path.control1, path.control2, r),
+                third = between(path.control2, path.end, r);
+  return between(between(first, second, s), between(second, third, s), t);
+}
+
+LinkPath part(const LinkPath& path, double from, double to) {
+  return {polar(path, from, from, from), polar(path, from, from, to), polar(path, from, to, to),
+          polar(path, to, to, to)};
+}
+
+}  // namespace
+
+std::vector<LinkPiece> pieces(const LinkPath& path, std::span<const QRectF> texts) {
+  const auto over = [&](double t) {
+    const QPointF at = point_at(path, t);
+    return std::ranges::any_of(texts, [&](const QRectF& text) { return text.contains(at); });
+  };
+  std::vector<LinkPiece> cut;
+  double begin = 0, before = 0;
+  bool inside = over(0);
+  for (int i = 1; i <= kSamples; ++i) {
+    const double here = static_cast<double>(i) / kSamples;
+    if (over(here) != inside) {
+      double low = before, high = here;
+      for (int k = 0; k < kHalvings; ++k) {
+        const double middle = (low + high) / 2;
+        (over(middle) == inside ? low : high) = middle;
+      }
+      cut.push_back({part(path, begin, high), inside});
+      begin = high;
+      inside = !inside;
+    }
+    before = here;
+  }
+  cut.push_back({part(path, begin, 1), inside});
+  return cut;
+}
+
 QRectF bounds(const LinkPath& path, double margin) {
   const auto [left, right] = std::minmax({path.start.x(), path.control1.x(), path.control2.x(), path.end.x()});
   const auto [top, bottom] = std::minmax({path.start.y(), path.control1.y(), path.control2.y(), path.end.y()});

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <QtCore/QPointF>
@@ -35,6 +36,16 @@ struct LinkPath {
 
 // t in [0, 1] from start to end.
 [[nodiscard]] QPointF point_at(const LinkPath& path, double t);
+
+// A stretch of a curve: over a line of text, which it must not strike out, or between two.
+struct LinkPiece {
+  LinkPath path;
+  bool over_text = false;
+};
+// All of the curve in order, cut where it enters and leaves `texts`; each piece begins where the one before it ends.
+// Crossings shorter than a 256th of the way may be missed: a line of text is higher.
+// Example: straight down from (0,0) to (0,100) over a text from y 40 to 60: three pieces, the middle one over it.
+[[nodiscard]] std::vector<LinkPiece> pieces(const LinkPath& path, std::span<const QRectF> texts);
 
 // Everything the curve covers, and `margin` around it: what to paint again when it goes. [px]
 [[nodiscard]] QRectF bounds(const LinkPath& path, double margin);

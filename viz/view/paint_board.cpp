@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include <QtGui/QFontMetricsF>
@@ -16,10 +17,12 @@ constexpr double kCorner = 8;                    // [px] radius of a card
 constexpr double kTitle = 15, kSubtitle = 12.5;  // [px] at font scale 1
 constexpr double kBesideTitle = 10;              // [px] at font scale 1
 constexpr double kFewestWords = 70;              // [px] at font scale 1: a subtitle narrower than that says nothing
+constexpr double kAroundText = 2;                // [px] a curve keeps from a title
 constexpr double kOutline = 3;                   // [px] that outlines of cells at a body's edge may stand out
 constexpr double kBesideNumber = 0.88;           // of a table cell's width: right of the number in its middle
 constexpr std::size_t kMostLinks = 8;            // places of one block that are joined
 constexpr double kLink = 2, kHoverLink = 1.25, kGlow = 7, kDot = 3.5, kHoverDot = 2.5;  // [px]
+constexpr double kBehindText = 0.28;  // how much of a curve is left where it passes a line of text
 
 const Panel* panel_of(const Panels& panels, PanelId id) {
   return panels[static_cast<std::size_t>(id)].get();
@@ -36,23 +39,64 @@ void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
   painter.restore();
 }
 
-void paint_title(QPainter& painter, const Place& place, const Panel& panel, const Scene& scene) {
-  const QFont title = ui_font(scene.px(kTitle), QFont::DemiBold), subtitle = ui_font(scene.px(kSubtitle));
-  const QFontMetricsF title_metrics(title), subtitle_metrics(subtitle);
+// What stands in a card's title line, and where.
+struct TitleLine {
+  QFont title_font, subtitle_font;
+  QString title, subtitle;        // the latter empty where there is no room for it
+  QPointF title_at, subtitle_at;  // baselines
+  QRectF text;                    // all of it
+};
+
+TitleLine title_line(const Place& place, const Panel& panel, const Scene& scene) {
+  TitleLine line{ui_font(scene.px(kTitle), QFont::DemiBold), ui_font(scene.px(kSubtitle)), {}, {}, {}, {}, {}};
+  const QFontMetricsF title_metrics(line.title_font), subtitle_metrics(line.subtitle_font);
   const double baseline = std::round(place.title.center().y() + title_metrics.capHeight() / 2);
-  const QString shown = title_metrics.elidedText(panel.title(), Qt::ElideRight, place.title.width());
-  painter.save();
-  painter.setFont(title);
-  painter.setPen(scene.theme->text);
-  painter.drawText(QPointF(place.title.left(), baseline), shown);
-  const double left = place.title.left() + title_metrics.horizontalAdvance(shown) + scene.px(kBesideTitle);
-  const double room = place.title.right() - left;
+  line.title = title_metrics.elidedText(panel.title(), Qt::ElideRight, place.title.width());
+  line.title_at = QPointF(place.title.left(), baseline);
+  double right = place.title.left() + title_metrics.horizontalAdvance(line.title);
+  line.subtitle_at = QPointF(right + scene.px(kBesideTitle), baseline);
+  const double room = place.title.right() - line.subtitle_at.x();
   if (room >= scene.px(kFewestWords)) {
-    painter.setFont(subtitle);
-    painter.setPen(scene.theme->text_quiet);
-    painter.drawText(QPointF(left, baseline), subtitle_metrics.elidedText(panel.subtitle(scene), Qt::ElideRight, room));
+    line.subtitle = subtitle_metrics.elidedText(panel.subtitle(scene), Qt::ElideRight, room);
+    right = line.subtitle_at.x() + subtitle_metrics.horizontalAdvance(line.subtitle);
   }
+  const double above = title_metrics.capHeight() + kAroundText, below = title_metrics.descent() + kAroundText;
+  line.text = QRectF(QPointF(place.title.left() - kAroundText, baseline - above),
+                     QPointF(right + kAroundText, baseline + below));
+  return line;
+}
+
+void paint_title(QPainter& painter, const Place& place, const Panel& panel, const Scene& scene) {
+  const TitleLine line = title_line(place, panel, scene);
+  painter.save();
+  painter.setFont(line.title_font);
+  painter.setPen(scene.theme->text);
+  painter.drawText(line.title_at, line.title);
+  painter.setFont(line.subtitle_font);
+  painter.setPen(scene.theme->text_quiet);
+  painter.drawText(line.subtitle_at, line.subtitle);
   painter.restore();
+}
+
+// Lines of text that the curves of `lit` pass behind: titles, legends, and the name of the row that one of them leads
+// to.
+std::vector<QRectF> texts(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit) {
+  std::vector<QRectF> texts;
+  for (const Place& place : places) {
+    const Panel* const panel = panel_of(panels, place.panel);
+    if (panel == nullptr || place.panel == PanelId::header) continue;
+    texts.push_back(title_line(place, *panel, scene).text);
+    if (!place.footer.isEmpty()) texts.push_back(place.footer);
+    if (place.panel != PanelId::table || !lit.seq) continue;
+    Lit first;
+    first.seq = lit.seq;
+    first.page = PageIdx{0};
+    const std::optional<QRectF> cell = panel->anchor(first, place.body, scene);
+    if (!cell) continue;
+    const double name = cell->left() - kAroundText - place.body.left();
+    texts.emplace_back(place.body.left(), cell->top(), name, cell->height());
+  }
+  return texts;
 }
 
 template <class Paint>
@@ -114,33 +158,39 @@ std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& pane
   for (const Lit& end : ends) {
     const Anchors at = anchors(places, panels, scene, end);
     if (at.sequences && at.pool) paths.push_back(link_path(*at.sequences, *at.pool, board));
-    if (ends.size() == 1 && at.sequences && at.table) {
+    if (ends.size() == 1 && at.sequences && at.table)
       paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
-    }
     if (!at.sequences && at.pool && at.table) paths.push_back(link_path(*at.pool, *at.table, board));
   }
   return paths;
 }
 
-void paint_link(QPainter& painter, const LinkPath& link, bool pinned, const Theme& theme) {
-  QPainterPath path(link.start);
-  path.cubicTo(link.control1, link.control2, link.end);
+QColor faded(QColor colour, double alpha) {
+  colour.setAlphaF(static_cast<float>(alpha));
+  return colour;
+}
+
+void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF> texts, bool pinned,
+                const Theme& theme) {
   const QColor colour = pinned ? theme.accent : theme.hover;
-  painter.setBrush(Qt::NoBrush);
-  if (pinned) {
-    QColor glow = colour;
-    glow.setAlphaF(0.16F);
-    painter.setPen(QPen(glow, kGlow, Qt::SolidLine, Qt::RoundCap));
-    painter.drawPath(path);
-  }
-  // A line of the card's colour under it keeps the curve apart from the cells it crosses.
-  QColor apart = theme.card;
-  apart.setAlphaF(0.55F);
   const double width = pinned ? kLink : kHoverLink;
-  painter.setPen(QPen(apart, width + 1.5, Qt::SolidLine, Qt::RoundCap));
-  painter.drawPath(path);
-  painter.setPen(QPen(colour, width, Qt::SolidLine, Qt::RoundCap));
-  painter.drawPath(path);
+  painter.setBrush(Qt::NoBrush);
+  for (const LinkPiece& piece : pieces(link, texts)) {
+    QPainterPath path(piece.path.start);
+    path.cubicTo(piece.path.control1, piece.path.control2, piece.path.end);
+    const auto stroke = [&](const QColor& with, double wide) {
+      painter.setPen(QPen(with, wide, Qt::SolidLine, Qt::FlatCap));
+      painter.drawPath(path);
+    };
+    if (piece.over_text) {
+      stroke(faded(colour, kBehindText), width);
+      continue;
+    }
+    if (pinned) stroke(faded(colour, 0.16), kGlow);
+    // A line of the card's colour under it keeps the curve apart from the cells it crosses.
+    stroke(faded(theme.card, 0.55), width + 1.5);
+    stroke(colour, width);
+  }
   painter.setPen(Qt::NoPen);
   painter.setBrush(colour);
   const double dot = pinned ? kDot : kHoverDot;
@@ -177,9 +227,10 @@ void paint_board_overlay(QPainter& painter, QSizeF size, const Panels& panels, c
   painter.setRenderHint(QPainter::Antialiasing, true);
   const QRectF whole(QPointF(0, 0), size.expandedTo(kSmallestBoard));
   const auto paint = [&](const Lit& lit, bool pinned) {
-    for (const LinkPath& link : links(places, panels, scene, lit, whole)) {
-      paint_link(painter, link, pinned, *scene.theme);
-    }
+    const std::vector<LinkPath> paths = links(places, panels, scene, lit, whole);
+    if (paths.empty()) return;
+    const std::vector<QRectF> passed = texts(places, panels, scene, lit);
+    for (const LinkPath& path : paths) paint_link(painter, path, passed, pinned, *scene.theme);
   };
   if (scene.hovered != scene.pinned) paint(scene.hovered_lit, false);
   paint(scene.pinned_lit, true);

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace kvscope::viz {
 namespace {
 
@@ -88,6 +91,63 @@ TEST(LinkPath, JoinsTheFacingEdges) {
     for (int i = 0; i <= 64; ++i) {
       const QPointF straight = path.start + (path.end - path.start) * (i / 64.0);
       RC_ASSERT(!inner_from.contains(straight) && !inner_to.contains(straight));
+    }
+  }));
+}
+
+// The worked number of the header.
+TEST(Pieces, OfACurveThroughALineOfTextAreThree) {
+  const LinkPath down{{0, 0}, {0, 100.0 / 3}, {0, 200.0 / 3}, {0, 100}};
+  const std::vector<QRectF> texts{{-10, 40, 20, 20}};
+  const std::vector<LinkPiece> cut = pieces(down, texts);
+  ASSERT_EQ(cut.size(), 3U);
+  EXPECT_FALSE(cut[0].over_text);
+  EXPECT_TRUE(cut[1].over_text);
+  EXPECT_FALSE(cut[2].over_text);
+  EXPECT_NEAR(cut[1].path.start.y(), 40, 1e-3);
+  EXPECT_NEAR(cut[1].path.end.y(), 60, 1e-3);
+}
+
+TEST(Pieces, WithoutTextIsTheWholeCurve) {
+  const LinkPath path = link_path({0, 0, 10, 10}, {100, 200, 20, 10}, kBoard);
+  const std::vector<LinkPiece> cut = pieces(path, {});
+  ASSERT_EQ(cut.size(), 1U);
+  EXPECT_EQ(cut[0].path, path);
+  EXPECT_FALSE(cut[0].over_text);
+}
+
+// A piece that is no part of the curve bends off at every title; one that is missing leaves a hole in it.
+TEST(Pieces, AreTheCurveInOrderAndSplitAtTheTexts) {
+  EXPECT_TRUE(rc::check([] {
+    const LinkPath path = link_path(any_anchor(), any_anchor(), kBoard);
+    const auto texts = *rc::gen::container<std::vector<QRectF>>(
+        2, rc::gen::exec([] {
+          return QRectF(*rc::gen::inRange(0, 1500) + 0.3, *rc::gen::inRange(0, 950) + 0.7, *rc::gen::inRange(30, 900),
+                        *rc::gen::inRange(20, 60));
+        }));
+    const std::vector<LinkPiece> cut = pieces(path, texts);
+    RC_ASSERT(cut.front().path.start == path.start);
+    RC_ASSERT((cut.back().path.end - path.end).manhattanLength() < 1e-6);
+    for (std::size_t i = 1; i < cut.size(); ++i) {
+      RC_ASSERT((cut[i].path.start - cut[i - 1].path.end).manhattanLength() < 1e-6);
+      RC_ASSERT(cut[i].over_text != cut[i - 1].over_text);
+    }
+    for (const LinkPiece& piece : cut) {
+      for (int i = 0; i <= 16; ++i) {
+        const QPointF at = point_at(piece.path, i / 16.0);
+        double nearest = 1e9;
+        for (int k = 0; k <= 2000; ++k) {
+          nearest = std::min(nearest, (point_at(path, k / 2000.0) - at).manhattanLength());
+        }
+        RC_ASSERT(nearest < 2);
+        // As exact as the samples are: a 256th of a way that may be 2,000 px long.
+        const auto inside = [&](double margin) {
+          return std::ranges::any_of(
+              texts, [&](const QRectF& text) { return text.adjusted(margin, margin, -margin, -margin).contains(at); });
+        };
+        const bool as_it_says = piece.over_text ? inside(-9) : !inside(9);
+        RC_ASSERT(as_it_says);
+      }
     }
   }));
 }

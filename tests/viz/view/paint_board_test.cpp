@@ -51,12 +51,26 @@ bool near(const QImage& image, QPointF at, const QColor& colour) {
   return false;
 }
 
-// Does the curve stand out in `image` at every place between its ends?
-bool shows(const QImage& image, const LinkPath& link, const QColor& colour) {
-  for (int i = 1; i < 40; ++i) {
-    if (!near(image, point_at(link, i / 40.0), colour)) return false;
+// Is it where a card's title or legend may stand, to a few px?
+bool among_text(QPointF at) {
+  for (const View view : {View::overview, View::pool}) {
+    for (const Place& place : board(view, kSize, 1)) {
+      const bool in_names = place.panel == PanelId::table && QRectF(place.body.topLeft(), QSizeF(60, 900)).contains(at);
+      if (in_names || place.title.adjusted(-4, 0, 4, 0).contains(at) || place.footer.contains(at)) return true;
+    }
   }
-  return true;
+  return false;
+}
+
+// Does the curve stand out in `image` at every place between its ends where there is no text?
+bool shows(const QImage& image, const LinkPath& link, const QColor& colour) {
+  int seen = 0;
+  for (int i = 1; i < 40; ++i) {
+    if (among_text(point_at(link, i / 40.0))) continue;
+    if (!near(image, point_at(link, i / 40.0), colour)) return false;
+    ++seen;
+  }
+  return seen > 5;
 }
 
 // --- cards -----------------------------------------------------------------------------------------------------------
@@ -177,6 +191,35 @@ TEST(PaintBoard, ATokenIsJoinedToItsBlockAndToItsEntry) {
   }
 }
 
+// Struck out by a bright line, "11 of 32 blocks used" could not be read; without any, the curve would end at the legend.
+TEST(PaintBoard, ACurvePassesBehindTitlesAndLegends) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    Board staged("first_light", 7, kind);
+    const QImage before = staged.image();
+    staged.pin(of_token(SeqIdx{3}, TokIdx{37}));
+    const QImage after = staged.image();
+    const Lit& lit = staged.scene.pinned_lit;
+    const LinkPath link =
+        link_path(*staged.anchor(PanelId::sequences, lit), *staged.anchor(PanelId::pool, lit), {QPointF(0, 0), kSize});
+    int legend = 0, title = 0;
+    for (int i = 0; i <= 400; ++i) {
+      const QPointF at = point_at(link, i / 400.0);
+      const bool in_legend = staged.place(PanelId::sequences).footer.adjusted(0, 4, 0, -4).contains(at);
+      // The subtitle of the pool goes past the middle of its card.
+      const QRectF line = staged.place(PanelId::pool).title;
+      const bool in_title = QRectF(line.left(), line.center().y() - 4, line.width() / 2, 8).contains(at);
+      if (!in_legend && !in_title) continue;
+      (in_legend ? legend : title) += 1;
+      EXPECT_NE(after.pixel(at.toPoint()), before.pixel(at.toPoint())) << i;
+      EXPECT_GT(difference(after.pixelColor(at.toPoint()), staged.scene.theme->accent),
+                difference(before.pixelColor(at.toPoint()), staged.scene.theme->accent) / 2)
+          << i;
+    }
+    EXPECT_GT(legend, 5);
+    EXPECT_GT(title, 3);
+  }
+}
+
 // Block 0 stands for page 0 of all five: one that joined only the first would hide that it is shared.
 TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
   Board staged("first_light", 7);
@@ -212,6 +255,26 @@ TEST(PaintBoard, WithoutTheSequencesTheBlockIsJoinedToItsEntry) {
   const Lit& lit = staged.scene.pinned_lit;
   const QRectF block = *staged.anchor(PanelId::pool, lit), entry = *staged.anchor(PanelId::table, lit);
   EXPECT_TRUE(shows(image, link_path(block, entry, {QPointF(0, 0), kSize}), staged.scene.theme->accent));
+}
+
+// It led right through "seq 0", which it ends beside.
+TEST(PaintBoard, ACurvePassesBehindTheNameOfItsRow) {
+  Board staged("first_light", 7);
+  staged.scene.view = View::pool;
+  const QImage before = staged.image();
+  staged.pin(of_page(SeqIdx{0}, PageIdx{0}));
+  const QImage after = staged.image();
+  const QRectF entry = *staged.anchor(PanelId::table, staged.scene.pinned_lit);
+  const QRectF body = staged.place(PanelId::table).body;
+  int bright = 0, changed = 0;
+  for (int y = static_cast<int>(entry.top()); y < entry.bottom(); ++y) {
+    for (int x = static_cast<int>(body.left()) + 3; x < entry.left() - 12; ++x) {
+      bright += difference(after.pixelColor(x, y), staged.scene.theme->accent) < 100 ? 1 : 0;
+      changed += after.pixel(x, y) != before.pixel(x, y) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(bright, 0);
+  EXPECT_GT(changed, 20);
 }
 
 // A sequence has too many pages, a free block none, the sequences' own view no other panel: nothing is joined. The gaps
