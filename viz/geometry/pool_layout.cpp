@@ -7,11 +7,13 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kSmallestNumberCell = 24, kSmallestWordCell = 44;  // [px] at font scale 1
-constexpr double kSmallestNumber = 9, kLargestNumber = 12;          // [px] font
+constexpr double kRoomyCell = 56;                                   // [px] number and words have all they need
+constexpr double kSmallestNumber = 9, kLargestNumber = 15;          // [px] font
 constexpr double kMonoAdvance = 0.6;                                // width of a digit / font size: JetBrains Mono
 constexpr double kNumberPadding = 6;                                // [px] left and right of a number together
 constexpr double kCapHeight = 0.73;                                 // height of a digit / font size: JetBrains Mono
 constexpr double kWords = 0.85;                                     // font of words / font of numbers
+constexpr double kUsualWords = 6;                                   // characters: "s31 p4"
 constexpr double kBadge = 0.85, kBadgeWidth = 1.9;                  // badge font / number font, width / its font
 
 struct Fit {
@@ -48,11 +50,11 @@ Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
 }
 
 // Round numbers of columns make block numbers easy to follow: multiples of 16, else of 8, unless cells would be much
-// smaller for it.
+// smaller for it and lose room that they need.
 Fit fit(std::int64_t cells, QSizeF area) {
   Fit best = best_fit(cells, 1, area);
   const Fit eights = best_fit(cells, 8, area), sixteens = best_fit(cells, 16, area);
-  if (eights.pitch >= 0.75 * best.pitch) best = eights;
+  if (eights.pitch >= std::min(0.75 * best.pitch, kRoomyCell)) best = eights;
   // Small cells have no numbers to follow: there the room counts for more.
   if (sixteens.pitch >= (best.pitch < kSmallestNumberCell ? 0.95 : 0.85) * best.pitch) best = sixteens;
   return best;
@@ -118,7 +120,10 @@ PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& 
   const double smallest = kSmallestNumber * font_scale;
   const double number_px = std::clamp(pitch * 0.26, smallest, kLargestNumber * font_scale);
   layout.number_px = std::clamp(std::floor(room / number_digits), smallest, number_px);
-  layout.words_px = std::max(smallest - 1, std::round(kWords * layout.number_px));
+  const PoolCellText places = layout.text_places({0, 0, pitch - grid.gap().width(), pitch - grid.gap().width()});
+  const double words_px =
+      std::min(std::round(kWords * layout.number_px), std::floor(places.room / (kUsualWords * kMonoAdvance)));
+  layout.words_px = std::max(smallest - 1, words_px);
   layout.badge_px = std::round(kBadge * layout.number_px);
   if (pitch < kSmallestCell) {
     layout.detail = PoolDetail::pixels;

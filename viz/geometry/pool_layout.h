@@ -13,8 +13,8 @@
 
 namespace kvscope::viz {
 
-inline constexpr double kLargestFitCell = 56;   // [px] of few blocks in a large body
-inline constexpr double kLargestPoolCell = 96;  // [px] as far as it can be zoomed
+inline constexpr double kLargestFitCell = 88;    // [px] of few blocks in a large body
+inline constexpr double kLargestPoolCell = 128;  // [px] as far as it can be zoomed
 
 // What there is room for in a cell.
 enum class PoolDetail : std::uint8_t {

@@ -7,10 +7,11 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr QSizeF kLargestFit{52, 26}, kLargest{96, 40};
+constexpr QSizeF kLargestFit{68, 34}, kLargest{128, 56};
 constexpr double kPageNumbersHeight = 18, kNameGap = 10;
 constexpr double kNameHeight = 15;  // of a line of names
-constexpr double kSmallestNumber = 9, kLargestNumber = 12;
+constexpr double kSmallestNumber = 9, kLargestNumber = 14;
+constexpr double kPageNumber = 11;    // font
 constexpr double kMonoAdvance = 0.6;  // width of a digit / font size: JetBrains Mono
 constexpr double kCapHeight = 0.73;   // height of a digit / font size
 constexpr double kNumberPadding = 4, kSmallestNumberRow = 14;
@@ -48,22 +49,21 @@ QRectF TableLayout::page_number_rect(std::int64_t page) const {
 
 QRectF TableLayout::name_rect(std::int64_t row) const {
   const QRectF cell = grid.rect({0, row});
-  // A name higher than its row stays in view at the edges.
+  // A name higher than its row stays in view at the lower edge; above the upper one the corner is empty.
   const double height = std::max(cell.height(), name_height);
-  const double top = cell.height() >= name_height
-                         ? cell.top()
-                         : std::max(names.top(), std::min(cell.center().y() - height / 2, names.bottom() - height));
+  const double lowest = std::max(names.bottom() - height, names.top() - height / 2);
+  const double top = cell.height() >= name_height ? cell.top() : std::min(cell.center().y() - height / 2, lowest);
   return {names.left(), top, names.width(), height};
 }
 
 std::vector<std::int64_t> TableLayout::named_rows() const {
   const CellRange seen = grid.visible();
   std::vector<std::int64_t> rows;
-  double end = names.top() - 1;
+  double end = names.top() - name_height / 2;
   for (std::int64_t row = (seen.first_row + name_step - 1) / name_step * name_step; row < seen.end_row;
        row += name_step) {
     const QRectF name = name_rect(row);
-    // Two names that were moved into view at an edge, or one and its neighbour.
+    // One that was moved into view at the edge, and its neighbour; one whose row is scrolled half away.
     if (name.top() < end - 0.5) continue;
     rows.push_back(row);
     end = name.bottom();
@@ -119,7 +119,7 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
     const bool room = cell.width() >= number_width && cell.height() >= kSmallestNumberRow * font_scale;
     layout.detail = room ? TableDetail::numbers : TableDetail::cells;
   }
-  layout.page_number_width = digits(grid.columns - 1) * kMonoAdvance * kLargestNumber * font_scale;
+  layout.page_number_width = digits(grid.columns - 1) * kMonoAdvance * kPageNumber * font_scale;
   layout.name_height = kNameHeight * font_scale;
   layout.page_step = label_step(grid.pitch.width(), layout.page_number_width + kNameGap);
   layout.name_step = label_step(grid.pitch.height(), layout.name_height);

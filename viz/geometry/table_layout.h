@@ -5,7 +5,7 @@
 //   seq 0  12   41   7    58
 //   seq 3  12   41   33   .        a cell without a block
 //
-//   5 sequences of 4 pages in 680 x 370: cells of 52 x 26; 300 of 512 pages: 1.2 x 1.2, one pixel or two each
+//   5 sequences of 4 pages in 680 x 370: cells of 68 x 34; 300 of 512 pages: 1.2 x 1.2, one pixel or two each
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,11 @@ struct TableLayout {
   double number_px = 10;  // [px] font of the numbers
 
   [[nodiscard]] QRectF page_number_rect(std::int64_t page) const;  // what its number is centred in
-  [[nodiscard]] QRectF name_rect(std::int64_t row) const;          // what its name is centred in, from the left
-  [[nodiscard]] std::vector<std::int64_t> named_rows() const;      // rows in view whose names stand apart
-  [[nodiscard]] QRectF name_mark(std::int64_t row) const;          // a bar before its cells; empty when out of view
-  [[nodiscard]] QRectF row_line(std::int64_t row) const;           // between it and the next, as wide as the cells
+  // What its name is centred in, from the left. The first of low rows reaches into the corner beside the page numbers.
+  [[nodiscard]] QRectF name_rect(std::int64_t row) const;
+  [[nodiscard]] std::vector<std::int64_t> named_rows() const;  // rows in view whose names stand apart
+  [[nodiscard]] QRectF name_mark(std::int64_t row) const;      // a bar before its cells; empty when out of view
+  [[nodiscard]] QRectF row_line(std::int64_t row) const;       // between it and the next, as wide as the cells
   // Where the baseline of a number begins that is so wide, in the middle of a cell.
   [[nodiscard]] QPointF number_at(const QRectF& cell, double width) const;
   // The row whose name is under the point, or beside it where names are left out.
