@@ -31,8 +31,8 @@ OwnerStyle style_of(const Theme& theme, Look look) {
   return theme.owner_style((look - kFirstOwnerLook) % kOwnerLooks);
 }
 
-// From here on a cell may have text; from there on a sign stands beside it. [px]
-constexpr double kSmallestText = 18, kSmallestSign = 38;
+// From here on a cell may have text, and its sign makes room for it. [px]
+constexpr double kSmallestText = 22, kSmallestWord = 40;
 
 // Patterns repeat every so many px: close enough that a small cell shows two lines, apart enough to stay lines.
 double pattern_step(const QRectF& rect) {
@@ -91,14 +91,17 @@ void paint_sign(QPainter& painter, const QRectF& rect, Look look, const Theme& t
     const QColor ink = with_alpha(theme.ink_on(theme.null_page), 0.6);
     painter.setPen(QPen(ink, 1));
     painter.drawRoundedRect(inner, corner(rect), corner(rect));
-    // Crossed out; where there is text, a small empty-set sign beside it, if there is room for both.
+    // Crossed out; where there may be text, a small empty-set sign: under the end of the number, and from there on above
+    // the end of the word.
     const double side = std::min(rect.width(), rect.height());
     if (side < kSmallestText) {
       painter.drawLine(inner.topLeft(), inner.bottomRight());
       painter.drawLine(inner.bottomLeft(), inner.topRight());
-    } else if (side >= kSmallestSign) {
-      const double radius = side * 0.15;
-      const QPointF centre(rect.right() - side * 0.26, rect.top() + side * 0.27), slash(radius * 1.3, -radius * 1.3);
+    } else {
+      const double radius = std::min(side * 0.12, 8.0), from_edge = radius * 1.8;
+      const QPointF centre(rect.right() - from_edge,
+                           side < kSmallestWord ? rect.bottom() - from_edge : rect.center().y());
+      const QPointF slash(radius * 1.3, -radius * 1.3);
       painter.drawEllipse(centre, radius, radius);
       painter.drawLine(centre - slash, centre + slash);
     }
@@ -133,7 +136,7 @@ QColor look_ink(const Theme& theme, Look look) {
 }
 
 QColor look_empty(const Theme& theme, Look look) {
-  return mixed(look_fill(theme, look), theme.card, 0.62);
+  return mixed(look_fill(theme, look), theme.card, kEmptyShare);
 }
 
 bool has_pattern(const Theme& theme, Look look) {

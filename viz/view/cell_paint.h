@@ -51,7 +51,8 @@ inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 [[nodiscard]] QColor look_fill(const Theme& theme, Look look);
 // Of what is written on it; quiet on a free block.
 [[nodiscard]] QColor look_ink(const Theme& theme, Look look);
-// Of the part of a block that holds no token: between the fill and the card.
+// Of the part of a block that holds no token: between the fill and the card, so much of the latter.
+inline constexpr double kEmptyShare = 0.62;
 [[nodiscard]] QColor look_empty(const Theme& theme, Look look);
 // Whether a pattern is painted over its fill where there is room for one.
 [[nodiscard]] bool has_pattern(const Theme& theme, Look look);

@@ -10,6 +10,7 @@
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QPaintDevice>
 #include <QtGui/QPaintEngine>
+#include <QtGui/QPainterPath>
 
 #include "viz/view/cell_sheet.h"
 
@@ -26,6 +27,9 @@ QRgb blended(QRgb under, QRgb ink, int coverage) {
   const auto mix = [coverage](int u, int i) { return u + (i - u) * coverage / 255; };
   return qRgb(mix(qRed(under), qRed(ink)), mix(qGreen(under), qGreen(ink)), mix(qBlue(under), qBlue(ink)));
 }
+
+constexpr double kRim = 1;        // [px] around letters that lie on two colours
+constexpr double kDescent = 0.3;  // of JetBrains Mono, as a share of the height of its digits
 
 int to_int(double value) {
   return static_cast<int>(value < 0 ? value - 0.5 : value + 0.5);
@@ -60,6 +64,21 @@ class CellPainter::Impl {
 
  protected:
   [[nodiscard]] const Inks& inks(Look look) const { return (*inks_)[look]; }
+
+  // How a label from `left` to `right` is written in a cell that is filled up to `level`: across the level as on the empty
+  // part, with a rim in that part's colour. The other way round, dark in a bright rim, is hard to read.
+  struct Writing {
+    QColor ink;
+    bool rimmed = false;
+  };
+  static Writing writing(const Inks& colours, double left, double right, double level) {
+    if (level >= right) return {colours.on_fill, false};
+    return {colours.on_empty, level > left && colours.on_fill != colours.on_empty};
+  }
+  // Of letters below the line, as a share of the height of digits above it.
+  static double below_line(std::string_view text) {
+    return text.find_first_of("gjpqy") == std::string_view::npos ? 0 : kDescent;
+  }
   const Theme& theme_;
 
  private:
@@ -87,20 +106,24 @@ class Lines final : public CellPainter::Impl {
   }
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) override {
     const Inks& colours = inks(look);
+    const QString words = QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size()));
     const QFontMetricsF metrics(painter_.font());
-    const double width = label_width(painter_.font(), text), height = metrics.capHeight();
-    const QRectF plate(baseline.x() - 1, baseline.y() - height - 1, width + 2, height + 2);
+    const double width = metrics.horizontalAdvance(words), height = metrics.capHeight();
+    const QRectF plate(baseline.x() - 1, baseline.y() - height - 1, width + 2, height * (1 + below_line(text)) + 2);
     const double level = cell.left() + cell.width() * std::clamp(filled, 0.0, 1.0);
-    const auto part = [&](const QRectF& clip, const QColor& under, const QColor& ink) {
-      if (!clip.intersects(plate)) return;
-      painter_.save();
-      painter_.setClipRect(clip, Qt::IntersectClip);
-      if (colours.pattern) painter_.fillRect(plate, under);
-      label(baseline, text, ink);
-      painter_.restore();
-    };
-    part({cell.left(), cell.top(), level - cell.left(), cell.height()}, colours.fill, colours.on_fill);
-    part({level, cell.top(), cell.right() - level, cell.height()}, colours.empty, colours.on_empty);
+    if (colours.pattern) {
+      const QRectF under = plate & cell;
+      const double middle = std::clamp(level, under.left(), under.right());
+      painter_.fillRect(QRectF(under.topLeft(), QPointF(middle, under.bottom())), colours.fill);
+      painter_.fillRect(QRectF(QPointF(middle, under.top()), under.bottomRight()), colours.empty);
+    }
+    const Writing how = writing(colours, plate.left(), plate.right(), level);
+    if (how.rimmed) {
+      QPainterPath letters;
+      letters.addText(baseline, painter_.font(), words);
+      painter_.strokePath(letters, QPen(colours.empty, 2 * kRim, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+    }
+    label(baseline, text, how.ink);
   }
   void badge(QPointF at, std::int64_t count, double px) override { paint_badge(painter_, at, count, px); }
   void just_now(const QRectF& cell, JustNow what) override { paint_just_now(painter_, cell, what, theme_); }
@@ -143,7 +166,7 @@ class Pixels final : public CellPainter::Impl {
   void set_font(const QFont& font) override { glyphs_ = Prepared::of_this_thread().glyphs(font, scale_); }
 
   void label(QPointF baseline, std::string_view text, const QColor& ink) override {
-    write(device(baseline), text, ink.rgb(), ink.rgb(), 0);
+    write(device(baseline), text, ink.rgb());
   }
 
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) override {
@@ -151,16 +174,31 @@ class Pixels final : public CellPainter::Impl {
     const QPoint start = device(baseline);
     // The same column as in cell().
     const int level = device(cell.topLeft()).x() + to_int(sheet_->device().width() * std::clamp(filled, 0.0, 1.0));
-    if (colours.pattern) {
-      double width = 0;
-      for (const char c : text) width += glyphs_->advance(c);
-      const int height = glyphs_->cap_height(), margin = to_int(scale_);
-      const int left = start.x() - margin, right = start.x() + to_int(width) + margin;
-      const int middle = std::clamp(level, left, right);
-      fill(left, middle, start.y() - height - margin, start.y() + margin, colours.fill.rgb());
-      fill(middle, right, start.y() - height - margin, start.y() + margin, colours.empty.rgb());
+    double width = 0;
+    for (const char c : text) {
+      if (const Glyph* const glyph = glyphs_->find(c)) width += glyph->advance;
     }
-    write(start, text, colours.on_fill.rgb(), colours.on_empty.rgb(), level);
+    const int margin = to_int(scale_), left = start.x() - margin, right = start.x() + to_int(width) + margin;
+    if (colours.pattern) {
+      const int height = glyphs_->cap_height(), below = to_int(height * below_line(text));
+      const QPoint corner = device(cell.topLeft());
+      const int first = std::max(left, corner.x()), end = std::min(right, corner.x() + sheet_->device().width());
+      const int top = start.y() - height - margin;
+      const int bottom = std::min(start.y() + below + margin, corner.y() + sheet_->device().height());
+      const int middle = std::clamp(level, first, std::max(first, end));
+      fill(first, middle, top, bottom, colours.fill.rgb());
+      fill(middle, end, top, bottom, colours.empty.rgb());
+    }
+    const Writing how = writing(colours, left, right, level);
+    if (how.rimmed) {
+      const int reach = std::max(1, to_int(kRim * scale_));
+      for (int dy = -reach; dy <= reach; ++dy) {
+        for (int dx = -reach; dx <= reach; ++dx) {
+          if (dx * dx + dy * dy <= reach * (reach + 1)) write(start + QPoint(dx, dy), text, colours.empty.rgb());
+        }
+      }
+    }
+    write(start, text, how.ink.rgb());
   }
 
   void badge(QPointF at, std::int64_t count, double px) override {
@@ -229,25 +267,24 @@ class Pixels final : public CellPainter::Impl {
     }
   }
 
-  // Up to column `level` in `ink`, then in `after`.
-  void write(QPoint start, std::string_view text, QRgb ink, QRgb after, int level) {
+  void write(QPoint start, std::string_view text, QRgb ink) {
     double pen = start.x();
     for (const char c : text) {
       const Glyph* const glyph = glyphs_->find(c);
       if (glyph == nullptr) continue;
-      draw(*glyph, QPoint(to_int(pen) + glyph->left, start.y() + glyph->top), ink, after, level);
+      draw(*glyph, QPoint(to_int(pen) + glyph->left, start.y() + glyph->top), ink);
       pen += glyph->advance;
     }
   }
 
-  void draw(const Glyph& glyph, QPoint to, QRgb ink, QRgb after, int level) {
+  void draw(const Glyph& glyph, QPoint to, QRgb ink) {
     const int left = std::max(0, -to.x()), right = std::min(glyph.width, width_ - to.x());
     for (int y = std::max(0, -to.y()); y < std::min(glyph.height, height_ - to.y()); ++y) {
       const std::uint8_t* const coverage =
           glyph.coverage.data() + static_cast<std::ptrdiff_t>(y) * static_cast<std::ptrdiff_t>(glyph.width);
       QRgb* const under = line(to.y() + y) + to.x();
       for (int x = left; x < right; ++x) {
-        if (coverage[x] != 0) under[x] = blended(under[x], to.x() + x < level ? ink : after, coverage[x]);
+        if (coverage[x] != 0) under[x] = blended(under[x], ink, coverage[x]);
       }
     }
   }

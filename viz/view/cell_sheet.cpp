@@ -27,11 +27,6 @@ const Glyph* GlyphSheet::find(char c) {
   return glyph.get();
 }
 
-double GlyphSheet::advance(char c) {
-  const Glyph* const glyph = find(c);
-  return glyph == nullptr ? 0 : glyph->advance;
-}
-
 Glyph GlyphSheet::made(char c) const {
   Glyph glyph;
   const QString text{QLatin1Char(c)};

@@ -60,7 +60,6 @@ class GlyphSheet {
   GlyphSheet(const QFont& font, double scale);
   [[nodiscard]] int cap_height() const { return cap_height_; }
   [[nodiscard]] const Glyph* find(char c);  // nothing for what is not printable ASCII
-  [[nodiscard]] double advance(char c);     // 0 likewise
 
  private:
   [[nodiscard]] Glyph made(char c) const;

@@ -14,6 +14,7 @@
 #include "viz/view/cell_painter.h"
 #include "viz/view/panel.h"
 #include "viz/view/pool_pixels.h"
+#include "viz/view/sharing.h"
 
 namespace kvscope::viz {
 namespace {
@@ -239,13 +240,12 @@ void PoolPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scen
     if (scene.state().sequences[seq.value].pages.size() == 0) continue;
     owners.push_back({owner_look(seq.value), tr("seq %1").arg(seq.value)});
   }
-  std::vector<LegendEntry> kinds{
-      {kSharedLook, tr("shared")},
-      {cached_look(owners.empty() ? 0 : owners.front().look - kFirstOwnerLook), tr("cached")},
-      {kFreeLook, tr("free")},
-      {kNullPageLook, tr("null page")}};
-  if (scene.facts().scenario && !scene.facts().scenario->cache.prefix_sharing) kinds.erase(kinds.begin() + 1);
-  if (scene.facts().cache == CacheKind::continuous) kinds.erase(kinds.begin());
+  std::vector<LegendEntry> kinds;
+  if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});
+  const Look cached = cached_look(owners.empty() ? 0 : owners.front().look - kFirstOwnerLook);
+  if (can_find(scene.facts())) kinds.push_back({cached, tr("cached")});
+  kinds.push_back({kFreeLook, tr("free")});
+  kinds.push_back({kNullPageLook, tr("null page")});
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 

@@ -25,6 +25,8 @@ QRgb* line_of(QImage& image, std::int64_t y) {
   return reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(y)));
 }
 
+constexpr double kNullPageSide = 5;  // [px]
+
 // One pixel a block, stretched; neighbours stay sharp.
 void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
                      const Theme& theme) {
@@ -137,6 +139,22 @@ void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<
   Prepared::of_this_thread().pixels = std::move(pixels);
 }
 
+// The null page is one block of very many, and averaged away where blocks share pixels: a square of a few px stands for
+// it, over the empty places after it as far as there are any.
+void paint_null_page(QPainter& painter, const PoolLayout& layout, const Theme& theme) {
+  const QRectF cell = layout.rect(layout.blocks);
+  const QRectF& area = layout.grid.area;
+  if (!cell.intersects(area)) return;
+  const double side = std::min({std::max(kNullPageSide, cell.width()), area.width(), area.height()});
+  const auto inside = [side](double at, double from, double to) {
+    return std::clamp(std::floor(at), from, std::max(from, to - side));
+  };
+  const QRectF square(inside(cell.left(), area.left(), area.right()), inside(cell.top(), area.top(), area.bottom()),
+                      side, side);
+  painter.fillRect(square, theme.ink_on(theme.null_page));
+  if (side > 2) painter.fillRect(square.adjusted(1, 1, -1, -1), theme.null_page);
+}
+
 }  // namespace
 
 void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
@@ -148,6 +166,7 @@ void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArr
   } else {
     paint_stretched(painter, layout, blocks, theme);
   }
+  paint_null_page(painter, layout, theme);
 }
 
 void paint_pool_pixel_marks(QPainter& painter, const PoolLayout& layout, std::span<const BlockIdx> filled,

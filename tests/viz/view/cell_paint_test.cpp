@@ -151,32 +151,52 @@ RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
   RC_ASSERT(difference / (fast.width() * fast.height() * 3) < 4.0);
 }
 
-// A number over the end of what is filled: each half of it in the ink that reads on what is under that half.
-TEST(CellPainter, ANumberChangesItsInkWhereTheFillEnds) {
+// A number over the end of what is filled: half of a digit black and half of it white could not be read. It is written as
+// on the empty part, and a rim of that goes with it onto the fill.
+TEST(CellPainter, ANumberHasOneInkAndARimWhereItCrossesTheLevel) {
   const Theme& of = theme(ThemeKind::dark);
   const Look look = owner_look(5);  // light: black on it, white on its empty part
-  const QColor on_fill = look_ink(of, look), on_empty = of.ink_on(look_empty(of, look));
+  const QColor fill = look_fill(of, look), empty = look_empty(of, look);
+  const QColor on_fill = look_ink(of, look), on_empty = of.ink_on(empty);
   ASSERT_NE(on_fill, on_empty);
-  QImage image(80, 40, QImage::Format_RGB32);
-  QPainter painter(&image);
-  CellPainter cells(painter, QRectF(0, 0, 80, 40), of);
-  cells.set_cell_size({60, 30});
-  cells.set_font(mono_font(18, QFont::Bold));
-  cells.cell({10, 5}, look, 0.5);
-  cells.label_on({14, 28}, "8888", QRectF(10, 5, 60, 30), look, 0.5);
-  cells.finish();
-  painter.end();
-  const auto count = [&](int left, int right, const QColor& ink) {
-    int found = 0;
-    for (int y = 5; y < 35; ++y) {
-      for (int x = left; x < right; ++x) found += image.pixel(x, y) == ink.rgb() ? 1 : 0;
+  for (const bool raster : {true, false}) {
+    for (const double filled : {0.02, 0.2, 0.5, 0.9}) {
+      QImage image(80, 40, QImage::Format_RGB32);
+      QPicture calls;
+      QPainter painter(raster ? static_cast<QPaintDevice*>(&image) : &calls);
+      {
+        CellPainter cells(painter, QRectF(0, 0, 80, 40), of);
+        cells.set_cell_size({60, 30});
+        cells.set_font(mono_font(18, QFont::Bold));
+        cells.cell({10, 5}, look, filled);
+        cells.label_on({14, 28}, "888", QRectF(10, 5, 60, 30), look, filled);
+      }
+      painter.end();
+      if (!raster) {
+        QPainter onto(&image);
+        onto.drawPicture(0, 0, calls);
+      }
+      const auto count = [&](int left, int right, const QColor& colour) {
+        int found = 0;
+        for (int y = 7; y < 33; ++y) {
+          for (int x = left; x < right; ++x) found += image.pixel(x, y) == colour.rgb() ? 1 : 0;
+        }
+        return found;
+      };
+      // 3 digits of 10.8 px: from 14 to 46; the fill ends at 11, 22, 40 and 64.
+      const bool bright = filled == 0.9;
+      EXPECT_GT(count(14, 22, bright ? on_fill : on_empty), 5) << raster << filled;
+      EXPECT_GT(count(40, 46, bright ? on_fill : on_empty), 5) << raster << filled;
+      EXPECT_EQ(count(11, 69, bright ? on_empty : on_fill), 0) << raster << filled;
+      // On the fill alone, and with nothing to cross, there is no rim.
+      const int level = 10 + static_cast<int>(std::lround(60 * filled));
+      EXPECT_EQ(count(13, level - 1, empty) > 3, filled == 0.2 || filled == 0.5) << raster << filled;
+      // Below the number the level is where it was.
+      const QPoint end(level - 1, level > 14 ? 32 : 20);  // not in the cell's round corner
+      EXPECT_EQ(image.pixel(end), fill.rgb()) << raster;
+      EXPECT_EQ(image.pixel(level + 1, 32), empty.rgb()) << raster;
     }
-    return found;
-  };
-  EXPECT_GT(count(10, 40, on_fill), 20);
-  EXPECT_EQ(count(10, 40, on_empty), 0);
-  EXPECT_GT(count(40, 60, on_empty), 10);
-  EXPECT_EQ(count(40, 60, on_fill), 0);
+  }
 }
 
 // The number of a patterned block stands on a clear ground.

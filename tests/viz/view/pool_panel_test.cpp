@@ -9,6 +9,7 @@
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
 #include "viz/geometry/pool_layout.h"
+#include "viz/view/cell_paint.h"
 
 namespace kvscope::viz {
 namespace {
@@ -195,6 +196,7 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
   const QImage image = painted(*panel, kSmall, staged.scene, {80, 60});
   const PoolLayout layout = pool_layout(9000, kSmall, {}, 1);
   ASSERT_LT(layout.grid.pitch.width(), 0.6);
+  const QRectF null_page = QRectF(layout.rect(9000).topLeft(), QSizeF(0, 0)).adjusted(-6, -6, 6, 6);  // has a sign
   for (int y = 0; y < 40; ++y) {
     for (int x = 0; x < 60; ++x) {
       double red = 0, green = 0, blue = 0, count = 0;
@@ -204,11 +206,68 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
         const QColor colour = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
         red += colour.red(), green += colour.green(), blue += colour.blue(), count += 1;
       }
-      if (count == 0) continue;
+      if (count == 0 || null_page.contains(QPointF(8 + x, 8 + y))) continue;
       const QRgb pixel = image.pixel(8 + x, 8 + y);
       ASSERT_NEAR(qRed(pixel), red / count, 1.01) << x << " " << y;
       ASSERT_NEAR(qGreen(pixel), green / count, 1.01) << x << " " << y;
       ASSERT_NEAR(qBlue(pixel), blue / count, 1.01) << x << " " << y;
+    }
+  }
+}
+
+// One of a million is averaged away, and at 3 px nobody finds a black cell: it has a square of its own, in the body.
+TEST(PoolPanel, TheNullPageIsSeenHoweverManyBlocksThereAre) {
+  for (const std::int64_t blocks : {9000, 60'000, 200'000}) {
+    const Staged staged(scattered(blocks));
+    const std::unique_ptr<Panel> panel = make_pool_panel();
+    const QImage image = painted(*panel, kBody, staged.scene, kImage);
+    const PoolLayout layout = pool_layout(blocks, kBody, {}, 1);
+    ASSERT_EQ(layout.detail, PoolDetail::pixels);
+    const QRectF cell = layout.rect(blocks);
+    int dark = 0, light = 0;
+    for (int y = static_cast<int>(cell.top()) - 5; y < static_cast<int>(cell.top()) + 6; ++y) {
+      for (int x = static_cast<int>(cell.left()) - 5; x < static_cast<int>(cell.left()) + 6; ++x) {
+        dark += image.pixel(x, y) == staged.scene.theme->null_page.rgb() ? 1 : 0;
+        light += image.pixel(x, y) == staged.scene.theme->ink_on(staged.scene.theme->null_page).rgb() ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(dark, 9) << blocks;
+    EXPECT_EQ(light, 16) << blocks;
+    EXPECT_EQ(spilled(image, kBody.toRect()), 0);
+  }
+}
+
+// At 36 px the sign stood on the last digit of the null page's number, and at 50 px on the word beside it.
+TEST(PoolPanel, TheNullPagesSignLeavesItsNumberAndItsWordAlone) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    const Theme& of = theme(kind);
+    for (int zoom = 26; zoom <= 128; ++zoom) {
+      const PoolLayout layout = pool_layout(999, kBody, {static_cast<double>(zoom), {1e6, 1e6}}, 1);
+      if (layout.detail == PoolDetail::cells) continue;
+      const QRectF cell(QPointF(2, 2), layout.rect(999).size());
+      QImage image(140, 140, QImage::Format_RGB32);
+      image.fill(of.null_page);
+      QPainter painter(&image);
+      paint_cell(painter, cell, kNullPageLook, 1, of);
+      painter.end();
+      const auto painted_in = [&](const QRectF& rect) {
+        int found = 0;
+        const QRect inside = (rect & cell.adjusted(3, 3, -3, -3)).toAlignedRect();  // not the cell's own outline
+        for (int y = inside.top(); y <= inside.bottom(); ++y) {
+          for (int x = inside.left(); x <= inside.right(); ++x)
+            found += image.pixel(x, y) != of.null_page.rgb() ? 1 : 0;
+        }
+        return found;
+      };
+      const PoolCellText places = layout.text_places(cell);
+      const QPointF number = places.number, word = places.words;
+      EXPECT_EQ(painted_in({number.x(), cell.top(), 3 * 0.6 * layout.number_px, number.y() - cell.top() + 1}), 0)
+          << zoom;
+      if (layout.detail == PoolDetail::words) {
+        const double high = 0.75 * layout.words_px;  // of an l
+        EXPECT_EQ(painted_in({word.x(), word.y() - high, 4 * 0.6 * layout.words_px, high}), 0) << zoom;
+      }
+      EXPECT_GT(painted_in(cell), 8) << zoom;
     }
   }
 }
