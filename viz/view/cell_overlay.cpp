@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <QtGui/QPainterPath>
+
 #include "viz/view/cell_paint.h"
 
 namespace kvscope::viz {
@@ -24,8 +26,14 @@ QColor washed(QColor colour, double alpha) {
   return colour;
 }
 
-// Cells that are too small for an outline: filled, neighbours in a row as one rectangle.
-void fill_cells(QPainter& painter, const CellGrid& grid, const std::vector<CellPlace>& cells, const QColor& colour) {
+// Runs of cells in a row: large enough to see what is inside a frame of 2 px.
+constexpr double kSmallestFrame = 10;  // [px]
+bool can_be_framed(const QRectF& run) {
+  return run.width() >= kSmallestFrame && run.height() >= kSmallestFrame;
+}
+
+// Neighbours in a row as one rectangle.
+QVector<QRectF> runs_of(const CellGrid& grid, const std::vector<CellPlace>& cells) {
   QVector<QRectF> runs;
   for (std::size_t i = 0; i < cells.size();) {
     std::size_t end = i + 1;
@@ -38,9 +46,36 @@ void fill_cells(QPainter& painter, const CellGrid& grid, const std::vector<CellP
     runs.append(run);
     i = end;
   }
+  return runs;
+}
+
+// Cells that are too small for an outline: filled. A run of them that is large enough for one keeps its own colours and
+// is framed as one.
+void fill_runs(QPainter& painter, const QVector<QRectF>& runs, double width, const QColor& colour) {
+  QVector<QRectF> small;
+  for (const QRectF& run : runs) {
+    if (!can_be_framed(run)) {
+      small.append(run);
+      continue;
+    }
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(colour, width, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
+    painter.drawRect(run.adjusted(width / 2, width / 2, -width / 2, -width / 2));
+  }
   painter.setPen(Qt::NoPen);
   painter.setBrush(colour);
-  painter.drawRects(runs);
+  painter.drawRects(small);
+}
+
+// Among thousands of colours no colour stands out: all but the runs that keep theirs step back.
+void step_back(QPainter& painter, const CellGrid& grid, const QVector<QRectF>& runs, const QColor& wash) {
+  QPainterPath others;
+  others.addRect(grid.area);
+  for (const QRectF& run : runs) {
+    if (can_be_framed(run)) others.addRect(run);
+  }
+  others.setFillRule(Qt::OddEvenFill);
+  painter.fillPath(others, wash);
 }
 
 // How a cell that is lit is outlined: inside its own rectangle, so that nothing leaves the panel. The second line, in
@@ -85,9 +120,9 @@ void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, Lit
   painter.setClipRect(grid.area, Qt::IntersectClip);
   const QColor none(Qt::transparent);
   if (grid.shorter_pitch() < kSmallestOutline) {
-    // Among thousands of colours no colour stands out: the others step back.
-    if (!lit.one && !cells.empty()) painter.fillRect(grid.area, washed(theme.card, 0.72));
-    fill_cells(painter, grid, cells, colour);
+    const QVector<QRectF> runs = runs_of(grid, cells);
+    if (!lit.one && !cells.empty()) step_back(painter, grid, runs, washed(theme.card, 0.72));
+    fill_runs(painter, runs, pinned ? 2 : 1, colour);
     if (lit.one && in(seen, *lit.one)) {
       // A frame that can be seen around a cell that hardly can.
       const QRectF rect = grid.rect(*lit.one);

@@ -15,6 +15,7 @@
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
 #include "viz/view/panel.h"
+#include "viz/view/sharing.h"
 
 namespace kvscope::viz {
 namespace {
@@ -34,27 +35,41 @@ QString name_of(SeqIdx seq) {
   return tr("seq %1").arg(seq.value);
 }
 
-bool has_rows(const Scene& scene) {
-  return scene.facts().detail == trace::Detail::full && !scene.state().live.empty();
+// The sequences that have a row, ascending: those that run, and one that still holds a page. Who waits or was preempted
+// is not in the table yet: a kernel is not called for it.
+std::vector<SeqIdx> rows_of(const Scene& scene) {
+  std::vector<SeqIdx> rows;
+  if (scene.facts().detail != trace::Detail::full) return rows;
+  for (const SeqIdx seq : scene.state().live) {
+    const SequenceState& of = scene.state().sequences[seq.value];
+    if (of.phase == Phase::running || of.pages.size() > 0) rows.push_back(seq);
+  }
+  return rows;
 }
 
 // By the largest number that can come, so that the table keeps its place when a sequence arrives.
-TableSize size_of(const Scene& scene) {
+TableSize size_of(const Scene& scene, std::int64_t rows) {
   const Facts& facts = scene.facts();
   const QString widest = name_of(SeqIdx{std::max<std::int64_t>(facts.sequences - 1, 0)});
-  return {static_cast<std::int64_t>(scene.state().live.size()), facts.table_columns, facts.blocks,
-          QFontMetricsF(name_font(scene)).horizontalAdvance(widest)};
+  return {rows, facts.table_columns, facts.blocks, QFontMetricsF(name_font(scene)).horizontalAdvance(widest)};
 }
 
-TableLayout layout_of(const QRectF& body, const Scene& scene) {
-  return table_layout(size_of(scene), body, scene.viewport_of(PanelId::table), scene.font_scale);
-}
+// Which rows there are and where they stand.
+struct Standing {
+  std::vector<SeqIdx> rows;
+  TableLayout layout;
 
-std::optional<std::int64_t> row_of(const State& state, SeqIdx seq) {
-  const auto found = std::lower_bound(state.live.begin(), state.live.end(), seq);
-  if (found == state.live.end() || *found != seq) return std::nullopt;
-  return found - state.live.begin();
-}
+  Standing(const QRectF& body, const Scene& scene)
+      : rows(rows_of(scene)),
+        layout(table_layout(size_of(scene, std::ssize(rows)), body, scene.viewport_of(PanelId::table),
+                            scene.font_scale)) {}
+  [[nodiscard]] SeqIdx seq(std::int64_t row) const { return rows[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] std::optional<std::int64_t> row_of(SeqIdx seq) const {
+    const auto found = std::ranges::lower_bound(rows, seq);
+    if (found == rows.end() || *found != seq) return std::nullopt;
+    return found - rows.begin();
+  }
+};
 
 // Blocks that became a sequence's page in this step, ascending: their entries are new.
 std::vector<BlockIdx> new_entries(const Marks& marks) {
@@ -112,46 +127,52 @@ QString TablePanel::subtitle(const Scene& scene) const {
 
 QString TablePanel::summary(const Scene& scene) const {
   if (scene.facts().detail != trace::Detail::full) return tr("What blocks hold is not in this trace.");
-  const State& state = scene.state();
+  const std::vector<SeqIdx> rows = rows_of(scene);
   std::int64_t longest = 0, entries = 0;
-  for (const SeqIdx seq : state.live) {
-    const std::int64_t pages = state.sequences[seq.value].pages.size();
+  for (const SeqIdx seq : rows) {
+    const std::int64_t pages = scene.state().sequences[seq.value].pages.size();
     longest = std::max(longest, pages);
     entries += pages;
   }
-  return tr("Live sequences: %1; pages of the longest: %2; entries that point at a block: %3 of %4.")
-      .arg(state.live.size())
+  return tr("Rows: %1; pages of the longest: %2; entries that point at a block: %3 of %4.")
+      .arg(rows.size())
       .arg(longest)
       .arg(entries)
-      .arg(static_cast<std::int64_t>(state.live.size()) * scene.facts().table_columns);
+      .arg(std::ssize(rows) * scene.facts().table_columns);
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
 
-void paint_edges(QPainter& painter, const TableLayout& layout, const Scene& scene) {
+void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
   const Theme& theme = *scene.theme;
-  const State& state = scene.state();
+  const TableLayout& layout = now.layout;
   const CellRange seen = layout.grid.visible();
   painter.save();
   painter.setFont(page_font(scene));
   painter.setPen(theme.text_quiet);
+  // The middle of a column that is scrolled half away may lie beside the panel.
+  const QRectF numbers = layout.page_numbers.adjusted(-layout.page_number_width / 2, 0, 0, 0);
+  painter.setClipRect(numbers & (layout.page_numbers | layout.names), Qt::IntersectClip);
   const std::int64_t first_page = (seen.first_column + layout.page_step - 1) / layout.page_step * layout.page_step;
   for (std::int64_t page = first_page; page < seen.end_column; page += layout.page_step) {
     painter.drawText(layout.page_number_rect(page), Qt::AlignCenter | Qt::TextDontClip, QString::number(page));
   }
+  painter.restore();
+  painter.save();
   painter.setFont(name_font(scene));
-  painter.setClipRect(layout.names, Qt::IntersectClip);
+  painter.setClipRect(layout.names.adjusted(0, layout.page_numbers.top() - layout.names.top(), 0, 0),
+                      Qt::IntersectClip);
   for (const std::int64_t row : layout.named_rows()) {
-    const SeqIdx seq = state.live[static_cast<std::size_t>(row)];
-    const bool running = state.sequences[seq.value].phase == Phase::running;
-    painter.setPen(running ? readable(theme, theme.owner_style(seq.value).fill, theme.card) : theme.text_quiet);
+    const SeqIdx seq = now.seq(row);
+    painter.setPen(readable(theme, theme.owner_style(seq.value).fill, theme.card));
     painter.drawText(layout.name_rect(row), Qt::AlignLeft | Qt::AlignVCenter | Qt::TextDontClip, name_of(seq));
   }
   painter.restore();
 }
 
 // A colour an entry, stretched to the entries' size.
-void paint_pixels(QPainter& painter, const TableLayout& layout, const Scene& scene) {
+void paint_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
+  const TableLayout& layout = now.layout;
   const State& state = scene.state();
   const CellRange seen = layout.grid.visible();
   std::array<QRgb, kLooks> colours{};
@@ -160,7 +181,7 @@ void paint_pixels(QPainter& painter, const TableLayout& layout, const Scene& sce
   }
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
-    const PageTable& pages = state.sequences[state.live[static_cast<std::size_t>(row)].value].pages;
+    const PageTable& pages = state.sequences[now.seq(row).value].pages;
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(row - seen.first_row)));
     const std::int64_t assigned = std::clamp(pages.size(), seen.first_column, seen.end_column);
     for (std::int64_t page = seen.first_column; page < assigned; ++page) {
@@ -183,8 +204,9 @@ void paint_pixels(QPainter& painter, const TableLayout& layout, const Scene& sce
   painter.restore();
 }
 
-void paint_cells(QPainter& painter, const TableLayout& layout, const Scene& scene) {
+void paint_cells(QPainter& painter, const Standing& now, const Scene& scene) {
   const Theme& theme = *scene.theme;
+  const TableLayout& layout = now.layout;
   const State& state = scene.state();
   const std::vector<BlockIdx> fresh = new_entries(scene.marks());
   const QFont font = mono_font(layout.number_px);
@@ -194,7 +216,7 @@ void paint_cells(QPainter& painter, const TableLayout& layout, const Scene& scen
   cells.set_cell_size(layout.grid.rect({0, 0}).size());
   cells.set_font(font);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
-    const SeqIdx seq = state.live[static_cast<std::size_t>(row)];
+    const SeqIdx seq = now.seq(row);
     const PageTable& pages = state.sequences[seq.value].pages;
     for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
       const std::int32_t number = pages[page];
@@ -218,51 +240,49 @@ void paint_cells(QPainter& painter, const TableLayout& layout, const Scene& scen
 }
 
 void TablePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  if (!has_rows(scene)) {
+  const Standing now(body, scene);
+  if (now.rows.empty()) {
     const QString text = scene.facts().detail == trace::Detail::full
                              ? tr("No sequence is in the cache at this step.")
                              : tr("Which block holds which page is not in this trace.");
     return paint_message(painter, body, text, *scene.theme, scene.font_scale);
   }
-  const TableLayout layout = layout_of(body, scene);
-  if (layout.detail == TableDetail::pixels) {
-    paint_pixels(painter, layout, scene);
+  if (now.layout.detail == TableDetail::pixels) {
+    paint_pixels(painter, now, scene);
   } else {
-    paint_cells(painter, layout, scene);
+    paint_cells(painter, now, scene);
   }
-  paint_edges(painter, layout, scene);
+  paint_edges(painter, now, scene);
 }
 
 void TablePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  if (!has_rows(scene)) return;
-  const TableLayout layout = layout_of(body, scene);
+  const Standing now(body, scene);
+  if (now.rows.empty()) return;
   const auto paint = [&](const Lit& lit, LitHow how) {
     LitCells cells;
     SeqIdx last{-1};
     std::optional<std::int64_t> row;
     for (const TablePlace& place : lit.places) {
-      if (place.seq != last) row = row_of(scene.state(), place.seq);
+      if (place.seq != last) row = now.row_of(place.seq);
       last = place.seq;
       if (row) cells.cells.push_back({place.page.value, *row});
     }
-    if (lit.seq) row = row_of(scene.state(), *lit.seq);
+    if (lit.seq) row = now.row_of(*lit.seq);
     if (lit.seq && lit.page && row) cells.one = CellPlace{lit.page->value, *row};
-    paint_lit(painter, layout.grid, cells, how, *scene.theme);
+    paint_lit(painter, now.layout.grid, cells, how, *scene.theme);
     if (!lit.seq || !row) return;
-    painter.fillRect(layout.name_mark(*row), how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
+    painter.fillRect(now.layout.name_mark(*row), how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
   };
   paint(scene.pinned_lit, LitHow::pinned);
   if (!scene.hovered.none()) paint(scene.hovered_lit, LitHow::hovered);
 }
 
 void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
-  if (!has_rows(scene)) return;
   std::vector<LegendEntry> owners;
-  for (const SeqIdx seq : scene.state().live) {
-    if (scene.state().sequences[seq.value].pages.size() > 0) owners.push_back({owner_look(seq.value), name_of(seq)});
-  }
-  std::vector<LegendEntry> kinds{{kSharedLook, tr("shared")}};
-  if (scene.facts().cache == CacheKind::continuous) kinds.clear();
+  for (const SeqIdx seq : rows_of(scene)) owners.push_back({owner_look(seq.value), name_of(seq)});
+  if (owners.empty()) return;
+  std::vector<LegendEntry> kinds;
+  if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});
   kinds.push_back({kPaddingLook, tr("unused: the null page")});
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
@@ -270,32 +290,31 @@ void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Sce
 // --- what is where ---------------------------------------------------------------------------------------------------
 
 Selection TablePanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
-  if (!has_rows(scene)) return {};
-  const TableLayout layout = layout_of(body, scene);
-  const std::vector<SeqIdx>& live = scene.state().live;
-  if (const std::optional<std::int64_t> row = layout.name_at(at))
-    return of_sequence(live[static_cast<std::size_t>(*row)]);
-  const std::optional<CellPlace> place = layout.grid.at(at);
-  return place ? of_page(live[static_cast<std::size_t>(place->row)], PageIdx{place->column}) : Selection{};
+  const Standing now(body, scene);
+  if (now.rows.empty()) return {};
+  if (const std::optional<std::int64_t> row = now.layout.name_at(at)) return of_sequence(now.seq(*row));
+  const std::optional<CellPlace> place = now.layout.grid.at(at);
+  return place ? of_page(now.seq(place->row), PageIdx{place->column}) : Selection{};
 }
 
 std::optional<QRectF> TablePanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
-  if (!has_rows(scene) || !lit.seq || !lit.page) return std::nullopt;
-  const std::optional<std::int64_t> row = row_of(scene.state(), *lit.seq);
+  if (!lit.seq || !lit.page) return std::nullopt;
+  const Standing now(body, scene);
+  const std::optional<std::int64_t> row = now.row_of(*lit.seq);
   if (!row) return std::nullopt;
-  const CellGrid grid = layout_of(body, scene).grid;
+  const CellGrid& grid = now.layout.grid;
   const QRectF seen = grid.rect({lit.page->value, *row}).intersected(grid.area);
   if (seen.isEmpty()) return std::nullopt;
   return seen;
 }
 
-Selection TablePanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
-  if (!has_rows(scene)) return from;
-  const std::vector<SeqIdx>& live = scene.state().live;
-  const auto rows = static_cast<std::int64_t>(live.size());
+Selection TablePanel::moved(const Selection& from, Move move, const QRectF& body, const Scene& scene) const {
+  const Standing now(body, scene);
+  if (now.rows.empty()) return from;
+  const auto rows = std::ssize(now.rows);
   const std::int64_t columns = std::max<std::int64_t>(scene.facts().table_columns, 1);
   const auto cell = [&](std::int64_t row, std::int64_t page) {
-    return of_page(live[static_cast<std::size_t>(std::clamp<std::int64_t>(row, 0, rows - 1))],
+    return of_page(now.seq(std::clamp<std::int64_t>(row, 0, rows - 1)),
                    PageIdx{std::clamp<std::int64_t>(page, 0, columns - 1)});
   };
   if (move == Move::first) return cell(0, 0);
@@ -306,9 +325,9 @@ Selection TablePanel::moved(const Selection& from, Move move, const QRectF&, con
   if (lit.seq && lit.page) place = TablePlace{*lit.seq, *lit.page};
   if (!place) {
     if (!lit.places.empty()) return of_page(lit.places.front().seq, lit.places.front().page);
-    return lit.seq ? of_page(*lit.seq, PageIdx{0}) : cell(0, 0);
+    return lit.seq && now.row_of(*lit.seq) ? of_page(*lit.seq, PageIdx{0}) : cell(0, 0);
   }
-  const std::optional<std::int64_t> row = row_of(scene.state(), place->seq);
+  const std::optional<std::int64_t> row = now.row_of(place->seq);
   if (!row) return cell(0, 0);
   const std::int64_t page = place->page.value;
   switch (move) {
@@ -325,18 +344,20 @@ Selection TablePanel::moved(const Selection& from, Move move, const QRectF&, con
 
 Viewport TablePanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {
   const Viewport& viewport = scene.viewport_of(PanelId::table);
-  if (!has_rows(scene) || factor == 1) return viewport;
-  return table_zoomed(size_of(scene), body, viewport, scene.font_scale, factor, at);
+  const std::vector<SeqIdx> rows = rows_of(scene);
+  if (rows.empty() || factor == 1) return viewport;
+  return table_zoomed(size_of(scene, std::ssize(rows)), body, viewport, scene.font_scale, factor, at);
 }
 
 Viewport TablePanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
   const Viewport& viewport = scene.viewport_of(PanelId::table);
-  return has_rows(scene) ? table_scrolled(layout_of(body, scene), viewport, by) : viewport;
+  const Standing now(body, scene);
+  return now.rows.empty() ? viewport : table_scrolled(now.layout, viewport, by);
 }
 
 Viewport TablePanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
   const Viewport& viewport = scene.viewport_of(PanelId::table);
-  if (!has_rows(scene)) return viewport;
+  const Standing now(body, scene);
   const Lit lit = resolve(scene.state(), scene.facts(), object);
   SeqIdx seq{-1};
   PageIdx page{0};
@@ -347,18 +368,18 @@ Viewport TablePanel::revealing(const Selection& object, const QRectF& body, cons
     seq = lit.places.front().seq;
     page = lit.places.front().page;
   }
-  const std::optional<std::int64_t> row = row_of(scene.state(), seq);
-  return row ? table_revealing(layout_of(body, scene), viewport, {page.value, *row}) : viewport;
+  const std::optional<std::int64_t> row = now.row_of(seq);
+  return row ? table_revealing(now.layout, viewport, {page.value, *row}) : viewport;
 }
 
 std::vector<PanelCell> TablePanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
   std::vector<PanelCell> found;
-  if (!has_rows(scene)) return found;
-  const TableLayout layout = layout_of(body, scene);
-  if (layout.detail == TableDetail::pixels) return found;
+  const Standing now(body, scene);
+  const TableLayout& layout = now.layout;
+  if (now.rows.empty() || layout.detail == TableDetail::pixels) return found;
   const CellRange seen = layout.grid.visible();
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
-    const SeqIdx seq = scene.state().live[static_cast<std::size_t>(row)];
+    const SeqIdx seq = now.seq(row);
     for (std::int64_t page = seen.first_column; page < seen.end_column; ++page) {
       if (found.size() >= limit) return found;
       found.push_back({layout.grid.rect({page, row}).intersected(layout.grid.area), of_page(seq, PageIdx{page}),

@@ -57,7 +57,7 @@ TEST(TablePanel, SaysWhatItShows) {
   EXPECT_EQ(words(panel->title()), "Lookup table");
   EXPECT_EQ(words(panel->subtitle(staged.scene)), "sequence, page → block · a dot where no page is assigned");
   EXPECT_EQ(words(panel->summary(staged.scene)),
-            "Live sequences: 2; pages of the longest: 2; entries that point at a block: 4 of 4.");
+            "Rows: 2; pages of the longest: 2; entries that point at a block: 4 of 4.");
 }
 
 TEST(TablePanel, AContinuousCacheIsOneColumnAndSaysWhy) {
@@ -98,14 +98,24 @@ TEST(TablePanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
   EXPECT_TRUE(panel->hit({kBody.left() - 3, cell.center().y()}, kBody, staged.scene).none());
 }
 
-// Rows are live sequences: when sequence 0 is gone, the first row is not sequence 0.
-TEST(TablePanel, RowsFollowTheLiveSequences) {
+// Rows are the sequences that run: when sequence 0 is gone, the first row is not sequence 0, and who waits or was preempted
+// has none, because a kernel is not called for it.
+TEST(TablePanel, RowsFollowTheSequencesThatRun) {
   Staged staged(gallery_run("preemption"));
   const std::unique_ptr<Panel> panel = make_table_panel();
-  int gaps = 0;
+  int gaps = 0, without_a_row = 0;
   for (std::int64_t row = 0; row < staged.run->facts().rows; ++row) {
     staged.cursor.seek_row(row);
-    const std::vector<SeqIdx>& live = staged.scene.state().live;
+    std::vector<SeqIdx> running;
+    for (const SeqIdx seq : staged.scene.state().live) {
+      const bool runs = staged.scene.state().sequences[seq.value].phase == Phase::running;
+      if (runs) running.push_back(seq);
+      without_a_row += runs ? 0 : 1;
+      const QRectF card = kBody;
+      const std::optional<QRectF> entry = panel->anchor(
+          resolve(staged.scene.state(), staged.scene.facts(), of_page(seq, PageIdx{0})), card, staged.scene);
+      EXPECT_EQ(entry.has_value(), runs) << seq.value;
+    }
     std::set<std::int64_t> named;
     for (const PanelCell& cell : panel->cells(kBody, staged.scene, 10'000)) {
       named.insert(cell.object.seq.value);
@@ -114,12 +124,13 @@ TEST(TablePanel, RowsFollowTheLiveSequences) {
       const QString expected = block < 0 ? QStringLiteral("not assigned") : QStringLiteral("block %1").arg(block);
       EXPECT_TRUE(cell.name.contains(expected)) << words(cell.name);
     }
-    ASSERT_EQ(named.size(), live.size());
-    for (const SeqIdx seq : live) EXPECT_TRUE(named.contains(seq.value));
-    gaps += !live.empty() && live.front().value > 0 ? 1 : 0;
+    ASSERT_EQ(named.size(), running.size());
+    for (const SeqIdx seq : running) EXPECT_TRUE(named.contains(seq.value));
+    gaps += !running.empty() && running.front().value > 0 ? 1 : 0;
     EXPECT_EQ(spilled(painted(*panel, kBody, staged.scene, kImage), kBody.toRect()), 0);
   }
   EXPECT_GT(gaps, 0);
+  EXPECT_GT(without_a_row, 0);
 }
 
 TEST(TablePanel, ArrowsWalkFromEntryToEntryAndStopAtTheEdges) {
@@ -224,6 +235,44 @@ TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
   EXPECT_EQ(colour_of(1, 149), look_fill(*staged.scene.theme, kPaddingLook).rgb());
 }
 
+// A row of pixels wide cells that was painted over in one colour said nothing of its blocks any more. It is framed, and
+// the others step back.
+TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColours) {
+  Staged staged(gallery_run("real_traffic_slice"));
+  staged.cursor.seek_row(41);
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  ASSERT_TRUE(panel->cells(kBody, staged.scene, 10).empty());  // it is the level of pixels
+  const auto middle = [&](std::int64_t seq, std::int64_t page) {
+    const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{seq}, PageIdx{page}));
+    return panel->anchor(lit, kBody, staged.scene)->center().toPoint();
+  };
+  const QImage before = painted(*panel, kBody, staged.scene, kImage);
+  staged.pin(of_sequence(SeqIdx{11}));
+  const QImage after = painted(*panel, kBody, staged.scene, kImage);
+  for (const std::int64_t page : {3, 7, 12}) {
+    EXPECT_EQ(after.pixel(middle(11, page)), before.pixel(middle(11, page))) << page;
+  }
+  EXPECT_NE(after.pixel(middle(9, 3)), before.pixel(middle(9, 3))) << "the others step back";
+  const QPoint inside = middle(11, 7);
+  int framed = 0;
+  for (int y = inside.y() - 12; y <= inside.y() + 12; ++y) {
+    framed += after.pixel(inside.x(), y) == staged.scene.theme->accent.rgb() ? 1 : 0;
+  }
+  EXPECT_EQ(framed, 4) << "two lines of 2 px";
+}
+
+// The number of a column is written in its middle: of one that is scrolled half away that was beside the panel.
+TEST(TablePanel, NumbersOfColumnsScrolledHalfAwayStayInThePanel) {
+  Staged staged(gallery_run("prefix_sharing"));
+  staged.cursor.seek_row(2);
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const QRect body(13, 3, 198, 60);
+  for (const double offset : {90.0, 97.0, 110.0, 120.0, 127.0}) {
+    staged.look(PanelId::table, {9, {offset, 0}});
+    EXPECT_EQ(spilled(painted(*panel, body, staged.scene, {360, 260}), body), 0) << offset;
+  }
+}
+
 RC_GTEST_PROP(TablePanel, NothingIsPaintedOutsideTheBody, ()) {
   static const std::shared_ptr<const Run> kRun = gallery_run("prefix_sharing");
   Staged staged(kRun);
@@ -246,7 +295,10 @@ TEST(TablePanel, AScrolledAwayEntryIsRevealedAndThenAnchors) {
   const std::unique_ptr<Panel> panel = make_table_panel();
   staged.cursor.seek_row(staged.run->facts().rows / 2);
   staged.look(PanelId::table, panel->zoomed(30, kBody.topLeft() + QPointF(80, 30), kBody, staged.scene));
-  const Selection last = of_page(staged.scene.state().live.back(), PageIdx{staged.run->facts().table_columns - 1});
+  const std::vector<SeqIdx>& live = staged.scene.state().live;
+  const auto runs = [&](SeqIdx seq) { return staged.scene.state().sequences[seq.value].phase == Phase::running; };
+  const SeqIdx running = *std::find_if(live.rbegin(), live.rend(), runs);
+  const Selection last = of_page(running, PageIdx{staged.run->facts().table_columns - 1});
   const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), last);
   ASSERT_EQ(panel->anchor(lit, kBody, staged.scene), std::nullopt);
   staged.look(PanelId::table, panel->revealing(last, kBody, staged.scene));
