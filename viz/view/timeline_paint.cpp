@@ -23,10 +23,11 @@ constexpr std::array<const char*, kSeries> kSeriesNames{
     QT_TRANSLATE_NOOP("Timeline", "waiting requests"), QT_TRANSLATE_NOOP("Timeline", "running requests"),
     QT_TRANSLATE_NOOP("Timeline", "prefill tokens"),   QT_TRANSLATE_NOOP("Timeline", "decode tokens")};
 
-// Lengths of dash, gap, ... [px]. Two curves that ever share a plot never share a pattern; utilisation alone is filled.
+// Lengths of dash, gap, ... [px]. Two curves that ever share a plot never share a pattern.
 QList<qreal> dashes(Series series) {
   switch (series) {
     case Series::utilisation:
+    case Series::prefill:
       return {};
     case Series::fragmentation:
     case Series::decode:
@@ -34,7 +35,6 @@ QList<qreal> dashes(Series series) {
     case Series::hit_rate:
       return {6, 3};
     case Series::cached:
-    case Series::prefill:
       return {9, 3, 1.5, 3};
     case Series::waiting:
       return {3, 2};
@@ -42,6 +42,12 @@ QList<qreal> dashes(Series series) {
       return {15, 3};
   }
   return {};
+}
+
+// One of each plot: a surface down to 0. Prefill goes from nothing to as much as a step may hold and back all the time:
+// as a line it would be a fence before the curves that people look for.
+bool is_filled(Series series) {
+  return series == Series::utilisation || series == Series::prefill;
 }
 
 QColor with_alpha(QColor colour, double alpha) {
@@ -84,6 +90,7 @@ QColor series_colour(const Theme& theme, Series series) {
 
 QPen series_pen(const Theme& theme, Series series) {
   QPen pen(series_colour(theme, series), kCurveWidth);
+  if (series == Series::prefill) pen.setColor(with_alpha(pen.color(), 0.35));
   pen.setCapStyle(Qt::FlatCap);
   pen.setJoinStyle(Qt::BevelJoin);  // a miter's tip would stick out far above a single high step
   QList<qreal> pattern = dashes(series);
@@ -94,7 +101,7 @@ QPen series_pen(const Theme& theme, Series series) {
 
 void paint_surfaces(QPainter& painter, const Curve& curve, const Theme& theme, Series series) {
   painter.setPen(Qt::NoPen);
-  if (series == Series::utilisation && !curve.fill.empty()) {
+  if (is_filled(series) && !curve.fill.empty()) {
     painter.setBrush(with_alpha(series_colour(theme, series), theme.kind == ThemeKind::dark ? 0.16 : 0.12));
     painter.drawPolygon(curve.fill.data(), static_cast<int>(curve.fill.size()));
   }
@@ -116,7 +123,7 @@ void paint_sample(QPainter& painter, const QRectF& rect, const Theme& theme, Ser
   const double y = rect.center().y();
   Curve sample;
   sample.line = {{rect.left(), y}, {rect.right(), y}};
-  if (series == Series::utilisation) {
+  if (is_filled(series)) {
     sample.fill = {{rect.left(), y}, {rect.right(), y}, rect.bottomRight(), rect.bottomLeft()};
   }
   paint_surfaces(painter, sample, theme, series);

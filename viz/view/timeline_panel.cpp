@@ -138,13 +138,7 @@ void TimelinePanel::paint_cursor(QPainter& painter, const Prepared& p, const Sce
     painter.setBrush(series_colour(*scene.theme, series));
     painter.drawEllipse(QPointF(*x, y), kDot, kDot);
   }
-  // What happened in this very step is not crossed out by its line.
-  for (const Mark mark : kMarkKinds) {
-    for (const MarkGroup& group : p.groups[at(mark)]) {
-      if (p.layout.lanes[at(mark)].isEmpty() || group.last < *index || group.first > *index) continue;
-      paint_mark(painter, {group.x, p.layout.lanes[at(mark)].center().y()}, scene.px(kGlyph), *scene.theme, mark);
-    }
-  }
+  paint_marks_over(painter, p, *x, scene);
   if (flag.isEmpty()) return;
   painter.setPen(Qt::NoPen);
   painter.setBrush(scene.theme->accent);
@@ -218,6 +212,7 @@ void TimelinePanel::paint_overlay(QPainter& painter, const QRectF& body, const S
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(QPen(scene.theme->hover, 1, Qt::SolidLine, Qt::FlatCap));
   paint_lines(painter, p.layout.lines(*x));
+  paint_marks_over(painter, p, *x, scene);
   paint_readout(painter, body, p, *index, scene);
   painter.restore();
 }

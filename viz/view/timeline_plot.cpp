@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kStepLabel = 84;  // [px] room a label under the axis asks for, at font scale 1
 constexpr double kTick = 3;        // [px] its little line
+constexpr double kAroundMark = 1;  // [px] a line ends so far from a mark
 constexpr std::array kSharesParts{5, 2, 1};
 
 void paint_hair(QPainter& painter, const QRectF& rect, const Scene& scene) {
@@ -127,8 +128,18 @@ void paint_curves(QPainter& painter, const Prepared& p, const Scene& scene) {
   }
 }
 
+// Marks of one lane that share a glyph, and how many they are.
+void paint_group(QPainter& painter, const MarkGroup& group, const QRectF& lane, Mark mark, const Scene& scene) {
+  const double glyph = scene.px(kGlyph);
+  paint_mark(painter, {group.x, lane.center().y()}, glyph, *scene.theme, mark);
+  if (group.count < 2) return;
+  painter.setFont(mono_font(scene.px(kLabelFont)));
+  painter.setPen(scene.theme->text_quiet);
+  painter.drawText(QRectF(group.x + glyph / 2 + 2, lane.top(), group.width, lane.height()),
+                   Qt::AlignVCenter | Qt::AlignLeft | Qt::TextSingleLine, short_count(group.count));
+}
+
 void paint_lanes(QPainter& painter, const Prepared& p, const Scene& scene) {
-  const QFont font = mono_font(scene.px(kLabelFont));
   const double glyph = scene.px(kGlyph);
   for (const Mark mark : kMarkKinds) {
     const QRectF& lane = p.layout.lanes[at(mark)];
@@ -136,19 +147,25 @@ void paint_lanes(QPainter& painter, const Prepared& p, const Scene& scene) {
     if (p.layout.stacked) paint_caption(painter, lane, mark_name(mark, p.facts.totals[at(mark)]), p, scene);
     painter.save();
     painter.setClipRect(lane.adjusted(-glyph / 2, 0, glyph / 2, 0), Qt::IntersectClip);
-    for (const MarkGroup& group : p.groups[at(mark)]) {
-      paint_mark(painter, {group.x, lane.center().y()}, glyph, *scene.theme, mark);
-      if (group.count < 2) continue;
-      painter.setFont(font);
-      painter.setPen(scene.theme->text_quiet);
-      painter.drawText(QRectF(group.x + glyph / 2 + 2, lane.top(), group.width, lane.height()),
-                       Qt::AlignVCenter | Qt::AlignLeft | Qt::TextSingleLine, short_count(group.count));
-    }
+    for (const MarkGroup& group : p.groups[at(mark)]) paint_group(painter, group, lane, mark, scene);
     painter.restore();
   }
 }
 
 }  // namespace
+
+void paint_marks_over(QPainter& painter, const Prepared& p, double x, const Scene& scene) {
+  const double glyph = scene.px(kGlyph);
+  for (const Mark mark : kMarkKinds) {
+    const QRectF& lane = p.layout.lanes[at(mark)];
+    for (const MarkGroup& group : p.groups[at(mark)]) {
+      const QRectF plate(group.x - glyph / 2 - kAroundMark, lane.top(), group.width + 2 * kAroundMark, lane.height());
+      if (lane.isEmpty() || x < plate.left() - kCurveWidth || x > plate.right() + kCurveWidth) continue;
+      painter.fillRect(plate, scene.theme->card);
+      paint_group(painter, group, lane, mark, scene);
+    }
+  }
+}
 
 QString number_of(const Timeline& timeline, std::int64_t index) {
   return number_text(timeline.step[static_cast<std::size_t>(index)]);

@@ -16,6 +16,9 @@ void paint_plots(QPainter& painter, const Prepared& prepared, const Scene& scene
 // Numbers of steps under the plots, none on top of `flag`.
 void paint_step_labels(QPainter& painter, const Prepared& prepared, const QRectF& flag, const Scene& scene);
 
+// A step's line at `x` ends where it meets a mark or its count, and goes on behind it: those that it crossed, again.
+void paint_marks_over(QPainter& painter, const Prepared& prepared, double x, const Scene& scene);
+
 // paint_plots() kept as pixels. A thousand dashes take milliseconds, and a run that plays changes none of them. Where
 // the surface is no picture of pixels (SVG, PDF), or a very large one, it paints directly.
 class PlotPicture {

@@ -253,6 +253,48 @@ TEST(TimelinePanel, HoveringPaintsALineAndAReadoutOverTheBase) {
   EXPECT_GE(changed, qRound(shown.prepared().layout.shares.height()) - 3);
 }
 
+// The line of the step went right through "486 evictions" beside it: what is at a line stands before it, the rest of the
+// lane's line is there.
+TEST(TimelinePanel, ALineDoesNotStrikeOutMarksOrTheirNumbers) {
+  Shown shown(gallery_run("real_traffic_slice"));
+  const QImage before = shown.picture(*shown.panel);
+  const Prepared& p = shown.prepared();
+  const QRectF lane = p.layout.lanes[at(Mark::eviction)];
+  ASSERT_FALSE(lane.isEmpty());
+  const auto changed = [&](const QImage& image, double x) {
+    int found = 0;
+    for (int y = qRound(lane.top()) + 1; y < qRound(lane.bottom()) - 1; ++y) {
+      found += image.pixel(static_cast<int>(x), y) != before.pixel(static_cast<int>(x), y) ? 1 : 0;
+    }
+    return found;
+  };
+  int crossed = 0, free = 0;
+  for (const MarkGroup& group : p.groups[at(Mark::eviction)]) {
+    const double glyph = shown.scene.px(kGlyph);
+    for (std::int64_t index = group.first; index <= group.last; ++index) {
+      const double x = p.layout.axis.x(index);
+      const bool over = x > group.x - glyph / 2 && x < group.x - glyph / 2 + group.width;
+      if (!over && std::abs(x - group.x) < group.width + 12) continue;  // beside it: near one of the two
+      bool near_another = false;
+      for (const MarkGroup& other : p.groups[at(Mark::eviction)]) {
+        near_another = near_another || (other != group && std::abs(x - other.x) < other.width + 12);
+      }
+      if (near_another || (over ? crossed : free) > 3) continue;
+      (over ? crossed : free) += 1;
+      shown.cursor.seek_row(index + 1);
+      const QImage image = shown.picture(*shown.panel);
+      if (!over) {
+        EXPECT_GT(changed(image, x), 3) << index;
+        continue;
+      }
+      const QRect mark = QRectF(group.x - glyph / 2, lane.top() + 1, group.width, lane.height() - 2).toRect();
+      EXPECT_TRUE(image.copy(mark) == before.copy(mark)) << index;
+    }
+  }
+  EXPECT_GT(crossed, 0);
+  EXPECT_GT(free, 0);
+}
+
 // --- pointing and moving ---------------------------------------------------------------------------------------------
 
 // Steps of a foreign trace begin at 17: what is selected is the step's number, not its place in the list.
