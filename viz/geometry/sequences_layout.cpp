@@ -46,14 +46,14 @@ double content_width(const Scale& scale, std::int64_t pages) {
   return static_cast<double>(pages) * scale.pitch - scale.gap;
 }
 
-// The largest zoom, up to 1, with which all pages fit.
-double fitting_zoom(double width, const SequencesExtent& extent, double font_scale, bool cells) {
+// The largest zoom, up to `most`, with which all pages fit.
+double fitting_zoom(double width, const SequencesExtent& extent, double font_scale, bool cells, double most) {
   const auto fits = [&](double zoom) {
     const Scale scale = scale_for(zoom, extent.page_size, font_scale, cells);
     return content_width(scale, extent.pages) <= width;
   };
-  if (fits(1)) return 1;
-  double small = 0, large = 1;
+  if (fits(most)) return most;
+  double small = 0, large = most;
   for (int i = 0; i < 60; ++i) {
     const double middle = (small + large) / 2;
     (fits(middle) ? small : large) = middle;
@@ -82,9 +82,9 @@ SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
 
 // Rows in a strip of that height.
 void place_rows(SequencesLayout& layout, double height, double font_scale) {
-  const double natural = kNaturalRow * font_scale;
+  const double natural = kNaturalRow * std::max(1.0, layout.fit) * font_scale;
   const double fitting = whole_pixels(std::min(natural, height / static_cast<double>(calm_rows(layout.extent.rows))));
-  layout.row_pitch = std::max(fitting, whole_pixels(natural * layout.zoom));
+  layout.row_pitch = std::max(fitting, whole_pixels(kNaturalRow * font_scale * layout.zoom));
   if (layout.zoom <= layout.fit) layout.row_pitch = fitting;
   double gap = std::min(kRowGapShare * layout.row_pitch, kMostRowGap * font_scale);
   if (layout.row_pitch >= kLeastPage) gap = std::max(std::round(gap), 1.0);
@@ -146,7 +146,9 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   layout.gutter = QRectF(left, top, gutter, std::max(body.bottom() - top, 0.0));
   layout.strip = QRectF(left + gutter, top, std::max(body.right() - left - gutter, 1.0), layout.gutter.height());
 
-  layout.fit = fitting_zoom(layout.strip.width(), layout.extent, font_scale, cells);
+  const double row = layout.strip.height() / static_cast<double>(calm_rows(layout.extent.rows));
+  const double square = row * (1 - kRowGapShare) / (kNaturalCell * font_scale);
+  layout.fit = fitting_zoom(layout.strip.width(), layout.extent, font_scale, cells, std::clamp(square, 1.0, kMostFit));
   layout.zoom = viewport.zoom > layout.fit ? std::min(viewport.zoom, std::max(kMostZoom, layout.fit)) : layout.fit;
   const Scale scale = scale_for(layout.zoom, layout.extent.page_size, font_scale, cells);
   layout.cell = scale.cell;

@@ -46,6 +46,7 @@ enum class SequencesDetail : std::uint8_t {
 enum class Writing : std::uint8_t { none, across, upwards };
 
 inline constexpr double kNaturalCell = 18, kNaturalRow = 66;  // [px] at zoom 1 and font scale 1
+inline constexpr double kMostFit = 1.6;                       // few tokens in a large panel, no wider than high
 inline constexpr double kMostZoom = 3;                        // cells of 54 px
 // Numbers in cells at font scale 1: the font's size, where they have more room, and what a digit of the former takes.
 inline constexpr double kNumber = 9, kLargestNumber = 13;     // [px]

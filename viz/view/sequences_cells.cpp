@@ -111,6 +111,17 @@ void paint_boxes(QPainter& painter, const SequencesLayout& layout, const Sequenc
   painter.restore();
 }
 
+// What the window has left steps back, as the part of a block that holds no token does: stored, and read no more.
+void paint_left_behind(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+  QColor wash = scene.theme->card;
+  wash.setAlphaF(static_cast<float>(kEmptyShare));
+  const IndexRange shown = layout.visible_rows();
+  for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
+    const SequenceRow row = sequence_row(scene, rows.seq(r));
+    if (row.behind > 0) painter.fillRect(layout.run_rect(r, 0, row.behind) & layout.strip, wash);
+  }
+}
+
 // Too narrow for a pattern each: a page's tokens are one bar that is cut into cells afterwards.
 void paint_narrow_cells(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows,
                         const Scene& scene) {
@@ -126,6 +137,7 @@ void paint_narrow_cells(QPainter& painter, const SequencesLayout& layout, const 
       painter.fillRect(QRectF(cell.right(), cell.top(), layout.cell_gap, cell.height()), scene.theme->card);
     }
   });
+  paint_left_behind(painter, layout, rows, scene);
   paint_boxes(painter, layout, rows, scene);
 }
 
@@ -144,15 +156,20 @@ void paint_cells(QPainter& painter, const SequencesLayout& layout, const Sequenc
       }
     });
   }
+  paint_left_behind(painter, layout, rows, scene);
   paint_boxes(painter, layout, rows, scene);
   if (layout.detail != SequencesDetail::numbers) return;
   CellNumbers numbers(painter, mono_font(layout.number_px), layout.writing);
   for_each_page(layout, rows, scene, [&](std::int64_t row, std::int64_t page, Look look, std::int64_t tokens) {
     const IndexRange slots = visible_slots(layout, page);
-    const QColor ink = look_ink(*scene.theme, look), behind = look_fill(*scene.theme, look);
+    const Theme& theme = *scene.theme;
+    const QColor fill = look_fill(theme, look), empty = look_empty(theme, look);
+    const QColor ink = look_ink(theme, look), quiet = theme.ink_on(empty);
+    const std::int64_t read_from = left_behind(scene.facts(), scene.state().sequences[rows.seq(row).value].tokens);
     for (std::int64_t slot = slots.first; slot < std::min(slots.last, tokens); ++slot) {
       const std::int64_t token = page * page_size + slot;
-      numbers.write(layout.token_cell(row, token), token, ink, behind);
+      const bool read = token >= read_from;
+      numbers.write(layout.token_cell(row, token), token, read ? ink : quiet, read ? fill : empty);
     }
   });
 }
@@ -293,11 +310,14 @@ void paint_tokens(QPainter& painter, const SequencesLayout& layout, const Sequen
       return paint_cells(painter, layout, rows, scene);
     case SequencesDetail::pages:
       if (layout.page_pitch - layout.page_gap >= kSmallestPattern) {
-        return paint_wide_pages(painter, layout, rows, scene);
+        paint_wide_pages(painter, layout, rows, scene);
+      } else {
+        paint_narrow_pages(painter, layout, rows, scene);
       }
-      return paint_narrow_pages(painter, layout, rows, scene);
+      return paint_left_behind(painter, layout, rows, scene);
     case SequencesDetail::lines:
-      return paint_lines(painter, layout, rows, scene);
+      paint_lines(painter, layout, rows, scene);
+      return paint_left_behind(painter, layout, rows, scene);
     case SequencesDetail::pixels:
       return paint_pixels(painter, layout, rows, scene);
   }

@@ -25,6 +25,22 @@ std::int64_t pages_of(std::int64_t tokens, std::int64_t page_size) {
 
 }  // namespace
 
+std::int64_t left_behind(const Facts& facts, std::int64_t tokens) {
+  const AttentionConfig attention = facts.scenario ? facts.scenario->attention : AttentionConfig{};
+  if (attention.window <= 0 || tokens <= 0) return 0;
+  // What the last query did not see: as core/attention/mask.h counts, with the queries at the end of the keys.
+  switch (attention.mask) {
+    case MaskKind::sliding_window:
+      return std::max<std::int64_t>(tokens - attention.window, 0);
+    case MaskKind::chunked:
+      return (tokens - 1) / attention.window * attention.window;
+    case MaskKind::none:
+    case MaskKind::causal:
+      break;
+  }
+  return 0;
+}
+
 SequenceRow sequence_row(const Scene& scene, SeqIdx seq) {
   const SequenceState& state = scene.state().sequences[seq.value];
   const Marks& marks = scene.marks();
@@ -34,7 +50,8 @@ SequenceRow sequence_row(const Scene& scene, SeqIdx seq) {
           std::max(state.prompt_tokens + state.generate_tokens, state.tokens),
           state.pages.size(),
           contains(marks.admitted, seq) ? std::min(state.hit_tokens, state.tokens) : 0,
-          contains(marks.preempted, seq)};
+          contains(marks.preempted, seq),
+          left_behind(scene.facts(), state.tokens)};
 }
 
 std::optional<std::int64_t> SequenceRows::row_of(SeqIdx seq) const {

@@ -1,15 +1,17 @@
 #include "viz/view/sequences_paint.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <vector>
 
 #include <QtCore/QCoreApplication>
 #include <QtGui/QFontMetricsF>
 
+#include "viz/geometry/cell_grid.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/sequences_cells.h"
 #include "viz/view/sequences_content.h"
+#include "viz/view/sharing.h"
 #include "viz/view/time_text.h"
 
 namespace kvscope::viz {
@@ -21,7 +23,7 @@ constexpr double kTwoLines = 32;   // boxes this high have room for a second lin
 constexpr double kNextLabel = 15;  // labels of lower rows stand this far apart: not every row has one
 constexpr double kTickDistance = 64;
 constexpr double kLegendItem = 16;
-constexpr double kOutside = 1;      // [px] that an outline at the strip's edge may stand out
+constexpr double kOutside = 1;      // [px] that an outline at the strip's edge may stand out, and a name above it
 constexpr double kLeastMarker = 5;  // what is lit can be seen however narrow it is
 
 struct Words {
@@ -80,14 +82,22 @@ void paint_waiting(QPainter& painter, const SequencesLayout& layout, const Seque
 void paint_labels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const IndexRange shown = layout.visible_rows();
   const double high = scene.px(kNextLabel);
-  const auto every = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(high / layout.row_pitch - 1e-9)));
-  // Low rows: one name for several of them, beside the first.
+  const bool low = layout.row_pitch < high;
+  // Low rows: one name for several of them, beside the first. That of the topmost row has no room above it and is moved
+  // down; the next one stands clear of it.
+  const double moved = std::max(0.0, high / 2 - kOutside - (layout.box_top + layout.box_height / 2));
+  const std::int64_t every = low ? label_step(layout.row_pitch, high + moved) : 1;
+  // What stands under the rows in the gutter is text too.
+  const double lowest = !layout.note.isEmpty()   ? layout.note.top() + kOutside
+                        : !layout.axis.isEmpty() ? layout.axis.top() + scene.px(4)
+                                                 : layout.gutter.bottom() + kOutside;
   for (std::int64_t r = (shown.first + every - 1) / every * every; r < std::min(shown.last, rows.count()); r += every) {
     QRectF rect = layout.label_rect(r);
-    if (layout.row_pitch < high) {
+    if (low) {
       rect = QRectF(rect.left(), rect.center().y() - high / 2, rect.width(), high);
-      rect.moveTop(std::max(rect.top(), layout.gutter.top() - 2));
-      if (rect.bottom() > layout.gutter.bottom() + 2) break;
+      if (r == 0) rect.translate(0, moved);
+      if (rect.top() < layout.gutter.top() - kOutside - 0.5) continue;
+      if (rect.bottom() > lowest) break;
     }
     paint_label(painter, rect, sequence_row(scene, rows.seq(r)), scene);
   }
@@ -278,14 +288,25 @@ void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const
   painter.restore();
 }
 
+namespace {
+
+// What cells that stepped back mean; empty where none ever do.
+QString window_words(const Facts& facts) {
+  if (!facts.scenario || facts.scenario->attention.window <= 0) return {};
+  if (facts.scenario->attention.mask == MaskKind::sliding_window) return Words::tr("out of the window");
+  return facts.scenario->attention.mask == MaskKind::chunked ? Words::tr("in an earlier chunk") : QString();
+}
+
+}  // namespace
+
 void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary) {
   const Theme& theme = *scene.theme;
   const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
   const QFont font = ui_font(scene.px(12));
   const QFontMetricsF metrics(font);
   const double baseline = std::round(footer.center().y() + metrics.capHeight() / 2);
-  const std::array kinds{LegendEntry{kSharedLook, Words::tr("shared")},
-                         LegendEntry{kFreeLook, Words::tr("empty slot")}};
+  std::vector<LegendEntry> kinds{{kFreeLook, Words::tr("empty slot")}};
+  if (can_share(scene.facts())) kinds.insert(kinds.begin(), {kSharedLook, Words::tr("shared")});
   double x = footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale) + apart;
 
   painter.save();
@@ -304,7 +325,11 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
     painter.fillRect(QRectF(cell.left(), cell.top(), cell.width(), scene.px(3)), theme.accent);
     name(text);
   }
-  if (const QString text = Words::tr("found in the cache"); fits(text)) {
+  if (const QString text = window_words(scene.facts()); !text.isEmpty() && fits(text)) {
+    paint_cell(painter, sign.translated(x, 0), owner_look(0), 0, theme);
+    name(text);
+  }
+  if (const QString text = Words::tr("found in the cache"); can_find(scene.facts()) && fits(text)) {
     const double y = std::floor(sign.top()) + 2.5;
     painter.setPen(QPen(theme.text_accent, 1.25));
     painter.setBrush(Qt::NoBrush);

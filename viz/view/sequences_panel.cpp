@@ -9,6 +9,7 @@
 #include "viz/view/panel.h"
 #include "viz/view/sequences_content.h"
 #include "viz/view/sequences_paint.h"
+#include "viz/view/sharing.h"
 
 namespace kvscope::viz {
 namespace {
@@ -51,9 +52,9 @@ class SequencesPanel final : public Panel {
 
 QString SequencesPanel::subtitle(const Scene& scene) const {
   if (scene.facts().detail != trace::Detail::full) return tr("live requests; their tokens are not in this trace");
-  return scene.facts().cache == CacheKind::continuous
-             ? tr("tokens of each live request in the slots reserved for it")
-             : tr("tokens of each live request, grouped by page · shared blocks hatched");
+  return scene.facts().cache == CacheKind::continuous ? tr("tokens of each live request in the slots reserved for it")
+         : can_share(scene.facts()) ? tr("tokens of each live request, grouped by page · shared blocks hatched")
+                                    : tr("tokens of each live request, grouped by page");
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -203,13 +204,11 @@ std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& sc
       }
       for (std::int64_t slot = 0; slot < filled; ++slot) {
         const std::int64_t token = page * at.extent.page_size + slot;
+        const QString words = token < row.behind
+                                  ? tr("sequence %1 token %2, page %3, slot %4 of block %5, no longer read")
+                                  : tr("sequence %1 token %2, page %3, slot %4 of block %5");
         add(at.token_cell(r, token), of_token(row.seq, TokIdx{token}),
-            tr("sequence %1 token %2, page %3, slot %4 of block %5")
-                .arg(row.seq.value)
-                .arg(token)
-                .arg(page)
-                .arg(slot)
-                .arg(block));
+            words.arg(row.seq.value).arg(token).arg(page).arg(slot).arg(block));
       }
     }
   }

@@ -55,11 +55,25 @@ TEST(SequencesLayout, LeavesMostOfTheGapAboveTheBox) {
   EXPECT_EQ(layout.page_box(1, 0).top(), 88 + 65 + 13);
 }
 
-// Two tokens in the whole panel must not become two bars across it.
-TEST(SequencesLayout, FewTokensAreNoWiderThanANaturalCell) {
+// Two tokens in the whole panel must not become two bars across it; at 18 px they left most of it empty.
+TEST(SequencesLayout, FewTokensAreLargeButNoBars) {
   const SequencesLayout layout = fit(kBody, 1, 1, 2);
-  EXPECT_EQ(layout.cell, kNaturalCell);
-  EXPECT_EQ(layout.row_pitch, kNaturalRow);
+  EXPECT_EQ(layout.cell, 28);
+  EXPECT_EQ(layout.row_pitch, 105);
+}
+
+// Six low rows with cells of 28 px would be bricks: cells wider than natural are no wider than they are high.
+TEST(SequencesLayout, CellsWiderThanNaturalAreNoWiderThanHigh) {
+  EXPECT_TRUE(rc::check([] {
+    Any any = anything();
+    any.viewport = {};
+    const SequencesLayout layout = layout_of(any);
+    RC_CLASSIFY(layout.cell > kNaturalCell * any.font_scale, "wide");
+    if (layout.cell_gap == 0 || layout.cell <= kNaturalCell * any.font_scale) return;  // bars have no cells
+    RC_ASSERT(layout.cell <= kMostFit * kNaturalCell * any.font_scale);
+    // What stands under the rows may take a line of them.
+    RC_ASSERT(layout.cell <= layout.box_height + 20 * any.font_scale);
+  }));
 }
 
 TEST(SequencesLayout, ShowsLessOfEachTokenTheMoreThereAre) {

@@ -77,6 +77,27 @@ TEST(WrittenRuns, FollowOneAnotherIntoOne) {
               ElementsAre(WrittenRun{SeqIdx{0}, 32, 33}, WrittenRun{SeqIdx{1}, 0, 36}, WrittenRun{SeqIdx{1}, 40, 42}));
 }
 
+// The scenario's own words: step 6 stores token 154, whose query sees tokens 115 to 154.
+TEST(LeftBehind, IsWhatTheWindowHasPassed) {
+  Staged staged(gallery_run("sliding_window"));
+  staged.cursor.seek_row(7);
+  const SequenceRow row = sequence_row(staged.scene, SeqIdx{0});
+  EXPECT_EQ(row.tokens, 155);
+  EXPECT_EQ(row.behind, 115);
+  Facts facts = staged.scene.facts();
+  EXPECT_EQ(left_behind(facts, 0), 0);
+  EXPECT_EQ(left_behind(facts, 40), 0);
+  EXPECT_EQ(left_behind(facts, 41), 1);
+  facts.scenario->attention.mask = MaskKind::chunked;  // of 40
+  EXPECT_EQ(left_behind(facts, 40), 0) << "token 39 is the last of its chunk and sees all of it";
+  EXPECT_EQ(left_behind(facts, 41), 40);
+  EXPECT_EQ(left_behind(facts, 155), 120);
+  facts.scenario->attention.mask = MaskKind::causal;
+  EXPECT_EQ(left_behind(facts, 155), 0);
+  facts.scenario.reset();
+  EXPECT_EQ(left_behind(facts, 155), 0) << "a trace without a scenario says nothing of its mask";
+}
+
 TEST(PageTokens, AreThoseOfThatPage) {
   SequenceRow row;
   row.tokens = 37;

@@ -8,8 +8,11 @@
 
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
+#include "viz/geometry/sequences_layout.h"
+#include "viz/view/cell_paint.h"
 #include "viz/view/panel.h"
 #include "viz/view/sequences_content.h"
+#include "viz/view/sharing.h"
 
 namespace kvscope::viz {
 namespace {
@@ -250,6 +253,96 @@ TEST_F(SequencesPanelTest, SlotsWithoutATokenAreQuiet) {
     EXPECT_GT(share_of(image, empty, staged.scene.theme->cell_free), 0.6) << slot;
     EXPECT_EQ(share_of(image, empty, staged.scene.theme->owner[0]), 0) << slot;
   }
+}
+
+// Step 6 of the scenario: tokens 0 to 114 are stored and never read again. At every level of detail they step back, and
+// their page's outline stays: it keeps its block.
+TEST_F(SequencesPanelTest, TokensThatTheWindowHasPassedStepBack) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    for (const double zoom : {0.0, 1.0}) {
+      Staged staged(gallery_run("sliding_window"), kind);
+      staged.cursor.seek_row(7);
+      staged.look(PanelId::sequences, {zoom, {115 * kNaturalCell - 400, 0}});
+      const Look look = owner_look(0);
+      const QColor fill = look_fill(theme(kind), look), empty = look_empty(theme(kind), look);
+      const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+      for (const std::int64_t token : {111, 114}) {
+        EXPECT_GT(share_of(image, token_rect(*panel_, staged.scene, 0, token), empty), 0.4) << token << " at " << zoom;
+        EXPECT_LT(share_of(image, token_rect(*panel_, staged.scene, 0, token), fill), 0.05) << token << " at " << zoom;
+      }
+      for (const std::int64_t token : {115, 118}) {
+        EXPECT_GT(share_of(image, token_rect(*panel_, staged.scene, 0, token), fill), 0.4) << token << " at " << zoom;
+      }
+      staged.cursor.seek_row(2);
+      EXPECT_GT(share_of(painted(*panel_, kBody, staged.scene, kSize), token_rect(*panel_, staged.scene, 0, 90), fill),
+                zoom == 0 ? 0.4 : 0.0);
+    }
+  }
+  Staged staged(gallery_run("sliding_window"));
+  staged.cursor.seek_row(7);
+  std::vector<std::string> names;
+  for (const PanelCell& cell : panel_->cells(kBody, staged.scene, 1000)) names.push_back(cell.name.toStdString());
+  EXPECT_THAT(names, testing::Contains("sequence 0 token 114, page 9, slot 6 of block 9, no longer read"));
+  EXPECT_THAT(names, testing::Contains("sequence 0 token 115, page 9, slot 7 of block 9"));
+}
+
+// With rows of 3 px "seq 0", moved into the panel, was written over "seq 6".
+TEST_F(SequencesPanelTest, NamesOfLowRowsStandApart) {
+  for (const int sequences : {30, 60, 64, 100}) {
+    std::vector<Event> events;
+    for (int k = 0; k < sequences; ++k) events.push_back(RequestArrived{SeqIdx{k}, 16, 1});
+    events.push_back(StepBegan{StepIdx{0}, 0});
+    for (int k = 0; k < sequences; ++k) {
+      events.push_back(RequestAdmitted{SeqIdx{k}, 0});
+      events.push_back(BlockAllocated{BlockIdx{k}, SeqIdx{k}, PageIdx{0}});
+      events.push_back(TokensWritten{SeqIdx{k}, TokIdx{0}, 16, BlockIdx{k}, 0, false});
+    }
+    events.push_back(StepEnded{StepIdx{0}, 10});
+    const Staged staged(run_of(200, events));
+    const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+    // Lines of the gutter that carry ink, as stretches: a name is about 10 px high with the tail of its q, two that
+    // touch are 20.
+    int longest = 0, current = 0, names = 0;
+    for (int y = static_cast<int>(kBody.top()) - 2; y < kBody.bottom(); ++y) {
+      bool ink = false;
+      for (int x = static_cast<int>(kBody.left()); x < kBody.left() + 60; ++x)
+        ink = ink || image.pixel(x, y) != kUntouched;
+      current = ink ? current + 1 : 0;
+      names += current == 1 ? 1 : 0;
+      longest = std::max(longest, current);
+    }
+    EXPECT_GT(names, 4) << sequences;
+    EXPECT_LE(longest, 15) << sequences;
+  }
+}
+
+// What never comes needs no explanation: a run without a prefix cache and without samples shares nothing.
+TEST_F(SequencesPanelTest, TheLegendNamesOnlyWhatCanCome) {
+  const auto legend_width = [&](const char* name) {
+    Staged staged(gallery_run(name));
+    QImage image(1000, 30, QImage::Format_RGB32);
+    image.fill(Qt::black);
+    QPainter painter(&image);
+    panel_->paint_footer(painter, {0, 0, 1000, 30}, staged.scene);
+    int last = 0;
+    for (int x = 0; x < 700; ++x) {
+      for (int y = 0; y < 30; ++y) last = image.pixel(x, y) != qRgb(0, 0, 0) ? x : last;
+    }
+    return last;
+  };
+  EXPECT_LT(legend_width("preemption"), legend_width("first_light") - 120);
+  EXPECT_EQ(legend_width("preemption"), legend_width("continuous"));
+  EXPECT_GT(legend_width("sliding_window"), legend_width("first_light") + 80);
+  const auto facts = [](const char* name) { return gallery_run(name)->facts(); };
+  EXPECT_FALSE(can_share(facts("preemption")));
+  EXPECT_TRUE(can_share(facts("first_light")));
+  EXPECT_FALSE(can_find(facts("continuous")));
+  Facts samples = facts("parallel_samples");
+  samples.scenario->cache.prefix_sharing = false;
+  EXPECT_TRUE(can_share(samples)) << "samples of one prompt share it without looking for it";
+  EXPECT_FALSE(can_find(samples));
+  samples.scenario.reset();
+  EXPECT_TRUE(can_share(samples) && can_find(samples)) << "nobody knows";
 }
 
 // Tokens 16..23 of sequence 1 are computed in step 0, its first 16 are found: a bar on the former only. A step later
