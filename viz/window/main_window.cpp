@@ -1,6 +1,7 @@
 #include "viz/window/main_window.h"
 
 #include <QtCore/QStandardPaths>
+#include <QtGui/QScreen>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLabel>
@@ -60,7 +61,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect_files();
   transport_->set_speed(session_.look().speed);
   apply_theme();
-  resize(kFirstSize);
+  resize(kFirstSize.boundedTo(screen()->availableSize()));
   restoreGeometry(session_.look().geometry);
   restoreState(session_.look().docks);
   show_document();

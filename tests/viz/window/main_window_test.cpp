@@ -11,6 +11,7 @@
 #include <QtCore/QUrl>
 #include <QtGui/QClipboard>
 #include <QtGui/QDropEvent>
+#include <QtGui/QScreen>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QListView>
@@ -228,6 +229,15 @@ TEST_F(MainWindowTest, ClosingTheFileShowsTheStartPageAndSwitchesOffWhatNeedsARu
   for (const Do id : {Do::open, Do::quit, Do::help, Do::theme_dark, Do::faster})
     EXPECT_TRUE(window->actions()[id]->isEnabled()) << entry(id).text;
   press(Qt::Key_Period);  // nothing to step, nothing to crash
+}
+
+// 1600 x 1000 is more than a laptop has: what is to the right and below would be out of reach where nobody moves windows.
+TEST_F(MainWindowTest, AtFirstIsNoLargerThanTheScreen) {
+  const QTemporaryDir fresh;
+  const MainWindow first(backend, fresh.path());
+  const QSize screen = first.screen()->availableSize();
+  ASSERT_LT(screen.width(), 1600);
+  EXPECT_EQ(first.size(), screen.boundedTo(QSize(1600, 1000)));
 }
 
 TEST_F(MainWindowTest, TextGrowsEverywhereAndStopsAtItsLimits) {
