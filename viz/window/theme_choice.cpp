@@ -105,7 +105,7 @@ QString style_sheet(const Theme& theme, double font_scale) {
     QAbstractScrollArea[card="true"]:focus { border-color: @accent; }
     QAbstractItemView[card="true"] { padding: 2px; selection-background-color: @line; selection-color: @text; }
     QAbstractItemView[choices="true"] { activate-on-singleclick: 1; background: transparent; }
-    QListWidget::item { padding: 6px 8px; }
+    QListWidget::item { padding: 6px 8px; border: 0; }
     QTreeView::item { padding: 3px 10px 3px 2px; }
     QFrame[drop="true"] { border: 2px dashed @line; border-radius: 10px; }
     QHeaderView { background: transparent; border: 0; }
