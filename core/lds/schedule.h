@@ -52,8 +52,8 @@ struct ScheduleStep {
 
 struct PrefillPlan {
   std::int64_t tiles = 0;
-  std::vector<bool> masked;  // [tiles] wholly masked; empty: none
-  std::int64_t k_count = 0;  // K's and V's vm_instrs_per_load, as the kernel believes them to be
+  std::vector<bool> masked{};  // [tiles] wholly masked; empty: none
+  std::int64_t k_count = 0;    // K's and V's vm_instrs_per_load, as the kernel believes them to be
   std::int64_t v_count = 0;
 };
 // GeometryError: negative tiles or counts, masks that are not one a tile. No tiles: no steps.
