@@ -1,4 +1,4 @@
-// Where the lookup table stands: a row for each live sequence, a column for each page, their names along the edges,
+// Where the lookup table stands: a row for each sequence that runs, a column for each page, names along the edges,
 // which stay in view when the cells scroll.
 //
 //          0    1    2    3        page numbers
@@ -24,7 +24,7 @@ enum class TableDetail : std::uint8_t {
 };
 
 struct TableLayout {
-  CellGrid grid;                 // columns: pages; rows: live sequences
+  CellGrid grid;                 // columns: pages; rows: sequences
   QRectF page_numbers;           // [px] above the grid's area
   QRectF names;                  // [px] to its left
   QSizeF fit_pitch{1, 1};        // [px] of the cells that fit
@@ -48,7 +48,7 @@ struct TableLayout {
 };
 
 struct TableSize {
-  std::int64_t rows = 0;     // live sequences
+  std::int64_t rows = 0;     // sequences that run
   std::int64_t columns = 1;  // pages
   std::int64_t blocks = 0;   // the largest number written in a cell
   double name_width = 0;     // [px] of the widest name

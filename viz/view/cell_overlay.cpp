@@ -69,6 +69,7 @@ void fill_runs(QPainter& painter, const QVector<QRectF>& runs, double width, con
 
 // Among thousands of colours no colour stands out: all but the runs that keep theirs step back.
 void step_back(QPainter& painter, const CellGrid& grid, const QVector<QRectF>& runs, const QColor& wash) {
+  if (std::ranges::none_of(runs, can_be_framed)) return painter.fillRect(grid.area, wash);
   QPainterPath others;
   others.addRect(grid.area);
   for (const QRectF& run : runs) {

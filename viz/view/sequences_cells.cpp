@@ -117,8 +117,8 @@ void paint_left_behind(QPainter& painter, const SequencesLayout& layout, const S
   wash.setAlphaF(static_cast<float>(kEmptyShare));
   const IndexRange shown = layout.visible_rows();
   for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
-    const SequenceRow row = sequence_row(scene, rows.seq(r));
-    if (row.behind > 0) painter.fillRect(layout.run_rect(r, 0, row.behind) & layout.strip, wash);
+    const std::int64_t behind = left_behind(scene.facts(), scene.state().sequences[rows.seq(r).value].tokens);
+    if (behind > 0) painter.fillRect(layout.run_rect(r, 0, behind) & layout.strip, wash);
   }
 }
 
