@@ -6,9 +6,9 @@
 //      64-byte rows   16 keys x 4 vectors   2 instructions        128-byte rows   8 keys x 8 vectors   4 instructions
 //
 // LDS takes 16 bytes times lane from a base the whole wave shares: nothing can be permuted there. So the lane fetches
-// another vector instead: lane l of instruction m brings logical vector S(l + 64 m), and logical vector v lands at S(v).
+// another vector instead: lane l of instruction m brings logical vector S(l + 64 m), and vector v lands at S(v).
 //
-// Rows past the tile's valid ones are out of the buffer descriptor's range: zeros are written, LDS is not left as it was.
+// Rows past the tile's valid ones are out of the buffer descriptor's range: zeros are written, LDS is not left alone.
 // Columns past `depth` of a valid row are in range and bring whatever follows, except in the last one.
 // Example: bf16, BN 64, BK 32, (3,0,4): wave 0, t 0, m 0, lane 17 writes byte 272 with key 4, depth 0..7.
 #pragma once
@@ -60,7 +60,7 @@ struct CopyInstruction {
                                                                    StageIdx stage, std::int64_t block,
                                                                    const DramTile& tile);
 
-// Instructions the wave really issues a load; 0 for a per-wave V, which never copies. What vm_instrs_per_load stands for.
+// Instructions the wave really issues a load, which vm_instrs_per_load stands for; 0 for a per-wave V: it never copies.
 [[nodiscard]] std::int64_t copies_per_load(const KVBufferConfig& config, WaveIdx wave);
 
 }  // namespace kvscope

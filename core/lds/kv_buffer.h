@@ -6,8 +6,8 @@
 //   load_from_shared(stage)      fills the wave's registers: all strips, or load_from_shared<bk>(stage) one
 //   get_mma_tile<k, bk>()        what one step of the matrix instruction consumes
 //
-// Registers of a wave: [64 lanes, mma_rows, input_frag_size], in bytes lane by lane, row by row, little endian. They begin
-// as poison, so a row that was never loaded shows.
+// Registers of a wave: [64 lanes, mma_rows, input_frag_size], in bytes lane by lane, row by row, little endian. They
+// begin as poison, so a row that was never loaded shows.
 // Neither copyable nor movable: it owns the register tile.
 #pragma once
 
@@ -36,9 +36,9 @@ struct LdsRegion {
 
 class KVBuffer {
  public:
-  // Moves no data; the iterator stands at token 0. `end`: number of valid keys. GeometryError, all faults at once: a cache
-  // of another element type, a wave the block does not have, a region that is unaligned or leaves the image; and what
-  // KVCacheIterator refuses.
+  // Moves no data; the iterator stands at token 0. `end`: number of valid keys. GeometryError, all faults at once: a
+  // cache of another element type, a wave the block does not have, a region that is unaligned or leaves the image; and
+  // what KVCacheIterator refuses.
   KVBuffer(const KVBufferConfig& config, const KVCacheIterator::Cache& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
            const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id);
   KVBuffer(const KVBuffer&) = delete;

@@ -1,5 +1,5 @@
-// What Mojo's KVBuffer is made for, its constants, and the rules both must obey. In the kernels all of it is compile-time;
-// here it is plain data, checked at once.
+// What Mojo's KVBuffer is made for, its constants, and the rules both must obey. In the kernels all of it is fixed when
+// they are compiled; here it is plain data, checked at once.
 //
 //   DRAM tile  BN x depth  --copy-->  LDS stage  num_repeats blocks of BN x bk_smem  --read-->  registers of 64 lanes
 //

@@ -3,9 +3,9 @@
 //   token    0          64         128   150       tile_size 64, end 150
 //            |-- 64 ----|-- 64 ----|- 22 -|        fourth tile: empty
 //
-// A tile is a 2-D view [rows, depth] of the cache's memory: element (r, c) is r * kv_num_heads * cache_depth + c elements
-// after the first. It must lie in one page, so a page is whole tiles. Past the end the kernels still form a pointer; the
-// model gives an empty view without looking at the table.
+// A tile is a 2-D view [rows, depth] of the cache's memory: element (r, c) is r * kv_num_heads * cache_depth + c
+// elements after the first. It must lie in one page, so a page is whole tiles. Past the end the kernels still form a
+// pointer; the model gives an empty view without looking at the table.
 // Example: rope part of a latent cache: depth 64, cache_depth 576, head_dim_offset 512: rows of 64 that are 576 apart,
 // the first column is 512.
 #pragma once

@@ -47,7 +47,7 @@ class LdsLayout {
   // Which element a byte belongs to; IndexError outside the region.
   [[nodiscard]] LdsPlace place_of(std::int64_t byte) const;
 
-  // Rows tile_row * rows .. of block column `block_col`, which counts over all stages. IndexError outside the parent view.
+  // Rows tile_row * rows .. of block column `block_col`, which counts over all stages. IndexError outside the view.
   // Example: BN 64, bk_smem 32, 4 blocks a stage: smem_block_tile(32, 1, 6) begins at 13312: stage 1, block 2, key 32.
   [[nodiscard]] LdsBlockTile smem_block_tile(std::int64_t rows, std::int64_t tile_row, std::int64_t block_col) const;
 

@@ -5,8 +5,8 @@
 //                 32x32x16, 32x32x8   row 8h + 4 (l / 32) + (l % 16) / 4     column 16 ((l / 16) % 2) + 4 (l % 4)
 //                 16x16x32            row 16h + 4 (l / 16) + (l % 16) / 4    column 4 (l % 4)
 //   V, 8 bits   four tr8 reads of 8 bytes     q, with p = (l % 16) / 2, o = l % 2:
-//                 32x32x64            key 64b + 16q + p % 4 + 8 (p / 4) + 4 (l / 32)   column 32i + 16 ((l / 16) % 2) + 8o
-//                 16x16x128           key 32 (l / 16) + 8q + p                         column 16i + 8o
+//                 32x32x64   key 64b + 16q + p % 4 + 8 (p / 4) + 4 (l / 32)   column 32i + 16 ((l / 16) % 2) + 8o
+//                 16x16x128  key 32 (l / 16) + 8q + p                         column 16i + 8o
 //
 // 32x32x8: a 16-byte read of K feeds two MMA steps, its halves one each; so do the two tr16 halves of V.
 // Where V reads a swizzled image, the vector that holds the 8 bytes is swizzled and the place inside it kept.
@@ -44,8 +44,8 @@ struct LdsReadInstruction {
   std::vector<RegisterTarget> targets;       // what arrives, in order
 };
 
-// Strip `strip` of stage `stage`. IndexError: a strip, stage or wave there is not. GeometryError: a strip whose block is
-// not in the stage (full_kv false); a stage other than 0 of a per-wave V, which counts the blocks of its own slice.
+// Strip `strip` of stage `stage`. IndexError: a strip, stage or wave there is not. GeometryError: a strip whose block
+// is not in the stage (full_kv false); a stage other than 0 of a per-wave V, which counts the blocks of its own slice.
 [[nodiscard]] std::vector<LdsReadInstruction> strip_reads(const KVBufferConfig& config, WaveIdx wave, StageIdx stage,
                                                           StripIdx strip);
 // Every strip; GeometryError likewise.

@@ -4,9 +4,9 @@
 //   issue   ->  [ K K K K | V V V V ]      wait(4): the four K land, oldest first, until 4 remain
 //                 oldest        newest     s_waitcnt vmcnt(N): N is 0..63, and says nothing about other waves
 //
-// Bytes are written when a copy lands, not when it is issued: a wait too short leaves what stood there before. A read that
-// touches what any wave has still to bring is reported as a race; it goes on with the stale bytes, as the hardware's would.
-// Another wave's copies are safe to read after its wait and a barrier.
+// Bytes are written when a copy lands, not when it is issued: a wait too short leaves what stood there before. A read
+// that touches what any wave has still to bring is reported as a race; it goes on with the stale bytes, as the
+// hardware's would. Another wave's copies are safe to read after its wait and a barrier.
 #pragma once
 
 #include <array>
@@ -55,8 +55,8 @@ class PendingCopies {
   // `image` outlives it. GeometryError unless waves >= 1.
   PendingCopies(SharedImage& image, std::int64_t waves);
 
-  // Appends to the wave's queue; `region` [bytes] is the image address of the instruction's LDS byte 0, `dram` the tile's
-  // first byte. The tile is read now: what is written to it later is not seen. IndexError outside the image.
+  // Appends to the wave's queue; `region` [bytes] is the image address of the instruction's LDS byte 0, `dram` the
+  // tile's first byte. The tile is read now: what is written to it later is not seen. IndexError outside the image.
   CopyIdx issue(const CopyOrigin& origin, const CopyInstruction& instruction, std::int64_t region,
                 const std::byte* dram);
   // vmcnt(count). GeometryError unless 0 <= count <= 63.

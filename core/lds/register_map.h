@@ -12,8 +12,9 @@
 //      32x32x64     key 64 b + 8 (e / 4) + 4 (l / 32) + e % 4                   depth c0 + 32 i + l % 32
 //      16x16x128    key 32 (l / 16) + e                                         depth c0 + 16 i + l % 16
 //
-// V's key order is not the matrix instruction's slot order: it is the one the product Q K^T leaves its result in, so that
-// it can be the other operand as it stands. Example: bf16 V, 32x32x16: lane 63, row 3, element 7: key 15, depth 127.
+// V's key order is not the matrix instruction's slot order: it is the one the product Q K^T leaves its result in, so
+// that it can be the other operand as it stands.
+// Example: bf16 V, 32x32x16: lane 63, row 3, element 7: key 15, depth 127.
 #pragma once
 
 #include <cstdint>

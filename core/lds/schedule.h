@@ -1,5 +1,5 @@
-// In which order a block's waves issue, wait, meet and read: the prefill and decode loops as lists of steps, and a machine
-// that carries a list out wave by wave in any interleaving and says what went wrong.
+// In which order a block's waves issue, wait, meet and read: the prefill and decode loops as lists of steps, and a
+// machine that carries a list out wave by wave in any interleaving and says what went wrong.
 //
 //   prefill, K and V in two stages           counters of a wave, 4 copies a load       before  after
 //     issue K0, V0
@@ -101,8 +101,8 @@ struct ScheduleFault {
   std::string message;  // "step 3 (tile 0: read K from stage 0), wave 2: ..."
 };
 
-// Carries out the steps, every wave on its own up to each barrier. Faults: reads of what is under way, of another tile's
-// bytes, of poison. GeometryError: no waves, not the same number of each, V issued without buffers for it.
+// Carries out the steps, every wave on its own up to each barrier. Faults: reads of what is under way, of another
+// tile's bytes, of poison. GeometryError: no waves, not the same number of each, V issued without buffers for it.
 [[nodiscard]] std::vector<ScheduleFault> run_schedule(std::span<const ScheduleStep> steps, const ScheduleWaves& waves,
                                                       Landing landing, const Choose& choose);
 

@@ -7,7 +7,7 @@
 //     lane 4 ...            row 1   or 8 bytes, row 0 first       lane 2 ...          row 1
 //
 //   tr16: element n of lane j = halfword j % 4 of lane 4n + j / 4
-//   tr8:  element n of lane j = byte c % 8 of lane 2n + c / 8, column c = j (natural) or j / 2 + 8 (j % 2) (interleaved)
+//   tr8:  element n of lane j = byte c % 8 of lane 2n + c / 8; column c is j (natural) or j / 2 + 8 (j % 2)
 //
 // All 64 lanes must be active. Example: tr16: element 2 of lane 5 is halfword 1 of lane 9: row 2, column 5.
 #pragma once

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -113,49 +113,88 @@ TEST(EveryConfiguration, SwizzlesInsideASubTileAsInsideTheRegion) {
   }));
 }
 
-// Everything a lane's registers hold after the reads, by sending the addresses themselves through the exchange, 8 bits at a
-// time: no formula of the registers is used.
-std::map<std::pair<std::int64_t, std::int64_t>, Place> read_out(const KVBufferConfig& config, int lane,
-                                                                const std::vector<LdsReadInstruction>& reads,
-                                                                const LdsLayout& image_layout) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Place> held;  // (row, element) -> (key, depth)
-  const std::int64_t size = config.constants().element_bytes;
-  for (const LdsReadInstruction& read : reads) {
-    // Which byte of LDS each byte of the lane's result came from.
-    std::vector<std::int64_t> source(static_cast<std::size_t>(read.width), 0);
-    if (read.kind == LdsReadKind::plain) {
-      for (std::size_t b = 0; b < source.size(); ++b) {
-        source[b] = read.addresses[static_cast<std::size_t>(lane)] + static_cast<std::int64_t>(b);
-      }
-    } else {
-      for (int digit = 0; digit < 3; ++digit) {
-        LanePieces pieces;
-        for (std::size_t l = 0; l < 64; ++l) {
-          for (std::size_t b = 0; b < 8; ++b) {
-            pieces[l][b] = static_cast<std::byte>((read.addresses[l] + static_cast<std::int64_t>(b)) >> (8 * digit));
-          }
-        }
-        pieces = read.kind == LdsReadKind::tr16 ? tr16_read(pieces) : tr8_read(pieces, config.params().tr8_order);
-        for (std::size_t b = 0; b < 8; ++b) {
-          source[b] |= static_cast<std::int64_t>(pieces[static_cast<std::size_t>(lane)][b]) << (8 * digit);
-        }
+// RC_ASSERT makes texts of what it checks: too slow for every byte of a tile.
+void require(bool holds, const char* what) {
+  if (!holds) RC_FAIL(what);
+}
+
+// Which byte of LDS each byte of the lanes' results comes from: the addresses themselves are sent through the exchange, 8
+// bits at a time. [lane, byte]
+std::vector<std::vector<std::int64_t>> sources_of(const LdsReadInstruction& read, Tr8Order order) {
+  std::vector<std::vector<std::int64_t>> sources(64, std::vector<std::int64_t>(static_cast<std::size_t>(read.width)));
+  if (read.kind == LdsReadKind::plain) {
+    for (std::size_t lane = 0; lane < 64; ++lane) {
+      std::iota(sources[lane].begin(), sources[lane].end(), read.addresses[lane]);
+    }
+    return sources;
+  }
+  for (int digit = 0; digit < 3; ++digit) {
+    LanePieces pieces;
+    for (std::size_t lane = 0; lane < 64; ++lane) {
+      for (std::size_t b = 0; b < 8; ++b) {
+        pieces[lane][b] = static_cast<std::byte>((read.addresses[lane] + static_cast<std::int64_t>(b)) >> (8 * digit));
       }
     }
-    std::size_t at = 0;
-    for (const RegisterTarget& target : read.targets) {
-      for (std::int64_t e = 0; e < target.count; ++e, at += static_cast<std::size_t>(size)) {
-        Place place{-1, -1};  // zero
-        if (!read.zero) {
-          const LdsPlace found = image_layout.place_of(source[at]);
-          place = {found.key.value, found.depth.value};
-          if (size == 2) RC_ASSERT(source[at + 1] == source[at] + 1);
+    pieces = read.kind == LdsReadKind::tr16 ? tr16_read(pieces) : tr8_read(pieces, order);
+    for (std::size_t lane = 0; lane < 64; ++lane) {
+      for (std::size_t b = 0; b < 8; ++b) {
+        sources[lane][b] |= static_cast<std::int64_t>(pieces[lane][b]) << (8 * digit);
+      }
+    }
+  }
+  return sources;
+}
+
+// Everything a wave's registers hold after the reads, [lane][row, element]; no formula of the registers is used.
+// (-1, -1): zero; (-2, -2): never written.
+std::vector<std::vector<Place>> read_out(const KVBufferConfig& config, const std::vector<LdsReadInstruction>& reads,
+                                         const LdsLayout& image_layout) {
+  const KVBufferConstants& c = config.constants();
+  std::vector<std::vector<Place>> held(64,
+                                       std::vector<Place>(static_cast<std::size_t>(c.mma_rows * c.mma_cols), {-2, -2}));
+  const auto size = static_cast<std::size_t>(c.element_bytes);
+  for (const LdsReadInstruction& read : reads) {
+    const auto sources = sources_of(read, config.params().tr8_order);
+    for (std::size_t lane = 0; lane < 64; ++lane) {
+      std::size_t at = 0;
+      for (const RegisterTarget& target : read.targets) {
+        for (std::int64_t e = 0; e < target.count; ++e, at += size) {
+          Place place{-1, -1};
+          if (!read.zero) {
+            const LdsPlace found = image_layout.place_of(sources[lane][at]);
+            place = {found.key.value, found.depth.value};
+            require(size == 1 || sources[lane][at + 1] == sources[lane][at] + 1, "an element is torn apart");
+          }
+          Place& slot = held[lane].at(static_cast<std::size_t>(target.row * c.mma_cols + target.element + e));
+          require(slot == Place(-2, -2), "a register is written twice");
+          slot = place;
         }
-        RC_ASSERT(held.emplace(std::pair{target.row, target.element + e}, place).second);
       }
     }
   }
   return held;
 }
+
+// Which elements of [BN, columns] have been seen.
+class Seen {
+ public:
+  Seen(std::int64_t keys, std::int64_t columns)
+      : columns_(columns), taken_(static_cast<std::size_t>(keys * columns), false) {}
+  // False: it was seen before.
+  bool insert(Place place) {
+    const auto at = static_cast<std::size_t>(place.first * columns_ + place.second);
+    if (taken_.at(at)) return false;
+    taken_[at] = true;
+    ++count_;
+    return true;
+  }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+
+ private:
+  std::int64_t columns_;
+  std::vector<bool> taken_;
+  std::int64_t count_ = 0;
+};
 
 // Properties 3, 4 and 5, for buffers whose stages hold the whole head.
 TEST(EveryConfiguration, ReadsEveryElementOnceAndWhereTheClosedFormSays) {
@@ -171,27 +210,31 @@ TEST(EveryConfiguration, ReadsEveryElementOnceAndWhereTheClosedFormSays) {
     const StageIdx stage{prop::uniform<std::int64_t>(0, 2)};
     const auto reads = all_reads(config, wave, stage);
     const std::int64_t first_key = p.transpose ? wave.value % (c.BN / c.WN) * c.WN : 0;
-    std::set<Place> seen;
+    Seen seen(c.BN, c.depth);
+    const auto registers = read_out(config, reads, layout);
     for (int lane = 0; lane < 64; ++lane) {
-      const auto held = read_out(config, lane, reads, layout);
-      RC_ASSERT(static_cast<std::int64_t>(held.size()) == c.mma_rows * c.mma_cols);
+      const auto& held = registers[static_cast<std::size_t>(lane)];
       for (std::int64_t b = 0; b < c.num_k_tiles; ++b) {
         for (std::int64_t k = 0; k < c.num_k_mmas2; ++k) {
           for (std::int64_t i = 0; i < c.num_mmas; ++i) {
             for (std::int64_t e = 0; e < c.input_frag_size; ++e) {
-              const Place place = held.at({(b * c.num_k_mmas2 + k) * c.num_mmas + i, e});
+              const std::int64_t row = (b * c.num_k_mmas2 + k) * c.num_mmas + i;
+              const Place place = held.at(static_cast<std::size_t>(row * c.mma_cols + e));
+              require(place.first != -2, "a register is not written");
               const auto said = register_element(config, wave, {StripIdx{b}, k, i, lane, e});
-              RC_ASSERT(said.has_value() == (place.first >= 0));
+              require(said.has_value() == (place.first >= 0), "zero registers differ");
               if (!said) continue;
-              RC_ASSERT(*said == (TileElement{KeyIdx{place.first}, DimIdx{place.second}}));
-              RC_ASSERT(place.first >= first_key && place.first < first_key + c.WN && place.second < c.depth);
-              RC_ASSERT(seen.insert(place).second);
+              require(*said == TileElement{KeyIdx{place.first}, DimIdx{place.second}},
+                      "the closed form says another element");
+              require(place.first >= first_key && place.first < first_key + c.WN && place.second < c.depth,
+                      "outside the wave tile");
+              require(seen.insert(place), "an element is read twice");
             }
           }
         }
       }
     }
-    RC_ASSERT(static_cast<std::int64_t>(seen.size()) == c.WN * c.depth);
+    RC_ASSERT(seen.count() == c.WN * c.depth);
     // Waves that share a wave tile share everything.
     const WaveIdx twin{(wave.value + c.BN / c.WN) % c.waves};
     if (p.transpose && twin.value % (c.BN / c.WN) == wave.value % (c.BN / c.WN)) {
@@ -223,21 +266,22 @@ TEST(EveryConfiguration, OfPerWaveVPartitionsItsColumns) {
     const KVBufferConfig whole_config(whole), config(slice);
     const KVBufferConstants& c = config.constants();
     const LdsLayout layout(whole_config);
-    std::set<Place> seen;
+    Seen seen(c.BN, whole.depth);
     for (std::int64_t w = 0; w < slice.depth_slices; ++w) {
       const auto reads = all_reads(config, WaveIdx{w}, StageIdx{0});
+      const auto registers = read_out(config, reads, layout);
       for (int lane = 0; lane < 64; ++lane) {
-        const auto held = read_out(config, lane, reads, layout);
-        for (const auto& [register_place, place] : held) {
-          RC_ASSERT(place.second / c.depth == w);
-          RC_ASSERT(seen.insert(place).second);
+        const auto& held = registers[static_cast<std::size_t>(lane)];
+        for (const Place& place : held) {
+          require(place.second / c.depth == w, "outside the slice");
+          require(seen.insert(place), "an element is read twice");
         }
         const auto said = register_element(config, WaveIdx{w}, {StripIdx{0}, 0, 0, lane, 1});
-        const Place first = held.at({0, 1});
+        const Place first = held.at(1);
         RC_ASSERT(*said == (TileElement{KeyIdx{first.first}, DimIdx{first.second}}));
       }
     }
-    RC_ASSERT(static_cast<std::int64_t>(seen.size()) == c.BN * whole.depth);
+    RC_ASSERT(seen.count() == c.BN * whole.depth);
   }));
 }
 
