@@ -76,6 +76,8 @@ TEST(PoolLayout, FewBlocksUseTheRoomAndTheirNumbersGrowWithThem) {
   EXPECT_EQ(few.number_px, 15);
   EXPECT_EQ(few.words_px, 13);
   EXPECT_LT(many.number_px, 10);
+  // Cells of 88 px in five columns would be larger still, but 62 px is all they need, and eight columns count well.
+  EXPECT_EQ(pool_layout(10, {0, 0, 500, 300}, {}, kScale).grid.columns, 8);
   // "s31 p99" at the larger size still fits beside the smallest badge.
   EXPECT_GE(few.text_places(few.rect(0)).room, 7 * 0.6 * few.words_px);
 }

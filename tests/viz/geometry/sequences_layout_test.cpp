@@ -71,8 +71,9 @@ TEST(SequencesLayout, CellsWiderThanNaturalAreNoWiderThanHigh) {
     RC_CLASSIFY(layout.cell > kNaturalCell * any.font_scale, "wide");
     if (layout.cell_gap == 0 || layout.cell <= kNaturalCell * any.font_scale) return;  // bars have no cells
     RC_ASSERT(layout.cell <= kMostFit * kNaturalCell * any.font_scale);
-    // What stands under the rows may take a line of them.
-    RC_ASSERT(layout.cell <= layout.box_height + 20 * any.font_scale);
+    // The axis and the note may take a line each, from all rows together.
+    const double taken = 36 * any.font_scale / static_cast<double>(layout.extent.rows);
+    RC_ASSERT(layout.cell <= layout.box_height + taken + 2);
   }));
 }
 

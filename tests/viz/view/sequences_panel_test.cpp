@@ -302,16 +302,18 @@ TEST_F(SequencesPanelTest, NamesOfLowRowsStandApart) {
     const QImage image = painted(*panel_, kBody, staged.scene, kSize);
     // Lines of the gutter that carry ink, as stretches: a name is about 10 px high with the tail of its q, two that
     // touch are 20.
-    int longest = 0, current = 0, names = 0;
+    int longest = 0, current = 0, names = 0, first = 1000;
     for (int y = static_cast<int>(kBody.top()) - 2; y < kBody.bottom(); ++y) {
       bool ink = false;
       for (int x = static_cast<int>(kBody.left()); x < kBody.left() + 60; ++x)
         ink = ink || image.pixel(x, y) != kUntouched;
       current = ink ? current + 1 : 0;
       names += current == 1 ? 1 : 0;
+      if (ink) first = std::min(first, y);
       longest = std::max(longest, current);
     }
     EXPECT_GT(names, 4) << sequences;
+    EXPECT_LE(first, static_cast<int>(kBody.top()) + 5) << "the first row has its name";
     EXPECT_LE(longest, 15) << sequences;
   }
 }
