@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/errors.h"
@@ -13,18 +16,19 @@ namespace {
 constexpr std::int64_t kUnit = 16;                      // [bytes] that start and offsets are counted in
 constexpr std::int64_t kOffsetEnd = (1 << 14) * kUnit;  // 14 bits of units
 constexpr std::uint64_t kOffsetMask = (1 << 14) - 1;
-constexpr std::uint64_t kMustBeZero = 0x3FF1'C000'C000'C000;  // bits 14-15, 30-31, 46-48, 52-61
 
-// Mode of the descriptor's bits 62-63, by SwizzleMode: numbered from the widest down, unlike a tensor map's.
-constexpr std::array<std::uint64_t, 4> kModeBits = {0, 3, 2, 1};
+// What differs between the two engines. Modes by SwizzleMode: numbered from the widest down, unlike a tensor map's.
+struct Format {
+  std::string_view name;
+  std::uint64_t version;       // in bits 46-47
+  std::uint64_t must_be_zero;  // bits of no field
+  int mode_shift;
+  std::array<std::uint64_t, 4> modes;
+};
+constexpr Format kWgmma = {"wgmma descriptor", 0, 0x3FF1'0000'C000'C000, 62, {0, 3, 2, 1}};
+constexpr Format kTcgen05 = {"tcgen05 descriptor", 1, 0x1FF1'0000'C000'C000, 61, {0, 6, 4, 2}};
 
-SwizzleMode mode_of_bits(std::uint64_t bits) {
-  return static_cast<SwizzleMode>(bits == 0 ? 0 : 4 - bits);
-}
-
-}  // namespace
-
-std::uint64_t encode(const WgmmaDescriptor& d) {
+std::uint64_t encode(const WgmmaDescriptor& d, const Format& format) {
   std::vector<Fault> faults;
   const auto offset = [&](const char* where, std::int64_t value) {
     if (value < 0 || value >= kOffsetEnd) {
@@ -39,21 +43,45 @@ std::uint64_t encode(const WgmmaDescriptor& d) {
                       stride = offset("stride", d.stride);
   if (d.phase < 0 || d.phase > 7) faults.push_back({"phase", fmt::format("{} is outside [0, 8)", d.phase)});
   const auto mode = static_cast<std::size_t>(d.mode);
-  if (mode >= kModeBits.size()) faults.push_back({"mode", fmt::format("{} is outside [0, 4)", mode)});
-  if (!faults.empty()) throw GeometryError("wgmma descriptor", std::move(faults));
-  return start | leading << 16 | stride << 32 | static_cast<std::uint64_t>(d.phase) << 49 | kModeBits[mode] << 62;
+  if (mode >= format.modes.size()) faults.push_back({"mode", fmt::format("{} is outside [0, 4)", mode)});
+  if (!faults.empty()) throw GeometryError(format.name, std::move(faults));
+  return start | leading << 16 | stride << 32 | format.version << 46 | static_cast<std::uint64_t>(d.phase) << 49 |
+         format.modes[mode] << format.mode_shift;
 }
 
-WgmmaDescriptor decode_wgmma(std::uint64_t bits) {
-  if (const std::uint64_t foreign = bits & kMustBeZero; foreign != 0) {
-    throw GeometryError(fmt::format("wgmma descriptor 0x{:016x}", bits),
-                        {{"reserved bits",
-                          fmt::format("0x{:016x} must be 0: an offset of 2^18 B or more, or another kind of descriptor "
-                                      "(tcgen05 sets bit 46)",
-                                      foreign)}});
+WgmmaDescriptor decode(std::uint64_t bits, const Format& format) {
+  const std::string object = fmt::format("{} 0x{:016x}", format.name, bits);
+  std::vector<Fault> faults;
+  if (const std::uint64_t foreign = bits & format.must_be_zero; foreign != 0) {
+    faults.push_back({"reserved bits", fmt::format("0x{:016x} must be 0: is an offset 2^18 B or more?", foreign)});
+  }
+  if (const std::uint64_t version = bits >> 46 & 3; version != format.version) {
+    faults.push_back({"version", fmt::format("{} in bits 46-47, but it is 0 for wgmma and 1 for tcgen05", version)});
+  }
+  if (!faults.empty()) throw GeometryError(object, std::move(faults));
+  const std::uint64_t code = bits >> format.mode_shift;
+  const auto mode = std::find(format.modes.begin(), format.modes.end(), code);
+  if (mode == format.modes.end()) {
+    throw UnsupportedError(fmt::format("{}: mode {} is not modelled: use 0, 2, 4 or 6", object, code));
   }
   const auto offset = [&](int lowest) { return static_cast<std::int64_t>(bits >> lowest & kOffsetMask) * kUnit; };
-  return {offset(0), offset(16), offset(32), static_cast<int>(bits >> 49 & 7), mode_of_bits(bits >> 62)};
+  return {offset(0), offset(16), offset(32), static_cast<int>(bits >> 49 & 7),
+          static_cast<SwizzleMode>(mode - format.modes.begin())};
+}
+
+}  // namespace
+
+std::uint64_t encode(const WgmmaDescriptor& descriptor) {
+  return encode(descriptor, kWgmma);
+}
+std::uint64_t encode_tcgen05(const WgmmaDescriptor& descriptor) {
+  return encode(descriptor, kTcgen05);
+}
+WgmmaDescriptor decode_wgmma(std::uint64_t bits) {
+  return decode(bits, kWgmma);
+}
+WgmmaDescriptor decode_tcgen05(std::uint64_t bits) {
+  return decode(bits, kTcgen05);
 }
 
 std::string to_text(const WgmmaDescriptor& d) {

@@ -4,6 +4,7 @@
 //        mode     0       phase      0        stride   0       leading   0       start      in units of 16 bytes
 //
 //   mode: 0 none, 1 128B swizzle, 2 64B, 3 32B: not the numbers of a tensor map.
+//   tcgen05 (Blackwell): the same fields, 1 in bits 46-47, the mode in bits 61-63: 0 none, 2 128B, 4 64B, 6 32B.
 //
 // Element (mn, k) of an operand: T = 16 bytes of elements, W = width of the mode, c = W / 16. mn is the row of A or the
 // column of B; K-major: k is contiguous.
@@ -39,8 +40,11 @@ struct WgmmaDescriptor {
 // GeometryError, all faults at once: start, leading or stride negative, not a multiple of 16, or past 14 bits of 16
 // bytes; phase outside [0, 8); a mode there is not.
 [[nodiscard]] std::uint64_t encode(const WgmmaDescriptor& descriptor);
-// GeometryError, naming them: bits that must be 0.
+[[nodiscard]] std::uint64_t encode_tcgen05(const WgmmaDescriptor& descriptor);
+// GeometryError, naming them: bits that must be 0 and, for tcgen05, a version that is not 1. UnsupportedError: a mode
+// of tcgen05 that no other engine here has (1: 128B swizzle of 32-byte atoms).
 [[nodiscard]] WgmmaDescriptor decode_wgmma(std::uint64_t bits);
+[[nodiscard]] WgmmaDescriptor decode_tcgen05(std::uint64_t bits);
 
 // "start 1024, leading 16, stride 1024, phase 0, 128B swizzle".
 [[nodiscard]] std::string to_text(const WgmmaDescriptor& descriptor);

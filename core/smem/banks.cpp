@@ -77,6 +77,26 @@ BankProfile ldmatrix_profile(int width, int matrices) {
   return {name, 32, 32, consecutive(matrices, 8), 16};
 }
 
+struct Want {
+  std::int64_t word = 0;  // address / 4
+  int lane = 0;
+};
+
+BankConflict conflict_of(const std::vector<Want>& wants, int phase, int bank, int banks) {
+  BankConflict conflict{phase, bank, {}, {}};
+  for (const Want& want : wants) {
+    if (want.word % banks != bank) continue;
+    const auto found = std::find(conflict.words.begin(), conflict.words.end(), want.word * kWordBytes);
+    const auto index = static_cast<std::size_t>(found - conflict.words.begin());
+    if (found == conflict.words.end()) {
+      conflict.words.push_back(want.word * kWordBytes);
+      conflict.lanes.emplace_back();
+    }
+    conflict.lanes[index].push_back(want.lane);
+  }
+  return conflict;
+}
+
 std::vector<Fault> faults_of(const BankProfile& profile, const SharedAccess& access) {
   std::vector<Fault> faults;
   if (profile.banks < 1) faults.push_back({"banks", fmt::format("{} is below 1", profile.banks)});
@@ -153,32 +173,29 @@ BankReport bank_report(const BankProfile& profile, const SharedAccess& access) {
     throw GeometryError(fmt::format("access under '{}'", profile.name), std::move(faults));
   }
   BankReport report;
-  std::vector<BankConflict> banks(static_cast<std::size_t>(profile.banks));  // what each is wanted for
+  std::vector<Want> wants;
+  std::vector<std::int64_t> words;
+  std::vector<int> degrees(static_cast<std::size_t>(profile.banks));
   for (std::size_t phase = 0; phase < profile.phases.size(); ++phase) {
-    for (std::size_t bank = 0; bank < banks.size(); ++bank) {
-      banks[bank] = {static_cast<int>(phase), static_cast<int>(bank), {}, {}};
-    }
+    wants.clear();
     for (const int lane : profile.phases[phase]) {
       const auto& address = access.addresses[static_cast<std::size_t>(lane)];
       if (!address) continue;
-      for (int i = 0; i < std::max(access.width / kWordBytes, 1); ++i) {
-        const std::int64_t word = *address / kWordBytes + i;
-        BankConflict& bank = banks[static_cast<std::size_t>(word % profile.banks)];
-        const auto found = std::find(bank.words.begin(), bank.words.end(), word * kWordBytes);
-        const auto index = static_cast<std::size_t>(found - bank.words.begin());
-        if (found == bank.words.end()) {
-          bank.words.push_back(word * kWordBytes);
-          bank.lanes.emplace_back();
-        }
-        bank.lanes[index].push_back(lane);
+      for (int i = 0; i < std::max(access.width / kWordBytes, 1); ++i)
+        wants.push_back({*address / kWordBytes + i, lane});
+    }
+    words.clear();
+    for (const Want& want : wants) words.push_back(want.word);
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    std::fill(degrees.begin(), degrees.end(), 0);
+    for (const std::int64_t word : words) ++degrees[static_cast<std::size_t>(word % profile.banks)];
+    report.degrees.push_back(*std::max_element(degrees.begin(), degrees.end()));
+    for (int bank = 0; bank < profile.banks; ++bank) {
+      if (degrees[static_cast<std::size_t>(bank)] > 1) {
+        report.conflicts.push_back(conflict_of(wants, static_cast<int>(phase), bank, profile.banks));
       }
     }
-    int degree = 0;
-    for (const BankConflict& bank : banks) {
-      degree = std::max(degree, static_cast<int>(bank.words.size()));
-      if (bank.words.size() > 1) report.conflicts.push_back(bank);
-    }
-    report.degrees.push_back(degree);
   }
   return report;
 }

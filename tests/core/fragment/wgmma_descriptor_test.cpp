@@ -66,20 +66,50 @@ TEST(WgmmaDescriptors, RefuseWhatTheirFieldsCannotHold) {
             "  stride: 262144 B is outside [0, 262144): the field has 14 bits of 16 bytes\n"
             "  phase: 8 is outside [0, 8)\n"
             "  mode: 4 is outside [0, 4)");
-  EXPECT_EQ(
-      message_of<GeometryError>([] { return decode_wgmma(0x4000404000010040); }),
-      "wgmma descriptor 0x4000404000010040 rejected: reserved bits: 0x0000400000000000 must be 0: an offset of 2^18 B "
-      "or more, or another kind of descriptor (tcgen05 sets bit 46)");
+  EXPECT_EQ(message_of<GeometryError>([] { return decode_wgmma(0x4000404000018040); }),
+            "wgmma descriptor 0x4000404000018040 rejected, 2 faults:\n"
+            "  reserved bits: 0x0000000000008000 must be 0: is an offset 2^18 B or more?\n"
+            "  version: 1 in bits 46-47, but it is 0 for wgmma and 1 for tcgen05");
   // Every bit that is no field's is refused, and no other.
   for (int bit = 0; bit < 64; ++bit) {
-    const bool field =
-        bit < 14 || (bit >= 16 && bit < 30) || (bit >= 32 && bit < 46) || (bit >= 49 && bit < 52) || bit >= 62;
-    if (field) {
-      EXPECT_NO_THROW((void)decode_wgmma(std::uint64_t{1} << bit)) << bit;
+    const bool offset = bit < 14 || (bit >= 16 && bit < 30) || (bit >= 32 && bit < 46) || (bit >= 49 && bit < 52);
+    const std::uint64_t one = std::uint64_t{1} << bit;
+    if (offset || bit >= 62) {
+      EXPECT_NO_THROW((void)decode_wgmma(one)) << bit;
     } else {
-      EXPECT_THROW((void)decode_wgmma(std::uint64_t{1} << bit), GeometryError) << bit;
+      EXPECT_THROW((void)decode_wgmma(one), GeometryError) << bit;
+    }
+    const std::uint64_t with_version = one | std::uint64_t{1} << 46;
+    if (offset || bit == 46 || bit >= 62) {
+      EXPECT_NO_THROW((void)decode_tcgen05(with_version)) << bit;
+    } else if (bit == 61) {
+      EXPECT_THROW((void)decode_tcgen05(with_version), UnsupportedError);
+    } else {
+      EXPECT_THROW((void)decode_tcgen05(with_version), GeometryError) << bit;
     }
   }
+}
+
+// Blackwell numbers the modes anew: the same operand, other bits.
+TEST(WgmmaDescriptors, HaveOtherNumbersForTcgen05) {
+  const auto with = [](SwizzleMode mode) { return WgmmaDescriptor{1024, 16, 1024, 0, mode}; };
+  EXPECT_EQ(encode_tcgen05(with(SwizzleMode::none)), 0x0000404000010040u);
+  EXPECT_EQ(encode_tcgen05(with(SwizzleMode::b128)), 0x4000404000010040u);
+  EXPECT_EQ(encode_tcgen05(with(SwizzleMode::b64)), 0x8000404000010040u);
+  EXPECT_EQ(encode_tcgen05(with(SwizzleMode::b32)), 0xc000404000010040u);
+  for (const auto mode : {SwizzleMode::none, SwizzleMode::b32, SwizzleMode::b64, SwizzleMode::b128}) {
+    const WgmmaDescriptor d{32, 262128, 512, 5, mode};
+    EXPECT_EQ(decode_tcgen05(encode_tcgen05(d)), d);
+  }
+  EXPECT_EQ(message_of<UnsupportedError>([] { return decode_tcgen05(0x2000404000010040); }),
+            "tcgen05 descriptor 0x2000404000010040: mode 1 is not modelled: use 0, 2, 4 or 6");
+  EXPECT_EQ(message_of<GeometryError>([] { return decode_tcgen05(0x4000004000010040); }),
+            "tcgen05 descriptor 0x4000004000010040 rejected: version: 0 in bits 46-47, but it is 0 for wgmma and 1 for "
+            "tcgen05");
+  EXPECT_EQ(message_of<GeometryError>([] {
+              return encode_tcgen05({8, 0, 0, 0, SwizzleMode::none});
+            }),
+            "tcgen05 descriptor rejected: start: 8 B is not a multiple of 16: use 0");
 }
 
 // Elements of bf16 operands and the bytes they are read from.
