@@ -1,5 +1,5 @@
-// The barrier that says a tile has arrived (mbarrier): it counts arrivals of threads and bytes of copies, and a phase is
-// over when none of either is missing.
+// The barrier that says a tile has arrived (mbarrier): it counts arrivals of threads and bytes of copies, and a phase
+// is over when none of either is missing.
 //
 //   phase     n        n is kept whole here; hardware shows its parity alone
 //   pending   arrivals still missing in this phase, of `expected`
@@ -12,8 +12,8 @@
 // through: that is how a producer enters its first lap.
 // A real barrier says nothing when it is misused: it hangs or lets torn data through. This one goes on as the hardware
 // would where that is defined, and keeps what went wrong (diagnoses()).
-// Source: PTX ISA, "Asynchronous barrier objects"; the demand that a phase be observed before the next one's arrivals: its
-// section on mbarrier.arrive.
+// Source: PTX ISA, "Asynchronous barrier objects"; the demand that a phase be observed before the next one's arrivals:
+// its section on mbarrier.arrive.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,8 @@ class ArrivalBarrier {
 
   // mbarrier.test_wait: has the phase of this parity ended? A yes counts as seeing it.
   bool test_wait(int parity);
-  // A waiter that knows which lap it is on: phase -1 is the free first lap of a producer. False, with a deadlock among the
-  // diagnoses, when the phase is not over: in one thread nobody else will end it.
+  // A waiter that knows which lap it is on: phase -1 is the free first lap of a producer. False, with a deadlock among
+  // the diagnoses, when the phase is not over: in one thread nobody else will end it.
   bool wait(std::int64_t phase);
 
   [[nodiscard]] const BarrierState& state() const { return state_; }

@@ -42,6 +42,11 @@ BoxLoad load_box(const TensorMap& map, const TmaCoord& at, const GlobalMemory& m
   return {copy, dst, shape.window_bytes, shape.tx_bytes, filled_bytes(chunks)};
 }
 
+void prefetch_box(const TensorMap& map, const TmaCoord& at, const BoxSwitches& switches) {
+  require_box_copyable(map, BoxDirection::load, switches);
+  require_box_start(map, at, 0, box_shape(map, switches).window_bytes, BoxDirection::load, switches);
+}
+
 BoxStore store_box(const TensorMap& map, const TmaCoord& at, GlobalMemory& memory, const SharedImage& image,
                    std::int64_t src, const BoxSwitches& switches) {
   require_box_copyable(map, BoxDirection::store, switches);

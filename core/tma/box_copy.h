@@ -2,8 +2,8 @@
 // addresses. Where each byte goes is box_plan.h's; this moves it.
 //
 //   load    every element of the tile is written, from memory or as fill; padding and neighbours stay as they were
-//   store   elements outside the tensor are skipped; a row that ends inside a 16-byte chunk is written to the chunk's end,
-//           with the tile's bytes (measured by others on an H100; BoxSwitches::store_edge)
+//   store   elements outside the tensor are skipped; a row that ends inside a 16-byte chunk is written to the chunk's
+//           end, with the tile's bytes (measured by others on an H100; BoxSwitches::store_edge)
 //   fill    zeros; or, on request and for floating types, every 16-bit half 0x7FF7: a NaN to ordinary arithmetic
 //
 // A copy either happens whole or, when it throws, not at all.
@@ -48,6 +48,9 @@ struct BoxStore {
 // Throws as load_box, and for a coordinate below 0 or FLIP_8B.
 BoxStore store_box(const TensorMap& map, const TmaCoord& at, GlobalMemory& memory, const SharedImage& image,
                    std::int64_t src, const BoxSwitches& switches = {});
+
+// A tile into L2: a hint without a trace in any byte, so it is held to the rules of a load and does nothing.
+void prefetch_box(const TensorMap& map, const TmaCoord& at, const BoxSwitches& switches = {});
 
 // The 16 bytes of fill: zeros, or the pattern of the map's type.
 [[nodiscard]] std::array<std::byte, 16> box_fill(const TensorMap& map, const BoxSwitches& switches = {});

@@ -181,7 +181,8 @@ std::vector<BoxChunk> box_chunks(const TensorMap& map, const TmaCoord& at, std::
                      .column = column,
                      .shared = first_byte / kChunk * kChunk,
                      .halves_swapped = first_byte % kChunk != 0};
-      // A start is whole chunks from column 0, so a chunk can end outside the tensor but never begin there and end inside.
+      // A start is whole chunks from column 0, so a chunk can end outside the tensor but never begin there and end
+      // inside.
       if (row_inside && inside(map, 0, x[0])) {
         const std::uint64_t left = map.dims[0] - static_cast<std::uint64_t>(x[0]);
         chunk.data_bytes = static_cast<std::int8_t>(

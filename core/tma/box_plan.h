@@ -58,7 +58,7 @@ enum class BoxDirection : std::uint8_t { load, store };
 void require_box_copyable(const TensorMap& map, BoxDirection direction, const BoxSwitches& switches);
 
 // What the instruction demands of where a copy begins; GeometryError with all faults.
-//   coordinates    one for each dimension; c[0] * size a multiple of 16 B (else error 715 on Hopper); none below 0 in a store
+//   coordinates    one for each dimension; c[0] * size a multiple of 16 B (else error 715 on Hopper); a store: none < 0
 //   shared address a multiple of 128 B (else error 716), the window inside `shared_bytes`
 void require_box_start(const TensorMap& map, const TmaCoord& at, std::int64_t shared, std::int64_t shared_bytes,
                        BoxDirection direction, const BoxSwitches& switches);

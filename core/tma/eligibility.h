@@ -1,14 +1,14 @@
-// Which engines' kernels would fetch a scenario's K and V by TMA, and which would not, and why: each engine's conditions as
-// a table, with this scenario's numbers in it.
+// Which engines' kernels would fetch a scenario's K and V by TMA, and which would not, and why: each engine's
+// conditions as a table, with this scenario's numbers in it.
 //
 //   FlashAttention-3, forward on sm_90, pages of 64, bf16, head size 128, causal:
 //     page size % kBlockN == 0      64 % 128 = 64        does not hold: use pages of 128 or a multiple of it
 //     query rows > kBlockM          1 x 4 = 4 > 128      does not hold: only long prompts pass
 //   otherwise: the kernel's threads copy K and V (cp.async)
 //
-// The conditions are facts read from the engines' published sources, one source a row; engines change, so a row is true of
-// the version it names. cuDNN is left out: its kernels are not published, and whether one of them takes TMA for a page size
-// is documented nowhere. Rules of the copy itself (tensor_map_rules.h) come on top for every engine.
+// The conditions are facts read from the engines' published sources, one source a row; engines change, so a row is true
+// of the version it names. cuDNN is left out: its kernels are not published, and whether one of them takes TMA for a
+// page size is documented nowhere. Rules of the copy itself (tensor_map_rules.h) come on top for every engine.
 #pragma once
 
 #include <cstdint>

@@ -35,6 +35,21 @@ void require_gather(const TensorMap& map, const TmaCoord& at, const BoxSwitches&
 
 }  // namespace
 
+std::vector<BoxChunk> gather4_chunks(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
+                                     const BoxSwitches& switches) {
+  require_gather(map, at, switches);
+  const std::int64_t pitch = box_shape(map, switches).pitch;
+  std::vector<BoxChunk> chunks;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    for (BoxChunk chunk : box_chunks(map, row_start(at, i), dst + row * pitch, switches)) {
+      chunk.row = row;
+      chunks.push_back(chunk);
+    }
+  }
+  return chunks;
+}
+
 BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory, SharedImage& image,
                 std::int64_t dst, CopyIdx copy, const BoxSwitches& switches) {
   if (switches.target < TmaTarget::sm_100) {
@@ -47,12 +62,7 @@ BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& me
   require_box_start(four_rows, row_start(at, 0), dst, image.size(), BoxDirection::load, switches);
 
   const BoxShape shape = box_shape(four_rows, switches);
-  std::vector<BoxChunk> chunks;
-  for (std::size_t i = 0; i < 4; ++i) {
-    const std::int64_t row_dst = dst + static_cast<std::int64_t>(i) * shape.pitch;
-    const auto row = box_chunks(map, row_start(at, i), row_dst, switches);
-    chunks.insert(chunks.end(), row.begin(), row.end());
-  }
+  const std::vector<BoxChunk> chunks = gather4_chunks(map, at, dst, switches);
   carry_out(moves_of(chunks, box_fill(map, switches), memory), image, copy);
   return {copy, dst, shape.window_bytes, shape.tx_bytes, filled_bytes(chunks)};
 }

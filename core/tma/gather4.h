@@ -6,17 +6,20 @@
 //   rows below 0 or past the last are filled and counted all the same: -1 is how kernels say "no token"
 //
 // The instruction exists from sm_100 on. On sm_90 four ordinary loads do the same, but each is a copy of its own and
-// wants a destination that is a multiple of 128 B: only a pitch of whole 128 B will do, so 32B and 64B swizzles will not.
+// wants a destination that is a multiple of 128 B: only a pitch of whole 128 B will do, so 32B and 64B swizzles will
+// not.
 // Example: bf16, box {64, 1}, 128B swizzle, {0, 5, -1, 19, 20} over 20 rows: 512 bytes counted, rows 1 and 3 are zero.
 // The order of the five coordinates: PTX ISA's table of the instruction (its overview of tensors counts differently).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "core/cache/tma_tiles.h"
 #include "core/smem/shared_image.h"
 #include "core/tma/box_copy.h"
+#include "core/tma/box_plan.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map.h"
 
@@ -27,8 +30,12 @@ namespace kvscope {
 BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory, SharedImage& image,
                 std::int64_t dst, CopyIdx copy, const BoxSwitches& switches = {.target = TmaTarget::sm_100});
 
-// The same bytes by four loads, copies `first` .. `first + 3`. GeometryError also when a row's destination is no multiple
-// of 128 B. Runs on every target; nothing is written when it throws.
+// Where each 16-byte chunk of a gather goes, for who explains or draws one: as box_chunks, with rows 0 to 3.
+[[nodiscard]] std::vector<BoxChunk> gather4_chunks(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
+                                                   const BoxSwitches& switches = {.target = TmaTarget::sm_100});
+
+// The same bytes by four loads, copies `first` .. `first + 3`. GeometryError also when a row's destination is no
+// multiple of 128 B. Runs on every target; nothing is written when it throws.
 std::array<BoxLoad, 4> gather4_by_loads(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory,
                                         SharedImage& image, std::int64_t dst, CopyIdx first,
                                         const BoxSwitches& switches = {});

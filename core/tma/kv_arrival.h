@@ -1,5 +1,5 @@
-// A tile of K or V arriving: the issues of kv_copy.h carried out one after the other, every one reporting its bytes to one
-// barrier, as a kernel's producer does.
+// A tile of K or V arriving: the issues of kv_copy.h carried out one after the other, every one reporting its bytes to
+// one barrier, as a kernel's producer does.
 //
 //   barrier: arrive and expect expected_bytes | load issue 0: its bytes complete | ... | the last one ends the phase
 //
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/smem/shared_image.h"

@@ -1,5 +1,5 @@
-// How a kernel brings one tile of K, or of V, into shared memory: the box copies in the order one lane issues them. A tile
-// of rows x depth is pages (sub-tiles that lie in one page each) by chunks (columns that fill one swizzle row).
+// How a kernel brings one tile of K, or of V, into shared memory: the box copies in the order one lane issues them. A
+// tile of rows x depth is pages (sub-tiles that lie in one page each) by chunks (columns that fill one swizzle row).
 //
 //   K, BN 64 over pages of 32, bf16, 128B swizzle, depth 128 = 2 chunks of 64 columns; shared memory in elements:
 //
@@ -22,7 +22,7 @@
 //   fold outer     one page, all chunks      the same; one page, issue_rows == chunk_stride
 //   fold inner     one page, all chunks      p*chunks*issue_rows*gran + (r/8)*chunks*8*gran + (d/gran)*8*gran
 //                                              + (r%8)*gran + d%gran
-// Source: Modular's MAX kernels, the copies of its paged K and V operands (max/kernels/src/kv_cache, 2025).
+// Source: Modular's MAX kernels, PagedRowIndices and its copies of K and V (max/kernels/src/kv_cache/types.mojo).
 #pragma once
 
 #include <cstdint>
@@ -87,8 +87,8 @@ struct VCopyOptions {
 
 // `rows` is the list of the whole tile of BN rows, also for one CTA of a pair.
 // GeometryError (all faults): tile_rows not whole issues; a pair's odd page count; num_pages no multiple of the V
-// sub-tiles; smem_BN below tile_rows; a box that is not one issue; a depth that is not whole chunks; a fold that its layout
-// forbids; valid pages out of range (0 is legal for a pair's peer and for V). IndexError: head, v_idx.
+// sub-tiles; smem_BN below tile_rows; a box that is not one issue; a depth that is not whole chunks; a fold that its
+// layout forbids; valid pages out of range (0 is legal for a pair's peer and for V). IndexError: head, v_idx.
 // UnsupportedError: a tile that is neither plain nor folded.
 [[nodiscard]] KvCopy tma_copy_k(const TmaTile& tile, const PagedRowIndices& rows, const KCopyOptions& options);
 [[nodiscard]] KvCopy tma_copy_v(const TmaTile& tile, const PagedRowIndices& rows, const VCopyOptions& options);

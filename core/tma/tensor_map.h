@@ -7,7 +7,8 @@
 //
 // strides[i - 1] belongs to dimension i; dimension 0 has the implied stride of one element. What a map must obey is in
 // tensor_map_rules.h, where its bytes go in box_plan.h.
-// Source of the numbers: CUDA driver API, "Tensor Map Object Management"; the types have the values of its enumerations.
+// Source of the numbers: CUDA driver API, "Tensor Map Object Management"; the types have the values of its
+// enumerations.
 #pragma once
 
 #include <array>

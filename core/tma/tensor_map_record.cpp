@@ -54,8 +54,8 @@ TensorMapRecord record_of(const TensorMap& map) {
 }
 
 // V01: what can be wrong with the call itself.
-std::vector<BrokenRule> broken_pointers(const void* out, const TensorMapArguments& arguments) {
-  std::vector<BrokenRule> broken;
+std::vector<BrokenMapRule> broken_pointers(const void* out, const TensorMapArguments& arguments) {
+  std::vector<BrokenMapRule> broken;
   const auto given = [&](const void* pointer, const char* where) {
     if (pointer == nullptr) broken.push_back({TensorMapRule::V01, where, "is null: give an array of rank entries"});
   };
@@ -154,7 +154,7 @@ TensorMap decode_tensor_map(std::string_view source, std::span<const std::byte> 
   // sm_100 takes every mode and type there is.
   const TensorMapReport report = check_tensor_map(map, TmaTarget::sm_100);
   std::vector<Fault> faults;
-  for (const BrokenRule& rule : report.broken) {
+  for (const BrokenMapRule& rule : report.broken) {
     faults.push_back({fmt::format("{} ({})", rule.where, name(rule.rule)), rule.message});
   }
   if (!faults.empty()) throw InputError(source, std::move(faults));

@@ -54,8 +54,8 @@ TensorMapReport encode_tensor_map(void* out, const TensorMapArguments& arguments
 // GeometryError or UnsupportedError when a rule is broken on `target`. `object` is named in the message.
 [[nodiscard]] TensorMapRecord encode_tensor_map(std::string_view object, const TensorMap& map, TmaTarget target);
 
-// InputError naming `source` and the offset: not 128 bytes, not ours, a later version, a wrong checksum, bytes that must
-// be 0 and are not, or a map that breaks a rule on every target.
+// InputError naming `source` and the offset: not 128 bytes, not ours, a later version, a wrong checksum, bytes that
+// must be 0 and are not, or a map that breaks a rule on every target.
 [[nodiscard]] TensorMap decode_tensor_map(std::string_view source, std::span<const std::byte> bytes);
 
 }  // namespace kvscope

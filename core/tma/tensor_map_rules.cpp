@@ -203,7 +203,7 @@ std::string_view name(TensorMapRule rule) {
 
 TensorMapResult TensorMapReport::result() const {
   TensorMapResult result = TensorMapResult::success;
-  for (const BrokenRule& rule : broken) {
+  for (const BrokenMapRule& rule : broken) {
     switch (rule.rule) {
       case TensorMapRule::target:
         result = TensorMapResult::unsupported_on_target;
@@ -221,7 +221,7 @@ TensorMapResult TensorMapReport::result() const {
 void TensorMapReport::throw_if_broken(std::string_view object) const {
   if (broken.empty()) return;
   std::vector<Fault> faults;
-  for (const BrokenRule& rule : broken)
+  for (const BrokenMapRule& rule : broken)
     faults.push_back({fmt::format("{} ({})", rule.where, name(rule.rule)), rule.message});
   const std::string title = fmt::format("tensor map of {}", object);
   if (result() == TensorMapResult::unsupported_on_target) throw UnsupportedError(format_faults(title, faults));

@@ -6,7 +6,7 @@
 //   V02   every enumeration inside its table                    V13   1 <= box[i] <= 256
 //   V03   1 <= rank <= 5                                        V14   no interleave: box[0] is whole 16-byte chunks
 //   V03t  rank >= 2: ours, the driver takes rank 1              V15   16-byte packed types: box[0] == 128
-//   V04   interleave: rank >= 3                                 V16   1 <= elementStrides[i] <= 8; [0] only with interleave
+//   V04   interleave: rank >= 3                                 V16   1 <= elementStrides[i] <= 8; [0] if interleaved
 //   V05   base % 16 B                                           V17   no interleave: box[0] fits the swizzle's span
 //   V06   32B interleave: base % 32 B                           V18   32B interleave: 32B swizzle
 //   V07   16-byte packed types: base % 32 B                     V19   6-bit type: no interleave
@@ -60,11 +60,11 @@ enum class TensorMapRule : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(TensorMapRule rule);  // "V03t", "target"
 
-struct BrokenRule {
+struct BrokenMapRule {
   TensorMapRule rule;
   std::string where;    // "box[0]"
   std::string message;  // value, what is legal, next step
-  friend bool operator==(const BrokenRule&, const BrokenRule&) = default;
+  friend bool operator==(const BrokenMapRule&, const BrokenMapRule&) = default;
 };
 
 // What the encoder would return, and two answers of our own.
@@ -76,8 +76,8 @@ enum class TensorMapResult : std::uint8_t {
 };
 
 struct TensorMapReport {
-  std::vector<BrokenRule> broken;  // in the order of the rules
-  std::vector<Fault> notes;        // legal, but nobody has settled what it does: a stride of 0
+  std::vector<BrokenMapRule> broken;  // in the order of the rules
+  std::vector<Fault> notes;           // legal, but nobody has settled what it does: a stride of 0
 
   [[nodiscard]] TensorMapResult result() const;
   // "tensor map of <object> rejected, 2 faults: ...", each place followed by its rule: "box[0] (V17)".

@@ -14,7 +14,8 @@
 //   FLIP_8B        ATOM_32B, and in odd lines the 8-byte halves of every 16-byte chunk trade places
 //
 // The address decides, not the place in the tile: a tile that begins at phase p sees the pattern rotated by p lines.
-// Every mode is its own inverse. Source: PTX ISA, "Swizzling modes"; the odd line of FLIP_8B is a measurement of others.
+// Every mode is its own inverse. Source: PTX ISA, "Swizzling modes"; the odd line of FLIP_8B is a measurement of
+// others.
 #pragma once
 
 #include <cstdint>

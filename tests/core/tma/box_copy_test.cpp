@@ -537,6 +537,16 @@ TEST(LoadBox, RefusesMapsThatAreNoPlainByteCopy) {
   EXPECT_THROW((void)load_box(line, {0}, tensor.memory, image, 0, CopyIdx{0}), GeometryError);
 }
 
+// A prefetch leaves no trace and is refused where a load is.
+TEST(PrefetchBox, IsHeldToTheRulesOfALoad) {
+  const TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
+  EXPECT_NO_THROW(prefetch_box(map, {0, 17}));
+  EXPECT_THROW(prefetch_box(map, {4, 17}), GeometryError);
+  TensorMap atom = map;
+  atom.swizzle = TmaSwizzle::b128_atom32;
+  EXPECT_THROW(prefetch_box(atom, {0, 0}), UnsupportedError);
+}
+
 // Rows packed tightly although swizzled: the other hypothesis about short rows, for the day it is measured.
 TEST(LoadBox, PacksShortRowsWhenToldTo) {
   const TensorMap map = map_of(TmaDataType::u8, {64, 20}, {64}, {64, 8}, k128);

@@ -172,7 +172,8 @@ TEST(PageTile, CarriedOutIsTheCachesElementsAndZeroPastThePage) {
             load<float>(tile, pool.memory, page_coords(tile, cache().kv_tma_coords(seq(0), tok(t)), head(h), dim(0)));
         for (std::int64_t r = 0; r < 4; ++r) {
           for (std::int64_t c = 0; c < 8; ++c) {
-            const float expected = t % 4 + r < 4 ? cache().load<1, float>(seq(0), head(h), tok(t + r), dim(c))[0] : 0.0F;
+            const float expected =
+                t % 4 + r < 4 ? cache().load<1, float>(seq(0), head(h), tok(t + r), dim(c))[0] : 0.0F;
             EXPECT_EQ(smem[static_cast<std::size_t>(r * 8 + c)], expected) << t << " " << h << " " << r << " " << c;
           }
         }

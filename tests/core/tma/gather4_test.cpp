@@ -134,6 +134,17 @@ TEST(Gather4ByLoads, BringsTheSameBytesWhereEveryRowIsAligned) {
   }
 }
 
+TEST(Gather4Chunks, TellOfEachRowWhereItGoes) {
+  const TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 1}, TmaSwizzle::b128);
+  const auto chunks = gather4_chunks(map, {0, 5, -1, 19, 0}, 512);
+  ASSERT_EQ(chunks.size(), 32U);
+  EXPECT_EQ(chunks[0], (BoxChunk{.row = 0, .global = test::kBase + 5 * 128, .shared = 512 + 64, .data_bytes = 16}));
+  EXPECT_TRUE(chunks[8].filled());
+  EXPECT_EQ(chunks[8].row, 1);
+  EXPECT_EQ(chunks[31],
+            (BoxChunk{.row = 3, .column = 56, .global = test::kBase + 112, .shared = 512 + 384, .data_bytes = 16}));
+}
+
 // A gather of rows r, r + 1, r + 2, r + 3 is a box of four rows.
 TEST(Gather4, OfConsecutiveRowsIsABox) {
   EXPECT_TRUE(prop::check("gather4 is load_box", [] {

@@ -56,7 +56,7 @@ TEST(EncodeCall, RefusesMissingAndMisalignedPointers) {
   const auto broken = [&](void* out, const TensorMapArguments& arguments) {
     const TensorMapReport report = encode_tensor_map(out, arguments, TmaTarget::sm_90);
     std::string text;
-    for (const BrokenRule& rule : report.broken) {
+    for (const BrokenMapRule& rule : report.broken) {
       text += std::string(name(rule.rule)) + " " + rule.where + ": " + rule.message + "\n";
     }
     return text;
