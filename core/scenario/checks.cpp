@@ -335,6 +335,10 @@ void Rules::focus() {
     fault("$.focus.layer", fmt::format("{} is outside [0, {}): the model has {} layers, numbered from 0",
                                        s_.focus.layer, s_.model.layers, s_.model.layers));
   }
+  if (readable({"$.focus.head", "$.model.kv_heads"}) && s_.focus.head >= s_.model.kv_heads) {
+    fault("$.focus.head", fmt::format("{} is outside [0, {}): the model has {} KV heads, numbered from 0",
+                                      s_.focus.head, s_.model.kv_heads, s_.model.kv_heads));
+  }
 }
 
 }  // namespace

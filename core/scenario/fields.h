@@ -69,6 +69,21 @@ inline constexpr std::array<Word<CausalAlignment>, 2> kAlignments{
 inline constexpr std::array<Word<SwizzleMode>, 4> kSwizzles{
     {{"none", SwizzleMode::none}, {"32B", SwizzleMode::b32}, {"64B", SwizzleMode::b64}, {"128B", SwizzleMode::b128}}};
 
+inline constexpr std::array<Word<LdsMma>, 6> kLdsMmas{{{"shipped", LdsMma::shipped},
+                                                       {"32x32x8", LdsMma::m32x32x8},
+                                                       {"32x32x16", LdsMma::m32x32x16},
+                                                       {"16x16x32", LdsMma::m16x16x32},
+                                                       {"32x32x64", LdsMma::m32x32x64},
+                                                       {"16x16x128", LdsMma::m16x16x128}}};
+inline constexpr std::array<Word<LdsSwizzle>, 6> kLdsSwizzles{{{"shipped", LdsSwizzle::shipped},
+                                                               {"none", LdsSwizzle::none},
+                                                               {"(3,0,4)", LdsSwizzle::s304},
+                                                               {"(3,0,3)", LdsSwizzle::s303},
+                                                               {"(2,0,3)", LdsSwizzle::s203},
+                                                               {"(2,0,2)", LdsSwizzle::s202}}};
+inline constexpr std::array<Word<StagingDetail>, 3> kStagingDetails{
+    {{"none", StagingDetail::none}, {"copies", StagingDetail::copies}, {"lanes", StagingDetail::lanes}}};
+
 // --- the table -------------------------------------------------------------------------------------------------------
 
 // `S` is the struct or its const form; overloads are told apart by the tag, because a deduced S matches anything.
@@ -221,10 +236,32 @@ void describe(Tag<TileGeometry>, V& v, S& t) {
 }
 
 template <class V, class S>
+void describe(Tag<LdsGeometry>, V& v, S& l) {
+  v.integer("BN", l.BN, {0, 4096},
+            {"Tokens of a tile on the LDS path; 0: 64, or 32 for heads of more than 256 elements.",
+             "choose a multiple of 32 such as 64, or 0"});
+  v.integer("WN", l.WN, {0, 4096}, {"Tokens of a wave's part of K; 0: BN.", "choose a divisor of BN, or 0"});
+  v.integer("BK", l.BK, {0, 8192},
+            {"Elements of a strip; 0: 64 bytes of them.", "choose 64 or 128 bytes of elements, or 0"});
+  v.integer("threads", l.threads, {64, 1024}, {"Threads of a block.", "choose a multiple of 64 such as 256"});
+  v.word("mma", l.mma, kLdsMmas, {"The matrix instruction, M x N x K; shipped: by the cache's type.", ""});
+  v.word("swizzle", l.swizzle, kLdsSwizzles,
+         {"(bits, base, shift) of K's 16-byte vectors in LDS; shipped: by the instruction.", ""});
+}
+
+template <class V, class S>
 void describe(Tag<Focus>, V& v, S& f) {
   v.integer("step", f.step, {-1, kMaxTime},
             {"The engine step to look at; -1: the busiest.", "choose -1 for the busiest step"});
   v.integer("layer", f.layer, {0, 1023}, {"The layer to look at.", "choose a layer of the model"});
+  v.integer("sequence", f.sequence, {-1, kMaxTokens},
+            {"The sequence whose tile is staged; -1: the longest of the step.", "choose -1 for the longest"});
+  v.integer("head", f.head, {0, 4095}, {"The KV head to look at.", "choose a KV head of the model"});
+  v.integer("tile", f.tile, {0, kMaxTokens},
+            {"Which tile of the sequence is staged: tokens tile * BN on.", "choose 0 for the first tile"});
+  v.word("staging", f.staging, kStagingDetails,
+         {"What a trace keeps of that tile's way into shared memory and registers: nothing, each copy, or each lane.",
+          ""});
 }
 
 template <class V, class S>
@@ -239,7 +276,8 @@ void describe(Tag<Scenario>, V& v, S& s) {
   v.object("scheduler", s.scheduler, {"Continuous batching and its cost model.", ""});
   v.object("attention", s.attention, {"What is computed over the cache.", ""});
   v.object("tile", s.tile, {"The tile a kernel would work on.", ""});
-  v.object("focus", s.focus, {"Where the golden output looks.", ""});
+  v.object("lds", s.lds, {"The staging of a kernel without TMA: DRAM, LDS, fragments.", ""});
+  v.object("focus", s.focus, {"Where the golden output and the staging of one tile look.", ""});
   v.unsigned_integer("seed", s.seed, 18'446'744'073'709'551'615u, {"Of everything random.", ""});
 }
 

@@ -169,11 +169,37 @@ struct TileGeometry {
   friend bool operator==(const TileGeometry&, const TileGeometry&) = default;
 };
 
+// The matrix instruction and the swizzle of the LDS path. `shipped`: what the kernels use for the cache's type.
+enum class LdsMma : std::uint8_t { shipped, m32x32x8, m32x32x16, m16x16x32, m32x32x64, m16x16x128 };
+enum class LdsSwizzle : std::uint8_t { shipped, none, s304, s303, s203, s202 };
+
+// How K and V reach registers where there is no TMA: DRAM -> LDS in two stages -> fragments, by waves of 64 lanes.
+struct LdsGeometry {
+  std::int64_t BN = 0;  // [tokens] of a tile; 0: 64, or 32 for heads of more than 256
+  std::int64_t WN = 0;  // [tokens] of a wave's part of K; 0: BN
+  std::int64_t BK = 0;  // [elements] of a strip; 0: 64 bytes of them
+  std::int64_t threads = 256;
+  LdsMma mma = LdsMma::shipped;
+  LdsSwizzle swizzle = LdsSwizzle::shipped;  // of K, in 16-byte vectors; V has none
+  friend bool operator==(const LdsGeometry&, const LdsGeometry&) = default;
+};
+
+// How much is recorded of the focus tile's way through shared memory into registers.
+enum class StagingDetail : std::uint8_t {
+  none,
+  copies,  // each box, copy instruction, wait and fragment read
+  lanes,   // and what each 16-byte chunk and each lane of them holds
+};
+
 // Where the golden and the events of later stages look.
 struct Focus {
   std::int64_t step =
       -1;  // the engine step whose cache is looked at; -1: the busiest (most tokens cached), the first of equals
   std::int64_t layer = 0;
+  std::int64_t sequence = -1;  // of the step's batch; -1: the one with most tokens, the first of equals
+  std::int64_t head = 0;       // of K and V
+  std::int64_t tile = 0;       // which run of BN tokens of the sequence
+  StagingDetail staging = StagingDetail::none;
   friend bool operator==(const Focus&, const Focus&) = default;
 };
 
@@ -188,6 +214,7 @@ struct Scenario {
   SchedulerConfig scheduler;
   AttentionConfig attention;
   TileGeometry tile;
+  LdsGeometry lds;
   Focus focus;
   std::uint64_t seed = 1;
   friend bool operator==(const Scenario&, const Scenario&) = default;

@@ -54,7 +54,7 @@
 namespace kvscope::trace {
 
 inline constexpr std::int32_t kApplicationId = 0x6B767472;  // "kvtr"
-inline constexpr std::int32_t kFormatVersion = 1;
+inline constexpr std::int32_t kFormatVersion = 2;  // 2: the events of a tile, from tile_opened on
 
 // Meta keys and values together; a file that claims more is refused before it is read.
 inline constexpr std::int64_t kMaxMetaBytes = std::int64_t{64} << 20;  // [bytes]
@@ -74,8 +74,7 @@ using Meta = std::map<std::string, std::string, std::less<>>;
 // Keys the writer sets itself.
 [[nodiscard]] bool is_reserved_meta_key(std::string_view key);
 
-// The CREATE TABLE statement of a kind's table and of `step`, `kind`, `meta`, to the letter as a file
-// of version 1 has them.
+// The CREATE TABLE statement of a kind's table and of `step`, `kind`, `meta`, to the letter as a file has them.
 [[nodiscard]] std::string create_kind_table(std::size_t kind);
 [[nodiscard]] std::string_view create_step_table();
 [[nodiscard]] std::string_view create_kind_list();

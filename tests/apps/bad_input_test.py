@@ -250,7 +250,7 @@ SCENARIO_FILE = [
      ["s.json: $.cache.pagesize: unknown key: did you mean \"page_size\"?"]),
     ("unknown key without one", {"s.json": scenario({"colour": "red"})}, CHECK,
      ["s.json: $.colour: unknown key: choose one of kvscope_scenario, $schema, name, description, model, cache, "
-      "requests, scheduler, attention, tile, focus, seed"]),
+      "requests, scheduler, attention, tile, lds, focus, seed"]),
     ("several faults at once",
      {"s.json": scenario({"cache": {"page_size": 0, "blocks": "many", "dtype": "fp16"}, "model":
       "llama-3.1-80b", "sheduler": {}, "seed": -1})}, CHECK,
@@ -633,8 +633,8 @@ TRACE_FILE = [
      ["t.kvt: is not a trace: it does not begin as an SQLite database does"]),
     ("another database", {"t.kvt": edited("PRAGMA application_id = 7")}, "trace show t.kvt",
      ["t.kvt: is not a trace: its application id is 0x00000007, a trace has 0x6b767472"]),
-    ("newer version", {"t.kvt": edited("PRAGMA user_version = 2")}, "trace show t.kvt",
-     ["t.kvt: format version 2 is newer than this program's 1: update kvscope"]),
+    ("newer version", {"t.kvt": edited("PRAGMA user_version = 3")}, "trace show t.kvt",
+     ["t.kvt: format version 3 is newer than this program's 2: update kvscope"]),
     ("cut off", {"t.kvt": of_run("trace.kvt", lambda content: content[:-1])}, "trace show t.kvt",
      ["t.kvt: is cut short: <size - 1> of <size> bytes are there"]),
     ("cut off beside itself", {"t.kvt": of_run("trace.kvt", lambda content: content[:-1])}, "trace diff t.kvt t.kvt",

@@ -214,6 +214,18 @@ class Fold {
     seq.tokens = std::max(seq.tokens, e.first_token.value + e.tokens);
   }
 
+  // --- a tile on its way into registers: nothing of the cache changes ---
+
+  void operator()(const trace::TileOpened&) {}
+  void operator()(const trace::BarrierExpects&) {}
+  void operator()(const trace::BoxCopied&) {}
+  void operator()(const trace::BarrierCompleted&) {}
+  void operator()(const trace::LdsCopied&) {}
+  void operator()(const trace::WaveWaited&) {}
+  void operator()(const trace::FragmentRead&) {}
+  void operator()(const trace::ChunkLanded&) {}
+  void operator()(const trace::LaneRead&) {}
+
  private:
   template <class E>
   [[noreturn]] static void refuse(const E& event, std::string why) {

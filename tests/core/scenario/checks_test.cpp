@@ -299,6 +299,10 @@ TEST(Checks, TheFocusIsOnALayerThatExists) {
   EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 2; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 3; }),
               ElementsAre(Fault{"$.focus.layer", "3 is outside [0, 3): the model has 3 layers, numbered from 0"}));
+  // Heads of the cache, not of the queries, of which there are three times as many.
+  EXPECT_THAT(after([](Scenario& s) { s.focus.head = 1; }), IsEmpty());
+  EXPECT_THAT(after([](Scenario& s) { s.focus.head = 2; }),
+              ElementsAre(Fault{"$.focus.head", "2 is outside [0, 2): the model has 2 KV heads, numbered from 0"}));
 }
 
 // A struct filled by a form, not read from a file: the ranges are checked here too, NaN included.

@@ -85,7 +85,7 @@ TEST(ScenarioJson, AllFaultsAreToldAtOnceWithTheirPaths) {
   $.cache.dtype: "bf17" is none of f32, f16, bf16, e4m3, e5m2: did you mean "bf16"?
   $.cache.pagesize: unknown key: did you mean "page_size"?
   $.requests.list[1].prompt_tokens: the string "9" is given, an integer in [1, 2147483647] is wanted
-  $["foo bar"]: unknown key: choose one of kvscope_scenario, $schema, name, description, model, cache, requests, scheduler, attention, tile, focus, seed)");
+  $["foo bar"]: unknown key: choose one of kvscope_scenario, $schema, name, description, model, cache, requests, scheduler, attention, tile, lds, focus, seed)");
   }
 }
 

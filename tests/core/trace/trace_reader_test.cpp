@@ -165,5 +165,16 @@ TEST(TraceReader, TwoReadersOfOneFileDoNotDisturbEachOther) {
   EXPECT_TRUE(testing::equal(two.events_of_row(13), first));
 }
 
+// A file of version 1, kept: it has 13 kinds of event, the ones before tile_opened.
+TEST(TraceReader, AFileOfVersion1IsReadAsItWasWritten) {
+  TraceReader trace(KVSCOPE_SOURCE_DIR "/tests/fuzz/corpus/trace/valid.kvt");
+  trace.verify_all();
+  EXPECT_EQ(trace.events(), 45);
+  EXPECT_EQ(trace.rows(), 13);
+  EXPECT_EQ(trace.events_of_kind(*find_kind("tokens_written")), 3);
+  EXPECT_EQ(trace.events_of_kind(*find_kind("tile_opened")), 0);
+  EXPECT_EQ(scan(trace).size(), 45u);
+}
+
 }  // namespace
 }  // namespace kvscope::trace
