@@ -1,0 +1,36 @@
+// A tensor map as a person writes it, and the copy they want to see of it.
+//
+//   { "kvscope_tensor_map": 1,
+//     "type": "bf16", "base": 4096, "dims": [64, 20], "strides": [128], "box": [64, 8], "element_strides": [1, 1],
+//     "swizzle": "128B", "interleave": "none", "l2_promotion": "none", "fill": "zeros", "target": "sm_90",
+//     "copy": { "at": [0, 17], "dst": 0 } }
+//
+// Lists run fastest dimension first, as the encoder takes them; dims and box count elements, strides bytes. Required: type,
+// dims, strides, box. Rank is the number of dims. Only the form is checked here; the rules are tensor_map_rules.h's, so that
+// a map that breaks them can be read and explained.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/cache/tma_tiles.h"
+#include "core/tma/tensor_map.h"
+
+namespace kvscope {
+
+inline constexpr int kTensorMapFileVersion = 1;
+
+struct TensorMapFile {
+  TensorMap map;
+  TmaTarget target = TmaTarget::sm_90;
+  std::optional<TmaCoord> at;  // of "copy"
+  std::int64_t dst = 0;        // [byte address] of shared memory
+};
+
+// InputError with every fault and its JSON path: unknown and missing keys, wrong kinds, numbers that do not fit, words that
+// are none, lists whose lengths do not fit the rank.
+[[nodiscard]] TensorMapFile parse_tensor_map(std::string_view text, std::string_view source);
+
+}  // namespace kvscope
