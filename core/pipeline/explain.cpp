@@ -4,11 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/errors.h"
-#include "core/cache/collections.h"
 #include "core/cache/layer_view.h"
-#include "core/cache/paged_kv_cache.h"
+#include "core/pipeline/addressed_cache.h"
+#include "core/pipeline/explain_staging.h"
 #include "core/pipeline/focus.h"
 #include "core/scenario/pool_extents.h"
 
@@ -18,11 +19,6 @@ using trace::Link;
 using trace::Question;
 
 namespace {
-
-// Pools are explained without being allocated: addresses are differences from this one, which nobody reads.
-std::byte* unread_memory() {
-  return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
-}
 
 // The place that is asked about, in the step's batch.
 struct Place {
@@ -38,7 +34,7 @@ std::string list(const Shape<6>& numbers) {
 class Explainer {
  public:
   Explainer(const Scenario& scenario, const Question& question, const CacheState& state)
-      : scenario_(scenario), question_(question), state_(state) {}
+      : scenario_(scenario), question_(question), state_(state), cache_(scenario, state, question.kv, question.layer) {}
 
   Explanation run() {
     links_.clear();
@@ -184,67 +180,12 @@ class Explainer {
         fmt::format("{} / ({} * {})", strides[0], model.kv_heads, model.head_size), std::to_string(per_block),
         fmt::format("{} slot{} x {} layers x {} tokens: from page to page the view jumps over the others' rows",
                     model.is_mla ? 1 : 2, model.is_mla ? "" : "s", model.layers, place.page_size));
-    const CacheAddress address = ask_cache(place);
-    KVSCOPE_ASSERT(address.byte == element * size_of(scenario_.cache.dtype));
+    KVSCOPE_ASSERT(cache_.byte(place.row, question_.token, question_.head, question_.dim) ==
+                   element * size_of(scenario_.cache.dtype));
     add("row", "block * rows_per_block + slot", fmt::format("{} * {} + {}", place.block, per_block, slot),
-        fmt::format("{} of {}", address.row.value, address.num_kv_rows),
+        fmt::format("{} of {}", cache_.row_idx(place.row, question_.token).value, cache_.num_kv_rows()),
         fmt::format("row_idx({}, {}); column {} = head * head_dim + dim", place.row.value, question_.token.value,
                     question_.head.value * model.head_size + question_.dim.value));
-  }
-
-  // What PagedKVCache or ContinuousBatchingKVCache themselves say.
-  struct CacheAddress {
-    RowIdx row;
-    std::int64_t num_kv_rows = 0;
-    std::int64_t byte = 0;  // from the pool's base
-  };
-
-  [[nodiscard]] PagedKVCache paged_cache() const {
-    PagedCacheParams params{scenario_.cache.dtype,
-                            {scenario_.model.kv_heads, scenario_.model.head_size, scenario_.model.is_mla},
-                            scenario_.cache.page_size};
-    PagedTensors tensors;
-    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool(scenario_.model.head_size));
-    tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
-    tensors.lookup_table = lookup_table();
-    tensors.max_seq_length = state_.max_seq_length;
-    tensors.max_cache_length = state_.max_cache_length;
-    if (const auto& quantization = scenario_.cache.quantization) {
-      params.scale_dtype = quantization->scale_dtype;
-      params.quantization_granularity = quantization->granularity;
-      tensors.scales = AnyView<6>(unread_memory(), quantization->scale_dtype, pool(params.head_dim_granularity()));
-    }
-    const PagedKVCacheCollection collection(params, tensors);
-    return collection.get_cache(question_.kv, question_.layer);
-  }
-
-  [[nodiscard]] ContinuousBatchingKVCache continuous_cache() const {
-    ContinuousTensors tensors;
-    tensors.blocks = AnyView<6>(unread_memory(), scenario_.cache.dtype, pool(scenario_.model.head_size));
-    tensors.cache_lengths = CacheLengths(state_.cache_lengths.data(), {batch()});
-    tensors.lookup_table =
-        StridedView<const std::uint32_t, 1>(state_.lookup_table.data(), {batch()}, {state_.table_columns});
-    tensors.max_seq_length = state_.max_seq_length;
-    tensors.max_cache_length = state_.max_cache_length;
-    const ContinuousBatchingKVCacheCollection collection({scenario_.model.kv_heads, scenario_.model.head_size},
-                                                         tensors);
-    return collection.get_cache(question_.kv, question_.layer);
-  }
-
-  [[nodiscard]] std::int64_t batch() const { return static_cast<std::int64_t>(state_.batch.size()); }
-  [[nodiscard]] LookupTable lookup_table() const {
-    return LookupTable(state_.lookup_table.data(), {batch(), state_.table_columns}, {state_.table_columns, 1});
-  }
-
-  [[nodiscard]] CacheAddress ask_cache(const Place& place) const {
-    if (scenario_.cache.kind == CacheKind::paged) {
-      const PagedKVCache cache = paged_cache();
-      return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
-              cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
-    }
-    const ContinuousBatchingKVCache cache = continuous_cache();
-    return {cache.row_idx(place.row, question_.token), cache.num_kv_rows(),
-            cache.block_paged_ptr(1, place.row, question_.token, question_.head, question_.dim) - unread_memory()};
   }
 
   // --- tile: what a kernel computes once for BN tokens ---
@@ -253,14 +194,18 @@ class Explainer {
     const std::int64_t BN = scenario_.tile.BN, token = question_.token.value;
     add("tile", "token / BN, token % BN", fmt::format("{} / {}, {} % {}", token, BN, token, BN),
         fmt::format("tile {}, row {} of it", token / BN, token % BN));
-    if (scenario_.cache.kind == CacheKind::continuous) {
-      explain_box(place, continuous_cache(), BN);
-      return;
+    if (const PagedKVCache* const cache = cache_.paged()) {
+      explain_populate(place, *cache);
+      explain_sparse_index(place, *cache);
     }
-    const PagedKVCache cache = paged_cache();
-    explain_populate(place, cache);
-    explain_sparse_index(place, cache);
-    explain_box(place, cache, kv_sub_tile_rows(BN, cache.page_size()));
+    const StagedTile tile{place.row,    question_.layer, question_.head,
+                          question_.kv, TokIdx{0},       tokens_of(state_, place.row)};
+    append(explain_tma(scenario_, cache_, tile, question_.token, question_.dim));
+    append(explain_lds(scenario_, cache_, tile, question_.token, question_.dim));
+  }
+
+  void append(std::vector<Link> links) {
+    links_.insert(links_.end(), std::make_move_iterator(links.begin()), std::make_move_iterator(links.end()));
   }
 
   // Sparse attention names a token in 32 bits, signed: a pool may be too large for that though its rows can be counted.
@@ -300,41 +245,16 @@ class Explainer {
     }
   }
 
-  // `box_rows` rows of one page, or of the sequence where there are no pages; or why there is no such box.
-  template <class Cache>
-  void explain_box(const Place& place, const Cache& cache, std::int64_t box_rows) {
-    const char* formula = "coordinates (depth, head, row) of the box that brings it";
-    try {
-      TileOptions options;
-      options.mode = scenario_.tile.swizzle;
-      options.BN = box_rows;
-      const TmaTile map = cache.create_tma_tile(options);
-      const std::int64_t granularity = swizzle_granularity(cache.dtype(), scenario_.tile.swizzle);
-      const std::int64_t dim = question_.dim.value;
-      const RowIdx row = cache.row_idx(place.row, question_.token - question_.token.value % box_rows);
-      const TmaCoord at = tile_coords(map, row.value, question_.head, DimIdx{dim - dim % granularity});
-      add("TMA box", formula,
-          fmt::format("map [{}, {}, {}], box [{}, 1, {}], {}", map.dims[0], map.dims[1], map.dims[2], map.box[0],
-                      map.box[2], name(map.swizzle)),
-          fmt::format("({}, {}, {})", at.at[0], at.at[1], at.at[2]),
-          fmt::format("box row {}, column {}", question_.token.value % box_rows, dim % granularity));
-    } catch (const GeometryError& error) {
-      add("TMA box", formula, "", "none", error.what());
-    } catch (const OverflowError& error) {
-      add("TMA box", formula, "", "none", error.what());
-    }
-  }
-
   // --- scale ---
 
   void explain_scale(const Place& place) {
-    const PagedKVCache cache = paged_cache();
+    const PagedKVCache& cache = *cache_.paged();
     const std::int64_t granule = question_.dim.value / cache.quantization_granularity();
     add("granule", "dim / granularity", fmt::format("{} / {}", question_.dim.value, cache.quantization_granularity()),
         fmt::format("{} of {}", granule, cache.head_dim_granularity()),
         "rounded down: a scale covers the dims from its first on");
-    const std::int64_t byte =
-        cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim) - unread_memory();
+    const std::int64_t byte = AddressedCache::byte_of(
+        cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim));
     add("scale", "the same path through the scales' pool", list(pool(cache.head_dim_granularity())),
         fmt::format("scale {}, byte {} ({})", byte / size_of(*cache.scale_dtype()), byte, name(*cache.scale_dtype())));
   }
@@ -342,6 +262,7 @@ class Explainer {
   const Scenario& scenario_;
   const Question& question_;
   const CacheState& state_;
+  AddressedCache cache_;
   std::vector<Link> links_;
 };
 

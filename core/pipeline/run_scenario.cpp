@@ -10,6 +10,7 @@
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
 #include "core/cache/paging_engine.h"
+#include "core/pipeline/staging_events.h"
 
 namespace kvscope {
 namespace {
@@ -116,6 +117,7 @@ RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> reque
     return outcome;
   }
   FocusState focus = state_at(scenario, requests, focus_step(scenario, outcome.engine.report));
+  record_staging(scenario, focus.cache, recorder);
   outcome.golden_skipped = golden_too_large(scenario, focus, golden);
   if (outcome.golden_skipped.empty()) outcome.golden = run_golden(scenario, std::move(focus), golden);
   return outcome;
