@@ -10,6 +10,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/scenario_input.h"
 #include "core/base/errors.h"
+#include "core/pipeline/staging_events.h"
 #include "core/trace/trace_writer.h"
 #include "viz/playback/run.h"
 
@@ -21,7 +22,7 @@ void run_checked(const ScenarioInput& input, trace::Recorder& recorder, const Pr
   EngineOptions options;
   options.progress = progress;
   const EngineRun run = run_engine(input.scenario, input.requests, recorder, options);
-  if (run.broken_invariants.empty()) return;
+  if (run.broken_invariants.empty()) return record_staging(input.scenario, input.requests, run.report, recorder);
   std::vector<Fault> faults;
   for (const std::string& broken : run.broken_invariants) faults.push_back({"", broken});
   throw InputError("internal error, please report it with the scenario", std::move(faults));

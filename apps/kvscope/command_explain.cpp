@@ -1,10 +1,14 @@
-// kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, with the formula and its numbers.
+// kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, bank and register, with the formula and
+// its numbers; and back: --shared-address A or --lane L --register R name the token first.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
@@ -12,6 +16,8 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/pipeline/explain.h"
+#include "core/pipeline/focus.h"
+#include "core/pipeline/locate_staged.h"
 
 namespace kvscope::apps {
 namespace {
@@ -19,27 +25,114 @@ namespace {
 struct ExplainCommand {
   std::string scenario;
   std::optional<std::string> requests;
-  std::int64_t seq = 0, token = 0, layer = 0, head = 0, dim = 0;
-  std::optional<std::int64_t> step;
+  std::int64_t seq = 0, layer = 0, head = 0, dim = 0;
+  std::optional<std::int64_t> token, step;
+  std::optional<std::int64_t> shared_address, lane, reg;  // the way back
+  std::int64_t tile = 0, wave = 0;
+  std::string path = "tma";
   std::string kv = "k";
   bool json = false;
 };
 
-int run(const ExplainCommand& command) {
-  const ScenarioInput input = read_scenario(command.scenario, command.requests);
+trace::Question forward(const ExplainCommand& command) {
   trace::Question question;
   question.seq = SeqIdx{command.seq};
-  question.token = TokIdx{command.token};
+  question.token = TokIdx{*command.token};
   question.layer = LayerIdx{command.layer};
   question.head = HeadIdx{command.head};
   question.dim = DimIdx{command.dim};
   question.kv = command.kv == "k" ? KOrV::k : KOrV::v;
-  if (command.step) {
-    if (*command.step < 0)
-      throw InputError("command line", "--step", fmt::format("{} is below 0, the first step", *command.step));
-    question.step = StepIdx{*command.step};
+  if (command.step) question.step = StepIdx{*command.step};
+  return question;
+}
+
+bool is_backward(const ExplainCommand& command) {
+  return command.shared_address || command.lane || command.reg;
+}
+
+void check_options(const ExplainCommand& command) {
+  std::vector<Fault> faults;
+  if (command.step && *command.step < 0) {
+    faults.push_back({"--step", fmt::format("{} is below 0, the first step", *command.step)});
   }
-  const trace::Explanation explanation = explain(input.scenario, input.requests, question);
+  if (!is_backward(command) && !command.token) {
+    faults.push_back(
+        {"--token", "is required, or a place to go back from: --shared-address, or --lane and --register"});
+  }
+  if (is_backward(command) && command.token) {
+    faults.push_back({"--token", "is what the way back finds: leave it out, or leave the place out"});
+  }
+  if (command.shared_address && (command.lane || command.reg)) {
+    faults.push_back({"--shared-address", "is one place and a register another: give one of them"});
+  }
+  if (command.lane.has_value() != command.reg.has_value()) {
+    faults.push_back({command.lane ? "--register" : "--lane", "is required: a lane has many registers"});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
+// The step's cache: --step, or the last step of the sequence.
+CacheState state_of(const ExplainCommand& command, const ScenarioInput& input) {
+  check_index("sequence", command.seq, std::ssize(input.requests), "sequences are numbered by arrival");
+  check_index("layer", command.layer, input.scenario.model.layers, "layers of the scenario's model");
+  check_index("KV head", command.head, input.scenario.model.kv_heads, "KV heads of the scenario's model");
+  check_index("dim", command.dim, input.scenario.model.head_size, "elements of a head");
+  std::optional<StepIdx> step;
+  if (command.step) {
+    step = StepIdx{*command.step};
+  } else {
+    step = last_step_of(input.scenario, input.requests, SeqIdx{command.seq}, TokIdx{0});
+  }
+  if (!step) {
+    throw IndexError(fmt::format("sequence {} never stores a token: a refused request has no cache", command.seq));
+  }
+  return state_at(input.scenario, input.requests, *step).cache;
+}
+
+std::string element_text(const trace::Question& q) {
+  return fmt::format("{} of token {}, dim {}", q.kv == KOrV::k ? "K" : "V", q.token.value, q.dim.value);
+}
+
+// What stands at the place; the first of it is explained.
+std::vector<trace::Question> backward(const ExplainCommand& command, const ScenarioInput& input,
+                                      const CacheState& state) {
+  TileQuestion question;
+  question.path = command.path == "tma" ? StagingPath::tma : StagingPath::lds;
+  question.seq = SeqIdx{command.seq};
+  question.layer = LayerIdx{command.layer};
+  question.head = HeadIdx{command.head};
+  question.kv = command.kv == "k" ? KOrV::k : KOrV::v;
+  question.tile = command.tile;
+  question.dim = DimIdx{command.dim};
+  if (command.shared_address) return {locate_shared(input.scenario, state, question, *command.shared_address)};
+  check_index("--lane", *command.lane, 64, "lanes of a wave; a warp has 32");
+  return locate_register(input.scenario, state, question, WaveIdx{command.wave}, static_cast<int>(*command.lane),
+                         *command.reg);
+}
+
+int explain_backward(const ExplainCommand& command, const ScenarioInput& input) {
+  const CacheState state = state_of(command, input);
+  const std::vector<trace::Question> found = backward(command, input, state);
+  const trace::Explanation explanation = explain(input.scenario, input.requests, found.front(), state);
+  if (command.json) {
+    std::cout << json::dump(to_json(explanation)) << '\n';
+    return kExitFine;
+  }
+  std::vector<std::string> elements;
+  for (const trace::Question& element : found) elements.push_back(element_text(element));
+  std::cout << fmt::format("{} holds {}\n\n",
+                           command.shared_address ? fmt::format("shared byte {}", *command.shared_address)
+                                                  : fmt::format("register {} of lane {}", *command.reg, *command.lane),
+                           fmt::join(elements, "; "))
+            << to_text(explanation);
+  return kExitFine;
+}
+
+int run(const ExplainCommand& command) {
+  check_options(command);
+  const ScenarioInput input = read_scenario(command.scenario, command.requests);
+  if (is_backward(command)) return explain_backward(command, input);
+  const trace::Explanation explanation = explain(input.scenario, input.requests, forward(command));
   std::cout << (command.json ? json::dump(to_json(explanation)) + "\n" : to_text(explanation));
   return kExitFine;
 }
@@ -48,10 +141,11 @@ int run(const ExplainCommand& command) {
 
 void add_explain(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<ExplainCommand>();
-  CLI::App* explain_app = app.add_subcommand("explain", "Follow one token to its page, block, row and byte");
+  CLI::App* explain_app =
+      app.add_subcommand("explain", "Follow one token to its page, byte, bank and register, and back");
   explain_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
   explain_app->add_option("--seq", command->seq, "Sequence: the n-th request by arrival, from 0")->required();
-  explain_app->add_option("--token", command->token, "Token's position in the sequence")->required();
+  explain_app->add_option("--token", command->token, "Token's position in the sequence");
   explain_app->add_option("--layer", command->layer, "Layer")->capture_default_str();
   explain_app->add_option("--head", command->head, "KV head")->capture_default_str();
   explain_app->add_option("--dim", command->dim, "Element of the head")->capture_default_str();
@@ -62,6 +156,14 @@ void add_explain(CLI::App& app, Action& chosen) {
                           "Engine step; default: the last that computed a token of the sequence");
   explain_app->add_option("--requests", command->requests,
                           "Recorded requests in place of the scenario's (.csv, .jsonl)");
+  explain_app->add_option("--shared-address", command->shared_address, "Way back: a byte of the staged tile");
+  explain_app->add_option("--lane", command->lane, "Way back: a lane, with --register");
+  explain_app->add_option("--register", command->reg, "Way back: a 32-bit register of the lane");
+  explain_app->add_option("--wave", command->wave, "Way back, LDS: the wave")->capture_default_str();
+  explain_app->add_option("--tile", command->tile, "Way back: which tile of the sequence")->capture_default_str();
+  explain_app->add_option("--path", command->path, "Way back: staged by TMA, or through LDS")
+      ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))
+      ->capture_default_str();
   explain_app->add_flag("--json", command->json, "Print the links as JSON");
   explain_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }

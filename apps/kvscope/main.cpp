@@ -15,11 +15,16 @@ using namespace kvscope::apps;
 void add_commands(CLI::App& app, Action& chosen) {
   add_run(app, chosen);
   add_explain(app, chosen);
+  add_stage(app, chosen);
   add_golden(app, chosen);
   add_verify(app, chosen);
   add_merge(app, chosen);
   add_trace(app, chosen);
   add_scenario(app, chosen);
+  add_tma(app, chosen);
+  add_swizzle(app, chosen);
+  add_lds(app, chosen);
+  add_fragment(app, chosen);
   add_layout(app, chosen);
   add_dtype(app, chosen);
   add_completion(app, chosen);
@@ -30,8 +35,8 @@ void add_commands(CLI::App& app, Action& chosen) {
 int main(int argc, char** argv) {
   clean_up_on_signals();
   CLI::App app{
-      "Shows and checks how a paged KV cache maps tokens to pages, rows and bytes, and what attention over it must "
-      "give.",
+      "Shows and checks how a paged KV cache maps tokens to pages, rows, bytes, shared memory and registers, and what "
+      "attention over it must give.",
       "kvscope"};
   app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION, "Print the version and exit");
   app.require_subcommand(1);

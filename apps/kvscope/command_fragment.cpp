@@ -1,0 +1,63 @@
+// kvscope fragment list | table NAME: who holds which element of a tile, for every instruction the model knows.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/kvscope/commands.h"
+#include "core/fragment/fragment_catalog.h"
+#include "core/fragment/fragment_table.h"
+
+namespace kvscope::apps {
+namespace {
+
+int list_fragments() {
+  for (const CatalogedFragment& entry : fragment_catalog()) {
+    const FragmentMap map = entry.make();
+    const FragmentInfo& info = map.info();
+    std::cout << fmt::format("{:<22} {:>3} x {:<3} {:>3} lanes x {:>3} elements   {}\n", entry.name, info.rows,
+                             info.columns, info.lanes, info.elements, info.name);
+  }
+  return kExitFine;
+}
+
+struct TableCommand {
+  std::string name;
+  TableWindow window;
+  bool markdown = false;
+};
+
+int show_table(const TableCommand& command) {
+  const FragmentMap map = cataloged_fragment("command line", command.name);
+  const FragmentInfo& info = map.info();
+  if (!command.markdown) {
+    std::cout << fmt::format("{}: {} rows ({}) x {} columns ({}), {} lanes, {} elements a lane\n\n", info.name,
+                             info.rows, info.row_name, info.columns, info.column_name, info.lanes, info.elements);
+  }
+  std::cout << fragment_table(map, command.markdown ? TableForm::markdown : TableForm::text, command.window);
+  return kExitFine;
+}
+
+}  // namespace
+
+void add_fragment(CLI::App& app, Action& chosen) {
+  CLI::App* fragment = app.add_subcommand("fragment", "Which lane and register holds which element of a tile");
+  fragment->require_subcommand(1);
+  fragment->add_subcommand("list", "Every fragment there is, with its sizes")->callback([&chosen] {
+    chosen = list_fragments;
+  });
+  const auto command = std::make_shared<TableCommand>();
+  CLI::App* table = fragment->add_subcommand("table", "One fragment as a table: T<lane>.<register> of each element");
+  table->add_option("NAME", command->name, "Name of a fragment, as 'fragment list' prints it")->required();
+  table->add_option("--first-row", command->window.first_row, "Row to begin with")->capture_default_str();
+  table->add_option("--rows", command->window.rows, "How many rows; -1: to the end")->capture_default_str();
+  table->add_option("--first-column", command->window.first_column, "Column to begin with")->capture_default_str();
+  table->add_option("--columns", command->window.columns, "How many columns; -1: to the end")->capture_default_str();
+  table->add_flag("--markdown", command->markdown, "As a table for a document");
+  table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,151 @@
+// kvscope lds table SCENARIO: what KVBuffer is for a scenario's cache, who copies what into LDS, who reads it into which
+// register.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
+#include "apps/kvscope/commands.h"
+#include "core/base/errors.h"
+#include "core/lds/dram_to_lds.h"
+#include "core/lds/kv_buffer_config.h"
+#include "core/lds/lds_layout.h"
+#include "core/lds/register_map.h"
+#include "core/pipeline/lds_params.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct TableCommand {
+  std::string scenario;
+  std::string what = "constants";
+  std::string kv = "k";
+  std::int64_t wave = 0;
+  std::int64_t strip = 0;
+  std::optional<std::int64_t> valid_rows;
+};
+
+void row(const char* name, std::int64_t value, const char* meaning) {
+  std::cout << fmt::format("{:<20} {:>8}   {}\n", name, value, meaning);
+}
+
+int show_constants(const KVBufferParams& params) {
+  const KVBufferReport report = check(params);
+  const KVBufferConstants c = constants_of(params);
+  std::cout << fmt::format("KVBuffer ({}), {}, MMA {}, swizzle {}\n\n", params.transpose ? "K" : "V",
+                           name(params.dtype), to_text(params.mma_shape),
+                           params.swizzle ? params.swizzle->text() : "none");
+  row("BN", c.BN, "keys of a tile");
+  row("WN", c.WN, "keys of a wave's tile");
+  row("BK", c.BK, "columns of a K strip, keys of a V strip");
+  row("depth", c.depth, "columns of the register tile");
+  row("smem_depth", c.smem_depth, "columns of a stage");
+  row("bk_smem", c.bk_smem, "columns of an LDS block");
+  row("num_threads", params.num_threads, "of the block");
+  row("num_mmas", c.num_mmas, "MMAs across the keys (K) or the depth (V)");
+  row("num_k_mmas2", c.num_k_mmas2, "MMA steps of a strip");
+  row("num_k_tiles", c.num_k_tiles, "strips");
+  row("input_frag_size", c.input_frag_size, "elements of a lane and MMA");
+  row("simd_width", c.simd_width, "elements of a 16-byte vector");
+  row("num_repeats", c.num_repeats, "blocks of a stage's depth");
+  row("smem_cols", c.smem_cols, "columns a stage holds");
+  row("smem_stage_size", c.smem_stage_size, "elements of a stage");
+  row("stage bytes", c.stage_bytes, "");
+  row("mma_layout rows", c.mma_rows, "of a lane's register tile");
+  row("mma_layout columns", c.mma_cols, "elements of each");
+  row("vm_instrs_per_load", c.vm_instrs_per_load, "copies a wave is said to issue a load");
+  for (const BrokenRule& broken : report.refusals) {
+    std::cout << fmt::format("\nrefused     {}: {}: {}", name(broken.rule), broken.fault.where, broken.fault.message);
+  }
+  for (const BrokenRule& odd : report.diagnostics) {
+    std::cout << fmt::format("\nmind        {}: {}: {}", name(odd.rule), odd.fault.where, odd.fault.message);
+  }
+  if (!report.refusals.empty() || !report.diagnostics.empty()) std::cout << '\n';
+  return report.refusals.empty() ? kExitFine : kExitCheckFailed;
+}
+
+int show_copies(const KVBufferConfig& config, WaveIdx wave, std::int64_t valid_rows) {
+  const KVBufferConstants& c = config.constants();
+  const DramTile tile{valid_rows, config.params().kv_num_heads * c.cache_depth, c.depth};
+  std::cout << fmt::format(
+      "what wave {} brings into stage 0: {} of {} keys valid, rows {} B apart in memory\n\n"
+      "  t  m  lane    LDS byte   key   depth   tile byte\n",
+      wave.value, valid_rows, c.BN, tile.row_stride * c.element_bytes);
+  for (const CopyInstruction& instruction : copy_instructions(config, wave, StageIdx{0}, tile)) {
+    for (std::size_t lane = 0; lane < instruction.lanes.size(); ++lane) {
+      const CopyVector& vector = instruction.lanes[lane];
+      std::cout << fmt::format("{:>3} {:>2} {:>5} {:>11} {:>5} {:>7} {:>11}{}\n", instruction.t, instruction.m, lane,
+                               vector.lds_byte, vector.key.value, vector.depth.value, vector.dram_byte,
+                               vector.zero ? "   zeros" : "");
+    }
+  }
+  return kExitFine;
+}
+
+int show_registers(const KVBufferConfig& config, WaveIdx wave, StripIdx strip) {
+  const KVBufferConstants& c = config.constants();
+  const LdsLayout layout(config);
+  std::cout << fmt::format(
+      "register tile of wave {}, strip {}: first element of each fragment\n\n"
+      "  k  i  row  lane   key   depth   LDS byte of it\n",
+      wave.value, strip.value);
+  for (std::int64_t k = 0; k < c.num_k_mmas2; ++k) {
+    for (std::int64_t i = 0; i < c.num_mmas; ++i) {
+      for (int lane = 0; lane < kWaveLanes; ++lane) {
+        const auto element = register_element(config, wave, {strip, k, i, lane, 0});
+        std::cout << fmt::format("{:>3} {:>2} {:>4} {:>5}", k, i, register_row(c, strip, k, i), lane);
+        if (element) {
+          std::cout << fmt::format(" {:>5} {:>7} {:>16}\n", element->key.value, element->depth.value,
+                                   layout.byte(StageIdx{0}, element->key, element->depth));
+        } else {
+          std::cout << "  zero: the head has no columns left for it\n";
+        }
+      }
+    }
+  }
+  return kExitFine;
+}
+
+int show_table(const TableCommand& command) {
+  const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
+  const KVBufferParams params = lds_params(input.scenario, command.kv == "k" ? KOrV::k : KOrV::v);
+  if (command.what == "constants") return show_constants(params);
+  const KVBufferConfig config(params);
+  const KVBufferConstants& c = config.constants();
+  check_index("--wave", command.wave, c.waves, "waves of the block");
+  if (command.what == "registers") {
+    check_index("--strip", command.strip, c.num_k_tiles, "strips of the tile");
+    return show_registers(config, WaveIdx{command.wave}, StripIdx{command.strip});
+  }
+  const std::int64_t valid_rows = command.valid_rows.value_or(c.BN);
+  check_index("--valid-rows", valid_rows, c.BN + 1, "keys of the tile");
+  return show_copies(config, WaveIdx{command.wave}, valid_rows);
+}
+
+}  // namespace
+
+void add_lds(CLI::App& app, Action& chosen) {
+  CLI::App* lds = app.add_subcommand("lds", "Staging of K and V through LDS, as AMD's waves do it");
+  lds->require_subcommand(1);
+  const auto command = std::make_shared<TableCommand>();
+  CLI::App* table = lds->add_subcommand("table", "KVBuffer of a scenario: constants, copies or registers");
+  table->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
+  table->add_option("--what", command->what, "Which table")
+      ->check(CLI::IsMember(std::vector<std::string>{"constants", "copy", "registers"}))
+      ->capture_default_str();
+  table->add_option("--kv", command->kv, "Which of the two")
+      ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
+      ->capture_default_str();
+  table->add_option("--wave", command->wave, "Wave; of copy and registers")->capture_default_str();
+  table->add_option("--strip", command->strip, "Strip; of registers")->capture_default_str();
+  table->add_option("--valid-rows", command->valid_rows, "Keys that exist; of copy. Default: all");
+  table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,137 @@
+// kvscope stage SCENARIO --tile N --out image.npy: one tile of the focus step staged for real, for comparison with what a
+// kernel dumps of its shared memory and registers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
+#include "apps/kvscope/commands.h"
+#include "core/base/errors.h"
+#include "core/golden/npy.h"
+#include "core/pipeline/lds_params.h"
+#include "core/pipeline/run_scenario.h"
+#include "core/pipeline/staged_image.h"
+#include "core/pipeline/staging_events.h"
+#include "core/pipeline/tma_staging.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct StageCommand {
+  std::string scenario;
+  std::optional<std::string> requests;
+  std::optional<std::int64_t> step, seq, layer, head, tile;
+  std::int64_t dim = 0;
+  std::string kv = "k";
+  std::string path = "tma";
+  std::string out;
+  std::string registers;
+};
+
+// The focus with the command line's numbers in place of the scenario's.
+Scenario focused(Scenario scenario, const StageCommand& command) {
+  Focus& focus = scenario.focus;
+  focus.step = command.step.value_or(focus.step);
+  focus.sequence = command.seq.value_or(focus.sequence);
+  focus.layer = command.layer.value_or(focus.layer);
+  focus.head = command.head.value_or(focus.head);
+  focus.tile = command.tile.value_or(focus.tile);
+  check_index("--layer", focus.layer, scenario.model.layers, "layers of the scenario's model");
+  check_index("--head", focus.head, scenario.model.kv_heads, "KV heads of the scenario's model");
+  check_index("--dim", command.dim, scenario.model.head_size, "elements of a head");
+  if (command.kv == "v" && scenario.model.is_mla) {
+    throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: stage --kv k");
+  }
+  return scenario;
+}
+
+std::int64_t poison_bytes(const SharedImage& image) {
+  return std::ranges::count(image.writers(), static_cast<std::int32_t>(SharedImage::kNobody.value));
+}
+
+void write_bytes(const std::string& path, std::span<const std::byte> bytes, std::vector<std::int64_t> shape,
+                 DType dtype) {
+  golden::write_npy(path, {dtype, std::move(shape), {bytes.begin(), bytes.end()}});
+}
+
+int run(const StageCommand& command) {
+  const ScenarioInput input = read_scenario(command.scenario, command.requests);
+  const Scenario scenario = focused(input.scenario, command);
+  trace::Recorder off;
+  const EngineRun engine = run_engine(scenario, input.requests, off);
+  const FocusState focus = state_at(scenario, input.requests, focus_step(scenario, engine.report));
+  if (const std::string why = golden_too_large(scenario, focus, {.max_multiply_adds = 1e300}); !why.empty()) {
+    throw GeometryError(why);
+  }
+  LayerData data = layer_data(scenario, focus);
+  const KOrV kv = command.kv == "k" ? KOrV::k : KOrV::v;
+  const bool tma = command.path == "tma";
+  const std::int64_t BN = tma ? scenario.tile.BN : lds_params(scenario, kv).BN;
+  const StagedTile tile = focus_tile(scenario, focus.cache, kv, BN);
+  const StagedImage staged =
+      tma ? stage_by_tma(scenario, focus.cache, data, tile, tma_depth_offset(scenario, DimIdx{command.dim}))
+          : stage_through_lds(scenario, focus.cache, data, tile);
+
+  const SeqIdx seq = focus.cache.batch[static_cast<std::size_t>(tile.batch_row.value)];
+  const std::int64_t tokens = std::min(BN, tile.tokens - tile.first_token.value);
+  std::cout << fmt::format("tile       {} of sequence {}, tokens {} to {}, layer {}, KV head {}, step {}\n",
+                           kv == KOrV::k ? "K" : "V", seq.value, tile.first_token.value,
+                           tile.first_token.value + tokens - 1, tile.layer.value, tile.head.value,
+                           focus.cache.step.value)
+            << fmt::format("staged     {}: {} bytes of shared memory, {} of them written by no copy\n",
+                           tma ? "by TMA" : "through LDS", staged.shared.size(), poison_bytes(staged.shared));
+  if (staged.no_fragments.empty()) {
+    std::cout << fmt::format("registers  {} {} x {} lanes x {} of 32 bits\n", staged.waves,
+                             tma                ? "warp"
+                             : staged.waves > 1 ? "waves"
+                                                : "wave",
+                             staged.lanes, staged.registers);
+  } else {
+    std::cout << fmt::format("registers  none: {}\n", staged.no_fragments);
+  }
+  if (!command.out.empty()) {
+    write_bytes(command.out, staged.shared.bytes(), {staged.shared.size()}, DType::u8);
+    std::cout << fmt::format("written    {}: the image, a byte an element, 0xcd where no copy wrote\n", command.out);
+  }
+  if (!command.registers.empty()) {
+    if (!staged.no_fragments.empty()) throw UnsupportedError("--registers: " + staged.no_fragments);
+    write_bytes(command.registers, staged.register_bytes, {staged.waves, staged.lanes, staged.registers}, DType::u32);
+    std::cout << fmt::format("written    {}: [waves, lanes, registers] of 32 bits\n", command.registers);
+  }
+  return kExitFine;
+}
+
+}  // namespace
+
+void add_stage(CLI::App& app, Action& chosen) {
+  const auto command = std::make_shared<StageCommand>();
+  CLI::App* stage = app.add_subcommand("stage", "Stage one tile into shared memory and registers, as bytes");
+  stage->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
+  stage->add_option("--tile", command->tile, "Which tile of the sequence, from 0; default: the scenario's focus");
+  stage->add_option("--seq", command->seq, "Sequence; -1: the longest of the step; default: the scenario's focus");
+  stage->add_option("--layer", command->layer, "Layer; default: the scenario's focus");
+  stage->add_option("--head", command->head, "KV head; default: the scenario's focus");
+  stage->add_option("--dim", command->dim, "TMA: an element of the head that the tile holds")->capture_default_str();
+  stage->add_option("--step", command->step, "Engine step; -1: the busiest; default: the scenario's focus");
+  stage->add_option("--kv", command->kv, "Which of the two")
+      ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
+      ->capture_default_str();
+  stage->add_option("--path", command->path, "By TMA, or through LDS by waves")
+      ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))
+      ->capture_default_str();
+  stage->add_option("--out", command->out, "Write shared memory there (.npy)");
+  stage->add_option("--registers", command->registers, "Write the registers there (.npy)");
+  stage->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)");
+  stage->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,166 @@
+// kvscope tma check | copy MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in shared memory?
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/kvscope/commands.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/golden/npy.h"
+#include "core/smem/shared_image.h"
+#include "core/tma/box_copy.h"
+#include "core/tma/box_plan.h"
+#include "core/tma/global_memory.h"
+#include "core/tma/tensor_map_json.h"
+#include "core/tma/tensor_map_rules.h"
+
+namespace kvscope::apps {
+namespace {
+
+constexpr std::int64_t kMostShown = 64;           // chunks of a box
+constexpr std::int64_t kMostShared = 1 << 20;     // [bytes] more than any block has
+constexpr std::int64_t kMostFileBytes = 1 << 20;  // [bytes] of a map
+
+std::string slow_first(std::span<const std::uint64_t> fast_first) {
+  return fmt::format("[{}]", fmt::join(std::vector(fast_first.rbegin(), fast_first.rend()), ", "));
+}
+
+std::string map_text(const TensorMapFile& file) {
+  const TensorMap& map = file.map;
+  const auto rank = static_cast<std::size_t>(map.rank);
+  std::vector<std::uint64_t> box(map.box.begin(), map.box.begin() + map.rank);
+  return fmt::format("{} {}, strides {} B, box {}, {}, on {}", name(map.data_type),
+                     slow_first(std::span(map.dims).first(rank)), slow_first(std::span(map.strides).first(rank - 1)),
+                     slow_first(box), name(map.swizzle), name(file.target));
+}
+
+TensorMapFile read_map(const std::string& path) {
+  return parse_tensor_map(read_file(path, kMostFileBytes), path);
+}
+
+struct CheckCommand {
+  std::string path;
+};
+
+int check_map(const CheckCommand& command) {
+  const TensorMapFile file = read_map(command.path);
+  const TensorMapReport report = check_tensor_map(file.map, file.target);
+  std::cout << fmt::format("map        {}\n", map_text(file));
+  for (const BrokenRule& broken : report.broken) {
+    std::cout << fmt::format("broken     {} {}: {}\n", name(broken.rule), broken.where, broken.message);
+  }
+  for (const Fault& note : report.notes) std::cout << fmt::format("note       {}: {}\n", note.where, note.message);
+  if (!report.broken.empty()) {
+    std::cout << fmt::format("rejected   {} broken rule{}\n", report.broken.size(),
+                             report.broken.size() > 1 ? "s" : "");
+    return kExitCheckFailed;
+  }
+  const BoxSwitches switches{.target = file.target};
+  require_box_copyable(file.map, BoxDirection::load, switches);
+  const BoxShape shape = box_shape(file.map, switches);
+  std::cout << fmt::format("box        {} rows of {} B, {} B apart in shared memory: reserve {} B, expect {} B\n",
+                           shape.rows, shape.inner, shape.pitch, shape.window_bytes, shape.tx_bytes)
+            << "accepted   every rule holds\n";
+  return kExitFine;
+}
+
+struct CopyCommand {
+  std::string path;
+  std::string data;
+  std::string out;
+  std::optional<std::vector<std::int32_t>> at;
+  std::optional<std::int64_t> dst;
+  bool all = false;
+};
+
+TmaCoord coordinates(const CopyCommand& command, const TensorMapFile& file) {
+  if (!command.at) {
+    if (file.at) return *file.at;
+    throw InputError("command line", "--at", "say where the box begins, fastest dimension first: --at 0,17");
+  }
+  if (command.at->size() != static_cast<std::size_t>(file.map.rank)) {
+    throw InputError("command line", "--at",
+                     fmt::format("has {} numbers, the map has {} dimensions", command.at->size(), file.map.rank));
+  }
+  TmaCoord at;
+  at.rank = file.map.rank;
+  std::ranges::copy(*command.at, at.at.begin());
+  return at;
+}
+
+void show_chunks(const std::vector<BoxChunk>& chunks, bool all) {
+  std::cout << "\n  row  column        global   shared\n";
+  const auto shown = all ? std::ssize(chunks) : std::min<std::int64_t>(std::ssize(chunks), kMostShown);
+  for (std::int64_t i = 0; i < shown; ++i) {
+    const BoxChunk& chunk = chunks[static_cast<std::size_t>(i)];
+    std::cout << fmt::format("{:>5} {:>7} {:>13} {:>8}\n", chunk.row, chunk.column,
+                             chunk.filled() ? "filled" : fmt::format("0x{:x}", chunk.global), chunk.shared);
+  }
+  if (shown < std::ssize(chunks)) {
+    std::cout << fmt::format("{} of {} chunks of 16 B shown: --all prints the rest\n", shown, chunks.size());
+  }
+}
+
+int copy_box(const CopyCommand& command) {
+  const TensorMapFile file = read_map(command.path);
+  check_tensor_map(file.map, file.target).throw_if_broken(command.path);
+  const TmaCoord at = coordinates(command, file);
+  const std::int64_t dst = command.dst.value_or(file.dst);
+  check_index("--dst", dst, kMostShared, "byte addresses of shared memory");
+  const BoxSwitches switches{.target = file.target};
+  require_box_copyable(file.map, BoxDirection::load, switches);
+  golden::Tensor data = golden::read_npy(command.data);
+  GlobalMemory memory;
+  memory.add(command.data, file.map.base, data.bytes);
+  SharedImage image(dst + box_shape(file.map, switches).window_bytes);
+  const BoxLoad load = load_box(file.map, at, memory, image, dst, CopyIdx{0}, switches);
+  std::cout << fmt::format(
+      "map        {}\ncopy       box at ({}) to shared address {}\n"
+      "barrier    {} B expected, {} B of them filled\nwindow     {} B\n",
+      map_text(file), fmt::join(std::span(at.at).first(static_cast<std::size_t>(at.rank)), ", "), dst, load.tx_bytes,
+      load.filled_bytes, load.window_bytes);
+  if (!command.out.empty()) {
+    const std::span<const std::byte> window = image.read(dst, load.window_bytes);
+    golden::write_npy(command.out, {DType::u8, {load.window_bytes}, {window.begin(), window.end()}});
+    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
+                             command.out, load.window_bytes, dst);
+  }
+  show_chunks(box_chunks(file.map, at, dst, switches), command.all);
+  return kExitFine;
+}
+
+}  // namespace
+
+void add_tma(CLI::App& app, Action& chosen) {
+  CLI::App* tma = app.add_subcommand("tma", "Tensor maps: hold one against the rules, carry out a copy by it");
+  tma->require_subcommand(1);
+
+  const auto check_command = std::make_shared<CheckCommand>();
+  CLI::App* checker =
+      tma->add_subcommand("check", "Every rule that a tensor map breaks, or its box when it breaks none");
+  checker->add_option("MAP", check_command->path, "Tensor map (JSON)")->required();
+  checker->callback([check_command, &chosen] { chosen = [check_command] { return check_map(*check_command); }; });
+
+  const auto copy_command = std::make_shared<CopyCommand>();
+  CLI::App* copier = tma->add_subcommand("copy", "One box copy: where each 16 bytes come from and land");
+  copier->add_option("MAP", copy_command->path, "Tensor map (JSON)")->required();
+  copier->add_option("--data", copy_command->data, "What lies at the map's base: the bytes of an array (.npy)")
+      ->required();
+  copier->add_option("--at", copy_command->at, "Coordinates of the box, fastest dimension first; default: the file's")
+      ->delimiter(',');
+  copier->add_option("--dst", copy_command->dst, "Shared address; default: the file's");
+  copier->add_option("--out", copy_command->out, "Write the staged bytes there (.npy)");
+  copier->add_flag("--all", copy_command->all, fmt::format("Print more than {} chunks", kMostShown));
+  copier->callback([copy_command, &chosen] { chosen = [copy_command] { return copy_box(*copy_command); }; });
+}
+
+}  // namespace kvscope::apps
