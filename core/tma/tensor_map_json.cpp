@@ -56,6 +56,8 @@ constexpr std::array<std::string_view, 15> kKeys{
     "interleave",         "l2_promotion", "fill", "target", "copy",    "$schema", "description"};
 constexpr std::array<std::string_view, 2> kCopyKeys{"at", "dst"};
 
+constexpr std::int64_t kAnyLength = -1;
+
 class Reader {
  public:
   explicit Reader(const json::Value& document) : document_(document) {}
@@ -76,11 +78,10 @@ class Reader {
     word("fill", kFills, map.fill);
     word("target", kTargets, file.target);
     integer(document_, "$.base", "base", map.base);
-    const std::size_t rank = list(document_, "$.dims", "dims", map.dims, std::nullopt, true);
+    const std::size_t rank = list(document_, "$.dims", "dims", map.dims, kAnyLength, true);
     map.rank = static_cast<int>(rank);
-    const bool known_rank = rank > 0;
-    list(document_, "$.strides", "strides", map.strides, known_rank ? std::optional(rank - 1) : std::nullopt, true);
-    const std::optional<std::size_t> wanted = known_rank ? std::optional(rank) : std::nullopt;
+    const std::int64_t wanted = rank > 0 ? static_cast<std::int64_t>(rank) : kAnyLength;
+    list(document_, "$.strides", "strides", map.strides, rank > 0 ? wanted - 1 : kAnyLength, true);
     list(document_, "$.box", "box", map.box, wanted, true);
     list(document_, "$.element_strides", "element_strides", map.element_strides, wanted, false);
     copy(file, wanted);
@@ -157,7 +158,7 @@ class Reader {
   // How many there are; 0 when that cannot be said.
   template <class Number, std::size_t N>
   std::size_t list(const json::Value& object, const std::string& where, std::string_view key,
-                   std::array<Number, N>& out, std::optional<std::size_t> wanted, bool required) {
+                   std::array<Number, N>& out, std::int64_t wanted, bool required) {
     const json::Value* const value = object.find(key);
     if (value == nullptr) {
       if (required) fault(where, "missing: a list of integers, fastest dimension first");
@@ -168,16 +169,17 @@ class Reader {
       fault(where, fmt::format("a list of integers is wanted, and {} is given", value->kind()));
       return 0;
     }
-    if (wanted ? items->size() != *wanted : items->empty() || items->size() > N) {
-      fault(where, wanted ? fmt::format("has {} numbers, the rank asks for {}", items->size(), *wanted)
-                          : fmt::format("has {} numbers, a map has 1 to {}", items->size(), N));
+    const std::int64_t count = std::ssize(*items);
+    if (wanted == kAnyLength ? count < 1 || count > std::int64_t{N} : count != wanted) {
+      fault(where, wanted == kAnyLength ? fmt::format("has {} numbers, a map has 1 to {}", count, N)
+                                        : fmt::format("has {} numbers, the rank asks for {}", count, wanted));
       return 0;
     }
     for (std::size_t i = 0; i < items->size(); ++i) number((*items)[i], fmt::format("{}[{}]", where, i), out[i]);
     return items->size();
   }
 
-  void copy(TensorMapFile& file, std::optional<std::size_t> rank) {
+  void copy(TensorMapFile& file, std::int64_t rank) {
     const json::Value* const value = document_.find("copy");
     if (value == nullptr) return;
     if (!value->is_object()) return fault("$.copy", fmt::format("an object is wanted, and {} is given", value->kind()));
