@@ -145,7 +145,8 @@ TEST(CopyToLds, KnowsTheLastByteOfTheTile) {
 // T59: logical vector 16 of a sub-tile, row 4, column 0, lands in slot 17.
 TEST(CopyToLds, LandsAVectorInItsSwizzledSlot) {
   const KVBufferConfig a(named("A K"));
-  for (const CopyVector& v : copy_instructions(a, WaveIdx{0}, StageIdx{0}, packed(named("A K"), 64))[0].lanes) {
+  const auto copies = copy_instructions(a, WaveIdx{0}, StageIdx{0}, packed(named("A K"), 64));
+  for (const CopyVector& v : copies[0].lanes) {
     EXPECT_EQ(v.key == KeyIdx{4} && v.depth == DimIdx{0}, v.lds_byte == 17 * 16);
   }
 }
