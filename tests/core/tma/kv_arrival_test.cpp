@@ -162,8 +162,8 @@ TEST(KvArrival, OfAChunkOuterFoldIsThePlainTile) {
 // Any swizzle, fold, page and number of valid pages: each element of the tile is the cache's, and each byte of shared
 // memory leads back to the element whose byte it is.
 TEST(KvArrival, HoldsForEveryGeometryBothWays) {
-  EXPECT_TRUE(prop::check("carry_out brings the cache's elements", [] {
-    const Cache cache;
+  const Cache cache;
+  EXPECT_TRUE(prop::check("carry_out brings the cache's elements", [&cache] {
     const auto mode = static_cast<SwizzleMode>(prop::uniform(1, 4));
     const std::int64_t page = prop::one_of<std::int64_t>(0, 8, 16, 32, 64);
     const std::int64_t BN = prop::one_of<std::int64_t>(32, 64);
@@ -183,16 +183,18 @@ TEST(KvArrival, HoldsForEveryGeometryBothWays) {
     ArrivalBarrier barrier(1);
     (void)carry_out(copy, tensor_map_of("V", tile), cache.memory, image, dst, barrier, CopyIdx{0});
     RC_ASSERT(barrier.state() == (BarrierState{1, 1, 0}));
-    for (std::int64_t a = dst; a < image.size(); ++a) {
+    bool holds = true;  // one RC_ASSERT: one a byte takes seconds under the sanitizers
+    for (std::int64_t a = dst + prop::uniform(0, 3); a < image.size(); a += 3) {
       const auto element = kv_element_at_address(copy, dst, a);
-      RC_ASSERT(element.has_value());
-      RC_ASSERT(image.writer(a).value == element->issue);
-      RC_ASSERT(kv_shared_address(copy, dst, element->row, element->depth) == a / 2 * 2);
+      holds = holds && element && image.writer(a).value == element->issue &&
+              kv_shared_address(copy, dst, element->row, element->depth) == a / 2 * 2;
+      if (!holds) break;
       const std::int64_t p = element->row / issue;
       const std::int64_t row = rows[static_cast<std::size_t>(p)] + element->row % issue;
       const int value = p < valid ? cache.at(row, h, element->depth) : fill ? 0 : 0xCDCD;
-      RC_ASSERT(std::to_integer<int>(image.bytes()[static_cast<std::size_t>(a)]) == (value >> (a % 2 * 8) & 0xFF));
+      holds = std::to_integer<int>(image.bytes()[static_cast<std::size_t>(a)]) == (value >> (a % 2 * 8) & 0xFF);
     }
+    RC_ASSERT(holds);
   }));
 }
 
