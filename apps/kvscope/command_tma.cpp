@@ -55,7 +55,7 @@ int check_map(const CheckCommand& command) {
   const TensorMapFile file = read_map(command.path);
   const TensorMapReport report = check_tensor_map(file.map, file.target);
   std::cout << fmt::format("map        {}\n", map_text(file));
-  for (const BrokenRule& broken : report.broken) {
+  for (const BrokenMapRule& broken : report.broken) {
     std::cout << fmt::format("broken     {} {}: {}\n", name(broken.rule), broken.where, broken.message);
   }
   for (const Fault& note : report.notes) std::cout << fmt::format("note       {}: {}\n", note.where, note.message);
