@@ -91,7 +91,7 @@ QString HeaderPanel::place_words(const Scene& scene) {
       tr("step %1 of %2").arg(number_text(number_of(scene, index)), number_text(number_of(scene, steps - 1)));
   const trace::StepSpan& span = scene.run().span(scene.cursor->row());
   const std::int64_t done = scene.cursor->position().value - span.first_event;
-  return done == span.events ? step : tr("%1, event %2 of %3").arg(step, number_text(done), number_text(span.events));
+  return done == span.events ? step : tr("%1, %2 of %3 events").arg(step, number_text(done), number_text(span.events));
 }
 
 QString HeaderPanel::subtitle(const Scene& scene) const {

@@ -45,12 +45,12 @@ class TimelinePanel final : public Panel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
 
  private:
-  [[nodiscard]] const Prepared& prepare(const QRectF& body, const Scene& scene) const {
+  [[nodiscard]] const PreparedTimeline& prepare(const QRectF& body, const Scene& scene) const {
     return cache_.prepared(body, scene);
   }
   [[nodiscard]] QString what_happened(const Scene& scene) const;
-  void paint_cursor(QPainter& painter, const Prepared& p, const Scene& scene) const;
-  void paint_readout(QPainter& painter, const QRectF& body, const Prepared& p, std::int64_t index,
+  void paint_cursor(QPainter& painter, const PreparedTimeline& p, const Scene& scene) const;
+  void paint_readout(QPainter& painter, const QRectF& body, const PreparedTimeline& p, std::int64_t index,
                      const Scene& scene) const;
 
   mutable TimelineCache cache_;
@@ -102,7 +102,7 @@ QString TimelinePanel::what_happened(const Scene& scene) const {
 // ----------------------------------------------------------------------------------------------------------
 
 // The step's number at the foot of the cursor's line, kept inside the row; empty where there is no line or no row.
-QRectF flag_of(const Prepared& p, const std::optional<double>& x, const QString& number, const QFont& font) {
+QRectF flag_of(const PreparedTimeline& p, const std::optional<double>& x, const QString& number, const QFont& font) {
   const QRectF& row = p.layout.step_labels;
   if (!x || row.isEmpty()) return {};
   const double width = width_of(number, font) + 2 * kBeside;
@@ -115,13 +115,13 @@ void paint_lines(QPainter& painter, const std::vector<QLineF>& lines) {
 }
 
 // Where a step's line goes; nothing when it is out of sight.
-std::optional<double> line_of(const Prepared& p, const std::optional<std::int64_t>& index) {
+std::optional<double> line_of(const PreparedTimeline& p, const std::optional<std::int64_t>& index) {
   if (!index) return std::nullopt;
   const double x = p.layout.axis.x(*index);
   return x >= p.layout.axis.left && x <= p.layout.axis.right() ? std::optional(x) : std::nullopt;
 }
 
-void TimelinePanel::paint_cursor(QPainter& painter, const Prepared& p, const Scene& scene) const {
+void TimelinePanel::paint_cursor(QPainter& painter, const PreparedTimeline& p, const Scene& scene) const {
   const Timeline& timeline = scene.run().timeline();
   const std::optional<std::int64_t> index = current_index(scene);
   const std::optional<double> x = line_of(p, index);
@@ -157,7 +157,7 @@ std::vector<LegendItem> legend_of(std::span<const Series> series, const Scene& s
 }
 
 void TimelinePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  const Prepared& p = prepare(body, scene);
+  const PreparedTimeline& p = prepare(body, scene);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing);
   if (p.layout.axis.steps == 0) {
@@ -203,7 +203,7 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
 // ----------------------------------------------------------------------------------------------------------
 
 void TimelinePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  const Prepared& p = prepare(body, scene);
+  const PreparedTimeline& p = prepare(body, scene);
   if (scene.hovered.kind != Selection::Kind::step) return;
   const std::optional<std::int64_t> index = index_of(scene.run().timeline(), scene.hovered.step);
   const std::optional<double> x = line_of(p, index);
@@ -217,7 +217,7 @@ void TimelinePanel::paint_overlay(QPainter& painter, const QRectF& body, const S
   painter.restore();
 }
 
-void TimelinePanel::paint_readout(QPainter& painter, const QRectF& body, const Prepared& p, std::int64_t index,
+void TimelinePanel::paint_readout(QPainter& painter, const QRectF& body, const PreparedTimeline& p, std::int64_t index,
                                   const Scene& scene) const {
   const Timeline& timeline = scene.run().timeline();
   std::vector<LegendItem> items;
@@ -304,14 +304,14 @@ Viewport TimelinePanel::scrolled(QPointF by, const QRectF& body, const Scene& sc
 }
 
 Viewport TimelinePanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
-  const Prepared& p = prepare(body, scene);
+  const PreparedTimeline& p = prepare(body, scene);
   if (object.kind != Selection::Kind::step) return scene.viewport_of(id());
   const std::optional<std::int64_t> index = index_of(scene.run().timeline(), object.step);
   return index ? revealed_step(p.layout.axis, *index) : scene.viewport_of(id());
 }
 
 std::vector<PanelCell> TimelinePanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
-  const Prepared& p = prepare(body, scene);
+  const PreparedTimeline& p = prepare(body, scene);
   const Timeline& timeline = scene.run().timeline();
   std::vector<PanelCell> cells;
   if (timeline.steps() == 0) return cells;

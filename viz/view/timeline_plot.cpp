@@ -61,7 +61,7 @@ void paint_axis(QPainter& painter, const ValueAxis& axis, const Scene& scene) {
   }
 }
 
-void paint_axes(QPainter& painter, const Prepared& p, const Scene& scene) {
+void paint_axes(QPainter& painter, const PreparedTimeline& p, const Scene& scene) {
   const TimelineLayout& layout = p.layout;
   const int room = labels_that_fit(layout.shares, mono_font(scene.px(kLabelFont)));
   const auto fits = std::ranges::find_if(kSharesParts, [&](int parts) { return parts < room; });
@@ -78,25 +78,26 @@ void paint_axes(QPainter& painter, const Prepared& p, const Scene& scene) {
 // --- the axis of steps -----------------------------------------------------------------------------------------------
 
 // Beside a row, in the gutter at the left.
-void paint_caption(QPainter& painter, const QRectF& row, const QString& text, const Prepared& p, const Scene& scene) {
+void paint_caption(QPainter& painter, const QRectF& row, const QString& text, const PreparedTimeline& p,
+                   const Scene& scene) {
   const QRectF rect(row.left() - p.layout.left_labels, row.top(), p.layout.left_labels - kBeside, row.height());
   paint_words(painter, rect, text, ui_font(scene.px(kLabelFont)), scene.theme->text_quiet,
               Qt::AlignVCenter | Qt::AlignRight);
 }
 
-std::vector<std::int64_t> labelled_steps(const Prepared& p, const Scene& scene) {
+std::vector<std::int64_t> labelled_steps(const PreparedTimeline& p, const Scene& scene) {
   const Timeline& timeline = scene.run().timeline();
   if (timeline.steps() == 0) return {};
   return step_ticks(p.layout.axis, timeline.step.front(), scene.px(kStepLabel));
 }
 
 // Under the step's middle, pushed inside at the ends of the row.
-QRectF label_rect(const QRectF& row, double x, double width, const Prepared& p) {
+QRectF label_rect(const QRectF& row, double x, double width, const PreparedTimeline& p) {
   const double left = std::clamp(x - width / 2, row.left(), row.right() + p.layout.right_labels - width);
   return {left, row.top(), width, row.height()};
 }
 
-void paint_times(QPainter& painter, const Prepared& p, const Scene& scene) {
+void paint_times(QPainter& painter, const PreparedTimeline& p, const Scene& scene) {
   const QRectF& row = p.layout.time_labels;
   if (row.isEmpty()) return;
   paint_caption(painter, row, QCoreApplication::translate("Timeline", "time"), p, scene);
@@ -112,7 +113,7 @@ void paint_times(QPainter& painter, const Prepared& p, const Scene& scene) {
 
 // --- curves and marks ------------------------------------------------------------------------------------------------
 
-void paint_curves(QPainter& painter, const Prepared& p, const Scene& scene) {
+void paint_curves(QPainter& painter, const PreparedTimeline& p, const Scene& scene) {
   std::vector<Series> shown = shown_series(p.layout.stacked);
   std::ranges::reverse(shown);  // the first of the legend on top
   for (const bool surfaces : {true, false}) {
@@ -139,7 +140,7 @@ void paint_group(QPainter& painter, const MarkGroup& group, const QRectF& lane, 
                    Qt::AlignVCenter | Qt::AlignLeft | Qt::TextSingleLine, short_count(group.count));
 }
 
-void paint_lanes(QPainter& painter, const Prepared& p, const Scene& scene) {
+void paint_lanes(QPainter& painter, const PreparedTimeline& p, const Scene& scene) {
   const double glyph = scene.px(kGlyph);
   for (const Mark mark : kMarkKinds) {
     const QRectF& lane = p.layout.lanes[at(mark)];
@@ -154,7 +155,7 @@ void paint_lanes(QPainter& painter, const Prepared& p, const Scene& scene) {
 
 }  // namespace
 
-void paint_marks_over(QPainter& painter, const Prepared& p, double x, const Scene& scene) {
+void paint_marks_over(QPainter& painter, const PreparedTimeline& p, double x, const Scene& scene) {
   const double glyph = scene.px(kGlyph);
   for (const Mark mark : kMarkKinds) {
     const QRectF& lane = p.layout.lanes[at(mark)];
@@ -175,7 +176,7 @@ QString time_of(const Timeline& timeline, std::int64_t index) {
   return time_text(timeline.time_us[static_cast<std::size_t>(index)]);
 }
 
-void paint_plots(QPainter& painter, const Prepared& prepared, const Scene& scene) {
+void paint_plots(QPainter& painter, const PreparedTimeline& prepared, const Scene& scene) {
   painter.setRenderHint(QPainter::Antialiasing);
   paint_axes(painter, prepared, scene);
   paint_curves(painter, prepared, scene);
@@ -183,7 +184,7 @@ void paint_plots(QPainter& painter, const Prepared& prepared, const Scene& scene
   paint_times(painter, prepared, scene);
 }
 
-void paint_step_labels(QPainter& painter, const Prepared& p, const QRectF& flag, const Scene& scene) {
+void paint_step_labels(QPainter& painter, const PreparedTimeline& p, const QRectF& flag, const Scene& scene) {
   const QRectF& row = p.layout.step_labels;
   if (row.isEmpty()) return;
   paint_caption(painter, row, QCoreApplication::translate("Timeline", "step"), p, scene);
@@ -199,7 +200,7 @@ void paint_step_labels(QPainter& painter, const Prepared& p, const QRectF& flag,
   }
 }
 
-void PlotPicture::paint(QPainter& painter, const QRectF& body, const Prepared& prepared, const Scene& scene) {
+void PlotPicture::paint(QPainter& painter, const QRectF& body, const PreparedTimeline& prepared, const Scene& scene) {
   const QTransform transform = painter.deviceTransform();
   const QRect pixels = transform.mapRect(body).toAlignedRect();
   const bool raster = painter.paintEngine() != nullptr && painter.paintEngine()->type() == QPaintEngine::Raster;

@@ -50,7 +50,7 @@ std::vector<Series> shown_series(bool stacked) {
   return shown;
 }
 
-double Prepared::top(Series series) const {
+double PreparedTimeline::top(Series series) const {
   if (is_share(series)) return 1;
   return series == Series::running || series == Series::waiting ? counts.left_top : counts.right_top;
 }
@@ -74,7 +74,7 @@ const RunFacts& TimelineCache::facts(const Run& run) {
   return prepared_.facts;
 }
 
-const Prepared& TimelineCache::prepared(const QRectF& body, const Scene& scene) {
+const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene& scene) {
   const RunFacts& of_run = facts(scene.run());
   const bool stacked = scene.view == View::timeline;
   const SizeKey key{body, stacked, scene.viewport_of(PanelId::timeline), scene.font_scale};

@@ -35,7 +35,7 @@ struct RunFacts {
   std::array<std::int64_t, kMarks> totals{};  // how often things happened
 };
 
-struct Prepared {
+struct PreparedTimeline {
   std::int64_t revision = 0;  // another one after every change
   RunFacts facts;
   TimelineLayout layout;
@@ -49,7 +49,7 @@ struct Prepared {
 class TimelineCache {
  public:
   [[nodiscard]] const RunFacts& facts(const Run& run);
-  [[nodiscard]] const Prepared& prepared(const QRectF& body, const Scene& scene);
+  [[nodiscard]] const PreparedTimeline& prepared(const QRectF& body, const Scene& scene);
   // Of the body prepared last: a footer is painted after its body, and knows no other size.
   [[nodiscard]] bool stacked() const { return prepared_.layout.stacked; }
 
@@ -74,7 +74,7 @@ class TimelineCache {
 
   std::optional<RunKey> run_;
   std::optional<SizeKey> size_;  // nothing: the run is another one than before
-  Prepared prepared_;
+  PreparedTimeline prepared_;
 };
 
 // The step the run stands in, as an index of its timeline; nothing before the first.

@@ -41,7 +41,7 @@ TEST_F(HeaderPanelTest, SaysHowFarInsideAStepItStands) {
   staged.cursor.seek_row(1);
   EXPECT_EQ(words(staged.scene), "step 0 of 2 · 10 µs · page size 16 · tiny · f32");
   staged.cursor.event();
-  EXPECT_EQ(words(staged.scene), "step 1 of 2, event 1 of 4 · 10 µs · page size 16 · tiny · f32");
+  EXPECT_EQ(words(staged.scene), "step 1 of 2, 1 of 4 events · 10 µs · page size 16 · tiny · f32");
   staged.cursor.step();
   EXPECT_EQ(words(staged.scene), "step 1 of 2 · 20 µs · page size 16 · tiny · f32");
 }

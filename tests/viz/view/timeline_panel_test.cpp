@@ -46,7 +46,7 @@ struct Shown {
     paint(painter, with);
     return image;
   }
-  const Prepared& prepared() { return cache.prepared(body(), scene); }
+  const PreparedTimeline& prepared() { return cache.prepared(body(), scene); }
   QPointF on_step(std::int64_t index) {
     return {prepared().layout.axis.x(index), prepared().layout.shares.center().y()};
   }
@@ -171,7 +171,7 @@ TEST(TimelinePanel, ForgetsARunThatWasReplacedInItsPlace) {
 // scale and place.
 TEST(PlotPicture, HasThePixelsThatPaintingDirectlyHas) {
   Shown shown(gallery_run("preemption"), View::timeline);
-  const Prepared& prepared = shown.prepared();
+  const PreparedTimeline& prepared = shown.prepared();
   for (const double scale : {1.0, 1.5, 2.0}) {
     for (const QPointF by : {QPointF(0, 0), QPointF(3.25, 7)}) {
       std::array<QImage, 2> images;
@@ -258,7 +258,7 @@ TEST(TimelinePanel, HoveringPaintsALineAndAReadoutOverTheBase) {
 TEST(TimelinePanel, ALineDoesNotStrikeOutMarksOrTheirNumbers) {
   Shown shown(gallery_run("real_traffic_slice"));
   const QImage before = shown.picture(*shown.panel);
-  const Prepared& p = shown.prepared();
+  const PreparedTimeline& p = shown.prepared();
   const QRectF lane = p.layout.lanes[at(Mark::eviction)];
   ASSERT_FALSE(lane.isEmpty());
   const auto changed = [&](const QImage& image, double x) {
