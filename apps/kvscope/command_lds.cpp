@@ -60,10 +60,10 @@ int show_constants(const KVBufferParams& params) {
   row("mma_layout rows", c.mma_rows, "of a lane's register tile");
   row("mma_layout columns", c.mma_cols, "elements of each");
   row("vm_instrs_per_load", c.vm_instrs_per_load, "copies a wave is said to issue a load");
-  for (const BrokenRule& broken : report.refusals) {
+  for (const BrokenBufferRule& broken : report.refusals) {
     std::cout << fmt::format("\nrefused     {}: {}: {}", name(broken.rule), broken.fault.where, broken.fault.message);
   }
-  for (const BrokenRule& odd : report.diagnostics) {
+  for (const BrokenBufferRule& odd : report.diagnostics) {
     std::cout << fmt::format("\nmind        {}: {}: {}", name(odd.rule), odd.fault.where, odd.fault.message);
   }
   if (!report.refusals.empty() || !report.diagnostics.empty()) std::cout << '\n';

@@ -20,10 +20,10 @@ class Rules {
   void require(KVBufferRule rule, bool holds, std::string_view where, std::string message) {
     if (!holds) broken_.push_back({rule, {std::string(where), std::move(message)}});
   }
-  [[nodiscard]] std::vector<BrokenRule> take() { return std::move(broken_); }
+  [[nodiscard]] std::vector<BrokenBufferRule> take() { return std::move(broken_); }
 
  private:
-  std::vector<BrokenRule> broken_;
+  std::vector<BrokenBufferRule> broken_;
 };
 
 bool is_fp8(const KVBufferParams& p) {
@@ -31,7 +31,7 @@ bool is_fp8(const KVBufferParams& p) {
 }
 
 // What every formula divides by.
-std::vector<BrokenRule> check_sizes(const KVBufferParams& p) {
+std::vector<BrokenBufferRule> check_sizes(const KVBufferParams& p) {
   Rules rules;
   const bool known =
       p.dtype == DType::bf16 || p.dtype == DType::f16 || p.dtype == DType::e4m3 || p.dtype == DType::e5m2;
@@ -193,9 +193,9 @@ void check_cache(Rules& rules, const KVBufferParams& p, const KVBufferConstants&
                             round_up(p.head_dim_offset, c.simd_width)));
 }
 
-std::vector<Fault> faults_of(const std::vector<BrokenRule>& broken) {
+std::vector<Fault> faults_of(const std::vector<BrokenBufferRule>& broken) {
   std::vector<Fault> faults;
-  for (const BrokenRule& rule : broken) faults.push_back(rule.fault);
+  for (const BrokenBufferRule& rule : broken) faults.push_back(rule.fault);
   return faults;
 }
 

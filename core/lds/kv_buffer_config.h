@@ -138,14 +138,14 @@ enum class KVBufferRule : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(KVBufferRule rule);  // "tile rows"
 
-struct BrokenRule {
+struct BrokenBufferRule {
   KVBufferRule rule{};
   Fault fault;  // where: the parameter's name
-  friend bool operator==(const BrokenRule&, const BrokenRule&) = default;
+  friend bool operator==(const BrokenBufferRule&, const BrokenBufferRule&) = default;
 };
 struct KVBufferReport {
-  std::vector<BrokenRule> refusals;     // why it cannot be built
-  std::vector<BrokenRule> diagnostics;  // what can be built and is likely not meant
+  std::vector<BrokenBufferRule> refusals;     // why it cannot be built
+  std::vector<BrokenBufferRule> diagnostics;  // what can be built and is likely not meant
 };
 // Every broken rule at once; refusals of `sizes` and `element_type` come alone, because nothing else can be worked out.
 [[nodiscard]] KVBufferReport check(const KVBufferParams& params);
@@ -158,12 +158,12 @@ class KVBufferConfig {
 
   [[nodiscard]] const KVBufferParams& params() const { return params_; }
   [[nodiscard]] const KVBufferConstants& constants() const { return constants_; }
-  [[nodiscard]] const std::vector<BrokenRule>& diagnostics() const { return diagnostics_; }
+  [[nodiscard]] const std::vector<BrokenBufferRule>& diagnostics() const { return diagnostics_; }
 
  private:
   KVBufferParams params_;
   KVBufferConstants constants_;
-  std::vector<BrokenRule> diagnostics_;
+  std::vector<BrokenBufferRule> diagnostics_;
 };
 
 }  // namespace kvscope

@@ -73,6 +73,12 @@ class TraceFold {
   std::int64_t copies = 0, forked_tokens = 0, left_over = 0;
 
  private:
+  // A tile on its way into registers: the engine records none.
+  template <class E>
+  void apply(const E&) {
+    ADD_FAILURE() << E::kName << " is no event of the engine";
+  }
+
   void apply(const trace::StepBegan& e) {
     EXPECT_EQ(e.step.value, steps);
     EXPECT_GE(e.time_us, time_us_);

@@ -260,7 +260,7 @@ TEST(KVBufferRules, EachIsRefusedUnderItsNameAndAlone) {
     SCOPED_TRACE(std::string(broken.from) + ", " + std::string(name(broken.rule)));
     const KVBufferReport report = check(p);
     ASSERT_FALSE(report.refusals.empty());
-    for (const BrokenRule& rule : report.refusals) {
+    for (const BrokenBufferRule& rule : report.refusals) {
       const bool follows = broken.rule == KVBufferRule::k_group && rule.rule == KVBufferRule::fragment;
       EXPECT_TRUE(rule.rule == broken.rule || follows || *broken.fault == '\0')
           << name(rule.rule) << rule.fault.message;
