@@ -62,10 +62,12 @@ BROKEN = [
     ("file length", "apps/kvscope/main.cpp", "\n" * 101, 101),
     ("file length", "apps/kvscope-viewer/main.cpp", "\n" * 101, 101),
     ("top level", "notes.txt", "", 1),
+    ("one name one type", "viz/view/b.h", HEADER + "namespace kvscope::viz {\nclass Prepared final : public X {\n", 4),
 ]
 
 # What else stands in the tree of a rule that is about two files.
-BESIDE = {"own header first": {"core/base/a.h": HEADER}}
+BESIDE = {"own header first": {"core/base/a.h": HEADER},
+          "one name one type": {"viz/view/a.h": HEADER + "namespace kvscope::viz {\nstruct Prepared {\n"}}
 
 # What only looks like a fault.
 SOUND = {
@@ -83,6 +85,9 @@ SOUND = {
     "apps/kvscope-viewer/command_line.cpp": '#include "apps/common/cli.h"\n',
     "viz/geometry/a.cpp": '#include "core/trace/events.h"\n#include <QRectF>\n',
     "viz/view/a.cpp": "#include <QPainter>\n",
+    "viz/view/c.h": HEADER + "namespace kvscope::viz {\nclass Canvas;\nstruct Cell {\n  struct Inner {\n",
+    "viz/view/d.h": HEADER + "namespace kvscope::viz {\nclass Canvas {\nclass Inner {\n",
+    "viz/model/a.h": HEADER + "namespace kvscope {\nstruct Cell { int a; };\n",
     "gpu/kernels/x/kernel.cu": '#include "core/base/index.h"\n#include <cuda.h>\n',
     "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\n#include <sqlite3.h>\n'
                                   'auto data = root / "../shared' + '/data";\n',

@@ -43,6 +43,7 @@ WIDE = 120                                          # [characters] of a line
 LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+TYPE = re.compile(r"(?:enum )?(?:class|struct) (\w+)(?: final)?(?: :.*)?(?: \{.*)?$(?<!;)")
 CODE = (".h", ".cpp", ".cu", ".cuh")
 CUDA = re.compile(r"(cuda|cublas|cudnn|nvrtc|nvml|cuda_\w+|driver_types)[\w./]*(\.h(pp)?)?$"
                   r"|^(cuda|cute|cutlass|thrust|cub)/")
@@ -175,6 +176,26 @@ def tree_faults(root):
                         "give it one in CORE_ORDER of tests/layering/layering_test.py and in docs/ARCHITECTURE.md")
 
 
+def type_faults(root):
+    """Two types of one name in one namespace are one type to the linker: whichever code it keeps runs for both."""
+    seen = {}
+    for path in our_files(root):
+        if not path.startswith(("core/", "viz/", "apps/", "gpu/")) or not path.endswith((".h", ".cuh")):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+            namespace = ""
+            for number, text in enumerate(file, 1):
+                opened = re.match(r"namespace ([\w:]+) \{$", text.rstrip())
+                namespace = opened[1] if opened else namespace
+                defined = TYPE.match(text)
+                if defined is None:
+                    continue
+                name = (namespace, defined[1])
+                if seen.setdefault(name, path) != path:
+                    yield Fault(path, number, "one name one type",
+                                f"{'::'.join(name)} is defined in {seen[name]} too", "give one of them another name")
+
+
 def our_files(root):
     for folder, below, names in os.walk(root):
         below[:] = sorted(set(below) - NOT_OURS)
@@ -185,7 +206,7 @@ def our_files(root):
 
 
 def all_faults(root):
-    faults = list(tree_faults(root))
+    faults = [*tree_faults(root), *type_faults(root)]
     for path in our_files(root):
         faults.extend(file_faults(root, path))
     return faults
