@@ -1,5 +1,5 @@
-// kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, bank and register, with the formula and
-// its numbers; and back: --shared-address A or --lane L --register R name the token first.
+// kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, bank and register, with the formula
+// and its numbers; and back: --shared-address A or --lane L --register R name the token first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// kvscope lds table SCENARIO: what KVBuffer is for a scenario's cache, who copies what into LDS, who reads it into which
-// register.
+// kvscope lds table SCENARIO: what KVBuffer is for a scenario's cache, who copies what into LDS, who reads it into
+// which register.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -1,4 +1,5 @@
-// kvscope swizzle table | solve: where a swizzle sends the chunks of a tile, and which ones free its reads of conflicts.
+// kvscope swizzle table | solve: where a swizzle sends the chunks of a tile, and which ones free its reads of
+// conflicts.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// kvscope tma check | copy MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in shared memory?
+// kvscope tma check | copy MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in shared
+// memory?
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,10 +1,11 @@
 // The cache types of a step: over a pool of somebody's, or over one that is never allocated, where they answer every
 // question about addresses and none about values. So a pool of 80 GiB is explained on a laptop.
 //
-// Addresses are bytes from the pool's first, as explain's link "byte" and locate() count them. The pool holds K and V of
-// all layers, and the null page at its end; the scales of a quantized cache are another pool, counted from its own first.
-// Example: tiny model (2 layers, 2 heads of 8, f32), pages of 4, table row 0 = {7, 3}: byte_of(block_paged_ptr(sequence 0,
-// token 5, head 1, dim 3)) of K in layer 1 is 3652.
+// Addresses are bytes from the pool's first, as explain's link "byte" and locate() count them. The pool holds K and V
+// of all layers, and the null page at its end; the scales of a quantized cache are another pool, counted from its own
+// first.
+// Example: tiny model (2 layers, 2 heads of 8, f32), pages of 4, table row 0 = {7, 3}: byte_of(block_paged_ptr(sequence
+// 0, token 5, head 1, dim 3)) of K in layer 1 is 3436.
 #pragma once
 
 #include <cstddef>

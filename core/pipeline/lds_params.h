@@ -6,8 +6,9 @@
 //   e4m3, e5m2      32x32x64     64 elements      (3,0,4)        none
 //   BN 64 tokens, 32 for heads of more than 256 elements: two stages of K and V must fit 160 KiB
 //
-// An instruction of 16 rows has (3,0,3) for K, as decode kernels use it, and BK of 32 or 128 elements. WN is BN. Another
-// type, or a head that is not whole strips, gives parameters that break a rule of KVBufferConfig; nothing is refused here.
+// An instruction of 16 rows has (3,0,3) for K, as decode kernels use it, and BK of 32 or 128 elements. WN is BN.
+// Another type, or a head that is not whole strips, gives parameters that break a rule of KVBufferConfig; nothing is
+// refused here.
 #pragma once
 
 #include "core/base/index.h"

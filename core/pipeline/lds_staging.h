@@ -3,9 +3,10 @@
 //
 //   DRAM --copy: wave, instruction, lane--> LDS byte --read--> wave, lane, register
 //
-// A register is 32 bits of a lane: elements 4 / size a piece, the register tile of KVBuffer row by row. K's registers are
-// a wave's own keys, so waves whose parts are the same hold the same; V's are in every wave.
-// Example: bf16 K, BN 64, WN 64, BK 32, (3,0,4), key 5, depth 10: LDS byte 324 of stage 0; register 1 of lane 37, low half.
+// A register is 32 bits of a lane: elements 4 / size a piece, the register tile of KVBuffer row by row. K's registers
+// are a wave's own keys, so waves whose parts are the same hold the same; V's are in every wave.
+// Example: bf16 K, BN 64, WN 64, BK 32, (3,0,4), key 5, depth 10: LDS byte 324 of stage 0; register 1 of lane 37, low
+// half.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,8 @@ struct RegisterPlace {
 
 class LdsStaging {
  public:
-  // Stage 0. GeometryError with every reason why KVBuffer cannot stage the tile; UnsupportedError for V of an MLA cache.
+  // Stage 0. GeometryError with every reason why KVBuffer cannot stage the tile; UnsupportedError for V of an MLA
+  // cache.
   LdsStaging(const KVBufferParams& params, const StepCache& cache, const StagedTile& tile);
 
   [[nodiscard]] const KVBufferConfig& config() const { return config_; }

@@ -1,5 +1,5 @@
-// What does that register hold, and that byte of shared memory? The inverse of explain()'s second half: from a place of a
-// staged tile back to the token whose value it is part of.
+// What does that register hold, and that byte of shared memory? The inverse of explain()'s second half: from a place of
+// a staged tile back to the token whose value it is part of.
 //
 //   lane, register --fragment map--> (row, column) of the tile --first token, first column--> token, dim
 //   shared byte    --swizzle, layout--> (row, column) ...
@@ -32,9 +32,9 @@ struct TileQuestion {
   DimIdx dim;  // TMA: any column of the tile; its first is tma_depth_offset(dim). LDS tiles hold the whole head
 };
 
-// The element that a byte of the staged tile belongs to. GeometryError, UnsupportedError or OverflowError: the path cannot
-// take the tile. IndexError: the sequence is not in the batch, the tile is past its end, the byte is outside the tile or in
-// a gap of it, or what stands there is no token's.
+// The element that a byte of the staged tile belongs to. GeometryError, UnsupportedError or OverflowError: the path
+// cannot take the tile. IndexError: the sequence is not in the batch, the tile is past its end, the byte is outside the
+// tile or in a gap of it, or what stands there is no token's.
 [[nodiscard]] trace::Question locate_shared(const Scenario& scenario, const CacheState& state,
                                             const TileQuestion& question, std::int64_t shared_byte);
 

@@ -1,6 +1,6 @@
-// A tile staged for real: the bytes that stand in shared memory and in registers afterwards, as a kernel that did it right
-// would dump them. Moved by core/tma and core/lds over the values of one layer; the places are those of tma_staging.h and
-// lds_staging.h.
+// A tile staged for real: the bytes that stand in shared memory and in registers afterwards, as a kernel that did it
+// right would dump them. Moved by core/tma and core/lds over the values of one layer; the places are those of
+// tma_staging.h and lds_staging.h.
 //
 //   shared      what no copy wrote is poison (0xCD); the slots past a sequence's tokens hold the pool's NaN
 //   registers   [waves, lanes, registers, 4 bytes], little endian; a warp is one wave of 32 lanes
@@ -28,8 +28,8 @@ struct StagedImage {
   std::string no_fragments;
 };
 
-// The layer's values are those of `data`, whatever tile.layer says. GeometryError, UnsupportedError, OverflowError: the path
-// cannot take the tile.
+// The layer's values are those of `data`, whatever tile.layer says. GeometryError, UnsupportedError, OverflowError: the
+// path cannot take the tile.
 [[nodiscard]] StagedImage stage_by_tma(const Scenario& scenario, const CacheState& state, LayerData& data,
                                        const StagedTile& tile, DimIdx depth_offset);
 // Stage 0 of the LDS region; the other stages stay poison.

@@ -1,5 +1,5 @@
-// The focus tile's way into registers as events: for K and V, by TMA and through LDS, whichever take it. They follow the
-// last step of a run, because a kernel would find the cache as the focus step left it.
+// The focus tile's way into registers as events: for K and V, by TMA and through LDS, whichever take it. They follow
+// the last step of a run, because a kernel would find the cache as the focus step left it.
 //
 //   tile_opened | barrier_expects, box_copied..., barrier_completed | fragment_read...                    TMA, one warp
 //   tile_opened | lds_copied... of every wave, wave_waited            | fragment_read... of every wave     LDS

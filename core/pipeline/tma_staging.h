@@ -3,9 +3,9 @@
 //
 //   pool --issue: page, chunk--> shared byte, swizzled --ldmatrix.x4: piece, matrix, row--> lane, register
 //
-// The tile is BN tokens by BK elements of one head (scenario.tile), from a destination of 0 on. Pages past the sequence's
-// last token are not copied for K, and filled with zeros for V, whose rows are multiplied by probabilities of 0.
-// A warp reads it in pieces, row of pieces by row of pieces; piece p is registers 4p .. 4p + 3 of every lane:
+// The tile is BN tokens by BK elements of one head (scenario.tile), from a destination of 0 on. Pages past the
+// sequence's last token are not copied for K, and filled with zeros for V, whose rows are multiplied by probabilities
+// of 0. A warp reads it in pieces, row of pieces by row of pieces; piece p is registers 4p .. 4p + 3 of every lane:
 //
 //   K, 8 and 16 bits   16 keys x 32 B    B operand of mma.sync, read plain
 //   V, 16 bits         16 keys x 32 B    B operand, read with .trans
@@ -45,7 +45,8 @@ struct TmaRead {
 
 class TmaStaging {
  public:
-  // Columns depth_offset .. of the head. GeometryError, UnsupportedError or OverflowError say why TMA cannot bring the tile.
+  // Columns depth_offset .. of the head. GeometryError, UnsupportedError or OverflowError say why TMA cannot bring the
+  // tile.
   TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset);
 
   [[nodiscard]] const TensorMap& map() const { return map_; }

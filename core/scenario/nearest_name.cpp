@@ -10,8 +10,8 @@
 namespace kvscope {
 namespace {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other; three rows of the table
-// are kept.
+// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other; three rows of the
+// table are kept.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1), above(row), two_above(row);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -7,8 +7,8 @@
 
 namespace kvscope {
 
-// The name at the smallest edit distance, two neighbours swapped being one edit, if that is at most a third of the typed
-// length (and at least 1 is tried).
+// The name at the smallest edit distance, two neighbours swapped being one edit, if that is at most a third of the
+// typed length (and at least 1 is tried).
 // Empty when nothing is close. Example: {"page_size", "blocks"}, "pagesize" -> "page_size".
 [[nodiscard]] std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names);
 

@@ -12,8 +12,8 @@
 
 namespace kvscope {
 
-// GeometryError, all faults at once: rows or row bytes that are not whole accesses, a pitch below the row bytes, which alone
-// are read. Example: 64 rows of 128 B, columns of 4 B: 2 * 32 accesses.
+// GeometryError, all faults at once: rows or row bytes that are not whole accesses, a pitch below the row bytes, which
+// alone are read. Example: 64 rows of 128 B, columns of 4 B: 2 * 32 accesses.
 [[nodiscard]] AccessPattern row_pattern(SharedTarget target, int width, const TileRows& tile, std::int64_t row_bytes);
 [[nodiscard]] AccessPattern column_pattern(SharedTarget target, int width, const TileRows& tile,
                                            std::int64_t row_bytes);

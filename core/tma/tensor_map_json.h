@@ -5,9 +5,9 @@
 //     "swizzle": "128B", "interleave": "none", "l2_promotion": "none", "fill": "zeros", "target": "sm_90",
 //     "copy": { "at": [0, 17], "dst": 0 } }
 //
-// Lists run fastest dimension first, as the encoder takes them; dims and box count elements, strides bytes. Required: type,
-// dims, strides, box. Rank is the number of dims. Only the form is checked here; the rules are tensor_map_rules.h's, so that
-// a map that breaks them can be read and explained.
+// Lists run fastest dimension first, as the encoder takes them; dims and box count elements, strides bytes. Required:
+// type, dims, strides, box. Rank is the number of dims. Only the form is checked here; the rules are
+// tensor_map_rules.h's, so that a map that breaks them can be read and explained.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct TensorMapFile {
   std::int64_t dst = 0;        // [byte address] of shared memory
 };
 
-// InputError with every fault and its JSON path: unknown and missing keys, wrong kinds, numbers that do not fit, words that
-// are none, lists whose lengths do not fit the rank.
+// InputError with every fault and its JSON path: unknown and missing keys, wrong kinds, numbers that do not fit, words
+// that are none, lists whose lengths do not fit the rank.
 [[nodiscard]] TensorMapFile parse_tensor_map(std::string_view text, std::string_view source);
 
 }  // namespace kvscope

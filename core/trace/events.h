@@ -229,8 +229,8 @@ struct TokensWritten {
 
 // --- a tile on its way into registers --------------------------------------------------------------------------------
 
-// What a kernel would do with one tile of the cache as it is after the focus step; recorded after the last step, as much
-// as focus.staging asks for. A tile is opened, filled by copies, waited for and read; the events up to the next
+// What a kernel would do with one tile of the cache as it is after the focus step; recorded after the last step, as
+// much as focus.staging asks for. A tile is opened, filled by copies, waited for and read; the events up to the next
 // tile_opened are about it.
 
 struct TileOpened {
@@ -365,7 +365,8 @@ struct ChunkLanded {
   }
 };
 
-// focus.staging = lanes: what one lane asked shared memory for, and where; the answers of a wave are dealt out by the instruction.
+// focus.staging = lanes: what one lane asked shared memory for, and where; the answers of a wave are dealt out by the
+// instruction.
 struct LaneRead {
   static constexpr std::string_view kName = "lane_read";
   static constexpr Detail kDetail = Detail::full;

@@ -52,8 +52,8 @@ struct Place {
 // not.
 inline constexpr double kMargin = 20, kGap = 14, kPadding = 16, kTitleHeight = 36, kFooterHeight = 30,
                         kHeaderHeight = 52;
-// A card lower than this has a closer title and a closer footer, one lower than kFooterCard no footer, and one lower than
-// kLowestCard is left out: it has a view of its own.
+// A card lower than this has a closer title and a closer footer, one lower than kFooterCard no footer, and one lower
+// than kLowestCard is left out: it has a view of its own.
 inline constexpr double kLowCard = 150, kFooterCard = 120, kLowestCard = 76;
 inline constexpr double kLowTitleHeight = 28, kLowFooterHeight = 24;
 inline constexpr QSizeF kSmallestBoard{480, 320};

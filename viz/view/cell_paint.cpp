@@ -91,8 +91,8 @@ void paint_sign(QPainter& painter, const QRectF& rect, Look look, const Theme& t
     const QColor ink = with_alpha(theme.ink_on(theme.null_page), 0.6);
     painter.setPen(QPen(ink, 1));
     painter.drawRoundedRect(inner, corner(rect), corner(rect));
-    // Crossed out; where there may be text, a small empty-set sign: under the end of the number, and from there on above
-    // the end of the word.
+    // Crossed out; where there may be text, a small empty-set sign: under the end of the number, and from there on
+    // above the end of the word.
     const double side = std::min(rect.width(), rect.height());
     if (side < kSmallestText) {
       painter.drawLine(inner.topLeft(), inner.bottomRight());

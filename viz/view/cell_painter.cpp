@@ -65,8 +65,8 @@ class CellPainter::Impl {
  protected:
   [[nodiscard]] const Inks& inks(Look look) const { return (*inks_)[look]; }
 
-  // How a label from `left` to `right` is written in a cell that is filled up to `level`: across the level as on the empty
-  // part, with a rim in that part's colour. The other way round, dark in a bright rim, is hard to read.
+  // How a label from `left` to `right` is written in a cell that is filled up to `level`: across the level as on the
+  // empty part, with a rim in that part's colour. The other way round, dark in a bright rim, is hard to read.
   struct Writing {
     QColor ink;
     bool rimmed = false;

@@ -39,8 +39,8 @@ class CellPainter {
   void set_font(const QFont& font);
   // ASCII; other characters are left out. Use QPainter for words.
   void label(QPointF baseline, std::string_view text, const QColor& ink);
-  // On a cell that was painted so: black or white, whichever reads on the part under it, and no pattern there. Across the
-  // level it is written as on the empty part, in a rim of that: a digit half black and half white cannot be read.
+  // On a cell that was painted so: black or white, whichever reads on the part under it, and no pattern there. Across
+  // the level it is written as on the empty part, in a rim of that: a digit half black and half white cannot be read.
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled);
   void badge(QPointF at, std::int64_t count, double px);  // as paint_badge
   void just_now(const QRectF& cell, JustNow what);        // as paint_just_now
