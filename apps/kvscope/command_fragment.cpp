@@ -34,8 +34,8 @@ int show_table(const TableCommand& command) {
   const FragmentMap map = cataloged_fragment("command line", command.name);
   const FragmentInfo& info = map.info();
   if (!command.markdown) {
-    std::cout << fmt::format("{}: {} rows ({}) x {} columns ({}), {} lanes, {} elements a lane\n\n", info.name,
-                             info.rows, info.row_name, info.columns, info.column_name, info.lanes, info.elements);
+    std::cout << fmt::format("{} rows ({}) x {} columns ({}), {} lanes, {} elements a lane\n\n", info.rows,
+                             info.row_name, info.columns, info.column_name, info.lanes, info.elements);
   }
   std::cout << fragment_table(map, command.markdown ? TableForm::markdown : TableForm::text, command.window);
   return kExitFine;

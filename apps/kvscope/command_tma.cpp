@@ -1,5 +1,5 @@
 // kvscope tma check | copy MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in shared
-// memory?
+// memory? kvscope tma engines SCENARIO: whose kernels would fetch its K and V by TMA?
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -20,6 +21,7 @@
 #include "core/smem/shared_image.h"
 #include "core/tma/box_copy.h"
 #include "core/tma/box_plan.h"
+#include "core/tma/eligibility.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map_json.h"
 #include "core/tma/tensor_map_rules.h"
@@ -139,10 +141,23 @@ int copy_box(const CopyCommand& command) {
   return kExitFine;
 }
 
+struct EnginesCommand {
+  std::string scenario;
+  std::int64_t query_tokens = 1;
+};
+
+int show_engines(const EnginesCommand& command) {
+  const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
+  for (const EngineVerdict& verdict : tma_eligibility(input.scenario, command.query_tokens)) {
+    std::cout << to_text(verdict) << '\n';
+  }
+  return kExitFine;
+}
+
 }  // namespace
 
 void add_tma(CLI::App& app, Action& chosen) {
-  CLI::App* tma = app.add_subcommand("tma", "Tensor maps: hold one against the rules, carry out a copy by it");
+  CLI::App* tma = app.add_subcommand("tma", "Tensor maps: rules, a copy by one, and which engines use them");
   tma->require_subcommand(1);
 
   const auto check_command = std::make_shared<CheckCommand>();
@@ -162,6 +177,14 @@ void add_tma(CLI::App& app, Action& chosen) {
   copier->add_option("--out", copy_command->out, "Write the staged bytes there (.npy)");
   copier->add_flag("--all", copy_command->all, fmt::format("Print more than {} chunks", kMostShown));
   copier->callback([copy_command, &chosen] { chosen = [copy_command] { return copy_box(*copy_command); }; });
+
+  const auto engines_command = std::make_shared<EnginesCommand>();
+  CLI::App* engines = tma->add_subcommand("engines", "Which engines' kernels would fetch a scenario's K and V by TMA");
+  engines->add_option("SCENARIO", engines_command->scenario, "Scenario file (JSON)")->required();
+  engines->add_option("--query-tokens", engines_command->query_tokens, "Queries of a sequence in a step; 1: decoding")
+      ->capture_default_str();
+  engines->callback(
+      [engines_command, &chosen] { chosen = [engines_command] { return show_engines(*engines_command); }; });
 }
 
 }  // namespace kvscope::apps
