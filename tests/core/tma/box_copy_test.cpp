@@ -10,38 +10,21 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/tma/any_box.h"
 #include "tests/core/tma/gold.h"
 #include "tests/property.h"
 
 namespace kvscope {
 namespace {
 
+using test::coord_of;
 using test::fnv1a;
 using test::hex;
 using test::inverse_walk;
 using test::map_of;
 using test::message_of;
 using test::Tensor;
-
-TmaCoord coord_of(const std::vector<std::int64_t>& at) {
-  TmaCoord coord;
-  coord.rank = static_cast<int>(at.size());
-  for (std::size_t i = 0; i < at.size(); ++i) coord.at.at(i) = static_cast<std::int32_t>(at[i]);
-  return coord;
-}
-
-TmaDataType type_of(int size) {
-  switch (size) {
-    case 1:
-      return TmaDataType::u8;
-    case 2:
-      return TmaDataType::bf16;
-    case 4:
-      return TmaDataType::f32;
-    default:
-      return TmaDataType::u64;
-  }
-}
+using test::type_of;
 
 struct FirstBytes {
   std::int64_t offset;
@@ -344,7 +327,7 @@ TEST(LoadBox, BringsThePublishedWindows) {
     for (const FirstBytes& first : gold.first) EXPECT_EQ(hex(image.bytes(), first.offset, 4), first.bytes);
     const auto expected = inverse_walk(map, gold.at, 0, gold.window);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), image.bytes().begin(), image.bytes().end()));
-    EXPECT_EQ(std::count(image.writers().begin(), image.writers().end(), 7), gold.tx);
+    EXPECT_EQ(std::ranges::count(image.writers(), 7), gold.tx);
   }
 }
 
@@ -468,7 +451,7 @@ TEST(LoadBox, TouchesNothingWhenItThrows) {
       }),
       "illegal address (error 700): 16 bytes at 0x20a00 are in no allocation; the nearest is 'tensor', 2560 bytes at "
       "0x20000: check the map's base, dims and strides");
-  EXPECT_TRUE(std::all_of(image.writers().begin(), image.writers().end(), [](std::int32_t w) { return w == -1; }));
+  EXPECT_THAT(image.writers(), testing::Each(-1));
   EXPECT_NO_THROW((void)load_box(map, {0, 12}, tensor.memory, image, 0, CopyIdx{0}));  // a map is not its allocation
   TensorMap past = map;
   past.base = ~std::uint64_t{0} - 15;
@@ -564,29 +547,8 @@ TEST(LoadBox, PacksShortRowsWhenToldTo) {
 // Any legal map, any start, any phase: every byte of a buffer around the tile is what the walk back says it is.
 TEST(LoadBox, AgreesWithTheWalkBackFromEveryByte) {
   EXPECT_TRUE(prop::check("load_box is inverse_walk", [] {
-    const int size = prop::one_of(1, 2, 4, 8);
-    const int rank = prop::uniform(2, 6);
-    const auto swizzle = static_cast<TmaSwizzle>(prop::uniform(0, 7));
-    static constexpr std::array<int, 7> kSpans = {96, 32, 64, 128, 128, 128, 128};
-    const int chunks = prop::uniform(1, kSpans.at(static_cast<std::size_t>(swizzle)) / 16 + 1);
-    std::vector<std::uint64_t> dims{static_cast<std::uint64_t>(prop::uniform(1, 100))}, strides;
-    std::vector<std::uint32_t> box{static_cast<std::uint32_t>(16 * chunks / size)}, steps{1};
-    std::vector<std::int64_t> at{prop::uniform<std::int64_t>(-3, 6) * 16 / size};
-    std::uint64_t row = (dims[0] * static_cast<std::uint64_t>(size) + 15) / 16 * 16;
-    for (int i = 1; i < rank; ++i) {
-      dims.push_back(prop::uniform<std::uint64_t>(1, 5));
-      strides.push_back(row);
-      row = row * dims.back() + 16 * prop::uniform<std::uint64_t>(0, 3);
-      steps.push_back(prop::uniform(1U, 4U));
-      box.push_back(prop::uniform(1U, 5U));
-      at.push_back(prop::uniform<std::int64_t>(-3, 5));
-    }
-    if (rank > 2 && prop::any<bool>()) std::swap(strides[0], strides[1]);  // strides need not grow
-    TensorMap map = map_of(type_of(size), dims, strides, box, swizzle, steps);
-    if (size == 2 || size == 4) map.fill = static_cast<OobFill>(prop::uniform(0, 2));
+    const auto [map, at, dst] = test::any_box();
     const Tensor tensor(map);
-
-    const std::int64_t dst = 128 * prop::uniform<std::int64_t>(0, 9);
     const BoxSwitches switches{.target = TmaTarget::sm_100};
     const std::int64_t window = box_shape(map, switches).window_bytes;
     SharedImage image(dst + window + 256);

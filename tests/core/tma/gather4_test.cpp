@@ -119,7 +119,7 @@ TEST(Gather4ByLoads, BringsTheSameBytesWhereEveryRowIsAligned) {
       EXPECT_EQ(message_of<GeometryError>(
                     [&] { (void)gather4_by_loads(map, gold.at, tensor.memory, image, gold.dst, CopyIdx{0}); }),
                 "load of a box rejected: shared address: 64 is not a multiple of 128 B (error 716): use 128");
-      EXPECT_TRUE(std::all_of(image.writers().begin(), image.writers().end(), [](std::int32_t w) { return w == -1; }));
+      EXPECT_THAT(image.writers(), testing::Each(-1));
       continue;
     }
     const auto loads = gather4_by_loads(map, gold.at, tensor.memory, image, gold.dst, CopyIdx{5});
@@ -204,7 +204,7 @@ TEST(Gather4ByLoads, WritesNothingWhenARowIsNotThere) {
   SharedImage image(512);
   EXPECT_THROW((void)gather4_by_loads(map, {0, 1, 2, 3, 20}, tensor.memory, image, 0, CopyIdx{0}), IllegalAddress);
   EXPECT_THROW((void)gather4(map, {0, 1, 2, 3, 20}, tensor.memory, image, 0, CopyIdx{0}), IllegalAddress);
-  EXPECT_TRUE(std::all_of(image.writers().begin(), image.writers().end(), [](std::int32_t w) { return w == -1; }));
+  EXPECT_THAT(image.writers(), testing::Each(-1));
 }
 
 }  // namespace

@@ -80,6 +80,18 @@ TEST(CopyK, GoesPageByPageAndChunkByChunk) {
   EXPECT_EQ(briefs(later), (Briefs{{0, 128, 320}, {4096, 192, 320}, {2048, 128, 64}, {6144, 192, 64}}));
 }
 
+// A buffer taller than the tile: the gap between two chunks is nobody's.
+TEST(CopyK, LeavesTheGapOfATallerBufferBetweenItsChunks) {
+  const Tiles tiles;
+  const KvCopy copy = tma_copy_k(tiles.plain(32), row_list(64, 32, {320, 64}), {.head = head(0), .smem_BN = 96});
+  EXPECT_EQ(briefs(copy), (Briefs{{0, 0, 320}, {6144, 64, 320}, {2048, 0, 64}, {8192, 64, 64}}));
+  EXPECT_EQ(copy.smem_elements(), 6144 + 4096);
+  EXPECT_TRUE(kv_element_at(copy, 4095));
+  EXPECT_FALSE(kv_element_at(copy, 4096));
+  EXPECT_FALSE(kv_element_at(copy, 6143));
+  EXPECT_EQ(kv_element_at(copy, 6144)->depth, 64);
+}
+
 // T38, T39, T40: the second CTA of a pair takes the second half, of the pages or of the one page.
 TEST(CopyK, GivesThePeerOfAPairTheSecondHalf) {
   const Tiles tiles;
