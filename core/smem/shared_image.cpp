@@ -33,13 +33,47 @@ void check_range(std::string_view what, std::int64_t address, std::int64_t count
 
 SharedImage::SharedImage(std::int64_t bytes, std::byte poison)
     : bytes_(static_cast<std::size_t>(checked_size(bytes)), poison),
-      writers_(static_cast<std::size_t>(bytes), static_cast<std::int32_t>(kNobody.value)) {}
+      writers_(static_cast<std::size_t>(ceil_div(bytes, kChunk)), static_cast<std::int32_t>(kNobody.value)) {}
 
 void SharedImage::write(std::int64_t address, std::span<const std::byte> bytes, CopyIdx copy) {
-  check_range("write", address, static_cast<std::int64_t>(bytes.size()), size());
-  const auto writer = narrow<std::int32_t>(copy.value, "copy");
-  std::copy(bytes.begin(), bytes.end(), bytes_.begin() + address);
-  std::fill_n(writers_.begin() + address, bytes.size(), writer);
+  const std::span<std::byte> to = overwrite(address, static_cast<std::int64_t>(bytes.size()), copy);
+  std::copy(bytes.begin(), bytes.end(), to.begin());
+}
+
+std::span<std::byte> SharedImage::overwrite(std::int64_t address, std::int64_t count, CopyIdx copy) {
+  check_range("write", address, count, size());
+  if (copy < kNobody) throw IndexError(fmt::format("copy {}: number copies from 0 on", copy.value));
+  mark(address, count, narrow<std::int32_t>(copy.value, "copy"));
+  return std::span(bytes_).subspan(static_cast<std::size_t>(address), static_cast<std::size_t>(count));
+}
+
+// A chunk's part, whole chunks, a chunk's part.
+void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t writer) {
+  const std::int64_t end = address + count;
+  const std::int64_t first_whole = ceil_div(address, kChunk);
+  const std::int64_t end_whole = end == size() ? ceil_div(end, kChunk) : end / kChunk;  // the last one may be short
+  if (first_whole > end_whole) {
+    mark_part(end_whole, address, end, writer);
+    return;
+  }
+  if (address < first_whole * kChunk) mark_part(first_whole - 1, address, std::min(first_whole * kChunk, end), writer);
+  std::fill(writers_.begin() + first_whole, writers_.begin() + end_whole, writer);
+  if (end_whole * kChunk < end) mark_part(end_whole, end_whole * kChunk, end, writer);
+}
+
+// Bytes [from, to) of one chunk.
+void SharedImage::mark_part(std::int64_t chunk, std::int64_t from, std::int64_t to, std::int32_t writer) {
+  std::int32_t& whole = writers_[static_cast<std::size_t>(chunk)];
+  if (whole == writer || from == to) return;
+  std::array<std::int32_t, kChunk>& each = several_[chunk];
+  if (whole != kSeveral) each.fill(whole);
+  whole = kSeveral;
+  std::fill(each.begin() + (from - chunk * kChunk), each.begin() + (to - chunk * kChunk), writer);
+}
+
+std::int32_t SharedImage::writer_of(std::int64_t address) const {
+  const std::int32_t whole = writers_[static_cast<std::size_t>(address / kChunk)];
+  return whole != kSeveral ? whole : several_.at(address / kChunk)[static_cast<std::size_t>(address % kChunk)];
 }
 
 std::span<const std::byte> SharedImage::read(std::int64_t address, std::int64_t count) const {
@@ -49,7 +83,34 @@ std::span<const std::byte> SharedImage::read(std::int64_t address, std::int64_t 
 
 CopyIdx SharedImage::writer(std::int64_t address) const {
   check_range("writer", address, 1, size());
-  return CopyIdx{writers_[static_cast<std::size_t>(address)]};
+  return CopyIdx{writer_of(address)};
+}
+
+std::int64_t SharedImage::unwritten(std::int64_t address, std::int64_t count) const {
+  check_range("unwritten", address, count, size());
+  const std::int64_t end = address + count;
+  std::int64_t found = 0;
+  const auto one_by_one = [&](std::int64_t to) {
+    for (; address < to; ++address) found += writer_of(address) == kNobody.value ? 1 : 0;
+  };
+  one_by_one(std::min(end, round_up(address, kChunk)));
+  const auto first = writers_.begin() + address / kChunk, past = std::max(first, writers_.begin() + end / kChunk);
+  found += kChunk * std::count(first, past, static_cast<std::int32_t>(kNobody.value));
+  for (auto chunk = std::find(first, past, kSeveral); chunk != past; chunk = std::find(chunk + 1, past, kSeveral)) {
+    const auto& each = several_.at(chunk - writers_.begin());
+    found += std::count(each.begin(), each.end(), static_cast<std::int32_t>(kNobody.value));
+  }
+  address = std::max(address, end / kChunk * kChunk);
+  one_by_one(end);
+  return found;
+}
+
+std::vector<std::int32_t> SharedImage::writers() const {
+  std::vector<std::int32_t> all(bytes_.size());
+  for (std::size_t address = 0; address < all.size(); ++address) {
+    all[address] = writer_of(static_cast<std::int64_t>(address));
+  }
+  return all;
 }
 
 }  // namespace kvscope

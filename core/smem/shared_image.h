@@ -6,11 +6,15 @@
 //   image.writer(150) == CopyIdx{3}                image.writer(160) == SharedImage::kNobody
 //
 // Addresses are absolute offsets in the CTA's shared window, as a swizzle sees them, not offsets of a tile.
+// Copies write whole 16-byte chunks, nearly always: one number a chunk says who did, and the few chunks of several writers
+// have a list of their own.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/index.h"
@@ -29,19 +33,32 @@ class SharedImage {
 
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size()); }  // [bytes]
 
-  // IndexError when [address, address + bytes) leaves the image; nothing is written then. OverflowError: a copy past
-  // 2^31. kNobody as the copy: bytes that no copy brought, say a test's own pattern.
+  // IndexError when [address, address + bytes) leaves the image, or a copy below kNobody; nothing is written then.
+  // OverflowError: a copy past 2^31. kNobody as the copy: bytes that no copy brought, say a test's own pattern.
   void write(std::int64_t address, std::span<const std::byte> bytes, CopyIdx copy);
+  // The same for many bytes at once: they are the copy's from here on, and the caller fills them, all of them.
+  [[nodiscard]] std::span<std::byte> overwrite(std::int64_t address, std::int64_t count, CopyIdx copy);
   [[nodiscard]] std::span<const std::byte> read(std::int64_t address, std::int64_t count) const;
   // IndexError outside the image. kNobody: still poison.
   [[nodiscard]] CopyIdx writer(std::int64_t address) const;
+  // How many bytes of [address, address + count) are kNobody's. IndexError outside the image.
+  [[nodiscard]] std::int64_t unwritten(std::int64_t address, std::int64_t count) const;
 
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }         // [size]
-  [[nodiscard]] std::span<const std::int32_t> writers() const { return writers_; }  // [size] copy, or -1
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }  // [size]
+  [[nodiscard]] std::vector<std::int32_t> writers() const;                   // [size] copy, or -1; made by each call
 
  private:
+  static constexpr std::int64_t kChunk = 16;  // [bytes]
+  static constexpr std::int32_t kSeveral = -2;
+
+  void mark(std::int64_t address, std::int64_t count, std::int32_t writer);
+  void mark_part(std::int64_t chunk, std::int64_t from, std::int64_t to, std::int32_t writer);
+  [[nodiscard]] std::int32_t writer_of(std::int64_t address) const;
+
   std::vector<std::byte> bytes_;
-  std::vector<std::int32_t> writers_;
+  std::vector<std::int32_t> writers_;  // [chunks] who wrote all of it, or kSeveral; the last chunk may be short
+  std::unordered_map<std::int64_t, std::array<std::int32_t, kChunk>>
+      several_;  // chunk -> [16]; of a chunk that is not kSeveral, nothing of meaning
 };
 
 }  // namespace kvscope

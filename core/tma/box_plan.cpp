@@ -112,7 +112,7 @@ BoxShape box_shape(const TensorMap& map, const BoxSwitches& switches) {
   shape.extents[0] = map.box[0];
   shape.rows = 1;
   for (std::size_t i = 1; i < static_cast<std::size_t>(map.rank); ++i) {
-    shape.extents[i] = ceil_div(map.box[i], map.element_strides[i]);
+    shape.extents[i] = map.element_strides[i] == 1 ? map.box[i] : ceil_div(map.box[i], map.element_strides[i]);
     shape.rows *= shape.extents[i];
   }
   shape.inner = shape.extents[0] * size_of(map.data_type);
@@ -138,7 +138,8 @@ void require_box_copyable(const TensorMap& map, BoxDirection direction, const Bo
   if (direction == BoxDirection::store && map.swizzle == TmaSwizzle::b128_atom32_flip8) {
     unsupported(fmt::format("{} is for loads only: store with the ATOM_32B swizzle", name(map.swizzle)));
   }
-  check_tensor_map(map, switches.target).throw_if_broken(fmt::format("the box to {}", name(direction)));
+  const TensorMapReport report = check_tensor_map(map, switches.target);
+  if (!report.broken.empty()) report.throw_if_broken(fmt::format("the box to {}", name(direction)));
 }
 
 void require_box_start(const TensorMap& map, const TmaCoord& at, std::int64_t shared, std::int64_t shared_bytes,

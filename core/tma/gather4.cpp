@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/base/errors.h"
 #include "core/tma/box_moves.h"
 #include "core/tma/box_plan.h"
+#include "core/tma/box_rows.h"
 
 namespace kvscope {
 
@@ -31,6 +34,27 @@ void require_gather(const TensorMap& map, const TmaCoord& at, const BoxSwitches&
     faults.push_back({"coordinates", fmt::format("{}: a gather takes 5, the column and four rows", at.rank)});
   }
   if (!faults.empty()) throw GeometryError("gather4", std::move(faults));
+}
+
+// Four rows as four boxes of one (box_rows.h), all or none; what was filled. Nothing: chunk by chunk.
+std::optional<std::int64_t> gather_rows(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory,
+                                        SharedImage& image, std::int64_t dst, CopyIdx copy,
+                                        const BoxSwitches& switches) {
+  const std::int64_t pitch = box_shape(map, switches).pitch;
+  std::array<std::optional<BoxRows>, 4> rows;
+  std::array<std::span<const std::byte>, 4> sources;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = box_rows(map, row_start(at, i), dst + static_cast<std::int64_t>(i) * pitch, switches);
+    const auto source = rows[i] ? rows[i]->source(memory) : std::nullopt;
+    if (!source) return std::nullopt;
+    sources[i] = *source;
+  }
+  std::int64_t filled = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    load_rows(*rows[i], sources[i], box_fill(map, switches), image, copy);
+    filled += rows[i]->filled_bytes();
+  }
+  return filled;
 }
 
 }  // namespace
@@ -62,6 +86,9 @@ BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& me
   require_box_start(four_rows, row_start(at, 0), dst, image.size(), BoxDirection::load, switches);
 
   const BoxShape shape = box_shape(four_rows, switches);
+  if (const auto filled = gather_rows(map, at, memory, image, dst, copy, switches)) {
+    return {copy, dst, shape.window_bytes, shape.tx_bytes, *filled};
+  }
   const std::vector<BoxChunk> chunks = gather4_chunks(map, at, dst, switches);
   carry_out(moves_of(chunks, box_fill(map, switches), memory), image, copy);
   return {copy, dst, shape.window_bytes, shape.tx_bytes, filled_bytes(chunks)};

@@ -39,13 +39,18 @@ void GlobalMemory::add(std::string_view name, std::span<std::byte> bytes) {
   add(name, reinterpret_cast<std::uintptr_t>(bytes.data()), bytes);
 }
 
-std::span<std::byte> GlobalMemory::find(std::uint64_t address, std::int64_t count) const {
+std::optional<std::span<std::byte>> GlobalMemory::in_one(std::uint64_t address, std::int64_t count) const {
   if (count < 0) throw GeometryError(fmt::format("{} bytes of global memory: give 0 or more", count));
   for (const Allocation& allocation : allocations_) {
     if (inside(address, count, allocation.address, allocation.bytes.size())) {
       return allocation.bytes.subspan(address - allocation.address, static_cast<std::size_t>(count));
     }
   }
+  return std::nullopt;
+}
+
+std::span<std::byte> GlobalMemory::find(std::uint64_t address, std::int64_t count) const {
+  if (const auto found = in_one(address, count)) return *found;
   const auto distance = [&](const Allocation& a) {
     const std::uint64_t end = a.address + (a.bytes.size() - 1);
     return address < a.address ? a.address - address : address > end ? address - end : 0;
@@ -64,6 +69,14 @@ std::span<std::byte> GlobalMemory::find(std::uint64_t address, std::int64_t coun
 
 std::span<const std::byte> GlobalMemory::read(std::uint64_t address, std::int64_t count) const {
   return find(address, count);
+}
+
+std::optional<std::span<const std::byte>> GlobalMemory::read_if(std::uint64_t address, std::int64_t count) const {
+  return in_one(address, count);
+}
+
+std::optional<std::span<std::byte>> GlobalMemory::at_if(std::uint64_t address, std::int64_t count) {
+  return in_one(address, count);
 }
 
 std::span<std::byte> GlobalMemory::at(std::uint64_t address, std::int64_t count) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ class GlobalMemory {
   // IllegalAddress unless [address, address + count) lies in one allocation; the message names the nearest one.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t address, std::int64_t count) const;
   [[nodiscard]] std::span<std::byte> at(std::uint64_t address, std::int64_t count);
+  // The same for who has another way to go: nothing instead of an error.
+  [[nodiscard]] std::optional<std::span<const std::byte>> read_if(std::uint64_t address, std::int64_t count) const;
+  [[nodiscard]] std::optional<std::span<std::byte>> at_if(std::uint64_t address, std::int64_t count);
 
  private:
   struct Allocation {
@@ -51,6 +55,7 @@ class GlobalMemory {
     std::uint64_t address;
     std::span<std::byte> bytes;
   };
+  [[nodiscard]] std::optional<std::span<std::byte>> in_one(std::uint64_t address, std::int64_t count) const;
   [[nodiscard]] std::span<std::byte> find(std::uint64_t address, std::int64_t count) const;
 
   std::vector<Allocation> allocations_;  // by address

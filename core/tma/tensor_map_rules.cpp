@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/tma/tma_swizzle.h"
@@ -32,8 +34,19 @@ class Checker {
   }
 
  private:
-  void require(bool holds, TensorMapRule rule, std::string where, std::string message) {
-    if (!holds) report_.broken.push_back({rule, std::move(where), std::move(message)});
+  // `where` and `message` are text, or make it: a copy holds its map against every rule, and most maps hold.
+  template <class Where, class Message>
+  void require(bool holds, TensorMapRule rule, const Where& where, const Message& message) {
+    if (!holds) [[unlikely]]
+      report_.broken.push_back({rule, text_of(where), text_of(message)});
+  }
+  template <class Text>
+  static std::string text_of(const Text& text) {
+    if constexpr (std::is_invocable_v<Text>) {
+      return text();
+    } else {
+      return text;
+    }
   }
   [[nodiscard]] bool packed16() const {
     return map_.data_type == TmaDataType::u4x16_align16 || map_.data_type == TmaDataType::u6x16_align16;
@@ -45,7 +58,8 @@ class Checker {
 
   void enumerations() {
     const auto in_table = [&](const char* where, int value, int end) {
-      require(value < end, TensorMapRule::V02, where, fmt::format("{} is in no table: use 0 to {}", value, end - 1));
+      require(value < end, TensorMapRule::V02, where,
+              [&] { return fmt::format("{} is in no table: use 0 to {}", value, end - 1); });
       return value < end;
     };
     type_known_ = in_table("data type", static_cast<int>(map_.data_type), kTmaDataTypes);
@@ -57,20 +71,21 @@ class Checker {
 
   void rank() {
     rank_known_ = map_.rank >= 1 && map_.rank <= kTmaMaxRank;
-    require(rank_known_, TensorMapRule::V03, "rank", fmt::format("{} is outside 1 to 5", map_.rank));
+    require(rank_known_, TensorMapRule::V03, "rank", [&] { return fmt::format("{} is outside 1 to 5", map_.rank); });
     require(map_.rank != 1, TensorMapRule::V03t, "rank",
             "1 is legal, but the model copies boxes of rank 2 to 5: add a dimension of 1");
     if (rank_known_ && interleave_known_ && map_.interleave != TmaInterleave::none) {
       require(map_.rank >= 3, TensorMapRule::V04, "rank",
-              fmt::format("{} with {}: it takes 3 to 5", map_.rank, name(map_.interleave)));
+              [&] { return fmt::format("{} with {}: it takes 3 to 5", map_.rank, name(map_.interleave)); });
     }
   }
 
   void base() {
     const auto aligned = [&](TensorMapRule rule, std::uint64_t to, std::string_view why) {
-      require(
-          map_.base % to == 0, rule, "base",
-          fmt::format("{:#x} is {} B past a multiple of {}{}: move the tensor", map_.base, map_.base % to, to, why));
+      require(map_.base % to == 0, rule, "base", [&] {
+        return fmt::format("{:#x} is {} B past a multiple of {}{}: move the tensor", map_.base, map_.base % to, to,
+                           why);
+      });
     };
     aligned(TensorMapRule::V05, 16, "");
     if (interleave_known_ && map_.interleave == TmaInterleave::b32) {
@@ -81,28 +96,33 @@ class Checker {
 
   void dims() {
     each_dimension(0, [&](std::size_t i) {
-      require(map_.dims[i] >= 1 && map_.dims[i] <= (std::uint64_t{1} << 32), TensorMapRule::V08,
-              fmt::format("dims[{}]", i), fmt::format("{} is outside 1 to 2^32", map_.dims[i]));
+      require(
+          map_.dims[i] >= 1 && map_.dims[i] <= (std::uint64_t{1} << 32), TensorMapRule::V08,
+          [&] { return fmt::format("dims[{}]", i); },
+          [&] { return fmt::format("{} is outside 1 to 2^32", map_.dims[i]); });
     });
     if (!rank_known_ || !type_known_ || !is_packed(map_.data_type)) return;
     const std::uint64_t whole = packed16() ? 128 : 2;
-    require(map_.dims[0] % whole == 0, TensorMapRule::V09, "dims[0]",
-            fmt::format("{} values of {} are not a multiple of {}: pad the rows", map_.dims[0], name(map_.data_type),
-                        whole));
+    require(map_.dims[0] % whole == 0, TensorMapRule::V09, "dims[0]", [&] {
+      return fmt::format("{} values of {} are not a multiple of {}: pad the rows", map_.dims[0], name(map_.data_type),
+                         whole);
+    });
   }
 
   void strides() {
     const auto where = [](std::size_t i) { return fmt::format("strides[{}]", i - 1); };
     const auto aligned = [&](TensorMapRule rule, std::uint64_t to) {
       each_dimension(1, [&](std::size_t i) {
-        require(map_.strides[i - 1] % to == 0, rule, where(i),
-                fmt::format("{} B is not a multiple of {} B: pad the rows", map_.strides[i - 1], to));
+        require(
+            map_.strides[i - 1] % to == 0, rule, [&] { return where(i); },
+            [&] { return fmt::format("{} B is not a multiple of {} B: pad the rows", map_.strides[i - 1], to); });
       });
     };
     aligned(TensorMapRule::V10, 16);
     each_dimension(1, [&](std::size_t i) {
-      require(map_.strides[i - 1] < (std::uint64_t{1} << 40), TensorMapRule::V11, where(i),
-              fmt::format("{} B is not below 2^40: use several maps", map_.strides[i - 1]));
+      require(
+          map_.strides[i - 1] < (std::uint64_t{1} << 40), TensorMapRule::V11, [&] { return where(i); },
+          [&] { return fmt::format("{} B is not below 2^40: use several maps", map_.strides[i - 1]); });
       if (map_.strides[i - 1] == 0) {
         report_.notes.push_back(
             {where(i), "0 B is legal by the rules, but whether hardware repeats one row is unknown"});
@@ -115,25 +135,29 @@ class Checker {
 
   void box() {
     each_dimension(0, [&](std::size_t i) {
-      require(map_.box[i] >= 1 && map_.box[i] <= 256, TensorMapRule::V13, fmt::format("box[{}]", i),
-              fmt::format("{} is outside 1 to 256: copy the tile in several boxes", map_.box[i]));
+      require(
+          map_.box[i] >= 1 && map_.box[i] <= 256, TensorMapRule::V13, [&] { return fmt::format("box[{}]", i); },
+          [&] { return fmt::format("{} is outside 1 to 256: copy the tile in several boxes", map_.box[i]); });
     });
     if (!rank_known_ || !type_known_) return;
     if (interleave_known_ && map_.interleave == TmaInterleave::none) {
       const std::int64_t inner = static_cast<std::int64_t>(map_.box[0]) * bits(map_.data_type);
-      require(inner % 128 == 0, TensorMapRule::V14, "box[0]",
-              fmt::format("{} x {} = {} B is not a multiple of 16 B: use a multiple of {} elements", map_.box[0],
-                          name(map_.data_type), static_cast<double>(inner) / 8, elements_of_a_chunk()));
+      require(inner % 128 == 0, TensorMapRule::V14, "box[0]", [&] {
+        return fmt::format("{} x {} = {} B is not a multiple of 16 B: use a multiple of {} elements", map_.box[0],
+                           name(map_.data_type), static_cast<double>(inner) / 8, elements_of_a_chunk());
+      });
     }
     require(!packed16() || map_.box[0] == 128, TensorMapRule::V15, "box[0]",
-            fmt::format("{} values of {}: it takes 128", map_.box[0], name(map_.data_type)));
+            [&] { return fmt::format("{} values of {}: it takes 128", map_.box[0], name(map_.data_type)); });
   }
 
   void element_strides() {
     const bool first_counts = interleave_known_ && map_.interleave != TmaInterleave::none;
     each_dimension(first_counts ? 0 : 1, [&](std::size_t i) {
-      require(map_.element_strides[i] >= 1 && map_.element_strides[i] <= 8, TensorMapRule::V16,
-              fmt::format("elementStrides[{}]", i), fmt::format("{} is outside 1 to 8", map_.element_strides[i]));
+      require(
+          map_.element_strides[i] >= 1 && map_.element_strides[i] <= 8, TensorMapRule::V16,
+          [&] { return fmt::format("elementStrides[{}]", i); },
+          [&] { return fmt::format("{} is outside 1 to 8", map_.element_strides[i]); });
     });
   }
 
@@ -142,38 +166,41 @@ class Checker {
     const bool swizzled = map_.swizzle != TmaSwizzle::none;
     if (rank_known_ && type_known_ && swizzled && map_.interleave == TmaInterleave::none) {
       const std::int64_t span = swizzle_span(map_.swizzle);
-      require(shared_inner() <= span, TensorMapRule::V17, "box[0]",
-              fmt::format("{} x {} = {} B, but {} takes at most {} B: use {}", map_.box[0], name(map_.data_type),
-                          shared_inner(), name(map_.swizzle), span,
-                          packed16() ? "a 128B swizzle"
-                                     : fmt::format("boxes of {} elements", span * 8 / bits(map_.data_type))));
+      require(shared_inner() <= span, TensorMapRule::V17, "box[0]", [&] {
+        return fmt::format(
+            "{} x {} = {} B, but {} takes at most {} B: use {}", map_.box[0], name(map_.data_type), shared_inner(),
+            name(map_.swizzle), span,
+            packed16() ? "a 128B swizzle" : fmt::format("boxes of {} elements", span * 8 / bits(map_.data_type)));
+      });
     }
     require(map_.interleave != TmaInterleave::b32 || map_.swizzle == TmaSwizzle::b32, TensorMapRule::V18, "swizzle",
-            fmt::format("{} with 32B interleave: it takes the 32B swizzle", name(map_.swizzle)));
+            [&] { return fmt::format("{} with 32B interleave: it takes the 32B swizzle", name(map_.swizzle)); });
     if (!type_known_) return;
     const bool six_bits = map_.data_type == TmaDataType::u6x16_align16;
     require(!six_bits || map_.interleave == TmaInterleave::none, TensorMapRule::V19, "interleave",
-            fmt::format("{} with {}: it takes none", name(map_.interleave), name(map_.data_type)));
+            [&] { return fmt::format("{} with {}: it takes none", name(map_.interleave), name(map_.data_type)); });
     const bool b128 = !swizzled || map_.swizzle == TmaSwizzle::b128 || map_.swizzle == TmaSwizzle::b128_atom32;
-    require(!six_bits || b128 || map_.swizzle == TmaSwizzle::b128_atom64, TensorMapRule::V20, "swizzle",
-            fmt::format("{} with {}: it takes none, 128B, ATOM_32B, and ATOM_64B for stores", name(map_.swizzle),
-                        name(map_.data_type)));
-    require(map_.data_type != TmaDataType::u4x16_align16 || b128, TensorMapRule::V21, "swizzle",
-            fmt::format("{} with {}: it takes none, 128B and ATOM_32B", name(map_.swizzle), name(map_.data_type)));
+    require(!six_bits || b128 || map_.swizzle == TmaSwizzle::b128_atom64, TensorMapRule::V20, "swizzle", [&] {
+      return fmt::format("{} with {}: it takes none, 128B, ATOM_32B, and ATOM_64B for stores", name(map_.swizzle),
+                         name(map_.data_type));
+    });
+    require(map_.data_type != TmaDataType::u4x16_align16 || b128, TensorMapRule::V21, "swizzle", [&] {
+      return fmt::format("{} with {}: it takes none, 128B and ATOM_32B", name(map_.swizzle), name(map_.data_type));
+    });
   }
 
   void fill() {
     if (!type_known_) return;
     require(map_.fill != OobFill::nan_request_zero_fma || is_float(map_.data_type), TensorMapRule::V22, "fill",
-            fmt::format("NaN with {}, which has none: fill with zeros", name(map_.data_type)));
+            [&] { return fmt::format("NaN with {}, which has none: fill with zeros", name(map_.data_type)); });
   }
 
   void target() {
     if (target_ != TmaTarget::sm_90) return;
     require(!swizzle_known_ || map_.swizzle <= TmaSwizzle::b128, TensorMapRule::target, "swizzle",
-            fmt::format("{} needs sm_100: use the 128B swizzle on sm_90", name(map_.swizzle)));
+            [&] { return fmt::format("{} needs sm_100: use the 128B swizzle on sm_90", name(map_.swizzle)); });
     require(!type_known_ || !is_packed(map_.data_type), TensorMapRule::target, "data type",
-            fmt::format("{} needs sm_100: unpack to u8 on sm_90", name(map_.data_type)));
+            [&] { return fmt::format("{} needs sm_100: unpack to u8 on sm_90", name(map_.data_type)); });
   }
 
   // [bytes] of a row in shared memory: a value of the 16-byte packed types takes one byte there.

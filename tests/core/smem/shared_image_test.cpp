@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,7 +84,30 @@ TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
       message_of<IndexError>([&] { return image.writer(1024); }),
       "writer of 1 B at address 1024 leaves the shared memory of 1024 B: use addresses of the CTA's window, in bytes");
   EXPECT_THROW(image.write(0, chunk_of(1, 1), CopyIdx{std::int64_t{1} << 31}), OverflowError);
+  EXPECT_EQ(message_of<IndexError>([&] {
+              image.write(0, chunk_of(1, 1), CopyIdx{-2});
+              return 0;
+            }),
+            "copy -2: number copies from 0 on");
   EXPECT_EQ(image.writer(0), SharedImage::kNobody);
+  EXPECT_EQ(message_of<IndexError>([&] { return image.unwritten(1000, 25); }),
+            "unwritten of 25 B at address 1000 leaves the shared memory of 1024 B: use addresses of the CTA's window, "
+            "in bytes");
+}
+
+// What is given out to be filled is the copy's at once, and stands where it was asked for.
+TEST(SharedImage, GivesBytesOutToBeFilled) {
+  SharedImage image(40);
+  const std::span<std::byte> bytes = image.overwrite(20, 16, CopyIdx{2});
+  ASSERT_EQ(bytes.size(), 16u);
+  std::fill(bytes.begin(), bytes.end(), std::byte{0x5A});
+  for (std::int64_t a = 0; a < 40; ++a) {
+    const bool inside = a >= 20 && a < 36;
+    EXPECT_EQ(image.read(a, 1)[0], inside ? std::byte{0x5A} : SharedImage::kPoison) << a;
+    EXPECT_EQ(image.writer(a), inside ? CopyIdx{2} : SharedImage::kNobody) << a;
+  }
+  EXPECT_THROW((void)image.overwrite(25, 16, CopyIdx{3}), IndexError);
+  EXPECT_EQ(image.writer(25), CopyIdx{2});
 }
 
 TEST(SharedImage, RefusesSizesThatNoWindowHas) {
@@ -108,6 +133,9 @@ TEST(SharedImage, HoldsTheLastOfAnyWrites) {
       history.push_back({from, prop::in_range<std::int64_t>(0, size - from + 1), prop::in_range(0, 256)});
       image.write(from, chunk_of(static_cast<int>(history.back().count), history.back().value), CopyIdx{i});
     }
+    const std::vector<std::int32_t> all = image.writers();
+    RC_ASSERT(static_cast<std::int64_t>(all.size()) == size);
+    std::vector<std::int64_t> nobodys{0};  // [a] of the bytes before a
     for (std::int64_t a = 0; a < size; ++a) {
       int last = writes - 1;
       while (last >= 0 &&
@@ -116,9 +144,14 @@ TEST(SharedImage, HoldsTheLastOfAnyWrites) {
         --last;
       }
       RC_ASSERT(image.writer(a).value == last);
+      RC_ASSERT(all[static_cast<std::size_t>(a)] == last);
+      nobodys.push_back(nobodys.back() + (last < 0 ? 1 : 0));
       RC_ASSERT(static_cast<int>(image.read(a, 1)[0]) ==
                 (last < 0 ? 0xCD : history[static_cast<std::size_t>(last)].value));
     }
+    const auto from = prop::in_range<std::int64_t>(0, size + 1), to = prop::in_range<std::int64_t>(from, size + 1);
+    RC_ASSERT(image.unwritten(from, to - from) ==
+              nobodys[static_cast<std::size_t>(to)] - nobodys[static_cast<std::size_t>(from)]);
   }));
 }
 

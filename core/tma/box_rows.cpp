@@ -1,0 +1,208 @@
+#include "core/tma/box_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/checked.h"
+#include "core/tma/tma_swizzle.h"
+
+namespace kvscope {
+namespace {
+
+constexpr std::int64_t kChunk = 16;         // [bytes]
+constexpr std::int64_t kLine = 128;         // [bytes] and the row of most swizzled boxes
+constexpr std::int64_t kLongestRow = 2048;  // [bytes] 256 elements of 8
+constexpr std::int64_t kOutside = -1;
+
+std::size_t to_size(std::int64_t bytes) {
+  return static_cast<std::size_t>(bytes);
+}
+
+// visit(row, offset of its data in the hull, or kOutside), row by row.
+template <class Visit>
+void for_each_row(const BoxRows& b, const Visit& visit) {
+  const auto inside = [&](std::size_t i, std::int64_t j) { return j >= b.first[i] && j < b.end[i]; };
+  const auto offset = [&](std::size_t i, std::int64_t j) { return (j - b.first[i]) * b.step[i]; };
+  const auto& t = b.shape.extents;
+  std::int64_t row = 0;
+  for (std::int64_t j4 = 0; j4 < t[4]; ++j4) {
+    for (std::int64_t j3 = 0; j3 < t[3]; ++j3) {
+      for (std::int64_t j2 = 0; j2 < t[2]; ++j2) {
+        const bool others_inside = b.data > 0 && inside(4, j4) && inside(3, j3) && inside(2, j2);
+        const std::int64_t others = offset(4, j4) + offset(3, j3) + offset(2, j2);
+        for (std::int64_t j1 = 0; j1 < t[1]; ++j1) {
+          visit(row++, others_inside && inside(1, j1) ? others + offset(1, j1) : kOutside);
+        }
+      }
+    }
+  }
+}
+
+// What the swizzle XORs into the offsets of a row's chunks, from the address at which the row begins.
+class RowXor {
+ public:
+  explicit RowXor(const BoxRows& b) : lines_(b.span / b.atom), atom_(b.atom) {}
+  std::int64_t operator()(std::int64_t start) const { return (start / kLine & (lines_ - 1)) * atom_; }
+
+ private:
+  std::int64_t lines_, atom_;  // powers of two
+};
+
+void put_chunk(std::byte* to, const std::byte* from) {
+  std::memcpy(to, from, kChunk);
+}
+
+// Each row as bytes that stand together: where it lies in memory, or put together here when some of it is fill.
+class RowBytes {
+ public:
+  RowBytes(const BoxRows& b, std::span<const std::byte> source, const BoxBytes& fill)
+      : source_(source.data()), lead_(b.lead), data_(b.data), whole_(b.data == b.shape.inner) {
+    if (b.filled_bytes() == 0) return;
+    for (std::int64_t c = 0; c < b.shape.inner; c += kChunk) {
+      put_chunk(fill_.data() + c, fill.data());
+      put_chunk(edge_.data() + c, fill.data());
+    }
+  }
+  const std::byte* operator()(std::int64_t offset) {
+    if (offset == kOutside) return fill_.data();
+    if (whole_) return source_ + offset;
+    std::memcpy(edge_.data() + lead_, source_ + offset, to_size(data_));
+    return edge_.data();
+  }
+
+ private:
+  const std::byte* source_;
+  std::int64_t lead_, data_;
+  bool whole_;
+  std::array<std::byte, kLongestRow> fill_, edge_;  // only as many bytes as a row has, and only when there is fill
+};
+
+}  // namespace
+
+std::int64_t BoxRows::rows_inside() const {
+  if (data == 0) return 0;
+  std::int64_t rows = 1;
+  for (std::size_t i = 1; i < first.size(); ++i) rows *= end[i] - first[i];
+  return rows;
+}
+
+std::optional<std::span<const std::byte>> BoxRows::source(const GlobalMemory& memory) const {
+  if (data == 0) return std::span<const std::byte>{};
+  return memory.read_if(base, hull_bytes);
+}
+
+std::optional<BoxRows> box_rows(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
+                                const BoxSwitches& switches) {
+  BoxRows b;
+  b.shape = box_shape(map, switches);
+  b.dst = dst;
+  b.span = swizzle_span(map.swizzle);
+  b.atom = swizzle_atom(map.swizzle);
+  if (map.swizzle == TmaSwizzle::b128_atom32_flip8) return std::nullopt;
+  if (map.swizzle != TmaSwizzle::none && (b.shape.pitch != b.span || dst % b.span != 0)) return std::nullopt;
+
+  bool past = false;
+  b.base = map.base;
+  const auto move_base = [&](std::int64_t index, std::uint64_t stride) {
+    std::uint64_t bytes = 0;
+    past = __builtin_mul_overflow(static_cast<std::uint64_t>(index), stride, &bytes) || past;
+    past = __builtin_add_overflow(b.base, bytes, &b.base) || past;
+  };
+  // Tile indices j with 0 <= at + j * stride < dim, of those below `extent`: [first, end).
+  const auto steps = [](std::int64_t distance, std::int64_t stride) {
+    return stride == 1 ? distance : ceil_div(distance, stride);
+  };
+  const auto bound = [&](std::size_t i, std::int64_t stride, std::int64_t extent) {
+    const std::int64_t start = at.at[i], left = static_cast<std::int64_t>(map.dims[i]) - start;
+    b.first[i] = start < 0 ? steps(-start, stride) : 0;
+    b.end[i] = left > 0 ? std::min(extent, steps(left, stride)) : 0;
+    return b.first[i] < b.end[i];
+  };
+  const std::int64_t size = size_of(map.data_type);
+  bool any = bound(0, 1, b.shape.extents[0]);
+  const std::int64_t lead = b.first[0] * size, data = (b.end[0] - b.first[0]) * size;
+  for (std::size_t i = 1; i < static_cast<std::size_t>(map.rank); ++i) {
+    any = bound(i, map.element_strides[i], b.shape.extents[i]) && any;
+  }
+  if (!any) return b;  // fill alone
+
+  b.lead = lead;
+  b.data = data;
+  b.hull_bytes = data;
+  move_base(at.at[0] + b.first[0], static_cast<std::uint64_t>(size));
+  for (std::size_t i = 1; i < static_cast<std::size_t>(map.rank); ++i) {
+    const std::int64_t stride = map.element_strides[i];
+    move_base(at.at[i] + b.first[i] * stride, map.strides[i - 1]);
+    b.step[i] = static_cast<std::int64_t>(map.strides[i - 1]) * stride;  // below 2^43
+    b.hull_bytes += (b.end[i] - b.first[i] - 1) * b.step[i];
+  }
+  if (past) return std::nullopt;
+  return b;
+}
+
+void load_rows(const BoxRows& rows, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
+               CopyIdx copy) {
+  const BoxRows b = rows;  // what no byte written here can be part of
+  const RowXor row_xor(b);
+  const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner;
+  RowBytes bytes_of(b, source, fill);
+  if (inner < pitch) {  // what stands between the rows stays, and stays whose it was
+    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
+      const std::byte* const from = bytes_of(offset);
+      const std::int64_t start = b.dst + row * pitch, x = row_xor(start);
+      for (std::int64_t c = 0; c < inner; c += kChunk) {
+        put_chunk(image.overwrite(start + (c ^ x), kChunk, copy).data(), from + c);
+      }
+    });
+    return;
+  }
+  std::byte* const window = image.overwrite(b.dst, b.shape.window_bytes, copy).data();
+  if (pitch == kLine) {  // of a size that is known here: no call of memcpy
+    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
+      const std::byte* const from = bytes_of(offset);
+      const std::int64_t x = row_xor(b.dst + row * kLine);
+      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(window + row * kLine + (c ^ x), from + c);
+    });
+  } else if (b.span == kChunk) {
+    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
+      std::memcpy(window + row * pitch, bytes_of(offset), to_size(pitch));
+    });
+  } else {
+    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
+      const std::byte* const from = bytes_of(offset);
+      const std::int64_t x = row_xor(b.dst + row * pitch);
+      for (std::int64_t c = 0; c < pitch; c += kChunk) put_chunk(window + row * pitch + (c ^ x), from + c);
+    });
+  }
+}
+
+std::int64_t store_rows(const BoxRows& rows, const SharedImage& image, std::int64_t row_bytes,
+                        std::span<std::byte> target) {
+  const BoxRows b = rows;
+  const RowXor row_xor(b);
+  const std::int64_t pitch = b.shape.pitch;
+  const std::byte* const window = image.read(b.dst, b.shape.window_bytes).data();
+  const bool all = row_bytes == pitch && b.rows_inside() == b.shape.rows;
+  std::int64_t poison = all ? image.unwritten(b.dst, b.shape.window_bytes) : 0;
+  for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
+    if (offset == kOutside) return;
+    std::byte* const to = target.data() + offset;
+    const std::int64_t start = row * pitch, x = row_xor(b.dst + start);
+    if (row_bytes == kLine && pitch == kLine) {
+      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, window + start + (c ^ x));
+      if (!all) poison += image.unwritten(b.dst + start, kLine);
+    } else if (b.span == kChunk) {
+      std::memcpy(to, window + start + b.lead, to_size(row_bytes));
+      if (!all) poison += image.unwritten(b.dst + start + b.lead, row_bytes);
+    } else {
+      for (std::int64_t c = b.lead; c < b.lead + row_bytes; c += kChunk) {
+        const std::int64_t count = std::min(kChunk, b.lead + row_bytes - c);
+        std::memcpy(to + (c - b.lead), window + start + (c ^ x), to_size(count));
+        if (!all) poison += image.unwritten(b.dst + start + (c ^ x), count);
+      }
+    }
+  });
+  return poison;
+}
+
+}  // namespace kvscope

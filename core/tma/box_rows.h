@@ -1,0 +1,63 @@
+// A box by whole rows: the same bytes as box_plan.h's chunks, moved a row at a time. The chunks are for who explains or
+// draws a copy, and for the few boxes that do not come in rows like these.
+//
+//   row R of the tile    outside: all fill
+//                        inside:  | lead: fill | data: memory | fill |   the same split in every row that is inside: a
+//                                                                        dimension is in bounds by itself
+//   in shared memory     from start = dst + R * pitch on; its 16-byte chunk c at start + (16 c ^ x), where x is the same
+//                        for the whole row, since a row of a swizzled box begins a span and lies in one 128-byte line
+//
+// Rows inside are those with first[i] <= j[i] < end[i] in every dimension but the fastest, so all memory that the box
+// touches lies within `hull_bytes` from `base` on: one look at the allocations answers for the whole tile.
+// Example: the box of box_plan.h: rows 0 to 2 inside, 128 bytes of data each, hull 384 bytes; x of row 2 is 32.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/cache/tma_tiles.h"
+#include "core/smem/shared_image.h"
+#include "core/tma/box_moves.h"
+#include "core/tma/box_plan.h"
+#include "core/tma/global_memory.h"
+#include "core/tma/tensor_map.h"
+
+namespace kvscope {
+
+struct BoxRows {
+  BoxShape shape;
+  std::int64_t dst = 0;   // [byte address]
+  std::int64_t span = 0;  // [bytes] of the swizzle; 16 and 16 without one
+  std::int64_t atom = 0;
+  // Dimensions 1 .. of the tile; [0] is unused.
+  std::array<std::int64_t, kTmaMaxRank> first{};             // [rows] inside
+  std::array<std::int64_t, kTmaMaxRank> end{1, 1, 1, 1, 1};  // past the last one inside
+  std::array<std::int64_t, kTmaMaxRank> step{};              // [bytes] of memory from one to the next
+  std::int64_t lead = 0, data = 0;                           // [bytes] of a row inside; data 0: no row is
+  std::uint64_t base = 0;                                    // [byte address] of the first data
+  std::int64_t hull_bytes = 0;                               // from there to the last data's end
+
+  [[nodiscard]] std::int64_t rows_inside() const;
+  [[nodiscard]] std::int64_t filled_bytes() const { return shape.tx_bytes - rows_inside() * data; }
+  // The hull; nothing when it does not lie in one allocation.
+  [[nodiscard]] std::optional<std::span<const std::byte>> source(const GlobalMemory& memory) const;
+};
+
+// The map and the start are the caller's to check. Nothing: rows packed tighter than the swizzle's span, a `dst` that
+// begins no span, FLIP_8B, or data past 2^64: move it chunk by chunk.
+[[nodiscard]] std::optional<BoxRows> box_rows(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
+                                              const BoxSwitches& switches);
+
+// `source` is rows.source(). The window must lie in the image: nothing is checked before something is written.
+void load_rows(const BoxRows& rows, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
+               CopyIdx copy);
+
+// Writes `row_bytes` of each row inside, from its first data on: data, or up to the end of its last chunk. `target` is
+// the hull and row_bytes - data behind it. Returns how many of these bytes nobody had written in shared memory.
+[[nodiscard]] std::int64_t store_rows(const BoxRows& rows, const SharedImage& image, std::int64_t row_bytes,
+                                      std::span<std::byte> target);
+
+}  // namespace kvscope
