@@ -7,7 +7,8 @@
 //   get_mma_tile<k, bk>()        what one step of the matrix instruction consumes
 //
 // Registers of a wave: [64 lanes, mma_rows, input_frag_size], in bytes lane by lane, row by row, little endian. They
-// begin as poison, so a row that was never loaded shows.
+// begin as poison, so a row that was never loaded shows. Example: bf16 K, 32x32x16, BN 64, WN 32, BK 32, depth 128:
+// wave 1, lane 63, row 7, element 7 is key 63, depth 127.
 // Neither copyable nor movable: it owns the register tile.
 #pragma once
 

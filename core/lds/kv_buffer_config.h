@@ -126,7 +126,7 @@ enum class KVBufferRule : std::uint8_t {
   fragment,           // K: input_frag_size is SW or 2 * SW
   swizzle_closure,    // reader and writer permute within the same range
   swizzle_reach,      // the permuted bits stay inside one copy instruction
-  wave_slices,        // per-wave V: depth divides bk_smem or is whole blocks; whole blocks when swizzled
+  wave_slices,        // per-wave V: a wave a slice; depth divides bk_smem or is whole blocks; the latter swizzled
   unguarded_blocks,   // full_kv false: (BN / 32) % waves == 0
   blocks_of_strips,   // full_kv false: bk_smem == BK
   special_copy,       // smem_depth 64, BN <= 64, two blocks: waves == (BN / 32) * 2

@@ -260,8 +260,7 @@ TEST(EveryConfiguration, OfPerWaveVPartitionsItsColumns) {
       slice.depth = whole.depth / slice.depth_slices;
       slice.cache_depth = whole.depth;
       slice.smem_depth = std::max(slice.depth, slice.bk_smem.value_or(slice.BK));
-    } while (whole.depth % slice.depth_slices != 0 || whole.num_threads / 64 < slice.depth_slices ||
-             !check(whole).refusals.empty() || !check(slice).refusals.empty());
+    } while (whole.depth % slice.depth_slices != 0 || !check(whole).refusals.empty() || !check(slice).refusals.empty());
     RC_LOG(test::to_text(slice));
     const KVBufferConfig whole_config(whole), config(slice);
     const KVBufferConstants& c = config.constants();

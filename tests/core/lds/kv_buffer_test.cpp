@@ -204,6 +204,32 @@ TEST(KVBuffer, ReadsItsHeadsColumnsOfTheCacheRow) {
   EXPECT_EQ(register_bits(block.wave(0), 33, 0, 5), 1U * 1000 + 2 * 300 + 128 + 8 + 5);
 }
 
+// Latent attention: V is the first 512 columns of K's image, read by each wave in its slice, through K's swizzle.
+TEST(KVBuffer, ReadsVFromKsImage) {
+  KVBufferParams k = named("F K");
+  k.BN = 64;
+  k.BK = 64;
+  k.depth = 576;
+  KVBufferParams v = named("F-Vw");
+  v.BN = v.WN = 64;
+  v.BK = 64;
+  v.depth = v.smem_depth.emplace(128);
+  v.cache_depth = 576;
+  v.swizzle = k.swizzle;
+  const test::TokenCache tokens = cache_for(k, test::p16_of_512);
+  Block block(k, tokens, 64);
+  block.load(0);
+  for (std::int64_t w = 0; w < 4; ++w) {
+    const auto wave = block.over(v, tokens, WaveIdx{w});
+    wave->load_from_shared(StageIdx{0});
+    // Lane 37: group 2, column 5; strip 0, step 1, MMA 6: keys 32 + 8.., depth 128 w + 96 + 5.
+    for (const std::int64_t e : {0, 3, 4, 7}) {
+      const std::int64_t key = 32 + 16 * (e / 4) + 8 + e % 4;
+      EXPECT_EQ(register_bits(*wave, 37, 8 + 6, e), (key * 512 + 128 * w + 101) % 65536) << w;
+    }
+  }
+}
+
 // A head of 512 columns through stages of one block of 32: the row cursor stays until the last block.
 TEST(KVBuffer, WalksTheDepthThroughStagesOfOneBlock) {
   const KVBufferParams e = named("E K");

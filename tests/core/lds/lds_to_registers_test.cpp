@@ -86,6 +86,29 @@ TEST(ReadK, OfStageOneIsTheStageFurther) {
   }
 }
 
+// K's wave tile of a strip is a block tile of WN rows, or a pair of them where blocks are half a strip wide.
+TEST(ReadK, CoversTheBlockTileOfItsWaveAndStrip) {
+  for (const char* id : {"A K", "H K"}) {
+    KVBufferParams p = named(id);
+    p.swizzle.reset();
+    const KVBufferConfig config(p);
+    const KVBufferConstants& c = config.constants();
+    const LdsLayout layout(config);
+    const std::int64_t per_strip = c.BK / c.bk_smem;
+    for (std::int64_t w = 0; w < c.waves; ++w) {
+      for (const LdsReadInstruction& read : all_reads(config, WaveIdx{w}, StageIdx{1})) {
+        if (read.zero) continue;
+        const std::int64_t column = c.blocks_per_stage + per_strip * read.strip.value + read.part % per_strip;
+        const LdsBlockTile tile = layout.smem_block_tile(c.WN, w % (c.BN / c.WN), column);
+        for (const std::int64_t address : read.addresses) {
+          EXPECT_GE(address, tile.offset * c.element_bytes);
+          EXPECT_LT(address, (tile.offset + tile.rows * tile.row_stride) * c.element_bytes);
+        }
+      }
+    }
+  }
+}
+
 // Registers of a wave: strip by strip, step by step, MMA by MMA, pack by pack.
 TEST(ReadK, FillsTheRowsOfTheRegisterTile) {
   const KVBufferConfig b(named("B K")), c(named("C K"));
