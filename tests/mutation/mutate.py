@@ -40,7 +40,7 @@ def write_if_changed(path, text):
 
 
 def copy_tree():
-    keep = ["CMakeLists.txt", "core", "apps", "tests"]
+    keep = ["CMakeLists.txt", "core", "viz", "apps", "tests"]
     wanted = set()
     for top in keep:
         source = os.path.join(ROOT, top)
@@ -91,7 +91,8 @@ def prepare(folders):
     copy_tree()
     configured = subprocess.run(
         ["cmake", "-G", "Ninja", "-S", TREE, "-B", BUILD, "-D", "CMAKE_BUILD_TYPE=Mutation",
-         "-D", "CMAKE_CXX_FLAGS=-O1", "-D", "KVSCOPE_CHECK_HEADERS=OFF"], capture_output=True, text=True, check=False)
+         "-D", "CMAKE_CXX_FLAGS=-O1", "-D", "KVSCOPE_CHECK_HEADERS=OFF", "-D", "KVSCOPE_BUILD_VIEWER=OFF"],
+        capture_output=True, text=True, check=False)
     if configured.returncode != 0:
         sys.exit("configuring the copy failed:\n" + configured.stdout + configured.stderr)
     for folder in folders:
