@@ -96,7 +96,8 @@ std::int64_t SharedImage::unwritten(std::int64_t address, std::int64_t count) co
   one_by_one(std::min(end, round_up(address, kChunk)));
   const auto first = writers_.begin() + address / kChunk, past = std::max(first, writers_.begin() + end / kChunk);
   found += kChunk * std::count(first, past, static_cast<std::int32_t>(kNobody.value));
-  for (auto chunk = std::find(first, past, kSeveral); chunk != past; chunk = std::find(chunk + 1, past, kSeveral)) {
+  for (auto chunk = several_.empty() ? past : first; chunk < past; ++chunk) {
+    if (*chunk != kSeveral) continue;
     const auto& each = several_.at(chunk - writers_.begin());
     found += std::count(each.begin(), each.end(), static_cast<std::int32_t>(kNobody.value));
   }

@@ -81,7 +81,7 @@ std::vector<Fault> coordinate_faults(const TensorMap& map, const TmaCoord& at, B
     return faults;
   }
   const std::int64_t size = size_of(map.data_type), column = at.at[0], whole = kChunk / size;
-  if (column % whole != 0) {
+  if (column * size % kChunk != 0) {
     faults.push_back({"coordinate 0",
                       fmt::format("{} x {} = {} B is not a multiple of 16 B (error 715 on Hopper): start at {} or {}",
                                   column, name(map.data_type), column * size, floor_div(column, whole) * whole,

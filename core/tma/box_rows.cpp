@@ -12,27 +12,29 @@ namespace {
 constexpr std::int64_t kChunk = 16;         // [bytes]
 constexpr std::int64_t kLine = 128;         // [bytes] and the row of most swizzled boxes
 constexpr std::int64_t kLongestRow = 2048;  // [bytes] 256 elements of 8
-constexpr std::int64_t kOutside = -1;
 
 std::size_t to_size(std::int64_t bytes) {
   return static_cast<std::size_t>(bytes);
 }
 
-// visit(row, offset of its data in the hull, or kOutside), row by row.
-template <class Visit>
-void for_each_row(const BoxRows& b, const Visit& visit) {
+// The rows in runs: fill(row, end) for rows outside, data(row, end, offset of the first one's data in the hull) for rows
+// inside, which are step[1] apart there.
+template <class Fill, class Data>
+void for_each_run(const BoxRows& b, const Fill& fill, const Data& data) {
   const auto inside = [&](std::size_t i, std::int64_t j) { return j >= b.first[i] && j < b.end[i]; };
   const auto offset = [&](std::size_t i, std::int64_t j) { return (j - b.first[i]) * b.step[i]; };
   const auto& t = b.shape.extents;
   std::int64_t row = 0;
   for (std::int64_t j4 = 0; j4 < t[4]; ++j4) {
     for (std::int64_t j3 = 0; j3 < t[3]; ++j3) {
-      for (std::int64_t j2 = 0; j2 < t[2]; ++j2) {
-        const bool others_inside = b.data > 0 && inside(4, j4) && inside(3, j3) && inside(2, j2);
-        const std::int64_t others = offset(4, j4) + offset(3, j3) + offset(2, j2);
-        for (std::int64_t j1 = 0; j1 < t[1]; ++j1) {
-          visit(row++, others_inside && inside(1, j1) ? others + offset(1, j1) : kOutside);
+      for (std::int64_t j2 = 0; j2 < t[2]; ++j2, row += t[1]) {
+        if (b.data == 0 || !inside(4, j4) || !inside(3, j3) || !inside(2, j2)) {
+          fill(row, row + t[1]);
+          continue;
         }
+        fill(row, row + b.first[1]);
+        data(row + b.first[1], row + b.end[1], offset(4, j4) + offset(3, j3) + offset(2, j2));
+        fill(row + b.end[1], row + t[1]);
       }
     }
   }
@@ -52,30 +54,33 @@ void put_chunk(std::byte* to, const std::byte* from) {
   std::memcpy(to, from, kChunk);
 }
 
-// Each row as bytes that stand together: where it lies in memory, or put together here when some of it is fill.
-class RowBytes {
- public:
-  RowBytes(const BoxRows& b, std::span<const std::byte> source, const BoxBytes& fill)
-      : source_(source.data()), lead_(b.lead), data_(b.data), whole_(b.data == b.shape.inner) {
-    if (b.filled_bytes() == 0) return;
+// put(row, its bytes) for every row: where they lie in memory, or put together here when some of them are fill.
+template <class Put>
+void for_each_row(const BoxRows& b, const std::byte* source, const BoxBytes& fill, const Put& put) {
+  std::array<std::byte, kLongestRow> filled, edge;  // as many bytes as a row has, when there is fill at all
+  if (b.filled_bytes() > 0) {
     for (std::int64_t c = 0; c < b.shape.inner; c += kChunk) {
-      put_chunk(fill_.data() + c, fill.data());
-      put_chunk(edge_.data() + c, fill.data());
+      put_chunk(filled.data() + c, fill.data());
+      put_chunk(edge.data() + c, fill.data());
     }
   }
-  const std::byte* operator()(std::int64_t offset) {
-    if (offset == kOutside) return fill_.data();
-    if (whole_) return source_ + offset;
-    std::memcpy(edge_.data() + lead_, source_ + offset, to_size(data_));
-    return edge_.data();
-  }
-
- private:
-  const std::byte* source_;
-  std::int64_t lead_, data_;
-  bool whole_;
-  std::array<std::byte, kLongestRow> fill_, edge_;  // only as many bytes as a row has, and only when there is fill
-};
+  const std::int64_t step = b.step[1];
+  for_each_run(
+      b,
+      [&](std::int64_t row, std::int64_t end) {
+        for (; row < end; ++row) put(row, filled.data());
+      },
+      [&](std::int64_t row, std::int64_t end, std::int64_t offset) {
+        if (b.data == b.shape.inner) {
+          for (; row < end; ++row, offset += step) put(row, source + offset);
+          return;
+        }
+        for (; row < end; ++row, offset += step) {
+          std::memcpy(edge.data() + b.lead, source + offset, to_size(b.data));
+          put(row, edge.data());
+        }
+      });
+}
 
 }  // namespace
 
@@ -140,68 +145,80 @@ std::optional<BoxRows> box_rows(const TensorMap& map, const TmaCoord& at, std::i
   return b;
 }
 
-void load_rows(const BoxRows& rows, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
+void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
                CopyIdx copy) {
-  const BoxRows b = rows;  // what no byte written here can be part of
   const RowXor row_xor(b);
-  const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner;
-  RowBytes bytes_of(b, source, fill);
+  const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner, dst = b.dst;
   if (inner < pitch) {  // what stands between the rows stays, and stays whose it was
-    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
-      const std::byte* const from = bytes_of(offset);
-      const std::int64_t start = b.dst + row * pitch, x = row_xor(start);
+    for_each_row(b, source.data(), fill, [&](std::int64_t row, const std::byte* from) {
+      const std::int64_t start = dst + row * pitch, x = row_xor(start);
       for (std::int64_t c = 0; c < inner; c += kChunk) {
         put_chunk(image.overwrite(start + (c ^ x), kChunk, copy).data(), from + c);
       }
     });
     return;
   }
-  std::byte* const window = image.overwrite(b.dst, b.shape.window_bytes, copy).data();
-  if (pitch == kLine) {  // of a size that is known here: no call of memcpy
-    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
-      const std::byte* const from = bytes_of(offset);
-      const std::int64_t x = row_xor(b.dst + row * kLine);
-      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(window + row * kLine + (c ^ x), from + c);
-    });
+  std::byte* const window = image.overwrite(dst, b.shape.window_bytes, copy).data();
+  if (b.span == kChunk && pitch == kLine) {  // of a size that is known here: no call of memcpy
+    for_each_row(b, source.data(), fill,
+                 [=](std::int64_t row, const std::byte* from) { std::memcpy(window + row * kLine, from, kLine); });
   } else if (b.span == kChunk) {
-    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
-      std::memcpy(window + row * pitch, bytes_of(offset), to_size(pitch));
+    for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
+      std::memcpy(window + row * pitch, from, to_size(pitch));
+    });
+  } else if (pitch == kLine) {
+    for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
+      std::byte* const line = window + row * kLine;
+      const std::int64_t x = row_xor(dst + row * kLine);
+      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(line + (c ^ x), from + c);
     });
   } else {
-    for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
-      const std::byte* const from = bytes_of(offset);
-      const std::int64_t x = row_xor(b.dst + row * pitch);
-      for (std::int64_t c = 0; c < pitch; c += kChunk) put_chunk(window + row * pitch + (c ^ x), from + c);
+    for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
+      std::byte* const start = window + row * pitch;
+      const std::int64_t x = row_xor(dst + row * pitch);
+      for (std::int64_t c = 0; c < pitch; c += kChunk) put_chunk(start + (c ^ x), from + c);
     });
   }
 }
 
-std::int64_t store_rows(const BoxRows& rows, const SharedImage& image, std::int64_t row_bytes,
+std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t row_bytes,
                         std::span<std::byte> target) {
-  const BoxRows b = rows;
   const RowXor row_xor(b);
-  const std::int64_t pitch = b.shape.pitch;
-  const std::byte* const window = image.read(b.dst, b.shape.window_bytes).data();
+  const std::int64_t pitch = b.shape.pitch, dst = b.dst, lead = b.lead;
+  const std::byte* const window = image.read(dst, b.shape.window_bytes).data();
   const bool all = row_bytes == pitch && b.rows_inside() == b.shape.rows;
-  std::int64_t poison = all ? image.unwritten(b.dst, b.shape.window_bytes) : 0;
-  for_each_row(b, [&](std::int64_t row, std::int64_t offset) {
-    if (offset == kOutside) return;
-    std::byte* const to = target.data() + offset;
-    const std::int64_t start = row * pitch, x = row_xor(b.dst + start);
-    if (row_bytes == kLine && pitch == kLine) {
-      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, window + start + (c ^ x));
-      if (!all) poison += image.unwritten(b.dst + start, kLine);
-    } else if (b.span == kChunk) {
-      std::memcpy(to, window + start + b.lead, to_size(row_bytes));
-      if (!all) poison += image.unwritten(b.dst + start + b.lead, row_bytes);
-    } else {
-      for (std::int64_t c = b.lead; c < b.lead + row_bytes; c += kChunk) {
-        const std::int64_t count = std::min(kChunk, b.lead + row_bytes - c);
-        std::memcpy(to + (c - b.lead), window + start + (c ^ x), to_size(count));
-        if (!all) poison += image.unwritten(b.dst + start + (c ^ x), count);
+  std::int64_t poison = all ? image.unwritten(dst, b.shape.window_bytes) : 0;
+  const auto each_row = [&](const auto& put) {  // put(row, where its data goes)
+    const std::int64_t step = b.step[1];
+    for_each_run(
+        b, [](std::int64_t, std::int64_t) {},
+        [&](std::int64_t row, std::int64_t end, std::int64_t offset) {
+          for (; row < end; ++row, offset += step) put(row, target.data() + offset);
+        });
+  };
+  if (b.span == kChunk) {
+    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
+      const std::int64_t from = row * pitch + lead;
+      std::memcpy(to, window + from, to_size(row_bytes));
+      if (!all) poison += image.unwritten(dst + from, row_bytes);
+    });
+  } else if (row_bytes == kLine) {
+    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
+      const std::byte* const line = window + row * kLine;
+      const std::int64_t x = row_xor(dst + row * kLine);
+      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, line + (c ^ x));
+      if (!all) poison += image.unwritten(dst + row * kLine, kLine);
+    });
+  } else {
+    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
+      const std::int64_t start = row * pitch, x = row_xor(dst + start);
+      for (std::int64_t c = lead; c < lead + row_bytes; c += kChunk) {
+        const std::int64_t count = std::min(kChunk, lead + row_bytes - c);
+        std::memcpy(to + (c - lead), window + start + (c ^ x), to_size(count));
+        if (!all) poison += image.unwritten(dst + start + (c ^ x), count);
       }
-    }
-  });
+    });
+  }
   return poison;
 }
 

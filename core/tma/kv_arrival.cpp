@@ -19,6 +19,7 @@ std::vector<BoxLoad> carry_out(const KvCopy& copy, const TensorMap& map, const G
   }
   barrier.arrive_expect_tx(copy.expected_bytes);
   std::vector<BoxLoad> loads;
+  loads.reserve(copy.issues.size());
   for (const KvIssue& issue : copy.issues) {
     const auto number = static_cast<std::int64_t>(loads.size());
     loads.push_back(

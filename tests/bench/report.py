@@ -77,6 +77,53 @@ def painting(rows):
     ]
 
 
+def copies(rows):
+    """Boxes against memcpy of the same rows: (what, time, yardstick's time, least ratio or None)."""
+    def row(what, benchmark, yardstick, least=None):
+        return what, milliseconds(lookup(rows, benchmark)), milliseconds(lookup(rows, yardstick)), least
+    return [
+        row("load, 256 rows of 128 B, no swizzle", "LoadBox/256", "MemcpyRows128B/256", 0.5),
+        row("load, 64 rows of 128 B, no swizzle", "LoadBox/64", "MemcpyRows128B/64", 0.5),
+        row("load, 256 rows of 128 B, 128B swizzle", "LoadBoxSwizzle128B/256", "MemcpyRows128B/256", 0.25),
+        row("load, 64 rows of 128 B, 128B swizzle", "LoadBoxSwizzle128B/64", "MemcpyRows128B/64", 0.25),
+        row("load, 256 rows of 64 B, 64B swizzle", "LoadBoxSwizzle64B", "MemcpyRows64B"),
+        row("load, 128B swizzle, 100 of 256 rows filled", "LoadBoxFilledEdge", "MemcpyRows128B/256"),
+        row("store, 256 rows of 128 B, no swizzle", "StoreBox", "MemcpyRows128B/256"),
+        row("store, 256 rows of 128 B, 128B swizzle", "StoreBoxSwizzle128B", "MemcpyRows128B/256"),
+        row("K tile, 128 x 128 bf16, pages of 128: 2 boxes", "CarryOutK/128", "MemcpyK/128"),
+        row("K tile, 128 x 128 bf16, pages of 16: 16 boxes", "CarryOutK/16", "MemcpyK/16"),
+    ]
+
+
+def explanations(rows):
+    """The slowest over the gallery's small scenarios: (what, benchmark)."""
+    def slowest(kind):
+        return max((name for name in rows if name.startswith(kind + "/")), key=lambda name: milliseconds(rows[name]))
+    return [("one token explained, from scratch", slowest("ExplainFromScratch")),
+            ("one token explained, the step stands ready", slowest("ExplainReady"))]
+
+
+def copies_section(rows):
+    return [
+        "## Into shared memory", "",
+        "Box copies against `memcpy` of the same rows, one by one, in the same run. Rows of 128 B stand together, in the",
+        "machine's caches; a K tile's are a token apart. A copy also checks its map and its memory, and keeps who wrote what.",
+        "", "| what | time | memcpy | ratio | target | |", "|---|---|---|---|---|---|",
+        *(f"| {what} | {1e3 * took:.2f} us | {1e3 * plain:.2f} us | {plain / took:.2f} | "
+          + ("| |" if least is None else f"at least {least} | {'met' if plain / took >= least else '**missed**'} |")
+          for what, took, plain, least in copies(rows)), "",
+        "| what | time | target | |", "|---|---|---|---|",
+        *(f"| {what}, the slowest ({name.split('/')[1]}) | {milliseconds(rows[name]):.2f} ms | under 5 ms | "
+          f"{'met' if milliseconds(rows[name]) < 5 else '**missed**'} |" for what, name in explanations(rows)),
+        *(f"| {what} | {1e3 * milliseconds(lookup(rows, name)):.4g} us | | |" for what, name in [
+            ("gather4, 4 rows of 128 B, 128B swizzle", "Gather4Swizzle128B"),
+            ("a tile of 64 x 128 bf16 by TMA, to registers", "StageByTma"),
+            ("the same through LDS, 4 waves", "StageThroughLds"),
+            ("banks of one ldmatrix.x4", "BankReportLdmatrix"),
+            ("a layout for 64 rows of 128 B, read two ways", "SolveLayout/128")]), "",
+    ]
+
+
 def main():
     program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
     program = pathlib.Path(program).resolve()
@@ -120,6 +167,10 @@ def main():
         ("run to a breakpoint through all of it", f"{milliseconds(lookup(rows, 'PlaybackRunTo')):.0f} ms", "under 100 ms",
          milliseconds(lookup(rows, "PlaybackRunTo")) < 100),
         *painting(rows),
+        *((what + ", against memcpy", f"{plain / took:.2f}", f"at least {least}", plain / took >= least)
+          for what, took, plain, least in copies(rows) if least is not None),
+        *((f"{what}, the slowest", f"{milliseconds(rows[name]):.2f} ms", "under 5 ms", milliseconds(rows[name]) < 5)
+          for what, name in explanations(rows)),
     ]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     page = [
@@ -134,6 +185,7 @@ def main():
         "numpy computes `o` alone, on OpenBLAS with `OPENBLAS_CORETYPE=SKYLAKEX` and one thread; the golden's time includes `lse`, `a1`,",
         "`a2` and `smax`. Its floor on one such core is 15 ms to read the f32 cache from memory and about 45 ms of arithmetic",
         "in vectors of four doubles.", "",
+        *copies_section(rows),
         "## Every benchmark", "", "| benchmark | time | rate |", "|---|---|---|",
     ]
     for name, row in sorted(rows.items()):
