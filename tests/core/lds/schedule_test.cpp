@@ -80,6 +80,14 @@ TEST(PrefillSchedule, HasThePublishedCounters) {
             "smaller tiles");
 }
 
+// A wait for more than there is lets nothing land, and adds nothing.
+TEST(PrefillSchedule, HasWaitsThatAskForLessThanThereIs) {
+  const auto steps = prefill_schedule({.tiles = 1, .masked = {true}, .k_count = 9, .v_count = 9});
+  EXPECT_EQ(outstanding(steps, 2, 3)[1], (Outstanding{2, 5}));
+  const std::vector<ScheduleStep> wait{{.kind = StepKind::wait_vm, .stage = {}, .count = 9, .note = {}}};
+  EXPECT_EQ(outstanding(wait, 2, 3)[0], (Outstanding{0, 0}));
+}
+
 TEST(DecodeSchedule, DrainsTheCounterBeforeEveryRead) {
   EXPECT_THAT(texts(decode_schedule({.tiles = 2, .double_buffer_k = true, .v = DecodeV::own_region})),
               testing::ElementsAre(
@@ -313,6 +321,30 @@ TEST(RunSchedule, NeedsTheWaitsAndBarriersBeforeItsReads) {
     if (before_issue) {
       EXPECT_TRUE(broken(decode, n, true)) << "without step " << n;
     }
+  }
+}
+
+// The same tile's K where V should be is another tile's bytes too: V was never copied over it.
+TEST(RunSchedule, KnowsKFromVWhereTheyShareARegion) {
+  const Kernel kernel(named("F K"), named("F-Vd"), 1, 0);
+  auto steps = decode_schedule({.tiles = 1, .double_buffer_k = false, .v = DecodeV::shared_region});
+  std::erase_if(steps,
+                [](const ScheduleStep& step) { return step.kind == StepKind::issue && step.operand == KOrV::v; });
+  const auto faults = run_schedule(steps, kernel.waves, Landing::late, [](std::int64_t) { return 0; });
+  ASSERT_FALSE(faults.empty());
+  EXPECT_EQ(faults[0].message, "step 12 (tile 0: read V from stage 0), wave 0: bytes of copy 0: K, tile at token 0");
+}
+
+// Without a wait it is the memory's speed that decides.
+TEST(RunSchedule, LandsCopiesOnlyAtWaitsOrAtOnceAsItIsTold) {
+  const KVBufferParams k = operand(true, 32, 64, 2), v = operand(false, 32, 64, 2);
+  const std::vector<ScheduleStep> steps{{.kind = StepKind::issue, .stage = StageIdx{1}, .note = {}},
+                                        {.kind = StepKind::barrier, .stage = {}, .note = {}},
+                                        {.kind = StepKind::read, .stage = StageIdx{1}, .note = {}}};
+  for (const Landing landing : {Landing::late, Landing::early}) {
+    const Kernel kernel(k, v, 1, KVBufferConfig(k).constants().region_bytes);
+    const auto faults = run_schedule(steps, kernel.waves, landing, [](std::int64_t) { return 0; });
+    EXPECT_EQ(faults.empty(), landing == Landing::early);
   }
 }
 
