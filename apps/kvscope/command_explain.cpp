@@ -77,6 +77,9 @@ CacheState state_of(const ExplainCommand& command, const ScenarioInput& input) {
   check_index("layer", command.layer, input.scenario.model.layers, "layers of the scenario's model");
   check_index("KV head", command.head, input.scenario.model.kv_heads, "KV heads of the scenario's model");
   check_index("dim", command.dim, input.scenario.model.head_size, "elements of a head");
+  if (command.kv == "v" && input.scenario.model.is_mla) {
+    throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: ask for --kv k");
+  }
   std::optional<StepIdx> step;
   if (command.step) {
     step = StepIdx{*command.step};

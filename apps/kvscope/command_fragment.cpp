@@ -33,11 +33,13 @@ struct TableCommand {
 int show_table(const TableCommand& command) {
   const FragmentMap map = cataloged_fragment("command line", command.name);
   const FragmentInfo& info = map.info();
+  const std::string table =
+      fragment_table(map, command.markdown ? TableForm::markdown : TableForm::text, command.window);
   if (!command.markdown) {
     std::cout << fmt::format("{} rows ({}) x {} columns ({}), {} lanes, {} elements a lane\n\n", info.rows,
                              info.row_name, info.columns, info.column_name, info.lanes, info.elements);
   }
-  std::cout << fragment_table(map, command.markdown ? TableForm::markdown : TableForm::text, command.window);
+  std::cout << table;
   return kExitFine;
 }
 

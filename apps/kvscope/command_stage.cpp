@@ -63,6 +63,33 @@ void write_bytes(const std::string& path, std::span<const std::byte> bytes, std:
   golden::write_npy(path, {dtype, std::move(shape), {bytes.begin(), bytes.end()}});
 }
 
+std::string to_text(const StageCommand& command, const CacheState& state, const StagedTile& tile, std::int64_t BN,
+                    const StagedImage& staged) {
+  const bool tma = command.path == "tma";
+  const SeqIdx seq = state.batch[static_cast<std::size_t>(tile.batch_row.value)];
+  const std::int64_t tokens = std::min(BN, tile.tokens - tile.first_token.value);
+  std::string text =
+      fmt::format("tile       {} of sequence {}, tokens {} to {}, layer {}, KV head {}, step {}\n",
+                  tile.kv == KOrV::k ? "K" : "V", seq.value, tile.first_token.value,
+                  tile.first_token.value + tokens - 1, tile.layer.value, tile.head.value, state.step.value);
+  text += fmt::format("staged     {}: {} bytes of shared memory, {} of them written by no copy\n",
+                      tma ? "by TMA" : "through LDS", staged.shared.size(), poison_bytes(staged.shared));
+  if (staged.no_fragments.empty()) {
+    const char* readers = tma ? "warp" : staged.waves > 1 ? "waves" : "wave";
+    text += fmt::format("registers  {} {} x {} lanes x {} of 32 bits\n", staged.waves, readers, staged.lanes,
+                        staged.registers);
+  } else {
+    text += fmt::format("registers  none: {}\n", staged.no_fragments);
+  }
+  if (!command.out.empty()) {
+    text += fmt::format("written    {}: the image, a byte an element, 0xcd where no copy wrote\n", command.out);
+  }
+  if (!command.registers.empty()) {
+    text += fmt::format("written    {}: [waves, lanes, registers] of 32 bits\n", command.registers);
+  }
+  return text;
+}
+
 int run(const StageCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   const Scenario scenario = focused(input.scenario, command);
@@ -81,32 +108,14 @@ int run(const StageCommand& command) {
       tma ? stage_by_tma(scenario, focus.cache, data, tile, tma_depth_offset(scenario, DimIdx{command.dim}))
           : stage_through_lds(scenario, focus.cache, data, tile);
 
-  const SeqIdx seq = focus.cache.batch[static_cast<std::size_t>(tile.batch_row.value)];
-  const std::int64_t tokens = std::min(BN, tile.tokens - tile.first_token.value);
-  std::cout << fmt::format("tile       {} of sequence {}, tokens {} to {}, layer {}, KV head {}, step {}\n",
-                           kv == KOrV::k ? "K" : "V", seq.value, tile.first_token.value,
-                           tile.first_token.value + tokens - 1, tile.layer.value, tile.head.value,
-                           focus.cache.step.value)
-            << fmt::format("staged     {}: {} bytes of shared memory, {} of them written by no copy\n",
-                           tma ? "by TMA" : "through LDS", staged.shared.size(), poison_bytes(staged.shared));
-  if (staged.no_fragments.empty()) {
-    std::cout << fmt::format("registers  {} {} x {} lanes x {} of 32 bits\n", staged.waves,
-                             tma                ? "warp"
-                             : staged.waves > 1 ? "waves"
-                                                : "wave",
-                             staged.lanes, staged.registers);
-  } else {
-    std::cout << fmt::format("registers  none: {}\n", staged.no_fragments);
+  if (!command.registers.empty() && !staged.no_fragments.empty()) {
+    throw UnsupportedError("--registers: " + staged.no_fragments);
   }
-  if (!command.out.empty()) {
-    write_bytes(command.out, staged.shared.bytes(), {staged.shared.size()}, DType::u8);
-    std::cout << fmt::format("written    {}: the image, a byte an element, 0xcd where no copy wrote\n", command.out);
-  }
+  if (!command.out.empty()) write_bytes(command.out, staged.shared.bytes(), {staged.shared.size()}, DType::u8);
   if (!command.registers.empty()) {
-    if (!staged.no_fragments.empty()) throw UnsupportedError("--registers: " + staged.no_fragments);
     write_bytes(command.registers, staged.register_bytes, {staged.waves, staged.lanes, staged.registers}, DType::u32);
-    std::cout << fmt::format("written    {}: [waves, lanes, registers] of 32 bits\n", command.registers);
   }
+  std::cout << to_text(command, focus.cache, tile, BN, staged);
   return kExitFine;
 }
 

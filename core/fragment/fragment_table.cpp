@@ -15,7 +15,7 @@ struct Range {
 };
 
 Range range_of(const char* what, int first, int count, int extent, std::vector<Fault>& faults) {
-  const int end = count < 0 ? extent : first + std::min(count, extent);
+  const int end = count == -1 ? extent : first + std::min(count, extent);
   if (first < 0 || first >= end || end > extent) {
     faults.push_back({what, fmt::format("[{}, {}) is not a part of [0, {})", first, end, extent)});
   }

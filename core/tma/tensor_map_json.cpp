@@ -58,6 +58,13 @@ constexpr std::array<std::string_view, 2> kCopyKeys{"at", "dst"};
 
 constexpr std::int64_t kAnyLength = -1;
 
+// What stands there, in a few words.
+std::string text_of(const json::Value& value) {
+  if (value.is_object()) return "an object";
+  if (value.as_array() != nullptr) return "an array";
+  return json::dump(value, -1);
+}
+
 class Reader {
  public:
   explicit Reader(const json::Value& document) : document_(document) {}
@@ -65,7 +72,7 @@ class Reader {
   TensorMapFile read() {
     TensorMapFile file;
     if (!document_.is_object()) {
-      fault("$", fmt::format("is {}, not an object", document_.kind()));
+      fault("$", fmt::format("{} is given, an object is wanted", text_of(document_)));
       return file;
     }
     known_keys(document_, "$", kKeys);
@@ -108,7 +115,7 @@ class Reader {
     const std::int64_t* const number = value->as_i64();
     if (number == nullptr || *number != kTensorMapFileVersion) {
       fault("$.kvscope_tensor_map",
-            fmt::format("{} is not the version this program reads: {}", json::dump(*value, -1), kTensorMapFileVersion));
+            fmt::format("{} is not the version this program reads: {}", text_of(*value), kTensorMapFileVersion));
     }
   }
 
@@ -123,7 +130,8 @@ class Reader {
       return;
     }
     const std::string* const text = value->as_string();
-    if (text == nullptr) return fault(where, fmt::format("a word is wanted, and {} is given", value->kind()));
+    if (text == nullptr)
+      return fault(where, fmt::format("{} is given, a word is wanted{}", text_of(*value), suggest_name("", names)));
     for (const Word<E>& w : words) {
       if (w.text == *text) {
         out = w.value;
@@ -145,8 +153,8 @@ class Reader {
       out = static_cast<Number>(*n);
       return true;
     }
-    fault(where, fmt::format("{} is given, an integer in [{}, {}] is wanted", json::dump(value, -1), Limits::min(),
-                             Limits::max()));
+    fault(where,
+          fmt::format("{} is given, an integer in [{}, {}] is wanted", text_of(value), Limits::min(), Limits::max()));
     return false;
   }
 
@@ -166,7 +174,7 @@ class Reader {
     }
     const json::Array* const items = value->as_array();
     if (items == nullptr) {
-      fault(where, fmt::format("a list of integers is wanted, and {} is given", value->kind()));
+      fault(where, fmt::format("{} is given, a list of integers is wanted", text_of(*value)));
       return 0;
     }
     const std::int64_t count = std::ssize(*items);
@@ -182,7 +190,7 @@ class Reader {
   void copy(TensorMapFile& file, std::int64_t rank) {
     const json::Value* const value = document_.find("copy");
     if (value == nullptr) return;
-    if (!value->is_object()) return fault("$.copy", fmt::format("an object is wanted, and {} is given", value->kind()));
+    if (!value->is_object()) return fault("$.copy", fmt::format("{} is given, an object is wanted", text_of(*value)));
     known_keys(*value, "$.copy", kCopyKeys);
     TmaCoord at;
     at.rank = static_cast<int>(list(*value, "$.copy.at", "at", at.at, rank, true));

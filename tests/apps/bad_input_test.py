@@ -135,8 +135,8 @@ COMMAND_LINE = [
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is no command: "
-      "choose one of run, explain, golden, verify, merge, trace, scenario, layout, dtype, completion: "
-      "see 'kvscope --help'"]),
+      "choose one of run, explain, stage, golden, verify, merge, trace, scenario, tma, swizzle, lds, fragment, layout, "
+      "dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is no command: did you mean \"explain\"?: see 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",
@@ -154,7 +154,7 @@ COMMAND_LINE = [
     ("trace without a folder", {"s.json": scenario()}, "run s.json --trace full",
      ["command line: --trace: needs --out DIR: the trace is written there as trace.kvt"]),
     ("explain without a token", {}, "explain s.json --seq 0",
-     ["command line: --token is required: see 'kvscope explain --help'"]),
+     ["command line: --token: is required, or a place to go back from: --shared-address, or --lane and --register"]),
     ("neither K nor V", {}, "explain s.json --seq 0 --token 0 --kv q",
      ["command line: --kv: q not in {k,v}: see 'kvscope explain --help'"]),
     ("golden of nothing", {}, "golden --out g.npz",
@@ -194,7 +194,8 @@ COMMAND_LINE = [
     ("kind of no event", {}, "trace show t.kvt --kind token_read",
      ["command line: --kind: token_read not in {step_began,step_ended,request_arrived,request_admitted,"
       "request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,"
-      "block_evicted,tokens_written}: see 'kvscope trace show --help'"]),
+      "block_evicted,tokens_written,tile_opened,barrier_expects,box_copied,barrier_completed,lds_copied,wave_waited,"
+      "fragment_read,chunk_landed,lane_read}: see 'kvscope trace show --help'"]),
     ("diff of one trace", {}, "trace diff t.kvt",
      ["command line: B is required: see 'kvscope trace diff --help'"]),
     ("scenario alone", {}, "scenario",
