@@ -114,7 +114,8 @@ int solve(const SolveCommand& command) {
   const TileRows tile{command.rows, command.row_bytes};
   const std::array patterns{pattern_of(command, tile)};
   const LayoutSolutions solutions = solve_layout(tile, patterns, command.bounds);
-  std::cout << fmt::format("{} of {}\n", patterns[0].name, patterns[0].profile.name) << to_text(solutions);
+  std::cout << fmt::format("read by {}; banks of {}\n", patterns[0].name, patterns[0].profile.name)
+            << to_text(solutions);
   return solutions.is_free() || !solutions.swizzles.empty() || !solutions.paddings.empty() ? kExitFine
                                                                                            : kExitCheckFailed;
 }
