@@ -50,8 +50,7 @@ std::span<std::byte> SharedImage::overwrite(std::int64_t address, std::int64_t c
 // A chunk's part, whole chunks, a chunk's part.
 void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t writer) {
   const std::int64_t end = address + count;
-  const std::int64_t first_whole = ceil_div(address, kChunk);
-  const std::int64_t end_whole = end == size() ? ceil_div(end, kChunk) : end / kChunk;  // the last one may be short
+  const std::int64_t first_whole = ceil_div(address, kChunk), end_whole = end / kChunk;
   if (first_whole > end_whole) {
     mark_part(end_whole, address, end, writer);
     return;

@@ -56,7 +56,7 @@ class SharedImage {
   [[nodiscard]] std::int32_t writer_of(std::int64_t address) const;
 
   std::vector<std::byte> bytes_;
-  std::vector<std::int32_t> writers_;  // [chunks] who wrote all of it, or kSeveral; the last chunk may be short
+  std::vector<std::int32_t> writers_;  // [chunks] who wrote all of it, or kSeveral
   std::unordered_map<std::int64_t, std::array<std::int32_t, kChunk>>
       several_;  // chunk -> [16]; of a chunk that is not kSeveral, nothing of meaning
 };

@@ -184,7 +184,7 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
 std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t row_bytes,
                         std::span<std::byte> target) {
   const RowXor row_xor(b);
-  const std::int64_t pitch = b.shape.pitch, dst = b.dst, lead = b.lead;
+  const std::int64_t pitch = b.shape.pitch, dst = b.dst;
   const std::byte* const window = image.read(dst, b.shape.window_bytes).data();
   const bool all = row_bytes == pitch && b.rows_inside() == b.shape.rows;
   std::int64_t poison = all ? image.unwritten(dst, b.shape.window_bytes) : 0;
@@ -198,9 +198,8 @@ std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t
   };
   if (b.span == kChunk) {
     each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
-      const std::int64_t from = row * pitch + lead;
-      std::memcpy(to, window + from, to_size(row_bytes));
-      if (!all) poison += image.unwritten(dst + from, row_bytes);
+      std::memcpy(to, window + row * pitch, to_size(row_bytes));
+      if (!all) poison += image.unwritten(dst + row * pitch, row_bytes);
     });
   } else if (row_bytes == kLine) {
     each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
@@ -212,9 +211,9 @@ std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t
   } else {
     each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
       const std::int64_t start = row * pitch, x = row_xor(dst + start);
-      for (std::int64_t c = lead; c < lead + row_bytes; c += kChunk) {
-        const std::int64_t count = std::min(kChunk, lead + row_bytes - c);
-        std::memcpy(to + (c - lead), window + start + (c ^ x), to_size(count));
+      for (std::int64_t c = 0; c < row_bytes; c += kChunk) {
+        const std::int64_t count = std::min(kChunk, row_bytes - c);
+        std::memcpy(to + c, window + start + (c ^ x), to_size(count));
         if (!all) poison += image.unwritten(dst + start + (c ^ x), count);
       }
     });

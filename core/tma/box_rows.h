@@ -55,8 +55,9 @@ struct BoxRows {
 void load_rows(const BoxRows& rows, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
                CopyIdx copy);
 
-// Writes `row_bytes` of each row inside, from its first data on: data, or up to the end of its last chunk. `target` is
-// the hull and row_bytes - data behind it. Returns how many of these bytes nobody had written in shared memory.
+// Writes `row_bytes` of each row inside: its data, or on to the end of its last chunk. `target` is the hull and what goes
+// behind it. Returns how many of these bytes nobody had written in shared memory. Precondition: lead is 0, as a store
+// that begins at no negative column has it.
 [[nodiscard]] std::int64_t store_rows(const BoxRows& rows, const SharedImage& image, std::int64_t row_bytes,
                                       std::span<std::byte> target);
 

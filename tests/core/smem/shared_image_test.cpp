@@ -106,6 +106,8 @@ TEST(SharedImage, GivesBytesOutToBeFilled) {
     EXPECT_EQ(image.read(a, 1)[0], inside ? std::byte{0x5A} : SharedImage::kPoison) << a;
     EXPECT_EQ(image.writer(a), inside ? CopyIdx{2} : SharedImage::kNobody) << a;
   }
+  EXPECT_EQ(image.unwritten(0, 40), 24);
+  EXPECT_EQ(image.unwritten(16, 16), 4);  // a whole chunk of two
   EXPECT_THROW((void)image.overwrite(25, 16, CopyIdx{3}), IndexError);
   EXPECT_EQ(image.writer(25), CopyIdx{2});
 }

@@ -45,7 +45,8 @@ inline AnyBox any_box() {
   const auto swizzle = static_cast<TmaSwizzle>(prop::uniform(0, 7));
   static constexpr std::array<int, 7> kSpans = {96, 32, 64, 128, 128, 128, 128};
   const int chunks = prop::uniform(1, kSpans.at(static_cast<std::size_t>(swizzle)) / 16 + 1);
-  std::vector<std::uint64_t> dims{static_cast<std::uint64_t>(prop::uniform(1, 100))}, strides;
+  // Up to 200 bytes: boxes that hang over an edge are as many as others.
+  std::vector<std::uint64_t> dims{static_cast<std::uint64_t>(prop::uniform(1, 200 / size + 1))}, strides;
   std::vector<std::uint32_t> box{static_cast<std::uint32_t>(16 * chunks / size)}, steps{1};
   std::vector<std::int64_t> at{prop::uniform<std::int64_t>(-3, 6) * 16 / size};
   std::uint64_t row = (dims[0] * static_cast<std::uint64_t>(size) + 15) / 16 * 16;

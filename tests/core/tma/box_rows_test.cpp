@@ -95,6 +95,24 @@ TEST(BoxRows, StoreWhatTheChunksStore) {
   }));
 }
 
+// Under a swizzle a row's last bytes lie in the middle of its line: what is behind them there is another chunk's.
+TEST(BoxRows, StoreTheLastElementsOfARowAndNoMore) {
+  const TensorMap map = map_of(TmaDataType::u8, {70, 2}, {80}, {128, 2}, k128);
+  TensorMap allocation = map;
+  allocation.dims[0] = 80;
+  Tensor tensor(allocation);
+  SharedImage image(256);
+  std::vector<std::byte> bytes(256);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  image.write(0, bytes, CopyIdx{0});
+  const auto before = tensor.bytes;
+  EXPECT_EQ(store_box(map, {0, 0}, tensor.memory, image, 0, {.store_edge = BoxSwitches::StoreEdge::element}),
+            (BoxStore{140, 0, 0}));
+  EXPECT_EQ(tensor.bytes[80 + 69], std::byte{128 + (64 ^ 16) + 5});
+  EXPECT_EQ(tensor.bytes[80 + 70], before[80 + 70]);
+  EXPECT_EQ(tensor.bytes[70], before[70]);
+}
+
 // Both properties above would hold if nothing ever went by rows.
 TEST(BoxRows, TakeEveryBoxButTightRowsUnderASwizzleAndExchangedHalves) {
   EXPECT_TRUE(prop::check("box_rows takes it", [] {
