@@ -196,17 +196,17 @@ std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t
           for (; row < end; ++row, offset += step) put(row, target.data() + offset);
         });
   };
-  if (b.span == kChunk) {
-    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
-      std::memcpy(to, window + row * pitch, to_size(row_bytes));
-      if (!all) poison += image.unwritten(dst + row * pitch, row_bytes);
-    });
-  } else if (row_bytes == kLine) {
+  if (row_bytes == kLine && pitch == kLine) {
     each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
       const std::byte* const line = window + row * kLine;
       const std::int64_t x = row_xor(dst + row * kLine);
       for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, line + (c ^ x));
       if (!all) poison += image.unwritten(dst + row * kLine, kLine);
+    });
+  } else if (b.span == kChunk) {
+    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
+      std::memcpy(to, window + row * pitch, to_size(row_bytes));
+      if (!all) poison += image.unwritten(dst + row * pitch, row_bytes);
     });
   } else {
     each_row([=, &image, &poison](std::int64_t row, std::byte* to) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "core/cache/scalar_functions.h"
@@ -47,32 +48,55 @@ void count_bytes(benchmark::State& state, std::int64_t bytes) {
 
 // --- the yardstick ---------------------------------------------------------------------------------------------------
 
-// `row_bytes` of each row of the tile, from where the box begins.
-void memcpy_rows(benchmark::State& state, std::int64_t row_bytes) {
+// Both ways to copy rows of `row_bytes`: of a size that is known when compiled, memcpy is a few moves in place; of one that
+// is not, it is a call, with the widest moves of the machine. Which is the faster one hangs on how the two buffers stand to
+// one another, so they are had here as boxes have them.
+template <class CopyRow>
+void memcpy_rows(benchmark::State& state, std::int64_t row_bytes, const CopyRow& copy_row) {
   const Rows source(TmaSwizzle::none, 64, 256);
-  std::vector<std::byte> tile(static_cast<std::size_t>(256 * row_bytes));
+  SharedImage image(state.range(0) * row_bytes);
+  std::byte* const tile = image.overwrite(0, image.size(), CopyIdx{7}).data();
   std::int64_t pitch = kRowBytes;
-  benchmark::DoNotOptimize(row_bytes);  // of a size that is known at compile time memcpy would be another thing
   benchmark::DoNotOptimize(pitch);
   for ([[maybe_unused]] auto _ : state) {
     for (std::int64_t row = 0; row < state.range(0); ++row) {
-      std::memcpy(tile.data() + row * row_bytes, source.bytes.data() + (64 + row) * pitch,
-                  static_cast<std::size_t>(row_bytes));
+      copy_row(tile + row * row_bytes, source.bytes.data() + (64 + row) * pitch);
     }
     benchmark::ClobberMemory();
   }
   count_bytes(state, state.range(0) * row_bytes);
 }
 
+template <std::size_t kBytes>
+void memcpy_in_place(benchmark::State& state) {
+  memcpy_rows(state, kBytes, [](std::byte* to, const std::byte* from) { std::memcpy(to, from, kBytes); });
+}
+
+void memcpy_called(benchmark::State& state, std::int64_t row_bytes) {
+  auto count = static_cast<std::size_t>(row_bytes);
+  benchmark::DoNotOptimize(count);
+  memcpy_rows(state, row_bytes, [=](std::byte* to, const std::byte* from) { std::memcpy(to, from, count); });
+}
+
 void MemcpyRows128B(benchmark::State& state) {
-  memcpy_rows(state, 128);
+  memcpy_called(state, 128);
 }
 BENCHMARK(MemcpyRows128B)->Arg(64)->Arg(256);
 
+void MemcpyRows128BInPlace(benchmark::State& state) {
+  memcpy_in_place<128>(state);
+}
+BENCHMARK(MemcpyRows128BInPlace)->Arg(64)->Arg(256);
+
 void MemcpyRows64B(benchmark::State& state) {
-  memcpy_rows(state, 64);
+  memcpy_called(state, 64);
 }
 BENCHMARK(MemcpyRows64B)->Arg(256);
+
+void MemcpyRows64BInPlace(benchmark::State& state) {
+  memcpy_in_place<64>(state);
+}
+BENCHMARK(MemcpyRows64BInPlace)->Arg(256);
 
 // --- boxes -----------------------------------------------------------------------------------------------------------
 
@@ -184,7 +208,8 @@ BENCHMARK(CarryOutK)->Arg(16)->Arg(128);
 // The half rows of the same issues.
 void MemcpyK(benchmark::State& state) {
   const KTile k(state.range(0));
-  std::vector<std::byte> image(128 * 256);
+  SharedImage shared(128 * 256);
+  const std::span<std::byte> image = shared.overwrite(0, shared.size(), CopyIdx{0});
   std::size_t row_bytes = kRowBytes;
   benchmark::DoNotOptimize(row_bytes);
   for ([[maybe_unused]] auto _ : state) {
