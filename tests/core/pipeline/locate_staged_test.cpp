@@ -83,7 +83,7 @@ std::int64_t check_tma(const StagingStep& step, KOrV kv, std::int64_t dim) {
     const TmaStaging staging(scenario, cache.cache(), tile_of(step, q, BN), offset);
     for (const std::int64_t row : sampled(std::min(BN, tokens - tile * BN), 13)) {
       for (const std::int64_t column :
-           sampled(std::min(staging.columns(), scenario.model.head_size - offset.value), 9)) {
+           sampled(std::min(staging.columns(), scenario.model.head_size - offset.value), 23)) {
         ++asked;
         const Question expected = answer_of(q, tile * BN + row, offset.value + column);
         const std::int64_t byte = staging.shared_address(row, column);
@@ -114,7 +114,7 @@ std::int64_t check_lds(const StagingStep& step, KOrV kv) {
     const TileQuestion q = question_of(StagingPath::lds, step, kv, tile);
     const LdsStaging staging(params, cache.cache(), tile_of(step, q, BN));
     for (const std::int64_t key : sampled(std::min(BN, tokens - tile * BN), 21)) {
-      for (const std::int64_t depth : sampled(params.depth, 37)) {
+      for (const std::int64_t depth : sampled(params.depth, 53)) {
         ++asked;
         const Question expected = answer_of(q, tile * BN + key, depth);
         const std::int64_t byte = staging.lds_byte(KeyIdx{key}, DimIdx{depth});
@@ -145,7 +145,7 @@ TEST(LocateStaged, EveryPlaceOfATileByTmaLeadsBackToItsElement) {
       }
     }
   }
-  EXPECT_GT(asked, 1500);
+  EXPECT_GT(asked, 800);
 }
 
 TEST(LocateStaged, EveryPlaceOfATileThroughLdsLeadsBackToItsElement) {
@@ -165,15 +165,15 @@ TEST(LocateStaged, EveryPlaceOfATileThroughLdsLeadsBackToItsElement) {
   asked += check_lds(parts, KOrV::k);
   asked += check_lds(three_layers({.page = 64, .mma = LdsMma::m32x32x8}), KOrV::k);
   asked += check_lds(three_layers({.page = 64, .mma = LdsMma::m16x16x32, .lds_swizzle = LdsSwizzle::s202}), KOrV::k);
-  EXPECT_GT(asked, 300);
+  EXPECT_GT(asked, 200);
 }
 
 TEST(LocateStaged, RowsOfAnMlaCacheGoThereAndBack) {
   StagingStep step = mla_step(64, 150);
   step.scenario.tile.BK = 576;
-  EXPECT_GT(check_tma(step, KOrV::k, 500), 200);
+  EXPECT_GT(check_tma(step, KOrV::k, 500), 80);
   step.scenario.tile.BK = 64;
-  EXPECT_GT(check_tma(step, KOrV::k, 575), 50);  // the last 64 are rope
+  EXPECT_GT(check_tma(step, KOrV::k, 575), 20);  // the last 64 are rope
   EXPECT_GT(check_lds(step, KOrV::k), 50);
 }
 

@@ -115,6 +115,37 @@ double element_of(const StagedImage& staged, DType dtype, std::int64_t wave, std
 
 // --- TMA -------------------------------------------------------------------------------------------------------------
 
+// BK is rounded up to what fills a row of the swizzle, and a head is never exceeded by more than that.
+TEST(TmaColumns, AreBkInWholeSwizzleRowsAndNoMoreThanTheHeadHas) {
+  const auto columns = [](DType dtype, SwizzleMode swizzle, std::int64_t BK, std::int64_t head_size) {
+    Scenario scenario;
+    scenario.cache.dtype = dtype;
+    scenario.tile.swizzle = swizzle;
+    scenario.tile.BK = BK;
+    scenario.model.head_size = head_size;
+    return tma_columns(scenario);
+  };
+  EXPECT_EQ(columns(DType::e4m3, SwizzleMode::b128, 64, 128), 128);
+  EXPECT_EQ(columns(DType::bf16, SwizzleMode::b128, 64, 128), 64);
+  EXPECT_EQ(columns(DType::bf16, SwizzleMode::b128, 65, 256), 128);
+  EXPECT_EQ(columns(DType::bf16, SwizzleMode::b128, 256, 128), 128);
+  EXPECT_EQ(columns(DType::bf16, SwizzleMode::b128, 512, 72), 128);
+  EXPECT_EQ(columns(DType::f32, SwizzleMode::b128, 64, 8), 32);
+  EXPECT_EQ(columns(DType::bf16, SwizzleMode::none, 9, 128), 16);
+  EXPECT_EQ(columns(DType::f16, SwizzleMode::b32, 17, 24), 32);
+}
+
+TEST(TmaColumns, ATileBeginsAtAMultipleOfThem) {
+  Scenario scenario;
+  scenario.cache.dtype = DType::bf16;
+  scenario.model.head_size = 576;
+  scenario.tile.BK = 192;
+  EXPECT_EQ(tma_depth_offset(scenario, DimIdx{0}), DimIdx{0});
+  EXPECT_EQ(tma_depth_offset(scenario, DimIdx{191}), DimIdx{0});
+  EXPECT_EQ(tma_depth_offset(scenario, DimIdx{192}), DimIdx{192});
+  EXPECT_EQ(tma_depth_offset(scenario, DimIdx{575}), DimIdx{384});
+}
+
 // The address that explain names, the byte that the copies put there and the register that ldmatrix fills are the
 // element's, for every element; and each leads back to it.
 TEST(TmaStagingGrid, EveryElementIsWhereItsPlacesSay) {
