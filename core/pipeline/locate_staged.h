@@ -5,7 +5,7 @@
 //   shared byte    --swizzle, layout--> (row, column) ...
 //
 // Law: for every element, locate_register(its registers) and locate_shared(its shared byte) contain it again.
-//                                                              // held by tests/core/pipeline/staging_test.cpp
+//                                                              // held by tests/core/pipeline/locate_staged_test.cpp
 #pragma once
 
 #include <cstdint>

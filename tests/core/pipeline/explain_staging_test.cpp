@@ -38,8 +38,9 @@ Links lds_links(const StagingStep& step, KOrV kv, std::int64_t token, std::int64
   return explain_lds(step.scenario, cache, step.tile(kv, 0), TokIdx{token}, DimIdx{dim});
 }
 
-// 150 tokens and room for 160 in pages of 16: page p of the sequence is block 2 (9 - p) + 1. Token 100 is slot 4 of page 6,
-// block 7; of the tile 64 .. 127 it is row 36, in the third of its four pages. Dim 101 is column 37 of the tile 64 .. 127.
+// 150 tokens and room for 160 in pages of 16: page p of the sequence is block 2 (9 - p) + 1. Token 100 is slot 4 of
+// page 6, block 7; of the tile 64 .. 127 it is row 36, in the third of its four pages. Dim 101 is column 37 of the tile
+// 64 .. 127.
 //   rows a block       2 slots x 16 = 32; block 7 begins at row 224; 22 blocks have 21 * 32 + 16 = 688 rows of K
 //   before the swizzle (36 * 64 + 37) * 2 B = 4682 = 36 lines of 128 + 4 chunks of 16 + 10
 //   after it           chunk 4 ^ 36 % 8 = 0: 36 * 128 + 10 = 4618; word 1154, bank 2
@@ -124,11 +125,14 @@ TEST(ExplainStaging, WithoutASwizzleTheOffsetIsTheAddress) {
 
 // The waves' tile 64 .. 127 of pages of 64: key 36, depth 101 is in strip 101 / 32 = 3, column 5.
 //   LDS         element (3 * 64 + 36) * 32 + 5 = 7301 = vector 912 + 5; (3,0,4): 912 ^ (912 / 16) % 8 = 913: byte 14618
-//   copy        16-row instructions of 64-byte rows: block 3, rows 32 .. 47: sub-tile 7 is wave 3's second, so instruction 2;
+//   copy        16-row instructions of 64-byte rows: block 3, rows 32 .. 47: sub-tile 7 is wave 3's second, so
+//               instruction 2;
 //               it begins at byte (3 * 64 + 32) * 64 = 14336, 282 B before ours: lane 17
-//   source      row 36 of 2 heads x 128, depth 96: byte (36 * 256 + 96) * 2 = 18624 of the tile; the tile begins at block 3,
+//   source      row 36 of 2 heads x 128, depth 96: byte (36 * 256 + 96) * 2 = 18624 of the tile; the tile begins at
+//               block 3,
 //               head 1: element 3 * 2 * 64 * 256 + 128 = 98432, byte 196864
-//   register    32x32x16: MMA 36 / 32 = 1, key 4 of it; strips of 2 steps x 2 MMAs: row 3 * 4 + 0 * 2 + 1 = 13 of 8 elements,
+//   register    32x32x16: MMA 36 / 32 = 1, key 4 of it; strips of 2 steps x 2 MMAs: row 3 * 4 + 0 * 2 + 1 = 13 of 8
+//               elements,
 //               element 5 of it: 109 of 16 bits; lanes 0..31 hold depths 0..7 of a step
 TEST(ExplainStaging, KThroughLdsWithTheShippedConfiguration) {
   const StagingStep step({.dtype = DType::bf16, .page = 64});
@@ -147,13 +151,14 @@ TEST(ExplainStaging, KThroughLdsWithTheShippedConfiguration) {
   EXPECT_EQ(lds_links(step, KOrV::k, 100, 101), expected);
 }
 
-// Bank 38 is where 32 banks and 64 differ: byte 14618 has the same in both, byte 14362 has not.
+// Bytes whose word is past the 32nd bank of its line, where counting by 32 gives another number.
 //   dim 64 + 5: strip 2: element (2 * 64 + 36) * 32 + 5 = 5253, vector 656 ^ (41 % 8 = 1) = 657: byte 10522, word 2630
 TEST(ExplainStaging, BanksOfLdsAreCountedBy64) {
   const StagingStep step({.dtype = DType::bf16, .page = 64});
   const Links links = lds_links(step, KOrV::k, 100, 69);
   EXPECT_EQ(links.at(3).result, "6");  // 2630 % 64
-  // key 40: element (2 * 64 + 40) * 32 + 5 = 5381, vector 672 ^ (42 % 8 = 2) = 674: byte 10794, word 2698 = 42 * 64 + 10
+  // key 40: element (2 * 64 + 40) * 32 + 5 = 5381, vector 672 ^ (42 % 8 = 2) = 674: byte 10794, word 2698 = 42 * 64 +
+  // 10
   EXPECT_EQ(lds_links(step, KOrV::k, 104, 69).at(3).result, "10");
   // key 42: 5445, vector 680 ^ 2 = 682: byte 10922, word 2730 = 42 * 64 + 42
   EXPECT_EQ(lds_links(step, KOrV::k, 106, 69).at(3).result, "42");

@@ -258,7 +258,8 @@ TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
   EXPECT_EQ(shared(lds(0), 16383), "no error");
 }
 
-// Token 150 would be the first that is not there: row 22 of the last tile. Row 22 is byte 2816 before the swizzle, chunk 6.
+// Token 150 would be the first that is not there: row 22 of the last tile. Row 22 is byte 2816 before the swizzle,
+// chunk 6.
 TEST_F(LocateStagedRefusals, RowsPastTheLastTokenAreNobodys) {
   EXPECT_EQ(
       shared(tma(2), 22 * 128),

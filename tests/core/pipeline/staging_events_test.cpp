@@ -123,8 +123,8 @@ std::map<Tile, std::vector<Event>> by_tile(const std::vector<Event>& events) {
 
 // --- the sequence ----------------------------------------------------------------------------------------------------
 
-// bf16 tiles of 64 x 128: 16 KiB, two chunks of columns. Pages of 16 give 4 pages a tile, of which the last tile's 23 tokens
-// fill two: K copies these, V fills the others. LDS takes no pages of 16.
+// bf16 tiles of 64 x 128: 16 KiB, two chunks of columns. Pages of 16 give 4 pages a tile, of which the last tile's 23
+// tokens fill two: K copies these, V fills the others. LDS takes no pages of 16.
 TEST(StagingEvents, CopiesOfPagesOf16AreBoxesAndReadsOfEveryPiece) {
   const auto events = events_of(scenario_of(DType::bf16, 16, StagingDetail::copies));
   EXPECT_EQ(shape_of(events),
@@ -135,8 +135,8 @@ TEST(StagingEvents, CopiesOfPagesOf16AreBoxesAndReadsOfEveryPiece) {
             "bytes=16384");
 }
 
-// Pages of 64 are one box of K and one chunk each; the waves copy 8 sub-tiles of 32 rows, two instructions each, and read 64
-// registers of every lane: 16 bytes of K, 8 of V at a time, in each of the four waves.
+// Pages of 64 are one box of K and one chunk each; the waves copy 8 sub-tiles of 32 rows, two instructions each, and
+// read 64 registers of every lane: 16 bytes of K, 8 of V at a time, in each of the four waves.
 TEST(StagingEvents, CopiesOfPagesOf64GoBothWays) {
   EXPECT_EQ(shape_of(events_of(scenario_of(DType::bf16, 64, StagingDetail::copies))),
             "tile_opened barrier_expects box_copied*2 barrier_completed fragment_read*32 "

@@ -1,5 +1,5 @@
-// The way of a tile from the pool into registers, both paths: places against the bytes that the stages move, and against
-// one another, over every element of whole grids of configurations.
+// The way of a tile from the pool into registers, both paths: places against the bytes that the stages move, and
+// against one another, over every element of whole grids of configurations.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -249,7 +249,8 @@ TEST(TmaStagingGrid, QueriesTimesKThroughMmaSyncIsTheDirectProduct) {
   }
 }
 
-// V likewise, with weights of 0 past the last token: what stands there must be finite, and the missing pages are filled.
+// V likewise, with weights of 0 past the last token: what stands there must be finite, and the missing pages are
+// filled.
 TEST(TmaStagingGrid, WeightsTimesVThroughMmaSyncIsTheDirectProduct) {
   for (const StagingCase& c : tma_cases()) {
     const std::int64_t BN = c.page == 1 ? 16 : 64;
@@ -387,8 +388,8 @@ std::vector<double> operand(const StagedImage& staged, const LdsStaging& staging
   return values;
 }
 
-// Both products of attention through MFMA, K or V as the first operand, as the kernels have it; rows past the tokens are
-// zeros in LDS.
+// Both products of attention through MFMA, K or V as the first operand, as the kernels have it; rows past the tokens
+// are zeros in LDS.
 TEST(LdsStagingGrid, BothProductsThroughMfmaAreTheDirectProducts) {
   for (const StagingCase& c : lds_cases()) {
     SCOPED_TRACE(testing::PrintToString(c));
