@@ -213,7 +213,7 @@ TEST(CrowdedRuns, ShareCopyEvictAndPreempt) {
   rc::check([&] {
     for (const trace::Event& event : (*crowded_runs()).events) kinds.insert(event.index());
   });
-  EXPECT_EQ(kinds.size(), trace::kKinds);
+  EXPECT_EQ(kinds.size(), trace::find_kind("tile_opened"));  // the engine's kinds stand before those of a tile
 }
 
 }  // namespace

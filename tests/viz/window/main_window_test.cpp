@@ -246,7 +246,8 @@ TEST_F(MainWindowTest, TextGrowsEverywhereAndStopsAtItsLimits) {
   const int before = window->menuBar()->fontMetrics().height();
   // From the first moment on, not only once the size has been changed: menus, labels and popups have the embedded font.
   for (const QWidget* w : window->findChildren<QWidget*>()) {
-    if (qobject_cast<const QMenu*>(w) || qobject_cast<const QMenuBar*>(w) || qobject_cast<const QAbstractButton*>(w)) {
+    const auto* button = qobject_cast<const QAbstractButton*>(w);  // the corner of a table writes nothing
+    if (qobject_cast<const QMenu*>(w) || qobject_cast<const QMenuBar*>(w) || (button && !button->text().isEmpty())) {
       EXPECT_EQ(w->font().family(), ui_font(1).family()) << w->metaObject()->className();
     }
   }
