@@ -6,8 +6,8 @@
 //   image.writer(150) == CopyIdx{3}                image.writer(160) == SharedImage::kNobody
 //
 // Addresses are absolute offsets in the CTA's shared window, as a swizzle sees them, not offsets of a tile.
-// Copies write whole 16-byte chunks, nearly always: one number a chunk says who did, and the few chunks of several writers
-// have a list of their own.
+// Copies write whole 16-byte chunks, nearly always: one number a chunk says who did, and the few chunks of several
+// writers have a list of their own.
 #pragma once
 
 #include <array>

@@ -17,8 +17,8 @@ std::size_t to_size(std::int64_t bytes) {
   return static_cast<std::size_t>(bytes);
 }
 
-// The rows in runs: fill(row, end) for rows outside, data(row, end, offset of the first one's data in the hull) for rows
-// inside, which are step[1] apart there.
+// The rows in runs: fill(row, end) for rows outside, data(row, end, offset of the first one's data in the hull) for
+// rows inside, which are step[1] apart there.
 template <class Fill, class Data>
 void for_each_run(const BoxRows& b, const Fill& fill, const Data& data) {
   const auto inside = [&](std::size_t i, std::int64_t j) { return j >= b.first[i] && j < b.end[i]; };

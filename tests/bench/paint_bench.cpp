@@ -17,6 +17,7 @@
 
 #include "core/base/random.h"
 #include "viz/playback/run.h"
+#include "viz/view/paint_board.h"
 #include "viz/view/panel.h"
 
 namespace kvscope::viz {
@@ -114,6 +115,40 @@ void paint_hover(benchmark::State& state, PanelId id, double zoom) {
   }
 }
 
+// All of the board, as one repaint of the window is.
+void paint_board(benchmark::State& state, View view) {
+  Painted painted(state.range(0), view, PanelId::pool, 0);
+  const Panels panels = make_panels();
+  for (auto _ : state) {
+    QPainter painter(&painted.image);
+    paint_board_base(painter, kSize, panels, painted.scene);
+  }
+}
+
+// What a move of the pointer over the pool paints on top: the block and all that is linked to it.
+void paint_board_hover(benchmark::State& state, View view) {
+  Painted painted(state.range(0), view, PanelId::pool, 0);
+  const Panels panels = make_panels();
+  std::int64_t block = 0;
+  for (auto _ : state) {
+    painted.hover(of_block(BlockIdx{block = (block + 7919) % state.range(0)}));
+    QPainter painter(&painted.image);
+    paint_board_overlay(painter, kSize, panels, painted.scene);
+  }
+}
+
+void PaintBoardOverview(benchmark::State& state) {
+  paint_board(state, View::overview);
+}
+void PaintBoardPoolView(benchmark::State& state) {
+  paint_board(state, View::pool);
+}
+void PaintBoardHoverOverview(benchmark::State& state) {
+  paint_board_hover(state, View::overview);
+}
+void PaintBoardHoverPoolView(benchmark::State& state) {
+  paint_board_hover(state, View::pool);
+}
 void PaintPool(benchmark::State& state) {
   paint_base(state, View::pool, PanelId::pool, 0);
 }
@@ -144,6 +179,10 @@ void PaintPoolHoverCellsOf24(benchmark::State& state) {
 void PaintTableHover(benchmark::State& state) {
   paint_hover(state, PanelId::table, 0);
 }
+BENCHMARK(PaintBoardOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintBoardPoolView)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintBoardHoverOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintBoardHoverPoolView)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPool)->Arg(10'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolInOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolCellsOf6)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
