@@ -5,7 +5,7 @@
 //                        inside:  | lead: fill | data: memory | fill |   the same split in every row that is inside: a
 //                                                                        dimension is in bounds by itself
 //   in shared memory     from start = dst + R * pitch on; its 16-byte chunk c at start + (16 c ^ x), where x is the
-//                        same for the whole row, since a row of a swizzled box begins a span and lies in one 128-byte line
+//                        same for the whole row, since a row of a swizzled box begins a span and lies in one line
 //
 // Rows inside are those with first[i] <= j[i] < end[i] in every dimension but the fastest, so all memory that the box
 // touches lies within `hull_bytes` from `base` on: one look at the allocations answers for the whole tile.
@@ -56,8 +56,8 @@ void load_rows(const BoxRows& rows, std::span<const std::byte> source, const Box
                CopyIdx copy);
 
 // Writes `row_bytes` of each row inside: its data, or on to the end of its last chunk. `target` is the hull and what
-// goes behind it. Returns how many of these bytes nobody had written in shared memory. Precondition: lead is 0, as a store
-// that begins at no negative column has it.
+// goes behind it. Returns how many of these bytes nobody had written in shared memory. Precondition: lead is 0, as a
+// store that begins at no negative column has it.
 [[nodiscard]] std::int64_t store_rows(const BoxRows& rows, const SharedImage& image, std::int64_t row_bytes,
                                       std::span<std::byte> target);
 
