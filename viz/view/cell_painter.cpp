@@ -117,9 +117,11 @@ class Lines final : public CellPainter::Impl {
       painter_.fillRect(QRectF(QPointF(middle, under.top()), under.bottomRight()), colours.empty);
     }
     const Writing how = writing(colours, plate.left(), plate.right(), level);
-    // A plate in place of the pixels' rim: outlines of letters come out a 64th of a pixel apart from one call to the
-    // next, and the same picture is to be the same bytes.
-    if (how.rimmed) painter_.fillRect(plate & cell, colours.empty);
+    // The rim is the words themselves, once to each side: outlines of letters come out a 64th of a pixel apart from one
+    // call to the next, and the same picture is to be the same bytes.
+    for (int side = 0; how.rimmed && side < 9; ++side) {
+      label(baseline + QPointF(side % 3 - 1, side / 3 - 1) * kRim, text, colours.empty);
+    }
     label(baseline, text, how.ink);
   }
   void badge(QPointF at, std::int64_t count, double px) override { paint_badge(painter_, at, count, px); }
