@@ -13,14 +13,12 @@ namespace {
 
 constexpr std::int64_t kRegisterBytes = 4;
 
-// Every register element of one wave, in the order of a lane's register tile.
+// Every register element of one strip, in the order of a lane's register tile.
 template <class Visit>
 void for_each_slot(const KVBufferConstants& c, const Visit& visit) {
-  for (StripIdx strip{0}; strip.value < c.num_k_tiles; ++strip) {
-    for (std::int64_t k = 0; k < c.num_k_mmas2; ++k) {
-      for (std::int64_t i = 0; i < c.num_mmas; ++i) {
-        for (std::int64_t e = 0; e < c.input_frag_size; ++e) visit(strip, k, i, e);
-      }
+  for (std::int64_t k = 0; k < c.num_k_mmas2; ++k) {
+    for (std::int64_t i = 0; i < c.num_mmas; ++i) {
+      for (std::int64_t e = 0; e < c.input_frag_size; ++e) visit(k, i, e);
     }
   }
 }
@@ -40,18 +38,6 @@ LdsStaging::LdsStaging(const KVBufferParams& params, const StepCache& cache, con
   valid_rows_ = view.extents[0];
   row_stride_ = params.kv_num_heads * c.cache_depth;
   origin_ = view.data;
-  held_.assign(static_cast<std::size_t>(c.waves * c.BN * c.depth), -1);
-  for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
-    for_each_slot(c, [&](StripIdx strip, std::int64_t k, std::int64_t i, std::int64_t e) {
-      const std::int64_t byte = (register_row(c, strip, k, i) * c.input_frag_size + e) * c.element_bytes;
-      for (int lane = 0; lane < kWaveLanes; ++lane) {
-        const auto element = register_element(config_, wave, {strip, k, i, lane, e});
-        if (!element) continue;
-        held_[static_cast<std::size_t>((wave.value * c.BN + element->key.value) * c.depth + element->depth.value)] =
-            lane * registers() * kRegisterBytes + byte;
-      }
-    });
-  }
 }
 
 std::int64_t LdsStaging::lds_byte(KeyIdx key, DimIdx depth) const {
@@ -79,14 +65,20 @@ std::vector<RegisterPlace> LdsStaging::registers_of(KeyIdx key, DimIdx depth) co
   const KVBufferConstants& c = config_.constants();
   check_index("key", key.value, c.BN, "rows of the tile");
   check_index("depth", depth.value, c.depth, "columns of the tile");
+  // A wave of K holds its own keys, and so do all waves a whole tile further; V is in every wave.
+  const bool is_k = config_.params().transpose;
+  const std::int64_t parts = is_k ? c.BN / c.WN : 1, part = is_k ? key.value / c.WN : 0;
+  const StripIdx strip{(is_k ? depth.value : key.value) / c.BK};
   std::vector<RegisterPlace> places;
-  for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
-    const std::int64_t at = held_[static_cast<std::size_t>((wave.value * c.BN + key.value) * c.depth + depth.value)];
-    if (at < 0) continue;
-    const std::int64_t of_lane = registers() * kRegisterBytes;
-    places.push_back({wave, static_cast<int>(at / of_lane), at % of_lane / kRegisterBytes,
-                      static_cast<int>(at % kRegisterBytes) * 8});
-  }
+  for_each_slot(c, [&](std::int64_t k, std::int64_t i, std::int64_t e) {
+    for (int lane = 0; lane < kWaveLanes; ++lane) {
+      if (register_element(config_, WaveIdx{part}, {strip, k, i, lane, e}) != TileElement{key, depth}) continue;
+      const std::int64_t byte = (register_row(c, strip, k, i) * c.input_frag_size + e) * c.element_bytes;
+      for (std::int64_t wave = part; wave < c.waves; wave += parts) {
+        places.push_back({WaveIdx{wave}, lane, byte / kRegisterBytes, static_cast<int>(byte % kRegisterBytes) * 8});
+      }
+    }
+  });
   return places;
 }
 
@@ -107,11 +99,13 @@ std::vector<TileElement> LdsStaging::elements_at(WaveIdx wave, int lane, std::in
   check_index("lane", lane, kWaveLanes, "lanes of a wave");
   check_index("register", index, registers(), "32-bit registers of the operand's register tile");
   std::vector<TileElement> elements;
-  for_each_slot(c, [&](StripIdx strip, std::int64_t k, std::int64_t i, std::int64_t e) {
-    const std::int64_t byte = (register_row(c, strip, k, i) * c.input_frag_size + e) * c.element_bytes;
-    if (byte / kRegisterBytes != index) return;
-    if (const auto element = register_element(config_, wave, {strip, k, i, lane, e})) elements.push_back(*element);
-  });
+  for (StripIdx strip{0}; strip.value < c.num_k_tiles; ++strip) {
+    for_each_slot(c, [&](std::int64_t k, std::int64_t i, std::int64_t e) {
+      const std::int64_t byte = (register_row(c, strip, k, i) * c.input_frag_size + e) * c.element_bytes;
+      if (byte / kRegisterBytes != index) return;
+      if (const auto element = register_element(config_, wave, {strip, k, i, lane, e})) elements.push_back(*element);
+    });
+  }
   return elements;
 }
 
