@@ -123,10 +123,10 @@ class TmaExplainer {
     const FragmentInfo& info = staging_.piece().info();
     const TmaStaging::Register reg = staging_.register_of(row_, column_);
     const std::int64_t piece = row_ / info.rows * (staging_.columns() / info.columns) + column_ / info.columns;
-    const BankReport banks = bank_report(staging_.reads()[static_cast<std::size_t>(piece)]);
+    const BankReport banks = bank_report(staging_.read(piece));
     links_.push_back({"ldmatrix", fmt::format("piece of {} keys x {} elements", info.rows, info.columns),
                       fmt::format("row {} / {}, column {} / {}", row_, info.rows, column_, info.columns),
-                      fmt::format("piece {} of {}", piece, staging_.reads().size()),
+                      fmt::format("piece {} of {}", piece, staging_.pieces()),
                       banks.extra() == 0 ? fmt::format("{} cycles for 4 matrices: no bank conflict", banks.cycles())
                                          : fmt::format("{} cycles for 4 matrices: {} lost to bank conflicts",
                                                        banks.cycles(), banks.extra())});

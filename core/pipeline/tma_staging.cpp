@@ -145,19 +145,26 @@ std::vector<TilePlace> TmaStaging::elements_at(int lane, std::int64_t index) con
   return elements;
 }
 
-std::vector<TmaRead> TmaStaging::reads() const {
+std::int64_t TmaStaging::pieces() const {
   const FragmentInfo& info = piece_->info();
-  std::vector<TmaRead> reads;
-  for (std::int64_t row = 0; row < rows(); row += info.rows) {
-    for (std::int64_t column = 0; column < columns(); column += info.columns) {
-      TmaRead read{static_cast<std::int64_t>(reads.size()), row, column, {}};
-      for (int lane = 0; lane < info.lanes; ++lane) {
-        const TilePlace at = ldmatrix_row(use_, static_cast<int>(copy_.element_bytes), lane);
-        read.addresses.push_back(shared_address(row + at.row, column + at.column));
-      }
-      reads.push_back(std::move(read));
-    }
+  return rows() / info.rows * (columns() / info.columns);
+}
+
+TmaRead TmaStaging::read(std::int64_t piece) const {
+  check_index("piece", piece, pieces(), "reads of the tile");
+  const FragmentInfo& info = piece_->info();
+  const std::int64_t across = columns() / info.columns;
+  TmaRead read{piece, piece / across * info.rows, piece % across * info.columns, {}};
+  for (int lane = 0; lane < info.lanes; ++lane) {
+    const TilePlace at = ldmatrix_row(use_, static_cast<int>(copy_.element_bytes), lane);
+    read.addresses.push_back(shared_address(read.row + at.row, read.column + at.column));
   }
+  return read;
+}
+
+std::vector<TmaRead> TmaStaging::reads() const {
+  std::vector<TmaRead> reads;
+  for (std::int64_t piece = 0; piece < pieces(); ++piece) reads.push_back(read(piece));
   return reads;
 }
 

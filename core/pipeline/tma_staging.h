@@ -75,7 +75,9 @@ class TmaStaging {
   [[nodiscard]] Register register_of(std::int64_t row, std::int64_t column) const;
   // Back: the elements (row, column) that a register holds, lowest bits first. IndexError outside.
   [[nodiscard]] std::vector<TilePlace> elements_at(int lane, std::int64_t index) const;
-  [[nodiscard]] std::vector<TmaRead> reads() const;
+  [[nodiscard]] std::int64_t pieces() const;
+  [[nodiscard]] TmaRead read(std::int64_t piece) const;  // IndexError
+  [[nodiscard]] std::vector<TmaRead> reads() const;      // of every piece, in order
 
  private:
   void require_destinations() const;

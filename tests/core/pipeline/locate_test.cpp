@@ -157,7 +157,7 @@ TEST(Locate, EveryGalleryScenarioGoesThereAndBack) {
     trace::Recorder off;
     PagingEngine engine(scenario, requests, off);
     std::int64_t asked = 0;
-    for (std::int64_t step = 0; step < 40 && asked < 20'000 && engine.step(); ++step) {
+    for (std::int64_t step = 0; step < 40 && asked < 2'000 && engine.step(); ++step) {
       const CacheState state = engine.state();
       std::int64_t tokens = 0;
       for (std::size_t row = 0; row < state.batch.size(); ++row) {
