@@ -10,6 +10,8 @@
 #include "core/base/errors.h"
 #include "core/layout/strided_view.h"
 #include "core/pipeline/focus.h"
+#include "core/pipeline/staged_tile.h"
+#include "core/scenario/pool_extents.h"
 
 namespace kvscope {
 namespace {
@@ -18,16 +20,6 @@ namespace {
 struct PoolIndex {
   std::int64_t block = 0, kv = 0, layer = 0, slot = 0, head = 0, dim = 0;
 };
-
-Shape<6> pool_sizes(const Scenario& scenario) {
-  const ModelGeometry& model = scenario.model;
-  const CacheConfig& cache = scenario.cache;
-  const std::int64_t kv = model.is_mla ? 1 : 2;
-  if (cache.kind == CacheKind::continuous) {
-    return {cache.blocks, kv, model.layers, cache.max_tokens, model.kv_heads, model.head_size};
-  }
-  return {cache.blocks + 1, kv, model.layers, cache.page_size, model.kv_heads, model.head_size};
-}
 
 // Splits from the innermost axis outwards; explain multiplies from the outermost inwards.
 PoolIndex split(std::int64_t element, const Shape<6>& sizes) {
@@ -51,7 +43,7 @@ std::optional<Holder> holder_of(const CacheState& state, std::int64_t block, std
   std::optional<Holder> lowest;
   for (std::size_t row = 0; row < state.batch.size(); ++row) {
     if (lowest && lowest->seq < state.batch[row]) continue;
-    const std::int64_t tokens = std::int64_t{state.cache_lengths[row]} + state.new_tokens[row];
+    const std::int64_t tokens = tokens_of(state, SeqIdx{static_cast<std::int64_t>(row)});
     const std::uint32_t* first = state.lookup_table.data() + row * static_cast<std::size_t>(state.table_columns);
     const std::span pages(first, static_cast<std::size_t>(ceil_div(tokens, page_size)));
     const auto found = std::ranges::find(pages, block);
@@ -63,7 +55,7 @@ std::optional<Holder> holder_of(const CacheState& state, std::int64_t block, std
 }  // namespace
 
 trace::Question locate(const Scenario& scenario, const CacheState& state, std::int64_t byte) {
-  const Shape<6> sizes = pool_sizes(scenario);
+  const Shape<6> sizes = pool_extents(scenario, scenario.model.layers, scenario.model.head_size);
   const std::int64_t element_bytes = size_of(scenario.cache.dtype);
   check_index("byte", byte, checked_mul(count_of(sizes), element_bytes, "bytes of the pool"),
               fmt::format("the pool is [{}] of {}, {} B an element", fmt::join(sizes, ", "), name(scenario.cache.dtype),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/pipeline/addressed_cache.h"
 #include "core/pipeline/lds_params.h"
@@ -30,7 +31,7 @@ class Locator {
     answer_.step = state.step;
     tile_.tokens = tokens_of(state, tile_.batch_row);
     const std::int64_t BN = question.path == StagingPath::tma ? scenario.tile.BN : lds_params(scenario, question.kv).BN;
-    check_index(fmt::format("sequence {}: tile", question.seq.value), question.tile, (tile_.tokens + BN - 1) / BN,
+    check_index(fmt::format("sequence {}: tile", question.seq.value), question.tile, ceil_div(tile_.tokens, BN),
                 fmt::format("it has {} tokens at step {}, {} a tile", tile_.tokens, state.step.value, BN));
     tile_.first_token = TokIdx{question.tile * BN};
   }
