@@ -20,6 +20,7 @@ BROKEN = [
     ("folder order", "core/attention/a.cpp", '#include "core/golden/b.h"\n', 1),
     ("folder order", "core/attention/a.cpp", '\n  #  include "core/pipeline/b.h"\n', 2),
     ("folder order", "core/misc/a.cpp", "", 1),
+    ("folder order", "core/ptx/isa/a.cpp", '#include "core/ptx/machine/b.h"\n', 1),
     ("core alone", "core/golden/a.cpp", '#include "viz/view/b.h"\n', 1),
     ("core alone", "core/golden/a.cpp", '#include "tests/core/golden/b.h"\n', 1),
     ("core without CUDA", "core/tma/a.cpp", "#include <cuda.h>\n", 1),

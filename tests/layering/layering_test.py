@@ -17,6 +17,7 @@ Fault = namedtuple("Fault", "path line rule what next_step")
 CORE_ORDER = ["base", "layout", "trace", "scenario", "cache", "smem", "tma", "lds", "fragment", "attention", "ptx",
               "golden", "pipeline"]
 VIZ_SEES = ["base", "layout", "trace", "scenario"]
+PTX_ORDER = ["text", "isa", "rows", "machine", "check", "run"]
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 
 # What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
@@ -82,6 +83,11 @@ def include_faults(path, line, quoted, target):
         if own in CORE_ORDER and theirs in CORE_ORDER and CORE_ORDER.index(theirs) > CORE_ORDER.index(own):
             yield fault("folder order", f"core/{own} includes core/{theirs}, which comes after it",
                         f"move the shared part to core/{own} or above, or this file down")
+        part, other_part = (path.split("/") + [""])[2], (target.split("/") + ["", ""])[2]
+        if own == theirs == "ptx" and part in PTX_ORDER and other_part in PTX_ORDER and \
+                PTX_ORDER.index(other_part) > PTX_ORDER.index(part):
+            yield fault("folder order", f"core/ptx/{part} includes core/ptx/{other_part}, which comes after it",
+                        f"move the shared part to core/ptx/{part} or above, or this file down")
         if quoted and re.match(r"(gpu|viz|apps|tests)/", target):
             yield fault("core alone", f"core includes {target}",
                         "core knows nothing of what uses it: turn the call round")

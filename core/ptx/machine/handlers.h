@@ -1,0 +1,19 @@
+// Which handler an instruction gets, folder by folder of what it touches; each finder answers nullptr for what is not
+// its own. make_program asks them in this order after find_row_handler.
+#pragma once
+
+#include "core/ptx/isa/instr.h"
+#include "core/ptx/rows/op.h"
+
+namespace kvscope::ptx {
+
+[[nodiscard]] MachineHandler find_control(const Instr& instr);        // bra call ret exit trap nanosleep ...
+[[nodiscard]] MachineHandler find_warp_exchange(const Instr& instr);  // shfl vote match redux elect activemask ...
+[[nodiscard]] MachineHandler find_named_barrier(const Instr& instr);  // bar.sync arrive red, barrier.cluster
+[[nodiscard]] MachineHandler find_memory(const Instr& instr);         // ld st cvta isspacep alloca mapa ... ldmatrix
+[[nodiscard]] MachineHandler find_atomic(const Instr& instr);         // atom red
+[[nodiscard]] MachineHandler find_mbarrier(const Instr& instr);       // mbarrier.*
+[[nodiscard]] MachineHandler find_copy(const Instr& instr);           // cp.async, cp.async.bulk, tensor copies, fences
+[[nodiscard]] MachineHandler find_warpgroup(const Instr& instr);      // wgmma, setmaxnreg
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,93 @@
+// A module made ready to run: one flat array of ops for all its functions, where registers, parameters and variables
+// stand, and the way back from an op to its statement. Immutable once made; shared by every launch.
+//
+//   statement 3 of kernel "scale"   ->  ops[12]   pc 12; sources[12] = {function 0, statement 3}
+//
+// Rows: each function has one buffer layout. Registers come first (one row each, or by liveness: registers that are
+// never alive together share one), then constants, then special registers. `initial` is the buffer as an activation
+// begins: constants filled in, all else zero; special registers are filled per warp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ptx/isa/instr.h"
+#include "core/ptx/rows/op.h"
+#include "core/ptx/text/module.h"
+
+namespace kvscope::ptx {
+
+struct ProgramOptions {
+  int target = 90;
+  SumMode sum = SumMode::seq;
+  Simd simd = best_simd();
+  bool rows_by_liveness = true;  // off: every register keeps its value until the function ends, for a debugger
+};
+
+struct OpSource {
+  std::int32_t function = 0;  // Module::functions
+  std::int32_t statement = 0;
+};
+
+// A special register of a function's buffer, and how wide its row is (2, 4 or 8 bytes a lane).
+struct SpecialRow {
+  SpecialRegister special = SpecialRegister::tid_x;
+  std::uint32_t row = kNoRow;
+  std::uint8_t bytes = 4;
+};
+
+// Where a register's value stands; with rows by liveness only between the ops where it is alive.
+struct RegisterRow {
+  std::uint32_t row = kNoRow;                                // kNoRow: never used
+  std::uint8_t bytes = 0;                                    // 0: predicate
+  std::vector<std::pair<std::int32_t, std::int32_t>> alive;  // [from, to) in ops; empty: everywhere
+};
+
+struct FunctionCode {
+  std::int32_t first_op = 0;  // pc of its first op
+  std::int32_t ops = 0;       // one a statement, and a closing ret
+  std::vector<std::byte> initial;
+  std::vector<SpecialRow> specials;
+  std::vector<RegisterRow> registers;  // as Function::registers
+  std::int64_t local_bytes = 0;        // .local variables of one activation, a lane
+  std::int64_t param_bytes = 0;        // .param variables of its body and its own parameters, a lane
+};
+
+// Where a module's variable begins. Global and const: offset in the module's arena image; shared: in the CTA's window
+// (from 0x400), per kernel; local and param: in the activation, a lane.
+struct Placement {
+  std::int64_t offset = -1;
+};
+
+struct KernelLayout {              // of an entry: what its launch needs
+  std::int64_t static_shared = 0;  // [bytes] from kSharedBase on
+  std::int64_t dynamic_shared_align = 16;
+  std::vector<std::pair<std::int32_t, std::int64_t>> shared;  // variable -> absolute offset; extern ones: after statics
+};
+
+struct Program {
+  std::shared_ptr<const Module> module;
+  Decoded decoded;
+  std::vector<Op> ops;
+  std::vector<OpSource> sources;                                   // [ops]
+  std::vector<FunctionCode> functions;                             // as Module::functions; ops == 0: only declared
+  std::map<std::int32_t, KernelLayout> kernels;                    // by function
+  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lists;  // what Op::list points into
+
+  [[nodiscard]] const Instr& instr(const Op& op) const { return decoded.instrs[op.instr]; }
+  [[nodiscard]] const Statement& statement(std::int32_t pc) const;
+  [[nodiscard]] std::string_view text(std::int32_t pc) const;  // the statement as written, without its guard's blanks
+  // "decode.cuh:134 <- decode_main.cu:22"; the PTX's own place "decode.ptx:88" when it has no .loc.
+  [[nodiscard]] std::string source_text(std::int32_t pc) const;
+};
+
+// InputError with the errors of decode. Statements that cannot run become traps.
+[[nodiscard]] std::shared_ptr<const Program> make_program(Module module, const ProgramOptions& options = {});
+
+}  // namespace kvscope::ptx

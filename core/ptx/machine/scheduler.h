@@ -1,0 +1,32 @@
+// Who runs next, and for how long: fragments of a warp, warps of a CTA, CTAs of a grid, engines when nobody else can.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ptx/machine/state.h"
+
+namespace kvscope::ptx {
+
+inline constexpr std::int64_t kTurn = 4096;             // warp instructions of a warp's turn; backward branches of a
+                                                        // fragment before others have theirs
+inline constexpr std::int64_t kPollingSteps = 100'000;  // of a CTA without an event: it polls, and is suspended
+
+// Runs at most `instructions` more; returns how many it ran. The launch's status is not running any more when it ended.
+std::uint64_t run(Launch& launch, std::uint64_t instructions);
+
+// --- for the handlers of barriers, copies and control ---------------------------------------------------------------
+
+// Ready again, at its instruction or behind it.
+void wake(Launch& launch, Cta& cta, Warp& warp, Fragment& fragment);
+// Wakes every fragment of the CTA that waits for this kind and object.
+void wake_all(Launch& launch, Cta& cta, WaitKind kind, std::uint64_t object);
+// Something happened that others can see: nobody is polling in vain.
+void event(Launch& launch, Cta& cta);
+// Lanes go on at `pc`, the rest of the fragment at the next op (an op that has jumped). A branch.
+void branch(Exec& exec, LaneMask taken, std::int32_t pc);
+// Lanes leave the kernel.
+Flow exit_lanes(Exec& exec, LaneMask lanes);
+// Adds a report about the running op; returns Flow::stopped when the launch ends by it, else Flow::next.
+Flow report(Exec& exec, Report report);
+
+}  // namespace kvscope::ptx

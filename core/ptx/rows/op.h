@@ -1,0 +1,97 @@
+// One instruction as the machine runs it: what to call and where its operands are. Made once from a statement
+// (machine/lower.h), run millions of times.
+//
+// A register is a row: its value in all 32 lanes, side by side. Rows of one function's registers stand in one buffer of
+// the warp; an operand is a byte offset into it. Constants and special registers are rows too, so that no instruction
+// has to know the difference. A predicate is one 32-bit word, a bit a lane.
+//
+//   width  1 bit (predicate)    16 bits    32 bits    64 bits    128 bits
+//   row    4 bytes              64         128        256        512          begins at a multiple of min(its size, 64)
+//
+// Example: add.s32 %r3, %r1, 4: run = the addition of 32 lanes; at = {%r3, %r1, the row of 4s}.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/ptx/isa/instr.h"
+
+namespace kvscope::ptx {
+
+using LaneMask = std::uint32_t;
+inline constexpr int kLanes = 32;
+inline constexpr LaneMask kAllLanes = 0xffffffffu;
+
+struct Op;
+
+// Computes lanes of a row from lanes of rows: no memory, no other warp, no jump. Lanes outside `lanes` stay.
+using RowHandler = void (*)(std::byte* rows, const Op& op, LaneMask lanes);
+
+// How the fragment goes on after an instruction.
+enum class Flow : std::uint8_t {
+  next,          // at the following instruction
+  jumped,        // where the handler has put it; it may have split
+  waits,         // parked at this instruction, which runs again when it is woken
+  waits_behind,  // parked at the following instruction: this one is done
+  ended,         // no lane is left
+  stopped,       // the launch ends: an error
+};
+struct Exec;
+using MachineHandler = Flow (*)(Exec& exec, const Op& op, LaneMask lanes);
+
+inline constexpr std::uint32_t kNoRow = 0xffffffffu;
+
+struct alignas(64) Op {
+  RowHandler row = nullptr;          // either this
+  MachineHandler machine = nullptr;  // or this; with both, the machine's wraps the row's
+  // Operands in the order written, the first four; a pair d|p (or p|q) has d in at[0] and p in at[4]. The carry that
+  // add.cc writes and addc reads is the predicate in at[4].
+  std::array<std::uint32_t, 5> at{kNoRow, kNoRow, kNoRow, kNoRow, kNoRow};
+  std::uint32_t guard = kNoRow;         // the predicate word
+  const std::uint32_t* list = nullptr;  // statements with a vector, a matrix or over four operands: all rows, flattened
+                                        // in the order written (d before p); _ is kNoRow
+  std::int32_t target = -1;             // of a branch: the op to go on at
+  std::int32_t source = -1;             // Program::sources: the statement it was made of
+  std::uint16_t instr = 0;              // Program::instrs
+  std::uint16_t count = 0;              // of list
+  std::uint8_t flags = 0;               // OpFlag
+  std::uint8_t negated = 0;             // bit i: the predicate at[i] is read as its opposite
+};
+static_assert(sizeof(Op) == 64);
+
+enum OpFlag : std::uint8_t {
+  kGuardNegated = 1,
+  kBackward = 2,  // a branch to an earlier op
+};
+
+// Register width of at[i] as a power of two bytes (0: predicate or unused). Kept beside the op for handlers whose rows
+// may be wider than the type they work on (ld.u8 into a 32-bit register, cvt): Program::widths, by op.
+struct OpWidths {
+  std::array<std::uint8_t, 5> bytes{};  // 0: no row or a predicate
+};
+
+// The order in which a matrix instruction adds; all give fp32. docs/FIDELITY.md says which hardware does what.
+enum class SumMode : std::uint8_t {
+  seq,     // d = c; for k ascending d = round(d + a b): a plain loop
+  exact,   // one rounding of the exact sum
+  hopper,  // terms aligned to the largest and cut, as published models of the H100 do
+};
+
+// What find_row_handler needs to choose: the instruction, and the rows' widths in the order of `at` (of `list`, where
+// that is used: then of its first five).
+struct RowRequest {
+  const Instr* instr = nullptr;
+  std::array<std::uint8_t, 5> row_bytes{};  // of one lane: 2, 4, 8, 16; 0: a predicate or nothing there
+  SumMode sum = SumMode::seq;
+};
+
+// Which instruction set the loops are compiled for. All give the same bits.
+enum class Simd : std::uint8_t { baseline, avx2, avx512 };
+[[nodiscard]] Simd best_simd();  // of this processor
+
+// The handler of a pure computation; nullptr for everything else (memory, control, what waits for other lanes). mma and
+// movmatrix are pure: they have all lanes or none.
+[[nodiscard]] RowHandler find_row_handler(const RowRequest& request, Simd simd = best_simd());
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,60 @@
+// The types that a PTX register, variable or instruction names: what each is called, how wide it is, of which class.
+// What one means is the business of the instruction.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kvscope::ptx {
+
+enum class Type : std::uint8_t {
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f32,
+  f64,
+  bf16,
+  // Of instructions only: no register or variable is declared so.
+  tf32,
+  e4m3,
+  e5m2,
+  f16x2,
+  bf16x2,
+  u16x2,
+  s16x2,
+  e4m3x2,
+  e5m2x2,
+  u4,
+  s4,
+  b1,
+};
+
+enum class TypeClass : std::uint8_t { none, predicate, bits, unsigned_integer, signed_integer, floating };
+
+[[nodiscard]] std::string_view name(Type type);                      // "bf16x2"; "" for none
+[[nodiscard]] std::optional<Type> type_from_name(std::string_view);  // without the dot; nothing: not a type
+[[nodiscard]] int bits(Type type);                                   // 1 for pred and b1, 4 for u4; 0 for none
+[[nodiscard]] TypeClass class_of(Type type);                         // f16x2 and e4m3x2 are floating
+[[nodiscard]] constexpr bool is_declarable(Type type) {
+  return type != Type::none && type < Type::tf32;
+}
+
+// Where a variable stands. `generic`: an address that says so itself.
+enum class Space : std::uint8_t { generic, reg, param, constant, global, local, shared };
+[[nodiscard]] std::string_view name(Space space);  // "const" for constant
+
+}  // namespace kvscope::ptx
