@@ -1,5 +1,6 @@
 // A PTX file, understood as text: its functions, their statements, every name resolved. What an opcode does is not
-// known here (core/ptx/isa); the text's own errors (a missing semicolon, an unknown register, a label twice) are found here.
+// known here (core/ptx/isa); the text's own errors (a missing semicolon, an unknown register, a label twice) are found
+// here.
 //
 //   .visible .entry scale(.param .u64 x) {            functions[0]: entry "scale", parameters {x: u64 at 0}
 //     .reg .b32 %r<3>;                                 registers: %r0 %r1 %r2
