@@ -1,6 +1,6 @@
 // Who watches a launch: race and fence checkers, counters, the event recorder, a debugger. The machine tells what it
-// does, in the order in which it does it; a monitor never changes what happens. Without one a launch pays a null test
-// an access.
+// does, in the order in which it does it; a monitor adds reports (Launch::reports) and changes nothing else. Without one a
+// launch pays a null test an access.
 //
 // Actors. Whatever reads or writes memory is an actor of its CTA: its threads (0 .. threads - 1), and engines that run
 // by themselves, numbered behind them: one cp.async engine a thread, one load engine an mbarrier, one bulk-store engine
@@ -85,11 +85,11 @@ class Monitor {
   // Called once: which of the costly calls this monitor wants.
   [[nodiscard]] virtual bool wants_instructions() const { return false; }
 
-  virtual void launch_begins(const Launch&) {}
-  virtual void launch_ends(const Launch&) {}
-  virtual void cta_begins(const Launch&, const Cta&) {}
-  virtual void cta_ends(const Launch&, const Cta&) {}
-  virtual void cta_suspended(const Launch&, const Cta&) {}
+  virtual void launch_begins(Launch&) {}
+  virtual void launch_ends(Launch&) {}
+  virtual void cta_begins(Launch&, const Cta&) {}
+  virtual void cta_ends(Launch&, const Cta&) {}
+  virtual void cta_suspended(Launch&, const Cta&) {}
 
   virtual void instruction(const Exec&, const Op&, LaneMask) {}
   virtual void split(const Exec&, LaneMask /*taken*/, std::int32_t /*pc*/) {}
@@ -105,7 +105,7 @@ class Monitor {
 
   // A named barrier is complete: `arrived` and `waited` are thread numbers' bits by warp.
   virtual void barrier_arrive(const Exec&, int /*barrier*/, LaneMask /*lanes*/, bool /*waits*/) {}
-  virtual void barrier_done(const Launch&, const Cta&, int /*barrier*/, std::span<const LaneMask> /*arrived*/,
+  virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, std::span<const LaneMask> /*arrived*/,
                             std::span<const LaneMask> /*waiting*/) {}
   virtual void cluster_arrive(const Exec&, LaneMask, Order) {}
   virtual void cluster_wait(const Exec&, LaneMask, Order) {}
@@ -113,7 +113,7 @@ class Monitor {
   virtual void collective(const Exec&, const Op&, LaneMask) {}                   // shfl, vote, ldmatrix, mma ...
 
   // `exec` is null when an engine does it (complete_tx, and the phase that ends by it).
-  virtual void mbarrier(const Launch&, const Cta&, const Exec*, LaneMask, MbarrierEvent, std::uint64_t /*address*/,
+  virtual void mbarrier(Launch&, const Cta&, const Exec*, LaneMask, MbarrierEvent, std::uint64_t /*address*/,
                         std::int64_t /*count or bytes*/, Order, Scope) {}
 
   virtual void fence(const Exec&, LaneMask, Order, Scope) {}
@@ -122,9 +122,9 @@ class Monitor {
   virtual void async_issue(const Exec&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
                            std::span<const ByteRange> /*writes*/) {}
   // The bytes move now: before and after.
-  virtual void async_moves(const Launch&, const Cta&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
+  virtual void async_moves(Launch&, const Cta&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
                            std::span<const ByteRange> /*writes*/) {}
-  virtual void async_done(const Launch&, const Cta&, const AsyncOp&) {}
+  virtual void async_done(Launch&, const Cta&, const AsyncOp&) {}
   virtual void group_commit(const Exec&, AsyncKind, LaneMask) {}
   // The copies of these lanes up to `last` (per lane operation number + 1; 0: none) are ordered before what follows.
   virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/,
@@ -133,7 +133,7 @@ class Monitor {
   virtual void cp_async_arrive(const Exec&, LaneMask, std::uint64_t /*mbarrier*/) {}
 
   virtual void printed(const Exec&, std::string_view) {}
-  virtual void reported(const Launch&, const Report&) {}
+  virtual void reported(Launch&, const Report&) {}
 };
 
 }  // namespace kvscope::ptx
