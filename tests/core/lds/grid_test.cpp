@@ -1,324 +1,225 @@
-// Laws that hold for every configuration the rules accept, over drawn ones: copies are complete, addresses are a bijection,
-// reads bring each element once, and what the transposing reads deliver is what the closed form says.
+// Laws of every configuration that the rules accept: which there are, copies that bring each vector once, addresses that are
+// a bijection with its inverse. The laws of reads are in grid_reads_test.cpp.
+//
+// What a law does not depend on is not multiplied into it: a copy knows nothing of WN, BK, the MMA shape or K and V
+// (core/lds/dram_to_lds.cpp names none of them), a layout nothing of the waves either. So each law runs once for every
+// copy, layout, ... that the accepted configurations have between them.
+#include "tests/core/lds/grid.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <numeric>
-#include <set>
-#include <utility>
+#include <iostream>
+#include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/lds/dram_to_lds.h"
-#include "core/lds/kv_buffer.h"
 #include "core/lds/lds_layout.h"
-#include "core/lds/lds_to_registers.h"
-#include "core/lds/register_map.h"
-#include "core/lds/transposing_read.h"
-#include "tests/core/lds/grid.h"
-#include "tests/core/lds/support.h"
-#include "tests/property.h"
+#include "tests/whole_grid.h"
 
 namespace kvscope {
 namespace {
 
-using test::accepted_params;
+using test::for_whole_grid;
+using test::one_of_each;
+using test::require;
 
-using Place = std::pair<std::int64_t, std::int64_t>;  // key, depth
+std::string swizzle_of(const KVBufferParams& p) {
+  return p.swizzle ? p.swizzle->text() : "none";
+}
+std::int64_t stage_columns(const KVBufferParams& p) {
+  return p.full_kv ? *p.smem_depth : *p.bk_smem;
+}
+auto layout_of(const KVBufferParams& p) {
+  return std::tuple(p.dtype, *p.bk_smem, swizzle_of(p), p.BN, stage_columns(p));
+}
+auto copy_of(const KVBufferParams& p) {
+  return std::tuple(layout_of(p), *p.smem_depth, p.depth, p.full_kv, p.num_threads);
+}
+auto text_of = [](const KVBufferParams& p) { return test::to_text(p); };
 
-// Properties 1 and 6.
-TEST(EveryConfiguration, CopiesATileOnceAndZeroesItsTail) {
-  EXPECT_TRUE(prop::check([] {
-    const KVBufferParams p = accepted_params();
-    RC_LOG(test::to_text(p));
-    const KVBufferConfig config(p);
-    const KVBufferConstants& c = config.constants();
-    const LdsLayout layout(config);
-    const StageIdx stage{prop::uniform<std::int64_t>(0, 2)};
-    const std::int64_t valid = prop::uniform<std::int64_t>(0, c.BN + 1);
-    const DramTile tile{.valid_rows = valid, .row_stride = p.kv_num_heads * c.cache_depth, .depth = c.depth};
-    std::vector<int> written(static_cast<std::size_t>(c.region_bytes / 16));
-    std::set<Place> brought;
-    std::int64_t zeros = 0;
-    for (std::int64_t w = 0; w < c.waves; ++w) {
-      const auto copies = copy_instructions(config, WaveIdx{w}, stage, tile);
-      RC_ASSERT(static_cast<std::int64_t>(copies.size()) == copies_per_load(config, WaveIdx{w}));
-      for (const CopyInstruction& copy : copies) {
-        for (std::size_t lane = 0; lane < 64; ++lane) {
-          const CopyVector& v = copy.lanes[lane];
-          RC_ASSERT(v.lds_byte == copy.lanes[0].lds_byte + 16 * static_cast<std::int64_t>(lane));
-          ++written.at(static_cast<std::size_t>(v.lds_byte / 16));
-          RC_ASSERT(brought.emplace(v.key.value, v.depth.value).second);
-          RC_ASSERT(v.lds_byte == layout.byte(stage, v.key, v.depth));
-          RC_ASSERT(v.dram_byte == (v.key.value * p.kv_num_heads * c.depth + v.depth.value) * c.element_bytes);
-          zeros += v.zero ? 1 : 0;
-          if (v.depth.value < c.depth) RC_ASSERT(v.zero == (v.key.value >= valid));
-        }
-      }
-    }
-    for (std::size_t vector = 0; vector < written.size(); ++vector) {
-      const bool inside = static_cast<std::int64_t>(vector) / (c.stage_bytes / 16) == stage.value;
-      RC_ASSERT(written[vector] == (inside ? 1 : 0));
-    }
-    RC_ASSERT(static_cast<std::int64_t>(brought.size()) == c.BN * c.smem_cols / c.simd_width);
-    RC_ASSERT(brought.rbegin()->first == c.BN - 1);
-    if (c.smem_cols <= c.depth) RC_ASSERT(zeros == (c.BN - valid) * c.smem_cols / c.simd_width);
-  }));
+// How many configurations each shape has, from the rules' table by a program of its own (another language, other loops):
+// K whole, K in blocks, V whole, V in blocks.
+TEST(WholeGrid, HasAsManyConfigurationsAsTheRulesLeave) {
+  using Family = std::tuple<std::string, bool, bool>;
+  const std::map<Family, int> expected{
+      {{"32x32x16", true, true}, 7190},   {{"32x32x16", true, false}, 1300},  {{"32x32x16", false, true}, 8240},
+      {{"32x32x16", false, false}, 1615}, {{"16x16x32", true, true}, 9372},   {{"16x16x32", true, false}, 1582},
+      {{"16x16x32", false, true}, 13788}, {{"16x16x32", false, false}, 2706}, {{"32x32x8", true, true}, 7190},
+      {{"32x32x8", true, false}, 1300},   {{"32x32x8", false, true}, 8240},   {{"32x32x8", false, false}, 1615},
+      {{"32x32x64", true, true}, 5880},   {{"32x32x64", true, false}, 1050},  {{"32x32x64", false, true}, 2380},
+      {{"32x32x64", false, false}, 510},  {{"16x16x128", true, true}, 8484},  {{"16x16x128", true, false}, 630},
+      {{"16x16x128", false, true}, 2555}, {{"16x16x128", false, false}, 330}};
+  std::map<Family, int> counted;
+  for (const KVBufferParams& p : test::whole_grid()) ++counted[{to_text(p.mma_shape), p.transpose, p.full_kv}];
+  EXPECT_EQ(counted, expected);
+  EXPECT_EQ(test::whole_grid().size(), 85957U);
 }
 
-// Property 2.
-TEST(EveryConfiguration, PutsEveryElementOfTheRegionInAPlaceOfItsOwn) {
-  EXPECT_TRUE(prop::check([] {
-    const KVBufferParams p = accepted_params();
-    RC_LOG(test::to_text(p));
-    const KVBufferConfig config(p);
-    const KVBufferConstants& c = config.constants();
-    const LdsLayout layout(config);
-    std::vector<bool> taken(static_cast<std::size_t>(c.region_bytes / c.element_bytes));
-    for (std::int64_t s = 0; s < c.num_smem_stages; ++s) {
-      for (std::int64_t key = 0; key < c.BN; ++key) {
-        for (std::int64_t d = 0; d < c.smem_cols; d += 3) {  // 3 does not divide a vector: every place inside one
-          const LdsPlace place{StageIdx{s}, KeyIdx{key}, DimIdx{d}};
-          const std::int64_t at = layout.physical(place.stage, place.key, place.depth);
-          RC_ASSERT(!taken.at(static_cast<std::size_t>(at)));
-          taken[static_cast<std::size_t>(at)] = true;
-          RC_ASSERT(layout.place_of(at * c.element_bytes) == place);
+// Every point, accepted or not: a rule that refuses too much would make a grid that is merely smaller.
+TEST(WholeGrid, IsAcceptedPointByPointAndNothingElseIs) {
+  std::size_t points = 0, wrong = 0;
+  const std::size_t step = test::kThinGrids ? 101 : 1;
+  test::for_each_point([&](const KVBufferParams& p) {
+    if (points++ % step != 0) return;
+    if (check(p).refusals.empty() == test::the_rules_take(p)) return;
+    if (++wrong <= 5) ADD_FAILURE() << test::to_text(p) << ": " << check(p).refusals.size() << " refusals";
+  });
+  EXPECT_EQ(wrong, 0U);
+  std::cout << "points: " << points << '\n';
+}
+
+// What one load into a stage writes and reads, whole tiles and blocks of one alike.
+struct Load {
+  std::vector<CopyInstruction> copies;
+  std::int64_t first_column = 0;
+};
+
+std::vector<Load> loads_of(const KVBufferConfig& config, WaveIdx wave, StageIdx stage, const DramTile& tile) {
+  if (config.params().full_kv) return {{copy_instructions(config, wave, stage, tile), 0}};
+  std::vector<Load> loads;
+  for (std::int64_t b = 0; b < config.constants().depth_blocks; ++b) {
+    loads.push_back({copy_block_instructions(config, wave, stage, b, tile), b * config.constants().BK});
+  }
+  return loads;
+}
+
+// Each vector of the stage is written once, each of the tile is brought once, both at the place of its element; nothing
+// outside the stage is written. Stage 0 of a tile with all its rows, stage 1 of one with some.
+TEST(EveryConfiguration, CopiesATileOnceAndZeroesItsTail) {
+  const auto copies = one_of_each(copy_of);
+  EXPECT_EQ(copies.size(), 15732U);
+  std::int64_t turn = 0;
+  for_whole_grid(
+      "copies", copies, 41,
+      [&](const KVBufferParams& p) {
+        const KVBufferConfig config(p);
+        const KVBufferConstants& c = config.constants();
+        const LdsLayout layout(config);
+        const std::int64_t SW = c.simd_width, columns = p.full_kv ? c.smem_cols : c.depth_blocks * c.BK;
+        for (const StageIdx stage : {StageIdx{0}, StageIdx{1}}) {
+          const std::int64_t valid = stage.value == 0 ? c.BN : turn++ % c.BN;
+          const std::int64_t stride = p.kv_num_heads * c.cache_depth;
+          const DramTile tile{.valid_rows = valid, .row_stride = stride, .depth = c.depth};
+          std::vector<char> brought(static_cast<std::size_t>(c.BN * columns / SW));
+          std::vector<int> written(static_cast<std::size_t>(c.region_bytes / 16));  // times
+          for (std::int64_t w = 0; w < c.waves; ++w) {
+            for (const Load& load : loads_of(config, WaveIdx{w}, stage, tile)) {
+              require(std::ssize(load.copies) == copies_per_load(config, WaveIdx{w}), "another number of copies");
+              for (const CopyInstruction& copy : load.copies) {
+                for (std::size_t lane = 0; lane < 64; ++lane) {
+                  const CopyVector& v = copy.lanes[lane];
+                  const std::int64_t key = v.key.value, depth = v.depth.value;
+                  require(v.lds_byte == copy.lanes[0].lds_byte + 16 * static_cast<std::int64_t>(lane),
+                          "LDS takes a wave's bytes one behind the other");
+                  ++written.at(static_cast<std::size_t>(v.lds_byte / 16));
+                  require(depth % SW == 0 && key < c.BN && depth < columns, "outside the tile");
+                  char& once = brought[static_cast<std::size_t>((key * columns + depth) / SW)];
+                  require(once == 0, "a vector is brought twice");
+                  once = 1;
+                  require(v.lds_byte == layout.byte(stage, v.key, DimIdx{depth - load.first_column}),
+                          "a vector lands where another belongs");
+                  require(v.dram_byte == (key * stride + depth) * c.element_bytes, "another byte of memory");
+                  // Past the last row, or in it past the head: nothing there is in range.
+                  require(v.zero == (key >= valid || (key == valid - 1 && depth >= c.depth)), "zero, or not");
+                }
+              }
+            }
+          }
+          for (const char once : brought) require(once == 1, "a vector is not brought");
+          const std::int64_t loads = p.full_kv ? 1 : c.depth_blocks;
+          for (std::size_t vector = 0; vector < written.size(); ++vector) {
+            const bool inside = static_cast<std::int64_t>(vector) / (c.stage_bytes / 16) == stage.value;
+            require(written[vector] == (inside ? loads : 0), "a vector of LDS is not written once");
+          }
         }
-      }
-    }
-  }));
+      },
+      text_of);
+}
+
+// Every number of valid rows. Which vectors are zero does not depend on the swizzle or on how many waves share the work.
+TEST(EveryConfiguration, ZeroesAsManyVectorsAsRowsAreMissing) {
+  const auto tiles = one_of_each(
+      [](const KVBufferParams& p) { return std::tuple(p.dtype, *p.bk_smem, p.BN, p.depth, *p.smem_depth, p.full_kv); });
+  EXPECT_EQ(tiles.size(), 716U);
+  for_whole_grid(
+      "tails", tiles, 41,
+      [](const KVBufferParams& p) {
+        const KVBufferConfig config(p);
+        const KVBufferConstants& c = config.constants();
+        for (std::int64_t valid = 0; valid <= c.BN; ++valid) {
+          const DramTile tile{.valid_rows = valid, .row_stride = p.kv_num_heads * c.cache_depth, .depth = c.depth};
+          std::int64_t zeros = 0;
+          for (std::int64_t w = 0; w < c.waves; ++w) {
+            for (const CopyInstruction& copy : copy_instructions(config, WaveIdx{w}, StageIdx{0}, tile)) {
+              for (const CopyVector& v : copy.lanes) zeros += v.zero ? 1 : 0;
+            }
+          }
+          const std::int64_t past_the_head = valid > 0 ? std::max<std::int64_t>(0, c.smem_cols - c.depth) : 0;
+          require(zeros == ((c.BN - valid) * c.smem_cols + past_the_head) / c.simd_width, "another number of zeros");
+        }
+      },
+      text_of);
+}
+
+// A bijection of the region onto itself, element by element, and its inverse; the swizzle is its own.
+TEST(EveryConfiguration, PutsEveryElementOfTheRegionInAPlaceOfItsOwn) {
+  const auto layouts = one_of_each(layout_of);
+  EXPECT_EQ(layouts.size(), 831U);
+  for_whole_grid(
+      "layouts", layouts, 17,
+      [](const KVBufferParams& p) {
+        const KVBufferConfig config(p);
+        const KVBufferConstants& c = config.constants();
+        const LdsLayout layout(config);
+        std::vector<char> taken(static_cast<std::size_t>(c.region_bytes / c.element_bytes));
+        for (std::int64_t s = 0; s < c.num_smem_stages; ++s) {
+          for (std::int64_t key = 0; key < c.BN; ++key) {
+            for (std::int64_t d = 0; d < c.smem_cols; ++d) {
+              const LdsPlace place{StageIdx{s}, KeyIdx{key}, DimIdx{d}};
+              const std::int64_t at = layout.physical(place.stage, place.key, place.depth);
+              char& mine = taken.at(static_cast<std::size_t>(at));
+              require(mine == 0, "two elements have one place");
+              mine = 1;
+              require(layout.place_of(at * c.element_bytes) == place, "the way back leads elsewhere");
+            }
+          }
+        }
+        // As many elements as places, and no place twice: none is left.
+        for (std::int64_t v = 0; p.swizzle && v < p.swizzle->size(); ++v) {
+          require((*p.swizzle)((*p.swizzle)(v)) == v, "the swizzle is not its own inverse");
+        }
+      },
+      text_of);
 }
 
 // The kernels take the XOR inside a sub-tile: 32 rows where it is written, M where it is read. Both are the layout's.
 TEST(EveryConfiguration, SwizzlesInsideASubTileAsInsideTheRegion) {
-  EXPECT_TRUE(prop::check([] {
-    const KVBufferParams p = accepted_params();
-    RC_LOG(test::to_text(p));
-    const KVBufferConfig config(p);
-    const KVBufferConstants& c = config.constants();
-    const LdsLayout layout(config);
-    const std::int64_t vectors = c.row_bytes() / 16;
-    for (std::int64_t key = 0; key < c.BN; ++key) {
-      for (std::int64_t d = 0; d < c.smem_cols; d += c.simd_width) {
-        for (const std::int64_t rows : {std::int64_t{32}, c.MMA_M}) {
-          const std::int64_t base = (c.BN * (d / c.bk_smem) + key / rows * rows) * vectors;
-          const std::int64_t inside = key % rows * vectors + d % c.bk_smem / c.simd_width;
-          const std::int64_t swizzled = p.swizzle ? (*p.swizzle)(inside) : inside;
-          RC_ASSERT(layout.byte(StageIdx{0}, KeyIdx{key}, DimIdx{d}) == (base + swizzled) * 16);
-        }
-      }
-    }
-  }));
-}
-
-// RC_ASSERT makes texts of what it checks: too slow for every byte of a tile.
-void require(bool holds, const char* what) {
-  if (!holds) RC_FAIL(what);
-}
-
-// Which byte of LDS each byte of the lanes' results comes from: the addresses themselves are sent through the exchange, 8
-// bits at a time. [lane, byte]
-std::vector<std::vector<std::int64_t>> sources_of(const LdsReadInstruction& read, Tr8Order order) {
-  std::vector<std::vector<std::int64_t>> sources(64, std::vector<std::int64_t>(static_cast<std::size_t>(read.width)));
-  if (read.kind == LdsReadKind::plain) {
-    for (std::size_t lane = 0; lane < 64; ++lane) {
-      std::iota(sources[lane].begin(), sources[lane].end(), read.addresses[lane]);
-    }
-    return sources;
-  }
-  for (int digit = 0; digit < 3; ++digit) {
-    LanePieces pieces;
-    for (std::size_t lane = 0; lane < 64; ++lane) {
-      for (std::size_t b = 0; b < 8; ++b) {
-        pieces[lane][b] = static_cast<std::byte>((read.addresses[lane] + static_cast<std::int64_t>(b)) >> (8 * digit));
-      }
-    }
-    pieces = read.kind == LdsReadKind::tr16 ? tr16_read(pieces) : tr8_read(pieces, order);
-    for (std::size_t lane = 0; lane < 64; ++lane) {
-      for (std::size_t b = 0; b < 8; ++b) {
-        sources[lane][b] |= static_cast<std::int64_t>(pieces[lane][b]) << (8 * digit);
-      }
-    }
-  }
-  return sources;
-}
-
-// Everything a wave's registers hold after the reads, [lane][row, element]; no formula of the registers is used.
-// (-1, -1): zero; (-2, -2): never written.
-std::vector<std::vector<Place>> read_out(const KVBufferConfig& config, const std::vector<LdsReadInstruction>& reads,
-                                         const LdsLayout& image_layout) {
-  const KVBufferConstants& c = config.constants();
-  std::vector<std::vector<Place>> held(64,
-                                       std::vector<Place>(static_cast<std::size_t>(c.mma_rows * c.mma_cols), {-2, -2}));
-  const auto size = static_cast<std::size_t>(c.element_bytes);
-  for (const LdsReadInstruction& read : reads) {
-    const auto sources = sources_of(read, config.params().tr8_order);
-    for (std::size_t lane = 0; lane < 64; ++lane) {
-      std::size_t at = 0;
-      for (const RegisterTarget& target : read.targets) {
-        for (std::int64_t e = 0; e < target.count; ++e, at += size) {
-          Place place{-1, -1};
-          if (!read.zero) {
-            const LdsPlace found = image_layout.place_of(sources[lane][at]);
-            place = {found.key.value, found.depth.value};
-            require(size == 1 || sources[lane][at + 1] == sources[lane][at] + 1, "an element is torn apart");
-          }
-          Place& slot = held[lane].at(static_cast<std::size_t>(target.row * c.mma_cols + target.element + e));
-          require(slot == Place(-2, -2), "a register is written twice");
-          slot = place;
-        }
-      }
-    }
-  }
-  return held;
-}
-
-// Which elements of [BN, columns] have been seen.
-class Seen {
- public:
-  Seen(std::int64_t keys, std::int64_t columns)
-      : columns_(columns), taken_(static_cast<std::size_t>(keys * columns), false) {}
-  // False: it was seen before.
-  bool insert(Place place) {
-    const auto at = static_cast<std::size_t>(place.first * columns_ + place.second);
-    if (taken_.at(at)) return false;
-    taken_[at] = true;
-    ++count_;
-    return true;
-  }
-  [[nodiscard]] std::int64_t count() const { return count_; }
-
- private:
-  std::int64_t columns_;
-  std::vector<bool> taken_;
-  std::int64_t count_ = 0;
-};
-
-// Properties 3, 4 and 5, for buffers whose stages hold the whole head.
-TEST(EveryConfiguration, ReadsEveryElementOnceAndWhereTheClosedFormSays) {
-  EXPECT_TRUE(prop::check([] {
-    KVBufferParams p = accepted_params();
-    while (!p.full_kv) p = accepted_params();
-    if (!p.transpose && p.dtype == DType::e4m3) p.tr8_order = prop::one_of(Tr8Order::natural, Tr8Order::interleaved);
-    RC_LOG(test::to_text(p));
-    const KVBufferConfig config(p);
-    const KVBufferConstants& c = config.constants();
-    const LdsLayout layout(config);
-    const WaveIdx wave{prop::uniform<std::int64_t>(0, c.waves)};
-    const StageIdx stage{prop::uniform<std::int64_t>(0, 2)};
-    const auto reads = all_reads(config, wave, stage);
-    const std::int64_t first_key = p.transpose ? wave.value % (c.BN / c.WN) * c.WN : 0;
-    Seen seen(c.BN, c.depth);
-    const auto registers = read_out(config, reads, layout);
-    for (int lane = 0; lane < 64; ++lane) {
-      const auto& held = registers[static_cast<std::size_t>(lane)];
-      for (std::int64_t b = 0; b < c.num_k_tiles; ++b) {
-        for (std::int64_t k = 0; k < c.num_k_mmas2; ++k) {
-          for (std::int64_t i = 0; i < c.num_mmas; ++i) {
-            for (std::int64_t e = 0; e < c.input_frag_size; ++e) {
-              const std::int64_t row = (b * c.num_k_mmas2 + k) * c.num_mmas + i;
-              const Place place = held.at(static_cast<std::size_t>(row * c.mma_cols + e));
-              require(place.first != -2, "a register is not written");
-              const auto said = register_element(config, wave, {StripIdx{b}, k, i, lane, e});
-              require(said.has_value() == (place.first >= 0), "zero registers differ");
-              if (!said) continue;
-              require(*said == TileElement{KeyIdx{place.first}, DimIdx{place.second}},
-                      "the closed form says another element");
-              require(place.first >= first_key && place.first < first_key + c.WN && place.second < c.depth,
-                      "outside the wave tile");
-              require(seen.insert(place), "an element is read twice");
+  const auto layouts = one_of_each([](const KVBufferParams& p) { return std::tuple(layout_of(p), p.mma_shape.M); });
+  EXPECT_EQ(layouts.size(), 1519U);
+  for_whole_grid(
+      "sub-tiles", layouts, 17,
+      [](const KVBufferParams& p) {
+        const KVBufferConfig config(p);
+        const KVBufferConstants& c = config.constants();
+        const LdsLayout layout(config);
+        const std::int64_t vectors = c.row_bytes() / 16;
+        for (std::int64_t key = 0; key < c.BN; ++key) {
+          for (std::int64_t d = 0; d < c.smem_cols; d += c.simd_width) {
+            for (const std::int64_t rows : {std::int64_t{32}, c.MMA_M}) {
+              const std::int64_t base = (c.BN * (d / c.bk_smem) + key / rows * rows) * vectors;
+              const std::int64_t inside = key % rows * vectors + d % c.bk_smem / c.simd_width;
+              const std::int64_t swizzled = p.swizzle ? (*p.swizzle)(inside) : inside;
+              require(layout.byte(StageIdx{0}, KeyIdx{key}, DimIdx{d}) == (base + swizzled) * 16, "another XOR");
             }
           }
         }
-      }
-    }
-    RC_ASSERT(seen.count() == c.WN * c.depth);
-    // Waves that share a wave tile share everything.
-    const WaveIdx twin{(wave.value + c.BN / c.WN) % c.waves};
-    if (p.transpose && twin.value % (c.BN / c.WN) == wave.value % (c.BN / c.WN)) {
-      const auto other = all_reads(config, twin, stage);
-      for (std::size_t n = 0; n < reads.size(); ++n) RC_ASSERT(other[n].addresses == reads[n].addresses);
-    }
-  }));
-}
-
-// The second half of property 4: the slices of all waves partition the whole V, swizzled or not.
-TEST(EveryConfiguration, OfPerWaveVPartitionsItsColumns) {
-  EXPECT_TRUE(prop::check([] {
-    KVBufferParams whole;
-    KVBufferParams slice;
-    do {
-      whole = test::draw_params();
-      whole.transpose = false;
-      whole.full_kv = true;
-      whole.WN = whole.BN;
-      whole.smem_depth.reset();
-      slice = whole;
-      slice.depth_slices = prop::one_of<std::int64_t>(2, 4);
-      slice.depth = whole.depth / slice.depth_slices;
-      slice.cache_depth = whole.depth;
-      slice.smem_depth = std::max(slice.depth, slice.bk_smem.value_or(slice.BK));
-    } while (whole.depth % slice.depth_slices != 0 || !check(whole).refusals.empty() || !check(slice).refusals.empty());
-    RC_LOG(test::to_text(slice));
-    const KVBufferConfig whole_config(whole), config(slice);
-    const KVBufferConstants& c = config.constants();
-    const LdsLayout layout(whole_config);
-    Seen seen(c.BN, whole.depth);
-    for (std::int64_t w = 0; w < slice.depth_slices; ++w) {
-      const auto reads = all_reads(config, WaveIdx{w}, StageIdx{0});
-      const auto registers = read_out(config, reads, layout);
-      for (int lane = 0; lane < 64; ++lane) {
-        const auto& held = registers[static_cast<std::size_t>(lane)];
-        for (const Place& place : held) {
-          require(place.second / c.depth == w, "outside the slice");
-          require(seen.insert(place), "an element is read twice");
-        }
-        const auto said = register_element(config, WaveIdx{w}, {StripIdx{0}, 0, 0, lane, 1});
-        const Place first = held.at(1);
-        RC_ASSERT(*said == (TileElement{KeyIdx{first.first}, DimIdx{first.second}}));
-      }
-    }
-    RC_ASSERT(seen.count() == c.BN * whole.depth);
-  }));
-}
-
-// A stage of one block, walked: the registers are those of a stage that holds the whole head.
-TEST(EveryConfiguration, OfOneBlockStagesArrivesAtTheWholeHeadsRegisters) {
-  EXPECT_TRUE(prop::check([] {
-    KVBufferParams p;
-    KVBufferParams whole;
-    do {
-      p = test::draw_params();
-      p.full_kv = false;
-      p.smem_depth.reset();
-      whole = p;
-      whole.full_kv = true;
-      const std::int64_t width = p.bk_smem.value_or(p.BK);
-      whole.smem_depth = (p.depth + width - 1) / width * width;
-    } while (!check(p).refusals.empty() || !check(whole).refusals.empty());
-    RC_LOG(test::to_text(p));
-    p.kv_num_heads = whole.kv_num_heads = 2;
-    const std::int64_t end = prop::uniform<std::int64_t>(1, p.BN + 1);
-    const test::TokenCache tokens = test::cache_for(p, [](std::int64_t t, std::int64_t h, std::int64_t d) {
-      return static_cast<std::uint32_t>(t * 577 + h * 5003 + d * 3);
-    });
-    test::Block blocks(p, tokens, end, 1), full(whole, tokens, end, 1);
-    full.load(1);
-    const std::vector<std::byte> expected = full.registers(1);
-    for (std::int64_t b = 0; b < blocks.config().constants().depth_blocks; ++b) {
-      blocks.load_block(b % 2, b);
-      for (std::size_t w = 0; w < blocks.waves(); ++w) blocks.wave(w).load_block_from_shared(StageIdx{b % 2}, b);
-    }
-    std::size_t at = 0;
-    for (std::size_t w = 0; w < blocks.waves(); ++w) {
-      const auto registers = blocks.wave(w).register_bytes();
-      RC_ASSERT(std::equal(registers.begin(), registers.end(), expected.begin() + static_cast<std::ptrdiff_t>(at)));
-      at += registers.size();
-    }
-    RC_ASSERT(blocks.pending().races().empty());
-  }));
+      },
+      text_of);
 }
 
 }  // namespace
