@@ -42,16 +42,24 @@ struct OperandRule {
   Type type = Type::none;        // of each element; .pred for predicates; b32 for shift amounts
   std::int32_t elements = 1;     // of a vector operand: exactly so many
   Space space = Space::generic;  // of an address
+  std::int32_t coordinates = 0;  // of an address: [map, {c0, c1}] has two
+  Type second = Type::none;      // of a pair d|p: the type of p; none: no pair goes here
+  bool constant = false;         // a number of the text, no register
+  bool wider = false;            // registers may be wider than the type: ld, st, cvt
+  bool packs = false;            // mov: a vector here is the pieces of one value of `type`
+  bool any_shape = false;        // wgmma's A: one 64-bit descriptor may stand for the vector; its scale-d: 0 or 1
 };
 
 struct Instr {
   Opcode opcode = Opcode::unsupported;
   Mods mods;
-  std::array<Type, 5> types{};
+  std::array<Type, 5> types{};  // in the order written
   std::int32_t type_count = 0;
   std::int32_t vector = 1;  // .v2 .v4 .v8
   MatrixShape shape;
-  std::int32_t least_target = 0;  // sm_90: 90
+  std::int32_t least_target = 0;  // 90: sm_90
+  bool only_90a = false;          // wgmma, setmaxnreg: neither before nor after
+  std::int32_t form = -1;         // the row of the grammar (core/ptx/isa/grammar.h) that the word is an example of
   std::string unsupported;        // "needs tensor memory, not modelled", "unknown opcode 'foo'"; "": can be run
 
   [[nodiscard]] bool has(Mod mod) const { return mods.test(static_cast<std::size_t>(mod)); }
@@ -61,8 +69,13 @@ struct Instr {
 // The word alone. What is wrong with it is in `unsupported`.
 [[nodiscard]] Instr understand(std::string_view word);
 
+// The space that the word names for its address: ld.shared -> shared, ld -> generic. Of a copy with two addresses see
+// operand_rules.
+[[nodiscard]] Space space_of(const Instr& instr);
+
 // One rule an operand, in the order written, for a statement of `operand_count` of them; empty when the opcode takes
-// another number. `instr` must be supported.
+// another number (or none). A pair d|p is one operand. `instr` must be supported. Of call: by the kinds of its operands,
+// lists are arguments and the rest targets; the rules here say target for all.
 [[nodiscard]] std::vector<OperandRule> operand_rules(const Instr& instr, int operand_count);
 
 struct UnsupportedStatement {

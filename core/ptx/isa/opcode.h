@@ -4,12 +4,12 @@
 //   cp.async.bulk.tensor.2d.shared::cta...  Opcode::cp_async_bulk_tensor, mods {d2, shared_cta, ...}
 //
 // A base name is the longest one of the list that the word begins with: "cp.async.bulk.tensor" before "cp.async".
+// Several base names may be one opcode: bar.sync, bar.cta.sync, barrier.sync.
 // Source: PTX ISA, "Instruction Set".
 #pragma once
 
 #include <bitset>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace kvscope::ptx {
@@ -166,8 +166,11 @@ enum class Opcode : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(Opcode opcode);  // "cp.async.bulk.tensor", "bar.sync"; "unsupported"
 
-// Every dotted word that is no type, no vector size and no matrix shape. `bar.sync` and `barrier.sync` are one opcode;
-// the second has Mod::barrier unless it is .aligned, which `bar` always is.
+// Every dotted word that is no type, no vector size and no matrix shape: as it is written, but
+//   - a word that means two things has two names, ".lo" of mul and ".lo" of setp (unsigned lower): lo, lo_unsigned;
+//   - ".row.col" of mma and wmma.mma say the order of A, then of B: a_row, b_col;
+//   - two words stay two: ".proxy.async.global" is {proxy, async, global}, ".xorsign.abs" {xorsign, abs}.
+// `bar.sync` and `barrier.sync` are one opcode; the second has Mod::barrier unless it is .aligned, which `bar` always is.
 enum class Mod : std::uint8_t {
   // rounding
   rn,
@@ -199,9 +202,8 @@ enum class Mod : std::uint8_t {
   shiftamt,
   clamp,
   wrap,
-  pack,
-  left /* shf.l */,
-  right /* shf.r */,
+  left /* .l of shf */,
+  right /* .r of shf */,
   f4e,
   b4e,
   rc8,
@@ -215,9 +217,9 @@ enum class Mod : std::uint8_t {
   le,
   gt,
   ge,
-  lo_unsigned /* .lo of setp */,
+  lo_unsigned /* .lo of setp and set */,
   ls,
-  hi_unsigned,
+  hi_unsigned /* .hi of setp and set */,
   hs,
   equ,
   neu,
@@ -248,7 +250,6 @@ enum class Mod : std::uint8_t {
   param_entry,
   param_func,
   to,
-  generic,
   // order
   weak,
   relaxed,
@@ -263,7 +264,6 @@ enum class Mod : std::uint8_t {
   gpu,
   sys,
   gl,
-  alias,
   // caches: kept, without effect
   ca,
   cg,
@@ -289,7 +289,7 @@ enum class Mod : std::uint8_t {
   L2,
   nc,
   uni,
-  // what an atomic does: also and_, or_, xor_, add ...
+  // what an atomic does: also and_, or_, xor_
   add,
   min,
   max,
@@ -297,7 +297,7 @@ enum class Mod : std::uint8_t {
   dec,
   exch,
   cas,
-  // warp
+  // lanes of a warp, barriers
   sync,
   aligned,
   up,
@@ -308,16 +308,12 @@ enum class Mod : std::uint8_t {
   any,
   ballot,
   barrier,
-  warp,
-  arrive,
   wait,
-  red,
+  launch_dependents,
   // fences and proxies
   proxy,
+  alias,
   async,
-  async_global,
-  async_shared_cta,
-  async_shared_cluster,
   async_generic,
   tensormap_generic,
   mbarrier_init,
@@ -329,41 +325,31 @@ enum class Mod : std::uint8_t {
   multicast_cluster,
   tile,
   tile_gather4,
-  tile_scatter4,
-  im2col,
-  im2col_w,
-  im2col_w_128,
-  im2col_no_offs,
-  d1,
+  d1 /* .1d */,
   d2,
   d3,
   d4,
   d5,
-  cp_mask,
   read,
   noinc,
-  ignore_src,
   noComplete,
   expect_tx,
   parity,
-  b,
   // matrices
   row,
   col,
+  a_row,
+  a_col,
+  b_row,
+  b_col,
   trans,
   x1,
   x2,
   x4,
   a,
-  a_b /* both */,
+  b,
   c,
   d,
-  transpose,
-  satfinite_s32,
-  m8n8,
-  load,
-  store,
-  sp,
   // tensormap.replace
   global_address,
   rank,
@@ -375,17 +361,14 @@ enum class Mod : std::uint8_t {
   interleave_layout,
   swizzle_mode,
   fill_mode,
-  // the rest
-  wait_group,
-  inc_reg /* setmaxnreg.inc */,
-  dec_reg,
-  launch_dependents,
+  b1024,
+  // createpolicy
   range,
   fractional,
-  cvt_pack,
-  cluster_dim,
+  cvt,
   count,
 };
+[[nodiscard]] std::string_view name(Mod mod);  // as it is written, without the dot: "L2::cache_hint", "lo", "1d"
 using Mods = std::bitset<static_cast<std::size_t>(Mod::count)>;
 
 }  // namespace kvscope::ptx
