@@ -71,7 +71,7 @@ struct Painted {
   std::unique_ptr<Cursor> cursor;
   Scene scene;
   std::unique_ptr<Panel> panel;
-  QRectF body;
+  QRectF body, footer;
   QImage image{kSize.toSize(), QImage::Format_ARGB32_Premultiplied};
 
   Painted(std::int64_t blocks, View view, PanelId id, double zoom) {
@@ -83,9 +83,9 @@ struct Painted {
     scene.theme = &theme(ThemeKind::dark);
     scene.view = view;
     scene.viewport[static_cast<std::size_t>(id)] = {zoom, {1000, 500}};
-    panel = id == PanelId::pool ? make_pool_panel() : make_table_panel();
+    panel = std::move(make_panels()[static_cast<std::size_t>(id)]);
     for (const Place& place : board(view, kSize, 1)) {
-      if (place.panel == id) body = place.body;
+      if (place.panel == id) body = place.body, footer = place.footer;
     }
     image.fill(scene.theme->surface);
   }
@@ -101,6 +101,15 @@ void paint_base(benchmark::State& state, View view, PanelId id, double zoom) {
   for (auto _ : state) {
     QPainter painter(&painted.image);
     painted.panel->paint_base(painter, painted.body, painted.scene);
+  }
+}
+
+// The line under a panel: its legend.
+void paint_footer(benchmark::State& state, PanelId id) {
+  Painted painted(state.range(0), View::overview, id, 0);
+  for (auto _ : state) {
+    QPainter painter(&painted.image);
+    painted.panel->paint_footer(painter, painted.footer, painted.scene);
   }
 }
 
@@ -167,6 +176,30 @@ void PaintPoolCellsOf48(benchmark::State& state) {
 void PaintTable(benchmark::State& state) {
   paint_base(state, View::pool, PanelId::table, 0);
 }
+void PaintHeaderInOverview(benchmark::State& state) {
+  paint_base(state, View::overview, PanelId::header, 0);
+}
+void PaintSequencesInOverview(benchmark::State& state) {
+  paint_base(state, View::overview, PanelId::sequences, 0);
+}
+void PaintTableInOverview(benchmark::State& state) {
+  paint_base(state, View::overview, PanelId::table, 0);
+}
+void PaintTimelineInOverview(benchmark::State& state) {
+  paint_base(state, View::overview, PanelId::timeline, 0);
+}
+void PaintFooterOfSequences(benchmark::State& state) {
+  paint_footer(state, PanelId::sequences);
+}
+void PaintFooterOfPool(benchmark::State& state) {
+  paint_footer(state, PanelId::pool);
+}
+void PaintFooterOfTable(benchmark::State& state) {
+  paint_footer(state, PanelId::table);
+}
+void PaintFooterOfTimeline(benchmark::State& state) {
+  paint_footer(state, PanelId::timeline);
+}
 void PaintPoolHover(benchmark::State& state) {
   paint_hover(state, PanelId::pool, 0);
 }
@@ -185,6 +218,14 @@ BENCHMARK(PaintBoardHoverOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark
 BENCHMARK(PaintBoardHoverPoolView)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPool)->Arg(10'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolInOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintHeaderInOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintSequencesInOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintTableInOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintTimelineInOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintFooterOfSequences)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintFooterOfPool)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintFooterOfTable)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintFooterOfTimeline)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolCellsOf6)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolCellsOf24)->Arg(1'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintPoolCellsOf48)->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);

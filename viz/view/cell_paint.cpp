@@ -7,6 +7,8 @@
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QPainterPath>
 
+#include "viz/view/text.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -251,17 +253,18 @@ void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const T
   painter.restore();
 }
 
-double paint_legend(QPainter& painter, const QRectF& line, std::span<const LegendEntry> owners,
+double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqIdx> owners,
                     std::span<const LegendEntry> kinds, const Theme& theme, double font_scale) {
   const QFont font = ui_font(12 * font_scale);
-  const QFontMetricsF metrics(font);
   const double square = std::round(11 * font_scale), gap = std::round(6 * font_scale),
                apart = std::round(16 * font_scale);
-  const auto width = [&](const QString& name) {
-    return square + gap + std::ceil(metrics.horizontalAdvance(name)) + apart;
-  };
+  const auto width = [&](const QString& name) { return square + gap + std::ceil(text_width(font, name)) + apart; };
   double room = line.width() + apart;
   for (const LegendEntry& entry : kinds) room -= width(entry.name);
+  // Thousands may be alive: only those that are looked at are named.
+  const auto owner = [](SeqIdx seq) {
+    return LegendEntry{owner_look(seq.value), QCoreApplication::translate("Legend", "seq %1").arg(seq.value)};
+  };
   const auto more_text = [](std::size_t count) {
     return QCoreApplication::translate("Legend", "and %n more", nullptr, static_cast<int>(count));
   };
@@ -269,30 +272,27 @@ double paint_legend(QPainter& painter, const QRectF& line, std::span<const Legen
   std::size_t shown = 0;
   double used = 0;
   while (shown < owners.size()) {
-    const double next = used + width(owners[shown].name);
+    const double next = used + width(owner(owners[shown]).name);
     const std::size_t left = owners.size() - shown - 1;
-    const double rest = left == 0 ? 0 : metrics.horizontalAdvance(more_text(left)) + apart;
+    const double rest = left == 0 ? 0 : text_width(font, more_text(left)) + apart;
     if (next + rest > room) break;
     used = next;
     ++shown;
   }
   painter.save();
-  painter.setFont(font);
-  painter.setPen(theme.text_quiet);
   double x = line.left();
-  const double baseline = std::round(line.center().y() + metrics.capHeight() / 2);
+  const double baseline = std::round(line.center().y() + cap_height(font) / 2);
   const auto entry_at = [&](const LegendEntry& entry) {
     if (x + width(entry.name) - apart > line.right() + 0.5) return;
     paint_cell(painter, {x, std::round(line.center().y() - square / 2), square, square}, entry.look, 1, theme);
-    painter.setPen(theme.text_quiet);
-    painter.drawText(QPointF(x + square + gap, baseline), entry.name);
+    draw_text(painter, font, theme.text_quiet, {x + square + gap, baseline}, entry.name);
     x += width(entry.name);
   };
-  for (const LegendEntry& entry : owners.first(shown)) entry_at(entry);
+  for (const SeqIdx seq : owners.first(shown)) entry_at(owner(seq));
   if (shown < owners.size() && shown > 0) {
     const QString more = more_text(owners.size() - shown);
-    painter.drawText(QPointF(x, baseline), more);
-    x += metrics.horizontalAdvance(more) + apart;
+    draw_text(painter, font, theme.text_quiet, {x, baseline}, more);
+    x += text_width(font, more) + apart;
   }
   for (const LegendEntry& entry : kinds) entry_at(entry);
   painter.restore();

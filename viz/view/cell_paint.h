@@ -84,12 +84,12 @@ enum class JustNow : std::uint8_t { filled, emptied };  // allocated, copied, wr
 void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const Theme& theme);
 
 // The line under a panel: little cells and their names. `kinds` are always there; of `owners` as many as there is room
-// for before them, and how many are left out. Returns the width used. [px]
+// for before them ("seq 3"), and how many are left out. Returns the width used. [px]
 struct LegendEntry {
   Look look = kFreeLook;
   QString name;
 };
-double paint_legend(QPainter& painter, const QRectF& line, std::span<const LegendEntry> owners,
+double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqIdx> owners,
                     std::span<const LegendEntry> kinds, const Theme& theme, double font_scale);
 
 }  // namespace kvscope::viz

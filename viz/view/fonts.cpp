@@ -1,5 +1,8 @@
 // The embedded fonts: registered once, asked for by family, never looked for on the machine.
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
 
 #include <QtGui/QFontDatabase>
 
@@ -22,12 +25,27 @@ bool add(const char* file, const char* family) {
   return id >= 0 && QFontDatabase::applicationFontFamilies(id).contains(QString::fromLatin1(family));
 }
 
-QFont font(const char* family, double px, QFont::Weight weight) {
+QFont made(const char* family, int px, QFont::Weight weight, QFont::StyleStrategy strategy) {
   QFont font(QString::fromLatin1(family));
-  font.setPixelSize(std::max(1, qRound(px)));
+  font.setPixelSize(px);
   font.setWeight(weight);
   font.setHintingPreference(QFont::PreferNoHinting);  // the same picture at every scale
+  font.setStyleStrategy(strategy);
   return font;
+}
+
+// One of each for every thread, so that what Qt finds for it is found once: a new QFont is looked up in the database
+// again, and a picture asks for hundreds. Zooming makes new sizes: past kMostFonts all are made again.
+QFont font(const char* family, double px, QFont::Weight weight, QFont::StyleStrategy strategy) {
+  using Key = std::tuple<std::string_view, int, int, int>;
+  constexpr std::size_t kMostFonts = 64;
+  thread_local std::map<Key, QFont> kept;
+  const int whole = std::max(1, qRound(px));
+  const Key key{family, whole, weight, strategy};
+  const auto found = kept.find(key);
+  if (found != kept.end()) return found->second;
+  if (kept.size() >= kMostFonts) kept.clear();
+  return kept[key] = made(family, whole, weight, strategy);
 }
 
 }  // namespace
@@ -49,14 +67,12 @@ bool load_fonts() {
 }
 
 QFont ui_font(double px, QFont::Weight weight) {
-  return font(kUiFamily, px, weight);
+  return font(kUiFamily, px, weight, QFont::PreferDefault);
 }
 
 // Without shaping: JetBrains Mono would join -> and != into one sign each, and a formula has to show what is typed.
 QFont mono_font(double px, QFont::Weight weight) {
-  QFont mono = font(kMonoFamily, px, weight);
-  mono.setStyleStrategy(QFont::PreferNoShaping);
-  return mono;
+  return font(kMonoFamily, px, weight, QFont::PreferNoShaping);
 }
 
 }  // namespace kvscope::viz

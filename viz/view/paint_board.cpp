@@ -6,14 +6,17 @@
 #include <vector>
 
 #include <QtGui/QFontMetricsF>
+#include <QtGui/QPaintEngine>
 #include <QtGui/QPainterPath>
 
 #include "viz/geometry/link_path.h"
+#include "viz/view/text.h"
 
 namespace kvscope::viz {
 namespace {
 
 constexpr double kCorner = 8;                    // [px] radius of a card
+constexpr double kRim = 2;                       // [px] of a card that its border and its smoothing take
 constexpr double kTitle = 15, kSubtitle = 12.5;  // [px] at font scale 1
 constexpr double kBesideTitle = 10;              // [px] at font scale 1
 constexpr double kFewestWords = 70;              // [px] at font scale 1: a subtitle narrower than that says nothing
@@ -28,14 +31,35 @@ const Panel* panel_of(const Panels& panels, PanelId id) {
   return panels[static_cast<std::size_t>(id)].get();
 }
 
+template <class Paint>
+void clipped(QPainter& painter, const QRectF& to, Paint&& paint) {
+  painter.save();
+  painter.setClipRect(to, Qt::IntersectClip);
+  paint();
+  painter.restore();
+}
+
 // --- cards -----------------------------------------------------------------------------------------------------------
 
 void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
+  const QRectF& card = place.card;
+  const auto paint = [&] { painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner); };
   painter.save();
+  const bool raster = painter.paintEngine()->type() == QPaintEngine::Raster;
+  // Smoothing half a million pixels of one colour takes ten times as long as filling them: only the rim is smoothed.
+  if (raster) painter.fillRect(card.adjusted(kRim, kCorner - 1, -kRim, 1 - kCorner), theme.card);
   painter.setRenderHint(QPainter::Antialiasing, true);
   painter.setPen(QPen(theme.card_border, 1));
   painter.setBrush(theme.card);
-  painter.drawRoundedRect(place.card.adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner);
+  if (!raster) paint();
+  const double around = 1, width = card.width() + 2 * around, corner = kCorner + around;
+  const double side = kRim + 2 * around, height = card.height() - 2 * kCorner;
+  for (const QRectF& part : {QRectF(card.left() - around, card.top() - around, width, corner),
+                             QRectF(card.left() - around, card.bottom() - kCorner, width, corner),
+                             QRectF(card.left() - around, card.top() + kCorner, side, height),
+                             QRectF(card.right() - kRim - around, card.top() + kCorner, side, height)}) {
+    if (raster) clipped(painter, part, paint);
+  }
   painter.restore();
 }
 
@@ -49,18 +73,18 @@ struct TitleLine {
 
 TitleLine title_line(const Place& place, const Panel& panel, const Scene& scene) {
   TitleLine line{ui_font(scene.px(kTitle), QFont::DemiBold), ui_font(scene.px(kSubtitle)), {}, {}, {}, {}, {}};
-  const QFontMetricsF title_metrics(line.title_font), subtitle_metrics(line.subtitle_font);
-  const double baseline = std::round(place.title.center().y() + title_metrics.capHeight() / 2);
-  line.title = title_metrics.elidedText(panel.title(), Qt::ElideRight, place.title.width());
+  const double cap = cap_height(line.title_font);
+  const double baseline = std::round(place.title.center().y() + cap / 2);
+  line.title = elided(line.title_font, panel.title(), place.title.width());
   line.title_at = QPointF(place.title.left(), baseline);
-  double right = place.title.left() + title_metrics.horizontalAdvance(line.title);
+  double right = place.title.left() + text_width(line.title_font, line.title);
   line.subtitle_at = QPointF(right + scene.px(kBesideTitle), baseline);
   const double room = place.title.right() - line.subtitle_at.x();
   if (room >= scene.px(kFewestWords)) {
-    line.subtitle = subtitle_metrics.elidedText(panel.subtitle(scene), Qt::ElideRight, room);
-    right = line.subtitle_at.x() + subtitle_metrics.horizontalAdvance(line.subtitle);
+    line.subtitle = elided(line.subtitle_font, panel.subtitle(scene), room);
+    right = line.subtitle_at.x() + text_width(line.subtitle_font, line.subtitle);
   }
-  const double above = title_metrics.capHeight() + kAroundText, below = title_metrics.descent() + kAroundText;
+  const double above = cap + kAroundText, below = QFontMetricsF(line.title_font).descent() + kAroundText;
   line.text = QRectF(QPointF(place.title.left() - kAroundText, baseline - above),
                      QPointF(right + kAroundText, baseline + below));
   return line;
@@ -69,12 +93,8 @@ TitleLine title_line(const Place& place, const Panel& panel, const Scene& scene)
 void paint_title(QPainter& painter, const Place& place, const Panel& panel, const Scene& scene) {
   const TitleLine line = title_line(place, panel, scene);
   painter.save();
-  painter.setFont(line.title_font);
-  painter.setPen(scene.theme->text);
-  painter.drawText(line.title_at, line.title);
-  painter.setFont(line.subtitle_font);
-  painter.setPen(scene.theme->text_quiet);
-  painter.drawText(line.subtitle_at, line.subtitle);
+  draw_text(painter, line.title_font, scene.theme->text, line.title_at, line.title);
+  draw_text(painter, line.subtitle_font, scene.theme->text_quiet, line.subtitle_at, line.subtitle);
   painter.restore();
 }
 
@@ -97,14 +117,6 @@ std::vector<QRectF> texts(const std::vector<Place>& places, const Panels& panels
     texts.emplace_back(place.body.left(), cell->top(), name, cell->height());
   }
   return texts;
-}
-
-template <class Paint>
-void clipped(QPainter& painter, const QRectF& to, Paint&& paint) {
-  painter.save();
-  painter.setClipRect(to, Qt::IntersectClip);
-  paint();
-  painter.restore();
 }
 
 QRectF with_outline(const QRectF& body) {

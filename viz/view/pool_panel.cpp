@@ -234,15 +234,14 @@ void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene
 
 void PoolPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
   if (!has_blocks(scene)) return;
-  std::vector<LegendEntry> owners;
-  // More than these do not fit beside each other; how many there are is said.
+  std::vector<SeqIdx> owners;
   for (const SeqIdx seq : scene.state().live) {
     if (scene.state().sequences[seq.value].pages.size() == 0) continue;
-    owners.push_back({owner_look(seq.value), tr("seq %1").arg(seq.value)});
+    owners.push_back(seq);
   }
   std::vector<LegendEntry> kinds;
   if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});
-  const Look cached = cached_look(owners.empty() ? 0 : owners.front().look - kFirstOwnerLook);
+  const Look cached = cached_look(owners.empty() ? 0 : owners.front().value);
   if (can_find(scene.facts())) kinds.push_back({cached, tr("cached")});
   kinds.push_back({kFreeLook, tr("free")});
   kinds.push_back({kNullPageLook, tr("null page")});

@@ -227,35 +227,63 @@ void paint_narrow_pages(QPainter& painter, const SequencesLayout& layout, const 
   }
 }
 
-// The look of each column of px of a row's pages, from the strip's left; shorter than the strip where the row is.
-void looks_of_columns(std::vector<Look>& looks, const SequencesLayout& layout, const Scene& scene,
-                      const SequenceRow& row) {
-  looks.clear();
-  if (row.pages == 0) return;
-  const auto columns_to = [&](double x) {
-    return static_cast<std::int64_t>(std::ceil(std::clamp(x - layout.strip.left(), 0.0, layout.strip.width())));
-  };
-  const std::int64_t filled = row.tokens > 0 ? columns_to(layout.x_of(row.tokens - 1) + layout.cell) : 0;
-  const std::int64_t all = std::max(filled, columns_to(layout.page_box(0, row.pages - 1).right()));
-  for (std::int64_t column = 0; column < filled; ++column) {
-    const double x = static_cast<double>(column) + 0.5 + layout.offset.x();
-    const auto page = static_cast<std::int64_t>(x / layout.page_pitch);
-    looks.push_back(page_look(scene.state(), row.seq, std::min(page, row.pages - 1)));
+// Which page each column of px of the strip shows: the same for every row, and worked out once for all of them.
+class Columns {
+ public:
+  explicit Columns(const SequencesLayout& layout)
+      : layout_(layout), count_(static_cast<std::int32_t>(std::ceil(layout.strip.width()))) {
+    for (std::int32_t column = 0; column < count_; ++column) {
+      const double x = static_cast<double>(column) + 0.5 + layout.offset.x();
+      const auto page = static_cast<std::int64_t>(x / layout.page_pitch);
+      if (pages_.empty() || pages_.back().page != page) pages_.push_back({page, column});
+    }
   }
-  looks.resize(static_cast<std::size_t>(all), kFreeLook);
-}
+  [[nodiscard]] std::int32_t count() const { return count_; }
+
+  // visit(first, one past the last, look) for each run of columns of one look, from the strip's left as far as the
+  // row's pages go.
+  template <class Visit>
+  void for_each_run(const State& state, SeqIdx seq, Visit&& visit) const {
+    const SequenceState& of = state.sequences[seq.value];
+    const PageTable& pages = of.pages;
+    if (pages.size() == 0) return;
+    const std::int32_t filled = of.tokens > 0 ? columns_to(layout_.x_of(of.tokens - 1) + layout_.cell) : 0;
+    const std::int32_t all = std::max(filled, columns_to(layout_.page_box(0, pages.size() - 1).right()));
+    std::int32_t first = 0;
+    Look look = kFreeLook;
+    for (const Page& shown : pages_) {
+      if (shown.column >= filled) break;
+      const Look next = page_look(state, seq, std::min(shown.page, pages.size() - 1));
+      if (next == look) continue;
+      if (shown.column > first) visit(first, shown.column, look);
+      first = shown.column;
+      look = next;
+    }
+    if (filled > first) visit(first, filled, look);
+    if (all > filled) visit(filled, all, kFreeLook);
+  }
+
+ private:
+  struct Page {
+    std::int64_t page = 0;
+    std::int32_t column = 0;  // the first that shows it
+  };
+  [[nodiscard]] std::int32_t columns_to(double x) const {
+    return static_cast<std::int32_t>(std::ceil(std::clamp(x - layout_.strip.left(), 0.0, layout_.strip.width())));
+  }
+  const SequencesLayout& layout_;
+  std::int32_t count_;
+  std::vector<Page> pages_;  // ascending
+};
 
 void paint_lines(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   Bars bars(painter, layout.box_height, *scene.theme);
-  std::vector<Look> looks;
+  const Columns columns(layout);
   const IndexRange shown = layout.visible_rows();
   for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
-    looks_of_columns(looks, layout, scene, sequence_row(scene, rows.seq(r)));
     const QRectF box = layout.page_box(r, 0);
-    for_each_run(looks, [&](std::int64_t first, std::int64_t last) {
-      bars.fill({layout.strip.left() + static_cast<double>(first), box.top(), static_cast<double>(last - first),
-                 box.height()},
-                looks[static_cast<std::size_t>(first)]);
+    columns.for_each_run(scene.state(), rows.seq(r), [&](std::int32_t first, std::int32_t end, Look look) {
+      bars.fill({layout.strip.left() + first, box.top(), static_cast<double>(end - first), box.height()}, look);
     });
   }
 }
@@ -265,37 +293,61 @@ void paint_lines(QPainter& painter, const SequencesLayout& layout, const Sequenc
 // A colour as a sum, so that rows that share a line of pixels are mixed.
 struct Mixed {
   int red = 0, green = 0, blue = 0;
-  void add(QRgb colour) {
-    red += qRed(colour);
-    green += qGreen(colour);
-    blue += qBlue(colour);
+  void add(QRgb colour, int times) {
+    red += times * qRed(colour);
+    green += times * qGreen(colour);
+    blue += times * qBlue(colour);
   }
+  void add(const Mixed& other) {
+    red += other.red;
+    green += other.green;
+    blue += other.blue;
+  }
+  friend bool operator==(const Mixed&, const Mixed&) = default;
 };
 
+// Looks change a few times in a row of a thousand pixels: what is added up are the changes, and a colour is worked out
+// only where there is one.
 void paint_pixels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
-  QImage image(static_cast<int>(std::ceil(layout.strip.width())), static_cast<int>(std::ceil(layout.strip.height())),
-               QImage::Format_RGB32);
+  const Columns columns(layout);
+  QImage image(columns.count(), static_cast<int>(std::ceil(layout.strip.height())), QImage::Format_RGB32);
   image.fill(scene.theme->card);
   const QRgb nothing = scene.theme->card.rgb();
-  std::vector<Look> looks;
-  std::vector<Mixed> mixed(static_cast<std::size_t>(image.width()));
+  std::array<QRgb, kLooks> colours{};
+  for (int look = 0; look < kLooks; ++look) {
+    colours[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
+  }
+  std::vector<Mixed> changes(static_cast<std::size_t>(columns.count()) + 1);  // [column] less the one before
+  const auto add = [&](std::int32_t first, std::int32_t end, QRgb colour) {
+    changes[static_cast<std::size_t>(first)].add(colour, 1);
+    changes[static_cast<std::size_t>(end)].add(colour, -1);
+  };
   for (int y = 0; y < image.height(); ++y) {
     IndexRange of_line = layout.rows_of_line(y);
     of_line.last = std::min(of_line.last, rows.count());
     const std::int64_t chosen = std::min(of_line.size(), kMostMixed);
     if (chosen <= 0) continue;
-    std::ranges::fill(mixed, Mixed{});
+    std::ranges::fill(changes, Mixed{});
     for (std::int64_t i = 0; i < chosen; ++i) {
-      looks_of_columns(looks, layout, scene,
-                       sequence_row(scene, rows.seq(of_line.first + i * of_line.size() / chosen)));
-      for (std::size_t x = 0; x < mixed.size(); ++x) {
-        mixed[x].add(x < looks.size() ? look_fill(*scene.theme, looks[x]).rgb() : nothing);
-      }
+      std::int32_t past = 0;
+      columns.for_each_run(scene.state(), rows.seq(of_line.first + i * of_line.size() / chosen),
+                           [&](std::int32_t first, std::int32_t end, Look look) {
+                             add(first, end, colours[look]);
+                             past = end;
+                           });
+      add(past, columns.count(), nothing);
     }
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(y));
     const auto all = static_cast<int>(chosen);
-    for (std::size_t x = 0; x < mixed.size(); ++x) {
-      line[x] = qRgb(mixed[x].red / all, mixed[x].green / all, mixed[x].blue / all);
+    Mixed mixed;
+    QRgb colour = nothing;
+    for (std::int32_t x = 0; x < columns.count(); ++x) {
+      const Mixed& change = changes[static_cast<std::size_t>(x)];
+      if (change != Mixed{}) {
+        mixed.add(change);
+        colour = qRgb(mixed.red / all, mixed.green / all, mixed.blue / all);
+      }
+      line[x] = colour;
     }
   }
   painter.drawImage(layout.strip.topLeft(), image);

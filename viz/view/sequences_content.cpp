@@ -89,12 +89,6 @@ SequencesExtent sequences_extent(const Facts& facts, const State& state, const S
   return {rows.count(), calm_pages(needed, facts.table_columns), page_size, rows.waiting > 0};
 }
 
-Look page_look(const State& state, SeqIdx seq, std::int64_t page) {
-  const std::int32_t block = state.sequences[seq.value].pages[page];
-  if (block < 0 || block >= state.blocks.size()) return kPaddingLook;
-  return state.blocks[block].ref_count > 1 ? kSharedLook : owner_look(seq.value);
-}
-
 std::int64_t page_tokens(const SequenceRow& row, std::int64_t page, std::int64_t page_size) {
   return std::clamp<std::int64_t>(row.tokens - page * page_size, 0, page_size);
 }

@@ -12,6 +12,7 @@
 #include "viz/view/sequences_cells.h"
 #include "viz/view/sequences_content.h"
 #include "viz/view/sharing.h"
+#include "viz/view/text.h"
 #include "viz/view/time_text.h"
 
 namespace kvscope::viz {
@@ -30,12 +31,6 @@ struct Words {
   Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
 };
 
-void text_at(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text) {
-  painter.setFont(font);
-  painter.setPen(colour);
-  painter.drawText(baseline, text);
-}
-
 // --- the gutter ------------------------------------------------------------------------------------------------------
 
 void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, const Scene& scene) {
@@ -44,39 +39,33 @@ void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, 
   const QColor colour = readable(theme, look_fill(theme, owner_look(row.seq.value)), theme.card);
   const bool small = rect.height() < scene.px(15);
   const QFont font = ui_font(scene.px(small ? kSmallLabel : kLabel), QFont::DemiBold);
-  const QFontMetricsF metrics(font);
   const double room = rect.width() - scene.px(8);
   if (rect.height() < scene.px(kTwoLines)) {
-    text_at(painter, font, colour, {rect.left(), rect.center().y() + metrics.capHeight() / 2},
-            metrics.elidedText(name, Qt::ElideRight, room));
+    draw_text(painter, font, colour, {rect.left(), rect.center().y() + cap_height(font) / 2}, elided(font, name, room));
     return;
   }
   const QString words = phase_words(scene, row);
-  text_at(painter, font, colour, {rect.left(), rect.center().y() - scene.px(2)},
-          metrics.elidedText(name, Qt::ElideRight, room));
+  draw_text(painter, font, colour, {rect.left(), rect.center().y() - scene.px(2)}, elided(font, name, room));
   const QFont second = words.isEmpty() ? mono_font(scene.px(kNote)) : ui_font(scene.px(kWords));
-  const QFontMetricsF second_metrics(second);
   QString under = words;
   if (words.isEmpty()) {
     under = Words::tr("%1 / %2").arg(number_text(row.tokens), number_text(row.wanted));
-    if (second_metrics.horizontalAdvance(under) > room) under = number_text(row.tokens);
+    if (text_width(second, under) > room) under = number_text(row.tokens);
   }
-  text_at(painter, second, row.preempted_now ? readable(theme, theme.warning, theme.card) : theme.text_quiet,
-          {rect.left(), rect.center().y() + scene.px(14)}, second_metrics.elidedText(under, Qt::ElideRight, room));
+  draw_text(painter, second, row.preempted_now ? readable(theme, theme.warning, theme.card) : theme.text_quiet,
+            {rect.left(), rect.center().y() + scene.px(14)}, elided(second, under, room));
 }
 
 // How many wait together, and which.
 void paint_waiting(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const QFont font = ui_font(scene.px(kWords));
-  const QFontMetricsF metrics(font);
-  const double baseline = layout.note.center().y() + metrics.capHeight() / 2;
-  text_at(painter, font, scene.theme->text_quiet, {layout.gutter.left(), baseline},
-          metrics.elidedText(Words::tr("%1 waiting").arg(number_text(rows.waiting)), Qt::ElideRight,
-                             layout.gutter.width() - scene.px(8)));
+  const double baseline = layout.note.center().y() + cap_height(font) / 2;
+  draw_text(painter, font, scene.theme->text_quiet, {layout.gutter.left(), baseline},
+            elided(font, Words::tr("%1 waiting").arg(number_text(rows.waiting)), layout.gutter.width() - scene.px(8)));
   const QString which = Words::tr("seq %1 to %2, without a page yet");
-  text_at(painter, font, scene.theme->text_quiet, {layout.strip.left(), baseline},
-          metrics.elidedText(which.arg(number_text(rows.first_waiting.value), number_text(rows.last_waiting.value)),
-                             Qt::ElideRight, layout.strip.width()));
+  draw_text(painter, font, scene.theme->text_quiet, {layout.strip.left(), baseline},
+            elided(font, which.arg(number_text(rows.first_waiting.value), number_text(rows.last_waiting.value)),
+                   layout.strip.width()));
 }
 
 void paint_labels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
@@ -116,11 +105,11 @@ void paint_still_to_come(QPainter& painter, const SequencesLayout& layout, const
   const QString words = box.height() < scene.px(kTwoLines) ? phase_words(scene, row) : QString();
   if (!words.isEmpty() && box.height() >= scene.px(10)) {
     const QFont font = ui_font(scene.px(kWords));
-    text_at(
+    draw_text(
         painter, font,
         row.preempted_now ? readable(*scene.theme, scene.theme->warning, scene.theme->card) : scene.theme->text_quiet,
-        {from, box.center().y() + QFontMetricsF(font).capHeight() / 2}, words);
-    from += QFontMetricsF(font).horizontalAdvance(words) + scene.px(8);
+        {from, box.center().y() + cap_height(font) / 2}, words);
+    from += text_width(font, words) + scene.px(8);
   }
   if (to - from < scene.px(4)) return;
   painter.setPen(QPen(scene.theme->cell_line, 1));
@@ -142,7 +131,8 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
   const QFont font = ui_font(scene.px(kNote));
   const QString text = row.hits == 1 ? Words::tr("1 token found in the cache")
                                      : Words::tr("%1 tokens found in the cache").arg(number_text(row.hits));
-  text_at(painter, font, scene.theme->text_quiet, {std::max(run.left(), layout.strip.left()), y - scene.px(2.5)}, text);
+  draw_text(painter, font, scene.theme->text_quiet, {std::max(run.left(), layout.strip.left()), y - scene.px(2.5)},
+            text);
 }
 
 // Computed in this step: a bright bar along the top of the cells.
@@ -185,12 +175,12 @@ void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& s
     painter.setPen(QPen(scene.theme->cell_line, 1));
     painter.drawLine(QPointF(x, top), QPointF(x, top + scene.px(4)));
     const QString text = short_number(tick.token);
-    const double width = metrics.horizontalAdvance(text);
+    const double width = text_width(font, text);
     const double left = std::clamp(x - width / 2, layout.strip.left(), layout.strip.right() - width);
-    text_at(painter, font, scene.theme->text_quiet, {left, baseline}, text);
+    draw_text(painter, font, scene.theme->text_quiet, {left, baseline}, text);
   }
-  text_at(painter, ui_font(scene.px(kAxis)), scene.theme->text_quiet, {layout.gutter.left(), baseline},
-          Words::tr("token"));
+  draw_text(painter, ui_font(scene.px(kAxis)), scene.theme->text_quiet, {layout.gutter.left(), baseline},
+            Words::tr("token"));
 }
 
 // --- what is lit -----------------------------------------------------------------------------------------------------
@@ -247,7 +237,8 @@ void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Seq
   painter.restore();
   painter.setClipRect(layout.strip.adjusted(-kOutside, 0, kOutside, 0), Qt::IntersectClip);
   paint_tokens(painter, layout, rows, scene);
-  const IndexRange shown = layout.visible_rows();
+  // Rows of a pixel have no room for either, and there are thousands of them.
+  const IndexRange shown = layout.detail == SequencesDetail::pixels ? IndexRange{} : layout.visible_rows();
   for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
     const SequenceRow row = sequence_row(scene, rows.seq(r));
     paint_still_to_come(painter, layout, scene, r, row);
@@ -303,8 +294,7 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
   const Theme& theme = *scene.theme;
   const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
   const QFont font = ui_font(scene.px(12));
-  const QFontMetricsF metrics(font);
-  const double baseline = std::round(footer.center().y() + metrics.capHeight() / 2);
+  const double baseline = std::round(footer.center().y() + cap_height(font) / 2);
   std::vector<LegendEntry> kinds{{kFreeLook, Words::tr("empty slot")}};
   if (can_share(scene.facts())) kinds.insert(kinds.begin(), {kSharedLook, Words::tr("shared")});
   double x = footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale) + apart;
@@ -312,12 +302,10 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
   const auto name = [&](const QString& text) {
-    text_at(painter, font, theme.text_quiet, {x + square + gap, baseline}, text);
-    x += square + gap + metrics.horizontalAdvance(text) + apart;
+    draw_text(painter, font, theme.text_quiet, {x + square + gap, baseline}, text);
+    x += square + gap + text_width(font, text) + apart;
   };
-  const auto fits = [&](const QString& text) {
-    return x + square + gap + metrics.horizontalAdvance(text) <= footer.right();
-  };
+  const auto fits = [&](const QString& text) { return x + square + gap + text_width(font, text) <= footer.right(); };
   const QRectF sign(0, std::round(footer.center().y() - square / 2), square, square);
   if (const QString text = Words::tr("computed in this step"); fits(text)) {
     const QRectF cell = sign.translated(x, 0);
@@ -343,9 +331,9 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
     painter.drawLine(QPointF(x + square, y - 3), QPointF(x + square, y + 3));
     name(text);
   }
-  const double width = metrics.horizontalAdvance(summary);
+  const double width = text_width(font, summary);
   if (footer.right() - x >= width) {
-    text_at(painter, font, theme.text_quiet, {footer.right() - width, baseline}, summary);
+    draw_text(painter, font, theme.text_quiet, {footer.right() - width, baseline}, summary);
   }
   painter.restore();
 }

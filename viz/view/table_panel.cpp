@@ -278,8 +278,7 @@ void TablePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scen
 }
 
 void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
-  std::vector<LegendEntry> owners;
-  for (const SeqIdx seq : rows_of(scene)) owners.push_back({owner_look(seq.value), name_of(seq)});
+  const std::vector<SeqIdx> owners = rows_of(scene);
   if (owners.empty()) return;
   std::vector<LegendEntry> kinds;
   if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});

@@ -252,10 +252,10 @@ TEST(CellPainter, APictureOfTwiceThePixelsIsTheSamePicture) {
 
 // --- the legend ------------------------------------------------------------------------------------------------------
 
-std::vector<LegendEntry> owners(int count) {
-  std::vector<LegendEntry> entries;
-  for (int i = 0; i < count; ++i) entries.push_back({owner_look(i), QStringLiteral("seq %1").arg(i)});
-  return entries;
+std::vector<SeqIdx> owners(int count) {
+  std::vector<SeqIdx> seqs;
+  for (int i = 0; i < count; ++i) seqs.push_back(SeqIdx{i});
+  return seqs;
 }
 
 double legend_width(int width, int count, QImage& image) {

@@ -1,0 +1,117 @@
+#include "viz/view/text.h"
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <QtCore/QHash>
+#include <QtGui/QFontMetricsF>
+#include <QtGui/QGlyphRun>
+#include <QtGui/QPaintEngine>
+#include <QtGui/QRawFont>
+#include <QtGui/QTextLayout>
+
+namespace kvscope::viz {
+namespace {
+
+// Playing a run makes new numbers all the time, zooming new sizes: past so many texts all are dropped, and the few
+// hundred in use come back with the next repaint.
+constexpr qsizetype kMostTexts = 4000;
+
+// All that fonts here differ in: they come from ui_font() and mono_font().
+struct FontKey {
+  QString family;
+  int px = 0, weight = 0;
+  explicit FontKey(const QFont& font) : family(font.family()), px(font.pixelSize()), weight(font.weight()) {}
+  friend bool operator==(const FontKey&, const FontKey&) = default;
+};
+struct TextKey {
+  FontKey font;
+  QString text;
+  friend bool operator==(const TextKey&, const TextKey&) = default;
+};
+struct ElidedKey {
+  TextKey text;
+  double room = 0;
+  friend bool operator==(const ElidedKey&, const ElidedKey&) = default;
+};
+std::size_t qHash(const TextKey& key, std::size_t seed) {
+  return qHashMulti(seed, key.text, key.font.px, key.font.weight, key.font.family);
+}
+std::size_t qHash(const ElidedKey& key, std::size_t seed) {
+  return qHashMulti(seed, key.room, qHash(key.text, seed));
+}
+
+// Glyphs of a line from where its baseline begins. Numbers and places alone: fonts must not outlive the application.
+struct Glyphs {
+  std::vector<std::uint32_t> indexes;
+  std::vector<QPointF> places;
+};
+
+template <class Key, class Value>
+class KeptTexts {
+ public:
+  template <class Make>
+  const Value& get(const Key& key, Make&& make) {
+    const auto found = values_.constFind(key);
+    if (found != values_.constEnd()) return *found;
+    if (values_.size() >= kMostTexts) values_.clear();
+    return *values_.insert(key, make());
+  }
+
+ private:
+  QHash<Key, Value> values_;
+};
+
+// Nothing for a line that takes signs from more than one font, or none from the one that was asked for.
+std::optional<Glyphs> glyphs_of(const QFont& font, const QRawFont& raw, const QString& text) {
+  QTextLayout layout(text, font);
+  layout.beginLayout();
+  const QTextLine line = layout.createLine();
+  layout.endLayout();
+  const QList<QGlyphRun> runs = layout.glyphRuns();
+  if (!line.isValid() || layout.lineCount() != 1 || runs.size() != 1 || runs.front().rawFont() != raw) {
+    return std::nullopt;
+  }
+  const QList<quint32> indexes = runs.front().glyphIndexes();
+  const QList<QPointF> places = runs.front().positions();
+  Glyphs glyphs{{indexes.begin(), indexes.end()}, {places.begin(), places.end()}};
+  for (QPointF& place : glyphs.places) place -= QPointF(0, line.y() + line.ascent());
+  return glyphs;
+}
+
+}  // namespace
+
+double text_width(const QFont& font, const QString& text) {
+  if (text.isEmpty()) return 0;
+  thread_local KeptTexts<TextKey, double> kept;
+  return kept.get({FontKey(font), text}, [&] { return QFontMetricsF(font).horizontalAdvance(text); });
+}
+
+double cap_height(const QFont& font) {
+  return QFontMetricsF(font).capHeight();
+}
+
+QString elided(const QFont& font, const QString& text, double room) {
+  thread_local KeptTexts<ElidedKey, QString> kept;
+  return kept.get({{FontKey(font), text}, room},
+                  [&] { return QFontMetricsF(font).elidedText(text, Qt::ElideRight, room); });
+}
+
+void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text) {
+  painter.setFont(font);
+  painter.setPen(colour);
+  if (text.isEmpty()) return;
+  if (painter.paintEngine()->type() != QPaintEngine::Raster) return painter.drawText(baseline, text);
+  thread_local KeptTexts<TextKey, std::optional<Glyphs>> kept;
+  const QRawFont raw = QRawFont::fromFont(font);
+  const std::optional<Glyphs>& glyphs = kept.get({FontKey(font), text}, [&] { return glyphs_of(font, raw, text); });
+  if (!glyphs) return painter.drawText(baseline, text);
+  QGlyphRun run;
+  run.setRawFont(raw);
+  run.setRawData(glyphs->indexes.data(), glyphs->places.data(), static_cast<int>(glyphs->indexes.size()));
+  painter.drawGlyphRun(baseline, run);
+}
+
+}  // namespace kvscope::viz

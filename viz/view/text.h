@@ -1,0 +1,27 @@
+// Text that every picture says again: titles, legends, labels. Finding the glyphs of a line and how wide they are takes
+// longer than painting them, so both are found once and kept for each thread that paints. Nothing of it depends on the
+// theme, the place or the surface's scale: the same text in the same font has the same glyphs.
+//
+//   draw_text(painter, ui_font(12), theme.text_quiet, {20, 34}, "seq 3");  // where its baseline begins
+//
+// The pixels are those of QPainter::drawText. On a surface without pixels (SVG, PDF) it is passed on as text, to be
+// searched and copied.
+#pragma once
+
+#include <QtCore/QPointF>
+#include <QtCore/QString>
+#include <QtGui/QColor>
+#include <QtGui/QFont>
+#include <QtGui/QPainter>
+
+namespace kvscope::viz {
+
+[[nodiscard]] double text_width(const QFont& font, const QString& text);  // [px]
+[[nodiscard]] double cap_height(const QFont& font);                       // [px]
+// Cut at the right and ended with dots where it is wider than `room`.
+[[nodiscard]] QString elided(const QFont& font, const QString& text, double room);
+
+// One line. Leaves its font and colour in the painter.
+void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text);
+
+}  // namespace kvscope::viz
