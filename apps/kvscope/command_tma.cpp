@@ -41,9 +41,10 @@ std::string map_text(const TensorMapFile& file) {
   const TensorMap& map = file.map;
   const auto rank = static_cast<std::size_t>(map.rank);
   std::vector<std::uint64_t> box(map.box.begin(), map.box.begin() + map.rank);
-  return fmt::format("{} {}, strides {} B, box {}, {}, on {}", name(map.data_type),
-                     slow_first(std::span(map.dims).first(rank)), slow_first(std::span(map.strides).first(rank - 1)),
-                     slow_first(box), name(map.swizzle), name(file.target));
+  const std::string strides =
+      rank > 1 ? fmt::format("strides {} B, ", slow_first(std::span(map.strides).first(rank - 1))) : "";
+  return fmt::format("{} {}, {}box {}, {}, on {}", name(map.data_type), slow_first(std::span(map.dims).first(rank)),
+                     strides, slow_first(box), name(map.swizzle), name(file.target));
 }
 
 TensorMapFile read_map(const std::string& path) {
@@ -59,8 +60,10 @@ std::string box_text(const TensorMapFile& file) {
     return fmt::format("box        none: {}\n", error.what());
   }
   const BoxShape shape = box_shape(file.map, switches);
-  return fmt::format("box        {} rows of {} B, {} B apart in shared memory: reserve {} B, expect {} B\n", shape.rows,
-                     shape.inner, shape.pitch, shape.window_bytes, shape.tx_bytes);
+  const std::string rows = shape.rows == 1 ? fmt::format("1 row of {} B", shape.inner)
+                                           : fmt::format("{} rows of {} B, {} B apart in shared memory", shape.rows,
+                                                         shape.inner, shape.pitch);
+  return fmt::format("box        {}: reserve {} B, expect {} B\n", rows, shape.window_bytes, shape.tx_bytes);
 }
 
 struct CheckCommand {

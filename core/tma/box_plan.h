@@ -5,7 +5,7 @@
 //   tile element j  ->  tensor position   x[0] = c[0] + j[0], x[i] = c[i] + j[i] * element_strides[i]
 //                       in bounds         0 <= x[i] < dim[i] in every dimension by itself; else it is filled
 //                       global address    base + x[0] * size + sum x[i] * stride[i - 1]
-//                   ->  row               R = j[1] + t[1] * (j[2] + t[2] * (j[3] + t[3] * j[4]))
+//                   ->  row               R = j[1] + t[1] * (j[2] + t[2] * (j[3] + t[3] * j[4])); 0 in rank 1
 //                       shared address    swizzle(dst + R * pitch + j[0] * size)
 //
 //   pitch = inner bytes without a swizzle, else the swizzle's span: what lies between a short row's end and the span is

@@ -88,7 +88,7 @@ class Reader {
     const std::size_t rank = list(document_, "$.dims", "dims", map.dims, kAnyLength, true);
     map.rank = static_cast<int>(rank);
     const std::int64_t wanted = rank > 0 ? static_cast<std::int64_t>(rank) : kAnyLength;
-    list(document_, "$.strides", "strides", map.strides, rank > 0 ? wanted - 1 : kAnyLength, true);
+    list(document_, "$.strides", "strides", map.strides, rank > 0 ? wanted - 1 : kAnyLength, rank != 1);
     list(document_, "$.box", "box", map.box, wanted, true);
     list(document_, "$.element_strides", "element_strides", map.element_strides, wanted, false);
     copy(file, wanted);

@@ -6,7 +6,7 @@
 //     "copy": { "at": [0, 17], "dst": 0 } }
 //
 // Lists run fastest dimension first, as the encoder takes them; dims and box count elements, strides bytes. Required:
-// type, dims, strides, box. Rank is the number of dims. Only the form is checked here; the rules are
+// type, dims, strides (rank 1 has none), box. Rank is the number of dims. Only the form is checked here; the rules are
 // tensor_map_rules.h's, so that a map that breaks them can be read and explained.
 #pragma once
 

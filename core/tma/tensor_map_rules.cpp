@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <type_traits>
@@ -72,8 +73,6 @@ class Checker {
   void rank() {
     rank_known_ = map_.rank >= 1 && map_.rank <= kTmaMaxRank;
     require(rank_known_, TensorMapRule::V03, "rank", [&] { return fmt::format("{} is outside 1 to 5", map_.rank); });
-    require(map_.rank != 1, TensorMapRule::V03t, "rank",
-            "1 is legal, but the model copies boxes of rank 2 to 5: add a dimension of 1");
     if (rank_known_ && interleave_known_ && map_.interleave != TmaInterleave::none) {
       require(map_.rank >= 3, TensorMapRule::V04, "rank",
               [&] { return fmt::format("{} with {}: it takes 3 to 5", map_.rank, name(map_.interleave)); });
@@ -222,27 +221,17 @@ class Checker {
 }  // namespace
 
 std::string_view name(TensorMapRule rule) {
-  static constexpr std::array<std::string_view, 24> kNames = {
-      "V01", "V02", "V03", "V03t", "V04", "V05", "V06", "V07", "V08", "V09", "V10", "V11",
+  static constexpr std::array<std::string_view, 23> kNames = {
+      "V01", "V02", "V03", "V04", "V05", "V06", "V07", "V08", "V09", "V10", "V11",
       "V12", "V13", "V14", "V15",  "V16", "V17", "V18", "V19", "V20", "V21", "V22", "target"};
   return kNames.at(static_cast<std::size_t>(rule));
 }
 
 TensorMapResult TensorMapReport::result() const {
-  TensorMapResult result = TensorMapResult::success;
-  for (const BrokenMapRule& rule : broken) {
-    switch (rule.rule) {
-      case TensorMapRule::target:
-        result = TensorMapResult::unsupported_on_target;
-        break;
-      case TensorMapRule::V03t:
-        if (result == TensorMapResult::success) result = TensorMapResult::outside_model;
-        break;
-      default:
-        return TensorMapResult::invalid_value;
-    }
-  }
-  return result;
+  if (broken.empty()) return TensorMapResult::success;
+  const auto of_the_target = [](const BrokenMapRule& rule) { return rule.rule == TensorMapRule::target; };
+  return std::all_of(broken.begin(), broken.end(), of_the_target) ? TensorMapResult::unsupported_on_target
+                                                                  : TensorMapResult::invalid_value;
 }
 
 void TensorMapReport::throw_if_broken(std::string_view object) const {

@@ -5,15 +5,15 @@
 //   V01   pointers given, output 64-byte aligned                V12   32B interleave, 16-byte packed: strides % 32 B
 //   V02   every enumeration inside its table                    V13   1 <= box[i] <= 256
 //   V03   1 <= rank <= 5                                        V14   no interleave: box[0] is whole 16-byte chunks
-//   V03t  rank >= 2: ours, the driver takes rank 1              V15   16-byte packed types: box[0] == 128
-//   V04   interleave: rank >= 3                                 V16   1 <= elementStrides[i] <= 8; [0] if interleaved
-//   V05   base % 16 B                                           V17   no interleave: box[0] fits the swizzle's span
-//   V06   32B interleave: base % 32 B                           V18   32B interleave: 32B swizzle
-//   V07   16-byte packed types: base % 32 B                     V19   6-bit type: no interleave
-//   V08   1 <= dim[i] <= 2^32                                   V20   6-bit type: none, 128B, ATOM_32B or ATOM_64B
-//   V09   packed: dim[0] % 128 (16-byte), % 2 (8-byte)          V21   4-bit 16-byte type: none, 128B or ATOM_32B
-//   V10   stride[i - 1] % 16 B                                  V22   NaN fill: a floating type
-//   V11   stride[i - 1] < 2^40                                  target  ATOM swizzles and packed types need sm_100
+//   V04   interleave: rank >= 3                                 V15   16-byte packed types: box[0] == 128
+//   V05   base % 16 B                                           V16   1 <= elementStrides[i] <= 8; [0] if interleaved
+//   V06   32B interleave: base % 32 B                           V17   no interleave: box[0] fits the swizzle's span
+//   V07   16-byte packed types: base % 32 B                     V18   32B interleave: 32B swizzle
+//   V08   1 <= dim[i] <= 2^32                                   V19   6-bit type: no interleave
+//   V09   packed: dim[0] % 128 (16-byte), % 2 (8-byte)          V20   6-bit type: none, 128B, ATOM_32B or ATOM_64B
+//   V10   stride[i - 1] % 16 B                                  V21   4-bit 16-byte type: none, 128B or ATOM_32B
+//   V11   stride[i - 1] < 2^40                                  V22   NaN fill: a floating type
+//                                                             target  ATOM swizzles and packed types need sm_100
 //
 // Each rule is held against all dimensions before the next one. Strides may overlap or run backwards in size: shipped
 // kernels do that. Example: bf16, 128B swizzle, box {72, 8}: V17, "72 x bf16 = 144 B, but 128B swizzle takes at most
@@ -36,7 +36,6 @@ enum class TensorMapRule : std::uint8_t {
   V01,
   V02,
   V03,
-  V03t,
   V04,
   V05,
   V06,
@@ -58,7 +57,7 @@ enum class TensorMapRule : std::uint8_t {
   V22,
   target,
 };
-[[nodiscard]] std::string_view name(TensorMapRule rule);  // "V03t", "target"
+[[nodiscard]] std::string_view name(TensorMapRule rule);  // "V03", "target"
 
 struct BrokenMapRule {
   TensorMapRule rule;
@@ -67,12 +66,11 @@ struct BrokenMapRule {
   friend bool operator==(const BrokenMapRule&, const BrokenMapRule&) = default;
 };
 
-// What the encoder would return, and two answers of our own.
+// What the encoder would return, and an answer of our own.
 enum class TensorMapResult : std::uint8_t {
   success,
   invalid_value,          // CUDA_ERROR_INVALID_VALUE
   unsupported_on_target,  // ours: a legal map that the target's copies cannot carry out
-  outside_model,          // ours: rank 1 alone, which the driver takes
 };
 
 struct TensorMapReport {

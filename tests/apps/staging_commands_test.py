@@ -86,6 +86,13 @@ class TensorMaps(unittest.TestCase):
         self.assertIn("box        5 rows of 64 B, 128 B apart in shared memory: reserve 640 B, expect 320 B\n",
                       done.stdout)
 
+    def test_a_map_of_rank_1_is_a_line_without_strides(self):
+        described = {"kvscope_tensor_map": 1, "type": "f32", "dims": [150], "box": [32]}
+        self.assertEqual(fine("tma", "check", write_json(self.path("map.json"), described)),
+                         "map        f32 [150], box [32], no swizzle, on sm_90\n"
+                         "box        1 row of 128 B: reserve 128 B, expect 128 B\n"
+                         "accepted   every rule holds\n")
+
     def test_a_map_that_breaks_rules_is_rejected_with_every_one(self):
         done = self.check(dims=[72, 20], strides=[72], box=[72, 0], swizzle="128B", base=8)
         self.assertEqual((done.returncode, done.stderr), (1, ""))
@@ -108,7 +115,8 @@ class TensorMaps(unittest.TestCase):
                                (False, {"swizzle": "64B", "box": [40, 8]}), (True, {"fill": "nan"}),
                                (False, {"fill": "nan", "type": "u8"}), (False, {"swizzle": "128B_ATOM_64B"}),
                                (True, {"swizzle": "128B_ATOM_64B", "target": "sm_100"}),
-                               (False, {"dims": [64], "strides": [], "box": [64]})]:
+                               (True, {"dims": [64], "strides": [], "box": [64]}),
+                               (False, {"dims": [64], "strides": [], "box": [4]})]:
             with self.subTest(**members):
                 done = self.check(**members)
                 self.assertEqual((done.returncode, done.stderr), (0 if legal else 1, ""), done.stdout)
@@ -151,6 +159,8 @@ class TensorMaps(unittest.TestCase):
                  ({"type": "f32", "dims": [20, 9], "strides": [80], "box": [8, 4], "swizzle": "32B"}, [12, 7], 128),
                  ({"type": "f64", "dims": [8, 9], "strides": [64], "box": [4, 4], "fill": "nan"}, [6, 7], 0),
                  ({"strides": [16]}, [0, 3], 0),  # rows that overlap
+                 ({"dims": [150], "strides": [], "box": [64]}, [128], 256),  # a line
+                 ({"dims": [150], "strides": [], "box": [64], "swizzle": "128B", "fill": "nan"}, [-8], 128),
                  ({"swizzle": "128B_ATOM_32B", "target": "sm_100"}, [0, 3], 128),
                  ({"swizzle": "128B_ATOM_64B", "target": "sm_100"}, [0, 3], 128),
                  ({"swizzle": "128B_ATOM_32B_FLIP_8B", "target": "sm_100"}, [0, 3], 128),

@@ -41,7 +41,7 @@ struct AnyBox {
 // From within a property.
 inline AnyBox any_box() {
   const int size = prop::one_of(1, 2, 4, 8);
-  const int rank = prop::uniform(2, 6);
+  const int rank = prop::uniform(1, 6);
   const auto swizzle = static_cast<TmaSwizzle>(prop::uniform(0, 7));
   static constexpr std::array<int, 7> kSpans = {96, 32, 64, 128, 128, 128, 128};
   const int chunks = prop::uniform(1, kSpans.at(static_cast<std::size_t>(swizzle)) / 16 + 1);

@@ -516,8 +516,37 @@ TEST(LoadBox, RefusesMapsThatAreNoPlainByteCopy) {
   TensorMap wide = map;
   wide.box[0] = 72;
   EXPECT_THROW((void)load_box(wide, {0, 0, 0}, tensor.memory, image, 0, CopyIdx{0}), GeometryError);
-  TensorMap line = map_of(TmaDataType::bf16, {64}, {}, {64}, kNone);
-  EXPECT_THROW((void)load_box(line, {0}, tensor.memory, image, 0, CopyIdx{0}), GeometryError);
+}
+
+// A map of rank 1 is one row: what it lacks in dimensions it neither reads nor needs. 150 scales of 4 bytes, in boxes of 32,
+// the last of which has 22.
+TEST(LoadBox, BringsALineOfRankOneAndStoresItBack) {
+  for (const TmaSwizzle swizzle : {kNone, k128}) {
+    const TensorMap line = map_of(TmaDataType::f32, {150}, {}, {32}, swizzle);
+    Tensor tensor(line);
+    const auto before = tensor.bytes;
+    EXPECT_EQ(tensor.bytes.size(), 600U);
+    SharedImage image(256);
+    EXPECT_EQ(load_box(line, {128}, tensor.memory, image, 128, CopyIdx{5}), (BoxLoad{CopyIdx{5}, 128, 128, 128, 40}));
+    for (std::int64_t i = 0; i < 128; ++i) {
+      // Address 128 is line 1: the 128B swizzle exchanges the chunks of each pair.
+      const auto at = static_cast<std::size_t>(128 + (swizzle == k128 ? i ^ 16 : i));
+      EXPECT_EQ(std::to_integer<int>(image.bytes()[at]),
+                i < 88 ? test::source_byte(static_cast<std::uint64_t>(512 + i)) : 0);
+    }
+    EXPECT_EQ(load_box(line, {-32}, tensor.memory, image, 0, CopyIdx{6}).filled_bytes, 128);
+    std::fill(tensor.bytes.begin() + 512, tensor.bytes.end(), std::byte{0xEE});
+    EXPECT_EQ(store_box(line, {128}, tensor.memory, image, 128, {.store_edge = BoxSwitches::StoreEdge::element}),
+              (BoxStore{88, 0, 0}));
+    EXPECT_EQ(tensor.bytes, before);
+  }
+  const TensorMap line = map_of(TmaDataType::f32, {150}, {}, {32}, kNone);
+  const Tensor tensor(line);
+  SharedImage image(128);
+  EXPECT_EQ(message_of<GeometryError>([&] {
+              (void)load_box(line, {0, 0}, tensor.memory, image, 0, CopyIdx{0});
+            }),
+            "load of a box rejected: coordinates: 2 for a map of rank 1: give one a dimension, fastest first");
 }
 
 // A prefetch leaves no trace and is refused where a load is.

@@ -122,6 +122,12 @@ TEST(TensorMapJson, WhatIsLeftOutHasTheDefaultsOfTheModel) {
   EXPECT_EQ(file.target, TmaTarget::sm_90);
   EXPECT_FALSE(file.at);
   EXPECT_EQ(file.dst, 0);
+  EXPECT_TRUE(check_tensor_map(file.map, file.target).broken.empty());
+  // A line has no strides to tell of; and none to be told of it.
+  EXPECT_EQ(parse_tensor_map(R"({"kvscope_tensor_map": 1, "type": "u8", "dims": [64], "box": [32]})", "map.json").map,
+            map);
+  EXPECT_EQ(faults_of(R"({"kvscope_tensor_map": 1, "type": "u8", "dims": [64], "strides": [16], "box": [32]})"),
+            (std::vector<Fault>{{"$.strides", "has 1 numbers, the rank asks for 0"}}));
 }
 
 // A map that breaks rules is read all the same: only then can the rules be told.
