@@ -1,0 +1,46 @@
+#include "core/ptx/machine/mbarrier.h"
+
+namespace kvscope::ptx {
+
+bool Mbarrier::add_tx(std::int64_t bytes) {
+  const std::int64_t sum = tx + bytes;
+  if (sum > kMost || sum < -kMost) return false;
+  tx = sum;
+  return true;
+}
+
+void Mbarrier::end_phase_if_complete() {
+  if (pending != 0 || tx != 0) return;
+  ++phase;
+  current = pending = expected;
+  arrivals = {};
+  arrival_count = 0;
+}
+
+bool Mbarrier::complete_tx(std::int64_t bytes) {
+  if (!add_tx(-bytes)) return false;
+  end_phase_if_complete();
+  return true;
+}
+
+bool Mbarrier::arrive(std::int64_t count) {
+  if (count > pending) return false;
+  pending -= count;
+  end_phase_if_complete();
+  return true;
+}
+
+bool Mbarrier::arrive_and_drop(std::int64_t count) {
+  if (count > pending || count > expected) return false;
+  expected -= count;  // before the phase ends: the next one is without them
+  return arrive(count);
+}
+
+bool Mbarrier::raise_pending() {
+  if (pending == kMost) return false;
+  ++pending;
+  ++current;
+  return true;
+}
+
+}  // namespace kvscope::ptx
