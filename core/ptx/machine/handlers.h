@@ -7,6 +7,9 @@
 
 namespace kvscope::ptx {
 
+struct Launch;
+struct Cta;
+
 [[nodiscard]] MachineHandler find_control(const Instr& instr);        // bra call ret exit trap nanosleep ...
 [[nodiscard]] MachineHandler find_warp_exchange(const Instr& instr);  // shfl vote match redux elect activemask ...
 [[nodiscard]] MachineHandler find_named_barrier(const Instr& instr);  // bar.sync arrive red, barrier.cluster
@@ -15,5 +18,13 @@ namespace kvscope::ptx {
 [[nodiscard]] MachineHandler find_mbarrier(const Instr& instr);       // mbarrier.*
 [[nodiscard]] MachineHandler find_copy(const Instr& instr);           // cp.async, cp.async.bulk, tensor copies, fences
 [[nodiscard]] MachineHandler find_warpgroup(const Instr& instr);      // wgmma, setmaxnreg
+
+// --- what the scheduler asks of the engines ----------------------------------------------------------------------------
+
+// Lets one waiting operation of the CTA's engines happen: the oldest, or with `pick` the pick-th of those that may be
+// next (modulo their number). False: none waits.
+bool perform_next(Launch& launch, Cta& cta, std::uint64_t pick = 0);
+// The CTA has ended: reports copies that nobody waited for, and what barriers are still owed.
+void check_ended(Launch& launch, Cta& cta);
 
 }  // namespace kvscope::ptx

@@ -42,6 +42,29 @@ struct SpecialRow {
   std::uint8_t bytes = 4;
 };
 
+// A constant row that holds a variable's or a function's address, known when a launch begins or, in the local space and
+// for shared memory of a cluster, with the activation.
+struct AddressRow {
+  std::int32_t variable = -1;  // Module::variables
+  std::uint32_t row = kNoRow;
+  std::uint8_t bytes = 8;
+  Space space = Space::global;  // of the variable
+  std::int64_t offset = 0;      // what is added
+};
+
+// One value that a call passes or receives.
+struct CallValue {
+  std::int64_t param = -1;     // offset in the caller's params, -1: a row
+  std::uint32_t row = kNoRow;  // kNoRow with param -1: _
+  std::int64_t bytes = 0;      // of the value; of a row: of its lanes
+};
+struct CallSite {
+  std::int32_t function = -1;  // Module::functions; -1: the address in the row `callee` says
+  std::uint32_t callee = kNoRow;
+  std::vector<CallValue> arguments;
+  std::vector<CallValue> results;
+};
+
 // Where a register's value stands; with rows by liveness only between the ops where it is alive.
 struct RegisterRow {
   std::uint32_t row = kNoRow;                                // kNoRow: never used
@@ -54,15 +77,10 @@ struct FunctionCode {
   std::int32_t ops = 0;       // one a statement, and a closing ret
   std::vector<std::byte> initial;
   std::vector<SpecialRow> specials;
+  std::vector<AddressRow> addresses;
   std::vector<RegisterRow> registers;  // as Function::registers
   std::int64_t local_bytes = 0;        // .local variables of one activation, a lane
   std::int64_t param_bytes = 0;        // .param variables of its body and its own parameters, a lane
-};
-
-// Where a module's variable begins. Global and const: offset in the module's arena image; shared: in the CTA's window
-// (from 0x400), per kernel; local and param: in the activation, a lane.
-struct Placement {
-  std::int64_t offset = -1;
 };
 
 struct KernelLayout {              // of an entry: what its launch needs
@@ -75,9 +93,13 @@ struct Program {
   std::shared_ptr<const Module> module;
   Decoded decoded;
   std::vector<Op> ops;
-  std::vector<OpSource> sources;                                   // [ops]
-  std::vector<FunctionCode> functions;                             // as Module::functions; ops == 0: only declared
-  std::map<std::int32_t, KernelLayout> kernels;                    // by function
+  std::vector<OpSource> sources;                 // [ops]
+  std::vector<FunctionCode> functions;           // as Module::functions; ops == 0: only declared
+  std::map<std::int32_t, KernelLayout> kernels;  // by function
+  // [Module::variables] local: offset in the activation, a lane; param: of a kernel's own its offset in the block, else
+  // kBodyParams + the offset in the activation (address_operand.h). Other spaces: -1, they are placed by kernel or device.
+  std::vector<std::int64_t> placements;
+  std::vector<CallSite> calls;
   std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lists;  // what Op::list points into
 
   [[nodiscard]] const Instr& instr(const Op& op) const { return decoded.instrs[op.instr]; }

@@ -4,11 +4,14 @@
 //   Launch          grid, steps, monitors, device memory (by pointer: the host's)
 //     Cta           shared memory, named barriers, arrival barriers, what its engines have still to do
 //       Warp        rows of its activations, exited lanes
-//         Fragment  call stack, pc, lanes: the lanes of a warp that go on together
+//         Fragment  activation, pc, lanes: the lanes of a warp that go on together
 //
 // Fragments: of the ready ones of a warp the deepest in calls runs, then the lowest pc, and those at one place with
 // identical calls are merged before. It runs until it splits, reaches another's place, waits, ends, or has used up its
 // turn. So both sides of an if meet again behind it, without the compiler's help.
+//
+// Lanes that are in a function by the same chain of calls share one activation, also when they came one after the
+// other: so identical calls are the same activation, and lanes that entered apart can meet inside.
 #pragma once
 
 #include <array>
@@ -54,29 +57,31 @@ struct Wait {
 
 enum class FragmentState : std::uint8_t { ready, waiting };
 
-// One function call in progress. Depth 0 is the kernel itself.
-struct CallFrame {
-  std::int32_t activation = -1;  // Warp::activations
-  std::int32_t return_pc = -1;   // where the caller goes on; -1 at depth 0
-  friend bool operator==(const CallFrame&, const CallFrame&) = default;
-};
-
 struct Fragment {
-  std::vector<CallFrame> calls;  // never empty
+  std::int32_t activation = 0;  // Warp::activations: the innermost
+  std::int32_t depth = 0;       // of calls; 0: the kernel itself
   std::int32_t pc = 0;
   LaneMask lanes = 0;
   FragmentState state = FragmentState::ready;
+  bool retries = false;   // parked at its instruction, or woken there: it has been counted
+  bool had_turn = false;  // has branched backwards kTurn times while others were ready: they go first
   Wait wait;
   std::int64_t backward = 0;  // branches taken backwards since its last event
+  std::int64_t quiet = 0;     // instructions since the CTA's event number `quiet_since`
+  std::uint64_t quiet_since = 0;
 };
 
-// A function at work in some lanes of a warp. Lanes that call together share one.
+// A function at work in some lanes of a warp.
 struct Activation {
   std::int32_t function = -1;
+  std::int32_t caller = -1;       // Warp::activations; -1: the kernel itself
+  std::int32_t return_pc = -1;    // where the caller goes on
   RowsBuffer rows;                // FunctionCode::initial, then the lanes' values
-  std::vector<std::byte> params;  // [lane][FunctionCode::param_bytes]; of a kernel: empty, see Launch::params
-  std::int64_t local_base = 0;    // [bytes] in each lane's local memory
-  std::int32_t users = 0;         // fragments that have it in their calls; 0: may be taken again
+  std::vector<std::byte> params;  // [lane][FunctionCode::param_bytes]: address kBodyParams on (address_operand.h)
+  std::int64_t local_base = 0;    // [bytes] in each lane's local memory: its .local variables
+  // [lane]: end of what it uses there, grown by alloca; what it calls begins behind all of them.
+  std::array<std::int64_t, kLanes> local_end{};
+  std::int32_t users = 0;  // fragments and activations right above it; 0: may be taken again
 };
 
 struct Warp {
@@ -86,7 +91,8 @@ struct Warp {
   std::vector<Activation> activations;
   // [lane]: local memory, grown as calls need it.
   std::array<std::vector<std::byte>, kLanes> local;
-  std::int64_t steps = 0;  // instructions issued
+  std::int64_t steps = 0;     // instructions issued
+  std::int32_t current = -1;  // fragments: whose turn it is; -1: to be chosen
 };
 
 struct NamedBarrier {
@@ -111,7 +117,11 @@ struct Cta {
   std::map<std::uint64_t, Mbarrier> mbarriers;  // by offset in the window, live ones
   AsyncState async;                             // of this CTA's threads
   std::int64_t steps = 0;                       // warp instructions: %clock
-  std::int64_t since_event = 0;                 // instructions since a change that others can see
+  std::uint64_t events = 0;                     // changes that others can see
+  std::int32_t turn = 0;                        // the warp whose turn it is
+  // [warps] lanes that have arrived at the cluster's barrier, and those of them that may pass its wait.
+  std::vector<LaneMask> cluster_arrived;
+  std::vector<LaneMask> cluster_passed;
 };
 
 enum class Policy : std::uint8_t { late, early, seeded };
@@ -142,6 +152,16 @@ struct LaunchConfig {
 
 enum class LaunchStatus : std::uint8_t { running, finished, failed };
 
+// Whose turn it is, between two calls of run(): so that stepping goes the way that running goes.
+struct Turn {
+  std::int32_t cta = -1;       // Cta::index; -1: to be chosen
+  std::int64_t warp_left = 0;  // warp instructions that are left of the warp's turn, and of the CTA's
+  std::int64_t cta_left = 0;
+  std::int32_t time_outs = 0;  // rounds in which every try_wait was woken, since the last event
+  std::int32_t spins = 0;      // rounds in which every CTA was suspended, since the last event
+  std::uint64_t events = 0;    // Launch::events when those rounds were counted
+};
+
 struct Launch {
   std::shared_ptr<const Program> program;
   std::int32_t function = -1;  // Module::functions: the kernel
@@ -151,6 +171,9 @@ struct Launch {
   Monitor* monitor = nullptr;                                            // may be null
   std::vector<std::pair<std::int32_t, std::uint64_t>> module_addresses;  // variable -> device address
   std::int64_t number = 1;                                               // %gridid
+  // [Module::functions] the rows of an activation as it begins, variables' addresses filled in; those of the functions
+  // that this kernel can reach.
+  std::shared_ptr<const std::vector<RowsBuffer>> initial_rows;
 
   std::deque<Cta> ctas;  // started and not ended, and those a cluster still needs
   std::int64_t next_cta = 0;
@@ -158,6 +181,8 @@ struct Launch {
   std::uint64_t step = 0;  // warp instructions of the launch
   std::uint64_t next_async = 1;
   std::uint64_t random = 0;  // state of the seeded schedule
+  std::uint64_t events = 0;  // of all its CTAs
+  Turn turn;
   LaunchStatus status = LaunchStatus::running;
   Reports reports{20};
   std::string printed;  // by vprintf

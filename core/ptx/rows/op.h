@@ -51,25 +51,31 @@ struct alignas(64) Op {
   std::uint32_t guard = kNoRow;         // the predicate word
   const std::uint32_t* list = nullptr;  // statements with a vector, a matrix or over four operands: all rows, flattened
                                         // in the order written (d before p); _ is kNoRow
-  std::int32_t target = -1;             // of a branch: the op to go on at
+  std::int32_t target = -1;             // of a branch: the op to go on at; of an address: what is added to it; of a
+                                        // call: Program::calls
   std::int32_t source = -1;             // Program::sources: the statement it was made of
   std::uint16_t instr = 0;              // Program::instrs
   std::uint16_t count = 0;              // of list
   std::uint8_t flags = 0;               // OpFlag
   std::uint8_t negated = 0;             // bit i: the predicate at[i] is read as its opposite
+  std::uint16_t widths = 0;             // of the rows at[i]: see width_of
 };
 static_assert(sizeof(Op) == 64);
 
 enum OpFlag : std::uint8_t {
   kGuardNegated = 1,
-  kBackward = 2,  // a branch to an earlier op
+  kBackward = 2,        // a branch to an earlier op
+  kUniformAddress = 4,  // the address is the same in all lanes: a variable's or a number
+  kBranch = 8,          // a jump to `target` and nothing else: the scheduler does it itself
 };
 
-// Register width of at[i] as a power of two bytes (0: predicate or unused). Kept beside the op for handlers whose rows
-// may be wider than the type they work on (ld.u8 into a 32-bit register, cvt): Program::widths, by op.
-struct OpWidths {
-  std::array<std::uint8_t, 5> bytes{};  // 0: no row or a predicate
-};
+// Bytes a lane of the row at[i], 2 4 8 or 16; 0: a predicate, or no row. For handlers whose rows may be wider than the
+// type they work on (ld.u8 into a 32-bit register), and for addresses of 32 bits. Of a vector: of its first row; all
+// rows of one vector are equally wide.
+[[nodiscard]] constexpr int width_of(const Op& op, int i) {
+  const int code = op.widths >> (3 * i) & 7;
+  return code == 0 ? 0 : 1 << code;
+}
 
 // The order in which a matrix instruction adds; all give fp32. docs/FIDELITY.md says which hardware does what.
 enum class SumMode : std::uint8_t {
