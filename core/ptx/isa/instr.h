@@ -39,15 +39,16 @@ enum class Role : std::uint8_t {
 
 struct OperandRule {
   Role role = Role::read;
-  Type type = Type::none;        // of each element; .pred for predicates; b32 for shift amounts
-  std::int32_t elements = 1;     // of a vector operand: exactly so many
-  Space space = Space::generic;  // of an address
-  std::int32_t coordinates = 0;  // of an address: [map, {c0, c1}] has two
-  Type second = Type::none;      // of a pair d|p: the type of p; none: no pair goes here
-  bool constant = false;         // a number of the text, no register
-  bool wider = false;            // registers may be wider than the type: ld, st, cvt
-  bool packs = false;            // mov: a vector here is the pieces of one value of `type`
-  bool any_shape = false;        // wgmma's A: one 64-bit descriptor may stand for the vector; its scale-d: 0 or 1
+  Type type = Type::none;         // of each element; .pred for predicates; b32 for shift amounts
+  std::int32_t elements = 1;      // of a vector operand: exactly so many
+  Space space = Space::generic;   // of an address
+  std::int32_t coordinates = 0;   // of an address: [map, {c0, c1}] has two
+  Type second = Type::none;       // of a pair d|p: the type of p; none: no pair goes here
+  bool pair = false;              // only a pair goes here: elect
+  Type alternative = Type::none;  // what else may stand here: cp.async a size or a predicate, wgmma's A one descriptor
+  bool constant = false;          // a number of the text, no register
+  bool wider = false;             // registers may be wider than the type: ld, st, cvt
+  bool packs = false;             // mov: a vector here is the pieces of one value of `type`
 };
 
 struct Instr {
