@@ -1,0 +1,22 @@
+// Compiled with this instruction set switched on where the compiler has it (CMakeLists.txt), and without it elsewhere.
+#include "core/ptx/rows/subjects.h"
+
+#if defined(__AVX2__)
+#include "core/ptx/rows/compare_loops.h"
+
+namespace kvscope::ptx::rows {
+
+RowHandler compare_avx2(const Ask& ask) {
+  return find_comparison(ask);
+}
+
+}  // namespace kvscope::ptx::rows
+#else
+namespace kvscope::ptx::rows {
+
+RowHandler compare_avx2(const Ask& ask) {
+  return compare_baseline(ask);
+}
+
+}  // namespace kvscope::ptx::rows
+#endif

@@ -1,0 +1,215 @@
+// The conversions that kernels are full of: between integers of whole registers, integers and f32 or f64, the float
+// formats among themselves. The rest of cvt is in convert.cpp.
+//
+// A float becomes an integer rounded as the word says and clamped to the integer's range; NaN becomes 0, or the lowest
+// signed number where the source is f64 or the integer has 64 bits.
+// Included by convert_baseline.cpp, convert_avx2.cpp, convert_avx512.cpp. Held by tests/core/ptx/rows.
+#pragma once
+
+#include "core/ptx/rows/float_bits.h"
+#include "core/ptx/rows/lanes.h"
+
+namespace kvscope::ptx::rows {
+namespace {
+
+template <class To, class From>
+inline To extended(From x) {
+  return static_cast<To>(x);
+}
+
+template <class To, class From>
+inline To from_integer(From x) {
+  return static_cast<To>(x);  // to nearest even, as hosts round
+}
+
+// An integral double, |x| < 2^52 before: adding and taking away 2^52 leaves no fraction; larger ones have none.
+template <Rounding kRounding>
+inline double to_integral(double x) {
+  const double magnitude = absolute_of(x);
+  double rounded = (magnitude + 0x1p52) - 0x1p52;
+  if constexpr (kRounding != Rounding::nearest) {
+    const bool negative = (bits_as<u64>(x) >> 63) != 0;
+    const bool outwards = kRounding == Rounding::down ? negative : kRounding == Rounding::up ? !negative : false;
+    // Nearest may have gone either way; step to the side wanted.
+    if (outwards) {
+      rounded = rounded < magnitude ? rounded + 1.0 : rounded;
+    } else {
+      rounded = rounded > magnitude ? rounded - 1.0 : rounded;
+    }
+  }
+  const u64 kept = magnitude < 0x1p52 ? bits_as<u64>(rounded) : bits_as<u64>(magnitude);
+  return bits_as<double>(kept | (bits_as<u64>(x) & 0x8000000000000000u));
+}
+
+// kNanLowest: what NaN becomes is the lowest signed number's bits, else 0.
+template <class To, bool kNanLowest, Rounding kRounding>
+inline To to_integer(double x) {
+  constexpr bool kSigned = To(-1) < To(0);
+  constexpr int kBits = 8 * static_cast<int>(sizeof(To));
+  constexpr To kHighest = kSigned ? static_cast<To>((u64{1} << (kBits - 1)) - 1) : static_cast<To>(~u64{0});
+  constexpr To kLowest = kSigned ? static_cast<To>(u64{1} << (kBits - 1)) : To{0};
+  // One past the highest number: a power of two, exact.
+  constexpr double kEnd = 2.0 * static_cast<double>(u64{1} << (kBits - (kSigned ? 2 : 1)));
+  constexpr double kBegin = kSigned ? -kEnd : 0.0;
+  constexpr To kOfNan = kNanLowest ? static_cast<To>(u64{1} << (kBits - 1)) : To{0};
+  const double whole = to_integral<kRounding>(x);
+  const bool inside = (whole >= kBegin) & (whole < kEnd);
+  const To value = static_cast<To>(inside ? whole : 0.0);
+  return inside ? value : whole >= kEnd ? kHighest : whole < kBegin ? kLowest : kOfNan;
+}
+template <class To, Rounding kRounding>
+inline To f32_to_integer(float x) {
+  return to_integer<To, sizeof(To) == 8, kRounding>(double{x});
+}
+template <class To, Rounding kRounding>
+inline To f32_flushed_to_integer(float x) {
+  return to_integer<To, sizeof(To) == 8, kRounding>(double{flush(x)});
+}
+template <class To, Rounding kRounding>
+inline To f64_to_integer(double x) {
+  return to_integer<To, true, kRounding>(x);
+}
+
+inline float f16_to_float(u16 x) {
+  return f16_to_f32(x);
+}
+// A shift: a NaN keeps its payload.
+inline float bf16_to_float(u16 x) {
+  return bf16_to_f32(x);
+}
+inline double widened(float x) {
+  return canonical(double{x});
+}
+inline float narrowed(double x) {
+  return canonical(static_cast<float>(x));
+}
+
+// To nearest even in 32-bit arithmetic, which has twice the lanes. f16 and bf16 of one float.
+inline u16 f32_to_bf16(float x) {
+  const u32 bits = bits_as<u32>(x);
+  const u32 rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+  return static_cast<u16>((bits & 0x7fffffffu) > 0x7f800000u ? u32{kNan16} : rounded);
+}
+//   normal      the exponent's offset goes from 127 to 15, 13 bits are rounded away
+//   subnormal   adding 0.5 puts the last bit of 2^-24 at the last bit of the sum, which rounds
+inline u16 f32_to_f16(float x) {
+  const u32 bits = bits_as<u32>(x);
+  const u32 magnitude = bits & 0x7fffffffu;
+  const u32 sign = bits >> 16 & 0x8000u;
+  const u32 normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13;
+  const u32 tiny = bits_as<u32>(bits_as<float>(magnitude < 0x38800000u ? magnitude : 0u) + 0.5f) - 0x3f000000u;
+  const u32 finite = magnitude < 0x38800000u ? tiny : normal < 0x7c00u ? normal : 0x7c00u;
+  const u32 all = magnitude >= 0x7f800000u ? 0x7c00u : finite;
+  return static_cast<u16>(magnitude > 0x7f800000u ? u32{kNan16} : all | sign);
+}
+// The first source goes to the upper half.
+template <u16 (*kOne)(float)>
+inline u32 pair_of(float upper, float lower) {
+  return u32{kOne(upper)} << 16 | kOne(lower);
+}
+
+template <class From>
+RowHandler find_extension(int to_bytes) {
+  switch (to_bytes) {
+    case 2: return lanewise<extended<u16, From>>;
+    case 4: return lanewise<extended<u32, From>>;
+    case 8: return lanewise<extended<u64, From>>;
+    default: return nullptr;
+  }
+}
+// Whole registers on both sides, nothing clamped; wider numbers lose their upper bits.
+RowHandler find_integer_conversion(const Ask& ask, int from_bytes) {
+  if (ask.sat || !has_rows(ask, ask.bytes, from_bytes)) return nullptr;
+  switch (ask.type2) {
+    case Type::u16: return find_extension<u16>(ask.bytes);
+    case Type::s16: return find_extension<i16>(ask.bytes);
+    case Type::u32: return find_extension<u32>(ask.bytes);
+    case Type::s32: return find_extension<i32>(ask.bytes);
+    case Type::u64: return find_extension<u64>(ask.bytes);
+    case Type::s64: return find_extension<i64>(ask.bytes);
+    default: return nullptr;
+  }
+}
+
+template <class To>
+RowHandler find_from_integer(const Ask& ask, int from_bytes) {
+  if (ask.rounding != Rounding::nearest || ask.sat || !has_rows(ask, sizeof(To), from_bytes)) return nullptr;
+  switch (ask.type2) {
+    case Type::u16: return lanewise<from_integer<To, u16>>;
+    case Type::s16: return lanewise<from_integer<To, i16>>;
+    case Type::u32: return lanewise<from_integer<To, u32>>;
+    case Type::s32: return lanewise<from_integer<To, i32>>;
+    case Type::u64: return lanewise<from_integer<To, u64>>;
+    case Type::s64: return lanewise<from_integer<To, i64>>;
+    default: return nullptr;
+  }
+}
+
+template <class To, Rounding kRounding>
+RowHandler find_to_integer_rounded(const Ask& ask) {
+  if (ask.type2 == Type::f64) return has_rows(ask, sizeof(To), 8) ? lanewise<f64_to_integer<To, kRounding>> : nullptr;
+  if (!has_rows(ask, sizeof(To), 4)) return nullptr;
+  return ask.ftz ? lanewise<f32_flushed_to_integer<To, kRounding>> : lanewise<f32_to_integer<To, kRounding>>;
+}
+template <class To>
+RowHandler find_to_integer(const Ask& ask) {
+  switch (ask.rounding) {
+    case Rounding::nearest: return find_to_integer_rounded<To, Rounding::nearest>(ask);
+    case Rounding::zero: return find_to_integer_rounded<To, Rounding::zero>(ask);
+    case Rounding::down: return find_to_integer_rounded<To, Rounding::down>(ask);
+    case Rounding::up: return find_to_integer_rounded<To, Rounding::up>(ask);
+    default: return nullptr;
+  }
+}
+
+bool is_integer(Type type, int& bytes) {
+  switch (type) {
+    case Type::u16:
+    case Type::s16: bytes = 2; return true;
+    case Type::u32:
+    case Type::s32: bytes = 4; return true;
+    case Type::u64:
+    case Type::s64: bytes = 8; return true;
+    default: return false;
+  }
+}
+
+RowHandler find_float_conversion(const Ask& ask) {
+  const bool plain = !ask.ftz && !ask.sat && !ask.relu && !ask.satfinite;
+  if (!plain || ask.to_integer || ask.rounding != Rounding::nearest) return nullptr;
+  const Type to = ask.type;
+  const Type from = ask.type2;
+  if (to == Type::f32 && from == Type::f16) return has_rows(ask, 4, 2) ? lanewise<f16_to_float> : nullptr;
+  if (to == Type::f32 && from == Type::bf16) return has_rows(ask, 4, 2) ? lanewise<bf16_to_float> : nullptr;
+  if (to == Type::f64 && from == Type::f32) return has_rows(ask, 8, 4) ? lanewise<widened> : nullptr;
+  if (to == Type::f32 && from == Type::f64) return has_rows(ask, 4, 8) ? lanewise<narrowed> : nullptr;
+  if (to == Type::f16 && from == Type::f32) return has_rows(ask, 2, 4) ? lanewise<f32_to_f16> : nullptr;
+  if (to == Type::bf16 && from == Type::f32) return has_rows(ask, 2, 4) ? lanewise<f32_to_bf16> : nullptr;
+  if (to == Type::f16x2 && from == Type::f32) return has_rows(ask, 4, 4, 4) ? lanewise<pair_of<f32_to_f16>> : nullptr;
+  if (to == Type::bf16x2 && from == Type::f32) return has_rows(ask, 4, 4, 4) ? lanewise<pair_of<f32_to_bf16>> : nullptr;
+  return nullptr;
+}
+
+RowHandler find_conversion(const Ask& ask) {
+  if (ask.opcode != Opcode::cvt) return nullptr;
+  int from_bytes = 0;
+  int to_bytes = 0;
+  if (is_integer(ask.type2, from_bytes)) {
+    if (ask.type == Type::f32) return find_from_integer<float>(ask, from_bytes);
+    if (ask.type == Type::f64) return find_from_integer<double>(ask, from_bytes);
+    return is_integer(ask.type, to_bytes) ? find_integer_conversion(ask, from_bytes) : nullptr;
+  }
+  if (!is_integer(ask.type, to_bytes)) return find_float_conversion(ask);
+  if (ask.type2 != Type::f32 && ask.type2 != Type::f64) return nullptr;
+  switch (ask.type) {
+    case Type::u16: return find_to_integer<u16>(ask);
+    case Type::s16: return find_to_integer<i16>(ask);
+    case Type::u32: return find_to_integer<u32>(ask);
+    case Type::s32: return find_to_integer<i32>(ask);
+    case Type::u64: return find_to_integer<u64>(ask);
+    default: return find_to_integer<i64>(ask);
+  }
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::rows

@@ -1,0 +1,191 @@
+// f32 and f64: add sub mul fma in all roundings of f32 and to nearest of f64, neg, abs, min, max.
+//
+// Included by float_baseline.cpp, float_avx2.cpp, float_avx512.cpp. Held by tests/core/ptx/rows.
+#pragma once
+
+#include "core/ptx/rows/float_bits.h"
+#include "core/ptx/rows/lanes.h"
+
+namespace kvscope::ptx::rows {
+namespace {
+
+// Of f32. The product of two floats is exact as a double, and a sum of doubles to odd loses nothing that one more
+// rounding could miss.
+template <Rounding kRounding, bool kFlush, bool kSaturate>
+struct F32 {
+  static float in(float x) { return kFlush ? flush(x) : x; }
+  static float out(float x) {
+    if constexpr (kFlush) x = flush(x);
+    if constexpr (kSaturate) return saturate(x);
+    return x;
+  }
+
+  static float add(float a, float b) {
+    a = in(a);
+    b = in(b);
+    if constexpr (kRounding == Rounding::nearest) return out(canonical(a + b));
+    return out(round_to_f32<kRounding>(add_for<kRounding>(double{a}, double{b})));
+  }
+  static float sub(float a, float b) { return add(a, -b); }
+  static float mul(float a, float b) {
+    a = in(a);
+    b = in(b);
+    if constexpr (kRounding == Rounding::nearest) return out(canonical(a * b));
+    return out(round_to_f32<kRounding>(double{a} * double{b}));
+  }
+  static float fma(float a, float b, float c) {
+    a = in(a);
+    b = in(b);
+    c = in(c);
+#if defined(__FMA__)
+    if constexpr (kRounding == Rounding::nearest) return out(canonical(__builtin_fmaf(a, b, c)));
+#endif
+    return out(round_to_f32<kRounding>(add_for<kRounding>(double{a} * double{b}, double{c})));
+  }
+};
+
+inline double add_f64(double a, double b) {
+  return canonical(a + b);
+}
+inline double sub_f64(double a, double b) {
+  return canonical(a - b);
+}
+inline double mul_f64(double a, double b) {
+  return canonical(a * b);
+}
+inline double fma_f64(double a, double b, double c) {
+  return canonical(__builtin_fma(a, b, c));
+}
+
+// The sign bit alone, of NaN too.
+template <class T>
+inline T negate_float(T x) {
+  constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
+  return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) ^ kSign));
+}
+template <class T>
+inline T absolute_float(T x) {
+  constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
+  return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) & ~kSign));
+}
+inline float negate_flushed(float x) {
+  return flush(negate_float(x));
+}
+inline float absolute_flushed(float x) {
+  return flush(absolute_float(x));
+}
+
+// -0 is less than +0, either way round. One NaN: the other operand; both, or with kNan either: the canonical one.
+// kXorSign compares magnitudes and gives the result the product's sign.
+template <class T, bool kMax, bool kNan, bool kXorSign>
+inline T extreme(T a, T b) {
+  using U = Unsigned<T>;
+  constexpr U kSign = U{1} << (8 * sizeof(T) - 1);
+  const U sign = static_cast<U>((bits_as<U>(a) ^ bits_as<U>(b)) & kSign);
+  if constexpr (kXorSign) {
+    a = absolute_float(a);
+    b = absolute_float(b);
+  }
+  // As integers, equal numbers are equal but for the signs of zero: or keeps -0, and keeps +0.
+  const U same = kMax ? static_cast<U>(bits_as<U>(a) & bits_as<U>(b)) : static_cast<U>(bits_as<U>(a) | bits_as<U>(b));
+  const T ordered = kMax ? (a > b ? a : b) : (a < b ? a : b);
+  T result = a == b ? bits_as<T>(same) : ordered;
+  if constexpr (kNan) {
+    result = (a == a) & (b == b) ? result : canonical(a + b);
+  } else {
+    result = a != a ? b : b != b ? a : result;
+    result = canonical(result);
+  }
+  if constexpr (kXorSign) result = result == result ? bits_as<T>(static_cast<U>(bits_as<U>(result) | sign)) : result;
+  return result;
+}
+template <bool kMax, bool kNan, bool kXorSign>
+inline float extreme_flushed(float a, float b) {
+  return flush(extreme<float, kMax, kNan, kXorSign>(flush(a), flush(b)));
+}
+
+template <Rounding kRounding, bool kFlush, bool kSaturate>
+RowHandler find_f32_arithmetic(const Ask& ask) {
+  using Arithmetic = F32<kRounding, kFlush, kSaturate>;
+  const bool three = ask.opcode == Opcode::fma || ask.opcode == Opcode::mad;
+  if (!has_rows(ask, 4, 4, 4, three ? 4 : 0)) return nullptr;
+  switch (ask.opcode) {
+    case Opcode::add: return lanewise<Arithmetic::add>;
+    case Opcode::sub: return lanewise<Arithmetic::sub>;
+    case Opcode::mul: return lanewise<Arithmetic::mul>;
+    case Opcode::fma:
+    case Opcode::mad: return lanewise<Arithmetic::fma>;
+    default: return nullptr;
+  }
+}
+template <Rounding kRounding>
+RowHandler find_f32_rounded(const Ask& ask) {
+  if (ask.ftz) {
+    return ask.sat ? find_f32_arithmetic<kRounding, true, true>(ask) : find_f32_arithmetic<kRounding, true, false>(ask);
+  }
+  return ask.sat ? find_f32_arithmetic<kRounding, false, true>(ask) : find_f32_arithmetic<kRounding, false, false>(ask);
+}
+
+template <bool kMax, bool kNan, bool kXorSign>
+RowHandler find_extreme_of(const Ask& ask) {
+  if (ask.type == Type::f64) return kNan || kXorSign ? nullptr : lanewise<extreme<double, kMax, false, false>>;
+  return ask.ftz ? lanewise<extreme_flushed<kMax, kNan, kXorSign>> : lanewise<extreme<float, kMax, kNan, kXorSign>>;
+}
+template <bool kMax>
+RowHandler find_extreme(const Ask& ask) {
+  if (ask.nan) return ask.xorsign ? find_extreme_of<kMax, true, true>(ask) : find_extreme_of<kMax, true, false>(ask);
+  return ask.xorsign ? find_extreme_of<kMax, false, true>(ask) : find_extreme_of<kMax, false, false>(ask);
+}
+
+RowHandler find_f32(const Ask& ask) {
+  switch (ask.opcode) {
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::fma:
+    case Opcode::mad:
+      switch (ask.rounding) {
+        case Rounding::nearest: return find_f32_rounded<Rounding::nearest>(ask);
+        case Rounding::zero: return find_f32_rounded<Rounding::zero>(ask);
+        case Rounding::down: return find_f32_rounded<Rounding::down>(ask);
+        case Rounding::up: return find_f32_rounded<Rounding::up>(ask);
+        default: return nullptr;
+      }
+    case Opcode::neg:
+      if (!has_rows(ask, 4, 4)) return nullptr;
+      return ask.ftz ? lanewise<negate_flushed> : lanewise<negate_float<float>>;
+    case Opcode::abs:
+      if (!has_rows(ask, 4, 4)) return nullptr;
+      return ask.ftz ? lanewise<absolute_flushed> : lanewise<absolute_float<float>>;
+    case Opcode::min: return has_rows(ask, 4, 4, 4) ? find_extreme<false>(ask) : nullptr;
+    case Opcode::max: return has_rows(ask, 4, 4, 4) ? find_extreme<true>(ask) : nullptr;
+    default: return nullptr;
+  }
+}
+
+RowHandler find_f64(const Ask& ask) {
+  const bool nearest = ask.rounding == Rounding::nearest && !ask.sat && !ask.ftz;
+  switch (ask.opcode) {
+    case Opcode::add: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<add_f64> : nullptr;
+    case Opcode::sub: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<sub_f64> : nullptr;
+    case Opcode::mul: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<mul_f64> : nullptr;
+    case Opcode::fma:
+    case Opcode::mad: return nearest && has_rows(ask, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
+    case Opcode::neg: return has_rows(ask, 8, 8) ? lanewise<negate_float<double>> : nullptr;
+    case Opcode::abs: return has_rows(ask, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
+    case Opcode::min: return has_rows(ask, 8, 8, 8) ? find_extreme<false>(ask) : nullptr;
+    case Opcode::max: return has_rows(ask, 8, 8, 8) ? find_extreme<true>(ask) : nullptr;
+    default: return nullptr;
+  }
+}
+
+RowHandler find_float(const Ask& ask) {
+  // Sums of unlike types (add.f32.f16) are of newer parts.
+  if (ask.type_count > 1) return nullptr;
+  if (ask.type == Type::f32) return find_f32(ask);
+  if (ask.type == Type::f64) return find_f64(ask);
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::rows
