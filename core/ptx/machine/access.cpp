@@ -197,6 +197,12 @@ std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int l
         {}};
     return nullptr;
   }
+  if (request.kind == AccessKind::atomic && is_lanes_own(space, address)) {
+    wrong = {ReportKind::bad_window,
+             fmt::format("atomic of {} bytes in {}, which no two threads share", request.bytes, name(space)),
+             {}};
+    return nullptr;
+  }
   std::byte* found = nullptr;
   if (is_lanes_own(space, address)) {
     const std::span<std::byte> own = lanes_own(exec, space, lane);

@@ -328,13 +328,19 @@ namespace {
 WarpAccess as_told(const Exec& exec, const Op& op, const AccessRequest& request, const Reach& r,
                    const LaneAddresses& addresses) {
   const Instr& instr = exec.program().instr(op);
+  Order order = order_of(instr);
+  Scope scope = scope_of(instr);
+  if (request.kind == AccessKind::atomic) {  // what an atomic is that says nothing
+    if (order == Order::weak) order = Order::relaxed;
+    if (scope == Scope::none) scope = Scope::gpu;
+  }
   return {.kind = request.kind,
           .space = r.space,
           .bytes = request.bytes,
           .lanes = r.lanes,
           .addresses = addresses.at,
-          .order = order_of(instr),
-          .scope = scope_of(instr),
+          .order = order,
+          .scope = scope,
           .read_only = instr.has(Mod::nc),
           .matrix_rows = request.matrix_rows};
 }
