@@ -90,6 +90,7 @@ std::shared_ptr<const InksOfLooks> Prepared::inks(const Theme& theme) {
       of.on_fill = look_ink(theme, look);
       of.empty = has_level(look) ? look_empty(theme, look) : of.fill;
       of.on_empty = has_level(look) ? theme.ink_on(of.empty) : of.on_fill;
+      of.on_card = readable(theme, of.fill, theme.card);
       of.pattern = has_pattern(theme, look);
     }
     return inks;

@@ -73,6 +73,7 @@ class GlyphSheet {
 struct Inks {
   QColor fill, empty;        // under it, left and right of the level
   QColor on_fill, on_empty;  // of the text there
+  QColor on_card;            // the fill as the colour of text beside it, on the card
   bool pattern = false;      // must not be under it
 };
 using InksOfLooks = std::array<Inks, kLooks>;

@@ -8,6 +8,7 @@
 #include "core/base/dtype.h"
 #include "viz/geometry/header_layout.h"
 #include "viz/view/panel.h"
+#include "viz/view/text.h"
 #include "viz/view/time_text.h"
 
 namespace kvscope::viz {
@@ -121,8 +122,8 @@ HeaderLayout HeaderPanel::layout(const QRectF& body, const Scene& scene) {
   const QString name = QString::fromStdString(scene.facts().name);
   // As wide as the widest counter of this run: the bar keeps its place while the numbers grow.
   const QString widest = counter_text(scene, steps_of(scene) - 1);
-  return header_layout(body, scene.font_scale, QFontMetricsF(title_font(scene)).horizontalAdvance(name) + 1,
-                       QFontMetricsF(counter_font(scene)).horizontalAdvance(widest) + 1);
+  return header_layout(body, scene.font_scale, text_width(title_font(scene), name) + 1,
+                       text_width(counter_font(scene), widest) + 1);
 }
 
 void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
@@ -131,18 +132,14 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
 
-  const QFontMetricsF title(title_font(scene));
-  const double baseline = std::round(body.center().y() + title.capHeight() / 2);
-  painter.setFont(title_font(scene));
-  painter.setPen(theme.text);
-  painter.drawText(QPointF(at.title.left(), baseline),
-                   title.elidedText(QString::fromStdString(scene.facts().name), Qt::ElideRight, at.title.width()));
+  const QFont title = title_font(scene);
+  const double baseline = std::round(body.center().y() + cap_height(title) / 2);
+  draw_text(painter, title, theme.text, {at.title.left(), baseline},
+            elided(title, QString::fromStdString(scene.facts().name), at.title.width()));
   if (!at.facts.isEmpty()) {
     const QFont font = ui_font(scene.px(kFacts));
-    painter.setFont(font);
-    painter.setPen(theme.text_quiet);
-    painter.drawText(QPointF(at.facts.left(), baseline),
-                     QFontMetricsF(font).elidedText(subtitle(scene), Qt::ElideRight, at.facts.width()));
+    draw_text(painter, font, theme.text_quiet, {at.facts.left(), baseline},
+              elided(font, subtitle(scene), at.facts.width()));
   }
 
   const std::int64_t steps = steps_of(scene);
@@ -164,13 +161,11 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
     paint_handle(painter, at, index_of(scene), theme.text, scene);
   }
 
-  painter.setFont(counter_font(scene));
-  painter.setPen(theme.text_quiet);
-  const QFontMetricsF counter(counter_font(scene));
+  const QFont counter = counter_font(scene);
   const QString text = counter_text(scene, index_of(scene));
-  painter.drawText(QPointF(at.counter.right() - counter.horizontalAdvance(text),
-                           std::round(body.center().y() + counter.capHeight() / 2)),
-                   text);
+  draw_text(painter, counter, theme.text_quiet,
+            {at.counter.right() - text_width(counter, text), std::round(body.center().y() + cap_height(counter) / 2)},
+            text);
   painter.restore();
 }
 

@@ -8,6 +8,7 @@
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QPaintEngine>
 #include <QtGui/QPainterPath>
+#include <QtGui/QRegion>
 
 #include "viz/geometry/link_path.h"
 #include "viz/view/text.h"
@@ -41,25 +42,60 @@ void clipped(QPainter& painter, const QRectF& to, Paint&& paint) {
 
 // --- cards -----------------------------------------------------------------------------------------------------------
 
+bool is_raster(const QPainter& painter) {
+  return painter.paintEngine()->type() == QPaintEngine::Raster;
+}
+
+// Whether edges on whole logical pixels are edges of the surface's pixels.
+bool is_sharp(const QTransform& device) {
+  const auto whole = [](double x) { return x == std::floor(x); };
+  return device.type() <= QTransform::TxScale && device.m11() > 0 && device.m22() > 0 && whole(device.m11()) &&
+         whole(device.m22()) && whole(device.dx()) && whole(device.dy());
+}
+
+// Behind the cards and their round corners. Where a card covers it all the same nothing is filled.
+void paint_surface(QPainter& painter, QSizeF size, std::span<const Place> places, const Theme& theme) {
+  const QRectF all(QPointF(0, 0), size);
+  if (!is_raster(painter)) return painter.fillRect(all, theme.surface);
+  QRegion seen(all.toAlignedRect());
+  const double in = kCorner + 1;
+  for (const Place& place : places) {
+    if (place.panel != PanelId::header) seen -= place.card.adjusted(in, in, -in, -in).toRect();
+  }
+  for (const QRect& part : seen) painter.fillRect(part, theme.surface);
+}
+
 void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
   const QRectF& card = place.card;
-  const auto paint = [&] { painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner); };
   painter.save();
-  const bool raster = painter.paintEngine()->type() == QPaintEngine::Raster;
-  // Smoothing half a million pixels of one colour takes ten times as long as filling them: only the rim is smoothed.
-  if (raster) painter.fillRect(card.adjusted(kRim, kCorner - 1, -kRim, 1 - kCorner), theme.card);
-  painter.setRenderHint(QPainter::Antialiasing, true);
   painter.setPen(QPen(theme.card_border, 1));
   painter.setBrush(theme.card);
-  if (!raster) paint();
-  const double around = 1, width = card.width() + 2 * around, corner = kCorner + around;
-  const double side = kRim + 2 * around, height = card.height() - 2 * kCorner;
-  for (const QRectF& part : {QRectF(card.left() - around, card.top() - around, width, corner),
-                             QRectF(card.left() - around, card.bottom() - kCorner, width, corner),
-                             QRectF(card.left() - around, card.top() + kCorner, side, height),
-                             QRectF(card.right() - kRim - around, card.top() + kCorner, side, height)}) {
-    if (raster) clipped(painter, part, paint);
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  const auto paint = [&] { painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner); };
+  if (!is_raster(painter)) {
+    paint();
+    return painter.restore();
   }
+  // Smoothing half a million pixels of one colour takes ten times as long as filling them: only the rim is smoothed, and
+  // of a card on whole pixels only its corners.
+  const bool sharp = is_sharp(painter.deviceTransform()) && card == QRectF(card.toRect());
+  const double around = 1, width = card.width() + 2 * around, side = kRim + 2 * around;
+  const double corner = kCorner + 1;  // the border's middle is half a pixel in
+  const QRectF between = card.adjusted(0, corner, 0, -corner);
+  std::vector<QRectF> smoothed{{card.left() - around, card.top() - around, width, corner + around},
+                               {card.left() - around, between.bottom(), width, corner + around}};
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  if (sharp) {
+    painter.fillRect(QRectF(between.left(), between.top(), 1, between.height()), theme.card_border);
+    painter.fillRect(QRectF(between.right() - 1, between.top(), 1, between.height()), theme.card_border);
+    painter.fillRect(between.adjusted(1, 0, -1, 0), theme.card);
+  } else {
+    painter.fillRect(between.adjusted(kRim, -1, -kRim, 1), theme.card);
+    smoothed.emplace_back(card.left() - around, between.top(), side, between.height());
+    smoothed.emplace_back(card.right() - kRim - around, between.top(), side, between.height());
+  }
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  for (const QRectF& part : smoothed) clipped(painter, part, paint);
   painter.restore();
 }
 
@@ -213,8 +249,9 @@ void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF>
 }  // namespace
 
 void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene) {
-  painter.fillRect(QRectF(QPointF(0, 0), size), scene.theme->surface);
-  for (const Place& place : board(scene.view, size, scene.font_scale)) {
+  const std::vector<Place> places = board(scene.view, size, scene.font_scale);
+  paint_surface(painter, size, places, *scene.theme);
+  for (const Place& place : places) {
     const Panel* const panel = panel_of(panels, place.panel);
     if (panel == nullptr) continue;
     if (place.panel != PanelId::header) {

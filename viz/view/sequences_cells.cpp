@@ -247,13 +247,18 @@ class Columns {
     const SequenceState& of = state.sequences[seq.value];
     const PageTable& pages = of.pages;
     if (pages.size() == 0) return;
+    const Look own = owner_look(seq.value);
     const std::int32_t filled = of.tokens > 0 ? columns_to(layout_.x_of(of.tokens - 1) + layout_.cell) : 0;
     const std::int32_t all = std::max(filled, columns_to(layout_.page_box(0, pages.size() - 1).right()));
     std::int32_t first = 0;
     Look look = kFreeLook;
-    for (const Page& shown : pages_) {
-      if (shown.column >= filled) break;
-      const Look next = page_look(state, seq, std::min(shown.page, pages.size() - 1));
+    const auto block_of = [&](std::size_t shown) { return pages[std::min(pages_[shown].page, pages.size() - 1)]; };
+    for (std::size_t i = 0; i < pages_.size() && pages_[i].column < filled; ++i) {
+      const Page& shown = pages_[i];
+      if (i + kAhead < pages_.size()) state.blocks.prefetch(block_of(i + kAhead));
+      const std::int32_t block = block_of(i);
+      const bool assigned = block >= 0 && block < state.blocks.size();
+      const Look next = !assigned ? kPaddingLook : state.blocks[block].ref_count > 1 ? kSharedLook : own;
       if (next == look) continue;
       if (shown.column > first) visit(first, shown.column, look);
       first = shown.column;
@@ -264,6 +269,7 @@ class Columns {
   }
 
  private:
+  static constexpr std::size_t kAhead = 16;  // blocks lie all over the pool: asked for so many pages early
   struct Page {
     std::int64_t page = 0;
     std::int32_t column = 0;  // the first that shows it

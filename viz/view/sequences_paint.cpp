@@ -9,6 +9,7 @@
 
 #include "viz/geometry/cell_grid.h"
 #include "viz/view/cell_paint.h"
+#include "viz/view/cell_sheet.h"
 #include "viz/view/sequences_cells.h"
 #include "viz/view/sequences_content.h"
 #include "viz/view/sharing.h"
@@ -36,7 +37,7 @@ struct Words {
 void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const QString name = Words::tr("seq %1").arg(row.seq.value);
-  const QColor colour = readable(theme, look_fill(theme, owner_look(row.seq.value)), theme.card);
+  const QColor colour = Prepared::of_this_thread().inks(theme)->at(owner_look(row.seq.value)).on_card;
   const bool small = rect.height() < scene.px(15);
   const QFont font = ui_font(scene.px(small ? kSmallLabel : kLabel), QFont::DemiBold);
   const double room = rect.width() - scene.px(8);

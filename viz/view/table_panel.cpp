@@ -7,15 +7,16 @@
 #include <vector>
 
 #include <QtCore/QCoreApplication>
-#include <QtGui/QFontMetricsF>
 #include <QtGui/QImage>
 
 #include "viz/geometry/table_layout.h"
 #include "viz/view/cell_overlay.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
+#include "viz/view/cell_sheet.h"
 #include "viz/view/panel.h"
 #include "viz/view/sharing.h"
+#include "viz/view/text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -51,7 +52,7 @@ std::vector<SeqIdx> rows_of(const Scene& scene) {
 TableSize size_of(const Scene& scene, std::int64_t rows) {
   const Facts& facts = scene.facts();
   const QString widest = name_of(SeqIdx{std::max<std::int64_t>(facts.sequences - 1, 0)});
-  return {rows, facts.table_columns, facts.blocks, QFontMetricsF(name_font(scene)).horizontalAdvance(widest)};
+  return {rows, facts.table_columns, facts.blocks, text_width(name_font(scene), widest)};
 }
 
 // Which rows there are and where they stand.
@@ -148,27 +149,34 @@ void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
   const TableLayout& layout = now.layout;
   const CellRange seen = layout.grid.visible();
   painter.save();
-  painter.setFont(page_font(scene));
-  painter.setPen(theme.text_quiet);
+  const QFont digits = page_font(scene);
   // The middle of a column that is scrolled half away may lie beside the panel.
   const QRectF numbers = layout.page_numbers.adjusted(-layout.page_number_width / 2, 0, 0, 0);
   painter.setClipRect(numbers & (layout.page_numbers | layout.names), Qt::IntersectClip);
   const std::int64_t first_page = (seen.first_column + layout.page_step - 1) / layout.page_step * layout.page_step;
   for (std::int64_t page = first_page; page < seen.end_column; page += layout.page_step) {
-    painter.drawText(layout.page_number_rect(page), Qt::AlignCenter | Qt::TextDontClip, QString::number(page));
+    const QRectF rect = layout.page_number_rect(page);
+    const QString number = QString::number(page);
+    draw_text(painter, digits, theme.text_quiet,
+              {rect.center().x() - text_width(digits, number) / 2, middle_baseline(digits, rect)}, number);
   }
   painter.restore();
   painter.save();
-  painter.setFont(name_font(scene));
   painter.setClipRect(layout.names.adjusted(0, layout.page_numbers.top() - layout.names.top(), 0, 0),
                       Qt::IntersectClip);
+  const QFont font = name_font(scene);
   for (const std::int64_t row : layout.named_rows()) {
     const SeqIdx seq = now.seq(row);
-    painter.setPen(readable(theme, theme.owner_style(seq.value).fill, theme.card));
-    painter.drawText(layout.name_rect(row), Qt::AlignLeft | Qt::AlignVCenter | Qt::TextDontClip, name_of(seq));
+    const QRectF rect = layout.name_rect(row);
+    const QString name = name_of(seq);
+    const QColor& colour = Prepared::of_this_thread().inks(theme)->at(owner_look(seq.value)).on_card;
+    draw_text(painter, font, colour, {rect.left(), middle_baseline(font, rect)}, name);
   }
   painter.restore();
 }
+
+// Pages of a row lie all over the pool: their blocks are asked for so many entries early.
+constexpr std::int64_t kAhead = 16;
 
 // A colour an entry, stretched to the entries' size.
 void paint_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
@@ -185,6 +193,7 @@ void paint_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(row - seen.first_row)));
     const std::int64_t assigned = std::clamp(pages.size(), seen.first_column, seen.end_column);
     for (std::int64_t page = seen.first_column; page < assigned; ++page) {
+      state.blocks.prefetch(pages[page + kAhead]);
       line[page - seen.first_column] = colours[entry_look(state, pages[page])];
     }
     std::fill(line + (assigned - seen.first_column), line + seen.columns(), colours[kPaddingLook]);

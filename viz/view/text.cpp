@@ -93,6 +93,11 @@ double cap_height(const QFont& font) {
   return QFontMetricsF(font).capHeight();
 }
 
+double middle_baseline(const QFont& font, const QRectF& rect) {
+  const QFontMetricsF metrics(font);
+  return rect.center().y() + (metrics.ascent() - metrics.descent()) / 2;
+}
+
 QString elided(const QFont& font, const QString& text, double room) {
   thread_local KeptTexts<ElidedKey, QString> kept;
   return kept.get({{FontKey(font), text}, room},

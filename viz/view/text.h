@@ -9,6 +9,7 @@
 #pragma once
 
 #include <QtCore/QPointF>
+#include <QtCore/QRectF>
 #include <QtCore/QString>
 #include <QtGui/QColor>
 #include <QtGui/QFont>
@@ -18,6 +19,8 @@ namespace kvscope::viz {
 
 [[nodiscard]] double text_width(const QFont& font, const QString& text);  // [px]
 [[nodiscard]] double cap_height(const QFont& font);                       // [px]
+// Of a line in the middle of the rectangle's height. [px]
+[[nodiscard]] double middle_baseline(const QFont& font, const QRectF& rect);
 // Cut at the right and ended with dots where it is wider than `room`.
 [[nodiscard]] QString elided(const QFont& font, const QString& text, double room);
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <QtGui/QFontMetricsF>
-
+#include "viz/view/text.h"
 #include "viz/view/timeline_paint.h"
 
 namespace kvscope::viz {
@@ -14,16 +13,16 @@ constexpr double kSample = 22;  // [px] of a curve's line, at font scale 1
 }  // namespace
 
 double width_of(const QString& text, const QFont& font) {
-  return QFontMetricsF(font).horizontalAdvance(text);
+  return text_width(font, text);
 }
 
 // One line of text, elided where it is too long for `rect`.
 void paint_words(QPainter& painter, const QRectF& rect, const QString& text, const QFont& font, const QColor& colour,
                  Qt::Alignment alignment) {
-  painter.setFont(font);
-  painter.setPen(colour);
-  const QString shown = QFontMetricsF(font).elidedText(text, Qt::ElideRight, rect.width() + 0.5);
-  painter.drawText(rect, static_cast<int>(alignment) | Qt::TextSingleLine, shown);
+  const QString shown = elided(font, text, rect.width() + 0.5);
+  const double spare = rect.width() - text_width(font, shown);
+  const double left = alignment.testFlag(Qt::AlignRight) ? spare : alignment.testFlag(Qt::AlignHCenter) ? spare / 2 : 0;
+  draw_text(painter, font, colour, {rect.left() + left, middle_baseline(font, rect)}, shown);
 }
 
 double item_width(const LegendItem& item, const Scene& scene) {
