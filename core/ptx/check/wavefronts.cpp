@@ -58,7 +58,7 @@ std::int64_t over(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-Wavefronts shared_wavefronts(LaneAddresses addresses, LaneMask lanes, int bytes, bool atomic) {
+Wavefronts shared_wavefronts(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic) {
   const int words = std::max(1, bytes / 4);
   const int group = kLanes / words;
   Wavefronts out;
@@ -77,7 +77,7 @@ Wavefronts shared_wavefronts(LaneAddresses addresses, LaneMask lanes, int bytes,
   return out;
 }
 
-Sectors global_sectors(LaneAddresses addresses, LaneMask lanes, int bytes) {
+Sectors global_sectors(AccessAddresses addresses, LaneMask lanes, int bytes) {
   std::array<std::uint64_t, kLanes> values;
   int count = 0;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
@@ -97,7 +97,7 @@ Sectors global_sectors(LaneAddresses addresses, LaneMask lanes, int bytes) {
   return out;
 }
 
-Sectors local_sectors(LaneAddresses offsets, LaneMask lanes, int bytes) {
+Sectors local_sectors(AccessAddresses offsets, LaneMask lanes, int bytes) {
   const int words = std::max(1, bytes / 4);
   std::array<std::uint64_t, std::size_t{kLanes} * 8> values;
   int count = 0;

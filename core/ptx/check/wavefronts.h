@@ -18,7 +18,7 @@
 
 namespace kvscope::ptx {
 
-using LaneAddresses = std::span<const std::uint64_t, kLanes>;
+using AccessAddresses = std::span<const std::uint64_t, kLanes>;  // WarpAccess::addresses
 
 struct Wavefronts {
   int wavefronts = 0;
@@ -27,7 +27,7 @@ struct Wavefronts {
   friend bool operator==(const Wavefronts&, const Wavefronts&) = default;
 };
 // `bytes` a lane: 1, 2, 4, 8 or 16; addresses are multiples of it.
-[[nodiscard]] Wavefronts shared_wavefronts(LaneAddresses addresses, LaneMask lanes, int bytes, bool atomic = false);
+[[nodiscard]] Wavefronts shared_wavefronts(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic = false);
 
 struct Sectors {
   std::int64_t sectors = 0;  // of 32 bytes, distinct
@@ -36,9 +36,9 @@ struct Sectors {
   friend bool operator==(const Sectors&, const Sectors&) = default;
 };
 // `bytes` a lane: 1 to 32; addresses are multiples of it.
-[[nodiscard]] Sectors global_sectors(LaneAddresses addresses, LaneMask lanes, int bytes);
+[[nodiscard]] Sectors global_sectors(AccessAddresses addresses, LaneMask lanes, int bytes);
 // Local memory: 4-byte words of the 32 lanes stand side by side, so equal offsets of all lanes are 4 sectors.
-[[nodiscard]] Sectors local_sectors(LaneAddresses offsets, LaneMask lanes, int bytes);
+[[nodiscard]] Sectors local_sectors(AccessAddresses offsets, LaneMask lanes, int bytes);
 // A row of a copy engine.
 [[nodiscard]] Sectors range_sectors(std::uint64_t address, std::int64_t bytes);
 
