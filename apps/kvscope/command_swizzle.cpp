@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/common/cli.h"
@@ -110,11 +111,19 @@ AccessPattern pattern_of(const SolveCommand& command, const TileRows& tile) {
   return column_pattern(target, command.width, tile, command.row_bytes);
 }
 
+// "nvidia, 32-bit"; of an instruction that the line has named already: "nvidia".
+std::string_view banks_text(const AccessPattern& pattern) {
+  const std::string_view profile = pattern.profile.name;
+  const std::size_t comma = profile.find(", ");
+  const bool named = comma != std::string::npos && pattern.name.starts_with(profile.substr(comma + 2));
+  return named ? profile.substr(0, comma) : profile;
+}
+
 int solve(const SolveCommand& command) {
   const TileRows tile{command.rows, command.row_bytes};
   const std::array patterns{pattern_of(command, tile)};
   const LayoutSolutions solutions = solve_layout(tile, patterns, command.bounds);
-  std::cout << fmt::format("read by {}; banks of {}\n", patterns[0].name, patterns[0].profile.name)
+  std::cout << fmt::format("read by {}; banks of {}\n", patterns[0].name, banks_text(patterns[0]))
             << to_text(solutions);
   return solutions.is_free() || !solutions.swizzles.empty() || !solutions.paddings.empty() ? kExitFine
                                                                                            : kExitCheckFailed;

@@ -66,6 +66,13 @@ std::optional<Witness> worst_conflict(std::span<const AccessPattern> patterns, c
   return worst;
 }
 
+// "0 2 4 6"; of more than eight, the first four and the last: "0 128 256 384 .. 3968".
+template <class Number>
+std::string list_text(const std::vector<Number>& numbers) {
+  if (numbers.size() <= 8) return fmt::format("{}", fmt::join(numbers, " "));
+  return fmt::format("{} .. {}", fmt::join(numbers.begin(), numbers.begin() + 4, " "), numbers.back());
+}
+
 // "bit 7", "bits 7-8", "bits 7 9".
 std::string bits_text(std::uint64_t mask) {
   std::vector<int> bits;
@@ -103,11 +110,10 @@ std::string explain_current(std::span<const AccessPattern> patterns, const TileR
   }
   return fmt::format(
       "{}: in phase {} of access {} lanes {} want {} words of bank {}: their addresses {} differ in {}{} only, which "
-      "say "
-      "nothing about the bank ({})",
-      witness->pattern->name, witness->conflict.phase, witness->access, fmt::join(witness->lanes, " "),
-      witness->conflict.words.size(), witness->conflict.bank, fmt::join(witness->conflict.words, " "),
-      bits_text(differing), row_bits_text(differing, tile.pitch), bank_bits_text(witness->pattern->profile));
+      "say nothing about the bank ({})",
+      witness->pattern->name, witness->conflict.phase, witness->access, list_text(witness->lanes),
+      witness->conflict.words.size(), witness->conflict.bank, list_text(witness->conflict.words), bits_text(differing),
+      row_bits_text(differing, tile.pitch), bank_bits_text(witness->pattern->profile));
 }
 
 // "lanes 0 2 4 6, all at bank 0 before, now start at banks 0 4 8 12"; empty when nothing collided.
@@ -118,8 +124,8 @@ std::string moved_apart(const std::optional<Witness>& witness, const Address& ad
     const auto& place = witness->pattern->accesses[witness->access][static_cast<std::size_t>(lane)];
     banks.push_back(address(*place) / 4 % witness->pattern->profile.banks);
   }
-  return fmt::format("lanes {}, which all wanted bank {}, now start at banks {}", fmt::join(witness->lanes, " "),
-                     witness->conflict.bank, fmt::join(banks, " "));
+  return fmt::format("lanes {}, which all wanted bank {}, now start at banks {}", list_text(witness->lanes),
+                     witness->conflict.bank, list_text(banks));
 }
 
 std::optional<SwizzleMode> tma_mode(const Swizzle& swizzle) {
