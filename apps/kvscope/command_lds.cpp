@@ -56,7 +56,7 @@ int show_constants(const KVBufferParams& params) {
   row("num_repeats", c.num_repeats, "blocks of a stage's depth");
   row("smem_cols", c.smem_cols, "columns a stage holds");
   row("smem_stage_size", c.smem_stage_size, "elements of a stage");
-  row("stage bytes", c.stage_bytes, "");
+  row("stage bytes", c.stage_bytes, "of LDS a stage takes");
   row("mma_layout rows", c.mma_rows, "of a lane's register tile");
   row("mma_layout columns", c.mma_cols, "elements of each");
   row("vm_instrs_per_load", c.vm_instrs_per_load, "copies a wave is said to issue a load");
@@ -146,6 +146,7 @@ void add_lds(CLI::App& app, Action& chosen) {
   table->add_option("--strip", command->strip, "Strip; of registers")->capture_default_str();
   table->add_option("--valid-rows", command->valid_rows, "Keys that exist; of copy. Default: all");
   table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
+  add_lds_schedule(*lds, chosen);
 }
 
 }  // namespace kvscope::apps

@@ -28,6 +28,7 @@ void add_scenario(CLI::App& app, Action& chosen);    // scenario check FILE, sce
 void add_tma(CLI::App& app, Action& chosen);         // tma check MAP, copy MAP --data B, engines SCENARIO
 void add_swizzle(CLI::App& app, Action& chosen);     // swizzle table SWIZZLE, swizzle solve --rows N ...
 void add_lds(CLI::App& app, Action& chosen);         // lds table SCENARIO [--what ...]
+void add_lds_schedule(CLI::App& lds, Action& chosen);  // lds schedule SCENARIO [--without STEP], beside lds table
 void add_fragment(CLI::App& app, Action& chosen);    // fragment list, fragment table NAME
 void add_layout(CLI::App& app, Action& chosen);      // layout EXPR [--json] [--all]
 void add_dtype(CLI::App& app, Action& chosen);       // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]

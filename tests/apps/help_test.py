@@ -44,7 +44,7 @@ class Help(unittest.TestCase):
                          {"run", "explain", "golden", "verify", "merge", "trace", "trace show", "trace diff",
                           "scenario", "scenario check", "scenario schema", "scenario presets", "layout", "dtype",
                           "stage", "tma", "tma check", "tma copy", "tma engines", "swizzle", "swizzle table",
-                          "swizzle solve", "lds", "lds table", "fragment", "fragment list", "fragment table",
+                          "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
                           "completion"})
 
     def test_every_page_says_what_the_command_does_and_takes(self):

@@ -566,6 +566,78 @@ class LdsTables(unittest.TestCase):
                 self.assertEqual(byte, (vector ^ vector // 16 % 8) * 16)
 
 
+class LdsSchedule(unittest.TestCase):
+    """The printed loop against a counter kept here, and what carrying it out finds when a step is missing."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.scenario = tile_scenario("bf16", 64)
+        self.path = write_json(os.path.join(self.folder.name, "s.json"), self.scenario)
+
+    def steps(self, *options):
+        done = kvscope("lds", "schedule", self.path, *options)
+        self.assertEqual(done.stderr, "")
+        rows = re.findall(r"(?m)^ *(\d+) +(\d+)  (\S.*?) +(left out|\d+(?: -> \d+)?)$", done.stdout)
+        self.assertEqual([int(n) for n, *_ in rows], list(range(len(rows))))
+        return done, [(int(tile), what, under_way) for _, tile, what, under_way in rows]
+
+    def test_the_counter_is_that_of_the_copies_and_waits(self):
+        for options in [(), ("--tiles", 1), ("--tiles", 8), ("--masked", "0,2"), ("--loop", "decode"),
+                        ("--without", 9), ("--without", 6)]:
+            with self.subTest(options=options):
+                _, steps = self.steps(*options)
+                now = 0
+                for _, what, under_way in steps:
+                    if under_way == "left out":
+                        continue
+                    before = now
+                    now += 4 if what.startswith("issue") else 0
+                    if wait := re.match(r"wait vmcnt\((\d+)\)", what):
+                        now = min(now, int(wait[1]))
+                    self.assertEqual(under_way, f"{before}" if before == now else f"{before} -> {now}")
+
+    def test_each_tile_is_brought_once_and_read_once_unless_it_is_masked(self):
+        for loop in ("prefill", "decode"):
+            done, steps = self.steps("--tiles", 5, "--loop", loop)
+            self.assertEqual(done.returncode, 0)
+            self.assertTrue(done.stdout.endswith(
+                "\nchecked    12 orders of waves and memory: every read met its own tile\n"), done.stdout)
+            for verb in ("issue", "read"):
+                for operand in "KV":
+                    self.assertEqual([tile for tile, what, _ in steps if what.startswith(f"{verb} {operand}")],
+                                     [0, 1, 2, 3, 4])
+        _, steps = self.steps("--tiles", 3, "--masked", 1)
+        self.assertEqual([tile for tile, what, _ in steps if what.startswith("read K")], [0, 2])
+
+    def test_a_prefill_without_a_wait_fails_and_says_who_read_what(self):
+        _, steps = self.steps()
+        waits = [n for n, (_, what, _) in enumerate(steps) if what.startswith("wait")]
+        self.assertEqual(waits, [2, 9, 13, 20, 24])
+        for n in waits:
+            done, without = self.steps("--without", n)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual([m for m, (*_, under_way) in enumerate(without) if under_way == "left out"], [n])
+            failure = re.search(r"fails      in \d+ of 12 orders of waves and memory; first, copies land late, .*:\n"
+                                r" +step (\d+) \(tile (\d): read ([KV]) from stage \d\): wave \d reads byte 0x\w+ "
+                                r"before copy \d+ of wave \d brings it", done.stdout)
+            # The step that failed is one of the table, the first read behind the wait.
+            tile, what, _ = without[int(failure[1])]
+            self.assertEqual(int(failure[1]), next(m for m in range(n, len(steps)) if steps[m][1].startswith("read")))
+            self.assertEqual((tile, what[:6]), (int(failure[2]), "read " + failure[3]))
+
+    def test_the_older_count_races_where_waves_have_unlike_shares(self):
+        self.scenario["lds"] = {**self.scenario.get("lds", {}), "threads": 384}
+        write_json(self.path, self.scenario)
+        done, _ = self.steps("--wave", 5)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("Wave 5 issues 2 copies a load of K and 2 of V; its waits count on 0 and 0\n", done.stdout)
+        done, _ = self.steps("--wave", 5, "--count", "seed")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its waits count on 4 and 4\n", done.stdout)
+        self.assertIn("before copy 24 of wave 4 brings it (K, tile at token 0, stage 0)\n", done.stdout)
+
+
 # --- there and back ---------------------------------------------------------------------------------------------------
 
 class ThereAndBack(unittest.TestCase):

@@ -1,0 +1,235 @@
+// kvscope lds schedule SCENARIO: the loop in which the waves of a block issue, wait, meet and read, with a wave's counter
+// around each step; then the loop is carried out in a number of orders, as it stands or without one of its steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/scenario_input.h"
+#include "apps/kvscope/commands.h"
+#include "core/base/errors.h"
+#include "core/cache/continuous_kv_cache.h"
+#include "core/lds/dram_to_lds.h"
+#include "core/lds/kv_buffer.h"
+#include "core/lds/schedule.h"
+#include "core/pipeline/lds_params.h"
+
+namespace kvscope::apps {
+namespace {
+
+constexpr std::int64_t kMostTiles = 8;
+constexpr std::int64_t kRandomOrders = 8;
+
+struct ScheduleCommand {
+  std::string scenario;
+  std::string loop = "prefill";
+  std::string count = "newer";
+  std::int64_t tiles = 3;
+  std::int64_t wave = 0;
+  std::vector<std::int64_t> masked;
+  std::optional<std::int64_t> without;
+};
+
+// Rows of one head, as many as the tiles have. What they hold is of no matter here: the model knows of every byte of LDS
+// which copy brought it.
+class Rows {
+ public:
+  Rows(const KVBufferConfig& config, std::int64_t tiles)
+      : kv_{1, config.constants().cache_depth, false},
+        pool_(static_cast<std::size_t>(tiles * config.constants().BN * config.constants().cache_depth *
+                                       config.constants().element_bytes)),
+        blocks_{pool_.data(),
+                config.params().dtype,
+                {1, tiles * config.constants().BN, 1, config.constants().cache_depth}} {}
+
+  [[nodiscard]] ContinuousBatchingKVCache cache() const {
+    return {kv_, {.blocks = blocks_, .cache_lengths = {lengths_.data(), {1}}, .lookup_table = {table_.data(), {1}}}};
+  }
+
+ private:
+  KVCacheStaticParams kv_;
+  std::vector<std::byte> pool_;
+  std::vector<std::uint32_t> lengths_{0}, table_{0};
+  AnyView<4> blocks_;
+};
+
+// The waves of a block, LDS with K's stages and behind them V's, and rows to fetch.
+class Block {
+ public:
+  Block(const KVBufferConfig& k, const KVBufferConfig& v, std::int64_t tiles)
+      : k_rows_(k, tiles),
+        v_rows_(v, tiles),
+        image_(k.constants().region_bytes + v.constants().region_bytes),
+        pending_(image_, k.constants().waves) {
+    waves_.pending = &pending_;
+    for (WaveIdx wave{0}; wave.value < k.constants().waves; ++wave) {
+      const TokIdx end{tiles * k.constants().BN};
+      waves_.k.push_back(add(k, k_rows_, 0, end, wave));
+      waves_.v_copy.push_back(add(v, v_rows_, k.constants().region_bytes, end, wave));
+      waves_.v_read.push_back(waves_.v_copy.back());
+    }
+  }
+  [[nodiscard]] const ScheduleWaves& waves() const { return waves_; }
+
+ private:
+  KVBuffer* add(const KVBufferConfig& config, const Rows& rows, std::int64_t base, TokIdx end, WaveIdx wave) {
+    buffers_.push_back(
+        std::make_unique<KVBuffer>(config, rows.cache(), SeqIdx{0}, HeadIdx{0}, LdsRegion{&pending_, base}, end, wave));
+    return buffers_.back().get();
+  }
+
+  Rows k_rows_, v_rows_;
+  SharedImage image_;
+  PendingCopies pending_;
+  std::vector<std::unique_ptr<KVBuffer>> buffers_;
+  ScheduleWaves waves_;
+};
+
+// One way in which memory and waves may behave.
+struct Order {
+  std::string text;
+  Landing landing = Landing::late;
+  Choose choose;
+};
+
+// Copies as late or as early as they may be, the first or the last wave ahead; then at random, the same every time.
+std::vector<Order> orders() {
+  const Choose first = [](std::int64_t) { return std::int64_t{0}; };
+  const Choose last = [](std::int64_t n) { return n - 1; };
+  std::vector<Order> list{{"copies land late, the first wave is ahead", Landing::late, first},
+                          {"copies land late, the last wave is ahead", Landing::late, last},
+                          {"copies land at once, the first wave is ahead", Landing::early, first},
+                          {"copies land at once, the last wave is ahead", Landing::early, last}};
+  for (std::uint32_t seed = 1; seed <= kRandomOrders; ++seed) {
+    const auto random = std::make_shared<std::mt19937>(seed);
+    list.push_back({fmt::format("random order {}", seed), Landing::any,
+                    [random](std::int64_t n) { return static_cast<std::int64_t>((*random)()) % n; }});
+  }
+  return list;
+}
+
+KVBufferConfig config_of(const ScheduleCommand& command, const Scenario& scenario, KOrV kv) {
+  KVBufferParams params = lds_params(scenario, kv);
+  params.kv_num_heads = 1;  // how far rows are apart is not the schedule's
+  params.vm_rule = command.count == "seed" ? VmCountRule::seed : VmCountRule::newer;
+  return KVBufferConfig(params);
+}
+
+std::vector<ScheduleStep> steps_of(const ScheduleCommand& command, const KVBufferConstants& k,
+                                   const KVBufferConstants& v) {
+  if (command.loop == "decode") return decode_schedule({.tiles = command.tiles, .double_buffer_k = k.BN <= 64});
+  PrefillPlan plan{.tiles = command.tiles,
+                   .masked = std::vector<bool>(static_cast<std::size_t>(command.tiles)),
+                   .k_count = k.vm_instrs_per_load,
+                   .v_count = v.vm_instrs_per_load};
+  for (const std::int64_t tile : command.masked) {
+    check_index("--masked", tile, command.tiles, "tiles of the loop");
+    plan.masked[static_cast<std::size_t>(tile)] = true;
+  }
+  return prefill_schedule(plan);
+}
+
+void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outstanding>& counts,
+                const std::optional<std::int64_t>& without) {
+  std::cout << " step  tile  what                         under way\n";
+  std::size_t kept = 0;  // counts are of the steps that are left
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    const std::string text = to_text(steps[n]);  // "tile 2: issue V into stage 0"
+    std::string line = fmt::format("{:>5} {:>5}  {:<28}", n, steps[n].tile, text.substr(text.find(": ") + 2));
+    if (without && *without == static_cast<std::int64_t>(n)) {
+      line += " left out";
+    } else {
+      const auto [before, after] = counts[kept++];
+      line += before == after ? fmt::format(" {:>2}", before) : fmt::format(" {:>2} -> {}", before, after);
+    }
+    std::cout << line << '\n';
+  }
+}
+
+// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." of a fault among the steps that are left; numbered as in
+// the table.
+std::string fault_text(const ScheduleFault& fault, const std::optional<std::int64_t>& without) {
+  const auto among_left = static_cast<std::int64_t>(fault.step);
+  const std::int64_t step = among_left + (without && among_left >= *without ? 1 : 0);
+  const std::string wave = fmt::format(", wave {}: ", fault.wave.value);
+  std::string text = fault.message.substr(fault.message.find(" ("));
+  if (const std::size_t at = text.find(wave + "wave"); at != std::string::npos) text.replace(at, wave.size(), ": ");
+  return fmt::format("step {}{}", step, text);
+}
+
+int show_schedule(const ScheduleCommand& command) {
+  const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
+  if (command.tiles < 1 || command.tiles > kMostTiles) {
+    throw InputError("command line", "--tiles", fmt::format("{} is outside [1, {}]", command.tiles, kMostTiles));
+  }
+  if (!command.masked.empty() && command.loop == "decode") {
+    throw InputError("command line", "--masked", "the decode loop passes over no tile: leave it out");
+  }
+  const KVBufferConfig k = config_of(command, input.scenario, KOrV::k), v = config_of(command, input.scenario, KOrV::v);
+  check_index("--wave", command.wave, k.constants().waves, "waves of the block");
+  const std::vector<ScheduleStep> all = steps_of(command, k.constants(), v.constants());
+  std::vector<ScheduleStep> steps = all;
+  if (command.without) {
+    check_index("--without", *command.without, std::ssize(steps), "steps of the loop");
+    steps.erase(steps.begin() + *command.without);
+  }
+
+  const WaveIdx wave{command.wave};
+  const std::int64_t k_copies = copies_per_load(k, wave), v_copies = copies_per_load(v, wave);
+  std::cout << fmt::format(
+      "{} loop over {} tile{} by {} waves. Wave {} issues {} copies a load of K and {} of V; its waits count on {} and "
+      "{}\n\n",
+      command.loop, command.tiles, command.tiles > 1 ? "s" : "", k.constants().waves, wave.value, k_copies, v_copies,
+      k.constants().vm_instrs_per_load, v.constants().vm_instrs_per_load);
+  show_steps(all, outstanding(steps, k_copies, v_copies), command.without);
+
+  std::int64_t tried = 0, failed = 0;
+  std::string first_failure;
+  for (const Order& order : orders()) {
+    const Block block(k, v, command.tiles);
+    const std::vector<ScheduleFault> faults = run_schedule(steps, block.waves(), order.landing, order.choose);
+    ++tried;
+    if (faults.empty()) continue;
+    if (failed++ == 0)
+      first_failure = fmt::format("{}:\n           {}", order.text, fault_text(faults[0], command.without));
+  }
+  if (failed == 0) {
+    std::cout << fmt::format("\nchecked    {} orders of waves and memory: every read met its own tile\n", tried);
+    return kExitFine;
+  }
+  std::cout << fmt::format("\nfails      in {} of {} orders of waves and memory; first, {}\n", failed, tried,
+                           first_failure);
+  return kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_lds_schedule(CLI::App& lds, Action& chosen) {
+  const auto command = std::make_shared<ScheduleCommand>();
+  CLI::App* schedule = lds.add_subcommand("schedule", "The loop of issues, waits, barriers and reads, carried out");
+  schedule->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
+  schedule->add_option("--loop", command->loop, "Which kernel's")
+      ->check(CLI::IsMember(std::vector<std::string>{"prefill", "decode"}))
+      ->capture_default_str();
+  schedule->add_option("--tiles", command->tiles, "Tiles of the loop, 1 to 8")->capture_default_str();
+  schedule->add_option("--masked", command->masked, "Tiles that are wholly masked, as 1,2; of prefill")->delimiter(',');
+  schedule->add_option("--count", command->count, "How copies are counted where waves have unlike shares")
+      ->check(CLI::IsMember(std::vector<std::string>{"newer", "seed"}))
+      ->capture_default_str();
+  schedule->add_option("--wave", command->wave, "Whose counter is shown")->capture_default_str();
+  schedule->add_option("--without", command->without, "Leave this step out, and see what goes wrong");
+  schedule->callback([command, &chosen] { chosen = [command] { return show_schedule(*command); }; });
+}
+
+}  // namespace kvscope::apps
