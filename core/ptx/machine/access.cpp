@@ -108,12 +108,6 @@ struct Wrong {
   std::string hint;
 };
 
-// "x + 16", "x - 16", "0x10".
-std::string place_of(const ReportAddress& a) {
-  if (a.symbol.empty()) return fmt::format("0x{:x}", a.absolute);
-  return fmt::format("{} {} {}", a.symbol, a.offset < 0 ? '-' : '+', a.offset < 0 ? -a.offset : a.offset);
-}
-
 Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes) {
   const DeviceMemory& memory = *exec.launch.memory;
   const Space really = space_of(address);
@@ -134,9 +128,10 @@ Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::in
         ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}, where nothing is allocated", bytes, address), {}};
   }
   if (a->freed && address >= a->address && address < a->end()) {
-    return {ReportKind::use_after_free, fmt::format("{} bytes at {}, which has been freed", bytes, place_of(at)), {}};
+    return {ReportKind::use_after_free, fmt::format("{} bytes at {}, which has been freed", bytes, place_name(at)), {}};
   }
-  return {ReportKind::out_of_bounds, fmt::format("{} bytes at {} (size {})", bytes, place_of(at), a->bytes.size()), {}};
+  return {
+      ReportKind::out_of_bounds, fmt::format("{} bytes at {} (size {})", bytes, place_name(at), a->bytes.size()), {}};
 }
 
 Wrong wrong_shared(Exec& exec, bool own_cta, std::uint64_t address, std::int64_t bytes) {
@@ -170,7 +165,7 @@ Wrong wrong_shared(Exec& exec, bool own_cta, std::uint64_t address, std::int64_t
 // Nothing to report: an empty message.
 Wrong misaligned(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes, std::int64_t align) {
   const ReportAddress at = name_address(exec.launch, space, address, bytes);
-  const std::string symbol = at.symbol.empty() ? "" : fmt::format(" ({})", place_of(at));
+  const std::string symbol = at.symbol.empty() ? "" : fmt::format(" ({})", place_name(at));
   const std::string where = space == Space::shared ? fmt::format("shared 0x{:05x}", address)
                             : space == Space::local || space == Space::param
                                 ? fmt::format("{} {}", name(space), address)

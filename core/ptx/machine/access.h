@@ -114,9 +114,14 @@ struct LaneRequest {
 
 // "x + 16" of an address: the variable or allocation that it is in or next to.
 [[nodiscard]] ReportAddress name_address(const Launch& launch, Space space, std::uint64_t address, std::int64_t bytes);
+// "x + 16", "x - 16"; "0x10" when nothing has a name there.
+[[nodiscard]] std::string place_name(const ReportAddress& address);
 [[nodiscard]] ReportParty lane_party(const Exec& exec, const Op& op, int lane, LaneMask lanes, std::string_view action);
 // A report of a lane about the running op; its Flow as report() gives it.
 Flow fault(Exec& exec, const Op& op, int lane, ReportKind kind, std::string message, std::string hint = {},
            ReportAddress address = {}, std::string_view action = "issued");
+// The same of an engine, which has no lane and stops nobody by itself.
+void engine_fault(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
+                  std::string hint = {}, ReportAddress address = {});
 
 }  // namespace kvscope::ptx

@@ -49,6 +49,13 @@ ReportAddress name_address(const Launch& launch, Space space, std::uint64_t addr
   return to;
 }
 
+std::string place_name(const ReportAddress& a) {
+  if (!a.symbol.empty()) {
+    return fmt::format("{} {} {}", a.symbol, a.offset < 0 ? '-' : '+', a.offset < 0 ? -a.offset : a.offset);
+  }
+  return a.space == Space::shared ? fmt::format("shared 0x{:05x}", a.absolute) : fmt::format("0x{:x}", a.absolute);
+}
+
 ReportParty lane_party(const Exec& exec, const Op& op, int lane, LaneMask lanes, std::string_view action) {
   ReportParty party;
   party.action = action;
@@ -72,6 +79,33 @@ Flow fault(Exec& exec, const Op& op, int lane, ReportKind kind, std::string mess
   r.address = std::move(address);
   r.parties.push_back(lane_party(exec, op, lane, LaneMask{1} << lane, action));
   return report(exec, std::move(r));
+}
+
+void engine_fault(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
+                  std::string hint, ReportAddress address) {
+  Report r;
+  r.kind = kind;
+  r.severity = severity_of(kind);
+  r.kernel = launch.program->module->functions[static_cast<std::size_t>(launch.function)].name;
+  r.cta = cta.at;
+  r.cluster_rank = cta.cluster_rank;
+  r.step = launch.step;
+  r.message = std::move(message);
+  r.hint = std::move(hint);
+  r.address = std::move(address);
+  ReportParty party;
+  party.action = "issued";
+  party.actor = fmt::format("{} issued by thread {}", name(op.kind), op.thread);
+  party.pc = op.pc;
+  if (op.pc >= 0) {
+    party.opcode = launch.program->statement(op.pc).opcode;
+    party.source = launch.program->source_text(op.pc);
+  }
+  r.parties.push_back(std::move(party));
+  const bool stops = r.severity == Severity::error && launch.config.options.stop_at_first_error;
+  const bool kept = launch.reports.add(r);
+  if (kept && launch.monitor != nullptr) launch.monitor->reported(launch, launch.reports.all().back());
+  if (stops || launch.reports.full()) launch.status = LaunchStatus::failed;
 }
 
 }  // namespace kvscope::ptx

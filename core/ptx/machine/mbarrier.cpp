@@ -18,7 +18,16 @@ void Mbarrier::end_phase_if_complete() {
 }
 
 bool Mbarrier::complete_tx(std::int64_t bytes) {
-  if (!add_tx(-bytes)) return false;
+  // An engine completes in pieces: with too few bytes announced the phase ends when those have come, and what follows
+  // counts in the next one.
+  const std::int64_t before = tx;
+  const bool ends_early = pending == 0 && tx > 0 && bytes > tx;
+  if (!add_tx(ends_early ? -tx : -bytes)) return false;
+  if (ends_early) {
+    const std::int64_t rest = bytes - before;
+    end_phase_if_complete();
+    return complete_tx(rest);
+  }
   end_phase_if_complete();
   return true;
 }
