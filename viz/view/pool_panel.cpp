@@ -229,7 +229,8 @@ void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene
     painter.restore();
   };
   paint(scene.pinned_lit, LitHow::pinned);
-  if (!scene.hovered.none()) paint(scene.hovered_lit, LitHow::hovered);
+  // On what is pinned already the wash would hide its number.
+  if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, LitHow::hovered);
 }
 
 void PoolPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {

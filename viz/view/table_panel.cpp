@@ -283,7 +283,8 @@ void TablePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scen
     painter.fillRect(now.layout.name_mark(*row), how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
   };
   paint(scene.pinned_lit, LitHow::pinned);
-  if (!scene.hovered.none()) paint(scene.hovered_lit, LitHow::hovered);
+  // On what is pinned already the wash would hide its number.
+  if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, LitHow::hovered);
 }
 
 void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {

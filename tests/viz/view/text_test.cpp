@@ -1,0 +1,87 @@
+#include "viz/view/text.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include <QtGui/QFontMetricsF>
+#include <QtGui/QImage>
+
+#include "viz/view/theme.h"
+
+namespace kvscope::viz {
+namespace {
+
+QImage painted(double scale, const std::function<void(QPainter&)>& paint) {
+  QImage image(QSize(260, 50) * scale, QImage::Format_RGB32);
+  image.setDevicePixelRatio(scale);
+  image.fill(QColor(0x1a, 0x1d, 0x24));
+  QPainter painter(&image);
+  paint(painter);
+  return image;
+}
+
+std::vector<QFont> fonts() {
+  return {ui_font(12),   ui_font(12, QFont::Medium), ui_font(15, QFont::DemiBold), mono_font(12),
+          mono_font(11), mono_font(11, QFont::Bold)};
+}
+
+// The glyphs that are kept against Qt's own text, for fonts that differ in one thing each: a key without the family, the
+// size or the weight paints the letters of another. Signs that the font lacks come from another one.
+TEST(Text, TheSamePixelsAsThePaintersOwnText) {
+  for (int round = 0; round < 2; ++round) {
+    for (const QString& text : {QStringLiteral("seq 12 · fi -> 7"), QStringLiteral("Block pool"),
+                                QString::fromUtf8("漢 and ₅"), QStringLiteral("  a  "), QString()}) {
+      for (const QFont& font : fonts()) {
+        for (const QColor& colour : {QColor(0xea, 0xec, 0xf1), QColor(0xff, 0x7b, 0x72)}) {
+          for (const double scale : {1.0, 1.25, 2.0}) {
+            const QPointF at(10.25, 30.5);
+            const QImage expected = painted(scale, [&](QPainter& painter) {
+              painter.setFont(font);
+              painter.setPen(colour);
+              painter.drawText(at, text);
+            });
+            const QImage image = painted(scale, [&](QPainter& to) { draw_text(to, font, colour, at, text); });
+            ASSERT_EQ(image, expected) << text.toStdString() << " " << font.toString().toStdString() << " " << scale;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Widths and cut texts against Qt's own, asked for twice: the second answer is the one that was kept.
+TEST(Text, WidthsAndCutsAreThoseOfTheFont) {
+  for (int round = 0; round < 2; ++round) {
+    for (const QString& text : {QStringLiteral("2 running, 1 waiting"), QStringLiteral("2 running"), QString()}) {
+      for (const QFont& font : fonts()) {
+        const QFontMetricsF metrics(font);
+        EXPECT_EQ(text_width(font, text), metrics.horizontalAdvance(text));
+        EXPECT_EQ(cap_height(font), metrics.capHeight());
+        for (const double room : {0.0, 30.0, 31.5, 60.0, 400.0}) {
+          EXPECT_EQ(elided(font, text, room), metrics.elidedText(text, Qt::ElideRight, room)) << room;
+        }
+      }
+    }
+  }
+}
+
+// More texts than are kept: all are dropped and found again.
+TEST(Text, TenThousandTextsArePaintedAndMeasuredAsTheFirst) {
+  const QFont font = mono_font(12);
+  const QString first = QStringLiteral("first");
+  const auto paint = [&](QPainter& painter) { draw_text(painter, font, Qt::white, {5, 30}, first); };
+  const QImage before = painted(1, paint);
+  static_cast<void>(painted(1, [&](QPainter& painter) {
+    for (int i = 0; i < 10000; ++i) {
+      const QString text = QString::number(i);
+      draw_text(painter, font, Qt::white, {5, 30}, text);
+      EXPECT_EQ(text_width(font, text), QFontMetricsF(font).horizontalAdvance(text));
+    }
+  }));
+  EXPECT_EQ(painted(1, paint), before);
+}
+
+}  // namespace
+}  // namespace kvscope::viz
