@@ -5,17 +5,17 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr Form kForms[] = {
-    {Opcode::shfl, "shfl", "sync up|down|bfly|idx b32", "=T|pred? T u32 u32 b32"},
-    {Opcode::vote, "vote", "sync all|any|uni pred", "=pred pred b32"},
-    {Opcode::vote, "vote", "sync ballot b32", "=b32 pred b32"},
-    {Opcode::match, "match", "any sync b32|b64", "=b32 T b32"},
-    {Opcode::match, "match", "all sync b32|b64", "=b32|pred? T b32"},
-    {Opcode::redux, "redux", "sync add|min|max u32|s32", "=T T b32"},
-    {Opcode::redux, "redux", "sync and|or|xor b32", "=T T b32"},
-    {Opcode::elect, "elect", "sync", "=b32|pred b32"},
-    {Opcode::activemask, "activemask", "b32", "=T"},
-    {Opcode::bar_warp_sync, "bar.warp.sync", "", "b32"},
-    {Opcode::movmatrix, "movmatrix", "sync aligned m8n8 trans b16", "=b32 b32"},
+    {"shfl", "sync up|down|bfly|idx b32", "=T|pred? T u32 u32 b32"},
+    {"vote", "sync all|any|uni pred", "=pred pred b32"},
+    {"vote", "sync ballot b32", "=b32 pred b32"},
+    {"match", "any sync b32|b64", "=b32 T b32"},
+    {"match", "all sync b32|b64", "=b32|pred? T b32"},
+    {"redux", "sync add|min|max u32|s32", "=T T b32"},
+    {"redux", "sync and|or|xor b32", "=T T b32"},
+    {"elect", "sync", "=b32|pred b32"},
+    {"activemask", "b32", "=T"},
+    {"bar.warp.sync", "", "b32"},
+    {"movmatrix", "sync aligned m8n8 trans b16", "=b32 b32"},
 };
 
 }  // namespace

@@ -35,27 +35,65 @@ constexpr Group kGroups[] = {
     // memory
     {"space", "param|param::entry|param::func|const|global|local|shared|shared::cta|shared::cluster"},
     {"window", "param|param::entry|const|global|local|shared|shared::cta|shared::cluster"},
-    {"load-order", "weak|volatile"},
-    {"store-order", "weak|volatile"},
+    {"storable", "param|param::func|global|local|shared|shared::cta|shared::cluster"},
+    {"ordered", "global|shared|shared::cta|shared::cluster"},
     {"scope", "cta|cluster|gpu|sys"},
     {"load-cache", "ca|cg|cs|lu|cv"},
     {"store-cache", "wb|cg|cs|wt"},
-    {"hint",
-     "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate|"
-     "L2::evict_normal|L2::evict_first|L2::evict_last|L2::64B|L2::128B|L2::256B|L2::cache_hint"},
+    {"nc-cache", "ca|cg|cs"},
+    {"L1-eviction", "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
+    {"L2-eviction", "L2::evict_normal|L2::evict_first|L2::evict_last"},
     {"prefetch-size", "L2::64B|L2::128B|L2::256B"},
     {"L2-first", "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged"},
     {"L2-second", "L2::evict_first|L2::evict_unchanged"},
     {"atomic-order", "relaxed|acquire|release|acq_rel"},
     {"reduction-order", "relaxed|release"},
-    {"atomic-space", "global|shared|shared::cta|shared::cluster"},
-    // barriers
+    {"shared", "shared|shared::cta|shared::cluster"},
+    // copies and barriers
+    {"dim", "1d|2d|3d|4d|5d"},
+    {"complete-tx", "mbarrier::complete_tx::bytes"},
     {"proxy-space", "global|shared::cta|shared::cluster"},
     {"arrive-order", "release|relaxed"},
     {"wait-order", "acquire|relaxed"},
     {"barrier-scope", "cta|cluster"},
     {"barrier-space", "shared|shared::cta|shared::cluster"},
+    {"own-barrier", "shared|shared::cta"},
     {"fragment-space", "global|shared|shared::cta"},
+};
+
+// A row with {name} in its words is one row for each of these.
+constexpr Group kRows[] = {
+    {"memory", "v2|v4? <memory32>"},
+    {"memory", "v2? <memory64>"},
+    {"memory", "b128"},
+    {"memory-of-32-bytes", "v8 b32|u32|s32|f32"},
+    {"memory-of-32-bytes", "v4 <memory64>"},
+    {"compare", "<equal> b16|b32|b64"},
+    {"compare", "<order> s16|s32|s64"},
+    {"compare", "<order>|<unsigned-order> u16|u32|u64"},
+    {"compare", "<order>|<unordered> ftz? f32"},
+    {"compare", "<order>|<unordered> f64"},
+    {"compare-half", "<order>|<unordered> ftz? f16"},
+    {"compare-half", "<order>|<unordered> bf16"},
+    {"compare-halves", "<order>|<unordered> ftz? f16x2"},
+    {"compare-halves", "<order>|<unordered> bf16x2"},
+    {"reduce", "add u32|s32|u64|f32|f64"},
+    {"reduce", "add noftz f16|f16x2|bf16|bf16x2"},
+    {"reduce", "min|max u32|s32|u64|s64"},
+    {"reduce", "inc|dec u32"},
+    {"reduce", "and|or|xor b32|b64"},
+    {"reduce-vector", "add v2|v4 f32"},
+    {"reduce-vector", "add|min|max noftz v2|v4|v8 f16|bf16"},
+    {"reduce-vector", "add|min|max noftz v2|v4 f16x2|bf16x2"},
+    {"reduce-bulk", "add u32|s32|u64|f32|f64"},
+    {"reduce-bulk", "add noftz f16|bf16"},
+    {"reduce-bulk", "min|max u32|s32|u64|s64|f16|bf16"},
+    {"reduce-bulk", "inc|dec u32"},
+    {"reduce-bulk", "and|or|xor b32|b64"},
+    {"reduce-remote", "add u32|s32|u64"},
+    {"reduce-remote", "min|max u32|s32"},
+    {"reduce-remote", "inc|dec u32"},
+    {"reduce-remote", "and|or|xor b32"},
 };
 
 struct Meaning {
@@ -173,6 +211,23 @@ std::vector<Slot> read_words(std::string_view text) {
   return slots;
 }
 
+// "{compare} <logic>" -> "<equal> b16|b32|b64 <logic>", "<order> s16|s32|s64 <logic>" ...
+std::vector<std::string> rows_of(std::string_view words) {
+  const std::size_t open = words.find('{');
+  if (open == std::string_view::npos) return {std::string(words)};
+  const std::size_t close = words.find('}', open);
+  const std::string_view wanted = words.substr(open + 1, close - open - 1);
+  std::vector<std::string> rows;
+  for (const Group& row : kRows) {
+    if (row.name == wanted) {
+      rows.push_back(std::string(words.substr(0, open)) + std::string(row.choices) +
+                     std::string(words.substr(close + 1)));
+    }
+  }
+  if (rows.empty()) wrong_notation(words);
+  return rows;
+}
+
 std::optional<Space> fixed_space(std::string_view word) {
   if (word == "global") return Space::global;
   if (word == "shared") return Space::shared;
@@ -200,6 +255,14 @@ void read_operand_name(std::string_view word, OperandPattern& p) {
   } else if (word == "M") {
     p.rule.role = Role::address;
     p.map = true;
+  } else if (word == "mask") {
+    p.rule.type = Type::b16;
+    p.when = Mod::multicast_cluster;
+  } else if (word == "policy") {
+    p.rule.type = Type::b64;
+    p.when = Mod::L2_cache_hint;
+  } else if (word == "_") {
+    p.rule.type = Type::none;
   } else if (word == "L") {
     p.rule.role = Role::target;
   } else if (const auto type = type_from_name(word)) {
@@ -215,16 +278,9 @@ OperandPattern read_operand(std::string_view item) {
   if (drop_prefix(item, '+')) p.rule.role = Role::read_written;
   p.rule.constant = drop_prefix(item, '#');
   p.rule.wider = drop_prefix(item, '~');
-  std::string_view rest = item;
-  item = cut(rest, '@');
-  if (!rest.empty()) {
-    const auto mod = mod_of(rest);
-    if (!mod) wrong_notation(rest);
-    p.when = *mod;
-  }
   const bool question = drop_suffix(item, '?');
   p.rule.packs = drop_suffix(item, '&');
-  rest = item;
+  std::string_view rest = item;
   item = cut(rest, '/');
   if (!rest.empty()) p.rule.alternative = type_from_name(rest).value_or(Type::none);
   rest = item;
@@ -252,6 +308,35 @@ std::vector<OperandPattern> read_operands(std::string_view text) {
   return operands;
 }
 
+// Other names of an opcode than its own.
+struct Alias {
+  std::string_view base;
+  Opcode opcode;
+};
+constexpr Alias kAliases[] = {
+    {"bar.cta.sync", Opcode::bar_sync},
+    {"barrier.sync", Opcode::bar_sync},
+    {"barrier.cta.sync", Opcode::bar_sync},
+    {"bar.cta.arrive", Opcode::bar_arrive},
+    {"barrier.arrive", Opcode::bar_arrive},
+    {"barrier.cta.arrive", Opcode::bar_arrive},
+    {"bar.cta.red", Opcode::bar_red},
+    {"barrier.red", Opcode::bar_red},
+    {"barrier.cta.red", Opcode::bar_red},
+    {"prefetch.param.tensormap", Opcode::prefetch_tensormap},
+    {"prefetch.const.tensormap", Opcode::prefetch_tensormap},
+};
+
+Opcode opcode_of(std::string_view base) {
+  for (const Alias& alias : kAliases) {
+    if (alias.base == base) return alias.opcode;
+  }
+  for (int i = 0; i < static_cast<int>(Opcode::unsupported); ++i) {
+    if (name(static_cast<Opcode>(i)) == base) return static_cast<Opcode>(i);
+  }
+  wrong_notation(base);
+}
+
 struct Grammar {
   std::vector<Pattern> patterns;
   std::unordered_map<std::string_view, std::vector<std::int32_t>> by_base;
@@ -263,8 +348,10 @@ struct Grammar {
     };
     for (const auto forms : subjects) {
       for (const Form& form : forms) {
-        by_base[form.base].push_back(static_cast<std::int32_t>(patterns.size()));
-        patterns.push_back({&form, read_words(form.words), read_operands(form.operands)});
+        for (const std::string& words : rows_of(form.words)) {
+          by_base[form.base].push_back(static_cast<std::int32_t>(patterns.size()));
+          patterns.push_back({&form, opcode_of(form.base), read_words(words), read_operands(form.operands)});
+        }
       }
     }
   }

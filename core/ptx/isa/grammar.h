@@ -7,7 +7,7 @@
 //
 // Words: what may follow the opcode, in any order; only types keep theirs.
 //   a|b|c      one of them                 a?   may be missing          a*   any number of them
-//   <rnd>      a group by name: groups() in grammar.cpp
+//   <rnd>      a group of words by name      {memory}     one row for each of several: both in grammar.cpp
 //   lo/unsigned   written ".lo", meaning Mod::lo_unsigned (opcode.h)
 //   u32 f16x2     a type: the first is T, then T2, T3, T4              v2 v4 v8   the vector size
 //   m16n8k16      a matrix shape; m64nNk16: N = 8, 16 .. 256; m64nMk32: M = 8, 16, 24, 32, 48 .. 256
@@ -15,17 +15,18 @@
 // Operands, in the order written:
 //   T T2 T3 T4  of that type     W  of T's class, twice as wide     u32 pred ..  of this type     L  label, function
 //   A  address in the space that the words name     A:shared  in this one     M  tensor map and coordinates: [map, {..}]
-//   Rd Ra Rb Rc   the registers of a matrix
+//   Rd Ra Rb Rc   the registers of a matrix       _  nothing but _
 //   =x  written     +x  read and written     #x  a constant     ~x  registers may be wider (ld, st, cvt)
 //   x*v  a vector of the word's size     x*n  of .x1 .x2 .x4     x|pred  a pair d|p     x|pred?  x or a pair
 //   x/y  x, or y in its place     x&  or {a, b, ...}, the pieces of one x (mov)
-//   x?   may be missing     x@word  there when the word is (cache policies, multicast masks)
+//   x?   may be missing     mask, policy  there when the words have .multicast::cluster, .L2::cache_hint
 //
 // Source: PTX ISA 9.0, the syntax at the head of each instruction; doubts settled by what the assembler of CUDA 13.0 does.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +37,6 @@
 namespace kvscope::ptx {
 
 struct Form {
-  Opcode opcode = Opcode::unsupported;
   std::string_view base;  // "barrier.cta.sync": what the word begins with
   std::string_view words;
   std::string_view operands;
@@ -69,7 +69,7 @@ struct Refusal {
 // A form read: what its words and operands say.
 struct Choice {
   enum class Kind : std::uint8_t { mod, type, vector, shape } kind = Kind::mod;
-  std::string_view written;
+  std::string written;
   Mod mod = Mod::count;
   Type type = Type::none;
   std::int32_t vector = 1;
@@ -98,6 +98,7 @@ struct OperandPattern {
 
 struct Pattern {
   const Form* form = nullptr;
+  Opcode opcode = Opcode::unsupported;
   std::vector<Slot> slots;
   std::vector<OperandPattern> operands;
 };

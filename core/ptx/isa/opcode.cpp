@@ -264,7 +264,6 @@ constexpr NamedMod kMods[] = {
     {Mod::L1, "L1"},
     {Mod::L2, "L2"},
     {Mod::nc, "nc"},
-    {Mod::tensormap, "tensormap"},
     {Mod::uni, "uni"},
     {Mod::add, "add"},
     {Mod::min, "min"},

@@ -288,7 +288,6 @@ enum class Mod : std::uint8_t {
   L1,
   L2,
   nc,
-  tensormap /* prefetch.param.tensormap */,
   uni,
   // what an atomic does: also and_, or_, xor_
   add,

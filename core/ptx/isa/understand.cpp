@@ -48,9 +48,9 @@ std::string_view refused(std::string_view base, std::span<const std::string_view
 
 // N of m64nNk16, written "m64n48k16"; -1: it is another shape.
 std::int32_t free_n(const Choice& choice, std::string_view word) {
-  const std::string_view head = choice.written.substr(
-      0, choice.written.find('N') == std::string_view::npos ? choice.written.find('M') : choice.written.find('N'));
-  const std::string_view tail = choice.written.substr(head.size() + 1);
+  const std::string_view written = choice.written;
+  const std::string_view head = written.substr(0, written.find_first_of("NM"));
+  const std::string_view tail = written.substr(head.size() + 1);
   if (word.size() <= head.size() + tail.size() || !word.starts_with(head) || !word.ends_with(tail)) return -1;
   const std::string_view digits = word.substr(head.size(), word.size() - head.size() - tail.size());
   std::int32_t n = 0;
@@ -180,7 +180,7 @@ Instr understand(std::string_view word) {
     Match m = match(pattern, rest);
     if (distance(m) == 0) {
       Instr instr = std::move(m.instr);
-      instr.opcode = pattern.form->opcode;
+      instr.opcode = pattern.opcode;
       instr.form = i;
       instr.only_90a = pattern.form->target == kOnly90a;
       instr.least_target = instr.only_90a ? 90 : pattern.form->target;
