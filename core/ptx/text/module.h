@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -143,7 +144,7 @@ struct Register {
   std::string_view name;     // "%r" of "%r<516>", or the whole name
   std::int32_t number = -1;  // of a range: 12 of %r12
   Type type = Type::none;
-  std::int32_t vector = 1;  // .v2 .v4 registers; 1 otherwise
+  std::int8_t element = -1;  // a .v2 or .v4 register is as many registers, named v.x v.y v.z v.w: 1 of v.y
 };
 
 enum class Linkage : std::uint8_t { internal, visible, weak, external, common };
@@ -153,7 +154,7 @@ struct InitItem {
   enum class Kind : std::uint8_t { bits, variable, generic_variable, function } kind = Kind::bits;
   std::int32_t index = -1;     // Module::variables or functions
   std::int64_t value = 0;      // the bits, or what is added to the address
-  std::int32_t byte_mask = 0;  // 0xFF(sym): which byte of the address, as a mask; 0: all of it
+  std::int32_t byte_mask = 0;  // 0xFF00(sym): bit 1, for byte 1 of the address alone; 0: all of it
 };
 
 // A variable of any space but reg: of the module, of a function's body, a kernel's or a call's parameter.
@@ -170,6 +171,9 @@ struct Variable {
   std::int32_t function = -1;            // whose body declares it; -1: the module
   std::int32_t parameter_offset = -1;    // [bytes] in the block of a kernel's parameters, or of a function's; -1: none
   Space pointer_space = Space::generic;  // .ptr .global
+  std::int64_t pointer_align = 0;        // [bytes] of what it points to; 0: not said to be a pointer
+  std::int32_t in_register = -1;         // a parameter of a .func in space reg: Function::registers
+  std::string_view opaque;               // "texref", "samplerref", "surfref": type none, no bytes
   TextPlace at;
 };
 
@@ -180,6 +184,7 @@ struct KernelLimits {
   std::int32_t max_cluster_rank = 0;
   std::int32_t max_registers = 0;
   std::int32_t min_ctas = 0;
+  std::int32_t max_ctas = 0;
   bool explicit_cluster = false;
   bool no_return = false;
 };
@@ -207,13 +212,14 @@ struct TargetTable {
 };
 
 struct Function {
-  std::string_view name;
+  std::string_view name;  // "": made of a .callprototype
   bool entry = false;
   bool defined = false;  // has a body
   Linkage linkage = Linkage::internal;
   std::vector<std::int32_t> parameters;  // Module::variables, in order
-  std::vector<std::int32_t> results;     // of a .func
+  std::vector<std::int32_t> results;     // of a .func; they have no parameter_offset
   std::int64_t parameter_bytes = 0;
+  std::int32_t alias_of = -1;  // .alias: the function meant; operands and initialisers name that one already
   KernelLimits limits;
   std::vector<Register> registers;
   std::vector<std::int32_t> variables;  // Module::variables declared in the body, call parameters included
@@ -243,6 +249,8 @@ struct Module {
   std::vector<SourceFile> files;
   std::vector<Frame> frames;
   std::vector<std::string_view> lines;  // of the text, for carets and displays
+  // What views point into that the text does not hold in one piece: names of .debug_str, an opcode written with blanks.
+  std::shared_ptr<const std::deque<std::string>> pieces;
 
   // -1 when there is none.
   [[nodiscard]] std::int32_t find_function(std::string_view name) const;

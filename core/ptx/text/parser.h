@@ -27,7 +27,10 @@ struct TextError {
   std::string message;
 };
 
-// "file:8:2: error: expected ';', found 'add'\n    add.s32 ...\n    ^"
+// Behind a message: the line of the text without its leading blanks, and below it a caret under the column.
+// "\n    add.s32 %r1, %r1, 1;\n    ^"
+[[nodiscard]] std::string caret_lines(std::string_view line, std::int32_t column);
+// "file:8:2: error: expected ';', found 'add'" and the caret lines.
 [[nodiscard]] std::string to_text(std::string_view file, std::string_view line, const TextError& error);
 
 struct Parsed {
