@@ -46,7 +46,7 @@ constexpr Form kForms[] = {
     {"stackrestore", "u32|u64", "T"},
     // no effect here
     {"prefetch", "global|local? L1|L2", "A"},
-    {"prefetch", "global L2::evict_last|L2::evict_normal", "A"},
+    {"prefetch", "global? L2::evict_last|L2::evict_normal", "A"},
     {"prefetch.tensormap", "", "A"},
     {"prefetch.param.tensormap", "", "A"},
     {"prefetch.const.tensormap", "", "A"},
