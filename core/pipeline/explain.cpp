@@ -9,6 +9,7 @@
 #include "core/base/errors.h"
 #include "core/cache/layer_view.h"
 #include "core/pipeline/addressed_cache.h"
+#include "core/pipeline/batch_row.h"
 #include "core/pipeline/explain_staging.h"
 #include "core/pipeline/focus.h"
 #include "core/scenario/pool_extents.h"
@@ -62,32 +63,17 @@ class Explainer {
   // --- request -> batch row -> page -> block ---
 
   Place find_place() {
-    const auto found = std::ranges::find(state_.batch, question_.seq);
-    if (found == state_.batch.end()) {
-      throw IndexError(fmt::format(
-          "sequence {} is not in the batch of step {}, which holds {}: choose one of these, or another step",
-          question_.seq.value, state_.step.value, batch_text()));
-    }
-    const SeqIdx row{found - state_.batch.begin()};
+    const SeqIdx row = require_batch_row(state_, question_.seq);
     const auto b = static_cast<std::size_t>(row.value);
     const std::int64_t cached = state_.cache_lengths[b], fresh = state_.new_tokens[b];
     check_index(fmt::format("sequence {}: token", question_.seq.value), question_.token.value, cached + fresh,
                 fmt::format("step {} has {} cached and {} new tokens of it", state_.step.value, cached, fresh));
     add("batch row", "where the sequence stands among the step's requests",
-        fmt::format("sequence {} in ({})", question_.seq.value, batch_text()), std::to_string(row.value),
+        fmt::format("sequence {} in ({})", question_.seq.value, batch_text(state_)), std::to_string(row.value),
         question_.token.value < cached ? fmt::format("token {} was cached before this step", question_.token.value)
                                        : fmt::format("token {} is computed in this step: cache_length {} + {}",
                                                      question_.token.value, cached, question_.token.value - cached));
     return scenario_.cache.kind == CacheKind::paged ? paged_place(row) : continuous_place(row);
-  }
-
-  [[nodiscard]] std::string batch_text() const {
-    constexpr std::size_t kShown = 8;
-    std::vector<std::int64_t> shown;
-    for (const SeqIdx seq : state_.batch) shown.push_back(seq.value);
-    const bool cut = shown.size() > kShown;
-    if (cut) shown.resize(kShown);
-    return fmt::format("{}{}", fmt::join(shown, ", "), cut ? fmt::format(", ... {} in all", state_.batch.size()) : "");
   }
 
   Place paged_place(SeqIdx row) {

@@ -1,13 +1,11 @@
 #include "core/pipeline/locate_staged.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/pipeline/addressed_cache.h"
+#include "core/pipeline/batch_row.h"
 #include "core/pipeline/lds_params.h"
 #include "core/pipeline/lds_staging.h"
 #include "core/pipeline/staged_tile.h"
@@ -23,7 +21,7 @@ class Locator {
       : scenario_(scenario),
         question_(question),
         cache_(scenario, state, question.kv, question.layer),
-        tile_{row_of(state, question.seq), question.layer, question.head, question.kv, TokIdx{0}, 0} {
+        tile_{require_batch_row(state, question.seq), question.layer, question.head, question.kv, TokIdx{0}, 0} {
     answer_.seq = question.seq;
     answer_.layer = question.layer;
     answer_.head = question.head;
@@ -70,19 +68,6 @@ class Locator {
   }
 
  private:
-  static SeqIdx row_of(const CacheState& state, SeqIdx seq) {
-    const auto found = std::ranges::find(state.batch, seq);
-    if (found == state.batch.end()) {
-      std::vector<std::int64_t> batch;
-      for (const SeqIdx other : state.batch) batch.push_back(other.value);
-      throw IndexError(
-          fmt::format("sequence {} is not in the batch of step {}, which holds {}: choose one of these, or "
-                      "another --step",
-                      seq.value, state.step.value, fmt::join(batch, ", ")));
-    }
-    return SeqIdx{found - state.batch.begin()};
-  }
-
   [[nodiscard]] TmaStaging tma() const {
     return TmaStaging(scenario_, cache_.cache(), tile_, tma_depth_offset(scenario_, question_.dim));
   }

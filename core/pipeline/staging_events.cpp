@@ -1,7 +1,6 @@
 #include "core/pipeline/staging_events.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "core/lds/dram_to_lds.h"
 #include "core/lds/lds_to_registers.h"
 #include "core/pipeline/addressed_cache.h"
+#include "core/pipeline/batch_row.h"
 #include "core/pipeline/focus.h"
 #include "core/pipeline/lds_params.h"
 #include "core/pipeline/lds_staging.h"
@@ -35,13 +35,10 @@ bool is_wanted(const Scenario& scenario, const trace::Recorder& recorder) {
 // focus.sequence, or the one with most tokens, the first of equals.
 SeqIdx focus_row(const Scenario& scenario, const CacheState& state) {
   if (scenario.focus.sequence >= 0) {
-    const auto found = std::ranges::find(state.batch, SeqIdx{scenario.focus.sequence});
-    if (found != state.batch.end()) return SeqIdx{found - state.batch.begin()};
-    std::vector<std::int64_t> batch;
-    for (const SeqIdx seq : state.batch) batch.push_back(seq.value);
+    if (const auto row = batch_row_of(state, SeqIdx{scenario.focus.sequence})) return *row;
     reject(scenario, "$.focus.sequence",
            fmt::format("{} is not in the batch of step {}, which holds {}: choose one of these, or -1 for the longest",
-                       scenario.focus.sequence, state.step.value, fmt::join(batch, ", ")));
+                       scenario.focus.sequence, state.step.value, batch_text(state)));
   }
   SeqIdx longest{0};
   for (SeqIdx row{1}; row.value < static_cast<std::int64_t>(state.batch.size()); ++row) {

@@ -238,7 +238,7 @@ TEST_F(LocateStagedRefusals, ASequenceThatIsNotInTheBatch) {
   TileQuestion q = tma(0);
   q.seq = SeqIdx{5};
   EXPECT_EQ(shared(q, 0),
-            "sequence 5 is not in the batch of step 3, which holds 4, 9: choose one of these, or another --step");
+            "sequence 5 is not in the batch of step 3, which holds 4, 9: choose one of these, or another step");
 }
 
 TEST_F(LocateStagedRefusals, ATilePastTheSequencesEndCountedByThePathsOwnTiles) {
