@@ -18,6 +18,7 @@
 #include "core/pipeline/explain.h"
 #include "core/pipeline/focus.h"
 #include "core/pipeline/locate_staged.h"
+#include "core/pipeline/run_scenario.h"
 
 namespace kvscope::apps {
 namespace {
@@ -34,7 +35,16 @@ struct ExplainCommand {
   bool json = false;
 };
 
-trace::Question forward(const ExplainCommand& command) {
+// The step of --step, where -1 is the busiest, as in `stage`; nothing without it.
+std::optional<StepIdx> step_of(const ExplainCommand& command, const ScenarioInput& input) {
+  if (!command.step || *command.step >= 0) return command.step ? std::optional(StepIdx{*command.step}) : std::nullopt;
+  Scenario scenario = input.scenario;
+  scenario.focus.step = -1;
+  trace::Recorder off;
+  return focus_step(scenario, run_engine(scenario, input.requests, off).report);
+}
+
+trace::Question forward(const ExplainCommand& command, const ScenarioInput& input) {
   trace::Question question;
   question.seq = SeqIdx{command.seq};
   question.token = TokIdx{*command.token};
@@ -42,7 +52,7 @@ trace::Question forward(const ExplainCommand& command) {
   question.head = HeadIdx{command.head};
   question.dim = DimIdx{command.dim};
   question.kv = command.kv == "k" ? KOrV::k : KOrV::v;
-  if (command.step) question.step = StepIdx{*command.step};
+  if (const auto step = step_of(command, input)) question.step = *step;
   return question;
 }
 
@@ -52,8 +62,8 @@ bool is_backward(const ExplainCommand& command) {
 
 void check_options(const ExplainCommand& command) {
   std::vector<Fault> faults;
-  if (command.step && *command.step < 0) {
-    faults.push_back({"--step", fmt::format("{} is below 0, the first step", *command.step)});
+  if (command.step && *command.step < -1) {
+    faults.push_back({"--step", fmt::format("{} is below -1, which is the busiest step", *command.step)});
   }
   if (!is_backward(command) && !command.token) {
     faults.push_back(
@@ -80,12 +90,8 @@ CacheState state_of(const ExplainCommand& command, const ScenarioInput& input) {
   if (command.kv == "v" && input.scenario.model.is_mla) {
     throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: ask for --kv k");
   }
-  std::optional<StepIdx> step;
-  if (command.step) {
-    step = StepIdx{*command.step};
-  } else {
-    step = last_step_of(input.scenario, input.requests, SeqIdx{command.seq}, TokIdx{0});
-  }
+  std::optional<StepIdx> step = step_of(command, input);
+  if (!step) step = last_step_of(input.scenario, input.requests, SeqIdx{command.seq}, TokIdx{0});
   if (!step) {
     throw IndexError(fmt::format("sequence {} never stores a token: a refused request has no cache", command.seq));
   }
@@ -135,7 +141,7 @@ int run(const ExplainCommand& command) {
   check_options(command);
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   if (is_backward(command)) return explain_backward(command, input);
-  const trace::Explanation explanation = explain(input.scenario, input.requests, forward(command));
+  const trace::Explanation explanation = explain(input.scenario, input.requests, forward(command, input));
   std::cout << (command.json ? json::dump(to_json(explanation)) + "\n" : to_text(explanation));
   return kExitFine;
 }
@@ -156,7 +162,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
   explain_app->add_option("--step", command->step,
-                          "Engine step; default: the last that computed a token of the sequence");
+                          "Engine step; -1: the busiest; default: the last that computed a token of the sequence");
   explain_app->add_option("--requests", command->requests,
                           "Recorded requests in place of the scenario's (.csv, .jsonl)");
   explain_app->add_option("--shared-address", command->shared_address, "Way back: a byte of the staged tile");

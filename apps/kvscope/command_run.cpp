@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
@@ -33,14 +34,36 @@ struct RunCommand {
   bool json = false;
 };
 
-std::filesystem::path make_folder(const std::string& name) {
-  std::error_code error;
-  std::filesystem::create_directories(name, error);
-  if (error || !std::filesystem::is_directory(name)) {
-    throw InputError("command line", "--out", fmt::format("cannot make folder '{}': {}", name, error.message()));
+// The folder of --out. When the run is refused, the folders that were made for it go again, if nothing is in them.
+class OutFolder {
+ public:
+  explicit OutFolder(const std::string& name) : path_(name) {
+    std::error_code error;
+    std::filesystem::path missing = std::filesystem::absolute(path_).lexically_normal();
+    if (!missing.has_filename()) missing = missing.parent_path();  // "run/"
+    for (; !missing.empty() && !std::filesystem::exists(missing, error); missing = missing.parent_path()) {
+      made_.push_back(missing);
+    }
+    std::filesystem::create_directories(path_, error);
+    if (error || !std::filesystem::is_directory(path_)) {
+      throw InputError("command line", "--out", fmt::format("cannot make folder '{}': {}", name, error.message()));
+    }
   }
-  return name;
-}
+  OutFolder(const OutFolder&) = delete;
+  OutFolder& operator=(const OutFolder&) = delete;
+  ~OutFolder() {
+    std::error_code not_empty;
+    for (const auto& folder : made_) {
+      if (!std::filesystem::is_empty(folder, not_empty) || not_empty) return;
+      std::filesystem::remove(folder, not_empty);
+    }
+  }
+  [[nodiscard]] std::filesystem::path operator/(const char* file) const { return path_ / file; }
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::filesystem::path> made_;  // innermost first
+};
 
 int run(const RunCommand& command) {
   const trace::Detail detail = *trace::find_detail(command.trace);
@@ -52,8 +75,8 @@ int run(const RunCommand& command) {
                      fmt::format("{} is below 0: give a number of steps", command.check_every));
   }
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
-  std::optional<std::filesystem::path> folder;
-  if (command.out) folder = make_folder(*command.out);
+  std::optional<OutFolder> folder;
+  if (command.out) folder.emplace(*command.out);
   trace::TraceWriter trace(folder ? *folder / "trace.kvt" : std::filesystem::path(), detail,
                            trace_meta(input.scenario));
 

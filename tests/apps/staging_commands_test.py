@@ -496,7 +496,13 @@ class Stage(unittest.TestCase):
             done = kvscope("run", path, "--out", out, "--trace", "full")
             self.assertEqual((done.returncode, done.stdout, done.stderr),
                              (2, "", f"kvscope: scenario 'tile': {fault}\n"))
+            self.assertFalse(os.path.exists(out))  # made for this run, and empty: gone again
+            os.mkdir(out)
+            self.assertEqual(kvscope("run", path, "--out", os.path.join(out, "a", "b/"), "--trace",
+                                     "full").returncode, 2)
             self.assertEqual(os.listdir(out), [])
+            self.assertEqual(kvscope("run", path, "--out", out, "--trace", "full").returncode, 2)
+            os.rmdir(out)  # a folder that was there stays
 
     def test_the_focus_of_the_scenario_is_the_default(self):
         scenario = tile_scenario("bf16", 64)
