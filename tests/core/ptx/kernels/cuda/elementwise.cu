@@ -1,0 +1,25 @@
+// K01 and K02: where every reader of PTX begins. One thread an element, and a loop with a branch that lanes disagree on.
+#include <cstdint>
+
+#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+
+// y = a x. The grid is larger than the array: the last threads have nothing to do.
+KERNEL scale(float* y, const float* x, float a, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) y[i] = a * x[i];
+}
+
+// n rounds of a fused multiply-add and a xorshift generator; half of the lanes, others each round, subtract.
+KERNEL alu_rounds(float* out, const float* in, int n) {
+  const unsigned t = threadIdx.x;
+  float a = in[t];
+  uint32_t u = t;
+  for (int i = 0; i < n; ++i) {
+    a = fmaf(a, 1.0001f, 0.5f);
+    u ^= u << 13;
+    u ^= u >> 17;
+    u ^= u << 5;
+    if (u & 1) a -= in[u & 127];
+  }
+  out[t] = a + u;
+}

@@ -1,0 +1,25 @@
+// K20: the C++ library's barrier and asynchronous copy, as they come. The library issues the copy before it tells the
+// barrier how many bytes to expect, and waits for a token.
+#include <cuda/barrier>
+
+#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+
+// out[i] = in[i] + in[255 - i], 256 values through shared memory, twice: the second half of each array over the same
+// barrier's next phase.
+KERNEL library_copy(int* out, const int* in) {
+  __shared__ alignas(16) int values[256];
+#pragma nv_diag_suppress static_var_with_dynamic_init
+  __shared__ Barrier barrier;
+  if (threadIdx.x == 0) init(&barrier, blockDim.x);
+  __syncthreads();
+
+  for (int half = 0; half < 2; ++half) {
+    if (threadIdx.x == 0)
+      cuda::memcpy_async(values, in + 256 * half, cuda::aligned_size_t<16>(sizeof(values)), barrier);
+    barrier.arrive_and_wait();
+    for (unsigned i = threadIdx.x; i < 256; i += blockDim.x) out[256 * half + i] = values[i] + values[255 - i];
+    barrier.arrive_and_wait();  // everybody has read
+  }
+}
