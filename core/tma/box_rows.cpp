@@ -145,20 +145,11 @@ std::optional<BoxRows> box_rows(const TensorMap& map, const TmaCoord& at, std::i
   return b;
 }
 
-void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
-               CopyIdx copy) {
+void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxBytes& fill,
+               std::span<std::byte> window_bytes) {
   const RowXor row_xor(b);
   const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner, dst = b.dst;
-  if (inner < pitch) {  // what stands between the rows stays, and stays whose it was
-    for_each_row(b, source.data(), fill, [&](std::int64_t row, const std::byte* from) {
-      const std::int64_t start = dst + row * pitch, x = row_xor(start);
-      for (std::int64_t c = 0; c < inner; c += kChunk) {
-        put_chunk(image.overwrite(start + (c ^ x), kChunk, copy).data(), from + c);
-      }
-    });
-    return;
-  }
-  std::byte* const window = image.overwrite(dst, b.shape.window_bytes, copy).data();
+  std::byte* const window = window_bytes.data();
   if (b.span == kChunk && pitch == kLine) {  // of a size that is known here: no call of memcpy
     for_each_row(b, source.data(), fill,
                  [=](std::int64_t row, const std::byte* from) { std::memcpy(window + row * kLine, from, kLine); });
@@ -166,17 +157,73 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::memcpy(window + row * pitch, from, to_size(pitch));
     });
-  } else if (pitch == kLine) {
+  } else if (inner == kLine) {
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::byte* const line = window + row * kLine;
       const std::int64_t x = row_xor(dst + row * kLine);
       for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(line + (c ^ x), from + c);
     });
-  } else {
+  } else {  // what stands between short rows stays
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::byte* const start = window + row * pitch;
       const std::int64_t x = row_xor(dst + row * pitch);
-      for (std::int64_t c = 0; c < pitch; c += kChunk) put_chunk(start + (c ^ x), from + c);
+      for (std::int64_t c = 0; c < inner; c += kChunk) put_chunk(start + (c ^ x), from + c);
+    });
+  }
+}
+
+void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
+               CopyIdx copy) {
+  const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner;
+  if (inner == pitch) {
+    load_rows(b, source, fill, image.overwrite(b.dst, b.shape.window_bytes, copy));
+    return;
+  }
+  const RowXor row_xor(b);  // what stands between the rows stays whose it was
+  for_each_row(b, source.data(), fill, [&](std::int64_t row, const std::byte* from) {
+    const std::int64_t start = b.dst + row * pitch, x = row_xor(start);
+    for (std::int64_t c = 0; c < inner; c += kChunk) {
+      put_chunk(image.overwrite(start + (c ^ x), kChunk, copy).data(), from + c);
+    }
+  });
+}
+
+namespace {
+
+// put(row, where its data goes) for every row inside.
+template <class Put>
+void for_each_stored(const BoxRows& b, std::byte* target, const Put& put) {
+  const std::int64_t step = b.step[1];
+  for_each_run(
+      b, [](std::int64_t, std::int64_t) {},
+      [&](std::int64_t row, std::int64_t end, std::int64_t offset) {
+        for (; row < end; ++row, offset += step) put(row, target + offset);
+      });
+}
+
+}  // namespace
+
+void store_rows(const BoxRows& b, std::span<const std::byte> window_bytes, std::int64_t row_bytes,
+                std::span<std::byte> target) {
+  const RowXor row_xor(b);
+  const std::int64_t pitch = b.shape.pitch, dst = b.dst;
+  const std::byte* const window = window_bytes.data();
+  if (row_bytes == kLine && pitch == kLine) {
+    for_each_stored(b, target.data(), [=](std::int64_t row, std::byte* to) {
+      const std::byte* const line = window + row * kLine;
+      const std::int64_t x = row_xor(dst + row * kLine);
+      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, line + (c ^ x));
+    });
+  } else if (b.span == kChunk) {
+    for_each_stored(b, target.data(), [=](std::int64_t row, std::byte* to) {
+      std::memcpy(to, window + row * pitch, to_size(row_bytes));
+    });
+  } else {
+    for_each_stored(b, target.data(), [=](std::int64_t row, std::byte* to) {
+      const std::int64_t start = row * pitch, x = row_xor(dst + start);
+      for (std::int64_t c = 0; c < row_bytes; c += kChunk) {
+        std::memcpy(to + c, window + start + (c ^ x), to_size(std::min(kChunk, row_bytes - c)));
+      }
     });
   }
 }
@@ -185,39 +232,19 @@ std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t
                         std::span<std::byte> target) {
   const RowXor row_xor(b);
   const std::int64_t pitch = b.shape.pitch, dst = b.dst;
-  const std::byte* const window = image.read(dst, b.shape.window_bytes).data();
-  const bool all = row_bytes == pitch && b.rows_inside() == b.shape.rows;
-  std::int64_t poison = all ? image.unwritten(dst, b.shape.window_bytes) : 0;
-  const auto each_row = [&](const auto& put) {  // put(row, where its data goes)
-    const std::int64_t step = b.step[1];
-    for_each_run(
-        b, [](std::int64_t, std::int64_t) {},
-        [&](std::int64_t row, std::int64_t end, std::int64_t offset) {
-          for (; row < end; ++row, offset += step) put(row, target.data() + offset);
-        });
-  };
-  if (row_bytes == kLine && pitch == kLine) {
-    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
-      const std::byte* const line = window + row * kLine;
-      const std::int64_t x = row_xor(dst + row * kLine);
-      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, line + (c ^ x));
-      if (!all) poison += image.unwritten(dst + row * kLine, kLine);
-    });
-  } else if (b.span == kChunk) {
-    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
-      std::memcpy(to, window + row * pitch, to_size(row_bytes));
-      if (!all) poison += image.unwritten(dst + row * pitch, row_bytes);
-    });
-  } else {
-    each_row([=, &image, &poison](std::int64_t row, std::byte* to) {
-      const std::int64_t start = row * pitch, x = row_xor(dst + start);
-      for (std::int64_t c = 0; c < row_bytes; c += kChunk) {
-        const std::int64_t count = std::min(kChunk, row_bytes - c);
-        std::memcpy(to + c, window + start + (c ^ x), to_size(count));
-        if (!all) poison += image.unwritten(dst + start + (c ^ x), count);
-      }
-    });
-  }
+  store_rows(b, image.read(dst, b.shape.window_bytes), row_bytes, target);
+  if (row_bytes == pitch && b.rows_inside() == b.shape.rows) return image.unwritten(dst, b.shape.window_bytes);
+  std::int64_t poison = 0;
+  for_each_stored(b, target.data(), [&](std::int64_t row, std::byte*) {
+    const std::int64_t start = dst + row * pitch, x = row_xor(start);
+    if (b.span == kChunk || row_bytes == pitch) {
+      poison += image.unwritten(start, row_bytes);
+      return;
+    }
+    for (std::int64_t c = 0; c < row_bytes; c += kChunk) {
+      poison += image.unwritten(start + (c ^ x), std::min(kChunk, row_bytes - c));
+    }
+  });
   return poison;
 }
 

@@ -51,6 +51,13 @@ struct BoxRows {
 [[nodiscard]] std::optional<BoxRows> box_rows(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
                                               const BoxSwitches& switches);
 
+// The same bytes in memory that nobody keeps books of: `window` is the shape's window_bytes from shared address dst on.
+// Padding behind short rows stays. `source` is the hull's bytes.
+void load_rows(const BoxRows& rows, std::span<const std::byte> source, const BoxBytes& fill,
+               std::span<std::byte> window);
+void store_rows(const BoxRows& rows, std::span<const std::byte> window, std::int64_t row_bytes,
+                std::span<std::byte> target);
+
 // `source` is rows.source(). The window must lie in the image: nothing is checked before something is written.
 void load_rows(const BoxRows& rows, std::span<const std::byte> source, const BoxBytes& fill, SharedImage& image,
                CopyIdx copy);
