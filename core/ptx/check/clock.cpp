@@ -1,0 +1,53 @@
+#include "core/ptx/check/clock.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/ptx/rows/op.h"
+
+namespace kvscope::ptx {
+
+Step Clock::of_warp(ActorKey actor) const {
+  if (is_thread(actor)) return warps_[actor / kLanes];
+  if (is_copy(actor)) return copies_[thread_behind(actor) / kLanes];
+  return 0;
+}
+
+bool Clock::covers(ActorKey actor, Step step) const {
+  if (of_warp(actor) >= step) return true;
+  const auto place = std::lower_bound(others_.begin(), others_.end(), std::pair{actor, Step{0}});
+  return place != others_.end() && place->first == actor && place->second >= step;
+}
+
+void Clock::raise(ActorKey actor, Step step) {
+  if (of_warp(actor) >= step) return;
+  const auto place = std::lower_bound(others_.begin(), others_.end(), std::pair{actor, Step{0}});
+  if (place != others_.end() && place->first == actor) {
+    place->second = std::max(place->second, step);
+  } else {
+    others_.insert(place, {actor, step});
+  }
+}
+
+void Clock::join(const Clock& other) {
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    warps_[w] = std::max(warps_[w], other.warps_[w]);
+    copies_[w] = std::max(copies_[w], other.copies_[w]);
+  }
+  if (!other.others_.empty()) {
+    std::vector<std::pair<ActorKey, Step>> both;
+    both.reserve(others_.size() + other.others_.size());
+    std::merge(others_.begin(), others_.end(), other.others_.begin(), other.others_.end(), std::back_inserter(both));
+    others_.clear();
+    for (const auto& entry : both) {  // of one actor's two, the larger stands last
+      if (!others_.empty() && others_.back().first == entry.first) {
+        others_.back() = entry;
+      } else {
+        others_.push_back(entry);
+      }
+    }
+  }
+  std::erase_if(others_, [this](const auto& entry) { return of_warp(entry.first) >= entry.second; });
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,77 @@
+// Vector clocks: which steps of every other actor happened before an actor goes on.
+//
+// Threads count in steps of their warp: a warp's number goes up each time some of its lanes publish what they did, so
+// "all lanes of warp 2 up to step 7" is one number, and a clock of a CTA with W warps is mostly W numbers. Copies by
+// cp.async count likewise, by warp. What is true of one lane alone, and of an engine, stands in a short list beside.
+//
+//   join(a, b)   the larger of each number: what happened before either
+//
+//   thread 40 is lane 8 of warp 1:   covers_thread(40, 7)   warps[1] >= 7, or the list says so of thread 40
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace kvscope::ptx {
+
+using Step = std::uint64_t;
+
+// Who did something, as one number: threads of a cluster (1024 a CTA), the cp.async engine of each, other engines.
+using ActorKey = std::uint32_t;
+inline constexpr ActorKey kCopiesOf = 0x1'0000;  // + thread
+inline constexpr ActorKey kEngines = 0x2'0000;   // + number
+[[nodiscard]] constexpr bool is_thread(ActorKey a) {
+  return a < kCopiesOf;
+}
+[[nodiscard]] constexpr bool is_copy(ActorKey a) {
+  return a >= kCopiesOf && a < kEngines;
+}
+[[nodiscard]] constexpr ActorKey thread_behind(ActorKey a) {
+  return is_copy(a) ? a - kCopiesOf : a;
+}
+
+class Clock {
+ public:
+  explicit Clock(int warps = 0) : warps_(static_cast<std::size_t>(warps)), copies_(static_cast<std::size_t>(warps)) {}
+
+  // All lanes of a warp, or all their copies, up to a step.
+  void raise_warp(int warp, Step step) { raise(warps_, warp, step); }
+  void raise_copies(int warp, Step step) { raise(copies_, warp, step); }
+  void raise(ActorKey actor, Step step);
+  void join(const Clock& other);
+
+  [[nodiscard]] bool covers_warp(int warp, Step step) const { return warps_[static_cast<std::size_t>(warp)] >= step; }
+  [[nodiscard]] bool covers_copies(int warp, Step step) const {
+    return copies_[static_cast<std::size_t>(warp)] >= step;
+  }
+  [[nodiscard]] bool covers(ActorKey actor, Step step) const;
+
+  friend bool operator==(const Clock&, const Clock&) = default;
+
+ private:
+  static void raise(std::vector<Step>& steps, int warp, Step step) {
+    Step& at = steps[static_cast<std::size_t>(warp)];
+    if (at < step) at = step;
+  }
+  [[nodiscard]] Step of_warp(ActorKey actor) const;
+
+  std::vector<Step> warps_;
+  std::vector<Step> copies_;
+  std::vector<std::pair<ActorKey, Step>> others_;  // by actor; of threads and copies only what is beyond their warp
+};
+
+// What a thread knows: everything ordered before it, and of that, what a proxy fence stands behind.
+struct View {
+  explicit View(int warps = 0) : ordered(warps), fenced(warps) {}
+  Clock ordered;
+  Clock fenced;
+
+  void join(const View& other) {
+    ordered.join(other.ordered);
+    fenced.join(other.fenced);
+  }
+  friend bool operator==(const View&, const View&) = default;
+};
+
+}  // namespace kvscope::ptx

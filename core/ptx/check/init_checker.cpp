@@ -1,0 +1,116 @@
+#include "core/ptx/check/init_checker.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstddef>
+
+#include "core/ptx/machine/access.h"
+#include "core/ptx/machine/scheduler.h"
+#include "core/ptx/machine/state.h"
+#include "core/ptx/machine/windows.h"
+
+namespace kvscope::ptx {
+
+void InitChecker::Written::set(std::uint64_t address, std::int64_t count) {
+  for (std::uint64_t i = address - first; count > 0 && i < bytes.size(); ++i, --count) bytes[i] = true;
+}
+
+std::int64_t InitChecker::Written::missing(std::uint64_t address, std::int64_t count) const {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t at = address - first + static_cast<std::uint64_t>(i);
+    if (at < bytes.size() && !bytes[at]) return i;
+  }
+  return -1;
+}
+
+void InitChecker::cta_begins(Launch&, const Cta& cta) {
+  if (options_.shared) shared_[cta.index] = {.first = kSharedBase, .bytes = std::vector<bool>(cta.shared.size())};
+}
+
+void InitChecker::cta_ends(Launch&, const Cta& cta) {
+  shared_.erase(cta.index);
+}
+
+InitChecker::Written* InitChecker::shared_of(const Launch& launch, const Cta& cta, std::uint64_t address) {
+  const Cta* owner = cta_of_rank(const_cast<Launch&>(launch), const_cast<Cta&>(cta), rank_of(address));
+  if (owner == nullptr) return nullptr;
+  const auto place = shared_.find(owner->index);
+  return place == shared_.end() ? nullptr : &place->second;
+}
+
+InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t address) {
+  const Allocation* a = options_.global ? launch.memory->find(address) : nullptr;
+  if (a == nullptr || a->initialised) return nullptr;
+  const auto [place, fresh] = global_.try_emplace(a->address);
+  if (fresh) place->second = {.first = a->address, .bytes = std::vector<bool>(a->bytes.size())};
+  return &place->second;
+}
+
+void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
+  if (access.space != Space::shared && (access.space != Space::global || !options_.global)) return;
+  for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::uint64_t address = access.addresses[static_cast<std::size_t>(lane)];
+    const bool shared = access.space == Space::shared;
+    Written* written = shared ? shared_of(exec.launch, exec.cta, address) : global_of(exec.launch, address);
+    if (written == nullptr) continue;
+    const std::uint64_t at = shared ? offset_of(address) : address;
+    if (access.kind != AccessKind::store) {
+      const std::int64_t first = written->missing(at, access.bytes);
+      if (first >= 0) {
+        const std::uint64_t byte = address + static_cast<std::uint64_t>(first);
+        tell(exec, op, lane, access.space, byte, access.bytes - first);
+        written->set(at, access.bytes);  // said once
+      }
+    }
+    if (access.kind != AccessKind::load) written->set(at, access.bytes);
+  }
+}
+
+void InitChecker::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
+                              std::span<const ByteRange>) {
+  for (const ByteRange& range : reads) {
+    if (range.space != Space::shared) continue;
+    Written* written = shared_of(exec.launch, exec.cta, range.address);
+    if (written == nullptr) continue;
+    const std::int64_t first = written->missing(offset_of(range.address), range.bytes);
+    if (first < 0) continue;
+    tell(exec, exec.program().ops[static_cast<std::size_t>(op.pc)], op.thread % kLanes, Space::shared,
+         range.address + static_cast<std::uint64_t>(first), range.bytes - first);
+    written->set(offset_of(range.address), range.bytes);
+  }
+}
+
+void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp&, std::span<const ByteRange>,
+                              std::span<const ByteRange> writes) {
+  for (const ByteRange& range : writes) {
+    if (range.space == Space::shared) {
+      if (Written* written = shared_of(launch, cta, range.address)) written->set(offset_of(range.address), range.bytes);
+    } else if (Written* written = global_of(launch, range.address)) {
+      written->set(range.address, range.bytes);
+    }
+  }
+}
+
+// The object's eight bytes are the machine's own, live or not.
+void InitChecker::mbarrier(Launch& launch, const Cta& cta, const Exec*, LaneMask, MbarrierEvent event,
+                           std::uint64_t address, std::int64_t, Order, Scope) {
+  if (event != MbarrierEvent::init) return;
+  if (Written* written = shared_of(launch, cta, address)) written->set(offset_of(address), 8);
+}
+
+void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address,
+                       std::int64_t bytes) {
+  Report r;
+  r.kind = ReportKind::uninitialised;
+  r.severity = severity_of(r.kind);
+  r.address = name_address(exec.launch, space, address, bytes);
+  r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
+  r.message = space == Space::shared ? "nobody has written this byte since the CTA began"
+                                     : "nobody has written this byte since it was allocated";
+  Exec copy = exec;
+  (void)report(copy, std::move(r));
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,55 @@
+// Reads of shared memory that nobody has written: one bit a byte, set by stores and by engines when their bytes move.
+//
+//   accumulator not zeroed: UNINITIALISED  shared 0x00400 (sum + 0)  ...  read  thread 0 (warp 0 lane 0)  ld.shared.f32
+//
+// The value such a read gives is ff in every byte, so that it shows and is the same each time. Global memory that was
+// allocated without being filled is held to the same by Options::global.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ptx/machine/monitor.h"
+
+namespace kvscope::ptx {
+
+struct InitOptions {
+  bool shared = true;
+  bool global = false;  // of allocations that are not initialised
+};
+
+class InitChecker final : public Monitor {
+ public:
+  explicit InitChecker(InitOptions options = {}) : options_(options) {}
+
+  void cta_begins(Launch& launch, const Cta& cta) override;
+  void cta_ends(Launch& launch, const Cta& cta) override;
+  void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
+                   std::span<const ByteRange> writes) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
+                   std::span<const ByteRange> writes) override;
+  void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
+                std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
+
+ private:
+  // A bit a byte, from the first byte of the space's piece.
+  struct Written {
+    std::uint64_t first = 0;
+    std::vector<bool> bytes;
+    void set(std::uint64_t address, std::int64_t count);
+    // The first byte of the range that was never written; -1: all were.
+    [[nodiscard]] std::int64_t missing(std::uint64_t address, std::int64_t count) const;
+  };
+  [[nodiscard]] Written* shared_of(const Launch& launch, const Cta& cta, std::uint64_t address);
+  [[nodiscard]] Written* global_of(const Launch& launch, std::uint64_t address);
+  void tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address, std::int64_t bytes);
+
+  InitOptions options_;
+  std::unordered_map<std::int32_t, Written> shared_;  // by CTA
+  std::map<std::uint64_t, Written> global_;           // by allocation
+};
+
+}  // namespace kvscope::ptx

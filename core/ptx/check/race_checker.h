@@ -1,0 +1,98 @@
+// Races in shared memory, and ordinary writes that an engine reads or overwrites without a proxy fence.
+//
+// Two accesses of a common byte by different actors, one of them a write, are a race unless one happened before the
+// other. Order comes from barriers, arrival barriers, warp barriers, waits for one's own copies, fences with flags, and
+// nothing else: lanes of a warp that run side by side are not ordered, nor does a shuffle or an mma order anything
+// (Options::collectives_order says otherwise). A copy engine's write is remembered from its issue on: a read before the
+// barrier says that it is there is a race even when the bytes have not moved yet.
+//
+// What is not seen: order by scopes too small for it, global memory.
+// Source: PTX ISA, "Memory Consistency Model" and "Async Proxy".
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/ptx/check/shadow.h"
+#include "core/ptx/check/thread_views.h"
+#include "core/ptx/machine/monitor.h"
+#include "core/ptx/machine/report.h"
+
+namespace kvscope::ptx {
+
+enum class SameValue : std::uint8_t { note, error, ignore };
+
+struct RaceOptions {
+  bool races = true;
+  bool proxy = true;
+  bool collectives_order = false;          // lanes that meet at a shuffle, vote, ldmatrix or mma are ordered by it
+  SameValue same_value = SameValue::note;  // two unordered writes of equal bytes
+};
+
+class RaceChecker final : public Monitor {
+ public:
+  explicit RaceChecker(RaceOptions options = {}) : options_(options) {}
+  ~RaceChecker() override;
+
+  void launch_begins(Launch& launch) override;
+  void cta_begins(Launch& launch, const Cta& cta) override;
+  void cta_ends(Launch& launch, const Cta& cta) override;
+  void exit(const Exec& exec, LaneMask lanes) override;
+  void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
+  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
+                    std::span<const LaneMask> waiting) override;
+  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
+  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
+  void warp_barrier(const Exec& exec, LaneMask lanes) override;
+  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
+  void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
+                std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
+  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
+  void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
+                   std::span<const ByteRange> writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
+                   std::span<const ByteRange> writes) override;
+  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
+                  std::span<const std::uint64_t, kLanes> last) override;
+  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
+
+ private:
+  struct Cluster;
+  struct Engine;
+  struct Suspect;
+  struct Toucher;
+
+  // A warp of a CTA among those of its cluster.
+  [[nodiscard]] int warp_of(const Cta& cta, int warp) const;
+  [[nodiscard]] Cluster* of(const Cta& cta);
+  void touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes,
+                   std::span<const std::uint64_t, kLanes> addresses);
+  void touch_range(Toucher& who, Mark like, const ByteRange& range);
+  void touch(Toucher& who, Shadow& shadow, std::uint64_t address, const Mark& mark);
+  [[nodiscard]] bool told(ReportKind kind, const Mark& before, const Mark& now);
+  void conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane, int other);
+  void missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other);
+  void tell(const Suspect& suspect);
+  [[nodiscard]] ReportParty party(const Exec& exec, const Cluster& cluster, const Mark& mark, int lane) const;
+  void synchronise(const Exec& exec, LaneMask lanes, std::string_view how);
+
+  RaceOptions options_;
+  std::int32_t warps_ = 1;                                     // of a CTA
+  std::map<std::int32_t, std::shared_ptr<Cluster>> clusters_;  // by CTA
+  std::set<std::tuple<ReportKind, std::int32_t, std::int32_t>> told_;
+  std::vector<Suspect> suspects_;  // writes over unordered writes: are the bytes equal?
+};
+
+}  // namespace kvscope::ptx

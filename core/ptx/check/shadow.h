@@ -1,0 +1,87 @@
+// Who touched each byte of a CTA's shared memory last: for every 16-byte chunk a few marks, each with the bytes that it
+// is about. Writes since the beginning; reads since the last write. A byte has one write at most, and of reads only those
+// that are not ordered before one another.
+//
+//   st.shared.b32 by 32 lanes side by side   chunk 0: lanes 0-3 of warp 0, bytes 0-15, 4 bytes a lane
+//   ldmatrix                                 a chunk a lane
+//   a tensor load                            the chunk is the engine's
+//
+// So bytes of neighbours are never mixed up, and what a whole warp does costs a mark a chunk, not one a byte.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ptx/check/clock.h"
+#include "core/ptx/rows/op.h"
+
+namespace kvscope::ptx {
+
+inline constexpr std::int64_t kChunkBytes = 16;
+using ChunkBytes = std::uint16_t;  // bit i: byte i of the chunk
+
+struct Mark {
+  static constexpr std::uint8_t kEveryLane = 7;  // as `shift`: each lane touches all the bytes
+
+  ActorKey actor = 0;  // an engine; of lanes: lane 0 of their warp, kCopiesOf + it for their cp.async
+  LaneMask lanes = 0;  // 0: an engine
+  Step step = 0;
+  std::int32_t pc = -1;
+  std::uint16_t issuer = 0;  // of an engine's access: the thread in its CTA
+  ChunkBytes bytes = 0;
+  std::uint8_t first = 0;  // byte where the first lane begins
+  std::uint8_t shift = 0;  // 1 << shift bytes a lane, in the order of `lanes`
+  bool write = false;
+  bool strong = false;  // atomic, volatile, relaxed, acquire, release
+  bool generic = true;  // by the ordinary proxy: the asynchronous one needs a fence behind it
+
+  // Bytes of the n-th lane (n counts the bits of `lanes`).
+  [[nodiscard]] ChunkBytes bytes_of(int n) const {
+    if (shift == kEveryLane) return bytes;
+    const unsigned one = (1u << (1u << shift)) - 1;
+    return static_cast<ChunkBytes>(one << (first + (n << shift)) & bytes);
+  }
+  // The same lanes at the same bytes: each thread meets itself.
+  [[nodiscard]] bool same_places(const Mark& other) const {
+    return actor == other.actor && lanes == other.lanes && first == other.first && shift == other.shift && lanes != 0 &&
+           (shift != kEveryLane || std::has_single_bit(lanes));
+  }
+};
+
+class Shadow {
+ public:
+  // [first, first + bytes): addresses of the CTA's window.
+  Shadow(std::uint64_t first, std::int64_t bytes)
+      : first_chunk_(first / kChunkBytes),
+        chunks_(static_cast<std::size_t>((first + static_cast<std::uint64_t>(bytes) + kChunkBytes - 1) / kChunkBytes -
+                                         first_chunk_)) {}
+
+  // Of the chunk that the address is in. Valid until the next add.
+  [[nodiscard]] std::span<Mark> marks(std::uint64_t address);
+  // Takes bytes off every mark of the chunk.
+  void erase(std::uint64_t address, ChunkBytes bytes);
+  void add(std::uint64_t address, const Mark& mark);
+  [[nodiscard]] bool holds(std::uint64_t address) const {
+    return address / kChunkBytes - first_chunk_ < chunks_.size();
+  }
+
+ private:
+  static constexpr std::uint32_t kInline = 2;
+  struct Chunk {
+    std::uint32_t count = 0;
+    std::int32_t more = -1;  // more_: all its marks, when they are too many
+    std::array<Mark, kInline> marks;
+  };
+  [[nodiscard]] Chunk& at(std::uint64_t address) {
+    return chunks_[static_cast<std::size_t>(address / kChunkBytes - first_chunk_)];
+  }
+
+  std::uint64_t first_chunk_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::vector<Mark>> more_;
+};
+
+}  // namespace kvscope::ptx
