@@ -34,6 +34,10 @@ void MonitorChain::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
   each(monitors_, [&](Monitor& monitor) { monitor.instruction(exec, op, lanes); });
 }
 
+void MonitorChain::retried(const Exec& exec, const Op& op, LaneMask lanes) {
+  each(monitors_, [&](Monitor& monitor) { monitor.retried(exec, op, lanes); });
+}
+
 void MonitorChain::split(const Exec& exec, LaneMask taken, std::int32_t pc) {
   each(monitors_, [&](Monitor& monitor) { monitor.split(exec, taken, pc); });
 }

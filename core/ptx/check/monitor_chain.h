@@ -22,6 +22,7 @@ class MonitorChain final : public Monitor {
   void cta_ends(Launch& launch, const Cta& cta) override;
   void cta_suspended(Launch& launch, const Cta& cta) override;
   void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
+  void retried(const Exec& exec, const Op& op, LaneMask lanes) override;
   void split(const Exec& exec, LaneMask taken, std::int32_t pc) override;
   void merge(const Exec& exec, LaneMask joined) override;
   void park(const Exec& exec, const Op& op) override;

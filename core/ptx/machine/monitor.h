@@ -92,6 +92,8 @@ class Monitor {
   virtual void cta_suspended(Launch&, const Cta&) {}
 
   virtual void instruction(const Exec&, const Op&, LaneMask) {}
+  // One that had parked is tried again; it was told of when it was met first.
+  virtual void retried(const Exec&, const Op&, LaneMask) {}
   virtual void split(const Exec&, LaneMask /*taken*/, std::int32_t /*pc*/) {}
   virtual void merge(const Exec&, LaneMask /*joined*/) {}
   virtual void park(const Exec&, const Op&) {}
