@@ -6,7 +6,8 @@
 
 #include <QtGui/QImage>
 #include <QtGui/QPaintEngine>
-#include <QtGui/QPainterPath>
+
+#include "viz/view/text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -35,9 +36,8 @@ QImage painted(const DigitLook& look, int digit) {
   painter.scale(look.scale, look.scale);
   painter.translate(size.width() / 2, size.height() / 2);
   if (look.upwards) painter.rotate(-90);
-  QPainterPath outline;
-  outline.addText(baseline, look.font, text);
-  painter.strokePath(outline, QPen(look.behind, kRim, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+  painter.strokePath(text_outline(look.font, text).translated(baseline),
+                     QPen(look.behind, kRim, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
   painter.setFont(look.font);
   painter.setPen(look.ink);
   painter.drawText(baseline, text);

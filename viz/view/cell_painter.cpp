@@ -10,8 +10,10 @@
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QPaintDevice>
 #include <QtGui/QPaintEngine>
+#include <QtGui/QPainterPath>
 
 #include "viz/view/cell_sheet.h"
+#include "viz/view/text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -93,6 +95,7 @@ class Lines final : public CellPainter::Impl {
     painter_.save();
     painter_.setClipRect(body, Qt::IntersectClip);
     painter_.fillRect(body, theme.card);
+    painter_.setRenderHint(QPainter::Antialiasing, true);
   }
   void set_cell_size(QSizeF size) override { size_ = size; }
   void cell(QPointF at, Look look, double filled) override {
@@ -117,10 +120,11 @@ class Lines final : public CellPainter::Impl {
       painter_.fillRect(QRectF(QPointF(middle, under.top()), under.bottomRight()), colours.empty);
     }
     const Writing how = writing(colours, plate.left(), plate.right(), level);
-    // The rim is the words themselves, once to each side: outlines of letters come out a 64th of a pixel apart from one
-    // call to the next, and the same picture is to be the same bytes.
-    for (int side = 0; how.rimmed && side < 9; ++side) {
-      label(baseline + QPointF(side % 3 - 1, side / 3 - 1) * kRim, text, colours.empty);
+    // The words once as text, to be found once; the rim as curves under them, half a pixel wider than on pixels, where
+    // all of it is whole.
+    if (how.rimmed) {
+      const QPen rim(colours.empty, 2 * kRim + 1, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin);
+      painter_.strokePath(text_outline(painter_.font(), words).translated(baseline), rim);
     }
     label(baseline, text, how.ink);
   }

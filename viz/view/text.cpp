@@ -11,6 +11,7 @@
 #include <QtGui/QPaintEngine>
 #include <QtGui/QRawFont>
 #include <QtGui/QTextLayout>
+#include <QtGui/QTransform>
 
 namespace kvscope::viz {
 namespace {
@@ -102,6 +103,16 @@ QString elided(const QFont& font, const QString& text, double room) {
   thread_local KeptTexts<ElidedKey, QString> kept;
   return kept.get({{FontKey(font), text}, room},
                   [&] { return QFontMetricsF(font).elidedText(text, Qt::ElideRight, room); });
+}
+
+QPainterPath text_outline(const QFont& font, const QString& text) {
+  constexpr int kLarge = 1000;  // [px] a 64th of a pixel is nothing
+  QFont large = font;
+  large.setPixelSize(kLarge);
+  QPainterPath outline;
+  outline.addText(QPointF(0, 0), large, text);
+  const double scale = static_cast<double>(font.pixelSize()) / kLarge;
+  return QTransform::fromScale(scale, scale).map(outline);
 }
 
 void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text) {

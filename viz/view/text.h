@@ -14,6 +14,7 @@
 #include <QtGui/QColor>
 #include <QtGui/QFont>
 #include <QtGui/QPainter>
+#include <QtGui/QPainterPath>
 
 namespace kvscope::viz {
 
@@ -23,6 +24,10 @@ namespace kvscope::viz {
 [[nodiscard]] double middle_baseline(const QFont& font, const QRectF& rect);
 // Cut at the right and ended with dots where it is wider than `room`.
 [[nodiscard]] QString elided(const QFont& font, const QString& text, double room);
+
+// The letters as curves, from where the baseline of a line begins at (0, 0). The same ones every time: those that Qt
+// gives for a small size are a 64th of a pixel apart from one call to the next.
+[[nodiscard]] QPainterPath text_outline(const QFont& font, const QString& text);
 
 // One line. Leaves its font and colour in the painter.
 void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <set>
@@ -12,6 +13,7 @@
 #include <QtGui/QPainterPath>
 #include <QtSvg/QSvgRenderer>
 
+#include "viz/view/cell_painter.h"
 #include "viz/view/theme.h"
 
 namespace kvscope::viz {
@@ -207,6 +209,37 @@ TEST(SvgDevice, TextStaysTextWithItsFontItsWidthAndAStandIn) {
 }
 
 // Names come from files: what XML cannot hold at all is left out, in the title too.
+// A rim made of the words themselves was found nine times by whoever searched for a block's number.
+TEST(SvgDevice, ALabelInARimIsThereOnceForASearch) {
+  const auto paint = [](QPainter& painter) {
+    CellPainter cells(painter, QRectF(0, 0, 80, 40), theme(ThemeKind::dark));
+    cells.set_cell_size({60, 30});
+    cells.set_font(mono_font(18));
+    cells.cell({10, 5}, owner_look(5), 0.5);
+    cells.label_on({14, 28}, "888", QRectF(10, 5, 60, 30), owner_look(5), 0.5);
+  };
+  const std::string svg = svg_of(paint);
+  int found = 0;
+  for (std::size_t at = svg.find(">888<"); at != std::string::npos; at = svg.find(">888<", at + 1)) ++found;
+  EXPECT_EQ(found, 1);
+  // The rim is there all the same: a curve in the colour of the empty part.
+  const std::string rim = look_empty(theme(ThemeKind::dark), owner_look(5)).name().toStdString();
+  const std::vector<Element> paths = named(elements_of(svg), "path");
+  EXPECT_TRUE(std::ranges::any_of(paths, [&](const Element& path) {
+    const auto stroke = path.attributes.find("stroke");
+    return stroke != path.attributes.end() && stroke->second == rim;
+  }));
+  // Text in other sizes in between moves no point of the curve.
+  for (int px = 5; px < 30; ++px) {
+    QImage image(60, 40, QImage::Format_RGB32);
+    QPainter painter(&image);
+    painter.scale(1 + px % 4 * 0.25, 1 + px % 4 * 0.25);
+    painter.setFont(mono_font(px));
+    painter.drawText(QPointF(3.3, 20), QStringLiteral("888"));
+    EXPECT_EQ(svg_of(paint), svg);
+  }
+}
+
 TEST(SvgDevice, WhatXmlDoesNotHaveIsLeftOut) {
   const std::string svg =
       svg_of([](QPainter&) {}, 1, QStringLiteral("a\x01 <b> ") + QChar(0xffff) + QStringLiteral(" ü"));
