@@ -1,5 +1,5 @@
-// kvscope tma check | copy MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in shared
-// memory? kvscope tma engines SCENARIO: whose kernels would fetch its K and V by TMA?
+// kvscope tma check | copy | gather4 MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in
+// shared memory? kvscope tma engines SCENARIO: whose kernels would fetch its K and V by TMA?
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,6 +22,7 @@
 #include "core/tma/box_copy.h"
 #include "core/tma/box_plan.h"
 #include "core/tma/eligibility.h"
+#include "core/tma/gather4.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map_json.h"
 #include "core/tma/tensor_map_rules.h"
@@ -154,6 +155,65 @@ int copy_box(const CopyCommand& command) {
   return kExitFine;
 }
 
+struct GatherCommand {
+  std::string path;
+  std::string data;
+  std::string out;
+  std::vector<std::int32_t> rows;
+  std::int32_t column = 0;
+  std::int64_t dst = 0;
+  bool by_loads = false;
+  bool all = false;
+};
+
+int gather_rows(const GatherCommand& command) {
+  const TensorMapFile file = read_map(command.path);
+  check_tensor_map(file.map, file.target).throw_if_broken(command.path);
+  if (command.rows.size() != 4) {
+    throw InputError("command line", "--rows", fmt::format("has {} numbers, a gather takes 4", command.rows.size()));
+  }
+  check_index("--dst", command.dst, kMostShared, "byte addresses of shared memory");
+  const BoxSwitches switches{.target = file.target};
+  if (file.target < TmaTarget::sm_100 && !command.by_loads) {
+    throw UnsupportedError(fmt::format(
+        "gather4 is no instruction of {}: use --by-loads, or a map whose target is sm_100", name(file.target)));
+  }
+  const TmaCoord at{command.column, command.rows[0], command.rows[1], command.rows[2], command.rows[3]};
+  const std::vector<BoxChunk> chunks = gather4_chunks(file.map, at, command.dst, switches);
+  golden::Tensor data = golden::read_npy(command.data);
+  GlobalMemory memory;
+  memory.add(command.data, file.map.base, data.bytes);
+  const std::int64_t window = 4 * box_shape(file.map, switches).window_bytes;
+  SharedImage image(command.dst + window);
+  std::int64_t expected = 0, filled = 0;
+  const auto add = [&](const BoxLoad& load) {
+    expected += load.tx_bytes;
+    filled += load.filled_bytes;
+  };
+  if (command.by_loads) {
+    for (const BoxLoad& load : gather4_by_loads(file.map, at, memory, image, command.dst, CopyIdx{0}, switches)) {
+      add(load);
+    }
+  } else {
+    add(gather4(file.map, at, memory, image, command.dst, CopyIdx{0}, switches));
+  }
+  if (!command.out.empty()) {
+    const std::span<const std::byte> bytes = image.read(command.dst, window);
+    golden::write_npy(command.out, {DType::u8, {window}, {bytes.begin(), bytes.end()}});
+  }
+  std::cout << fmt::format(
+      "map        {}\ngather     rows {} from column {} to shared address {}, by {}\n"
+      "barrier    {} B expected, {} B of them filled\nwindow     {} B\n",
+      map_text(file), fmt::join(command.rows, ", "), command.column, command.dst,
+      command.by_loads ? "four loads" : "one instruction", expected, filled, window);
+  if (!command.out.empty()) {
+    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
+                             command.out, window, command.dst);
+  }
+  show_chunks(chunks, command.all);
+  return kExitFine;
+}
+
 struct EnginesCommand {
   std::string scenario;
   std::int64_t query_tokens = 1;
@@ -190,6 +250,23 @@ void add_tma(CLI::App& app, Action& chosen) {
   copier->add_option("--out", copy_command->out, "Write the staged bytes there (.npy)");
   copier->add_flag("--all", copy_command->all, fmt::format("Print more than {} chunks", kMostShown));
   copier->callback([copy_command, &chosen] { chosen = [copy_command] { return copy_box(*copy_command); }; });
+
+  const auto gather_command = std::make_shared<GatherCommand>();
+  CLI::App* gatherer = tma->add_subcommand("gather4", "Four rows in any order: where each 16 bytes come from and land");
+  gatherer->add_option("MAP", gather_command->path, "Tensor map (JSON) of rank 2 with a box of one row")->required();
+  gatherer->add_option("--data", gather_command->data, "What lies at the map's base: the bytes of an array (.npy)")
+      ->required();
+  gatherer->add_option("--rows", gather_command->rows, "The four rows; -1 or one past the last: fill")
+      ->delimiter(',')
+      ->required();
+  gatherer->add_option("--column", gather_command->column, "First column")->capture_default_str();
+  gatherer->add_option("--dst", gather_command->dst, "Shared address")->capture_default_str();
+  gatherer->add_flag("--by-loads", gather_command->by_loads, "By four loads, as Hopper has to");
+  gatherer->add_option("--out", gather_command->out, "Write the staged bytes there (.npy)");
+  gatherer->add_flag("--all", gather_command->all, fmt::format("Print more than {} chunks", kMostShown));
+  gatherer->callback([gather_command, &chosen] { chosen = [gather_command] { return gather_rows(*gather_command); }; });
+
+  add_tma_barrier(*tma, chosen);
 
   const auto engines_command = std::make_shared<EnginesCommand>();
   CLI::App* engines = tma->add_subcommand("engines", "Which engines' kernels would fetch a scenario's K and V by TMA");

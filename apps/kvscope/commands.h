@@ -25,7 +25,8 @@ void add_verify(CLI::App& app, Action& chosen);      // verify BUNDLE CANDIDATE 
 void add_merge(CLI::App& app, Action& chosen);       // merge PART PART... --out BUNDLE
 void add_trace(CLI::App& app, Action& chosen);       // trace show FILE [--step N], trace diff A B
 void add_scenario(CLI::App& app, Action& chosen);    // scenario check FILE, scenario schema, scenario presets
-void add_tma(CLI::App& app, Action& chosen);         // tma check MAP, copy MAP --data B, engines SCENARIO
+void add_tma(CLI::App& app, Action& chosen);         // tma check MAP, copy MAP --data B, gather4 MAP --rows R,R,R,R, engines
+void add_tma_barrier(CLI::App& tma, Action& chosen);   // tma barrier expect:N arrive complete:N ..., beside them
 void add_swizzle(CLI::App& app, Action& chosen);     // swizzle table SWIZZLE, swizzle solve --rows N ...
 void add_lds(CLI::App& app, Action& chosen);         // lds table SCENARIO [--what ...]
 void add_lds_schedule(CLI::App& lds, Action& chosen);  // lds schedule SCENARIO [--without STEP], beside lds table

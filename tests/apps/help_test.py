@@ -43,7 +43,7 @@ class Help(unittest.TestCase):
         self.assertEqual({" ".join(words) for words in self.pages} - {""},
                          {"run", "explain", "golden", "verify", "merge", "trace", "trace show", "trace diff",
                           "scenario", "scenario check", "scenario schema", "scenario presets", "layout", "dtype",
-                          "stage", "tma", "tma check", "tma copy", "tma engines", "swizzle", "swizzle table",
+                          "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
                           "completion"})
 

@@ -210,6 +210,84 @@ class TensorMaps(unittest.TestCase):
         self.assertTrue(text.endswith("   15      56         0x870     2288\n"), text[-200:])
 
 
+class Gather4(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.data = np.random.default_rng(5).integers(0, 0xCD, 20 * 128, np.uint8)
+        self.npy, self.out = self.folder.name + "/data.npy", self.folder.name + "/out.npy"
+        np.save(self.npy, self.data)
+
+    def gather(self, rows, *options, **members):
+        described = tensor_map(base=4096, box=[64, 1], **members)
+        path = write_json(self.folder.name + "/map.json", described)
+        return described, kvscope("tma", "gather4", path, "--data", self.npy, "--rows=" + ",".join(map(str, rows)),
+                                  "--out", self.out, *options)
+
+    def test_brings_four_rows_in_any_order_as_numpy_does(self):
+        for members, options in [({"swizzle": "128B", "target": "sm_100"}, ()), ({"target": "sm_100"}, ()),
+                                 ({"swizzle": "128B"}, ("--by-loads",)), ({}, ("--by-loads",))]:
+            for rows, dst in [((5, 0, 19, 5), 0), ((20, 3, -1, 2), 384)]:
+                with self.subTest(rows=rows, dst=dst, **members):
+                    described, done = self.gather(rows, "--dst", dst, "--all", *options, **members)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                    window = np.concatenate([box_by_hand({**described, "swizzle": "none"}, self.data, [0, row], 0)[0]
+                                             for row in rows])
+                    expected = np.empty_like(window)
+                    places = swizzled(dst + np.arange(512), *MODES[members.get("swizzle", "none")]) - dst
+                    expected[places] = window
+                    np.testing.assert_array_equal(np.load(self.out), expected)
+                    filled = 128 * sum(not 0 <= row < 20 for row in rows)
+                    self.assertIn(f"barrier    512 B expected, {filled} B of them filled\nwindow     512 B\n",
+                                  done.stdout)
+                    landed = re.findall(r"(?m)^ +(\d) +(\d+) +(filled|0x\w+) +(\d+)$", done.stdout)
+                    self.assertEqual([int(shared) for *_, shared in landed], list(dst + places[::16]))
+                    self.assertEqual([source for *_, source, _ in landed],
+                                     [f"0x{4096 + row * 128 + 16 * c:x}" if 0 <= row < 20 else "filled"
+                                      for row in rows for c in range(8)])
+
+    def test_is_no_instruction_of_hopper(self):
+        _, done = self.gather((1, 2, 3, 4))
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (2, "", "kvscope: gather4 is no instruction of sm_90: use --by-loads, or a map whose target is "
+                                 "sm_100\n"))
+        self.assertFalse(os.path.exists(self.out))
+
+
+class Barrier(unittest.TestCase):
+    @staticmethod
+    def drive(*operations):
+        done = kvscope("tma", "barrier", *operations)
+        rows = re.findall(r"(?m)^(\w+(?::-?\d+)?) +(\d+) +(\d+) +(-?\d+) +(go|wait|-) +(go|wait|-)$", done.stdout)
+        told = re.findall(r"(?m)^  (\w[\w -]*): ", done.stdout)
+        return done, [(name, int(phase), int(pending), int(tx), zero, one)
+                      for name, phase, pending, tx, zero, one in rows], told
+
+    def test_goes_on_to_the_next_phase_with_the_last_byte(self):
+        done, rows, told = self.drive("expect:1024", "arrive", "complete:512", "complete:512", "wait:0", "arrive")
+        self.assertEqual((done.returncode, told), (0, []))
+        self.assertEqual(rows, [("init:1", 0, 1, 0, "wait", "go"), ("expect:1024", 0, 1, 1024, "wait", "go"),
+                                ("arrive", 0, 0, 1024, "wait", "go"), ("complete:512", 0, 0, 512, "wait", "go"),
+                                ("complete:512", 1, 1, 0, "go", "wait"), ("wait:0", 1, 1, 0, "go", "wait"),
+                                ("arrive", 2, 1, 0, "wait", "go")])
+
+    def test_names_what_hardware_would_keep_to_itself(self):
+        for operations, expected in [
+                (["arrive_expect:1024", "complete:512", "wait:0"], ["deadlock"]),
+                (["arrive_expect:512", "complete:512", "complete:512"], ["late bytes"]),
+                (["arrive:2"], ["pending underflow"]),
+                (["arrive", "arrive"], ["unobserved phase"]),
+                (["arrive", "wait:0", "arrive", "wait:1", "arrive", "wait:0"], ["two phases behind"]),
+                (["wait:1"], ["ahead of the phase"]),
+                (["expect:1048575", "expect:1"], ["too many bytes"]), (["init:1"], ["live re-init"]),
+                (["--arrivals", 3, "arrive:2", "inval", "init:2", "arrive:2", "wait:0"], [])]:
+            with self.subTest(operations=operations):
+                done, _, told = self.drive(*operations)
+                self.assertEqual(done.stderr, "")
+                self.assertEqual(told[:1] if expected else told, expected)
+                self.assertEqual(done.returncode, 1 if expected else 0)
+
+
 # --- swizzles ---------------------------------------------------------------------------------------------------------
 
 class Swizzles(unittest.TestCase):
