@@ -89,7 +89,7 @@ class ControlledRun {
   Stop to(StopReason reason);       // barrier, event or report
   Stop seek(std::uint64_t step);    // anywhere; past the end: the end
   Stop back(std::uint64_t count);
-  Stop back_line();  // to where that warp came to its line
+  Stop back_line();  // to where that warp last stood at another line
 
   // --- what to stop at ---
   // Pcs of a line: every op whose innermost frame, or one it is inlined into, is there. `file` may be the end of a path.
