@@ -1,0 +1,82 @@
+// B01 .. B35: each mistake is found and named, and the same kernel without it is clean.
+#include "tests/core/ptx/kernels/bugs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace kvscope::ptx::test {
+
+void PrintTo(const SeededBug& bug, std::ostream* out) {
+  *out << bug.name << ": " << bug.what;
+}
+void PrintTo(const FixedTwin& twin, std::ostream* out) {
+  *out << twin.name;
+}
+
+namespace {
+
+const char* name(Finder finder) {
+  switch (finder) {
+    case Finder::machine:
+      return "the machine";
+    case Finder::races:
+      return "the race checker";
+    case Finder::proxies:
+      return "the proxy checker";
+    case Finder::initialised:
+      return "the checker of bytes never written";
+    case Finder::numbers:
+      return "nobody";
+  }
+  return "";
+}
+
+bool says(const LaunchResult& result, const Finding& finding) {
+  return std::any_of(result.reports.begin(), result.reports.end(), [&](const Report& report) {
+    const std::string text = to_text(report);
+    return report.kind == finding.kind &&
+           std::all_of(finding.words.begin(), finding.words.end(),
+                       [&](const auto& word) { return text.find(word) != std::string::npos; });
+  });
+}
+
+class SeededBugs : public ::testing::TestWithParam<SeededBug> {};
+
+TEST_P(SeededBugs, AreNamedByTheMachine) {
+  const SeededBug& bug = GetParam();
+  const bool machine = std::any_of(bug.findings.begin(), bug.findings.end(),
+                                   [](const Finding& f) { return f.finder == Finder::machine; });
+  if (!machine && !bug.wrong_numbers) GTEST_SKIP() << bug.name << " is found by " << name(bug.findings.at(0).finder);
+  const Outcome outcome = bug.run(kLate, nullptr);
+  for (const Finding& finding : bug.findings) {
+    if (finding.finder != Finder::machine) continue;
+    EXPECT_TRUE(says(outcome.result, finding))
+        << ptx::name(finding.kind) << " with " << testing::PrintToString(finding.words) << "\nis missing among\n"
+        << reports_text(outcome.result);
+  }
+  if (bug.wrong_numbers) {
+    EXPECT_FALSE(outcome.right_numbers);
+    EXPECT_TRUE(outcome.result.clean()) << reports_text(outcome.result);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, SeededBugs, ::testing::ValuesIn(seeded_bugs()),
+                         [](const auto& which) { return std::string(which.param.name); });
+
+class FixedTwins : public ::testing::TestWithParam<FixedTwin> {};
+
+TEST_P(FixedTwins, AreClean) {
+  for (const Schedule& schedule : kSchedules) {
+    SCOPED_TRACE(schedule.name);
+    const LaunchResult result = GetParam().run(schedule, nullptr);
+    EXPECT_TRUE(result.clean()) << reports_text(result);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, FixedTwins, ::testing::ValuesIn(fixed_twins()),
+                         [](const auto& which) { return std::string(which.param.name); });
+
+}  // namespace
+}  // namespace kvscope::ptx::test
