@@ -61,7 +61,8 @@ void Body::recover() {
   scratch_.clear();
   statement_uses_.clear();
   in_address_ = false;
-  if (!std::exchange(resume_here_, false)) reader_.skip_statement();
+  const int depth = std::exchange(in_braces_, false) ? 1 : 0;
+  if (!std::exchange(resume_here_, false)) reader_.skip_statement(depth);
 }
 
 void Body::statement() {
@@ -71,7 +72,7 @@ void Body::statement() {
     label();
   } else if (reader_.is('{')) {
     open_scope();
-  } else if (!reader_.accept(';')) {
+  } else {
     instruction();
   }
 }
@@ -82,16 +83,11 @@ void Body::directive() {
     context_.sources.read_loc(reader_, context_.module);
   } else if (reader_.accept(".reg")) {
     read_registers(context_, f_);
-  } else if (reader_.accept(".file")) {
-    context_.sources.read_file(reader_, context_.module);
   } else if (reader_.accept(".pragma")) {
     while (!reader_.is(';') && !reader_.at_end()) reader_.advance();
     reader_.expect(';');
   } else if (space_from_directive(reader_.token().text)) {
     read_variables(context_, Linkage::internal, index_, &f_.variables);
-  } else if (reader_.accept(".extern")) {
-    if (!reader_.is(".shared")) reader_.fail_expected("'.shared'");
-    read_variables(context_, Linkage::external, index_, &f_.variables);
   } else {
     fail(reader_.at(), fmt::format("unknown directive '{}'", reader_.token().text));
   }
@@ -112,7 +108,7 @@ void Body::label() {
 void Body::table(const Token& label) {
   const std::int32_t index = size32(f_.tables.size());
   declare(context_, label.text, SymbolKind::table, index, label.at);
-  f_.tables.push_back({label.text, {}, -1});
+  f_.tables.push_back({label.text, reader_.is(".calltargets"), {}, -1});
   if (reader_.accept(".callprototype")) {
     const std::int32_t prototype = read_prototype(context_);
     f_.tables.back().prototype = prototype;
@@ -146,6 +142,7 @@ void Body::instruction() {
   statement.frame = context_.sources.current();
   is_call_ = statement.opcode.starts_with("call");
   is_branch_ = statement.opcode == "bra" || statement.opcode.starts_with("bra.");
+  is_move_ = statement.opcode.starts_with("mov.");
   operands(statement);
   f_.body.push_back(statement);
 }

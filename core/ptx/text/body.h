@@ -39,6 +39,7 @@ class Body {
   Operand operand();
   Operand simple();  // a register, a constant, a symbol, _: what may stand in braces
   Operand symbol();
+  Operand variable(std::int32_t index, const Token& token);
   Operand constant();
   Operand negated();
   Operand address();
@@ -69,7 +70,9 @@ class Body {
   std::vector<Use> statement_uses_;      // operand: in scratch_, of the statement's own
   bool is_call_ = false;
   bool is_branch_ = false;
+  bool is_move_ = false;
   bool in_address_ = false;
+  bool in_braces_ = false;
   bool resume_here_ = false;  // only a ';' was missing: the next statement stands at the token
 };
 

@@ -76,7 +76,7 @@ Value number(const Token& token) {
   const bool hex = second == 'x' || second == 'X';
   const bool binary = second == 'b' || second == 'B';
   if (!hex && !binary && text.find_first_of(".eE") != std::string_view::npos) return decimal_float(token);
-  const bool suffix = text.back() == 'U' || text.back() == 'u';
+  const bool suffix = text.back() == 'U';
   if (suffix) text.remove_suffix(1);
   std::uint64_t value = 0;
   if (hex || binary) {
@@ -288,15 +288,9 @@ std::int64_t read_integer(Reader& reader, std::string_view what, std::int64_t lo
 }
 
 std::int64_t read_offset(Reader& reader) {
-  std::uint64_t sum = 0;
-  while (reader.is('+') || reader.is('-')) {
-    const bool minus = reader.is('-');
-    reader.advance();
-    const TextPlace at = reader.at();
-    const auto term = static_cast<std::uint64_t>(integer_of(binary(reader, 0, 10), at));
-    sum = minus ? sum - term : sum + term;
-  }
-  return static_cast<std::int64_t>(sum);
+  if (!reader.accept('+')) return 0;
+  const TextPlace at = reader.at();
+  return integer_of(binary(reader, 0, 9), at);
 }
 
 }  // namespace kvscope::ptx

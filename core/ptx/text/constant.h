@@ -28,7 +28,7 @@ struct Constant {
 [[nodiscard]] std::int64_t read_count(Reader& reader);
 // An integer expression in [low, high]; `what` names it in the message.
 [[nodiscard]] std::int64_t read_integer(Reader& reader, std::string_view what, std::int64_t low, std::int64_t high);
-// After a symbol or a register: nothing, +expression or -expression, as a number to add.
+// After a symbol or a register: nothing or +expression ("+-4"; ptxas takes no "-4"), as a number to add.
 [[nodiscard]] std::int64_t read_offset(Reader& reader);
 
 }  // namespace kvscope::ptx

@@ -106,6 +106,7 @@ void keep_variable(Context& context, Variable variable, std::vector<std::int32_t
   const std::int32_t before = declared_before(context, variable);
   if (before >= 0) {  // the definition wins over .extern; of weak ones the first stays
     Variable& kept = module.variables[static_cast<std::size_t>(before)];
+    variable.at = kept.at;
     if (kept.linkage == Linkage::external && variable.linkage != Linkage::external) kept = std::move(variable);
     return;
   }
@@ -115,36 +116,35 @@ void keep_variable(Context& context, Variable variable, std::vector<std::int32_t
   module.variables.push_back(std::move(variable));
 }
 
-// "%r<5>", "x" or a vector "v" of .v2 or .v4: four registers.
+// "%r<5>", "x" or a vector "v": as many registers as it has elements.
 void read_register(Context& context, Function& function, Type type, std::int32_t vector) {
   Reader& reader = context.reader;
   const Token name = reader.expect_word("register name");
   const std::int32_t first = size32(function.registers.size());
-  std::int64_t count = vector;
-  const bool range = reader.is('<');
+  std::int64_t count = 1;
+  const bool range = reader.accept('<');
   if (range) {
-    reader.advance();
-    const TextPlace at = reader.at();
     count = read_count(reader);
-    if (count < 0) fail(at, fmt::format("a range of {} registers", count));
-    if (vector != 1) fail(at, "a range of vector registers is not supported");
     reader.expect('>');
   }
-  context.registers += count;
-  if (count > kMostRegisters || first + count > kMostRegisters || context.registers > kMostRegistersTogether) {
-    fail(name.at, fmt::format("more than {} registers in a function, or {} in the file", kMostRegisters,
-                              kMostRegistersTogether));
+  const bool too_many = count > kMostRegisters || first + count * vector > kMostRegisters ||
+                        context.registers + count * vector > kMostRegistersTogether;
+  if (count < 0 || too_many) {
+    fail(name.at, fmt::format("'{}': more than {} registers in a function, or {} in the file", name.text,
+                              kMostRegisters, kMostRegistersTogether));
   }
+  context.registers += count * vector;
   require_free(context, name.text, name.at);
+  const auto n = static_cast<std::int32_t>(count);
   if (range) {
-    context.symbols.declare_range(name.text, first, static_cast<std::int32_t>(count), name.at);
-    const auto n = static_cast<std::int32_t>(count);
-    for (std::int32_t i = 0; i < n; ++i) function.registers.push_back({name.text, i, type, -1});
-    return;
+    context.symbols.declare_range(name.text, first, n, vector, name.at);
+  } else {
+    context.symbols.declare(name.text, SymbolKind::reg, first, name.at);
   }
-  context.symbols.declare(name.text, SymbolKind::reg, first, name.at);
-  for (std::int32_t i = 0; i < vector; ++i) {
-    function.registers.push_back({name.text, -1, type, static_cast<std::int8_t>(vector == 1 ? -1 : i)});
+  for (std::int32_t i = 0; i < n; ++i) {
+    for (std::int32_t e = 0; e < vector; ++e) {
+      function.registers.push_back({name.text, range ? i : -1, type, static_cast<std::int8_t>(vector == 1 ? -1 : e)});
+    }
   }
 }
 
@@ -191,7 +191,11 @@ void read_variable_name(Context& context, Variable& v) {
 
 void read_variables(Context& context, Linkage linkage, std::int32_t function, std::vector<std::int32_t>* body) {
   Reader& reader = context.reader;
+  const Token space = reader.token();
   Variable type = read_variable_type(context);
+  if (function < 0 && (type.space == Space::local || type.space == Space::param)) {
+    fail(space.at, fmt::format("a {} variable belongs in a body", space.shown()));
+  }
   type.linkage = linkage;
   type.function = function;
   do {
@@ -199,6 +203,10 @@ void read_variables(Context& context, Linkage linkage, std::int32_t function, st
     read_variable_name(context, variable);
     if (declared_before(context, variable) < 0) require_free(context, variable.name, variable.at);
     if (reader.accept('=')) read_initialiser(context, variable);
+    const bool open = !variable.extents.empty() && variable.extents[0] == 0;
+    if (open && linkage != Linkage::external) {
+      fail(variable.at, fmt::format("'{}' has no size: only an .extern variable may be open", variable.name));
+    }
     keep_variable(context, std::move(variable), body);
   } while (reader.accept(','));
   reader.expect(';');
@@ -227,6 +235,8 @@ void read_registers(Context& context, Function& function) {
     reader.advance();
   }
   if (type == Type::none) reader.fail_expected("type");
+  if (vector > 1 && type == Type::pred) fail(reader.at(), "predicates are scalar registers");
+  if (bits(type) * vector > 128) fail(reader.at(), fmt::format(".v{} .{} has more than 128 bits", vector, name(type)));
   do {
     read_register(context, function, type, vector);
   } while (reader.accept(','));

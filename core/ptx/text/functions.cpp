@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
 
+constexpr std::int64_t kMostParameterBytes = 32764;  // of a kernel
+
 std::int32_t read_limit(Reader& reader) {
   return static_cast<std::int32_t>(read_integer(reader, "limit", 0, kMost32));
 }
@@ -23,7 +25,7 @@ std::array<std::int32_t, 3> read_three(Reader& reader) {
   std::array<std::int32_t, 3> three = {1, 1, 1};
   for (std::size_t i = 0; i < 3; ++i) {
     three[i] = read_limit(reader);
-    if (!reader.accept(',')) break;
+    if (i == 2 || !reader.accept(',')) break;
   }
   return three;
 }
@@ -74,9 +76,13 @@ void place_parameters(Context& context, Function& function) {
   for (const std::int32_t p : function.parameters) {
     Variable& v = context.module.variables[static_cast<std::size_t>(p)];
     offset = (offset + v.align - 1) / v.align * v.align;
-    if (offset + v.bytes > kMost32) fail(v.at, fmt::format("parameters of '{}' need more than 2 GiB", function.name));
+    const std::int64_t end = offset + v.bytes;
+    if (end > (function.entry ? kMostParameterBytes : kMost32)) {
+      fail(v.at, fmt::format("parameters of '{}' take {} bytes, at most {}", function.name, end,
+                             function.entry ? kMostParameterBytes : kMost32));
+    }
     v.parameter_offset = static_cast<std::int32_t>(offset);
-    offset += v.bytes;
+    offset = end;
   }
   function.parameter_bytes = offset;
 }
@@ -154,7 +160,7 @@ std::int32_t find_or_add(Context& context, Head& head, bool definition, std::siz
     f.name = head.name.text;
     f.entry = head.entry;
     f.linkage = head.linkage;
-    f.at = head.name.at;
+    f.at = f.declared = head.name.at;
     f.parameters = std::move(head.parameters);
     f.results = std::move(head.results);
     module.functions.push_back(std::move(f));
@@ -186,7 +192,8 @@ std::int32_t find_or_add(Context& context, Head& head, bool definition, std::siz
 void read_parameters(Context& context, std::int32_t function, std::vector<std::int32_t>& into) {
   Reader& reader = context.reader;
   reader.expect('(');
-  while (!reader.is(')')) {
+  if (reader.accept(')')) return;
+  do {
     const auto space = reader.at_directive() ? space_from_directive(reader.token().text) : std::nullopt;
     if (space != Space::param && space != Space::reg) reader.fail_expected("'.param'");
     Variable variable = read_variable_type(context);
@@ -194,8 +201,7 @@ void read_parameters(Context& context, std::int32_t function, std::vector<std::i
     variable.function = function;
     into.push_back(size32(context.module.variables.size()));
     context.module.variables.push_back(std::move(variable));
-    if (!reader.accept(',')) break;
-  }
+  } while (reader.accept(','));
   reader.expect(')');
 }
 
@@ -203,7 +209,7 @@ std::int32_t read_prototype(Context& context) {
   Reader& reader = context.reader;
   const std::int32_t index = size32(context.module.functions.size());
   Function prototype;
-  prototype.at = reader.at();
+  prototype.at = prototype.declared = reader.at();
   if (reader.is('(')) read_parameters(context, index, prototype.results);
   reader.expect_word("'_'");
   if (reader.is('(')) read_parameters(context, index, prototype.parameters);

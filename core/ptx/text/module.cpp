@@ -1,6 +1,7 @@
 #include "core/ptx/text/module.h"
 
-#include <fmt/format.h>
+#include <cstddef>
+#include <string>
 
 namespace kvscope::ptx {
 
@@ -28,8 +29,10 @@ std::string_view Module::file_of(const Frame& frame) const {
 
 std::string name(const Register& r) {
   constexpr std::string_view kElements = "xyzw";
-  if (r.element >= 0) return fmt::format("{}.{}", r.name, kElements[static_cast<std::size_t>(r.element)]);
-  return r.number < 0 ? std::string(r.name) : fmt::format("{}{}", r.name, r.number);
+  std::string whole(r.name);
+  if (r.number >= 0) whole += std::to_string(r.number);
+  if (r.element >= 0) whole += {'.', kElements[static_cast<std::size_t>(r.element)]};
+  return whole;
 }
 
 }  // namespace kvscope::ptx

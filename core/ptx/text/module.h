@@ -53,7 +53,7 @@ struct SourceFile {
 };
 
 enum class OperandKind : std::uint8_t {
-  reg,          // index: Function::registers
+  reg,          // index: Function::registers; value not 0: a part of it, "b3210" of %r1.b3210, its letters as bytes
   special,      // index: a SpecialRegister
   integer,      // value: 64 bits, cut to the operand's width by who reads it
   float_bits,   // 0f...: value: the 32 bits
@@ -144,7 +144,7 @@ struct Register {
   std::string_view name;     // "%r" of "%r<516>", or the whole name
   std::int32_t number = -1;  // of a range: 12 of %r12
   Type type = Type::none;
-  std::int8_t element = -1;  // a .v2 or .v4 register is as many registers, named v.x v.y v.z v.w: 1 of v.y
+  std::int8_t element = -1;  // a .v2 or .v4 register is as many registers, named v.x v.y v.z v.w: 1 for v.y
 };
 
 enum class Linkage : std::uint8_t { internal, visible, weak, external, common };
@@ -207,7 +207,8 @@ struct Label {
 // .branchtargets and .calltargets: what may be meant. A .callprototype: `prototype` alone.
 struct TargetTable {
   std::string_view name;
-  std::vector<std::int32_t> targets;  // statements, or functions
+  bool of_calls = false;
+  std::vector<std::int32_t> targets;  // statements, or functions when of_calls
   std::int32_t prototype = -1;        // Module::functions: a declaration made of it
 };
 
@@ -227,7 +228,8 @@ struct Function {
   std::vector<Operand> operands;
   std::vector<Label> labels;
   std::vector<TargetTable> tables;
-  TextPlace at;
+  TextPlace at;        // of the name: in the definition, if there is one
+  TextPlace declared;  // where it stands first
 
   [[nodiscard]] std::span<const Operand> operands_of(const Statement& s) const {
     return std::span(operands).subspan(static_cast<std::size_t>(s.first_operand),

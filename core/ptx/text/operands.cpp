@@ -30,7 +30,8 @@ bool is_selection(std::string_view member) {
 void Body::operands(Statement& statement) {
   scratch_.clear();
   statement_uses_.clear();
-  if (!reader_.is(';')) {
+  const bool ends = reader_.is(';') || reader_.is('}') || reader_.is('@') || reader_.at_directive() || reader_.at_end();
+  if (!ends) {
     do {
       const Operand read = operand();
       scratch_.push_back(read);
@@ -98,12 +99,33 @@ Operand Body::symbol() {
   const SymbolKind kind = found.symbol->kind;
   if (kind == SymbolKind::reg || kind == SymbolKind::range) return register_operand(found.index, member, token);
   if (!member.empty()) fail(token.at, fmt::format("'{}' has no part '.{}'", base, member));
-  if (kind == SymbolKind::variable) {
-    return make(OperandKind::variable, token, found.index, in_address_ ? 0 : read_offset(reader_));
-  }
+  if (kind == SymbolKind::variable) return variable(found.index, token);
   if (kind == SymbolKind::function) return make(OperandKind::function, token, found.index);
   if (kind == SymbolKind::table) return make(OperandKind::table, token, found.index);
   return make(OperandKind::label, token, found.index);
+}
+
+// x, x+4, and x[2]: its element 2, an address for every instruction but mov.
+Operand Body::variable(std::int32_t index, const Token& token) {
+  Operand symbol = make(OperandKind::variable, token, index);
+  if (in_address_) return symbol;
+  if (!reader_.accept('[')) {
+    symbol.value = read_offset(reader_);
+    return symbol;
+  }
+  const Variable& v = context_.module.variables[static_cast<std::size_t>(index)];
+  const std::int64_t element = bits(v.type) / 8 * v.vector;
+  const std::int64_t offset = element * read_integer(reader_, "element", 0, kMostVariableBytes);
+  reader_.expect(']');
+  if (is_move_) {
+    symbol.value = offset;
+    return symbol;
+  }
+  const std::size_t start = scratch_.size();
+  scratch_.push_back(symbol);
+  Operand whole = make(OperandKind::address, token, -1, offset);
+  gather(whole, start);
+  return whole;
 }
 
 Operand Body::register_operand(std::int32_t index, std::string_view member, const Token& token) {
@@ -204,14 +226,19 @@ Operand Body::address() {
 }
 
 Operand Body::list(OperandKind kind, char close) {
-  const Token token = reader_.take();
+  const Token token = reader_.token();
+  in_braces_ = kind == OperandKind::vector;
+  reader_.advance();
   const std::size_t start = scratch_.size();
-  while (!reader_.is(close)) {
-    const Operand element = simple();
-    scratch_.push_back(element);
-    if (!reader_.accept(',')) break;
+  if (kind == OperandKind::vector || !reader_.is(close)) {
+    do {
+      const Operand element = simple();
+      scratch_.push_back(element);
+    } while (reader_.accept(','));
   }
-  reader_.expect(close);
+  if (!reader_.is(close)) reader_.fail_expected(close);
+  in_braces_ = false;
+  reader_.advance();
   Operand whole = make(kind, token);
   gather(whole, start);
   return whole;

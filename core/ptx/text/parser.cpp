@@ -91,13 +91,25 @@ std::optional<Linkage> linkage_from_directive(std::string_view directive) {
   return std::nullopt;
 }
 
+// ".version 9.0 .target sm_90a .address_size 64", in this order; the last may be left out.
+void read_header(Context& context) {
+  Reader& reader = context.reader;
+  if (!reader.accept(".version")) reader.fail_expected("'.version'");
+  read_version(reader, context.module);
+  if (!reader.accept(".target")) reader.fail_expected("'.target'");
+  read_target(reader, context.module);
+  if (!reader.accept(".address_size")) return;
+  const TextPlace at = reader.at();
+  const std::int64_t size = read_count(reader);
+  if (size != 64) fail(at, fmt::format("address size {}, expected 64", size));
+}
+
 // One directive of the module, from its first token to behind its last.
 void read_item(Context& context) {
   Reader& reader = context.reader;
-  if (reader.accept(';')) return;
   if (!reader.at_directive()) reader.fail_expected("directive");
   Linkage linkage = Linkage::internal;
-  while (const auto named = linkage_from_directive(reader.token().text)) {
+  if (const auto named = linkage_from_directive(reader.token().text)) {
     linkage = *named;
     reader.advance();
   }
@@ -106,16 +118,7 @@ void read_item(Context& context) {
   if (directive.is(".entry") || directive.is(".func")) return read_function(context, linkage);
   if (space && *space != Space::reg) return read_variables(context, linkage, -1, nullptr);
   reader.advance();
-  if (directive.is(".version")) {
-    read_version(reader, context.module);
-  } else if (directive.is(".target")) {
-    read_target(reader, context.module);
-  } else if (directive.is(".address_size")) {
-    const TextPlace at = reader.at();
-    if (const std::int64_t size = read_count(reader); size != 64) {
-      fail(at, fmt::format("address size {}, expected 64", size));
-    }
-  } else if (directive.is(".file")) {
+  if (directive.is(".file")) {
     context.sources.read_file(reader, context.module);
   } else if (directive.is(".loc")) {
     context.sources.read_loc(reader, context.module);
@@ -126,6 +129,8 @@ void read_item(Context& context) {
   } else if (directive.is(".pragma")) {
     while (!reader.is(';') && !reader.at_end()) reader.advance();
     reader.expect(';');
+  } else if (directive.is(".version") || directive.is(".target") || directive.is(".address_size")) {
+    fail(directive.at, fmt::format("{} stands at the head of the file, once", directive.shown()));
   } else {
     fail(directive.at, fmt::format("unknown directive '{}'", directive.text));
   }
@@ -138,6 +143,7 @@ void skip_item(Reader& reader) {
     try {
       if (reader.is('{')) {
         reader.lexer().skip_braces();
+        if (reader.is(';')) reader.advance();
         return;
       }
       done = reader.is(';');
@@ -174,16 +180,16 @@ void resolve_aliases(Module& module) {
 
 void read_items(Context& context) {
   Reader& reader = context.reader;
-  bool first = true;
+  bool head = true;
   for (;;) {
     try {
-      if (first || reader.token().kind == TokenKind::broken) reader.advance();
-      if (std::exchange(first, false) && !reader.is(".version")) reader.fail_expected("'.version'");
+      if (head || reader.token().kind == TokenKind::broken) reader.advance();
+      if (std::exchange(head, false)) read_header(context);
       if (reader.at_end()) return;
       read_item(context);
     } catch (const Stop& stop) {
-      first = false;
       if (!reader.note(stop)) return;
+      head = false;
       skip_item(reader);
     }
   }

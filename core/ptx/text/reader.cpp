@@ -22,8 +22,7 @@ bool Reader::note(const Stop& stop) {
   return errors_.size() < kMostErrors;
 }
 
-void Reader::skip_statement() {
-  int depth = 0;
+void Reader::skip_statement(int depth) {
   for (;;) {
     try {
       if (at_end() || (is('}') && depth == 0)) return;

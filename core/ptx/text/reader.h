@@ -54,8 +54,9 @@ class Reader {
   bool note(const Stop& stop);
   [[nodiscard]] std::vector<TextError>& errors() { return errors_; }
 
-  // Behind the faulty statement: behind its ';', or at the '}' that closes what it stands in, or at the end.
-  void skip_statement();
+  // Behind the faulty statement: behind its ';', or at the '}' that closes what it stands in, or at the end. `depth`: of
+  // braces that the statement has open.
+  void skip_statement(int depth);
 
  private:
   Lexer lexer_;

@@ -85,8 +85,8 @@ void SourceMap::read_loc(Reader& reader, Module& module) {
       reader.fail_expected("function_name or inlined_at");
     }
   }
-  if (key.place.line == 0 && current_ >= 0) return;
-  current_ = frame_of(module, key);
+  const std::int32_t frame = frame_of(module, key);
+  if (key.place.line != 0 || current_ < 0) current_ = frame;
 }
 
 std::int32_t SourceMap::frame_of(Module& module, const Key& key) {

@@ -36,16 +36,12 @@ std::size_t digits_begin(std::string_view name) {
   return at;
 }
 
-// -1: no number as a range writes it ("012", too long).
+// -1: no number that a range can have.
 std::int32_t number_of(std::string_view digits) {
-  if (digits.empty() || digits.size() > kMostDigits || (digits[0] == '0' && digits.size() > 1)) return -1;
+  if (digits.empty() || digits.size() > kMostDigits) return -1;
   std::int32_t number = 0;
   for (const char c : digits) number = number * 10 + (c - '0');
   return number;
-}
-
-bool is_helper(SymbolKind kind) {
-  return kind == SymbolKind::digits || kind == SymbolKind::digit_range;
 }
 
 }  // namespace
@@ -79,34 +75,49 @@ void SymbolTable::push(Symbol symbol) {
 }
 
 void SymbolTable::declare(std::string_view name, SymbolKind kind, std::int32_t index, TextPlace at) {
-  push({name, kind, index, 1, 0, at});
+  Symbol symbol;
+  symbol.name = name;
+  symbol.kind = kind;
+  symbol.index = index;
+  symbol.at = at;
+  push(symbol);
   const std::size_t digits_at = digits_begin(name);
-  if (digits_at != name.size()) push_helper(name.substr(0, digits_at), SymbolKind::digits, at);
+  if (digits_at != name.size()) push_digits(name.substr(0, digits_at), at);
 }
 
-void SymbolTable::declare_range(std::string_view prefix, std::int32_t first, std::int32_t count, TextPlace at) {
-  push({prefix, SymbolKind::range, first, count, 0, at});
-  const std::size_t digits_at = digits_begin(prefix);
-  if (digits_at != prefix.size()) push_helper(prefix.substr(0, digits_at), SymbolKind::digit_range, at);
+void SymbolTable::declare_range(std::string_view prefix, std::int32_t first, std::int32_t count, std::int32_t stride,
+                                TextPlace at) {
+  Symbol symbol;
+  symbol.name = prefix;
+  symbol.kind = SymbolKind::range;
+  symbol.index = first;
+  symbol.count = count;
+  symbol.stride = stride;
+  symbol.at = at;
+  push(symbol);
 }
 
-// One of a kind and scope is enough, unless a range came after it: thousands of param0, param1, ... must not make a
-// chain of thousands.
-void SymbolTable::push_helper(std::string_view prefix, SymbolKind kind, TextPlace at) {
+// One of a scope is enough, unless a range came after it: thousands of param0, param1, ... must not make a chain of
+// thousands.
+void SymbolTable::push_digits(std::string_view prefix, TextPlace at) {
   const std::uint32_t hash = hash_of(prefix);
   for (std::int32_t i = chains_[hash & (chains_.size() - 1)]; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
     const Symbol& s = symbols_[static_cast<std::size_t>(i)];
     if (s.hash != hash || s.name != prefix) continue;
     if (s.kind == SymbolKind::range || s.scope != scope()) break;
-    if (s.kind == kind) return;
+    if (s.kind == SymbolKind::digits) return;
   }
-  push({prefix, kind, -1, 0, 0, at});
+  Symbol symbol;
+  symbol.name = prefix;
+  symbol.kind = SymbolKind::digits;
+  symbol.at = at;
+  push(symbol);
 }
 
 std::int32_t SymbolTable::newest(std::string_view name, std::uint32_t hash) const {
   for (std::int32_t i = chains_[hash & (chains_.size() - 1)]; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
     const Symbol& s = symbols_[static_cast<std::size_t>(i)];
-    if (s.hash == hash && s.kind != SymbolKind::range && !is_helper(s.kind) && s.name == name) return i;
+    if (s.hash == hash && s.kind != SymbolKind::range && s.kind != SymbolKind::digits && s.name == name) return i;
   }
   return -1;
 }
@@ -121,48 +132,26 @@ Found SymbolTable::find(std::string_view name) const {
 }
 
 // The chain of "%r" says how "%r12" has been declared last: in a range there, or, when a helper stands before the range,
-// perhaps as a name of its own or by a range with digits. Only then is there more to look for.
+// perhaps as a name of its own. Only then is there more to look for.
 Found SymbolTable::find_with_digits(std::string_view name, std::size_t digits_at) const {
   const std::string_view prefix = name.substr(0, digits_at);
   const std::uint32_t hash = hash_of(prefix);
   const std::int32_t number = number_of(name.substr(digits_at));
   bool alone = false;
-  bool in_digit_range = false;
   std::int32_t best = -1;
   for (std::int32_t i = chains_[hash & (chains_.size() - 1)]; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
     const Symbol& s = symbols_[static_cast<std::size_t>(i)];
     if (s.hash != hash || s.name != prefix) continue;
     alone = alone || s.kind == SymbolKind::digits;
-    in_digit_range = in_digit_range || s.kind == SymbolKind::digit_range;
     if (s.kind == SymbolKind::range && number >= 0 && number < s.count) {
       best = i;
       break;
     }
   }
-  Found found;
-  if (best >= 0)
-    found = {&symbols_[static_cast<std::size_t>(best)], symbols_[static_cast<std::size_t>(best)].index + number};
-  if (alone) {
-    const std::int32_t i = newest(name, hash_of(name));
-    if (i > best) {
-      best = i;
-      found = {&symbols_[static_cast<std::size_t>(i)], symbols_[static_cast<std::size_t>(i)].index};
-    }
-  }
-  if (!in_digit_range) return found;
-  const std::size_t last = std::min(name.size(), digits_at + 1 + 2 * kMostDigits);
-  for (std::size_t at = std::max(digits_at + 1, name.size() > kMostDigits ? name.size() - kMostDigits : 0); at < last;
-       ++at) {
-    const std::int32_t n = number_of(name.substr(at));
-    const std::uint32_t h = hash_of(name.substr(0, at));
-    for (std::int32_t i = chains_[h & (chains_.size() - 1)]; i > best; i = symbols_[static_cast<std::size_t>(i)].next) {
-      const Symbol& s = symbols_[static_cast<std::size_t>(i)];
-      if (s.kind != SymbolKind::range || s.name != name.substr(0, at) || n < 0 || n >= s.count) continue;
-      best = i;
-      found = {&s, s.index + n};
-    }
-  }
-  return found;
+  if (alone) best = std::max(best, newest(name, hash_of(name)));
+  if (best < 0) return {};
+  const Symbol& s = symbols_[static_cast<std::size_t>(best)];
+  return {&s, s.kind == SymbolKind::range ? s.index + number * s.stride : s.index};
 }
 
 Found SymbolTable::find_here(std::string_view name) const {

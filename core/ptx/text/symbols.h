@@ -20,14 +20,13 @@ namespace kvscope::ptx {
 
 enum class SymbolKind : std::uint8_t {
   reg,       // index: Function::registers
-  range,     // index: of %r0; count registers
+  range,     // index: of %r0; count of them, each `stride` registers
   variable,  // index: Module::variables
   function,  // index: Module::functions
   label,     // index: statement
   table,     // index: Function::tables
-  // Only so that a name with digits at its end is looked for in the right way; never found.
-  digits,       // a symbol "%r12" of its own was declared: this one stands at "%r"
-  digit_range,  // a range "%r1<5>" was declared: this one stands at "%r"
+  // Only so that a name with digits at its end is looked for in the right way; never found itself.
+  digits,  // a symbol "%r12" of its own was declared: this one stands at "%r"
 };
 
 struct Symbol {
@@ -35,6 +34,7 @@ struct Symbol {
   SymbolKind kind = SymbolKind::reg;
   std::int32_t index = -1;
   std::int32_t count = 1;
+  std::int32_t stride = 1;
   std::int32_t scope = 0;
   TextPlace at;
   std::uint32_t hash = 0;
@@ -62,11 +62,13 @@ class SymbolTable {
 
   // The caller has looked whether the name is free.
   void declare(std::string_view name, SymbolKind kind, std::int32_t index, TextPlace at);
-  void declare_range(std::string_view prefix, std::int32_t first, std::int32_t count, TextPlace at);
+  // As for ptxas, %r01 is %r1, and a prefix with digits at its end ("%q1<3>") declares registers that no name finds.
+  void declare_range(std::string_view prefix, std::int32_t first, std::int32_t count, std::int32_t stride,
+                     TextPlace at);
 
  private:
   void push(Symbol symbol);
-  void push_helper(std::string_view prefix, SymbolKind kind, TextPlace at);
+  void push_digits(std::string_view prefix, TextPlace at);
   [[nodiscard]] std::int32_t newest(std::string_view name, std::uint32_t hash) const;  // not of a range
   [[nodiscard]] Found find_with_digits(std::string_view name, std::size_t digits_at) const;
 

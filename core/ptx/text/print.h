@@ -1,0 +1,20 @@
+// A module as PTX text again, which parses to the same module: `kvscope ptx disasm`, and the proof that nothing of a text
+// was lost.
+//
+// What differs: one space and one line a statement; every name of a body stands in one scope, so that a name that two
+// scopes declare gets "$2", "$3" behind it; numbers are decimal, floating-point ones their bits; constant expressions are
+// their values; .pragma, .attribute and debug sections other than .debug_str are gone. ptxas assembles it to the same
+// machine code.
+#pragma once
+
+#include <string>
+
+#include "core/ptx/text/module.h"
+
+namespace kvscope::ptx {
+
+[[nodiscard]] std::string to_ptx(const Module& module);
+// One statement as it stands there, without its ';': "@!%p1 ld.global.u32 %r3, [%rd3+-4]".
+[[nodiscard]] std::string to_ptx(const Module& module, const Function& function, const Statement& statement);
+
+}  // namespace kvscope::ptx
