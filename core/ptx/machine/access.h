@@ -123,5 +123,7 @@ Flow fault(Exec& exec, const Op& op, int lane, ReportKind kind, std::string mess
 // The same of an engine, which has no lane and stops nobody by itself.
 void engine_fault(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
                   std::string hint = {}, ReportAddress address = {});
+void engine_note(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
+                 std::string hint = {}, ReportAddress address = {});
 
 }  // namespace kvscope::ptx

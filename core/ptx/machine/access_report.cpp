@@ -81,11 +81,13 @@ Flow fault(Exec& exec, const Op& op, int lane, ReportKind kind, std::string mess
   return report(exec, std::move(r));
 }
 
-void engine_fault(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
-                  std::string hint, ReportAddress address) {
+namespace {
+
+void engine_report(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, Severity severity,
+                   std::string message, std::string hint, ReportAddress address) {
   Report r;
   r.kind = kind;
-  r.severity = severity_of(kind);
+  r.severity = severity;
   r.kernel = launch.program->module->functions[static_cast<std::size_t>(launch.function)].name;
   r.cta = cta.at;
   r.cluster_rank = cta.cluster_rank;
@@ -93,19 +95,30 @@ void engine_fault(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind 
   r.message = std::move(message);
   r.hint = std::move(hint);
   r.address = std::move(address);
-  ReportParty party;
-  party.action = "issued";
-  party.actor = fmt::format("{} issued by thread {}", name(op.kind), op.thread);
-  party.pc = op.pc;
   if (op.pc >= 0) {
+    ReportParty party;
+    party.action = "issued";
+    party.actor = fmt::format("{} of thread {}", name(op.kind), op.thread);
+    party.pc = op.pc;
     party.opcode = launch.program->statement(op.pc).opcode;
     party.source = launch.program->source_text(op.pc);
+    r.parties.push_back(std::move(party));
   }
-  r.parties.push_back(std::move(party));
-  const bool stops = r.severity == Severity::error && launch.config.options.stop_at_first_error;
-  const bool kept = launch.reports.add(r);
-  if (kept && launch.monitor != nullptr) launch.monitor->reported(launch, launch.reports.all().back());
+  const bool stops = severity == Severity::error && launch.config.options.stop_at_first_error;
+  if (launch.reports.add(r) && launch.monitor != nullptr) launch.monitor->reported(launch, r);
   if (stops || launch.reports.full()) launch.status = LaunchStatus::failed;
+}
+
+}  // namespace
+
+void engine_fault(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
+                  std::string hint, ReportAddress address) {
+  engine_report(launch, cta, op, kind, severity_of(kind), std::move(message), std::move(hint), std::move(address));
+}
+
+void engine_note(Launch& launch, const Cta& cta, const AsyncOp& op, ReportKind kind, std::string message,
+                 std::string hint, ReportAddress address) {
+  engine_report(launch, cta, op, kind, Severity::note, std::move(message), std::move(hint), std::move(address));
 }
 
 }  // namespace kvscope::ptx

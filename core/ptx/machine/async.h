@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "core/cache/tma_tiles.h"
+#include "core/ptx/isa/instr.h"
 #include "core/ptx/machine/monitor.h"
+#include "core/ptx/rows/op.h"
 #include "core/tma/tensor_map.h"
+#include "core/tma/tensor_map_record.h"
 
 namespace kvscope::ptx {
 
@@ -28,6 +31,7 @@ struct PendingOp {
   std::int64_t bytes = 0;
   std::uint32_t cta_mask = 0;  // multicast: ranks of the cluster; 0: its own
   bool gather = false;         // a tensor copy of four rows
+  bool reduces = false;        // new = op(old, bytes), as the instruction says
   std::uint16_t instr = 0;     // Program::instrs: what a reduction does, and to which type
   TensorMap map;
   TmaCoord at;
@@ -38,6 +42,8 @@ struct PendingOp {
 struct ThreadGroups {
   std::vector<std::uint64_t> open;
   std::deque<std::vector<std::uint64_t>> groups;  // oldest first
+  std::uint64_t read = 0;                         // the last one whose source has been waited for
+  std::int32_t last_pc = -1;                      // of the last one issued
 };
 
 // One thread's cp.async of at most 16 bytes.
@@ -62,13 +68,62 @@ struct CpAsyncArrival {
   std::uint64_t last = 0;  // number of the last copy before it
 };
 
+// A warp's wgmma: operations not yet performed. The accumulators stay in their rows.
+struct WgmmaOp {
+  AsyncOp op;
+  std::uint64_t a = 0, b = 0;     // descriptors; a: when the operand is in shared memory
+  std::vector<std::byte> a_rows;  // else the registers as they were at the issue
+  bool scale_d = true;
+};
+struct WarpProducts {
+  std::vector<WgmmaOp> ops;          // oldest group first, open ones last
+  std::vector<std::int32_t> groups;  // operations in each committed group
+  std::int32_t grouped = 0;
+};
+
+// The tensor map that was read last, and its bytes: kernels use few of them, over and over.
+struct MapCache {
+  bool filled = false;
+  TensorMapRecord record{};
+  TensorMap map;
+};
+
 struct AsyncState {
-  std::deque<PendingOp> queue;                       // not yet performed, by number
-  std::vector<ThreadCopies> cp_async;                // [threads], or empty
-  std::deque<CpAsyncArrival> arrivals;               // not yet made
-  std::vector<ThreadGroups> bulk;                    // [threads], or empty
+  std::deque<PendingOp> queue;          // not yet performed, by number
+  std::vector<ThreadCopies> cp_async;   // [threads], or empty
+  std::deque<CpAsyncArrival> arrivals;  // not yet made
+  std::vector<ThreadGroups> bulk;       // [threads], or empty
+  MapCache map;
   std::uint64_t barriers_begin = ~std::uint64_t{0};  // hull of the live mbarriers' offsets
   std::uint64_t barriers_end = 0;
 };
+
+// --- for the handlers of copies -------------------------------------------------------------------------------------------
+
+// A new operation of a lane: numbered, and told to who watches by issue().
+[[nodiscard]] AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind);
+// Hands an operation to its engine: it waits in the queue, or happens now (policy early).
+void issue(Exec& exec, PendingOp op);
+// The operation happens: bytes move, and the barrier is credited. Defined by what it is (see the files).
+void perform(Launch& launch, Cta& cta, const PendingOp& op);
+// Performs the operations of these numbers that still wait.
+void perform_all(Launch& launch, Cta& cta, const std::vector<std::uint64_t>& numbers);
+
+// cp_async.cpp. `last`: all copies of the thread up to this number.
+void perform_copies(Launch& launch, Cta& cta, std::int32_t thread, std::uint64_t last);
+// Lets one cp.async happen out of turn: the pick-th of those that wait. For a seeded schedule.
+void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
+[[nodiscard]] std::uint64_t waiting_copies(const Cta& cta);
+
+[[nodiscard]] MachineHandler find_cp_async(const Instr& instr);
+[[nodiscard]] MachineHandler find_bulk_copy(const Instr& instr);    // cp.async.bulk, cp.reduce, st.async, red.async
+[[nodiscard]] MachineHandler find_tensor_copy(const Instr& instr);  // and prefetches, tensormap.*
+[[nodiscard]] MachineHandler find_fence(const Instr& instr);
+
+// Their part of perform().
+void perform_bulk(Launch& launch, Cta& cta, const PendingOp& op);
+void perform_tensor(Launch& launch, Cta& cta, const PendingOp& op);
+// A thread's bulk store is issued: it belongs to the open group.
+void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number);
 
 }  // namespace kvscope::ptx
