@@ -41,9 +41,10 @@ class Decoder {
       if (!instr.unsupported.empty()) {
         decoded_.unsupported.push_back({static_cast<std::int32_t>(f), static_cast<std::int32_t>(s), instr.unsupported});
       } else if (decoded_.errors.size() < static_cast<std::size_t>(kMostErrors)) {
-        if (auto error = check_operands(module_, function, statement, instr)) {
-          decoded_.errors.push_back(std::move(*error));
-        }
+        const Checked checked{module_, function, statement, instr, rules_of(index, statement.operand_count)};
+        std::string fault = operand_fault(checked);
+        if (fault.empty()) fault = literal_fault(checked);
+        if (!fault.empty()) decoded_.errors.push_back({statement.at, std::move(fault)});
       }
     }
   }
@@ -58,10 +59,18 @@ class Decoder {
     return at->second;
   }
 
+  // Made once a word and number of operands.
+  const std::vector<OperandRule>& rules_of(std::int32_t index, std::int32_t operand_count) {
+    const auto [at, is_new] = rules_.try_emplace(std::int64_t{index} << 32 | operand_count);
+    if (is_new) at->second = operand_rules(decoded_.instrs[static_cast<std::size_t>(index)], operand_count);
+    return at->second;
+  }
+
   const Module& module_;
   int target_;
   Decoded decoded_;
   std::unordered_map<std::string_view, std::int32_t> known_;
+  std::unordered_map<std::int64_t, std::vector<OperandRule>> rules_;
 };
 
 }  // namespace

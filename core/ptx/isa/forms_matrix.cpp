@@ -37,15 +37,15 @@ constexpr Form kForms[] = {
     {"wgmma.fence", "sync aligned?", "", kOnly90a},
     {"wgmma.commit_group", "sync aligned?", "", kOnly90a},
     {"wgmma.wait_group", "sync aligned?", "#u32", kOnly90a},
-    {"wgmma.mma_async", "sync aligned? m64nNk16 f16|f32 f16 f16", "+Rd Ra/b64 b64 pred/u32 #s32 #s32 #u32? #u32",
+    {"wgmma.mma_async", "sync aligned? m64nNk16 f16|f32 f16 f16", "+Rd Ra/u64 u64 pred/u32 #s32 #s32 #u32? #u32",
      kOnly90a},
-    {"wgmma.mma_async", "sync aligned? m64nNk16 f32 bf16 bf16", "+Rd Ra/b64 b64 pred/u32 #s32 #s32 #u32? #u32",
+    {"wgmma.mma_async", "sync aligned? m64nNk16 f32 bf16 bf16", "+Rd Ra/u64 u64 pred/u32 #s32 #s32 #u32? #u32",
      kOnly90a},
-    {"wgmma.mma_async", "sync aligned? m64nNk8 f32 tf32 tf32", "+Rd Ra/b64 b64 pred/u32 #s32 #s32", kOnly90a},
-    {"wgmma.mma_async", "sync aligned? m64nNk32 f16|f32 e4m3|e5m2 e4m3|e5m2", "+Rd Ra/b64 b64 pred/u32 #s32 #s32",
+    {"wgmma.mma_async", "sync aligned? m64nNk8 f32 tf32 tf32", "+Rd Ra/u64 u64 pred/u32 #s32 #s32", kOnly90a},
+    {"wgmma.mma_async", "sync aligned? m64nNk32 f16|f32 e4m3|e5m2 e4m3|e5m2", "+Rd Ra/u64 u64 pred/u32 #s32 #s32",
      kOnly90a},
-    {"wgmma.mma_async", "sync aligned? m64nMk32 satfinite? s32 u8|s8 u8|s8", "+Rd Ra/b64 b64 pred/u32", kOnly90a},
-    {"wgmma.mma_async", "sync aligned? m64nMk256 s32 b1 b1 and popc", "+Rd Ra/b64 b64 pred/u32", kOnly90a},
+    {"wgmma.mma_async", "sync aligned? m64nMk32 satfinite? s32 u8|s8 u8|s8", "+Rd Ra/u64 u64 pred/u32", kOnly90a},
+    {"wgmma.mma_async", "sync aligned? m64nMk256 s32 b1 b1 and popc", "+Rd Ra/u64 u64 pred/u32", kOnly90a},
 };
 
 }  // namespace

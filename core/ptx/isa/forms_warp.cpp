@@ -5,16 +5,16 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr Form kForms[] = {
-    {"shfl", "sync up|down|bfly|idx b32", "=T|pred? T u32 u32 b32"},
-    {"vote", "sync all|any|uni pred", "=pred pred b32"},
-    {"vote", "sync ballot b32", "=b32 pred b32"},
-    {"match", "any sync b32|b64", "=b32 T b32"},
-    {"match", "all sync b32|b64", "=b32|pred? T b32"},
-    {"redux", "sync add|min|max u32|s32", "=T T b32"},
-    {"redux", "sync and|or|xor b32", "=T T b32"},
-    {"elect", "sync", "=b32|pred b32"},
+    {"shfl", "sync up|down|bfly|idx b32", "=T|pred? T b32 b32 u32"},
+    {"vote", "sync all|any|uni pred", "=pred pred u32"},
+    {"vote", "sync ballot b32", "=b32 pred u32"},
+    {"match", "any sync b32|b64", "=b32 T u32"},
+    {"match", "all sync b32|b64", "=b32|pred? T u32"},
+    {"redux", "sync add|min|max u32|s32", "=T T u32"},
+    {"redux", "sync and|or|xor b32", "=T T u32"},
+    {"elect", "sync", "=u32|pred u32"},
     {"activemask", "b32", "=T"},
-    {"bar.warp.sync", "", "b32"},
+    {"bar.warp.sync", "", "u32"},
     {"movmatrix", "sync aligned m8n8 trans b16", "=b32 b32"},
 };
 

@@ -256,10 +256,10 @@ void read_operand_name(std::string_view word, OperandPattern& p) {
     p.rule.role = Role::address;
     p.map = true;
   } else if (word == "mask") {
-    p.rule.type = Type::b16;
+    p.rule.type = Type::u16;
     p.when = Mod::multicast_cluster;
   } else if (word == "policy") {
-    p.rule.type = Type::b64;
+    p.rule.type = Type::u64;
     p.when = Mod::L2_cache_hint;
   } else if (word == "_") {
     p.rule.type = Type::none;

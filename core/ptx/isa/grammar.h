@@ -103,6 +103,11 @@ struct Pattern {
   std::vector<OperandPattern> operands;
 };
 
+inline constexpr int kMostOperands = 9;
+
+// Does a statement without operands go with it: ret, bar.warp.sync does not.
+[[nodiscard]] bool takes_no_operand(const Instr& instr);
+
 // All of them, in the order of the files above: Instr::form counts in it. Read at the first call.
 [[nodiscard]] std::span<const Pattern> patterns();
 [[nodiscard]] std::span<const std::int32_t> patterns_of(std::string_view base);  // empty: no such opcode

@@ -37,6 +37,8 @@ enum class Role : std::uint8_t {
   arguments,     // (a, b) of a call
 };
 
+enum class Braces : std::uint8_t { none, allowed, required };
+
 struct OperandRule {
   Role role = Role::read;
   Type type = Type::none;         // of each element; .pred for predicates; b32 for shift amounts
@@ -49,6 +51,7 @@ struct OperandRule {
   bool constant = false;          // a number of the text, no register
   bool wider = false;             // registers may be wider than the type: ld, st, cvt
   bool packs = false;             // mov: a vector here is the pieces of one value of `type`
+  Braces braces = Braces::none;   // may or must it be a vector: {a}, {a, b}
 };
 
 struct Instr {

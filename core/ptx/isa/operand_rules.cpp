@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 
 #include "core/ptx/isa/grammar.h"
@@ -94,6 +95,11 @@ OperandRule rule_of(const Instr& instr, const OperandPattern& p) {
   }
   if (p.elements == OperandPattern::Elements::vector) rule.elements = instr.vector;
   if (p.elements == OperandPattern::Elements::matrices) rule.elements = matrices(instr);
+  if (p.elements == OperandPattern::Elements::vector) rule.braces = Braces::allowed;
+  if (rule.elements > 1 || p.elements == OperandPattern::Elements::matrices ||
+      p.elements == OperandPattern::Elements::fragment) {
+    rule.braces = Braces::required;
+  }
   if (p.space_from_word) rule.space = space_of(instr);
   if (p.map) rule.coordinates = coordinates(instr);
   return rule;
@@ -108,6 +114,12 @@ Space space_of(const Instr& instr) {
   if (instr.has(Mod::local)) return Space::local;
   if (instr.has(Mod::const_)) return Space::constant;
   return Space::generic;
+}
+
+bool takes_no_operand(const Instr& instr) {
+  if (instr.opcode == Opcode::call) return false;
+  return std::ranges::all_of(patterns()[static_cast<std::size_t>(instr.form)].operands,
+                             [](const OperandPattern& p) { return p.optional; });
 }
 
 std::vector<OperandRule> operand_rules(const Instr& instr, int operand_count) {
