@@ -155,10 +155,8 @@ void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
   painter.setClipRect(numbers & (layout.page_numbers | layout.names), Qt::IntersectClip);
   const std::int64_t first_page = (seen.first_column + layout.page_step - 1) / layout.page_step * layout.page_step;
   for (std::int64_t page = first_page; page < seen.end_column; page += layout.page_step) {
-    const QRectF rect = layout.page_number_rect(page);
-    const QString number = QString::number(page);
-    draw_text(painter, digits, theme.text_quiet,
-              {rect.center().x() - text_width(digits, number) / 2, middle_baseline(digits, rect)}, number);
+    draw_text_in(painter, digits, theme.text_quiet, layout.page_number_rect(page), Qt::AlignHCenter,
+                 QString::number(page));
   }
   painter.restore();
   painter.save();
@@ -167,10 +165,8 @@ void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
   const QFont font = name_font(scene);
   for (const std::int64_t row : layout.named_rows()) {
     const SeqIdx seq = now.seq(row);
-    const QRectF rect = layout.name_rect(row);
-    const QString name = name_of(seq);
     const QColor& colour = Prepared::of_this_thread().inks(theme)->at(owner_look(seq.value)).on_card;
-    draw_text(painter, font, colour, {rect.left(), middle_baseline(font, rect)}, name);
+    draw_text_in(painter, font, colour, layout.name_rect(row), Qt::AlignLeft, name_of(seq));
   }
   painter.restore();
 }

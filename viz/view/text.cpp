@@ -94,11 +94,6 @@ double cap_height(const QFont& font) {
   return QFontMetricsF(font).capHeight();
 }
 
-double middle_baseline(const QFont& font, const QRectF& rect) {
-  const QFontMetricsF metrics(font);
-  return rect.center().y() + (metrics.ascent() - metrics.descent()) / 2;
-}
-
 QString elided(const QFont& font, const QString& text, double room) {
   thread_local KeptTexts<ElidedKey, QString> kept;
   return kept.get({{FontKey(font), text}, room},
@@ -128,6 +123,17 @@ void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPoin
   run.setRawFont(raw);
   run.setRawData(glyphs->indexes.data(), glyphs->places.data(), static_cast<int>(glyphs->indexes.size()));
   painter.drawGlyphRun(baseline, run);
+}
+
+void draw_text_in(QPainter& painter, const QFont& font, const QColor& colour, const QRectF& rect,
+                  Qt::Alignment alignment, const QString& text) {
+  const QFontMetricsF metrics(font);
+  const double spare = rect.width() - text_width(font, text);
+  const double left = alignment.testFlag(Qt::AlignRight) ? spare : alignment.testFlag(Qt::AlignHCenter) ? spare / 2 : 0;
+  const double top = rect.top() + (rect.height() - metrics.ascent() - metrics.descent()) / 2;
+  // Qt places lines on 64ths of a pixel, rounded down.
+  const auto placed = [](double at) { return static_cast<int>(at * 64) / 64.0; };
+  draw_text(painter, font, colour, {placed(rect.left() + left), placed(top) + metrics.ascent()}, text);
 }
 
 }  // namespace kvscope::viz

@@ -20,8 +20,6 @@ namespace kvscope::viz {
 
 [[nodiscard]] double text_width(const QFont& font, const QString& text);  // [px]
 [[nodiscard]] double cap_height(const QFont& font);                       // [px]
-// Of a line in the middle of the rectangle's height. [px]
-[[nodiscard]] double middle_baseline(const QFont& font, const QRectF& rect);
 // Cut at the right and ended with dots where it is wider than `room`.
 [[nodiscard]] QString elided(const QFont& font, const QString& text, double room);
 
@@ -31,5 +29,8 @@ namespace kvscope::viz {
 
 // One line. Leaves its font and colour in the painter.
 void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text);
+// In the middle of the rectangle's height; `alignment`: AlignLeft, AlignHCenter or AlignRight. Not cut where it is wider.
+void draw_text_in(QPainter& painter, const QFont& font, const QColor& colour, const QRectF& rect,
+                  Qt::Alignment alignment, const QString& text);
 
 }  // namespace kvscope::viz

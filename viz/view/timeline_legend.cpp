@@ -20,9 +20,7 @@ double width_of(const QString& text, const QFont& font) {
 void paint_words(QPainter& painter, const QRectF& rect, const QString& text, const QFont& font, const QColor& colour,
                  Qt::Alignment alignment) {
   const QString shown = elided(font, text, rect.width() + 0.5);
-  const double spare = rect.width() - text_width(font, shown);
-  const double left = alignment.testFlag(Qt::AlignRight) ? spare : alignment.testFlag(Qt::AlignHCenter) ? spare / 2 : 0;
-  draw_text(painter, font, colour, {rect.left() + left, middle_baseline(font, rect)}, shown);
+  draw_text_in(painter, font, colour, rect, alignment, shown);
 }
 
 double item_width(const LegendItem& item, const Scene& scene) {
