@@ -21,6 +21,7 @@ ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
 
 }  // namespace
 
+RaceChecker::RaceChecker(RaceOptions options) : options_(options) {}
 RaceChecker::~RaceChecker() = default;
 
 int RaceChecker::warp_of(const Cta& cta, int warp) const {

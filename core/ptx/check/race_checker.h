@@ -40,7 +40,7 @@ struct RaceOptions {
 
 class RaceChecker final : public Monitor {
  public:
-  explicit RaceChecker(RaceOptions options = {}) : options_(options) {}
+  explicit RaceChecker(RaceOptions options = {});
   ~RaceChecker() override;
 
   void launch_begins(Launch& launch) override;
