@@ -11,12 +11,8 @@
 
 namespace kvscope::ptx::test {
 
-// Who can see it: the machine by itself, a checker that watches, or nobody but the numbers.
-enum class Finder : std::uint8_t { machine, races, proxies, initialised, numbers };
-
 struct Finding {
   ReportKind kind;
-  Finder finder = Finder::machine;
   std::vector<std::string> words;  // all in the text of one report of that kind
 };
 
@@ -28,10 +24,9 @@ struct Outcome {
 struct SeededBug {
   const char* name;  // "B01_NoExpect"
   const char* what;
-  std::function<Outcome(const Schedule&, Monitor*)> run;
+  std::function<Outcome(const Schedule&)> run;
   std::vector<Finding> findings;  // under policy late
-  bool wrong_numbers = false;     // nobody reports anything, and the output is wrong
-  bool not_under_late = false;    // late hides it: under some other schedule
+  bool wrong_numbers = false;     // no report is an error, and the output is wrong
 };
 
 // In the order of their numbers.
@@ -40,7 +35,7 @@ struct SeededBug {
 // The same small kernels as they should be: each has to be clean.
 struct FixedTwin {
   const char* name;
-  std::function<LaunchResult(const Schedule&, Monitor*)> run;
+  std::function<LaunchResult(const Schedule&)> run;
 };
 [[nodiscard]] const std::vector<FixedTwin>& fixed_twins();
 

@@ -17,22 +17,6 @@ void PrintTo(const FixedTwin& twin, std::ostream* out) {
 
 namespace {
 
-const char* name(Finder finder) {
-  switch (finder) {
-    case Finder::machine:
-      return "the machine";
-    case Finder::races:
-      return "the race checker";
-    case Finder::proxies:
-      return "the proxy checker";
-    case Finder::initialised:
-      return "the checker of bytes never written";
-    case Finder::numbers:
-      return "nobody";
-  }
-  return "";
-}
-
 bool says(const LaunchResult& result, const Finding& finding) {
   return std::any_of(result.reports.begin(), result.reports.end(), [&](const Report& report) {
     const std::string text = to_text(report);
@@ -44,18 +28,13 @@ bool says(const LaunchResult& result, const Finding& finding) {
 
 class SeededBugs : public ::testing::TestWithParam<SeededBug> {};
 
-TEST_P(SeededBugs, AreNamedByTheMachine) {
+TEST_P(SeededBugs, AreNamed) {
   const SeededBug& bug = GetParam();
-  const bool machine = std::any_of(bug.findings.begin(), bug.findings.end(),
-                                   [](const Finding& f) { return f.finder == Finder::machine; });
-  if (!machine && !bug.wrong_numbers) GTEST_SKIP() << bug.name << " is found by " << name(bug.findings.at(0).finder);
-  const Outcome outcome = bug.run(kLate, nullptr);
-  for (const Finding& finding : bug.findings) {
-    if (finding.finder != Finder::machine) continue;
+  const Outcome outcome = bug.run(kLate);
+  for (const Finding& finding : bug.findings)
     EXPECT_TRUE(says(outcome.result, finding))
         << ptx::name(finding.kind) << " with " << testing::PrintToString(finding.words) << "\nis missing among\n"
         << reports_text(outcome.result);
-  }
   if (bug.wrong_numbers) {
     EXPECT_FALSE(outcome.right_numbers);
     EXPECT_TRUE(outcome.result.clean()) << reports_text(outcome.result);
@@ -70,7 +49,7 @@ class FixedTwins : public ::testing::TestWithParam<FixedTwin> {};
 TEST_P(FixedTwins, AreClean) {
   for (const Schedule& schedule : kSchedules) {
     SCOPED_TRACE(schedule.name);
-    const LaunchResult result = GetParam().run(schedule, nullptr);
+    const LaunchResult result = GetParam().run(schedule);
     EXPECT_TRUE(result.clean()) << reports_text(result);
   }
 }

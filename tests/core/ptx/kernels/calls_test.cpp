@@ -128,7 +128,7 @@ TEST(K15, PrintsLaneByLaneAsTheHostWould) {
 TEST(K15, AFailedAssertionNamesItsLine) {
   Gpu gpu("host_calls.ptx");
   const std::uint64_t x = gpu.upload("x", std::vector<std::int32_t>{1, 2, 2, 1, 5});
-  const LaunchResult result = gpu.run({.kernel = "check_sorted", .block = {5, 1, 1}, .values = {x}});
+  const LaunchResult result = gpu.run_checked({.kernel = "check_sorted", .block = {5, 1, 1}, .values = {x}});
   ASSERT_EQ(result.reports.size(), 1U) << reports_text(result);
   EXPECT_EQ(result.reports[0].kind, ReportKind::assert_);
   EXPECT_NE(to_text(result.reports[0]).find("x[t - 1] <= x[t]"), std::string::npos) << reports_text(result);
@@ -139,7 +139,7 @@ TEST(K15, AFailedAssertionNamesItsLine) {
 TEST(K15, ATrapNamesItsPlace) {
   Gpu gpu("host_calls.ptx");
   const std::uint64_t x = gpu.upload("x", std::vector<std::int32_t>{1, 2, -2, 1});
-  const LaunchResult result = gpu.run({.kernel = "stop_at_negative", .block = {4, 1, 1}, .values = {x}});
+  const LaunchResult result = gpu.run_checked({.kernel = "stop_at_negative", .block = {4, 1, 1}, .values = {x}});
   ASSERT_EQ(result.reports.size(), 1U) << reports_text(result);
   EXPECT_EQ(result.reports[0].kind, ReportKind::trap);
   EXPECT_NE(to_text(result.reports[0]).find("host_calls.cu:20"), std::string::npos) << reports_text(result);

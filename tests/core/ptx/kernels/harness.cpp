@@ -7,6 +7,9 @@
 #include <sstream>
 #include <utility>
 
+#include "core/ptx/check/init_checker.h"
+#include "core/ptx/check/monitor_chain.h"
+#include "core/ptx/check/race_checker.h"
 #include "core/ptx/machine/report.h"
 #include "core/ptx/text/parser.h"
 
@@ -47,8 +50,17 @@ LaunchResult Gpu::run(const Run& run, Monitor* monitor) {
   return device_.launch(*module_, config, monitor);
 }
 
-LaunchResult Gpu::run_clean(const Run& run, Monitor* monitor) {
-  LaunchResult result = this->run(run, monitor);
+LaunchResult Gpu::run_checked(const Run& run) {
+  RaceChecker races;
+  InitChecker initialised;
+  MonitorChain checks;
+  checks.add(races);
+  checks.add(initialised);
+  return this->run(run, &checks);
+}
+
+LaunchResult Gpu::run_clean(const Run& run) {
+  LaunchResult result = run_checked(run);
   EXPECT_TRUE(result.clean()) << run.kernel << '\n' << reports_text(result);
   return result;
 }

@@ -70,9 +70,14 @@ class Gpu {
     return values;
   }
 
-  LaunchResult run(const Run& run, Monitor* monitor = nullptr);
+  // `monitor` may be null.
+  LaunchResult run(const Run& run, Monitor* monitor);
+  // With every checker watching.
+  LaunchResult run_checked(const Run& run);
   // The same; a test failure with the reports when it is not clean.
-  LaunchResult run_clean(const Run& run, Monitor* monitor = nullptr);
+  LaunchResult run_clean(const Run& run);
+
+  [[nodiscard]] const Program& program() const { return *module_->program; }
 
  private:
   std::uint64_t upload_bytes(std::string_view name, std::span<const std::byte> bytes);
