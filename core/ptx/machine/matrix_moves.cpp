@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/ptx/machine/access.h"
+#include "core/ptx/machine/control.h"
 #include "core/ptx/machine/load_store.h"
 #include "core/ptx/machine/scheduler.h"
 
@@ -10,16 +11,6 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr int kRowBytes = 16;
-
-// All lanes of the warp that are still there.
-bool together(const Exec& exec) {
-  return (exec.fragment.lanes | exec.warp.exited) == kAllLanes;
-}
-Flow wait_for_warp(Exec& exec) {
-  exec.fragment.wait = {};
-  exec.fragment.wait.kind = WaitKind::warp_aligned;
-  return Flow::waits;
-}
 
 int matrices_of(const Instr& instr) {
   return instr.has(Mod::x4) ? 4 : instr.has(Mod::x2) ? 2 : 1;
@@ -46,7 +37,7 @@ bool reach_rows(Exec& exec, const Op& op, const AccessRequest& request, int coun
 }
 
 Flow ldmatrix(Exec& exec, const Op& op, LaneMask lanes) {
-  if (!together(exec)) return wait_for_warp(exec);
+  if (!all_lanes_here(exec, lanes)) return Flow::waits;
   const Instr& instr = exec.program().instr(op);
   const int count = matrices_of(instr);
   const std::uint32_t* to = op.list != nullptr ? op.list : op.at.data();
@@ -79,7 +70,7 @@ Flow ldmatrix(Exec& exec, const Op& op, LaneMask lanes) {
 }
 
 Flow stmatrix(Exec& exec, const Op& op, LaneMask lanes) {
-  if (!together(exec)) return wait_for_warp(exec);
+  if (!all_lanes_here(exec, lanes)) return Flow::waits;
   const Instr& instr = exec.program().instr(op);
   const int count = matrices_of(instr);
   const std::uint32_t* from = op.list != nullptr ? op.list + 1 : op.at.data() + 1;
