@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -228,10 +229,20 @@ std::string copies_text(const Launch& launch, std::int32_t cta) {
   std::string out;
   if (c != nullptr) {
     for (const PendingOp& pending : c->async.queue) {
-      out += fmt::format("{:>4}  {}  by thread {}{}\n", pending.op.number, name(pending.op.kind), pending.op.thread,
-                         pending.performed ? ", done, not yet waited for" : "");
-      for (const ByteRange& range : pending.writes) {
-        out += fmt::format("      -> {} 0x{:05x}, {} bytes\n", name(range.space), range.address, range.bytes);
+      out +=
+          fmt::format("{:>6}  {} at shared 0x{:05x} by thread {}, {} bytes\n", pending.op.number, name(pending.op.kind),
+                      pending.shared, pending.op.thread, std::max(pending.op.bytes, pending.bytes));
+    }
+    for (std::size_t thread = 0; thread < c->async.cp_async.size(); ++thread) {
+      for (const CpAsyncCopy& copy : c->async.cp_async[thread].copies) {
+        if (copy.performed) continue;
+        out += fmt::format("{:>6}  cp.async at shared 0x{:05x} by thread {}, {} bytes\n", copy.number, copy.target,
+                           thread, copy.bytes);
+      }
+    }
+    for (std::size_t warp = 0; warp < c->async.wgmma.size(); ++warp) {
+      for (const WgmmaOp& product : c->async.wgmma[warp].ops) {
+        out += fmt::format("{:>6}  wgmma of warp {}\n", product.op.number, warp);
       }
     }
   }
