@@ -58,9 +58,12 @@ struct CallValue {
   std::uint32_t row = kNoRow;  // kNoRow with param -1: _
   std::int64_t bytes = 0;      // of the value; of a row: of its lanes
 };
+// Functions that the machine has itself: declared in a module, defined by nobody.
+enum class Builtin : std::uint8_t { none, vprintf, assert_fail, malloc, free };
 struct CallSite {
   std::int32_t function = -1;  // Module::functions; -1: the address in the row `callee` says
   std::uint32_t callee = kNoRow;
+  Builtin builtin = Builtin::none;
   std::vector<CallValue> arguments;
   std::vector<CallValue> results;
 };
@@ -86,11 +89,14 @@ struct FunctionCode {
 struct KernelLayout {              // of an entry: what its launch needs
   std::int64_t static_shared = 0;  // [bytes] from kSharedBase on
   std::int64_t dynamic_shared_align = 16;
+  std::int64_t dynamic_shared = 0x400;  // where the dynamic part begins: behind the statics, aligned
+  std::vector<bool> reaches;            // [Module::functions] those that it may come to, itself included
   std::vector<std::pair<std::int32_t, std::int64_t>> shared;  // variable -> absolute offset; extern ones: after statics
 };
 
 struct Program {
   std::shared_ptr<const Module> module;
+  ProgramOptions options;
   Decoded decoded;
   std::vector<Op> ops;
   std::vector<OpSource> sources;                 // [ops]
@@ -100,6 +106,7 @@ struct Program {
   // kBodyParams + the offset in the activation (address_operand.h). Other spaces: -1, they are placed by kernel or device.
   std::vector<std::int64_t> placements;
   std::vector<CallSite> calls;
+  std::uint16_t closing_ret = 0;  // decoded.instrs: of the ret behind every function's last statement
   std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lists;  // what Op::list points into
 
   [[nodiscard]] const Instr& instr(const Op& op) const { return decoded.instrs[op.instr]; }

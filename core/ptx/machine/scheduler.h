@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/ptx/machine/state.h"
 
@@ -34,7 +35,14 @@ inline void event(Exec& exec) {
 void branch(Exec& exec, LaneMask taken, std::int32_t pc);
 // Lanes leave the kernel.
 Flow exit_lanes(Exec& exec, LaneMask lanes);
-// Adds a report about the running op; returns Flow::stopped when the launch ends by it, else Flow::next.
+// Adds a report about the running op; returns Flow::stopped when the launch ends by it, else Flow::next. Without
+// parties the fragment becomes one. A trap, a failed assertion, an unsupported instruction and an overflow of the stack
+// end every launch.
 Flow report(Exec& exec, Report report);
+// The same of nobody in particular. False: the launch ends.
+bool add_report(Launch& launch, const Cta& cta, Report report);
+// "warp 1 lanes 0000ffff", or "thread 40 (warp 1 lane 8)", at an op.
+[[nodiscard]] ReportParty lanes_party(const Launch& launch, const Warp& warp, LaneMask lanes, std::int32_t pc,
+                                      std::string_view action);
 
 }  // namespace kvscope::ptx

@@ -160,6 +160,8 @@ struct Turn {
   std::int32_t time_outs = 0;  // rounds in which every try_wait was woken, since the last event
   std::int32_t spins = 0;      // rounds in which every CTA was suspended, since the last event
   std::uint64_t events = 0;    // Launch::events when those rounds were counted
+  bool told_begin = false;     // the monitor knows that the launch has begun
+  bool told_end = false;       // and that it has ended
 };
 
 struct Launch {
@@ -182,6 +184,8 @@ struct Launch {
   std::uint64_t next_async = 1;
   std::uint64_t random = 0;  // state of the seeded schedule
   std::uint64_t events = 0;  // of all its CTAs
+  // [ops] how often a branch has gone backwards, counted near the end of max_instructions only; else empty.
+  std::vector<std::uint32_t> backward_taken;
   Turn turn;
   LaunchStatus status = LaunchStatus::running;
   Reports reports{20};

@@ -1,0 +1,342 @@
+#include "core/ptx/machine/deadlock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "core/ptx/machine/fragments.h"
+#include "core/ptx/machine/residents.h"
+#include "core/ptx/machine/run_warp.h"
+#include "core/ptx/machine/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::size_t kMostLines = 40;  // of waiting fragments in one report
+constexpr int kMostHot = 3;             // branches of a runaway
+
+// "shared 0x00400" or "full + 8": a barrier of shared memory by the variable that it is in.
+std::string barrier_name(const Launch& launch, std::uint64_t address) {
+  const std::uint64_t offset = address & 0xffffff;
+  for (const auto& [variable, at] : launch.layout->shared) {
+    const Variable& v = launch.program->module->variables[static_cast<std::size_t>(variable)];
+    const auto from = static_cast<std::uint64_t>(at);
+    if (v.bytes == 0 || offset < from || offset >= from + static_cast<std::uint64_t>(v.bytes)) continue;
+    return fmt::format("{} + {}", v.name, offset - from);
+  }
+  return fmt::format("shared 0x{:05x}", offset);
+}
+
+std::string place(const Launch& launch, std::int32_t pc) {
+  const Statement& s = launch.program->statement(pc);
+  return fmt::format("{} at {} (line {})", launch.program->text(pc), launch.program->source_text(pc), s.at.line);
+}
+
+std::string warp_list(const std::vector<std::int32_t>& warps) {
+  return fmt::format("{}", fmt::join(warps, " "));
+}
+
+// Where a warp is that somebody waits for: "exited", or its fragments' places.
+std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
+  const LaneMask gone = of & warp.exited;
+  std::string out;
+  if (gone != 0) out = fmt::format("lanes {:08x} exited", gone);
+  for (const Fragment& f : warp.fragments) {
+    if ((f.lanes & of) == 0) continue;
+    if (!out.empty()) out += "; ";
+    out += fmt::format("lanes {:08x} at {}", f.lanes & of, place(launch, f.pc));
+  }
+  return out;
+}
+
+std::string named_barrier_text(const Launch& launch, const Cta& cta, const Fragment& f) {
+  const NamedBarrier& b = cta.barriers[f.wait.object];
+  std::vector<std::int32_t> arrived, missing;
+  for (std::size_t w = 0; w < cta.warps.size(); ++w) {
+    const bool here = w < b.arrived.size() && b.arrived[w] != 0;
+    if (here) arrived.push_back(static_cast<std::int32_t>(w));
+    if (!here && !has_ended(cta.warps[w])) missing.push_back(static_cast<std::int32_t>(w));
+  }
+  const std::size_t expected =
+      b.expected > 0 ? static_cast<std::size_t>(b.expected / kLanes) : arrived.size() + missing.size();
+  std::string out = fmt::format("barrier {}: {} of {} warps arrived ({})", f.wait.object, arrived.size(), expected,
+                                warp_list(arrived));
+  for (const std::int32_t w : missing) {
+    out += fmt::format("\n  missing warp {}: {}", w,
+                       whereabouts(launch, cta.warps[static_cast<std::size_t>(w)], kAllLanes));
+  }
+  return out;
+}
+
+std::string mbarrier_text(Launch& launch, Cta& cta, const Fragment& f) {
+  Cta* owner = &cta;
+  for (Cta& other : launch.ctas) {
+    if (cluster_of(launch, other) == cluster_of(launch, cta) &&
+        static_cast<std::uint64_t>(other.cluster_rank) == (f.wait.object >> 24)) {
+      owner = &other;
+    }
+  }
+  const auto at = owner->mbarriers.find(f.wait.object & 0xffffff);
+  const std::string name = barrier_name(launch, f.wait.object);
+  if (at == owner->mbarriers.end()) return fmt::format("mbarrier {}: there is none any more", name);
+  const Mbarrier& m = at->second;
+  std::string out = fmt::format("mbarrier {}: {} {}, phase {}, pending {} of {}, tx {:+}", name,
+                                f.wait.parity ? "parity" : "phase", f.wait.value, m.phase, m.pending, m.current, m.tx);
+  if (m.tx == 0) out.replace(out.size() - 2, 2, "0");
+  if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in all", m.copies, m.copied_bytes);
+  const int shown = std::min<int>(m.arrival_count, static_cast<int>(m.arrivals.size()));
+  for (int i = 0; i < shown; ++i) {
+    const auto& who = m.arrivals[static_cast<std::size_t>(m.arrival_count - shown + i) % m.arrivals.size()];
+    out += fmt::format("\n  arrived: thread {}{}", who.thread, who.pc < 0 ? "" : " " + place(launch, who.pc));
+  }
+  return out;
+}
+
+std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragment& f) {
+  const bool all = f.wait.kind == WaitKind::warp_aligned;
+  const LaneMask mask = all ? live_lanes(warp) : static_cast<LaneMask>(f.wait.object);
+  LaneMask present = f.lanes;
+  for (const Fragment& other : warp.fragments) {
+    if (other.state == FragmentState::waiting && other.wait.kind == f.wait.kind && other.wait.object == f.wait.object &&
+        (!all || other.pc == f.pc)) {
+      present |= other.lanes;
+    }
+  }
+  const LaneMask missing = mask & ~present & live_lanes(warp);
+  return fmt::format("{} {:08x}: lanes {:08x} are here; missing {}", all ? "all lanes" : "mask", mask, present,
+                     whereabouts(launch, warp, missing));
+}
+
+std::string wait_text(Launch& launch, Cta& cta, const Warp& warp, const Fragment& f) {
+  if (f.state == FragmentState::ready) return "goes round and waits for memory to change";
+  switch (f.wait.kind) {
+    case WaitKind::warp_sync:
+    case WaitKind::warp_aligned:
+      return warp_sync_text(launch, warp, f);
+    case WaitKind::warpgroup:
+      return "the other warps of its warpgroup";
+    case WaitKind::named_barrier:
+      if (f.retries) {
+        return fmt::format("barrier {}: the rest of its warp: {}", f.wait.object,
+                           whereabouts(launch, warp, live_lanes(warp) & ~f.lanes));
+      }
+      return named_barrier_text(launch, cta, f);
+    case WaitKind::mbarrier:
+      return mbarrier_text(launch, cta, f);
+    case WaitKind::cluster_barrier: {
+      std::string out = "the cluster's barrier";
+      for (const Cta& other : launch.ctas) {
+        if (cluster_of(launch, other) != cluster_of(launch, cta)) continue;
+        for (std::size_t w = 0; w < other.warps.size(); ++w) {
+          const LaneMask missing = live_lanes(other.warps[w]) & ~other.cluster_arrived[w];
+          if (missing == 0) continue;
+          out += fmt::format("\n  missing rank {} warp {}: {}", other.cluster_rank, w,
+                             whereabouts(launch, other.warps[w], missing));
+        }
+      }
+      return out;
+    }
+    case WaitKind::none:
+      return "nothing known";
+  }
+  return "";
+}
+
+// What is usually wrong with an mbarrier that does not complete.
+std::string mbarrier_hint(const Cta& cta, const Fragment& f) {
+  const auto at = cta.mbarriers.find(f.wait.object & 0xffffff);
+  if (at == cta.mbarriers.end()) return "";
+  const Mbarrier& m = at->second;
+  if (m.tx < 0 && m.pending > 0) {
+    return fmt::format("copies completed {} bytes but nobody arrived: missing arrive.expect_tx", -m.tx);
+  }
+  if (m.pending == 0 && m.tx > 0) return fmt::format("{} bytes expected but not copied", m.tx);
+  if (f.wait.parity && m.phase > 0 && m.pending == m.current && m.tx == 0) return "waited with the wrong parity";
+  return "";
+}
+
+std::string barrier_hint(const Cta& cta, const Fragment& f) {
+  const NamedBarrier& b = cta.barriers[f.wait.object];
+  for (std::size_t w = 0; w < cta.warps.size(); ++w) {
+    if (w < b.arrived.size() && b.arrived[w] != 0) continue;
+    const Warp& warp = cta.warps[w];
+    if (has_ended(warp) && b.expected > 0) return fmt::format("warp {} is missing: it has exited", w);
+    for (const Fragment& other : warp.fragments) {
+      if (other.lanes == 0 || other.state != FragmentState::waiting) continue;
+      if (other.wait.kind == WaitKind::named_barrier && other.wait.object != f.wait.object) {
+        return fmt::format("warp {} is missing: it waits at barrier {}", w, other.wait.object);
+      }
+    }
+  }
+  return "";
+}
+
+std::string hint_of(const Cta& cta, const Fragment& f) {
+  if (f.wait.kind == WaitKind::mbarrier) return mbarrier_hint(cta, f);
+  if (f.wait.kind == WaitKind::named_barrier) return barrier_hint(cta, f);
+  return "";
+}
+
+// Lanes of one warp wait for lanes of the same warp: nobody else can help them.
+bool is_diverged(const Warp& warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.end(), [](const Fragment& f) {
+    return f.lanes != 0 && f.state == FragmentState::waiting &&
+           (f.wait.kind == WaitKind::warp_sync || f.wait.kind == WaitKind::warp_aligned ||
+            (f.wait.kind == WaitKind::named_barrier && f.retries));
+  });
+}
+
+struct Text {
+  std::string message;
+  std::size_t left_out = 0;
+  std::vector<std::string> hints;
+  std::size_t lines = 0;
+
+  void line(const std::string& text) {
+    if (lines++ >= kMostLines) {
+      ++left_out;
+      return;
+    }
+    if (!message.empty()) message += '\n';
+    message += text;
+  }
+  void hint(const std::string& text) {
+    if (!text.empty() && std::find(hints.begin(), hints.end(), text) == hints.end()) hints.push_back(text);
+  }
+};
+
+ReportParty party_of(const Launch& launch, const Warp& warp, const Fragment& f) {
+  return lanes_party(launch, warp, f.lanes, f.pc, f.state == FragmentState::ready ? "polls" : "waits");
+}
+
+void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<const Warp*>& warps) {
+  Report r;
+  r.kind = kind;
+  Text text;
+  for (const Warp* warp : warps) {
+    for (const Fragment& f : warp->fragments) {
+      if (f.lanes == 0) continue;
+      if (r.parties.size() < 2) r.parties.push_back(party_of(launch, *warp, f));
+      text.line(fmt::format("warp {} lanes {:08x} {}: {}", warp->index, f.lanes, place(launch, f.pc),
+                            wait_text(launch, cta, *warp, f)));
+      text.hint(hint_of(cta, f));
+    }
+  }
+  if (kind == ReportKind::global_spin) {
+    text.hint(launch.next_cta < launch.cta_count()
+                  ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
+                                launch.cta_count() - launch.next_cta, launch.cta_count(),
+                                launch.config.options.resident_limit)
+                  : "needs co-resident CTAs, or nobody writes what they poll");
+  }
+  if (text.left_out > 0) text.message += fmt::format("\nand {} more", text.left_out);
+  r.message = std::move(text.message);
+  r.hint = fmt::format("{}", fmt::join(text.hints, "\n"));
+  static_cast<void>(add_report(launch, cta, std::move(r)));
+}
+
+std::vector<const Warp*> unfinished(const Cta& cta) {
+  std::vector<const Warp*> out;
+  for (const Warp& warp : cta.warps) {
+    if (!has_ended(warp)) out.push_back(&warp);
+  }
+  return out;
+}
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+  h ^= v;
+  h *= 0x9fb21c651e98df25u;
+  return h ^ (h >> 32);
+}
+
+std::uint64_t hash_of(const Warp& warp) {
+  std::uint64_t h = 1;
+  for (const Fragment& f : warp.fragments) {
+    if (f.lanes == 0) continue;
+    h = mix(mix(mix(h, static_cast<std::uint64_t>(f.pc)), f.lanes), static_cast<std::uint64_t>(f.activation));
+    const RowsBuffer& rows = warp.activations[static_cast<std::size_t>(f.activation)].rows;
+    for (std::size_t i = 0; i + 8 <= rows.size(); i += 8) {
+      std::uint64_t word = 0;
+      std::copy_n(rows.data() + i, 8, reinterpret_cast<std::byte*>(&word));
+      h = mix(h, word);
+    }
+  }
+  return h;
+}
+
+// Brent's search for a cycle: the remembered state moves on at powers of two.
+bool comes_back(Launch& launch, Cta& cta, Warp& warp) {
+  constexpr int kMost = 1 << 14;
+  const std::uint64_t events = launch.events;
+  if (!has_ready(warp)) return true;
+  std::uint64_t remembered = hash_of(warp);
+  int next = 1;
+  for (int i = 1; i <= kMost; ++i) {
+    launch.turn.warp_left = 1;
+    run_warp(launch, cta, warp, 1);
+    if (launch.events != events || launch.status != LaunchStatus::running) return false;
+    if (!has_ready(warp)) return true;
+    const std::uint64_t now = hash_of(warp);
+    if (now == remembered) return true;
+    if (i == next) remembered = now, next *= 2;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool spins_in_vain(Launch& launch) {
+  for (Cta& cta : launch.ctas) {
+    if (cta.state == CtaState::done) continue;
+    for (Warp& warp : cta.warps) {
+      if (!comes_back(launch, cta, warp)) return false;
+    }
+  }
+  return true;
+}
+
+void report_deadlock(Launch& launch) {
+  for (Cta& cta : launch.ctas) {
+    if (cta.state == CtaState::done) continue;
+    std::vector<const Warp*> diverged;
+    for (const Warp* warp : unfinished(cta)) {
+      if (is_diverged(*warp)) diverged.push_back(warp);
+    }
+    if (!diverged.empty()) return report_of(launch, cta, ReportKind::diverged, diverged);
+  }
+  for (Cta& cta : launch.ctas) {
+    if (cta.state == CtaState::done) continue;
+    const bool spins = has_ready(cta);
+    return report_of(launch, cta, spins ? ReportKind::global_spin : ReportKind::deadlock, unfinished(cta));
+  }
+}
+
+void report_runaway(Launch& launch) {
+  std::vector<std::int32_t> hot;
+  for (std::size_t pc = 0; pc < launch.backward_taken.size(); ++pc) {
+    if (launch.backward_taken[pc] > 0) hot.push_back(static_cast<std::int32_t>(pc));
+  }
+  const auto count = [&](std::int32_t pc) { return launch.backward_taken[static_cast<std::size_t>(pc)]; };
+  std::stable_sort(hot.begin(), hot.end(), [&](std::int32_t a, std::int32_t b) { return count(a) > count(b); });
+  if (hot.size() > kMostHot) hot.resize(kMostHot);
+  Report r;
+  r.kind = ReportKind::runaway;
+  r.message = fmt::format("{} warp instructions are used up", launch.config.options.max_instructions);
+  for (const std::int32_t pc : hot) {
+    r.message += fmt::format("\n{} times back by {}", count(pc), place(launch, pc));
+    ReportParty party;
+    party.action = "loops";
+    party.actor = "branch";
+    party.pc = pc;
+    party.opcode = launch.program->statement(pc).opcode;
+    party.source = launch.program->source_text(pc);
+    if (r.parties.empty()) r.parties.push_back(std::move(party));
+  }
+  r.hint = "a loop that does not end, or one that needs a larger max_instructions";
+  const Cta none;
+  Cta* const cta = find_cta(launch, launch.turn.cta);
+  static_cast<void>(add_report(launch, cta != nullptr ? *cta : none, std::move(r)));
+}
+
+}  // namespace kvscope::ptx
