@@ -1,5 +1,6 @@
-// kvscope lds schedule SCENARIO: the loop in which the waves of a block issue, wait, meet and read, with a wave's counter
-// around each step; then the loop is carried out in a number of orders, as it stands or without one of its steps.
+// kvscope lds schedule SCENARIO: the loop in which the waves of a block issue, wait, meet and read, with a wave's
+// counter around each step; then the loop is carried out in a number of orders, as it stands or without one of its
+// steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,8 +42,8 @@ struct ScheduleCommand {
   std::optional<std::int64_t> without;
 };
 
-// Rows of one head, as many as the tiles have. What they hold is of no matter here: the model knows of every byte of LDS
-// which copy brought it.
+// Rows of one head, as many as the tiles have. What they hold is of no matter here: the model knows of every byte of
+// LDS which copy brought it.
 class Rows {
  public:
   Rows(const KVBufferConfig& config, std::int64_t tiles)
@@ -157,8 +158,8 @@ void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outsta
   }
 }
 
-// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." of a fault among the steps that are left; numbered as in
-// the table.
+// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." of a fault among the steps that are left; numbered as
+// in the table.
 std::string fault_text(const ScheduleFault& fault, const std::optional<std::int64_t>& without) {
   const auto among_left = static_cast<std::int64_t>(fault.step);
   const std::int64_t step = among_left + (without && among_left >= *without ? 1 : 0);

@@ -1,5 +1,5 @@
-// kvscope tma barrier OPERATION...: an arrival barrier (mbarrier) driven by hand: its state after each operation, what a
-// waiter would be told, and what is wrong with the sequence where hardware would hang or say nothing.
+// kvscope tma barrier OPERATION...: an arrival barrier (mbarrier) driven by hand: its state after each operation, what
+// a waiter would be told, and what is wrong with the sequence where hardware would hang or say nothing.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -5,10 +5,9 @@
 //   dims    {64, 20}   [elements]    box     {64, 8}  [elements]         coordinates {0, 17}
 //   strides {128}      [bytes]       rows 17..24 of the tensor; rows 20..24 do not exist and are filled
 //
-// strides[i - 1] belongs to dimension i; dimension 0 has the implied stride of one element, so a map of rank 1 has none. What a map must obey is in
-// tensor_map_rules.h, where its bytes go in box_plan.h.
-// Source of the numbers: CUDA driver API, "Tensor Map Object Management"; the types have the values of its
-// enumerations.
+// strides[i - 1] belongs to dimension i; dimension 0 has the implied stride of one element, so a map of rank 1 has
+// none. What a map must obey is in tensor_map_rules.h, where its bytes go in box_plan.h. Source of the numbers: CUDA
+// driver API, "Tensor Map Object Management"; the types have the values of its enumerations.
 #pragma once
 
 #include <array>

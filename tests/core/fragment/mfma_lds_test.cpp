@@ -1,6 +1,6 @@
-// Two descriptions of one thing: what a lane's fragment holds (mfma.h: tables of one fragment) and what the reads from LDS
-// leave in registers (core/lds/register_map.h: formulas over whole tiles). Every shape, K and V, every tile, strip and depth
-// of the configurations of LDS staging, every tile of a wave, lane and element.
+// Two descriptions of one thing: what a lane's fragment holds (mfma.h: tables of one fragment) and what the reads from
+// LDS leave in registers (core/lds/register_map.h: formulas over whole tiles). Every shape, K and V, every tile, strip
+// and depth of the configurations of LDS staging, every tile of a wave, lane and element.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +77,8 @@ TEST(MfmaMaps, HoldWhatTheReadsFromLdsLeave) {
       [](const KVBufferParams& p) { return test::to_text(p); });
 }
 
-// The other order of the 8-bit transposing read is a matter of which lane: of each 16 lanes, lane j has column tr8_column(j).
+// The other order of the 8-bit transposing read is a matter of which lane: of each 16 lanes, lane j has column
+// tr8_column(j).
 TEST(MfmaMaps, HoldTheOtherOrderOfTheTransposingReadInOtherLanes) {
   for (KVBufferParams p : register_tiles()) {
     if (p.transpose || p.dtype != DType::e4m3) continue;

@@ -1,6 +1,6 @@
-// The grid of configurations that the laws of this folder hold over: BN 32 to 128, every WN of a wave, BK 32 to 128, depth
-// 64 to 576 in steps of 16, 128 to 512 threads in steps of a wave, 8 and 16 bits, every shape, five swizzles, K and V,
-// whole stages and stages of one block, blocks of half a strip, stages padded to whole blocks or whole strips.
+// The grid of configurations that the laws of this folder hold over: BN 32 to 128, every WN of a wave, BK 32 to 128,
+// depth 64 to 576 in steps of 16, 128 to 512 threads in steps of a wave, 8 and 16 bits, every shape, five swizzles, K
+// and V, whole stages and stages of one block, blocks of half a strip, stages padded to whole blocks or whole strips.
 //
 // Which points of the grid can be built is said here once more, in integers (`the_rules_take`), so that a rule which
 // takes too much or too little is found, and so that a million refused points cost nothing.
@@ -60,7 +60,8 @@ inline bool the_rules_take(const KVBufferParams& p) {
   return !p.swizzle || p.swizzle->size() <= M * row / 16;  // M is 16 or 32: what a reader permutes, a writer does
 }
 
-// [columns] of a stage: whole blocks of the head, and whole strips where those are more. A stage of one block has no other.
+// [columns] of a stage: whole blocks of the head, and whole strips where those are more. A stage of one block has no
+// other.
 inline std::vector<std::int64_t> stage_depths(const KVBufferParams& p) {
   const std::int64_t blocks = whole(p.depth, *p.bk_smem), strips = whole(p.depth, p.BK);
   if (!p.full_kv || strips == blocks) return {blocks};

@@ -1,9 +1,9 @@
-// Laws of reads, for every configuration that the rules accept: each element of a wave's tile arrives once, at the register
-// that the closed form names; what lies in several slices or blocks arrives whole.
+// Laws of reads, for every configuration that the rules accept: each element of a wave's tile arrives once, at the
+// register that the closed form names; what lies in several slices or blocks arrives whole.
 //
-// A read knows nothing of how many threads there are but the number of its wave, so each law runs once for every read that
-// the accepted configurations have between them, with all its waves. Stage 1 is stage 0 moved by a stage, address by
-// address; grid_test.cpp holds the same of the layout.
+// A read knows nothing of how many threads there are but the number of its wave, so each law runs once for every read
+// that the accepted configurations have between them, with all its waves. Stage 1 is stage 0 moved by a stage, address
+// by address; grid_test.cpp holds the same of the layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -191,8 +191,8 @@ std::vector<Tr8Order> orders_of(const KVBufferParams& p) {
   return {Tr8Order::natural, Tr8Order::interleaved};
 }
 
-// A wave's tile once, where the closed form says; tiles of the waves side by side are the whole tile, and waves that share
-// one share every address.
+// A wave's tile once, where the closed form says; tiles of the waves side by side are the whole tile, and waves that
+// share one share every address.
 TEST(EveryConfiguration, ReadsEveryElementOnceAndWhereTheClosedFormSays) {
   const auto reads = reads_of(true);
   EXPECT_EQ(reads.size(), 10553U);
@@ -304,8 +304,8 @@ TEST(EveryConfiguration, OfPerWaveVPartitionsItsColumns) {
       [](const auto& point) { return test::to_text(point.first); });
 }
 
-// Drawn ones through the buffer itself: a stage of one block, walked, brings the registers of a stage that holds the whole
-// head, byte by byte.
+// Drawn ones through the buffer itself: a stage of one block, walked, brings the registers of a stage that holds the
+// whole head, byte by byte.
 TEST(SomeConfigurations, OfOneBlockStagesArriveAtTheWholeHeadsRegisters) {
   EXPECT_TRUE(prop::check([] {
     KVBufferParams p;

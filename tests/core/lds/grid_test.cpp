@@ -1,5 +1,5 @@
-// Laws of every configuration that the rules accept: which there are, copies that bring each vector once, addresses that are
-// a bijection with its inverse. The laws of reads are in grid_reads_test.cpp.
+// Laws of every configuration that the rules accept: which there are, copies that bring each vector once, addresses
+// that are a bijection with its inverse. The laws of reads are in grid_reads_test.cpp.
 //
 // What a law does not depend on is not multiplied into it: a copy knows nothing of WN, BK, the MMA shape or K and V
 // (core/lds/dram_to_lds.cpp names none of them), a layout nothing of the waves either. So each law runs once for every
@@ -42,8 +42,8 @@ auto copy_of(const KVBufferParams& p) {
 }
 auto text_of = [](const KVBufferParams& p) { return test::to_text(p); };
 
-// How many configurations each shape has, from the rules' table by a program of its own (another language, other loops):
-// K whole, K in blocks, V whole, V in blocks.
+// How many configurations each shape has, from the rules' table by a program of its own (another language, other
+// loops): K whole, K in blocks, V whole, V in blocks.
 TEST(WholeGrid, HasAsManyConfigurationsAsTheRulesLeave) {
   using Family = std::tuple<std::string, bool, bool>;
   const std::map<Family, int> expected{
@@ -141,7 +141,8 @@ TEST(EveryConfiguration, CopiesATileOnceAndZeroesItsTail) {
       text_of);
 }
 
-// Every number of valid rows. Which vectors are zero does not depend on the swizzle or on how many waves share the work.
+// Every number of valid rows. Which vectors are zero does not depend on the swizzle or on how many waves share the
+// work.
 TEST(EveryConfiguration, ZeroesAsManyVectorsAsRowsAreMissing) {
   const auto tiles = one_of_each(
       [](const KVBufferParams& p) { return std::tuple(p.dtype, *p.bk_smem, p.BN, p.depth, *p.smem_depth, p.full_kv); });

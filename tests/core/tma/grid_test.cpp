@@ -1,7 +1,7 @@
-// Laws of box copies over a whole grid: every copied type with either fill, every swizzle, ranks 1 to 5, rows of every legal
-// number of chunks up to the swizzle's span, the rows that tiles of caches have, every element stride, every phase of the
-// destination, boxes inside the tensor, hanging over its ends and over its beginnings. What has no end (extents, distances
-// between rows, coordinates) is drawn: box_copy_test.cpp, box_rows_test.cpp.
+// Laws of box copies over a whole grid: every copied type with either fill, every swizzle, ranks 1 to 5, rows of every
+// legal number of chunks up to the swizzle's span, the rows that tiles of caches have, every element stride, every
+// phase of the destination, boxes inside the tensor, hanging over its ends and over its beginnings. What has no end
+// (extents, distances between rows, coordinates) is drawn: box_copy_test.cpp, box_rows_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ constexpr BoxSwitches kSwitches{.target = TmaTarget::sm_100};
 constexpr std::array<TmaDataType, 11> kTypes{TmaDataType::u8,  TmaDataType::u16,  TmaDataType::u32,    TmaDataType::i32,
                                              TmaDataType::u64, TmaDataType::i64,  TmaDataType::f16,    TmaDataType::f32,
                                              TmaDataType::f64, TmaDataType::bf16, TmaDataType::f32_ftz};
-// Boxes behind the fastest dimension, by rank: a line; rows of K and V (pages of 1 to 256 rows); the rows of one head; all
-// chunks of a head, outside its rows; inside groups of 8 rows.
+// Boxes behind the fastest dimension, by rank: a line; rows of K and V (pages of 1 to 256 rows); the rows of one head;
+// all chunks of a head, outside its rows; inside groups of 8 rows.
 const std::vector<std::vector<std::uint32_t>> kRows{
     {},      {1},     {4},    {8},        {16},      {32},      {64},         {128},        {256},       {1, 4},
     {1, 16}, {1, 64}, {3, 5}, {16, 2, 1}, {8, 3, 1}, {3, 2, 3}, {8, 2, 2, 1}, {8, 3, 4, 1}, {2, 3, 2, 2}};
@@ -60,8 +60,8 @@ std::uint32_t number_of(const std::vector<std::uint32_t>& rows) {
   return product;
 }
 
-// Tiles of up to 32 KiB. Types of one size share everything but the fill, so only the first of a size goes through every
-// element stride and every phase (tensor_map.h: nothing but size_of asks which type it is).
+// Tiles of up to 32 KiB. Types of one size share everything but the fill, so only the first of a size goes through
+// every element stride and every phase (tensor_map.h: nothing but size_of asks which type it is).
 std::vector<Point> whole_grid() {
   std::vector<Point> points;
   for (const TmaDataType type : kTypes) {
@@ -99,7 +99,8 @@ const std::vector<Point>& grid() {
   return points;
 }
 
-// A tensor one box and a bit wide in every dimension, with padding behind its rows; the last row of it ends inside a chunk.
+// A tensor one box and a bit wide in every dimension, with padding behind its rows; the last row of it ends inside a
+// chunk.
 TensorMap map_of(const Point& p) {
   const auto size = static_cast<std::uint64_t>(size_of(p.type));
   const std::uint64_t inner = 16 * static_cast<std::uint64_t>(p.chunks) / size;
@@ -206,8 +207,8 @@ TEST(EveryBox, PutsEachElementInOnePlaceAndFindsItAgain) {
       text_of);
 }
 
-// Every byte of shared memory around the tile is what the walk back from it says; stored again, the box is where it was and
-// nothing else has changed.
+// Every byte of shared memory around the tile is what the walk back from it says; stored again, the box is where it was
+// and nothing else has changed.
 TEST(EveryBox, IsLoadedByteForByteAndStoredBack) {
   for_whole_grid(
       "boxes loaded and stored", grid(), 37,

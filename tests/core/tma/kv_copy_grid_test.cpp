@@ -1,7 +1,8 @@
-// Coordinates and rows of whole tiles of K and V over a whole grid: every type and swizzle that caches have, heads of 16 to
-// 576 columns, tiles of 32 to 256 rows over pages of none to 256, plain and folded tiles, K alone and of either CTA of a
-// pair, V in one to four parts, every number of valid pages. Types and swizzles enter a copy by the columns of a chunk and
-// the number of chunks alone (core/tma/kv_copy.cpp asks a tile for nothing else), so each pair of these is gone through once.
+// Coordinates and rows of whole tiles of K and V over a whole grid: every type and swizzle that caches have, heads of
+// 16 to 576 columns, tiles of 32 to 256 rows over pages of none to 256, plain and folded tiles, K alone and of either
+// CTA of a pair, V in one to four parts, every number of valid pages. Types and swizzles enter a copy by the columns of
+// a chunk and the number of chunks alone (core/tma/kv_copy.cpp asks a tile for nothing else), so each pair of these is
+// gone through once.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -134,8 +135,8 @@ Made make(const Point& p, std::int64_t valid) {
       list, p.part * rows};
 }
 
-// Each element of the tile in one place, found again there, brought by the one copy whose box it lies in, from the row that
-// the cache's list of rows has for its token.
+// Each element of the tile in one place, found again there, brought by the one copy whose box it lies in, from the row
+// that the cache's list of rows has for its token.
 TEST(EveryTileOfKAndV, HasAPlaceForEachElementAndARowForEachPlace) {
   const std::vector<Point> points = whole_grid();
   EXPECT_EQ(points.size(), 37632U);  // 42 widths of 896 tiles
