@@ -11,7 +11,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/lds/kv_buffer_config.h"
@@ -72,46 +71,46 @@ inline std::vector<std::int64_t> stage_depths(const KVBufferParams& p) {
 // nothing else: 1, 2 and 3 take turns.
 template <class Visit>
 void for_each_point(const Visit& visit) {
-  KVBufferParams p;
   std::int64_t n = 0;
-  const auto over = [](const auto& values, auto& member, const auto& then) {
-    for (const auto& value : values) {
-      member = value;
-      then();
+  const auto over_tiles = [&](KVBufferParams p) {
+    for (const std::int64_t BN : {32, 64, 96, 128}) {
+      p.BN = BN;
+      for (p.depth = 64; p.depth <= 576; p.depth += 16) {
+        for (const std::int64_t smem_depth : stage_depths(p)) {
+          p.smem_depth = smem_depth;
+          for (const std::int64_t WN : {16, 32, 64, 96, 128}) {
+            p.WN = WN;
+            for (std::int64_t waves = 8; waves >= 2; --waves) {  // most first: their waves are all
+              p.num_threads = 64 * waves;
+              p.kv_num_heads = 1 + n++ % 3;
+              visit(p);
+            }
+          }
+        }
+      }
     }
   };
-  constexpr std::array<bool, 2> both{true, false};
-  constexpr std::array<std::int64_t, 4> all_BN{32, 64, 96, 128};
-  constexpr std::array<std::int64_t, 5> all_WN{16, 32, 64, 96, 128};
-  std::vector<std::int64_t> depths, threads;
-  for (std::int64_t depth = 64; depth <= 576; depth += 16) depths.push_back(depth);
-  for (std::int64_t waves = 8; waves >= 2; --waves) threads.push_back(64 * waves);  // most first: their waves are all
+  struct Strip {
+    std::int64_t BK, bk_smem;
+  };
   for (const auto& [dtype, mma] : kGridShapes) {
-    p.dtype = dtype;
-    p.mma_shape = mma;
-    p.k_group = mma.K == 8 ? 2 : 1;
-    for (const auto& [BK, bk_smem] :
-         std::array<std::pair<int, int>, 6>{{{32, 32}, {32, 16}, {64, 64}, {64, 32}, {128, 128}, {128, 64}}}) {
-      p.BK = BK;
-      p.bk_smem = bk_smem;
-      over(kGridSwizzles, p.swizzle, [&] {
-        over(both, p.transpose, [&] {
-          over(both, p.full_kv, [&] {
-            over(all_BN, p.BN, [&] {
-              over(depths, p.depth, [&] {
-                over(stage_depths(p), p.smem_depth, [&] {
-                  over(all_WN, p.WN, [&] {
-                    over(threads, p.num_threads, [&] {
-                      p.kv_num_heads = 1 + n++ % 3;
-                      visit(p);
-                    });
-                  });
-                });
-              });
-            });
-          });
-        });
-      });
+    for (const Strip strip : {Strip{32, 32}, {32, 16}, {64, 64}, {64, 32}, {128, 128}, {128, 64}}) {
+      for (const auto& swizzle : kGridSwizzles) {
+        for (const bool transpose : {true, false}) {
+          for (const bool full_kv : {true, false}) {
+            KVBufferParams p;
+            p.dtype = dtype;
+            p.mma_shape = mma;
+            p.k_group = mma.K == 8 ? 2 : 1;
+            p.BK = strip.BK;
+            p.bk_smem = strip.bk_smem;
+            p.swizzle = swizzle;
+            p.transpose = transpose;
+            p.full_kv = full_kv;
+            over_tiles(p);
+          }
+        }
+      }
     }
   }
 }
