@@ -14,14 +14,14 @@
 //
 // Operands, in the order written:
 //   T T2 T3 T4  of that type     W  of T's class, twice as wide     u32 pred ..  of this type     L  label, function
-//   A  address in the space that the words name     A:shared  in this one     M  tensor map and coordinates: [map, {..}]
+//   A  address in the space that the words name     A:shared  in this one     M  tensor map, coordinates: [map, {..}]
 //   Rd Ra Rb Rc   the registers of a matrix       _  nothing but _
 //   =x  written     +x  read and written     #x  a constant     ~x  registers may be wider (ld, st, cvt)
 //   x*v  a vector of the word's size     x*n  of .x1 .x2 .x4     x|pred  a pair d|p     x|pred?  x or a pair
 //   x/y  x, or y in its place     x&  or {a, b, ...}, the pieces of one x (mov)
 //   x?   may be missing     mask, policy  there when the words have .multicast::cluster, .L2::cache_hint
 //
-// Source: PTX ISA 9.0, the syntax at the head of each instruction; doubts settled by what the assembler of CUDA 13.0 does.
+// Source: PTX ISA 9.0, the syntax at the head of each instruction; in doubt what the assembler of CUDA 13.0 does.
 #pragma once
 
 #include <cstdint>

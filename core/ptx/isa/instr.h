@@ -78,8 +78,8 @@ struct Instr {
 [[nodiscard]] Space space_of(const Instr& instr);
 
 // One rule an operand, in the order written, for a statement of `operand_count` of them; empty when the opcode takes
-// another number (or none). A pair d|p is one operand. `instr` must be supported. Of call: by the kinds of its operands,
-// lists are arguments and the rest targets; the rules here say target for all.
+// another number (or none). A pair d|p is one operand. `instr` must be supported. What an operand of call is its kind
+// says, lists are arguments and the rest targets; the rules here say target for all.
 [[nodiscard]] std::vector<OperandRule> operand_rules(const Instr& instr, int operand_count);
 
 struct UnsupportedStatement {

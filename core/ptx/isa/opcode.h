@@ -170,7 +170,7 @@ enum class Opcode : std::uint8_t {
 //   - a word that means two things has two names, ".lo" of mul and ".lo" of setp (unsigned lower): lo, lo_unsigned;
 //   - ".row.col" of mma and wmma.mma say the order of A, then of B: a_row, b_col;
 //   - two words stay two: ".proxy.async.global" is {proxy, async, global}, ".xorsign.abs" {xorsign, abs}.
-// `bar.sync` and `barrier.sync` are one opcode; the second has Mod::barrier unless it is .aligned, which `bar` always is.
+// `bar.sync` and `barrier.sync` are one opcode; the second has Mod::barrier unless it is .aligned, as `bar` always is.
 enum class Mod : std::uint8_t {
   // rounding
   rn,
