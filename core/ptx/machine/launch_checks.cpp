@@ -94,7 +94,7 @@ class Checks {
       fault("shared", fmt::format("{} dynamic bytes: 0 or more", config_.dynamic_shared));
       return;
     }
-    const std::int64_t most = program_.options.target >= 120 ? 101376 : 232448;
+    const std::int64_t most = most_shared(program_.options.target);
     const std::int64_t opt_in = config_.options.shared_opt_in;
     if (opt_in > most) fault("shared", fmt::format("opted in for {} bytes: at most {}", opt_in, most));
     const std::int64_t whole = layout_.static_shared + config_.dynamic_shared;

@@ -20,6 +20,11 @@
 
 namespace kvscope::ptx {
 
+// Shared memory that a kernel of that target may opt in for. // [bytes]
+[[nodiscard]] constexpr std::int64_t most_shared(int target) {
+  return target >= 120 ? 101376 : 232448;
+}
+
 [[nodiscard]] std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config);
 // The kernel of that name, -1: none.
 [[nodiscard]] std::int32_t find_kernel(const Program& program, std::string_view name);
