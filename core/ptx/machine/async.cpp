@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/ptx/machine/access.h"
 #include "core/ptx/machine/handlers.h"
@@ -90,6 +91,21 @@ void report_barriers(Launch& launch, Cta& cta) {
 }
 
 }  // namespace
+
+std::string_view name(AsyncKind kind) {
+  constexpr std::string_view kNames[] = {"cp.async",
+                                         "bulk load",
+                                         "bulk store",
+                                         "bulk reduction",
+                                         "tensor load",
+                                         "tensor store",
+                                         "tensor reduction",
+                                         "bulk copy to the cluster",
+                                         "st.async",
+                                         "red.async",
+                                         "wgmma"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
 
 AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind) {
   return {exec.launch.next_async++, kind, exec.cta.index, thread_of(exec, lane), pc_of(exec, op), 0, 0};
