@@ -7,7 +7,7 @@
 //   contraction  mul.f32 %f3, %f1, %f2;  add.f32 %f4, %f3, %f5;         one rounding on hardware, two here
 //
 // A kernel can run when nothing unsupported stands in it or in what it may call: functions it names, and with an
-// indirect call also those whose address the module's variables hold. One that cannot may still run: until it gets there.
+// indirect call also those whose address the module's variables hold. One that cannot still runs until it gets there.
 #pragma once
 
 #include <cstdint>
