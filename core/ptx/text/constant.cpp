@@ -104,7 +104,8 @@ int precedence(const Token& token) {
 }
 
 Value float_result(const Token& op, double a, double b) {
-  switch (op.text[0]) {
+  const bool shift = op.text == "<<" || op.text == ">>";
+  switch (shift ? 's' : op.text[0]) {
     case '+':
       return {Class::floating, std::bit_cast<std::uint64_t>(a + b)};
     case '-':

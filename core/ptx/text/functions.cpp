@@ -109,6 +109,23 @@ void declare_parameters(Context& context, const std::vector<std::int32_t>& param
   }
 }
 
+// The scope around a body; closed when a fault leaves it, too.
+class ParameterScope {
+ public:
+  explicit ParameterScope(SymbolTable& symbols) : symbols_(symbols), outside_(symbols.scope()) {
+    symbols_.open_scope();
+  }
+  ~ParameterScope() {
+    while (symbols_.scope() > outside_) symbols_.close_scope();
+  }
+  ParameterScope(const ParameterScope&) = delete;
+  ParameterScope& operator=(const ParameterScope&) = delete;
+
+ private:
+  SymbolTable& symbols_;
+  std::int32_t outside_;
+};
+
 // What a head says, before it is known whether it is the first one of the name.
 struct Head {
   bool entry = false;
@@ -243,11 +260,10 @@ void read_function(Context& context, Linkage linkage) {
   place_in_registers(context, index, function.results);
   place_in_registers(context, index, function.parameters);
   context.sources.begin_function();
-  context.symbols.open_scope();
+  const ParameterScope scope(context.symbols);
   declare_parameters(context, function.results);
   declare_parameters(context, function.parameters);
   read_body(context, index);
-  context.symbols.close_scope();
 }
 
 }  // namespace kvscope::ptx

@@ -208,7 +208,10 @@ std::string_view Lexer::skip_braces() {
   const TextPlace at = token_.at;
   const char* first = next_;
   for (int depth = 1; depth > 0; ++next_) {
-    if (next_ == end_) fail(at, "'{' without its '}'");
+    if (next_ == end_) {
+      token_.kind = TokenKind::broken;
+      fail(at, "'{' without its '}'");
+    }
     if (*next_ == '\n') newline(next_ + 1);
     if (*next_ == '{') ++depth;
     if (*next_ == '}') --depth;

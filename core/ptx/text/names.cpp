@@ -25,22 +25,22 @@ std::unordered_set<std::string_view> names_of(const Module& module) {
 
 FlatNames::FlatNames(const Module& module, const Function& function, const std::unordered_set<std::string_view>& taken)
     : module_(module), function_(function), taken_(taken) {
+  name_variables(function.results);  // those of the head first: they keep their names
+  name_variables(function.parameters);
   group_registers();
-  for (const auto* list : {&function.results, &function.parameters, &function.variables}) {
-    for (const std::int32_t v : *list) {
-      const Variable& variable = module.variables[static_cast<std::size_t>(v)];
-      if (variable.in_register >= 0) {
-        variables_.emplace(v, reg(variable.in_register));
-      } else {
-        variables_.emplace(v, unused(variable.name));
-      }
-    }
-  }
+  name_variables(function.variables);
   for (std::size_t i = 0; i < function.labels.size(); ++i) {
     labels_.push_back(unused(function.labels[i].name));
     label_at_.try_emplace(function.labels[i].statement, i);
   }
   for (const TargetTable& table : function.tables) tables_.push_back(unused(table.name));
+}
+
+void FlatNames::name_variables(const std::vector<std::int32_t>& list) {
+  for (const std::int32_t v : list) {
+    const Variable& variable = module_.variables[static_cast<std::size_t>(v)];
+    if (variable.in_register < 0) variables_.emplace(v, unused(variable.name));
+  }
 }
 
 // Neighbours of one declaration share the piece of text that their name is.
@@ -93,7 +93,8 @@ std::string FlatNames::reg(std::int32_t index) const {
 std::string FlatNames::variable(std::int32_t index) const {
   const auto found = variables_.find(index);
   if (found != variables_.end()) return found->second;
-  return std::string(module_.variables[static_cast<std::size_t>(index)].name);
+  const Variable& v = module_.variables[static_cast<std::size_t>(index)];
+  return v.in_register >= 0 ? reg(v.in_register) : std::string(v.name);
 }
 
 const std::string& FlatNames::label_before(std::int32_t statement) const {

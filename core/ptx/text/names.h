@@ -36,6 +36,7 @@ class FlatNames {
 
  private:
   std::string unused(std::string_view name);
+  void name_variables(const std::vector<std::int32_t>& list);
   void group_registers();
 
   const Module& module_;

@@ -143,6 +143,7 @@ void skip_item(Reader& reader) {
     try {
       if (reader.is('{')) {
         reader.lexer().skip_braces();
+        if (reader.is(',') || reader.is('}')) continue;  // those of an initialiser
         if (reader.is(';')) reader.advance();
         return;
       }
