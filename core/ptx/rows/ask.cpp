@@ -146,6 +146,8 @@ Ask ask_of(const RowRequest& request) {
   ask.n = instr.shape.n;
   ask.k = instr.shape.k;
   for (std::size_t i = 0; i < request.row_bytes.size(); ++i) ask.row_bytes[i] = request.row_bytes[i];
+  ask.uses_list = ask.row_bytes[2] != 0 || ask.row_bytes[3] != 0 || ask.row_bytes[4] != 0;
+  ask.results = request.results;
   ask.sum = request.sum;
   ask_rounding(instr, ask);
   ask_compare(instr, ask);

@@ -30,6 +30,8 @@ struct Ask {
   int vector = 1;
   int m = 0, n = 0, k = 0;                       // mma's shape
   unsigned char row_bytes[5] = {0, 0, 0, 0, 0};  // RowRequest::row_bytes
+  bool uses_list = false;                        // a vector, or more than four operands
+  int results = 0;                               // RowRequest::results
   SumMode sum = SumMode::seq;
 
   bool rounded = false;          // one of .rn .rz .rm .rp .rna is written

@@ -137,7 +137,7 @@ inline To moved(From a) {
   return static_cast<To>(a);
 }
 template <class To>
-RowHandler find_move_to(int from_bytes) {
+inline RowHandler find_move_to(int from_bytes) {
   switch (from_bytes) {
     case 2: return lanewise<moved<To, u16>>;
     case 4: return lanewise<moved<To, u32>>;
@@ -148,7 +148,7 @@ RowHandler find_move_to(int from_bytes) {
 struct Quad {
   u64 lo, hi;
 };
-void move_quad(std::byte* rows, const Op& op, LaneMask lanes) {
+inline void move_quad(std::byte* rows, const Op& op, LaneMask lanes) {
   const std::byte* a = rows + at(op, 1);
   std::byte* d = rows + at(op, 0);
   for (int i = 0; i < kLanes; ++i) {
@@ -157,7 +157,7 @@ void move_quad(std::byte* rows, const Op& op, LaneMask lanes) {
 }
 
 // A special register may be read narrower or wider than it is; the low bits are moved.
-RowHandler find_move(const Ask& ask) {
+inline RowHandler find_move(const Ask& ask) {
   if (ask.type == Type::pred) return logic_of_predicates<Opcode::mov>;
   const int to = ask.row_bytes[0] != 0 ? ask.row_bytes[0] : ask.bytes;
   const int from = ask.row_bytes[1] != 0 ? ask.row_bytes[1] : ask.bytes;
@@ -170,7 +170,7 @@ RowHandler find_move(const Ask& ask) {
   }
 }
 
-RowHandler find_predicate_logic(const Ask& ask) {
+inline RowHandler find_predicate_logic(const Ask& ask) {
   switch (ask.opcode) {
     case Opcode::and_: return logic_of_predicates<Opcode::and_>;
     case Opcode::or_: return logic_of_predicates<Opcode::or_>;
@@ -181,7 +181,7 @@ RowHandler find_predicate_logic(const Ask& ask) {
 }
 
 template <class U>
-RowHandler find_bits_by_width(const Ask& ask) {
+inline RowHandler find_bits_by_width(const Ask& ask) {
   constexpr int kBytes = sizeof(U);
   switch (ask.opcode) {
     case Opcode::and_: return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_and<U>> : nullptr;
@@ -198,7 +198,7 @@ RowHandler find_bits_by_width(const Ask& ask) {
   }
 }
 
-RowHandler find_permute(const Ask& ask) {
+inline RowHandler find_permute(const Ask& ask) {
   switch (ask.prmt) {
     case PrmtMode::f4e: return lanewise<permute_by_mode<PrmtMode::f4e>>;
     case PrmtMode::b4e: return lanewise<permute_by_mode<PrmtMode::b4e>>;
@@ -210,9 +210,9 @@ RowHandler find_permute(const Ask& ask) {
   }
 }
 
-RowHandler find_bits(const Ask& ask) {
+inline RowHandler find_bits(const Ask& ask) {
   switch (ask.opcode) {
-    case Opcode::mov: return ask.vector == 1 ? find_move(ask) : nullptr;
+    case Opcode::mov: return ask.vector == 1 && !ask.uses_list ? find_move(ask) : nullptr;
     case Opcode::lop3:
       if (ask.combine == Combine::and_) return lookup3_with_test<Combine::and_>;
       if (ask.combine == Combine::or_) return lookup3_with_test<Combine::or_>;

@@ -6,7 +6,7 @@
 // Included by convert_baseline.cpp, convert_avx2.cpp, convert_avx512.cpp. Held by tests/core/ptx/rows.
 #pragma once
 
-#include "core/ptx/rows/float_bits.h"
+#include "core/ptx/rows/to_integer.h"
 #include "core/ptx/rows/lanes.h"
 
 namespace kvscope::ptx::rows {
@@ -22,41 +22,6 @@ inline To from_integer(From x) {
   return static_cast<To>(x);  // to nearest even, as hosts round
 }
 
-// An integral double, |x| < 2^52 before: adding and taking away 2^52 leaves no fraction; larger ones have none.
-template <Rounding kRounding>
-inline double to_integral(double x) {
-  const double magnitude = absolute_of(x);
-  double rounded = (magnitude + 0x1p52) - 0x1p52;
-  if constexpr (kRounding != Rounding::nearest) {
-    const bool negative = (bits_as<u64>(x) >> 63) != 0;
-    const bool outwards = kRounding == Rounding::down ? negative : kRounding == Rounding::up ? !negative : false;
-    // Nearest may have gone either way; step to the side wanted.
-    if (outwards) {
-      rounded = rounded < magnitude ? rounded + 1.0 : rounded;
-    } else {
-      rounded = rounded > magnitude ? rounded - 1.0 : rounded;
-    }
-  }
-  const u64 kept = magnitude < 0x1p52 ? bits_as<u64>(rounded) : bits_as<u64>(magnitude);
-  return bits_as<double>(kept | (bits_as<u64>(x) & 0x8000000000000000u));
-}
-
-// kNanLowest: what NaN becomes is the lowest signed number's bits, else 0.
-template <class To, bool kNanLowest, Rounding kRounding>
-inline To to_integer(double x) {
-  constexpr bool kSigned = To(-1) < To(0);
-  constexpr int kBits = 8 * static_cast<int>(sizeof(To));
-  constexpr To kHighest = kSigned ? static_cast<To>((u64{1} << (kBits - 1)) - 1) : static_cast<To>(~u64{0});
-  constexpr To kLowest = kSigned ? static_cast<To>(u64{1} << (kBits - 1)) : To{0};
-  // One past the highest number: a power of two, exact.
-  constexpr double kEnd = 2.0 * static_cast<double>(u64{1} << (kBits - (kSigned ? 2 : 1)));
-  constexpr double kBegin = kSigned ? -kEnd : 0.0;
-  constexpr To kOfNan = kNanLowest ? static_cast<To>(u64{1} << (kBits - 1)) : To{0};
-  const double whole = to_integral<kRounding>(x);
-  const bool inside = (whole >= kBegin) & (whole < kEnd);
-  const To value = static_cast<To>(inside ? whole : 0.0);
-  return inside ? value : whole >= kEnd ? kHighest : whole < kBegin ? kLowest : kOfNan;
-}
 template <class To, Rounding kRounding>
 inline To f32_to_integer(float x) {
   return to_integer<To, sizeof(To) == 8, kRounding>(double{x});
@@ -109,7 +74,7 @@ inline u32 pair_of(float upper, float lower) {
 }
 
 template <class From>
-RowHandler find_extension(int to_bytes) {
+inline RowHandler find_extension(int to_bytes) {
   switch (to_bytes) {
     case 2: return lanewise<extended<u16, From>>;
     case 4: return lanewise<extended<u32, From>>;
@@ -118,7 +83,7 @@ RowHandler find_extension(int to_bytes) {
   }
 }
 // Whole registers on both sides, nothing clamped; wider numbers lose their upper bits.
-RowHandler find_integer_conversion(const Ask& ask, int from_bytes) {
+inline RowHandler find_integer_conversion(const Ask& ask, int from_bytes) {
   if (ask.sat || !has_rows(ask, ask.bytes, from_bytes)) return nullptr;
   switch (ask.type2) {
     case Type::u16: return find_extension<u16>(ask.bytes);
@@ -132,7 +97,7 @@ RowHandler find_integer_conversion(const Ask& ask, int from_bytes) {
 }
 
 template <class To>
-RowHandler find_from_integer(const Ask& ask, int from_bytes) {
+inline RowHandler find_from_integer(const Ask& ask, int from_bytes) {
   if (ask.rounding != Rounding::nearest || ask.sat || !has_rows(ask, sizeof(To), from_bytes)) return nullptr;
   switch (ask.type2) {
     case Type::u16: return lanewise<from_integer<To, u16>>;
@@ -146,13 +111,13 @@ RowHandler find_from_integer(const Ask& ask, int from_bytes) {
 }
 
 template <class To, Rounding kRounding>
-RowHandler find_to_integer_rounded(const Ask& ask) {
+inline RowHandler find_to_integer_rounded(const Ask& ask) {
   if (ask.type2 == Type::f64) return has_rows(ask, sizeof(To), 8) ? lanewise<f64_to_integer<To, kRounding>> : nullptr;
   if (!has_rows(ask, sizeof(To), 4)) return nullptr;
   return ask.ftz ? lanewise<f32_flushed_to_integer<To, kRounding>> : lanewise<f32_to_integer<To, kRounding>>;
 }
 template <class To>
-RowHandler find_to_integer(const Ask& ask) {
+inline RowHandler find_to_integer(const Ask& ask) {
   switch (ask.rounding) {
     case Rounding::nearest: return find_to_integer_rounded<To, Rounding::nearest>(ask);
     case Rounding::zero: return find_to_integer_rounded<To, Rounding::zero>(ask);
@@ -162,7 +127,7 @@ RowHandler find_to_integer(const Ask& ask) {
   }
 }
 
-bool is_integer(Type type, int& bytes) {
+inline bool is_integer(Type type, int& bytes) {
   switch (type) {
     case Type::u16:
     case Type::s16: bytes = 2; return true;
@@ -174,7 +139,7 @@ bool is_integer(Type type, int& bytes) {
   }
 }
 
-RowHandler find_float_conversion(const Ask& ask) {
+inline RowHandler find_float_conversion(const Ask& ask) {
   const bool plain = !ask.ftz && !ask.sat && !ask.relu && !ask.satfinite;
   if (!plain || ask.to_integer || ask.rounding != Rounding::nearest) return nullptr;
   const Type to = ask.type;
@@ -190,7 +155,7 @@ RowHandler find_float_conversion(const Ask& ask) {
   return nullptr;
 }
 
-RowHandler find_conversion(const Ask& ask) {
+inline RowHandler find_conversion(const Ask& ask) {
   if (ask.opcode != Opcode::cvt) return nullptr;
   int from_bytes = 0;
   int to_bytes = 0;

@@ -3,7 +3,7 @@
 // Included by float_baseline.cpp, float_avx2.cpp, float_avx512.cpp. Held by tests/core/ptx/rows.
 #pragma once
 
-#include "core/ptx/rows/float_bits.h"
+#include "core/ptx/rows/extremes.h"
 #include "core/ptx/rows/lanes.h"
 
 namespace kvscope::ptx::rows {
@@ -57,55 +57,8 @@ inline double fma_f64(double a, double b, double c) {
   return canonical(__builtin_fma(a, b, c));
 }
 
-// The sign bit alone, of NaN too.
-template <class T>
-inline T negate_float(T x) {
-  constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
-  return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) ^ kSign));
-}
-template <class T>
-inline T absolute_float(T x) {
-  constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
-  return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) & ~kSign));
-}
-inline float negate_flushed(float x) {
-  return flush(negate_float(x));
-}
-inline float absolute_flushed(float x) {
-  return flush(absolute_float(x));
-}
-
-// -0 is less than +0, either way round. One NaN: the other operand; both, or with kNan either: the canonical one.
-// kXorSign compares magnitudes and gives the result the product's sign.
-template <class T, bool kMax, bool kNan, bool kXorSign>
-inline T extreme(T a, T b) {
-  using U = Unsigned<T>;
-  constexpr U kSign = U{1} << (8 * sizeof(T) - 1);
-  const U sign = static_cast<U>((bits_as<U>(a) ^ bits_as<U>(b)) & kSign);
-  if constexpr (kXorSign) {
-    a = absolute_float(a);
-    b = absolute_float(b);
-  }
-  // As integers, equal numbers are equal but for the signs of zero: or keeps -0, and keeps +0.
-  const U same = kMax ? static_cast<U>(bits_as<U>(a) & bits_as<U>(b)) : static_cast<U>(bits_as<U>(a) | bits_as<U>(b));
-  const T ordered = kMax ? (a > b ? a : b) : (a < b ? a : b);
-  T result = a == b ? bits_as<T>(same) : ordered;
-  if constexpr (kNan) {
-    result = (a == a) & (b == b) ? result : canonical(a + b);
-  } else {
-    result = a != a ? b : b != b ? a : result;
-    result = canonical(result);
-  }
-  if constexpr (kXorSign) result = result == result ? bits_as<T>(static_cast<U>(bits_as<U>(result) | sign)) : result;
-  return result;
-}
-template <bool kMax, bool kNan, bool kXorSign>
-inline float extreme_flushed(float a, float b) {
-  return flush(extreme<float, kMax, kNan, kXorSign>(flush(a), flush(b)));
-}
-
 template <Rounding kRounding, bool kFlush, bool kSaturate>
-RowHandler find_f32_arithmetic(const Ask& ask) {
+inline RowHandler find_f32_arithmetic(const Ask& ask) {
   using Arithmetic = F32<kRounding, kFlush, kSaturate>;
   const bool three = ask.opcode == Opcode::fma || ask.opcode == Opcode::mad;
   if (!has_rows(ask, 4, 4, 4, three ? 4 : 0)) return nullptr;
@@ -119,7 +72,7 @@ RowHandler find_f32_arithmetic(const Ask& ask) {
   }
 }
 template <Rounding kRounding>
-RowHandler find_f32_rounded(const Ask& ask) {
+inline RowHandler find_f32_rounded(const Ask& ask) {
   if (ask.ftz) {
     return ask.sat ? find_f32_arithmetic<kRounding, true, true>(ask) : find_f32_arithmetic<kRounding, true, false>(ask);
   }
@@ -127,17 +80,17 @@ RowHandler find_f32_rounded(const Ask& ask) {
 }
 
 template <bool kMax, bool kNan, bool kXorSign>
-RowHandler find_extreme_of(const Ask& ask) {
+inline RowHandler find_extreme_of(const Ask& ask) {
   if (ask.type == Type::f64) return kNan || kXorSign ? nullptr : lanewise<extreme<double, kMax, false, false>>;
   return ask.ftz ? lanewise<extreme_flushed<kMax, kNan, kXorSign>> : lanewise<extreme<float, kMax, kNan, kXorSign>>;
 }
 template <bool kMax>
-RowHandler find_extreme(const Ask& ask) {
+inline RowHandler find_extreme(const Ask& ask) {
   if (ask.nan) return ask.xorsign ? find_extreme_of<kMax, true, true>(ask) : find_extreme_of<kMax, true, false>(ask);
   return ask.xorsign ? find_extreme_of<kMax, false, true>(ask) : find_extreme_of<kMax, false, false>(ask);
 }
 
-RowHandler find_f32(const Ask& ask) {
+inline RowHandler find_f32(const Ask& ask) {
   switch (ask.opcode) {
     case Opcode::add:
     case Opcode::sub:
@@ -163,7 +116,7 @@ RowHandler find_f32(const Ask& ask) {
   }
 }
 
-RowHandler find_f64(const Ask& ask) {
+inline RowHandler find_f64(const Ask& ask) {
   const bool nearest = ask.rounding == Rounding::nearest && !ask.sat && !ask.ftz;
   switch (ask.opcode) {
     case Opcode::add: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<add_f64> : nullptr;
@@ -179,7 +132,7 @@ RowHandler find_f64(const Ask& ask) {
   }
 }
 
-RowHandler find_float(const Ask& ask) {
+inline RowHandler find_float(const Ask& ask) {
   // Sums of unlike types (add.f32.f16) are of newer parts.
   if (ask.type_count > 1) return nullptr;
   if (ask.type == Type::f32) return find_f32(ask);

@@ -220,13 +220,13 @@ inline T insert(T a, T b, u32 from, u32 count) {
 }
 
 template <class T>
-RowHandler find_add_sub(const Ask& ask) {
+inline RowHandler find_add_sub(const Ask& ask) {
   if (!has_rows(ask, sizeof(T), sizeof(T), sizeof(T))) return nullptr;
   return ask.opcode == Opcode::add ? lanewise<add<T>> : lanewise<sub<T>>;
 }
 
 template <class T>  // signed or unsigned
-RowHandler find_product(const Ask& ask) {
+inline RowHandler find_product(const Ask& ask) {
   constexpr int kBytes = sizeof(T);
   using U = Unsigned<T>;
   const bool mad = ask.opcode == Opcode::mad;
@@ -248,13 +248,13 @@ RowHandler find_product(const Ask& ask) {
 }
 
 template <class T>
-RowHandler find_min_max(const Ask& ask) {
+inline RowHandler find_min_max(const Ask& ask) {
   if (!has_rows(ask, sizeof(T), sizeof(T), sizeof(T)) || ask.relu) return nullptr;
   return ask.opcode == Opcode::min ? lanewise<minimum<T>> : lanewise<maximum<T>>;
 }
 
 template <class T>
-RowHandler find_24(const Ask& ask) {
+inline RowHandler find_24(const Ask& ask) {
   const bool mad = ask.opcode == Opcode::mad24;
   if (!has_rows(ask, 4, 4, 4, mad ? 4 : 0)) return nullptr;
   if (ask.half == Half::hi) return mad ? lanewise<mad24_hi<T>> : lanewise<mul24_hi<T>>;
@@ -262,12 +262,12 @@ RowHandler find_24(const Ask& ask) {
 }
 
 template <class T>
-RowHandler find_bit_search(const Ask& ask) {
+inline RowHandler find_bit_search(const Ask& ask) {
   if (!has_rows(ask, 4, sizeof(T))) return nullptr;
   return ask.shiftamt ? lanewise<find_highest<T, true>> : lanewise<find_highest<T, false>>;
 }
 
-RowHandler find_packed(const Ask& ask) {
+inline RowHandler find_packed(const Ask& ask) {
   if (!has_rows(ask, 4, 4, 4)) return nullptr;
   const bool s = ask.is_signed;
   switch (ask.opcode) {
@@ -284,7 +284,7 @@ RowHandler find_packed(const Ask& ask) {
 }
 
 // s32 alone: what clamps or has .relu.
-RowHandler find_clamped(const Ask& ask) {
+inline RowHandler find_clamped(const Ask& ask) {
   if (ask.type != Type::s32) return nullptr;
   switch (ask.opcode) {
     case Opcode::add: return has_rows(ask, 4, 4, 4) ? lanewise<add_sat> : nullptr;
@@ -299,7 +299,7 @@ RowHandler find_clamped(const Ask& ask) {
 
 // U is the unsigned type of the instruction's width; the sign is in the ask.
 template <class U>
-RowHandler find_by_width(const Ask& ask) {
+inline RowHandler find_by_width(const Ask& ask) {
   using S = Signed<U>;
   constexpr int kBytes = sizeof(U);
   constexpr bool kLong = kBytes == 8;
@@ -343,7 +343,7 @@ RowHandler find_by_width(const Ask& ask) {
   return nullptr;
 }
 
-RowHandler find_integer(const Ask& ask) {
+inline RowHandler find_integer(const Ask& ask) {
   if (ask.is_float || ask.carry || ask.vector != 1) return nullptr;
   if (ask.type == Type::u16x2 || ask.type == Type::s16x2) return ask.sat ? nullptr : find_packed(ask);
   if (ask.sat || ask.relu) return find_clamped(ask);

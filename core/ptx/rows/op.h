@@ -8,6 +8,9 @@
 //   width  1 bit (predicate)    16 bits    32 bits    64 bits    128 bits
 //   row    4 bytes              64         128        256        512          begins at a multiple of min(its size, 64)
 //
+// Two rows of one op are the same row, or disjoint, and those of different widths are disjoint: a handler may compute
+// lanes in any order.
+//
 // Example: add.s32 %r3, %r1, 4: run = the addition of 32 lanes; at = {%r3, %r1, the row of 4s}.
 #pragma once
 
@@ -90,6 +93,7 @@ struct RowRequest {
   const Instr* instr = nullptr;
   std::array<std::uint8_t, 5> row_bytes{};  // of one lane: 2, 4, 8, 16; 0: a predicate or nothing there
   SumMode sum = SumMode::seq;
+  std::uint8_t results = 0;  // elements of the first operand; 0: not said. Tells mov.b16 {a, b}, r from mov.b16 r, {a, b}
 };
 
 // Which instruction set the loops are compiled for. All give the same bits.

@@ -64,7 +64,8 @@ Layout layout_of(const Case& c) {
 }
 
 RowRequest request_of(const Case& c, const Layout& layout) {
-  RowRequest request{.instr = &layout.instr, .row_bytes = {}, .sum = c.sum};
+  RowRequest request{.instr = &layout.instr, .row_bytes = {}, .sum = c.sum, .results = 0};
+  if (c.results > 0) request.results = static_cast<std::uint8_t>(c.results);
   std::vector<int> bytes;
   for (const Element& e : layout.elements) {
     bytes.push_back(e.bytes);
@@ -183,6 +184,10 @@ Outcome run(const Case& c) {
   }
   Op op;
   op.negated = c.negated;
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, layout.elements.size()); ++i) {
+    const int code = std::countr_zero(static_cast<unsigned>(layout.elements[i].bytes | 32)) % 5;
+    op.widths = static_cast<std::uint16_t>(op.widths | code << (3 * i));
+  }
   if (layout.lists) {
     op.list = list.data();
     op.count = static_cast<std::uint16_t>(list.size());

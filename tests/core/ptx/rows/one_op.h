@@ -20,10 +20,10 @@ namespace kvscope::ptx::testing {
 using Lanes = std::array<std::uint64_t, 32>;
 
 struct Case {
-  std::string word;
-  std::vector<Lanes> in;       // elements of the operands that are read, in the order written
+  std::string word{};
+  std::vector<Lanes> in{};      // elements of the operands that are read, in the order written
   bool pair = false;           // d|p
-  std::vector<int> row_bytes;  // of all elements, results first; 0 and what is missing: as the type says
+  std::vector<int> row_bytes{};  // of all elements, results first; 0 and what is missing: as the type says
   std::uint8_t negated = 0;    // Op::negated
   LaneMask mask = kAllLanes;
   Simd simd = Simd::baseline;
