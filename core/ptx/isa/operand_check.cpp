@@ -333,7 +333,7 @@ class OperandCheck {
     const std::span<const Operand> elements = s_.function.elements_of(o);
     const auto coordinates = elements.size() > 1 ? elements[1].count : 0;
     if (coordinates != rule.coordinates) {
-      return fail("has {} coordinates, expected {}", coordinates, rule.coordinates);
+      return fail("has {} coordinate{}, expected {}", coordinates, coordinates == 1 ? "" : "s", rule.coordinates);
     }
     if (elements.empty()) return fail("has no base");
     const Operand& base = elements[0];
@@ -392,7 +392,8 @@ std::string operand_fault(const Checked& s) {
   const int count = s.statement.operand_count;
   if (s.instr.opcode == Opcode::call) return OperandCheck(s).fault();
   if (count == 0 ? !takes_no_operand(s.instr) : s.rules.empty()) {
-    return fmt::format("{}: {} operands, expected {}", s.statement.opcode, count, counts_of(s.instr));
+    return fmt::format("{}: {} operand{}, expected {}", s.statement.opcode, count, count == 1 ? "" : "s",
+                       counts_of(s.instr));
   }
   return OperandCheck(s).fault();
 }

@@ -22,28 +22,29 @@ std::string base_of(const Instr& instr, std::string_view word) {
   return std::string(word.substr(0, word.find('.')));
 }
 
-// Functions that a function names, each once.
-std::vector<std::int32_t> named_in(const Function& function) {
+// What a function may call: `named` in it, in an operand or in the table behind an indirect call.
+struct Calls {
   std::vector<std::int32_t> named;
-  for (const Operand& o : function.operands) {
-    if (o.kind == OperandKind::function) named.push_back(o.index);
-  }
-  for (const TargetTable& table : function.tables) {
-    // A table of labels counts statements, one of functions stands behind an indirect call: no harm in naming too many.
-    for (const std::int32_t target : table.targets) named.push_back(target);
-  }
-  return named;
-}
+  bool indirect = false;
+};
 
-bool calls_indirectly(const Module& module, const Decoded& decoded, std::size_t f) {
+Calls calls_of(const Module& module, const Decoded& decoded, std::size_t f) {
   const Function& function = module.functions[f];
+  Calls calls;
+  for (const Operand& o : function.operands) {
+    if (o.kind == OperandKind::function) calls.named.push_back(o.index);
+  }
   for (std::size_t s = 0; s < function.body.size(); ++s) {
+    // The tables of brx.idx count statements, not functions.
     if (decoded.at(static_cast<std::int32_t>(f), static_cast<std::int32_t>(s)).opcode != Opcode::call) continue;
     for (const Operand& o : function.operands_of(function.body[s])) {
-      if (o.kind == OperandKind::reg) return true;
+      if (o.kind == OperandKind::reg) calls.indirect = true;
+      if (o.kind != OperandKind::table) continue;
+      const std::vector<std::int32_t>& targets = function.tables[static_cast<std::size_t>(o.index)].targets;
+      calls.named.insert(calls.named.end(), targets.begin(), targets.end());
     }
   }
-  return false;
+  return calls;
 }
 
 std::vector<std::int32_t> held_by_variables(const Module& module) {
@@ -72,8 +73,9 @@ std::vector<bool> reachable(const Module& module, const Decoded& decoded, std::s
   while (!open.empty()) {
     const std::size_t f = open.back();
     open.pop_back();
-    reach(named_in(module.functions[f]));
-    if (calls_indirectly(module, decoded, f)) reach(held_by_variables(module));
+    const Calls calls = calls_of(module, decoded, f);
+    reach(calls.named);
+    if (calls.indirect) reach(held_by_variables(module));
   }
   return reached;
 }

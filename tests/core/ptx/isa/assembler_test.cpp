@@ -40,8 +40,8 @@ std::string refusal(const std::string& statement) {
   return "";
 }
 
-// Kinds, widths, classes and ranges of operands: 300 statements. A bug here refuses what nvcc writes, or runs what no GPU
-// would.
+// Kinds, widths, classes and ranges of operands: 300 statements. A bug here refuses what nvcc writes, or runs what no
+// GPU would.
 TEST(Assembler, TakesAndRefusesTheSameStatements) {
   int asked = 0;
   for (const std::string& line : lines_of("operands.txt")) {
