@@ -89,12 +89,11 @@ struct MapCache {
 };
 
 struct AsyncState {
-  std::deque<PendingOp> queue;             // not yet performed, by number
-  std::vector<ThreadCopies> cp_async;      // [threads], or empty
-  std::deque<CpAsyncArrival> arrivals;     // not yet made
-  std::vector<ThreadGroups> bulk;          // [threads], or empty
-  std::vector<WarpProducts> wgmma;         // [warps], or empty
-  std::vector<std::int32_t> wgmma_places;  // pcs whose registers have been looked at
+  std::deque<PendingOp> queue;          // not yet performed, by number
+  std::vector<ThreadCopies> cp_async;   // [threads], or empty
+  std::deque<CpAsyncArrival> arrivals;  // not yet made
+  std::vector<ThreadGroups> bulk;       // [threads], or empty
+  std::vector<WarpProducts> wgmma;      // [warps], or empty
   MapCache map;
   std::uint64_t barriers_begin = ~std::uint64_t{0};  // hull of the live mbarriers' offsets
   std::uint64_t barriers_end = 0;

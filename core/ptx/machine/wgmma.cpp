@@ -232,7 +232,7 @@ bool has_group(Exec& exec, const Op& op) {
 
 Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   if (!all_lanes_here(exec, lanes)) return Flow::waits;
-  if (!has_group(exec, op) || check_wgmma_registers(exec, op) == Flow::stopped) {
+  if (!has_group(exec, op)) {
     return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
   }
   const Product p = product_of(exec, op);

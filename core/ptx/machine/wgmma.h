@@ -5,7 +5,7 @@
 //   D register i of lane (g, t)   row 16w + g + 8 ((i / 2) % 2), column 8 (i / 4) + 2t + i % 2, i < N / 2 (f16: pairs)
 //   A register r of lane (g, t)   row 16w + g + 8 (r % 2), k = t E + e + 4 E (r / 2), E elements a register
 //
-// Each warp carries out its own sixteen rows, at its wait_group (policy early: at the issue).
+// Registers that others touch in between: wgmma_registers.h. Each warp carries out its own sixteen rows, at its wait_group (policy early: at the issue).
 // Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
 #pragma once
 
@@ -40,9 +40,5 @@ struct WgmmaChunk {
 // Elements [mn_from, mn_from + mns) x [0, ks). GeometryError or UnsupportedError: a descriptor that is not modelled.
 [[nodiscard]] std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, int element_bits,
                                                    int mn_from, int mns, int ks);
-
-// Reports registers of this instruction that others touch too early, as far as one can see in the text: accumulators used
-// before their wait (REG_IN_FLIGHT), or written since the last wgmma.fence (NO_WGMMA_FENCE). Once for each place.
-Flow check_wgmma_registers(Exec& exec, const Op& op);
 
 }  // namespace kvscope::ptx

@@ -11,6 +11,7 @@
 #include "core/ptx/check/monitor_chain.h"
 #include "core/ptx/check/race_checker.h"
 #include "core/ptx/machine/report.h"
+#include "core/ptx/machine/wgmma_registers.h"
 #include "core/ptx/text/parser.h"
 
 namespace kvscope::ptx::test {
@@ -56,6 +57,8 @@ LaunchResult Gpu::run_checked(const Run& run) {
   MonitorChain checks;
   checks.add(races);
   checks.add(initialised);
+  WgmmaRegisters registers;
+  checks.add(registers);
   return this->run(run, &checks);
 }
 
