@@ -25,6 +25,7 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_swizzle(app, chosen);
   add_lds(app, chosen);
   add_fragment(app, chosen);
+  add_ptx(app, chosen);
   add_layout(app, chosen);
   add_dtype(app, chosen);
   add_completion(app, chosen);

@@ -1,0 +1,231 @@
+// kvscope ptx run FILE --entry KERNEL: a compiled kernel on the virtual GPU, watched.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/kvscope/ptx_arguments.h"
+#include "apps/kvscope/ptx_commands.h"
+#include "apps/kvscope/ptx_launch.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/ptx/check/counters.h"
+#include "core/ptx/check/init_checker.h"
+#include "core/ptx/check/monitor_chain.h"
+#include "core/ptx/check/race_checker.h"
+#include "core/ptx/machine/device.h"
+#include "core/ptx/run/controlled_run.h"
+#include "core/ptx/run/state_text.h"
+
+namespace kvscope::apps {
+namespace {
+
+constexpr std::size_t kMostLines = 40;  // of counters shown
+
+struct RunCommand {
+  LaunchRequest launch;
+  std::vector<std::string> saves;  // "2=y.npy"
+  std::vector<std::string> checks{"all"};
+  bool counters = false;
+  std::string json;
+  std::optional<std::uint64_t> step;
+};
+
+// What is looked for beside what the machine itself cannot let pass.
+struct Checks {
+  bool races = false, proxy = false, init = false;
+};
+
+Checks checks_of(const RunCommand& command) {
+  Checks out;
+  for (const std::string& check : command.checks) {
+    const bool all = check == "all";
+    out.races = out.races || all || check == "race";
+    out.proxy = out.proxy || all || check == "proxy";
+    out.init = out.init || all || check == "init";
+  }
+  return out;
+}
+
+std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const RunCommand& command,
+                                                                 const KernelArguments& arguments) {
+  std::vector<std::pair<const DeviceArray*, std::string>> out;
+  std::vector<Fault> faults;
+  for (const std::string& save : command.saves) {
+    const std::size_t equals = save.find('=');
+    const DeviceArray* found = nullptr;
+    for (const DeviceArray& array : arguments.arrays) {
+      if (equals != std::string::npos && save.substr(0, equals) == std::to_string(array.argument)) found = &array;
+    }
+    if (found == nullptr || equals + 1 == save.size()) {
+      faults.push_back({"--save", fmt::format("'{}' is not ARGUMENT=FILE.npy of an argument that is an array", save)});
+    } else {
+      out.emplace_back(found, save.substr(equals + 1));
+    }
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+  return out;
+}
+
+std::string line_counts(const ptx::OpCounts& c) {
+  std::string out = fmt::format("runs {:>9}", c.runs);
+  if (c.wavefronts > 0) {
+    out += fmt::format("   wavefronts {} of {}", c.wavefronts, c.ideal_wavefronts);
+    if (c.conflicts() > 0) out += fmt::format(" (conflicts {})", c.conflicts());
+  }
+  if (c.sectors > 0) out += fmt::format("   sectors {} of {}", c.sectors, c.ideal_sectors);
+  if (c.copies > 0) out += fmt::format("   copies {}, {} bytes", c.copies, c.copied_bytes);
+  if (c.waits > 0) out += fmt::format("   waits {}", c.waits);
+  if (c.splits > 0) out += fmt::format("   splits {}", c.splits);
+  return out;
+}
+
+void show_counters(const ptx::Counters& counters) {
+  std::cout << "\ninstructions by class\n";
+  const auto classes = counters.by_class();
+  for (int c = 0; c < ptx::kInstructionClasses; ++c) {
+    const std::int64_t runs = classes[static_cast<std::size_t>(c)];
+    if (runs > 0) std::cout << fmt::format("  {:<15} {:>10}\n", ptx::name(static_cast<ptx::InstructionClass>(c)), runs);
+  }
+  std::cout << "by line\n";
+  const auto lines = counters.by_line();
+  std::size_t width = 0;
+  for (const ptx::LineCounts& line : lines) width = std::max(width, line.source.size());
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+    std::cout << fmt::format("  {:<{}}  {}\n", lines[i].source, width, line_counts(lines[i].counts));
+  }
+  if (lines.size() > kMostLines)
+    std::cout << fmt::format("  {} lines more: --json has them all\n", lines.size() - kMostLines);
+  std::cout << fmt::format("  {:<{}}  {}\n", "all", width, line_counts(counters.total()));
+}
+
+json::Value counts_json(const ptx::OpCounts& c) {
+  json::Value out;
+  out.set("runs", c.runs).set("lanes", c.lanes).set("divergent", c.divergent).set("splits", c.splits);
+  out.set("waits", c.waits).set("wavefronts", c.wavefronts).set("ideal_wavefronts", c.ideal_wavefronts);
+  out.set("sectors", c.sectors).set("ideal_sectors", c.ideal_sectors).set("lines", c.lines);
+  out.set("copies", c.copies).set("copied_bytes", c.copied_bytes);
+  return out;
+}
+
+std::uint64_t fnv(const std::vector<std::byte>& bytes) {
+  std::uint64_t h = 0xcbf29ce484222325u;
+  for (const std::byte b : bytes) h = (h ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+  return h;
+}
+
+json::Value report_json(const ptx::Report& report) {
+  json::Value out;
+  out.set("kind", ptx::name(report.kind)).set("severity", ptx::name(report.severity)).set("step", report.step);
+  out.set("cta", json::Array{report.cta[0], report.cta[1], report.cta[2]});
+  out.set("text", ptx::to_text(report));
+  return out;
+}
+
+void write_results(const RunCommand& command, const ptx::LaunchConfig& config, const ptx::LaunchResult& result,
+                   const ptx::Counters& counters, ptx::Device& device, const KernelArguments& arguments) {
+  json::Value out;
+  out.set("kvscope_ptx_results", 1).set("file", command.launch.path).set("kernel", config.kernel);
+  out.set("grid", json::Array{config.grid[0], config.grid[1], config.grid[2]});
+  out.set("block", json::Array{config.block[0], config.block[1], config.block[2]});
+  out.set("dynamic_shared", config.dynamic_shared).set("policy", command.launch.policy);
+  out.set("finished", result.status == ptx::LaunchStatus::finished).set("warp_instructions", result.steps);
+  json::Array reports, lines, arrays;
+  for (const ptx::Report& report : result.reports) reports.push_back(report_json(report));
+  for (const ptx::LineCounts& line : counters.by_line()) {
+    json::Value counts = counts_json(line.counts);
+    counts.set("source", line.source);
+    lines.push_back(std::move(counts));
+  }
+  for (const DeviceArray& array : arguments.arrays) {
+    json::Value a;
+    a.set("argument", array.argument).set("word", array.word).set("address", array.address);
+    a.set("fnv", fmt::format("{:016x}", fnv(device.memory().read(array.address, array.bytes))));
+    arrays.push_back(std::move(a));
+  }
+  out.set("reports", std::move(reports)).set("arrays", std::move(arrays));
+  out.set("counters", counts_json(counters.total())).set("lines", std::move(lines));
+  write_file_atomically(command.json, json::dump(out) + "\n");
+}
+
+// --step N: who stands where after N warp instructions.
+int show_step(ptx::Device& device, const ptx::LoadedModule& module, const ptx::LaunchConfig& config,
+              std::uint64_t step) {
+  ptx::ControlledRun run(device, module, config);
+  static_cast<void>(run.seek(step));
+  const ptx::Position next = run.position();
+  std::cout << fmt::format("after {} warp instructions{}\n", run.step(), run.ended() ? ": the launch has ended" : "");
+  std::cout << ptx::where_text(run.launch(), &next);
+  for (const ptx::Report& report : run.reports()) std::cout << ptx::to_text(report) << '\n';
+  return kExitFine;
+}
+
+int run_kernel(const RunCommand& command) {
+  const PreparedLaunch prepared = prepare(command.launch);
+  ptx::Device& device = *prepared.device;
+  const ptx::LoadedModule& module = *prepared.module;
+  const ptx::LaunchConfig& config = prepared.config;
+  const KernelArguments& arguments = prepared.arguments;
+  const auto saves = saves_of(command, arguments);
+  if (command.step) return show_step(device, module, config, *command.step);
+
+  const Checks checks = checks_of(command);
+  ptx::RaceChecker races({.races = checks.races, .proxy = checks.proxy});
+  ptx::InitChecker init;
+  ptx::Counters counters(*module.program);
+  ptx::MonitorChain monitors;
+  const bool counted = command.counters || !command.json.empty();
+  if (checks.races || checks.proxy) monitors.add(races);
+  if (checks.init) monitors.add(init);
+  if (counted) monitors.add(counters);
+  const ptx::LaunchResult result = device.launch(module, config, monitors.empty() ? nullptr : &monitors);
+
+  std::cout << result.printed;
+  if (!result.printed.empty() && !result.printed.ends_with('\n')) std::cout << '\n';
+  for (const ptx::Report& report : result.reports) std::cout << ptx::to_text(report) << "\n\n";
+  if (result.repeated_reports > 0) std::cout << fmt::format("{} reports more like these\n\n", result.repeated_reports);
+  const auto of = [](std::int64_t n) { return n == 1 ? "" : "s"; };
+  const std::int64_t ctas = config.grid[0] * config.grid[1] * config.grid[2];
+  std::cout << fmt::format("kernel      {}: {} CTA{} of {} threads\n", config.kernel, extents_text(config.grid),
+                           of(ctas), extents_text(config.block));
+  std::cout << fmt::format("ran         {} warp instructions, {}\n", result.steps,
+                           result.status == ptx::LaunchStatus::finished ? "to the end" : "and was stopped");
+  for (const DeviceArray& array : arguments.arrays) {
+    std::cout << fmt::format("argument {:<2} {} at 0x{:x}, fnv {:016x}\n", array.argument, array.word, array.address,
+                             fnv(device.memory().read(array.address, array.bytes)));
+  }
+  if (command.counters) show_counters(counters);
+  if (!command.json.empty()) write_results(command, config, result, counters, device, arguments);
+  for (const auto& [array, path] : saves) save_array(device, *array, path);
+  std::cout << fmt::format("verdict     {}\n", result.clean() ? (result.reports.empty() ? "clean" : "clean, with notes")
+                                                              : "not clean: see the reports above");
+  return result.clean() ? kExitFine : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_ptx_run(CLI::App& ptx, Action& chosen) {
+  auto command = std::make_shared<RunCommand>();
+  CLI::App* run = ptx.add_subcommand("run", "Run a kernel of a PTX file, watched for races and other mistakes");
+  add_launch_options(*run, command->launch);
+  run->add_option("--save", command->saves, "Write an argument's array afterwards: ARGUMENT=FILE.npy")
+      ->expected(1)
+      ->allow_extra_args(false);
+  run->add_option("--check", command->checks, "What to watch for: all, none, or some of race,init,proxy")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"all", "none", "race", "init", "proxy"}));
+  run->add_flag("--counters", command->counters, "Count instructions, wavefronts, sectors and copies by source line");
+  run->add_option("--json", command->json, "Write results, reports and counters to this file");
+  run->add_option("--step", command->step, "Run so many warp instructions and show who stands where");
+  run->callback([&chosen, command] { chosen = [command] { return run_kernel(*command); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,42 @@
+// What a person writes for a kernel's parameters, one word each, and the arrays that stand on the device because of them.
+//
+//   42  -1  0x10  1.5        a number, in the parameter's size
+//   x.npy                    a pointer to a copy of the file's array
+//   w.safetensors:name       a pointer to one tensor of the file
+//   f32[1000]                a pointer to a new array that nobody has written
+//   map:k.json@2             a tensor map (kvscope tma check reads the same file) over the array of argument 2;
+//                            without @ over the map's own base address
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/ptx/machine/device.h"
+
+namespace kvscope::apps {
+
+struct DeviceArray {
+  int argument = -1;
+  std::string word;
+  std::uint64_t address = 0;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::int64_t bytes = 0;
+};
+
+struct KernelArguments {
+  std::vector<std::byte> params;  // the kernel's parameter block
+  std::vector<DeviceArray> arrays;
+};
+
+// InputError with every fault, each named by "--arg N".
+[[nodiscard]] KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& module,
+                                              const std::string& kernel, const std::vector<std::string>& words);
+
+// The array as it is now, to a .npy file.
+void save_array(ptx::Device& device, const DeviceArray& array, const std::string& path);
+
+}  // namespace kvscope::apps

@@ -1,0 +1,19 @@
+// The parts of `kvscope ptx`, a file each, and what they share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "apps/kvscope/commands.h"
+#include "core/ptx/text/module.h"
+
+namespace kvscope::apps {
+
+inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
+
+// InputError with every error of the file.
+[[nodiscard]] ptx::Module read_ptx(const std::string& path);
+
+void add_ptx_run(CLI::App& ptx, Action& chosen);  // ptx run FILE --entry NAME --grid --block --arg ...
+
+}  // namespace kvscope::apps

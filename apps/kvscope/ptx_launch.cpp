@@ -1,0 +1,115 @@
+#include "apps/kvscope/ptx_launch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <utility>
+
+#include "apps/common/cli.h"
+#include "apps/kvscope/ptx_commands.h"
+#include "core/base/errors.h"
+#include "core/ptx/machine/launch_checks.h"
+
+namespace kvscope::apps {
+namespace {
+
+std::array<std::int64_t, 3> extents(const std::vector<std::int64_t>& given) {
+  std::array<std::int64_t, 3> out{1, 1, 1};
+  std::copy(given.begin(), given.end(), out.begin());
+  return out;
+}
+
+// The kernel that is meant: the only one, or the one of that name.
+std::string entry_of(const ptx::Module& module, const std::string& asked) {
+  std::vector<std::string> names;
+  for (const ptx::Function& f : module.functions) {
+    if (f.entry && f.defined) names.emplace_back(f.name);
+  }
+  if (asked.empty() && names.size() == 1) return names.front();
+  if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
+  const std::string have =
+      names.empty() ? "the file has no kernel" : fmt::format("the file has {}", fmt::join(names, ", "));
+  throw InputError(
+      "command line", "--entry",
+      asked.empty() ? "say which kernel: " + have : fmt::format("there is no kernel '{}': {}", asked, have));
+}
+
+ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& entry) {
+  ptx::LaunchConfig config;
+  config.kernel = entry;
+  config.grid = extents(request.grid);
+  config.block = extents(request.block);
+  if (!request.cluster.empty()) config.cluster = extents(request.cluster);
+  config.dynamic_shared = request.shared;
+  config.options.max_instructions = request.max_instructions;
+  config.options.cooperative = request.cooperative;
+  // What a program asks for with cudaFuncSetAttribute is taken as asked for.
+  config.options.shared_opt_in = ptx::most_shared(request.target);
+  if (request.policy == "early") {
+    config.options.policy = ptx::Policy::early;
+  } else if (request.policy.starts_with("seed:")) {
+    config.options.policy = ptx::Policy::seeded;
+    config.options.seed = std::strtoull(request.policy.c_str() + 5, nullptr, 10);
+    if (config.options.seed == 0) throw InputError("command line", "--policy", "a seed is a number from 1 on: seed:1");
+  } else if (request.policy != "late") {
+    throw InputError("command line", "--policy", fmt::format("'{}' is none of late, early, seed:N", request.policy));
+  }
+  return config;
+}
+
+void refuse_unsupported(const std::string& path, const ptx::Program& program) {
+  std::vector<Fault> faults;
+  for (const ptx::UnsupportedStatement& s : program.decoded.unsupported) {
+    const ptx::Function& f = program.module->functions[static_cast<std::size_t>(s.function)];
+    const ptx::TextPlace at = f.body[static_cast<std::size_t>(s.statement)].at;
+    faults.push_back({fmt::format("{}:{}", at.line, at.column), s.message});
+  }
+  if (!faults.empty()) throw InputError(path, std::move(faults));
+}
+
+}  // namespace
+
+std::string extents_text(const std::array<std::int64_t, 3>& e) {
+  if (e[2] != 1) return fmt::format("{}x{}x{}", e[0], e[1], e[2]);
+  return e[1] != 1 ? fmt::format("{}x{}", e[0], e[1]) : fmt::format("{}", e[0]);
+}
+
+void add_launch_options(CLI::App& command, LaunchRequest& request) {
+  command.add_option("file", request.path, "PTX, as nvcc -ptx writes it")->required();
+  command.add_option("--entry", request.entry, "Which kernel; may be left out when there is one");
+  command.add_option("--grid", request.grid, "CTAs: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
+  command.add_option("--block", request.block, "Threads of a CTA: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
+  command.add_option("--cluster", request.cluster, "CTAs of a cluster, if any")->delimiter(',')->expected(1, 3);
+  command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA [bytes]")->capture_default_str();
+  command
+      .add_option("--arg", request.args,
+                  "One a parameter: a number, FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE], map:FILE.json@ARGUMENT")
+      ->expected(1)
+      ->allow_extra_args(false);
+  command.add_option("--policy", request.policy, "When copies happen and who goes first: late, early, seed:N")
+      ->capture_default_str();
+  command.add_option("--target", request.target, "What the machine stands for: 90 for sm_90a")->capture_default_str();
+  command.add_option("--max-instructions", request.max_instructions, "Stop after so many warp instructions")
+      ->capture_default_str();
+  command.add_flag("--cooperative", request.cooperative, "All CTAs start together");
+  command.add_flag("--strict", request.strict, "Refuse a file with instructions that this machine cannot run");
+}
+
+PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
+  ptx::Module text = read_ptx(request.path);
+  const std::string entry = entry_of(text, request.entry);
+  PreparedLaunch out;
+  out.config = config_of(request, entry);
+  out.device = std::make_unique<ptx::Device>(
+      ptx::ProgramOptions{.target = request.target, .rows_by_liveness = !keeps_registers});
+  out.module = &out.device->load(std::move(text));
+  if (request.strict) refuse_unsupported(request.path, *out.module->program);
+  out.arguments = place_arguments(*out.device, *out.module, entry, request.args);
+  out.config.params = out.arguments.params;
+  return out;
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,44 @@
+// What `ptx run` and `ptx debug` are told of a launch, and the launch made ready: file, kernel, extents, arguments.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/ptx_arguments.h"
+#include "core/ptx/machine/device.h"
+
+namespace kvscope::apps {
+
+struct LaunchRequest {
+  std::string path;
+  std::string entry;
+  std::vector<std::int64_t> grid{1}, block{1}, cluster;
+  std::int64_t shared = 0;  // [bytes] dynamic, a CTA
+  std::vector<std::string> args;
+  std::string policy = "late";
+  int target = 90;
+  std::int64_t max_instructions = 1'000'000'000;
+  bool cooperative = false;
+  bool strict = false;
+};
+
+// The file and the options that say how it is launched.
+void add_launch_options(CLI::App& command, LaunchRequest& request);
+
+struct PreparedLaunch {
+  std::unique_ptr<ptx::Device> device;
+  const ptx::LoadedModule* module = nullptr;  // of the device
+  ptx::LaunchConfig config;
+  KernelArguments arguments;
+};
+// InputError for whatever is wrong with the file, the options or the arguments. `keeps_registers`: each register keeps
+// its value to the end of its function, for who looks at it.
+[[nodiscard]] PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers = false);
+
+[[nodiscard]] std::string extents_text(const std::array<std::int64_t, 3>& extents);  // "10", "4x2", "4x2x2"
+
+}  // namespace kvscope::apps
