@@ -246,7 +246,7 @@ double sine_of(double r) {
   const double z = r * r;
   const double q = -1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880 + z * (-1.0 / 39916800 +
                    z * (1.0 / 6227020800.0 + z * (-1.0 / 1307674368000.0 + z * (1.0 / 355687428096000.0)))))));
-  return r + r * (z * q);
+  return r * (1.0 + z * q);  // -0 stays -0
 }
 double cosine_of(double r) {
   const double z = r * r;

@@ -9,7 +9,7 @@
 namespace kvscope::ptx::testing {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * 1024;
+constexpr std::size_t kBufferBytes = 16 * 1024;
 constexpr int kPoison = 0xa5;
 
 struct Buffer {
@@ -40,6 +40,12 @@ Layout layout_of(const Case& c) {
   layout.instr = understand(c.word);
   if (!layout.instr.unsupported.empty()) {
     ADD_FAILURE() << c.word << ": " << layout.instr.unsupported;
+    return layout;
+  }
+  if (c.results > 0) {
+    layout.lists = true;
+    layout.elements.assign(static_cast<std::size_t>(c.results) + c.in.size(), Element{});
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.results); ++i) layout.elements[i].written = true;
     return layout;
   }
   for (int count = 1; count < 9; ++count) {

@@ -30,7 +30,7 @@ struct Case {
   SumMode sum = SumMode::seq;
   Lanes before{};     // of every result
   bool in_place = false;  // the result's row is the first source's, where both are as wide
-  int results = -1;   // elements written; -1: as the instruction says
+  int results = 0;  // not 0: a mov of pieces, `row_bytes` says which: so many elements are written, those of `in` read
 };
 struct Outcome {
   std::vector<Lanes> d;  // [result]: elements written
