@@ -61,10 +61,9 @@ struct RaceChecker::Cluster {
   std::vector<std::optional<WarpFences>> fences;  // by warp
 
   [[nodiscard]] ActorKey engine(const Engine& e) {
-    const auto place = std::find(engines.begin(), engines.end(), e);
-    if (place == engines.end()) engines.push_back(e);
-    return kEngines + static_cast<ActorKey>(place == engines.end() ? engines.size() - 1
-                                                                   : static_cast<std::size_t>(place - engines.begin()));
+    const auto number = static_cast<std::size_t>(std::find(engines.begin(), engines.end(), e) - engines.begin());
+    if (number == engines.size()) engines.push_back(e);
+    return kEngines + static_cast<ActorKey>(number);
   }
 };
 
