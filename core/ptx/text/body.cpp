@@ -45,16 +45,16 @@ void Body::read_to_end() {
       } else {
         statement();
       }
-    } catch (const Stop& stop) {
-      note(stop);
+    } catch (const TextFault& fault) {
+      note(fault);
       if (scope_uses_.empty()) return;
       recover();
     }
   }
 }
 
-void Body::note(const Stop& stop) {
-  if (!reader_.note(stop)) throw Enough{};
+void Body::note(const TextFault& fault) {
+  if (!reader_.note(fault)) throw Enough{};
 }
 
 void Body::recover() {

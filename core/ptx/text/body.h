@@ -31,7 +31,7 @@ class Body {
   void end_of_statement();
   void open_scope();
   void close_scope();
-  void note(const Stop& stop);
+  void note(const TextFault& fault);
   void recover();
 
   // --- operands.cpp

@@ -22,9 +22,9 @@ struct Constant {
 
 // Whether a constant can begin at the token.
 [[nodiscard]] bool at_constant(const Reader& reader);
-// The whole expression from the token on. Stop: malformed, division by zero, nested deeper than 64.
+// The whole expression from the token on. TextFault: malformed, division by zero, nested deeper than 64.
 [[nodiscard]] Constant read_constant(Reader& reader);
-// Only one number or ( ): where '<' and '>' are brackets. Stop: no integer.
+// Only one number or ( ): where '<' and '>' are brackets. TextFault: no integer.
 [[nodiscard]] std::int64_t read_count(Reader& reader);
 // An integer expression in [low, high]; `what` names it in the message.
 [[nodiscard]] std::int64_t read_integer(Reader& reader, std::string_view what, std::int64_t low, std::int64_t high);

@@ -24,9 +24,9 @@ struct Context {
   std::vector<std::int32_t> parameters;  // Module::variables of the function being read: its own
 };
 
-// Declares a name of the innermost scope; Stop "duplicate symbol 'x', first at 3:7" when it has it already.
+// Declares a name of the innermost scope; TextFault "duplicate symbol 'x', first at 3:7" when it has it already.
 void declare(Context& context, std::string_view name, SymbolKind kind, std::int32_t index, TextPlace at);
-// Stop when the scope has the name.
+// TextFault when the scope has the name.
 void require_free(const Context& context, std::string_view name, TextPlace at);
 
 [[nodiscard]] inline std::int32_t size32(std::size_t size) {

@@ -1,17 +1,17 @@
 // Functions: their heads, and what may stand in a body.
 //
 //   .visible .entry scale(.param .u64 x) .maxntid 128, 1, 1 { body }
-//   .func (.param .b32 r) f (.param .b32 a);                               a declaration: its definition follows, or never
+//   .func (.param .b32 r) f (.param .b32 a);                    a declaration: its definition follows, or never does
 #pragma once
 
 #include "core/ptx/text/context.h"
 
 namespace kvscope::ptx {
 
-// The token is .entry or .func; afterwards it is behind the body or the ';'. Stop: a fault in the head.
+// The token is .entry or .func; afterwards it is behind the body or the ';'. TextFault: the head is wrong.
 void read_function(Context& context, Linkage linkage);
 
-// The token is '{'; afterwards it is behind the matching '}'. Faults of statements are noted, one each. Stop: enough.
+// The token is '{'; afterwards it is behind the matching '}'. Faults of statements are noted, one each. Throws Enough.
 void read_body(Context& context, std::int32_t function);
 
 // "(.param .b32 a, .param .b64 b)", the token is '('; new variables of the module, named "_" in a prototype.

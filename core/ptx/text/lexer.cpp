@@ -45,7 +45,7 @@ const char* end_of_word(const char* at) {
 }  // namespace
 
 void fail(TextPlace at, std::string message) {
-  throw Stop{{at, std::move(message)}};
+  throw TextFault{{at, std::move(message)}};
 }
 
 std::string Token::shown() const {
@@ -198,7 +198,7 @@ bool Lexer::colon_follows() const {
   Lexer ahead = *this;
   try {
     ahead.skip_blanks();
-  } catch (const Stop&) {
+  } catch (const TextFault&) {
     return false;  // advance() meets it again and says so
   }
   return ahead.next_[0] == ':' && ahead.next_[1] != ':';

@@ -3,8 +3,8 @@
 //   @%p1 ld.global.u32 %r1, [%rd2+-4];     punct @, word %p1, word ld, directive .global, directive .u32, word %r1, ...
 //
 // An opcode is one word to the grammar, but ld.global is lexically a word and a directive; who expects an opcode joins
-// them (join_dotted). Comments and blanks lie between tokens. The text's lines are counted here: from 1, columns from 1.
-// Throws Stop with a TextError for characters that PTX does not have, comments and strings without end.
+// them (join_dotted). Comments and blanks lie between tokens. Lines and columns are counted here, from 1.
+// Throws TextFault with a TextError for characters that PTX does not have, comments and strings without end.
 // Source: PTX ISA, "Syntax"; ptxas for what it takes beyond that.
 #pragma once
 
@@ -38,7 +38,7 @@ struct Token {
 };
 
 // One error found; thrown to where the next statement begins.
-struct Stop {
+struct TextFault {
   TextError error;
 };
 [[noreturn]] void fail(TextPlace at, std::string message);
@@ -50,10 +50,10 @@ class Lexer {
 
   [[nodiscard]] const Token& token() const { return token_; }
   [[nodiscard]] std::int32_t previous_line() const { return previous_line_; }  // of the token before
-  // The token behind becomes token(). On a Stop the fault lies behind the cursor already: advancing again is progress.
+  // The token behind becomes token(). What throws lies behind the cursor already: advancing again is progress.
   void advance();
 
-  // token() is a word: takes the dotted words that follow into it, without blanks between: "ld" -> "ld.shared::cta.u32".
+  // token() is a word: takes the dotted words that follow without blanks into it: "ld" -> "ld.shared::cta.u32".
   // True when only a blank kept a further dotted word away ("ld .global", which ptxas takes as well).
   bool join_dotted();
   // token() is a word: takes one ".x" that follows immediately into it, if there is one. "%tid" -> "%tid.x".

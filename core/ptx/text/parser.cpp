@@ -149,7 +149,7 @@ void skip_item(Reader& reader) {
       }
       done = reader.is(';');
       reader.advance();
-    } catch (const Stop&) {  // of the item that is given up
+    } catch (const TextFault&) {  // of the item that is given up
     }
   }
 }
@@ -188,8 +188,8 @@ void read_items(Context& context) {
       if (std::exchange(head, false)) read_header(context);
       if (reader.at_end()) return;
       read_item(context);
-    } catch (const Stop& stop) {
-      if (!reader.note(stop)) return;
+    } catch (const TextFault& fault) {
+      if (!reader.note(fault)) return;
       head = false;
       skip_item(reader);
     }

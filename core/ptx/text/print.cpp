@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ptx/text/names.h"
+#include "core/ptx/text/statement_printer.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -32,110 +33,6 @@ std::string_view linkage(Linkage l) {
       return "";
   }
 }
-
-// --- operands --------------------------------------------------------------------------------------------------------
-
-class OperandPrinter {
- public:
-  OperandPrinter(const Module& module, const Function& function, const FlatNames& names)
-      : module_(module), function_(function), names_(names) {}
-
-  void statement(std::string& out, const Statement& s) const {
-    if (s.guard >= 0) put(out, "@{}{} ", s.guard_negated ? "!" : "", names_.reg(s.guard));
-    out += s.opcode;
-    std::string_view between = " ";
-    for (const Operand& o : function_.operands_of(s)) {
-      out += between;
-      operand(out, o);
-      between = ", ";
-    }
-  }
-
- private:
-  void operand(std::string& out, const Operand& o) const {
-    switch (o.kind) {
-      case OperandKind::reg:
-        put(out, "{}{}", o.negated ? "!" : "", names_.reg(o.index));
-        if (o.value != 0) out += '.';
-        for (std::int64_t part = o.value; part != 0; part >>= 8) out += static_cast<char>(part & 0xff);
-        break;
-      case OperandKind::special:
-        out += name(static_cast<SpecialRegister>(o.index));
-        break;
-      case OperandKind::integer:
-        put(out, "{}", o.value);
-        break;
-      case OperandKind::float_bits:
-        put(out, "0f{:08X}", static_cast<std::uint32_t>(o.value));
-        break;
-      case OperandKind::double_bits:
-        put(out, "0d{:016X}", static_cast<std::uint64_t>(o.value));
-        break;
-      case OperandKind::variable:
-        out += names_.variable(o.index);
-        offset(out, o.value);
-        break;
-      case OperandKind::function:
-        out += module_.functions[static_cast<std::size_t>(o.index)].name;
-        break;
-      case OperandKind::label:
-        out += names_.label_before(o.index);
-        break;
-      case OperandKind::address:
-        address(out, o);
-        break;
-      case OperandKind::vector:
-        elements(out, o, "{", ", ", "}");
-        break;
-      case OperandKind::pair:
-        elements(out, o, "", "|", "");
-        break;
-      case OperandKind::list:
-        elements(out, o, "(", ", ", ")");
-        break;
-      case OperandKind::sink:
-        out += '_';
-        break;
-      case OperandKind::table:
-        out += names_.table(o.index);
-        break;
-    }
-  }
-
-  static void offset(std::string& out, std::int64_t value) {
-    if (value != 0) put(out, "+{}", value);
-  }
-
-  void address(std::string& out, const Operand& o) const {
-    const auto parts = function_.elements_of(o);
-    out += '[';
-    operand(out, parts[0]);
-    offset(out, o.value);
-    for (const Operand& part : parts.subspan(1)) {
-      out += ", ";
-      operand(out, part);
-    }
-    out += ']';
-  }
-
-  void elements(std::string& out, const Operand& o, std::string_view open, std::string_view between,
-                std::string_view close) const {
-    out += open;
-    bool first = true;
-    for (const Operand& element : function_.elements_of(o)) {
-      if (!first) out += between;
-      first = false;
-      operand(out, element);
-    }
-    out += close;
-  }
-
-  const Module& module_;
-  const Function& function_;
-  const FlatNames& names_;
-};
-
-// --- a module --------------------------------------------------------------------------------------------------------
 
 class ModulePrinter {
  public:
@@ -369,7 +266,7 @@ class ModulePrinter {
       variable(module_.variables[static_cast<std::size_t>(v)], names.variable(v), "");
     }
     tables(f, names);
-    const OperandPrinter operands(module_, f, names);
+    const StatementPrinter statements(module_, f, names);
     std::size_t label = 0;
     std::int32_t frame = -1;
     const std::vector<std::size_t> labels = labels_in_order(f);
@@ -380,7 +277,7 @@ class ModulePrinter {
       if (i == f.body.size()) break;
       if (f.body[i].frame != frame) source(frame = f.body[i].frame);
       out_ += '\t';
-      operands.statement(out_, f.body[i]);
+      statements.print(out_, f.body[i]);
       out_ += ";\n";
     }
     out_ += "}\n";
@@ -440,7 +337,7 @@ std::string to_ptx(const Module& module, const Function& function, const Stateme
   const std::unordered_set<std::string_view> taken = names_of(module);
   const FlatNames names(module, function, taken);
   std::string out;
-  OperandPrinter(module, function, names).statement(out, statement);
+  StatementPrinter(module, function, names).print(out, statement);
   return out;
 }
 

@@ -1,10 +1,8 @@
-// A module as PTX text again, which parses to the same module: `kvscope ptx disasm`, and the proof that nothing of a text
-// was lost.
+// A module as PTX text again, which parses to the same module: `kvscope ptx disasm`, and the proof that nothing is lost.
 //
-// What differs: one space and one line a statement; every name of a body stands in one scope, so that a name that two
-// scopes declare gets "$2", "$3" behind it; numbers are decimal, floating-point ones their bits; constant expressions are
-// their values; .pragma, .attribute and debug sections other than .debug_str are gone. ptxas assembles it to the same
-// machine code.
+// What differs: a statement is one line; all names of a body stand in one scope, so that a name of two scopes gets "$2",
+// "$3" behind it; numbers are decimal, floating-point ones their bits; constant expressions are their values; .pragma,
+// .attribute and debug sections other than .debug_str are gone. ptxas assembles it to the same machine code.
 #pragma once
 
 #include <string>

@@ -17,8 +17,8 @@ void Reader::fail_expected(std::string_view what) const {
   fail(at(), fmt::format("expected {}, found {}", what, token().shown()));
 }
 
-bool Reader::note(const Stop& stop) {
-  errors_.push_back(stop.error);
+bool Reader::note(const TextFault& fault) {
+  errors_.push_back(fault.error);
   return errors_.size() < kMostErrors;
 }
 
@@ -31,7 +31,7 @@ void Reader::skip_statement(int depth) {
       if (is('}')) --depth;
       advance();
       if (last) return;
-    } catch (const Stop&) {  // of the statement that is given up
+    } catch (const TextFault&) {  // of the statement that is given up
     }
   }
 }

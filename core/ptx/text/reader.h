@@ -1,6 +1,6 @@
 // The tokens of a text and what is wrong with them: what every part of the grammar reads from.
 //
-// A fault stops the statement it is in (fail throws Stop) and is kept where the next statement begins (note).
+// A fault stops the statement it is in (fail throws TextFault) and is kept where the next statement begins (note).
 #pragma once
 
 #include <string>
@@ -51,11 +51,11 @@ class Reader {
   [[noreturn]] void fail_expected(std::string_view what) const;
 
   // Keeps the fault. False when there are kMostErrors of them: reading on is of no use.
-  bool note(const Stop& stop);
+  bool note(const TextFault& fault);
   [[nodiscard]] std::vector<TextError>& errors() { return errors_; }
 
-  // Behind the faulty statement: behind its ';', or at the '}' that closes what it stands in, or at the end. `depth`: of
-  // braces that the statement has open.
+  // Behind the faulty statement: behind its ';', or at the '}' that closes what it stands in, or at the end.
+  // `depth`: of braces that the statement has open.
   void skip_statement(int depth);
 
  private:

@@ -43,7 +43,7 @@ DebugStrings read_strings(std::string_view section) {
         strings.bytes.push_back(static_cast<char>(read_integer(reader, "byte", -128, 255)));
       } while (reader.accept(','));
     }
-  } catch (const Stop&) {
+  } catch (const TextFault&) {
   }
   return strings;
 }

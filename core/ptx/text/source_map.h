@@ -3,9 +3,9 @@
 //   .loc 2 17 3                                                            frame 0: {2, 17, 3}
 //   .loc 3 10 73, function_name $L__info_string1, inlined_at 2 17 3        frame 1: {3, 10, 73, outer 0, "load_row"}
 //
-// The frame outside an inlined one is the most recent earlier .loc of exactly that file, line and column: nvcc writes it
-// just before. Equal places are one frame. Line 0 keeps the place before. The label of a name stands in a section at the
-// end of the file, so names are filled in by finish().
+// The frame outside an inlined one is the most recent earlier .loc of exactly that file, line and column: nvcc writes
+// it just before. Equal places are one frame. Line 0 keeps the place before. The label of a name stands in a section at
+// the end of the file, so names are filled in by finish().
 // Source: PTX ISA, ".loc"; nvcc's output.
 #pragma once
 

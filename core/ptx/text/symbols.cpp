@@ -131,8 +131,8 @@ Found SymbolTable::find(std::string_view name) const {
   return {&s, s.index};
 }
 
-// The chain of "%r" says how "%r12" has been declared last: in a range there, or, when a helper stands before the range,
-// perhaps as a name of its own. Only then is there more to look for.
+// The chain of "%r" says how "%r12" has been declared last: in a range there, or, when a helper stands before the
+// range, perhaps as a name of its own. Only then is there more to look for.
 Found SymbolTable::find_with_digits(std::string_view name, std::size_t digits_at) const {
   const std::string_view prefix = name.substr(0, digits_at);
   const std::uint32_t hash = hash_of(prefix);

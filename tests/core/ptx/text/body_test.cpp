@@ -58,8 +58,8 @@ TEST(Body, AnInnerNameHidesAnOuterOneUntilItsScopeEnds) {
   EXPECT_EQ(index(2, 1), 2);
 }
 
-// Would catch uses that are resolved at once: the branch of the inner scope belongs to the inner DONE behind it, although
-// an outer DONE is known already.
+// Would catch uses that are resolved at once: the branch of the inner scope belongs to the inner DONE behind it,
+// although an outer DONE is known already.
 TEST(Body, ABranchGoesToTheInnermostLabelEvenIfThatComesLater) {
   const Module m = parse_body("DONE: mov.b32 %r1, 0;\n{ @%p1 bra DONE; mov.b32 %r1, 1; DONE: }\nbra DONE;");
   EXPECT_EQ(operand(m, 1, 0), "->3");

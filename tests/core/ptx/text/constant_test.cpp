@@ -22,8 +22,8 @@ std::string fault(const std::string& text) {
   try {
     reader.advance();
     static_cast<void>(read_constant(reader));
-  } catch (const Stop& stop) {
-    return stop.error.message;
+  } catch (const TextFault& fault) {
+    return fault.error.message;
   }
   return "";
 }
