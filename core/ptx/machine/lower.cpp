@@ -163,6 +163,7 @@ class Lowering {
 
   std::string choose(Op& op, const OperandRows& at, const Statement& s, const Instr& instr) {
     RowRequest request{.instr = &instr, .row_bytes = {}, .sum = options_.sum};
+    request.results = static_cast<std::uint8_t>(at.first[1] > 0 ? at.first[1] : 0);
     if (op.list != nullptr) {
       std::vector<std::uint8_t> bytes;
       for (std::size_t i = 0; i < at.flat.size(); ++i) {
