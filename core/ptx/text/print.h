@@ -1,7 +1,7 @@
-// A module as PTX text again, which parses to the same module: `kvscope ptx disasm`, and the proof that nothing is lost.
+// A module as PTX text again, which parses to the same module: `kvscope ptx disasm`, and the proof that none was lost.
 //
-// What differs: a statement is one line; all names of a body stand in one scope, so that a name of two scopes gets "$2",
-// "$3" behind it; numbers are decimal, floating-point ones their bits; constant expressions are their values; .pragma,
+// What differs: a statement is one line; all names of a body stand in one scope, so names of two scopes get "$2", "$3"
+// behind them; numbers are decimal, floating-point ones their bits; constant expressions are their values; .pragma,
 // .attribute and debug sections other than .debug_str are gone. ptxas assembles it to the same machine code.
 #pragma once
 

@@ -51,6 +51,7 @@ TEST(Operands, SymbolsAreAddressesWithOffsets) {
   EXPECT_EQ(operands_of(s + "mov.u32 %r1, b[2]"), "%r1 &b+32");
   EXPECT_EQ(operands_of(s + "ld.shared.u64 %rd1, b[2]"), "%rd1 [&b+32]");
   EXPECT_EQ(operands_of("cvta.param.u64 %rd1, x"), "%rd1 &x");
+  EXPECT_EQ(operands_of(s + "st.shared.u64 [a+8], a+4"), "[&a+8] &a+4");  // outside [ ] again
 }
 
 TEST(Operands, VectorsHoldRegistersNumbersAndSinks) {
