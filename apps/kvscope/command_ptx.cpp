@@ -97,6 +97,7 @@ void add_ptx(CLI::App& app, Action& chosen) {
   CLI::App* ptx = app.add_subcommand("ptx", "Run compiled CUDA kernels on a virtual GPU, and see what a PTX file uses");
   ptx->require_subcommand(1);
   add_ptx_run(*ptx, chosen);
+  add_ptx_debug(*ptx, chosen);
 
   auto survey_command = std::make_shared<SurveyCommand>();
   CLI::App* survey = ptx->add_subcommand("survey", "What a PTX file uses, and what of it this machine cannot run");

@@ -217,7 +217,6 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   CLI::App* run = ptx.add_subcommand("run", "Run a kernel of a PTX file, watched for races and other mistakes");
   add_launch_options(*run, command->launch);
   run->add_option("--save", command->saves, "Write an argument's array afterwards: ARGUMENT=FILE.npy")
-      ->expected(1)
       ->allow_extra_args(false);
   run->add_option("--check", command->checks, "What to watch for: all, none, or some of race,init,proxy")
       ->delimiter(',')

@@ -14,6 +14,7 @@ inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
 // InputError with every error of the file.
 [[nodiscard]] ptx::Module read_ptx(const std::string& path);
 
-void add_ptx_run(CLI::App& ptx, Action& chosen);  // ptx run FILE --entry NAME --grid --block --arg ...
+void add_ptx_run(CLI::App& ptx, Action& chosen);    // ptx run FILE --entry NAME --grid --block --arg ...
+void add_ptx_debug(CLI::App& ptx, Action& chosen);  // ptx debug FILE, with the same options
 
 }  // namespace kvscope::apps

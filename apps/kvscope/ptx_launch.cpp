@@ -87,7 +87,6 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command
       .add_option("--arg", request.args,
                   "One a parameter: a number, FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE], map:FILE.json@ARGUMENT")
-      ->expected(1)
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, "When copies happen and who goes first: late, early, seed:N")
       ->capture_default_str();

@@ -1,0 +1,264 @@
+// kvscope ptx debug FILE: a kernel stopped and stepped, forwards and backwards, by commands on standard input.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/kvscope/ptx_commands.h"
+#include "apps/kvscope/ptx_launch.h"
+#include "core/base/errors.h"
+#include "core/ptx/check/init_checker.h"
+#include "core/ptx/check/monitor_chain.h"
+#include "core/ptx/check/race_checker.h"
+#include "core/ptx/run/controlled_run.h"
+#include "core/ptx/run/state_text.h"
+
+namespace kvscope::apps {
+namespace {
+
+constexpr std::string_view kHelp =
+    "forwards    run | step [N] | warp | line | barrier | event | report | goto N\n"
+    "backwards   back [N] | backline\n"
+    "stop at     break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER\n"
+    "look        where | print %REGISTER | registers | barriers | copies | reports\n"
+    "            x shared ADDRESS BYTES | x global ADDRESS BYTES\n"
+    "            warp and CTA are those that run next; pick CTA WARP looks at others\n"
+    "end         quit\n"
+    "step counts warp instructions of whatever warp, warp goes on to the next one of this warp, line to its next "
+    "line.\n";
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  const bool hex = text.starts_with("0x");
+  if (hex) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// What is wrong with one command; the session goes on.
+class CommandFault : public InputError {
+ public:
+  explicit CommandFault(std::string message) : InputError("debug", "", std::move(message)) {}
+};
+
+class Session {
+ public:
+  explicit Session(ptx::ControlledRun& run) : run_(run) {}
+
+  // False: the person is done.
+  bool obey(const std::string& line) {
+    std::istringstream words(line);
+    std::vector<std::string> w;
+    for (std::string word; words >> word;) w.push_back(word);
+    if (w.empty()) return true;
+    const std::string& verb = w[0];
+    if (verb == "quit" || verb == "q") return false;
+    if (verb == "help" || verb == "h") {
+      std::cout << kHelp;
+    } else if (!goes(verb, w) && !stops(verb, w) && !looks(verb, w)) {
+      throw CommandFault(fmt::format("there is no command '{}': help lists them", verb));
+    }
+    return true;
+  }
+
+  void show_place() {
+    if (run_.ended()) {
+      std::cout << fmt::format("step {}  the launch has ended{}\n", run_.step(),
+                               run_.launch().status == ptx::LaunchStatus::finished ? "" : " by an error");
+      return;
+    }
+    const ptx::Position at = run_.position();
+    if (at.cta < 0) {
+      std::cout << fmt::format("step {}  nothing can run any more: go on to be told why\n", run_.step());
+      return;
+    }
+    std::cout << fmt::format("step {}  cta {} warp {} lanes {:08x}  {}\n    {}\n", run_.step(), at.cta, at.warp,
+                             at.lanes, run_.launch().program->source_text(at.pc), run_.launch().program->text(at.pc));
+  }
+
+ private:
+  static std::uint64_t count(const std::vector<std::string>& w, std::size_t i, std::uint64_t otherwise) {
+    if (w.size() <= i) return otherwise;
+    const auto value = number(w[i]);
+    if (!value) throw CommandFault(fmt::format("'{}' is not a number", w[i]));
+    return *value;
+  }
+
+  void went(const ptx::Stop& stop) {
+    picked_.reset();
+    if (stop.reason != ptx::StopReason::step) {
+      std::cout << ptx::name(stop.reason) << (stop.what.empty() ? "" : ": " + stop.what) << '\n';
+    }
+    const std::vector<ptx::Report> reports = run_.reports();
+    for (; told_ < reports.size(); ++told_) std::cout << ptx::to_text(reports[told_]) << '\n';
+    told_ = reports.size();
+    show_place();
+  }
+
+  bool goes(const std::string& verb, const std::vector<std::string>& w) {
+    if (verb == "run" || verb == "r" || verb == "continue" || verb == "c") {
+      went(run_.run());
+    } else if (verb == "step" || verb == "s") {
+      went(run_.steps(count(w, 1, 1)));
+    } else if (verb == "warp" || verb == "w") {
+      went(run_.warp_step());
+    } else if (verb == "line" || verb == "n") {
+      went(run_.line());
+    } else if (verb == "barrier") {
+      went(run_.to(ptx::StopReason::barrier));
+    } else if (verb == "event") {
+      went(run_.to(ptx::StopReason::event));
+    } else if (verb == "report") {
+      went(run_.to(ptx::StopReason::report));
+    } else if (verb == "goto" || verb == "g") {
+      if (w.size() < 2) throw CommandFault("say which step: goto 120");
+      went(run_.seek(count(w, 1, 0)));
+    } else if (verb == "back" || verb == "b") {
+      went(run_.back(count(w, 1, 1)));
+    } else if (verb == "backline") {
+      went(run_.back_line());
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  static ptx::Space space(const std::string& word) {
+    if (word == "shared") return ptx::Space::shared;
+    if (word == "global") return ptx::Space::global;
+    throw CommandFault(fmt::format("'{}' is neither shared nor global", word));
+  }
+
+  bool stops(const std::string& verb, const std::vector<std::string>& w) {
+    if (verb == "break") {
+      const std::size_t colon = w.size() > 1 ? w[1].rfind(':') : std::string::npos;
+      const auto line = colon == std::string::npos ? std::nullopt : number(std::string_view(w[1]).substr(colon + 1));
+      if (!line) throw CommandFault("say where: break scale.cu:12");
+      std::vector<std::int32_t> pcs = run_.pcs_of(w[1].substr(0, colon), static_cast<std::int32_t>(*line));
+      if (pcs.empty())
+        throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
+      const std::size_t instructions = pcs.size();
+      std::cout << fmt::format("breakpoint {} at {}, {} instructions\n", run_.add_breakpoint(std::move(pcs)), w[1],
+                               instructions);
+    } else if (verb == "watch") {
+      if (w.size() < 4) throw CommandFault("say what: watch shared 0x400 4");
+      const ptx::Position at = run_.position();
+      const ptx::Watch watch{
+          .space = space(w[1]),
+          .cta = static_cast<std::int32_t>(count(w, 4, at.cta < 0 ? 0 : static_cast<std::uint64_t>(at.cta))),
+          .address = count(w, 2, 0),
+          .bytes = static_cast<std::int64_t>(count(w, 3, 4))};
+      std::cout << fmt::format("watchpoint {}\n", run_.add_watch(watch));
+    } else if (verb == "delete") {
+      if (!run_.remove(static_cast<int>(count(w, 1, 0))))
+        throw CommandFault("there is no breakpoint or watchpoint of that number");
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  // Whose registers are looked at: those that were picked, else of who runs next.
+  ptx::Position looked_at() {
+    if (picked_) return *picked_;
+    const ptx::Position at = run_.position();
+    if (at.cta < 0) throw CommandFault("nobody runs here: go back, or pick CTA WARP");
+    return at;
+  }
+
+  bool looks(const std::string& verb, const std::vector<std::string>& w) {
+    const ptx::Launch& launch = run_.launch();
+    if (verb == "where") {
+      const ptx::Position at = run_.position();
+      std::cout << ptx::where_text(run_.launch(), &at);
+    } else if (verb == "pick") {
+      picked_ = ptx::Position{.step = run_.step(),
+                              .cta = static_cast<std::int32_t>(count(w, 1, 0)),
+                              .warp = static_cast<std::int32_t>(count(w, 2, 0)),
+                              .pc = -1,
+                              .lanes = ptx::kAllLanes};
+    } else if (verb == "print" || verb == "p") {
+      if (w.size() < 2) throw CommandFault("say which register: print %r1");
+      const ptx::Position at = looked_at();
+      const auto value = ptx::read_register(launch, at.cta, at.warp, at.lanes, w[1]);
+      if (!value)
+        throw CommandFault(fmt::format("the function that runs here has no register '{}', or never uses it", w[1]));
+      std::cout << ptx::to_text(*value);
+    } else if (verb == "registers") {
+      const ptx::Position at = looked_at();
+      for (const std::string& name : ptx::live_registers(launch, at.cta, at.warp, at.lanes)) {
+        std::cout << ptx::to_text(*ptx::read_register(launch, at.cta, at.warp, at.lanes, name));
+      }
+    } else if (verb == "barriers") {
+      std::cout << ptx::barriers_text(launch, looked_at().cta);
+    } else if (verb == "copies") {
+      std::cout << ptx::copies_text(launch, looked_at().cta);
+    } else if (verb == "reports") {
+      for (const ptx::Report& report : run_.reports()) std::cout << ptx::to_text(report) << '\n';
+    } else if (verb == "x") {
+      if (w.size() < 4) throw CommandFault("say what: x shared 0x400 64");
+      constexpr std::uint64_t kMostBytes = 4096;
+      const std::uint64_t bytes = count(w, 3, 16);
+      if (bytes > kMostBytes) throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));
+      const ptx::Space in = space(w[1]);
+      std::cout << ptx::bytes_text(launch, run_.memory(), in, in == ptx::Space::shared ? looked_at().cta : 0,
+                                   count(w, 2, 0), static_cast<std::int64_t>(bytes));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  ptx::ControlledRun& run_;
+  std::optional<ptx::Position> picked_;
+  std::size_t told_ = 0;  // reports
+};
+
+int debug_kernel(const LaunchRequest& request) {
+  const PreparedLaunch prepared = prepare(request, true);
+  ptx::RaceChecker races;
+  ptx::InitChecker init;
+  ptx::MonitorChain monitors;
+  monitors.add(races);
+  monitors.add(init);
+  ptx::ControlledRun run(*prepared.device, *prepared.module, prepared.config, &monitors);
+  Session session(run);
+  const bool person = isatty(STDIN_FILENO) != 0;
+  if (person) std::cout << "kernel " << prepared.config.kernel << ": help lists the commands\n";
+  session.show_place();
+  int code = kExitFine;
+  for (std::string line;;) {
+    if (person) std::cout << "> " << std::flush;
+    if (!std::getline(std::cin, line)) break;
+    try {
+      if (!session.obey(line)) break;
+    } catch (const CommandFault& fault) {
+      std::cout << fault.faults().front().message << '\n';
+      if (!person) code = kExitBadInput;
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_ptx_debug(CLI::App& ptx, Action& chosen) {
+  auto request = std::make_shared<LaunchRequest>();
+  CLI::App* debug = ptx.add_subcommand("debug", "Step a kernel forwards and backwards, by commands on standard input");
+  add_launch_options(*debug, *request);
+  debug->footer(std::string(kHelp));
+  debug->callback([&chosen, request] { chosen = [request] { return debug_kernel(*request); }; });
+}
+
+}  // namespace kvscope::apps
