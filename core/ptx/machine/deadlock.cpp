@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <map>
+#include <memory>
 
+#include "core/ptx/machine/access.h"
 #include "core/ptx/machine/fragments.h"
 #include "core/ptx/machine/residents.h"
 #include "core/ptx/machine/run_warp.h"
@@ -37,6 +41,11 @@ std::string warp_list(const std::vector<std::int32_t>& warps) {
   return fmt::format("{}", fmt::join(warps, " "));
 }
 
+// The instruction that a fragment is at: of one that waits behind its own, that one.
+std::int32_t pc_of(const Fragment& f) {
+  return f.state == FragmentState::waiting && !f.retries ? f.pc - 1 : f.pc;
+}
+
 // Where a warp is that somebody waits for: "exited", or its fragments' places.
 std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   const LaneMask gone = of & warp.exited;
@@ -45,7 +54,7 @@ std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   for (const Fragment& f : warp.fragments) {
     if ((f.lanes & of) == 0) continue;
     if (!out.empty()) out += "; ";
-    out += fmt::format("lanes {:08x} at {}", f.lanes & of, place(launch, f.pc));
+    out += fmt::format("lanes {:08x} at {}", f.lanes & of, place(launch, pc_of(f)));
   }
   return out;
 }
@@ -108,8 +117,8 @@ std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragmen
                      whereabouts(launch, warp, missing));
 }
 
-std::string wait_text(Launch& launch, Cta& cta, const Warp& warp, const Fragment& f) {
-  if (f.state == FragmentState::ready) return "goes round and waits for memory to change";
+std::string wait_text(Launch& launch, Cta& cta, const Warp& warp, const Fragment& f, const std::string& polled) {
+  if (f.state == FragmentState::ready) return polled;
   switch (f.wait.kind) {
     case WaitKind::warp_sync:
     case WaitKind::warp_aligned:
@@ -178,13 +187,18 @@ std::string hint_of(const Cta& cta, const Fragment& f) {
   return "";
 }
 
-// Lanes of one warp wait for lanes of the same warp: nobody else can help them.
+// Lanes of one warp wait for lanes of the same warp, and none of it for anybody else: nobody can help them.
 bool is_diverged(const Warp& warp) {
-  return std::any_of(warp.fragments.begin(), warp.fragments.end(), [](const Fragment& f) {
-    return f.lanes != 0 && f.state == FragmentState::waiting &&
-           (f.wait.kind == WaitKind::warp_sync || f.wait.kind == WaitKind::warp_aligned ||
-            (f.wait.kind == WaitKind::named_barrier && f.retries));
-  });
+  bool any = false;
+  for (const Fragment& f : warp.fragments) {
+    if (f.lanes == 0) continue;
+    const bool within = f.state == FragmentState::waiting &&
+                        (f.wait.kind == WaitKind::warp_sync || f.wait.kind == WaitKind::warp_aligned ||
+                         (f.wait.kind == WaitKind::named_barrier && f.retries));
+    if (!within) return false;
+    any = true;
+  }
+  return any;
 }
 
 struct Text {
@@ -207,33 +221,7 @@ struct Text {
 };
 
 ReportParty party_of(const Launch& launch, const Warp& warp, const Fragment& f) {
-  return lanes_party(launch, warp, f.lanes, f.pc, f.state == FragmentState::ready ? "polls" : "waits");
-}
-
-void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<const Warp*>& warps) {
-  Report r;
-  r.kind = kind;
-  Text text;
-  for (const Warp* warp : warps) {
-    for (const Fragment& f : warp->fragments) {
-      if (f.lanes == 0) continue;
-      if (r.parties.size() < 2) r.parties.push_back(party_of(launch, *warp, f));
-      text.line(fmt::format("warp {} lanes {:08x} {}: {}", warp->index, f.lanes, place(launch, f.pc),
-                            wait_text(launch, cta, *warp, f)));
-      text.hint(hint_of(cta, f));
-    }
-  }
-  if (kind == ReportKind::global_spin) {
-    text.hint(launch.next_cta < launch.cta_count()
-                  ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
-                                launch.cta_count() - launch.next_cta, launch.cta_count(),
-                                launch.config.options.resident_limit)
-                  : "needs co-resident CTAs, or nobody writes what they poll");
-  }
-  if (text.left_out > 0) text.message += fmt::format("\nand {} more", text.left_out);
-  r.message = std::move(text.message);
-  r.hint = fmt::format("{}", fmt::join(text.hints, "\n"));
-  static_cast<void>(add_report(launch, cta, std::move(r)));
+  return lanes_party(launch, warp, f.lanes, pc_of(f), f.state == FragmentState::ready ? "polls" : "waits");
 }
 
 std::vector<const Warp*> unfinished(const Cta& cta) {
@@ -265,6 +253,39 @@ std::uint64_t hash_of(const Warp& warp) {
   return h;
 }
 
+// Remembers the last read of memory that every CTA and warp made: what a polling loop looks at.
+class PollWatcher final : public Monitor {
+ public:
+  void access(const Exec& exec, const Op&, const WarpAccess& a) override {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(a.lanes));
+    Poll& poll = polls_[{exec.cta.index, exec.warp.index}];
+    poll = {.space = a.space, .address = a.addresses[lane], .bytes = std::min<std::int32_t>(a.bytes, 8)};
+  }
+  [[nodiscard]] std::string text(const Launch& launch, const Cta& cta, const Warp& warp) const {
+    const auto at = polls_.find({cta.index, warp.index});
+    if (at == polls_.end()) return "";
+    const Poll& poll = at->second;
+    std::uint64_t value = 0;
+    const std::byte* from = nullptr;
+    if (poll.space == Space::global) from = launch.memory->at(poll.address, poll.bytes);
+    if (poll.space == Space::shared) {
+      const std::uint64_t offset = (poll.address & 0xffffff) - kSharedBase;
+      if (offset + static_cast<std::uint64_t>(poll.bytes) <= cta.shared.size()) from = cta.shared.data() + offset;
+    }
+    if (from != nullptr) std::memcpy(&value, from, static_cast<std::size_t>(poll.bytes));
+    const std::string place = place_name(name_address(launch, poll.space, poll.address, poll.bytes));
+    return fmt::format("goes round and polls {} {}, which is 0x{:x}", name(poll.space), place, value);
+  }
+
+ private:
+  struct Poll {
+    Space space = Space::global;
+    std::uint64_t address = 0;
+    std::int32_t bytes = 4;
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Poll> polls_;
+};
+
 // Brent's search for a cycle: the remembered state moves on at powers of two.
 bool comes_back(Launch& launch, Cta& cta, Warp& warp) {
   constexpr int kMost = 1 << 14;
@@ -284,16 +305,63 @@ bool comes_back(Launch& launch, Cta& cta, Warp& warp) {
   return false;
 }
 
-}  // namespace
+// The same machine on memory of its own: what is tried on it leaves no trace.
+struct Trial {
+  explicit Trial(const Launch& from) : launch(from), memory(*from.memory) {
+    launch.memory = &memory;
+    launch.monitor = &watcher;
+  }
+  // Runs every warp that can go on until it is where it was.
+  bool all_come_back() {
+    for (Cta& cta : launch.ctas) {
+      if (cta.state == CtaState::done) continue;
+      for (Warp& warp : cta.warps) {
+        if (!comes_back(launch, cta, warp)) return false;
+      }
+    }
+    return true;
+  }
+  Launch launch;
+  DeviceMemory memory;
+  PollWatcher watcher;
+};
 
-bool spins_in_vain(Launch& launch) {
-  for (Cta& cta : launch.ctas) {
-    if (cta.state == CtaState::done) continue;
-    for (Warp& warp : cta.warps) {
-      if (!comes_back(launch, cta, warp)) return false;
+void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<const Warp*>& warps) {
+  Report r;
+  r.kind = kind;
+  Text text;
+  std::unique_ptr<Trial> trial;
+  if (kind == ReportKind::global_spin) {
+    trial = std::make_unique<Trial>(launch);
+    static_cast<void>(trial->all_come_back());
+  }
+  for (const Warp* warp : warps) {
+    const std::string polled = trial == nullptr ? "" : trial->watcher.text(launch, cta, *warp);
+    for (const Fragment& f : warp->fragments) {
+      if (f.lanes == 0) continue;
+      if (r.parties.size() < 2) r.parties.push_back(party_of(launch, *warp, f));
+      text.line(fmt::format("warp {} lanes {:08x} {}: {}", warp->index, f.lanes, place(launch, pc_of(f)),
+                            wait_text(launch, cta, *warp, f, polled)));
+      text.hint(hint_of(cta, f));
     }
   }
-  return true;
+  if (kind == ReportKind::global_spin) {
+    text.hint(launch.next_cta < launch.cta_count()
+                  ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
+                                launch.cta_count() - launch.next_cta, launch.cta_count(),
+                                launch.config.options.resident_limit)
+                  : "needs co-resident CTAs, or nobody writes what they poll");
+  }
+  if (text.left_out > 0) text.message += fmt::format("\nand {} more", text.left_out);
+  r.message = std::move(text.message);
+  r.hint = fmt::format("{}", fmt::join(text.hints, "\n"));
+  static_cast<void>(add_report(launch, cta, std::move(r)));
+}
+
+}  // namespace
+
+bool spins_in_vain(const Launch& launch) {
+  return Trial(launch).all_come_back();
 }
 
 void report_deadlock(Launch& launch) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "core/ptx/machine/deadlock.h"
 #include "core/ptx/machine/fragments.h"
@@ -129,21 +130,22 @@ bool let_engines_work(Launch& launch) {
   return false;
 }
 
-// Counts rounds that brought nothing, from the last event on.
-bool another_round(Launch& launch, std::int32_t Turn::*rounds, std::int32_t most) {
+// Rounds that brought nothing, counted from the last event on.
+std::int32_t& rounds_without_event(Launch& launch, std::int32_t Turn::*rounds) {
   Turn& turn = launch.turn;
   if (turn.events != launch.events) turn.events = launch.events, turn.time_outs = 0, turn.spins = 0;
-  if (turn.*rounds >= most) return false;
-  ++(turn.*rounds);
-  return true;
+  return turn.*rounds;
 }
 
 bool resume_suspended(Launch& launch) {
   const bool any =
       std::any_of(launch.ctas.begin(), launch.ctas.end(), [](const Cta& c) { return c.state == CtaState::suspended; });
   if (!any) return false;
-  // A loop that counts is no poll in vain, however long: only one that comes back to where it was.
-  if (!another_round(launch, &Turn::spins, kMostSpins) && spins_in_vain(launch)) return false;
+  // A loop that counts is no poll in vain, however long: only one that comes back to where it was. That is costly to
+  // find out, and done at powers of two.
+  const std::int32_t rounds = ++rounds_without_event(launch, &Turn::spins);
+  if (rounds > kMostSpins && std::has_single_bit(static_cast<unsigned>(rounds - 1)) && spins_in_vain(launch))
+    return false;
   for (Cta& cta : launch.ctas) {
     if (cta.state != CtaState::suspended) continue;
     cta.state = CtaState::running;
@@ -166,7 +168,8 @@ bool time_out(Launch& launch) {
       }
     }
   }
-  if (waiting.empty() || !another_round(launch, &Turn::time_outs, kMostTimeOuts)) return false;
+  if (waiting.empty() || rounds_without_event(launch, &Turn::time_outs) >= kMostTimeOuts) return false;
+  ++launch.turn.time_outs;
   for (const auto& [cta, who] : waiting) {
     who.second->wait.timed_out = true;
     wake(launch, *cta, *who.first, *who.second);
