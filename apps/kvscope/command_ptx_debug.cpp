@@ -84,7 +84,8 @@ class Session {
       return;
     }
     std::cout << fmt::format("step {}  cta {} warp {} lanes {:08x}  {}\n    {}\n", run_.step(), at.cta, at.warp,
-                             at.lanes, run_.launch().program->source_text(at.pc), run_.launch().program->text(at.pc));
+                             at.lanes, run_.launch().program->source_text(at.pc),
+                             ptx::instruction_text(*run_.launch().program, at.pc));
   }
 
  private:

@@ -29,6 +29,7 @@ void start(Launch& launch, const std::array<std::int64_t, 3>& at, std::int32_t r
   const std::int64_t threads = config.block[0] * config.block[1] * config.block[2];
   const auto warps = static_cast<std::size_t>(ceil_div(threads, kLanes));
   cta.warps.resize(warps);
+  cta.turn = static_cast<std::int32_t>(warps) - 1;  // so that warp 0 is next
   cta.cluster_arrived.assign(warps, 0);
   cta.cluster_passed.assign(warps, 0);
   for (std::size_t w = 0; w < warps; ++w) {

@@ -374,16 +374,20 @@ Stop ControlledRun::back_line() {
 
 std::vector<std::int32_t> ControlledRun::pcs_of(std::string_view file, std::int32_t line) const {
   const Program& program = *launch_.program;
-  std::vector<std::int32_t> pcs;
-  for (std::size_t pc = 0; pc < program.ops.size(); ++pc) {
-    for (std::int32_t f = program.statement(static_cast<std::int32_t>(pc)).frame; f >= 0;) {
+  const auto is_there = [&](std::int32_t pc) {
+    for (std::int32_t f = program.statement(pc).frame; f >= 0;) {
       const Frame& frame = program.module->frames[static_cast<std::size_t>(f)];
-      if (frame.line == line && program.module->file_of(frame).ends_with(file)) {
-        pcs.push_back(static_cast<std::int32_t>(pc));
-        break;
-      }
+      if (frame.line == line && program.module->file_of(frame).ends_with(file)) return true;
       f = frame.outer;
     }
+    return false;
+  };
+  std::vector<std::int32_t> pcs;
+  bool inside = false;
+  for (std::int32_t pc = 0; pc < static_cast<std::int32_t>(program.ops.size()); ++pc) {
+    const bool there = is_there(pc);
+    if (there && !inside) pcs.push_back(pc);
+    inside = there;
   }
   return pcs;
 }

@@ -92,7 +92,8 @@ class ControlledRun {
   Stop back_line();  // to where that warp last stood at another line
 
   // --- what to stop at ---
-  // Pcs of a line: every op whose innermost frame, or one it is inlined into, is there. `file` may be the end of a path.
+  // Where a line begins: each op of it, or of what is inlined into it, behind one that is not. `file` may be the end of a
+  // path.
   [[nodiscard]] std::vector<std::int32_t> pcs_of(std::string_view file, std::int32_t line) const;
   int add_breakpoint(std::vector<std::int32_t> pcs);
   int add_watch(const Watch& watch);

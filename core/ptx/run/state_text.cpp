@@ -10,6 +10,7 @@
 
 #include "core/ptx/machine/access.h"
 #include "core/ptx/machine/windows.h"
+#include "core/ptx/text/print.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -107,6 +108,14 @@ std::string number_text(Type type, std::uint64_t value) {
 
 }  // namespace
 
+std::string instruction_text(const Program& program, std::int32_t pc) {
+  const OpSource& source = program.sources[static_cast<std::size_t>(pc)];
+  const Function& function = program.module->functions[static_cast<std::size_t>(source.function)];
+  const auto statement = static_cast<std::size_t>(source.statement);
+  // Behind the last statement stands a ret that nobody wrote.
+  return statement < function.body.size() ? to_ptx(*program.module, function, function.body[statement]) : "ret";
+}
+
 std::string where_text(const Launch& launch, const Position* next) {
   std::string out;
   for (const Cta& cta : launch.ctas) {
@@ -120,7 +129,7 @@ std::string where_text(const Launch& launch, const Position* next) {
             next != nullptr && next->cta == cta.index && next->warp == warp.index && (next->lanes & f.lanes) != 0;
         const char* state = is_next ? "next" : (f.state == FragmentState::waiting ? "waits" : "ready");
         std::string line = fmt::format("  warp {:<2}  lanes {:08x}  {:<5}  {}  {}", warp.index, f.lanes, state,
-                                       launch.program->source_text(f.pc), launch.program->text(f.pc));
+                                       launch.program->source_text(f.pc), instruction_text(*launch.program, f.pc));
         if (f.state == FragmentState::waiting) line += "  waits for " + wait_text(launch, f);
         out += line + "\n";
       }

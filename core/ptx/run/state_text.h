@@ -17,6 +17,9 @@
 
 namespace kvscope::ptx {
 
+// The instruction at a pc with its guard, on one line: "@!%p1 ld.global.u32 %r3, [%rd3+4]".
+[[nodiscard]] std::string instruction_text(const Program& program, std::int32_t pc);
+
 // Every fragment of every CTA that has started and not ended; `next`, when given, is marked.
 [[nodiscard]] std::string where_text(const Launch& launch, const Position* next = nullptr);
 
