@@ -93,6 +93,7 @@ TEST(OperandCheck, KnowsTheNumbersAnInstructionTakes) {
       {"bar.sync -1;", "barrier number 0..15"},
       {"bar.sync 15;", ""},
       {"bar.sync 0, 40;", "thread count must be a multiple of 32"},
+      {"bar.sync 0, 48;", "thread count must be a multiple of 32"},  // of 16 is not enough
       {"bar.sync 0, 64;", ""},
       {"bar.sync r1, r2;", ""},
       {"bar.arrive 1, 0;", "thread count must not be 0"},
