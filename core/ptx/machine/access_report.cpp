@@ -53,6 +53,7 @@ std::string place_name(const ReportAddress& a) {
   if (!a.symbol.empty()) {
     return fmt::format("{} {} {}", a.symbol, a.offset < 0 ? '-' : '+', a.offset < 0 ? -a.offset : a.offset);
   }
+  if (a.space == Space::param || a.space == Space::local) return fmt::format("{} {}", name(a.space), a.absolute);
   return a.space == Space::shared ? fmt::format("shared 0x{:05x}", a.absolute) : fmt::format("0x{:x}", a.absolute);
 }
 

@@ -75,7 +75,7 @@ void for_each_target(Launch& launch, Cta& cta, const PendingOp& p, const Visit& 
 
 // The CTA whose memory an operation needs has ended: reported.
 bool is_there(Launch& launch, Cta& cta, const PendingOp& p, const Cta& target) {
-  if (target.state != CtaState::done) return true;
+  if (target.state != CtaState::done || &target == &cta) return true;
   engine_fault(launch, cta, p.op, ReportKind::dsmem_after_exit,
                fmt::format("{} bytes for the CTA of rank {}, which has exited", p.bytes, target.cluster_rank),
                "end the kernel with a cluster barrier: barrier.cluster.arrive, barrier.cluster.wait");
@@ -326,7 +326,8 @@ void perform_bulk(Launch& launch, Cta& cta, const PendingOp& p) {
   if (launch.monitor != nullptr) launch.monitor->async_done(launch, cta, p.op);
   if (p.op.mbarrier == 0) return;
   for_each_target(launch, cta, p, [&](Cta& target) {
-    if (target.state != CtaState::done) complete_tx(launch, target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
+    if (target.state != CtaState::done || &target == &cta)
+      complete_tx(launch, target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
   });
 }
 

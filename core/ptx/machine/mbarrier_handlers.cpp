@@ -258,11 +258,10 @@ Flow ask(Exec& exec, const Op& op, LaneMask lanes, Asked& out) {
         if (flow == Flow::stopped) return flow;
       }
     }
-    if (done) {
-      out.yes |= LaneMask{1} << s.lane;
-      tell(s.launch(), *s.at.cta, &exec, s.lane, MbarrierEvent::wait_true, s.at.offset, b.phase - 1,
-           s.order == Order::relaxed ? Order::relaxed : Order::acquire, s.scope);
-    } else if (out.wait.kind == WaitKind::none) {
+    if (done) out.yes |= LaneMask{1} << s.lane;
+    tell(s.launch(), *s.at.cta, &exec, s.lane, done ? MbarrierEvent::wait_true : MbarrierEvent::wait_false, s.at.offset,
+         b.phase - (done ? 1 : 0), s.order == Order::relaxed ? Order::relaxed : Order::acquire, s.scope);
+    if (!done && out.wait.kind == WaitKind::none) {
       out.wait.kind = WaitKind::mbarrier;
       out.wait.object = s.at.offset;
       out.wait.value = parity ? value & 1 : static_cast<std::uint64_t>(Mbarrier::phase_of(value));

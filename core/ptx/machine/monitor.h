@@ -75,7 +75,17 @@ struct AsyncOp {
   std::int64_t bytes = 0;      // credited to that barrier
 };
 
-enum class MbarrierEvent : std::uint8_t { init, inval, arrive, expect_tx, complete_tx, phase_done, wait_true };
+// wait_false: a wait has looked at the object, and its phase is not over.
+enum class MbarrierEvent : std::uint8_t {
+  init,
+  inval,
+  arrive,
+  expect_tx,
+  complete_tx,
+  phase_done,
+  wait_true,
+  wait_false
+};
 
 // All do nothing by default. `exec` says who: its lanes are `lanes`.
 class Monitor {
