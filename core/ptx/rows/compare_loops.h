@@ -6,6 +6,10 @@
 // Included by compare_baseline.cpp, compare_avx2.cpp, compare_avx512.cpp. Held by tests/core/ptx/rows.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "core/ptx/rows/extremes.h"
 #include "core/ptx/rows/lanes.h"
 
@@ -42,14 +46,51 @@ struct Flushed {
   using Stored = float;
   static float value(float x) { return flush(x); }
 };
+// The lanes whose word is all ones.
+#if defined(__AVX2__)
+inline LaneMask mask_of_words(const u32* words) {
+  LaneMask mask = 0;
+  for (int i = 0; i < 4; ++i) {
+    const __m256 eight = _mm256_load_ps(reinterpret_cast<const float*>(words + 8 * i));
+    mask |= static_cast<LaneMask>(_mm256_movemask_ps(eight)) << (8 * i);
+  }
+  return mask;
+}
+inline LaneMask mask_of_words(const u64* words) {
+  LaneMask mask = 0;
+  for (int i = 0; i < 8; ++i) {
+    const __m256d four = _mm256_load_pd(reinterpret_cast<const double*>(words + 4 * i));
+    mask |= static_cast<LaneMask>(_mm256_movemask_pd(four)) << (4 * i);
+  }
+  return mask;
+}
+inline LaneMask mask_of_words(const u16* words) {
+  const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(words));
+  const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 16));
+  // Packed within 128 bits; the second and third quarter change places.
+  const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
+  return static_cast<LaneMask>(_mm256_movemask_epi8(bytes));
+}
+#endif
+
 using MaskFunction = LaneMask (*)(const std::byte* a, const std::byte* b);
 template <Compare kCompare, class Reading>
 LaneMask compared(const std::byte* a_row, const std::byte* b_row) {
   using T = typename Reading::Stored;
   const auto* a = static_cast<const Cell<T>*>(__builtin_assume_aligned(a_row, 64));
   const auto* b = static_cast<const Cell<T>*>(__builtin_assume_aligned(b_row, 64));
+#if defined(__AVX2__)
+  using U = Unsigned<T>;
+  alignas(64) U words[kLanes];
+  KVSCOPE_LANES
+  for (int i = 0; i < kLanes; ++i) {
+    words[i] = holds<kCompare>(Reading::value(a[i]), Reading::value(b[i])) ? static_cast<U>(~U{0}) : U{0};
+  }
+  return mask_of_words(words);
+#else
   return lanes_where<T>(
       [a, b](int i) { return holds<kCompare>(Reading::value(a[i]), Reading::value(b[i])); });
+#endif
 }
 
 inline LaneMask combined(Combine combine, LaneMask a, LaneMask c) {

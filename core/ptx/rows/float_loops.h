@@ -9,6 +9,22 @@
 namespace kvscope::ptx::rows {
 namespace {
 
+// Rounded to nearest first; where that went past x on the wrong side, one step back. Infinities are stepped back from, too:
+// what overflows towards zero is the largest number. x is exact, or rounded to odd: it lies on the right side of every float.
+template <Rounding kRounding>
+inline float directed(double x) {
+  const float nearest = static_cast<float>(x);
+  if constexpr (kRounding == Rounding::nearest) return canonical(nearest);
+  const u32 bits = bits_as<u32>(nearest);
+  const double back = double{nearest};
+  const bool inwards = (bits >> 31 != 0) == (kRounding == Rounding::up);  // a step down is one to a smaller magnitude
+  const bool past = kRounding == Rounding::down ? back > x
+                    : kRounding == Rounding::up ? back < x
+                                                : absolute_of(back) > absolute_of(x);
+  const u32 stepped = kRounding == Rounding::zero || inwards ? bits - 1 : bits + 1;
+  return canonical(bits_as<float>(past ? stepped : bits));
+}
+
 // Of f32. The product of two floats is exact as a double, and a sum of doubles to odd loses nothing that one more
 // rounding could miss.
 template <Rounding kRounding, bool kFlush, bool kSaturate>
@@ -24,14 +40,14 @@ struct F32 {
     a = in(a);
     b = in(b);
     if constexpr (kRounding == Rounding::nearest) return out(canonical(a + b));
-    return out(round_to_f32<kRounding>(add_for<kRounding>(double{a}, double{b})));
+    return out(directed<kRounding>(add_for<kRounding>(double{a}, double{b})));
   }
   static float sub(float a, float b) { return add(a, -b); }
   static float mul(float a, float b) {
     a = in(a);
     b = in(b);
     if constexpr (kRounding == Rounding::nearest) return out(canonical(a * b));
-    return out(round_to_f32<kRounding>(double{a} * double{b}));
+    return out(directed<kRounding>(double{a} * double{b}));
   }
   static float fma(float a, float b, float c) {
     a = in(a);
@@ -40,7 +56,7 @@ struct F32 {
 #if defined(__FMA__)
     if constexpr (kRounding == Rounding::nearest) return out(canonical(__builtin_fmaf(a, b, c)));
 #endif
-    return out(round_to_f32<kRounding>(add_for<kRounding>(double{a} * double{b}, double{c})));
+    return out(directed<kRounding>(add_for<kRounding>(double{a} * double{b}, double{c})));
   }
 };
 

@@ -78,13 +78,33 @@ inline void widen(const std::byte* words, float* lower, float* upper) {
   }
 }
 
+// B of eight k as D's lanes want it: for pair p of k, lower and upper, four numbers of even columns and four of odd ones.
+struct Columns {
+  Four even[4][2];
+  Four odd[4][2];
+};
+// Four rows of four, eight numbers apart, and their columns.
+inline void transpose(const float* x, Four& c0, Four& c1, Four& c2, Four& c3) {
+  Four r[4];
+  for (int i = 0; i < 4; ++i) __builtin_memcpy(&r[i], x + 8 * i, sizeof r[i]);
+  const Four a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  const Four b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const Four c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const Four d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  c0 = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  c1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  c2 = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  c3 = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
 template <int kPair>
-[[gnu::always_inline]] inline void add_products_of(const float (&a)[2][2][kLanes], const float (&b)[2][kLanes],
-                                                   int vector, FloatVector (&d)[4]) {
+[[gnu::always_inline]] inline void add_products_of(const float (&a)[2][2][kLanes], const Columns& b, int vector,
+                                                   FloatVector (&d)[4]) {
+#pragma GCC unroll 2
   for (int upper = 0; upper < 2; ++upper) {  // k = 2 kPair, then 2 kPair + 1
-    const float* x = b[upper] + kPair;
-    const FloatVector even = repeated(Four{x[0], x[8], x[16], x[24]});   // columns 0 2 4 6: lanes (0,p) (2,p) ...
-    const FloatVector odd = repeated(Four{x[4], x[12], x[20], x[28]});  // columns 1 3 5 7
+    const FloatVector even = repeated(b.even[kPair][upper]);
+    const FloatVector odd = repeated(b.odd[kPair][upper]);
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       FloatVector rows_of_a;
       __builtin_memcpy(&rows_of_a, a[half][upper] + kVector * vector, sizeof rows_of_a);
@@ -99,11 +119,16 @@ template <int kPair>
 template <bool kBrain, int kSteps>
 void mma_in_order(std::byte* rows, const Op& op, LaneMask lanes) {
   alignas(64) float a[kSteps][2][2][kLanes];  // [step, row half, lower or upper of a word, lane]
-  alignas(64) float b[kSteps][2][kLanes];
+  alignas(64) Columns b[kSteps];
   const u32* list = op.list;
   for (int s = 0; s < kSteps; ++s) {
     for (int half = 0; half < 2; ++half) widen<kBrain>(rows + list[4 + 2 * s + half], a[s][half][0], a[s][half][1]);
-    widen<kBrain>(rows + list[4 + 2 * kSteps + s], b[s][0], b[s][1]);
+    alignas(64) float numbers[2][kLanes];
+    widen<kBrain>(rows + list[4 + 2 * kSteps + s], numbers[0], numbers[1]);
+    for (int upper = 0; upper < 2; ++upper) {  // column n is row n of what stands in the register
+      transpose(numbers[upper], b[s].even[0][upper], b[s].even[1][upper], b[s].even[2][upper], b[s].even[3][upper]);
+      transpose(numbers[upper] + 4, b[s].odd[0][upper], b[s].odd[1][upper], b[s].odd[2][upper], b[s].odd[3][upper]);
+    }
   }
   const u32* c = list + 4 + 3 * kSteps;
   alignas(64) float result[4][kLanes];
