@@ -35,7 +35,8 @@ class Decoder {
     of.reserve(function.body.size());
     for (std::size_t s = 0; s < function.body.size(); ++s) {
       const Statement& statement = function.body[s];
-      const std::int32_t index = index_of(statement.opcode);
+      std::int32_t index = index_of(statement.opcode);
+      if (has_parts(function, statement)) index = index_without_parts(index);
       of.push_back(index);
       const Instr& instr = decoded_.instrs[static_cast<std::size_t>(index)];
       if (!instr.unsupported.empty()) {
@@ -59,6 +60,25 @@ class Decoder {
     return at->second;
   }
 
+  // %r1.b3210, an operand of the video instructions.
+  static bool has_parts(const Function& function, const Statement& statement) {
+    for (const Operand& o : function.operands_of(statement)) {
+      if (o.kind == OperandKind::reg && o.value != 0) return true;
+    }
+    return false;
+  }
+
+  // The same word as an instruction that cannot run.
+  std::int32_t index_without_parts(std::int32_t index) {
+    const auto [at, is_new] = without_parts_.try_emplace(index, static_cast<std::int32_t>(decoded_.instrs.size()));
+    if (is_new) {
+      Instr instr = decoded_.instrs[static_cast<std::size_t>(index)];
+      if (instr.unsupported.empty()) instr.unsupported = "selects parts of a register, not modelled";
+      decoded_.instrs.push_back(std::move(instr));
+    }
+    return at->second;
+  }
+
   // Made once a word and number of operands.
   const std::vector<OperandRule>& rules_of(std::int32_t index, std::int32_t operand_count) {
     const auto [at, is_new] = rules_.try_emplace(std::int64_t{index} << 32 | operand_count);
@@ -70,6 +90,7 @@ class Decoder {
   int target_;
   Decoded decoded_;
   std::unordered_map<std::string_view, std::int32_t> known_;
+  std::unordered_map<std::int32_t, std::int32_t> without_parts_;
   std::unordered_map<std::int64_t, std::vector<OperandRule>> rules_;
 };
 

@@ -52,6 +52,19 @@ TEST(Decode, ListsWhatCannotRunAndLoads) {
   EXPECT_EQ(d.at(0, 1).opcode, Opcode::unsupported);
 }
 
+// Run as if the letters were not there, it would compute with the whole register.
+TEST(Decode, PartsOfARegisterCannotRunAndTheWordWithoutThemCan) {
+  const Module module = parse_module(kernel("vabsdiff4.u32.u32.u32 r1, r2, r3, r4;\n"
+                                            "vabsdiff4.u32.u32.u32 r1, r2.b3210, r3, r4;"),
+                                     "k.ptx");
+  const Decoded d = decode(module);
+  EXPECT_TRUE(d.errors.empty());
+  ASSERT_EQ(d.unsupported.size(), 1u);
+  EXPECT_EQ(d.unsupported[0].statement, 1);
+  EXPECT_EQ(d.unsupported[0].message, "selects parts of a register, not modelled");
+  EXPECT_TRUE(d.at(0, 0).unsupported.empty());
+}
+
 TEST(Decode, TellsOneErrorAStatementAndTwentyAtMost) {
   std::string body = "add.f64 r1, r1, r1;\n";  // three operands are wrong
   for (int i = 0; i < 30; ++i) body += "add.s32 r1, r1, f1;\n";
