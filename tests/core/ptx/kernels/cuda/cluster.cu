@@ -74,7 +74,8 @@ DEVICE void both_ctas(int bug, const TensorMapSlot* map, int* out) {
   mbarrier_wait(&stored, 0);
   if (t < 4) mine[128 + t] = landing[t];
 
-  // The other's mailbox, read from here: it has to stay until both are done.
+  // The other's mailbox, read from here where a neighbour has stored to it: it has to stay until both are done.
+  __syncthreads();
   if (bug == kNoLastBarrier && rank == 0) return;
   if (bug == kNoLastBarrier)
     for (int i = 0; i < 20; ++i) __nanosleep(100);

@@ -177,13 +177,13 @@ DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_m
   }
   if (bug != kNoRingBarrier) __syncthreads();  // the maxima are there, and nobody reads the ring any more
 
-  // The ring is free: it takes the partial outputs, [warp][row][128].
+  // The ring is free: it takes the partial outputs, [row][warp][128].
   float* partial = reinterpret_cast<float*>(ring);
   if (row < kGroup) {
     float all = -INFINITY;
     for (int w = 0; w < kWarps; ++w) all = fmaxf(all, warp_max[w][row]);
     const float weight = exp2_approx(m - all);
-    float* to = partial + (warp * kGroup + row) * kDim + lane % 4 * 2;
+    float* to = partial + (row * kWarps + warp) * kDim + lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < 16; ++n) to[8 * n] = o[n][0] * weight, to[8 * n + 1] = o[n][1] * weight;
   }
@@ -194,7 +194,7 @@ DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_m
     for (int w = 0; w < kWarps; ++w) all = fmaxf(all, warp_max[w][r]);
     for (int w = 0; w < kWarps; ++w) {
       sum += warp_sum[w][r] * exp2_approx(warp_max[w][r] - all);
-      value += partial[(w * kGroup + r) * kDim + thread];
+      value += partial[(r * kWarps + w) * kDim + thread];
     }
     out[(head * kGroup + r) * kDim + thread] = value / sum;
   }
