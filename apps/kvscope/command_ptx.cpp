@@ -37,22 +37,30 @@ json::Value survey_json(const ptx::Survey& survey) {
   json::Array words, unsupported, kernels;
   for (const ptx::WordUse& use : survey.words) {
     json::Value word;
-    word.set("word", use.word).set("count", use.count);
+    word.set("word", use.word);
+    word.set("count", use.count);
     if (!use.unsupported.empty()) word.set("unsupported", use.unsupported);
     words.push_back(std::move(word));
   }
   for (const ptx::UnsupportedUse& use : survey.unsupported) {
     json::Value place;
-    place.set("word", use.word).set("message", use.message).set("function", use.function);
-    place.set("line", static_cast<std::int64_t>(use.at.line)).set("column", static_cast<std::int64_t>(use.at.column));
+    place.set("word", use.word);
+    place.set("message", use.message);
+    place.set("function", use.function);
+    place.set("line", static_cast<std::int64_t>(use.at.line));
+    place.set("column", static_cast<std::int64_t>(use.at.column));
     unsupported.push_back(std::move(place));
   }
   for (const ptx::KernelSurvey& kernel : survey.kernels) {
     json::Value k;
-    k.set("name", kernel.name).set("statements", kernel.statements).set("can_run", kernel.can_run());
+    k.set("name", kernel.name);
+    k.set("statements", kernel.statements);
+    k.set("can_run", kernel.can_run());
     kernels.push_back(std::move(k));
   }
-  out.set("kernels", std::move(kernels)).set("unsupported", std::move(unsupported)).set("words", std::move(words));
+  out.set("kernels", std::move(kernels));
+  out.set("unsupported", std::move(unsupported));
+  out.set("words", std::move(words));
   out.set("contraction_pairs", static_cast<std::int64_t>(survey.contraction.size()));
   return out;
 }

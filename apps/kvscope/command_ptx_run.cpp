@@ -109,10 +109,18 @@ void show_counters(const ptx::Counters& counters) {
 
 json::Value counts_json(const ptx::OpCounts& c) {
   json::Value out;
-  out.set("runs", c.runs).set("lanes", c.lanes).set("divergent", c.divergent).set("splits", c.splits);
-  out.set("waits", c.waits).set("wavefronts", c.wavefronts).set("ideal_wavefronts", c.ideal_wavefronts);
-  out.set("sectors", c.sectors).set("ideal_sectors", c.ideal_sectors).set("lines", c.lines);
-  out.set("copies", c.copies).set("copied_bytes", c.copied_bytes);
+  out.set("runs", c.runs);
+  out.set("lanes", c.lanes);
+  out.set("divergent", c.divergent);
+  out.set("splits", c.splits);
+  out.set("waits", c.waits);
+  out.set("wavefronts", c.wavefronts);
+  out.set("ideal_wavefronts", c.ideal_wavefronts);
+  out.set("sectors", c.sectors);
+  out.set("ideal_sectors", c.ideal_sectors);
+  out.set("lines", c.lines);
+  out.set("copies", c.copies);
+  out.set("copied_bytes", c.copied_bytes);
   return out;
 }
 
@@ -124,7 +132,9 @@ std::uint64_t fnv(const std::vector<std::byte>& bytes) {
 
 json::Value report_json(const ptx::Report& report) {
   json::Value out;
-  out.set("kind", ptx::name(report.kind)).set("severity", ptx::name(report.severity)).set("step", report.step);
+  out.set("kind", ptx::name(report.kind));
+  out.set("severity", ptx::name(report.severity));
+  out.set("step", report.step);
   out.set("cta", json::Array{report.cta[0], report.cta[1], report.cta[2]});
   out.set("text", ptx::to_text(report));
   return out;
@@ -133,11 +143,15 @@ json::Value report_json(const ptx::Report& report) {
 void write_results(const RunCommand& command, const ptx::LaunchConfig& config, const ptx::LaunchResult& result,
                    const ptx::Counters& counters, ptx::Device& device, const KernelArguments& arguments) {
   json::Value out;
-  out.set("kvscope_ptx_results", 1).set("file", command.launch.path).set("kernel", config.kernel);
+  out.set("kvscope_ptx_results", 1);
+  out.set("file", command.launch.path);
+  out.set("kernel", config.kernel);
   out.set("grid", json::Array{config.grid[0], config.grid[1], config.grid[2]});
   out.set("block", json::Array{config.block[0], config.block[1], config.block[2]});
-  out.set("dynamic_shared", config.dynamic_shared).set("policy", command.launch.policy);
-  out.set("finished", result.status == ptx::LaunchStatus::finished).set("warp_instructions", result.steps);
+  out.set("dynamic_shared", config.dynamic_shared);
+  out.set("policy", command.launch.policy);
+  out.set("finished", result.status == ptx::LaunchStatus::finished);
+  out.set("warp_instructions", result.steps);
   json::Array reports, lines, arrays;
   for (const ptx::Report& report : result.reports) reports.push_back(report_json(report));
   for (const ptx::LineCounts& line : counters.by_line()) {
@@ -147,12 +161,16 @@ void write_results(const RunCommand& command, const ptx::LaunchConfig& config, c
   }
   for (const DeviceArray& array : arguments.arrays) {
     json::Value a;
-    a.set("argument", array.argument).set("word", array.word).set("address", array.address);
+    a.set("argument", array.argument);
+    a.set("word", array.word);
+    a.set("address", array.address);
     a.set("fnv", fmt::format("{:016x}", fnv(device.memory().read(array.address, array.bytes))));
     arrays.push_back(std::move(a));
   }
-  out.set("reports", std::move(reports)).set("arrays", std::move(arrays));
-  out.set("counters", counts_json(counters.total())).set("lines", std::move(lines));
+  out.set("reports", std::move(reports));
+  out.set("arrays", std::move(arrays));
+  out.set("counters", counts_json(counters.total()));
+  out.set("lines", std::move(lines));
   write_file_atomically(command.json, json::dump(out) + "\n");
 }
 
