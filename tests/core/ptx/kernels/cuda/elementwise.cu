@@ -15,7 +15,7 @@ KERNEL alu_rounds(float* out, const float* in, int n) {
   float a = in[t];
   uint32_t u = t;
   for (int i = 0; i < n; ++i) {
-    a = fmaf(a, 1.0001f, 0.5f);
+    a = a * 1.0001f + 0.5f;  // one instruction, one rounding
     u ^= u << 13;
     u ^= u >> 17;
     u ^= u << 5;
