@@ -22,7 +22,8 @@ void RunInstruction(benchmark::State& state, const std::string& word, const std:
                     LaneMask lanes) {
   static Rows rows;
   // 3cxx is a number around 1 in f16 and a normal one in bf16, f32 and f64: subnormals cost the host a hundred cycles.
-  for (std::size_t i = 0; i < rows.bytes.size(); ++i) rows.bytes[i] = static_cast<std::byte>(i % 2 == 1 ? 0x3c : i % 61);
+  for (std::size_t i = 0; i < rows.bytes.size(); ++i)
+    rows.bytes[i] = static_cast<std::byte>(i % 2 == 1 ? 0x3c : i % 61);
   const Instr instr = understand(word);
   RowRequest request;
   request.instr = &instr;
@@ -51,9 +52,8 @@ void RunInstruction(benchmark::State& state, const std::string& word, const std:
 
 void Row(const char* word, const std::vector<int>& row_bytes, bool list = false, LaneMask lanes = kAllLanes) {
   const std::string name = std::string("Rows/") + word + (lanes == kAllLanes ? "" : "/part");
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    RunInstruction(state, word, row_bytes, list, lanes);
-  });
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](benchmark::State& state) { RunInstruction(state, word, row_bytes, list, lanes); });
 }
 
 const bool kRegistered = [] {

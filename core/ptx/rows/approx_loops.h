@@ -93,7 +93,8 @@ inline float exponential(float a) {
 // 2 s (1 + s^2 / 3 + s^4 / 5 + ...); |s| <= 0.172, what is left out after s^20 is under 1e-17.
 inline double logarithm_of_positive(double x) {
   constexpr u64 kRootHalf = 0x3fe6a09e667f3bcdu;
-  const u64 steps = bits_as<u64>(x) - kRootHalf + (u64{2048} << 52 >> 1);  // + 1024 binades: the shift is of a number > 0
+  const u64 steps =
+      bits_as<u64>(x) - kRootHalf + (u64{2048} << 52 >> 1);  // + 1024 binades: the shift is of a number > 0
   const u64 biased = steps >> 52;
   const double m = bits_as<double>(bits_as<u64>(x) - ((biased - 1024) << 52));
   const double e = bits_as<double>(0x4330000000000000u + biased) - (0x1p52 + 1024.0);
@@ -101,9 +102,9 @@ inline double logarithm_of_positive(double x) {
   const double z = s * s;
   const double z2 = z * z;
   const double z4 = z2 * z2;
-  const double q = ((1.0 + z * (1.0 / 3)) + z2 * (1.0 / 5 + z * (1.0 / 7))) +
-                   z4 * (((1.0 / 9 + z * (1.0 / 11)) + z2 * (1.0 / 13 + z * (1.0 / 15))) +
-                         z4 * (1.0 / 17 + z * (1.0 / 19)));
+  const double q =
+      ((1.0 + z * (1.0 / 3)) + z2 * (1.0 / 5 + z * (1.0 / 7))) +
+      z4 * (((1.0 / 9 + z * (1.0 / 11)) + z2 * (1.0 / 13 + z * (1.0 / 15))) + z4 * (1.0 / 17 + z * (1.0 / 19)));
   return e + (2.0 * s) * (q * 0x1.71547652b82fep+0);
 }
 template <bool kFlush>
@@ -122,16 +123,23 @@ RowHandler find_f32_function(const Ask& ask) {
     case Opcode::div:
       if (!nearest || !has_rows(ask, 4, 4, 4)) return nullptr;
       return ask.approx ? lanewise<quotient_approx<kFlush>> : lanewise<quotient<kFlush>>;
-    default: break;
+    default:
+      break;
   }
   if (!nearest || !has_rows(ask, 4, 4)) return nullptr;
   switch (ask.opcode) {
-    case Opcode::rcp: return lanewise<reciprocal<kFlush>>;
-    case Opcode::sqrt: return lanewise<root<kFlush>>;
-    case Opcode::rsqrt: return lanewise<reciprocal_root<kFlush>>;
-    case Opcode::ex2: return lanewise<exponential<kFlush>>;
-    case Opcode::lg2: return lanewise<logarithm<kFlush>>;
-    default: return nullptr;
+    case Opcode::rcp:
+      return lanewise<reciprocal<kFlush>>;
+    case Opcode::sqrt:
+      return lanewise<root<kFlush>>;
+    case Opcode::rsqrt:
+      return lanewise<reciprocal_root<kFlush>>;
+    case Opcode::ex2:
+      return lanewise<exponential<kFlush>>;
+    case Opcode::lg2:
+      return lanewise<logarithm<kFlush>>;
+    default:
+      return nullptr;
   }
 }
 
@@ -139,10 +147,14 @@ inline RowHandler find_function(const Ask& ask) {
   if (ask.type == Type::f32) return ask.ftz ? find_f32_function<true>(ask) : find_f32_function<false>(ask);
   if (ask.type != Type::f64 || ask.rounding != Rounding::nearest || ask.approx) return nullptr;
   switch (ask.opcode) {
-    case Opcode::div: return has_rows(ask, 8, 8, 8) ? lanewise<quotient_f64> : nullptr;
-    case Opcode::rcp: return has_rows(ask, 8, 8) ? lanewise<reciprocal_f64> : nullptr;
-    case Opcode::sqrt: return has_rows(ask, 8, 8) ? lanewise<root_f64> : nullptr;
-    default: return nullptr;
+    case Opcode::div:
+      return has_rows(ask, 8, 8, 8) ? lanewise<quotient_f64> : nullptr;
+    case Opcode::rcp:
+      return has_rows(ask, 8, 8) ? lanewise<reciprocal_f64> : nullptr;
+    case Opcode::sqrt:
+      return has_rows(ask, 8, 8) ? lanewise<root_f64> : nullptr;
+    default:
+      return nullptr;
   }
 }
 

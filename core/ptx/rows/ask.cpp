@@ -11,14 +11,16 @@ int bytes_of(Type type) {
     case Type::u8:
     case Type::s8:
     case Type::e4m3:
-    case Type::e5m2: return 1;
+    case Type::e5m2:
+      return 1;
     case Type::b16:
     case Type::u16:
     case Type::s16:
     case Type::f16:
     case Type::bf16:
     case Type::e4m3x2:
-    case Type::e5m2x2: return 2;
+    case Type::e5m2x2:
+      return 2;
     case Type::b32:
     case Type::u32:
     case Type::s32:
@@ -27,13 +29,17 @@ int bytes_of(Type type) {
     case Type::f16x2:
     case Type::bf16x2:
     case Type::u16x2:
-    case Type::s16x2: return 4;
+    case Type::s16x2:
+      return 4;
     case Type::b64:
     case Type::u64:
     case Type::s64:
-    case Type::f64: return 8;
-    case Type::b128: return 16;
-    default: return 0;
+    case Type::f64:
+      return 8;
+    case Type::b128:
+      return 16;
+    default:
+      return 0;
   }
 }
 
@@ -53,8 +59,10 @@ bool is_float_type(Type type) {
     case Type::f16x2:
     case Type::bf16x2:
     case Type::e4m3x2:
-    case Type::e5m2x2: return true;
-    default: return false;
+    case Type::e5m2x2:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -64,10 +72,8 @@ void ask_rounding(const Instr& instr, Ask& ask) {
                                                      {Mod::rm, Rounding::down},
                                                      {Mod::rp, Rounding::up},
                                                      {Mod::rna, Rounding::away}};
-  static constexpr std::pair<Mod, Rounding> kToInteger[] = {{Mod::rni, Rounding::nearest},
-                                                            {Mod::rzi, Rounding::zero},
-                                                            {Mod::rmi, Rounding::down},
-                                                            {Mod::rpi, Rounding::up}};
+  static constexpr std::pair<Mod, Rounding> kToInteger[] = {
+      {Mod::rni, Rounding::nearest}, {Mod::rzi, Rounding::zero}, {Mod::rmi, Rounding::down}, {Mod::rpi, Rounding::up}};
   for (const auto& [mod, rounding] : kTo) {
     if (!instr.has(mod)) continue;
     ask.rounding = rounding;
@@ -101,15 +107,14 @@ void ask_compare(const Instr& instr, Ask& ask) {
 
 void ask_words(const Instr& instr, Ask& ask) {
   static constexpr std::pair<Mod, bool Ask::*> kFlags[] = {
-      {Mod::ftz, &Ask::ftz},     {Mod::sat, &Ask::sat},         {Mod::satfinite, &Ask::satfinite},
-      {Mod::relu, &Ask::relu},   {Mod::approx, &Ask::approx},   {Mod::full, &Ask::full},
-      {Mod::NaN, &Ask::nan},     {Mod::xorsign, &Ask::xorsign}, {Mod::oob, &Ask::oob},
-      {Mod::cc, &Ask::carry},    {Mod::shiftamt, &Ask::shiftamt}, {Mod::clamp, &Ask::clamp},
-      {Mod::wrap, &Ask::wrap},   {Mod::left, &Ask::left},       {Mod::right, &Ask::right},
-      {Mod::popc, &Ask::popc},   {Mod::abs, &Ask::abs},         {Mod::add, &Ask::add}};
+      {Mod::ftz, &Ask::ftz},   {Mod::sat, &Ask::sat},           {Mod::satfinite, &Ask::satfinite},
+      {Mod::relu, &Ask::relu}, {Mod::approx, &Ask::approx},     {Mod::full, &Ask::full},
+      {Mod::NaN, &Ask::nan},   {Mod::xorsign, &Ask::xorsign},   {Mod::oob, &Ask::oob},
+      {Mod::cc, &Ask::carry},  {Mod::shiftamt, &Ask::shiftamt}, {Mod::clamp, &Ask::clamp},
+      {Mod::wrap, &Ask::wrap}, {Mod::left, &Ask::left},         {Mod::right, &Ask::right},
+      {Mod::popc, &Ask::popc}, {Mod::abs, &Ask::abs},           {Mod::add, &Ask::add}};
   for (const auto& [mod, flag] : kFlags) ask.*flag = instr.has(mod);
-  static constexpr std::pair<Mod, Half> kHalves[] = {
-      {Mod::lo, Half::lo}, {Mod::hi, Half::hi}, {Mod::wide, Half::wide}};
+  static constexpr std::pair<Mod, Half> kHalves[] = {{Mod::lo, Half::lo}, {Mod::hi, Half::hi}, {Mod::wide, Half::wide}};
   for (const auto& [mod, half] : kHalves) {
     if (instr.has(mod)) ask.half = half;
   }
@@ -119,9 +124,9 @@ void ask_words(const Instr& instr, Ask& ask) {
   for (const auto& [mod, float_class] : kClasses) {
     if (instr.has(mod)) ask.float_class = float_class;
   }
-  static constexpr std::pair<Mod, PrmtMode> kPrmt[] = {
-      {Mod::f4e, PrmtMode::f4e}, {Mod::b4e, PrmtMode::b4e}, {Mod::rc8, PrmtMode::rc8},
-      {Mod::ecl, PrmtMode::ecl}, {Mod::ecr, PrmtMode::ecr}, {Mod::rc16, PrmtMode::rc16}};
+  static constexpr std::pair<Mod, PrmtMode> kPrmt[] = {{Mod::f4e, PrmtMode::f4e}, {Mod::b4e, PrmtMode::b4e},
+                                                       {Mod::rc8, PrmtMode::rc8}, {Mod::ecl, PrmtMode::ecl},
+                                                       {Mod::ecr, PrmtMode::ecr}, {Mod::rc16, PrmtMode::rc16}};
   for (const auto& [mod, mode] : kPrmt) {
     if (instr.has(mod)) ask.prmt = mode;
   }

@@ -34,9 +34,9 @@ struct Ask {
   int results = 0;                               // RowRequest::results
   SumMode sum = SumMode::seq;
 
-  bool rounded = false;          // one of .rn .rz .rm .rp .rna is written
-  bool to_integer = false;       // one of .rni .rzi .rmi .rpi is
-  Rounding rounding{};           // either's direction
+  bool rounded = false;     // one of .rn .rz .rm .rp .rna is written
+  bool to_integer = false;  // one of .rni .rzi .rmi .rpi is
+  Rounding rounding{};      // either's direction
   Half half{};
   Compare compare{};
   bool compares = false;

@@ -125,11 +125,14 @@ void select(std::byte* rows, const Op& op, LaneMask lanes) {
   const Cell<T>* b = row<T>(rows, at(op, 2));
   Cell<T>* d = row<T>(rows, at(op, 0));
   if (lanes == kAllLanes) [[likely]] {
-    choose<T>(d, p, [a](int i) { return static_cast<T>(a[i]); }, [b](int i) { return static_cast<T>(b[i]); });
+    choose<T>(
+        d, p, [a](int i) { return static_cast<T>(a[i]); }, [b](int i) { return static_cast<T>(b[i]); });
     return;
   }
-  choose<T>(d, lanes & p, [a](int i) { return static_cast<T>(a[i]); }, [d](int i) { return static_cast<T>(d[i]); });
-  choose<T>(d, lanes & ~p, [b](int i) { return static_cast<T>(b[i]); }, [d](int i) { return static_cast<T>(d[i]); });
+  choose<T>(
+      d, lanes & p, [a](int i) { return static_cast<T>(a[i]); }, [d](int i) { return static_cast<T>(d[i]); });
+  choose<T>(
+      d, lanes & ~p, [b](int i) { return static_cast<T>(b[i]); }, [d](int i) { return static_cast<T>(d[i]); });
 }
 
 template <class To, class From>
@@ -139,10 +142,14 @@ inline To moved(From a) {
 template <class To>
 inline RowHandler find_move_to(int from_bytes) {
   switch (from_bytes) {
-    case 2: return lanewise<moved<To, u16>>;
-    case 4: return lanewise<moved<To, u32>>;
-    case 8: return lanewise<moved<To, u64>>;
-    default: return nullptr;
+    case 2:
+      return lanewise<moved<To, u16>>;
+    case 4:
+      return lanewise<moved<To, u32>>;
+    case 8:
+      return lanewise<moved<To, u64>>;
+    default:
+      return nullptr;
   }
 }
 struct Quad {
@@ -162,21 +169,31 @@ inline RowHandler find_move(const Ask& ask) {
   const int to = ask.row_bytes[0] != 0 ? ask.row_bytes[0] : ask.bytes;
   const int from = ask.row_bytes[1] != 0 ? ask.row_bytes[1] : ask.bytes;
   switch (to) {
-    case 2: return find_move_to<u16>(from);
-    case 4: return find_move_to<u32>(from);
-    case 8: return find_move_to<u64>(from);
-    case 16: return from == 16 ? move_quad : nullptr;
-    default: return nullptr;
+    case 2:
+      return find_move_to<u16>(from);
+    case 4:
+      return find_move_to<u32>(from);
+    case 8:
+      return find_move_to<u64>(from);
+    case 16:
+      return from == 16 ? move_quad : nullptr;
+    default:
+      return nullptr;
   }
 }
 
 inline RowHandler find_predicate_logic(const Ask& ask) {
   switch (ask.opcode) {
-    case Opcode::and_: return logic_of_predicates<Opcode::and_>;
-    case Opcode::or_: return logic_of_predicates<Opcode::or_>;
-    case Opcode::xor_: return logic_of_predicates<Opcode::xor_>;
-    case Opcode::not_: return logic_of_predicates<Opcode::not_>;
-    default: return nullptr;
+    case Opcode::and_:
+      return logic_of_predicates<Opcode::and_>;
+    case Opcode::or_:
+      return logic_of_predicates<Opcode::or_>;
+    case Opcode::xor_:
+      return logic_of_predicates<Opcode::xor_>;
+    case Opcode::not_:
+      return logic_of_predicates<Opcode::not_>;
+    default:
+      return nullptr;
   }
 }
 
@@ -184,35 +201,51 @@ template <class U>
 inline RowHandler find_bits_by_width(const Ask& ask) {
   constexpr int kBytes = sizeof(U);
   switch (ask.opcode) {
-    case Opcode::and_: return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_and<U>> : nullptr;
-    case Opcode::or_: return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_or<U>> : nullptr;
-    case Opcode::xor_: return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_xor<U>> : nullptr;
-    case Opcode::not_: return has_rows(ask, kBytes, kBytes) ? lanewise<bit_not<U>> : nullptr;
-    case Opcode::cnot: return has_rows(ask, kBytes, kBytes) ? lanewise<is_zero<U>> : nullptr;
-    case Opcode::shl: return has_rows(ask, kBytes, kBytes, 4) ? lanewise<shift_left<U>> : nullptr;
+    case Opcode::and_:
+      return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_and<U>> : nullptr;
+    case Opcode::or_:
+      return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_or<U>> : nullptr;
+    case Opcode::xor_:
+      return has_rows(ask, kBytes, kBytes, kBytes) ? lanewise<bit_xor<U>> : nullptr;
+    case Opcode::not_:
+      return has_rows(ask, kBytes, kBytes) ? lanewise<bit_not<U>> : nullptr;
+    case Opcode::cnot:
+      return has_rows(ask, kBytes, kBytes) ? lanewise<is_zero<U>> : nullptr;
+    case Opcode::shl:
+      return has_rows(ask, kBytes, kBytes, 4) ? lanewise<shift_left<U>> : nullptr;
     case Opcode::shr:
       if (!has_rows(ask, kBytes, kBytes, 4)) return nullptr;
       return ask.is_signed ? lanewise<shift_right<Signed<U>>> : lanewise<shift_right<U>>;
-    case Opcode::selp: return has_rows(ask, kBytes, kBytes, kBytes) ? select<U> : nullptr;
-    default: return nullptr;
+    case Opcode::selp:
+      return has_rows(ask, kBytes, kBytes, kBytes) ? select<U> : nullptr;
+    default:
+      return nullptr;
   }
 }
 
 inline RowHandler find_permute(const Ask& ask) {
   switch (ask.prmt) {
-    case PrmtMode::f4e: return lanewise<permute_by_mode<PrmtMode::f4e>>;
-    case PrmtMode::b4e: return lanewise<permute_by_mode<PrmtMode::b4e>>;
-    case PrmtMode::rc8: return lanewise<permute_by_mode<PrmtMode::rc8>>;
-    case PrmtMode::ecl: return lanewise<permute_by_mode<PrmtMode::ecl>>;
-    case PrmtMode::ecr: return lanewise<permute_by_mode<PrmtMode::ecr>>;
-    case PrmtMode::rc16: return lanewise<permute_by_mode<PrmtMode::rc16>>;
-    default: return lanewise<permute>;
+    case PrmtMode::f4e:
+      return lanewise<permute_by_mode<PrmtMode::f4e>>;
+    case PrmtMode::b4e:
+      return lanewise<permute_by_mode<PrmtMode::b4e>>;
+    case PrmtMode::rc8:
+      return lanewise<permute_by_mode<PrmtMode::rc8>>;
+    case PrmtMode::ecl:
+      return lanewise<permute_by_mode<PrmtMode::ecl>>;
+    case PrmtMode::ecr:
+      return lanewise<permute_by_mode<PrmtMode::ecr>>;
+    case PrmtMode::rc16:
+      return lanewise<permute_by_mode<PrmtMode::rc16>>;
+    default:
+      return lanewise<permute>;
   }
 }
 
 inline RowHandler find_bits(const Ask& ask) {
   switch (ask.opcode) {
-    case Opcode::mov: return ask.vector == 1 && !ask.uses_list ? find_move(ask) : nullptr;
+    case Opcode::mov:
+      return ask.vector == 1 && !ask.uses_list ? find_move(ask) : nullptr;
     case Opcode::lop3:
       if (ask.combine == Combine::and_) return lookup3_with_test<Combine::and_>;
       if (ask.combine == Combine::or_) return lookup3_with_test<Combine::or_>;
@@ -221,15 +254,21 @@ inline RowHandler find_bits(const Ask& ask) {
       if (!has_rows(ask, 4, 4, 4, 4)) return nullptr;
       if (ask.left) return ask.clamp ? lanewise<funnel<true, true>> : lanewise<funnel<true, false>>;
       return ask.clamp ? lanewise<funnel<false, true>> : lanewise<funnel<false, false>>;
-    case Opcode::prmt: return has_rows(ask, 4, 4, 4, 4) ? find_permute(ask) : nullptr;
-    default: break;
+    case Opcode::prmt:
+      return has_rows(ask, 4, 4, 4, 4) ? find_permute(ask) : nullptr;
+    default:
+      break;
   }
   if (ask.type == Type::pred) return find_predicate_logic(ask);
   switch (ask.bytes) {
-    case 2: return find_bits_by_width<u16>(ask);
-    case 4: return find_bits_by_width<u32>(ask);
-    case 8: return find_bits_by_width<u64>(ask);
-    default: return nullptr;
+    case 2:
+      return find_bits_by_width<u16>(ask);
+    case 4:
+      return find_bits_by_width<u32>(ask);
+    case 8:
+      return find_bits_by_width<u64>(ask);
+    default:
+      return nullptr;
   }
 }
 

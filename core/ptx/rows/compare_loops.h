@@ -19,20 +19,34 @@ namespace {
 template <Compare kCompare, class T>
 inline bool holds(T a, T b) {
   switch (kCompare) {
-    case Compare::eq: return a == b;
-    case Compare::ne: return (a < b) | (a > b);
-    case Compare::lt: return a < b;
-    case Compare::le: return a <= b;
-    case Compare::gt: return a > b;
-    case Compare::ge: return a >= b;
-    case Compare::equ: return !((a < b) | (a > b));
-    case Compare::neu: return !(a == b);
-    case Compare::ltu: return !(a >= b);
-    case Compare::leu: return !(a > b);
-    case Compare::gtu: return !(a <= b);
-    case Compare::geu: return !(a < b);
-    case Compare::num: return (a == a) & (b == b);
-    default: return (a != a) | (b != b);
+    case Compare::eq:
+      return a == b;
+    case Compare::ne:
+      return (a < b) | (a > b);
+    case Compare::lt:
+      return a < b;
+    case Compare::le:
+      return a <= b;
+    case Compare::gt:
+      return a > b;
+    case Compare::ge:
+      return a >= b;
+    case Compare::equ:
+      return !((a < b) | (a > b));
+    case Compare::neu:
+      return !(a == b);
+    case Compare::ltu:
+      return !(a >= b);
+    case Compare::leu:
+      return !(a > b);
+    case Compare::gtu:
+      return !(a <= b);
+    case Compare::geu:
+      return !(a < b);
+    case Compare::num:
+      return (a == a) & (b == b);
+    default:
+      return (a != a) | (b != b);
   }
 }
 
@@ -88,17 +102,20 @@ LaneMask compared(const std::byte* a_row, const std::byte* b_row) {
   }
   return mask_of_words(words);
 #else
-  return lanes_where<T>(
-      [a, b](int i) { return holds<kCompare>(Reading::value(a[i]), Reading::value(b[i])); });
+  return lanes_where<T>([a, b](int i) { return holds<kCompare>(Reading::value(a[i]), Reading::value(b[i])); });
 #endif
 }
 
 inline LaneMask combined(Combine combine, LaneMask a, LaneMask c) {
   switch (combine) {
-    case Combine::and_: return a & c;
-    case Combine::or_: return a | c;
-    case Combine::xor_: return a ^ c;
-    default: return a;
+    case Combine::and_:
+      return a & c;
+    case Combine::or_:
+      return a | c;
+    case Combine::xor_:
+      return a ^ c;
+    default:
+      return a;
   }
 }
 
@@ -126,10 +143,14 @@ RowHandler find_setp_combined(const Ask& ask, Numbers<kCompares...>) {
 template <class Reading, class Compares>
 RowHandler find_setp(const Ask& ask, Compares compares) {
   switch (ask.combine) {
-    case Combine::none: return find_setp_combined<Reading, Combine::none>(ask, compares);
-    case Combine::and_: return find_setp_combined<Reading, Combine::and_>(ask, compares);
-    case Combine::or_: return find_setp_combined<Reading, Combine::or_>(ask, compares);
-    default: return find_setp_combined<Reading, Combine::xor_>(ask, compares);
+    case Combine::none:
+      return find_setp_combined<Reading, Combine::none>(ask, compares);
+    case Combine::and_:
+      return find_setp_combined<Reading, Combine::and_>(ask, compares);
+    case Combine::or_:
+      return find_setp_combined<Reading, Combine::or_>(ask, compares);
+    default:
+      return find_setp_combined<Reading, Combine::xor_>(ask, compares);
   }
 }
 
@@ -137,17 +158,26 @@ inline RowHandler find_comparison(const Ask& ask) {
   if (ask.opcode != Opcode::setp || !ask.compares || !has_rows(ask, 0, ask.bytes, ask.bytes)) return nullptr;
   switch (ask.type) {
     case Type::b16:
-    case Type::u16: return find_setp<Plain<u16>>(ask, IntegerCompares{});
-    case Type::s16: return find_setp<Plain<i16>>(ask, IntegerCompares{});
+    case Type::u16:
+      return find_setp<Plain<u16>>(ask, IntegerCompares{});
+    case Type::s16:
+      return find_setp<Plain<i16>>(ask, IntegerCompares{});
     case Type::b32:
-    case Type::u32: return find_setp<Plain<u32>>(ask, IntegerCompares{});
-    case Type::s32: return find_setp<Plain<i32>>(ask, IntegerCompares{});
+    case Type::u32:
+      return find_setp<Plain<u32>>(ask, IntegerCompares{});
+    case Type::s32:
+      return find_setp<Plain<i32>>(ask, IntegerCompares{});
     case Type::b64:
-    case Type::u64: return find_setp<Plain<u64>>(ask, IntegerCompares{});
-    case Type::s64: return find_setp<Plain<i64>>(ask, IntegerCompares{});
-    case Type::f32: return ask.ftz ? find_setp<Flushed>(ask, FloatCompares{}) : find_setp<Plain<float>>(ask, FloatCompares{});
-    case Type::f64: return find_setp<Plain<double>>(ask, FloatCompares{});
-    default: return nullptr;
+    case Type::u64:
+      return find_setp<Plain<u64>>(ask, IntegerCompares{});
+    case Type::s64:
+      return find_setp<Plain<i64>>(ask, IntegerCompares{});
+    case Type::f32:
+      return ask.ftz ? find_setp<Flushed>(ask, FloatCompares{}) : find_setp<Plain<float>>(ask, FloatCompares{});
+    case Type::f64:
+      return find_setp<Plain<double>>(ask, FloatCompares{});
+    default:
+      return nullptr;
   }
 }
 

@@ -15,8 +15,23 @@ namespace {
 //   set.gt.f32.s32 d, a, b      d = a > b ? 1.0f : 0.0f
 //   setp.lt.f16x2 p|q, a, b     p compares the lower halves, q the upper ones
 
-enum class Reading : std::uint8_t { unsigned16, signed16, unsigned32, signed32, unsigned64, signed64, f32, f32_flushed, f64, f16, f16_flushed, bf16,
-                                    f16x2, f16x2_flushed, bf16x2 };
+enum class Reading : std::uint8_t {
+  unsigned16,
+  signed16,
+  unsigned32,
+  signed32,
+  unsigned64,
+  signed64,
+  f32,
+  f32_flushed,
+  f64,
+  f16,
+  f16_flushed,
+  bf16,
+  f16x2,
+  f16x2_flushed,
+  bf16x2
+};
 constexpr int kReadings = 15;
 enum class Result : std::uint8_t { predicate, ones16, ones32, one };  // one: 1.0 of the type; of pairs in each half
 constexpr int kResults = 4;
@@ -44,13 +59,18 @@ void widen_row(const std::byte* from, To* to) {
 double float_of(Reading reading, u32 word, int half) {
   const u16 x = static_cast<u16>(word >> (16 * half));
   switch (reading) {
-    case Reading::f32: return double{bits_as<float>(word)};
-    case Reading::f32_flushed: return double{flush(bits_as<float>(word))};
+    case Reading::f32:
+      return double{bits_as<float>(word)};
+    case Reading::f32_flushed:
+      return double{flush(bits_as<float>(word))};
     case Reading::f16:
-    case Reading::f16x2: return double{f16_to_f32(x)};
+    case Reading::f16x2:
+      return double{f16_to_f32(x)};
     case Reading::f16_flushed:
-    case Reading::f16x2_flushed: return double{f16_to_f32(flush_f16(x))};
-    default: return double{bf16_to_f32(x)};
+    case Reading::f16x2_flushed:
+      return double{f16_to_f32(flush_f16(x))};
+    default:
+      return double{bf16_to_f32(x)};
   }
 }
 void read_floats(Reading reading, const std::byte* from, int half, double* to) {
@@ -64,31 +84,50 @@ void read_floats(Reading reading, const std::byte* from, int half, double* to) {
 }
 void read_integers(Reading reading, const std::byte* from, i64* to) {
   switch (reading) {
-    case Reading::unsigned16: return widen_row<u16>(from, to);
-    case Reading::signed16: return widen_row<i16>(from, to);
-    case Reading::unsigned32: return widen_row<u32>(from, to);
-    case Reading::signed32: return widen_row<i32>(from, to);
-    default: return widen_row<i64>(from, to);
+    case Reading::unsigned16:
+      return widen_row<u16>(from, to);
+    case Reading::signed16:
+      return widen_row<i16>(from, to);
+    case Reading::unsigned32:
+      return widen_row<u32>(from, to);
+    case Reading::signed32:
+      return widen_row<i32>(from, to);
+    default:
+      return widen_row<i64>(from, to);
   }
 }
 
 template <class T>
 bool holds_for(Compare compare, T a, T b) {
   switch (compare) {
-    case Compare::eq: return holds<Compare::eq>(a, b);
-    case Compare::ne: return holds<Compare::ne>(a, b);
-    case Compare::lt: return holds<Compare::lt>(a, b);
-    case Compare::le: return holds<Compare::le>(a, b);
-    case Compare::gt: return holds<Compare::gt>(a, b);
-    case Compare::ge: return holds<Compare::ge>(a, b);
-    case Compare::equ: return holds<Compare::equ>(a, b);
-    case Compare::neu: return holds<Compare::neu>(a, b);
-    case Compare::ltu: return holds<Compare::ltu>(a, b);
-    case Compare::leu: return holds<Compare::leu>(a, b);
-    case Compare::gtu: return holds<Compare::gtu>(a, b);
-    case Compare::geu: return holds<Compare::geu>(a, b);
-    case Compare::num: return holds<Compare::num>(a, b);
-    default: return holds<Compare::nan>(a, b);
+    case Compare::eq:
+      return holds<Compare::eq>(a, b);
+    case Compare::ne:
+      return holds<Compare::ne>(a, b);
+    case Compare::lt:
+      return holds<Compare::lt>(a, b);
+    case Compare::le:
+      return holds<Compare::le>(a, b);
+    case Compare::gt:
+      return holds<Compare::gt>(a, b);
+    case Compare::ge:
+      return holds<Compare::ge>(a, b);
+    case Compare::equ:
+      return holds<Compare::equ>(a, b);
+    case Compare::neu:
+      return holds<Compare::neu>(a, b);
+    case Compare::ltu:
+      return holds<Compare::ltu>(a, b);
+    case Compare::leu:
+      return holds<Compare::leu>(a, b);
+    case Compare::gtu:
+      return holds<Compare::gtu>(a, b);
+    case Compare::geu:
+      return holds<Compare::geu>(a, b);
+    case Compare::num:
+      return holds<Compare::num>(a, b);
+    default:
+      return holds<Compare::nan>(a, b);
   }
 }
 template <class T>
@@ -119,12 +158,17 @@ LaneMask compare_rows(Reading reading, Compare compare, const std::byte* a, cons
 u32 bits_of_one(Reading reading) {
   switch (reading) {
     case Reading::f16:
-    case Reading::f16_flushed: return 0x3c00u;
-    case Reading::bf16: return 0x3f80u;
+    case Reading::f16_flushed:
+      return 0x3c00u;
+    case Reading::bf16:
+      return 0x3f80u;
     case Reading::f16x2:
-    case Reading::f16x2_flushed: return 0x3c003c00u;
-    case Reading::bf16x2: return 0x3f803f80u;
-    default: return 0x3f800000u;
+    case Reading::f16x2_flushed:
+      return 0x3c003c00u;
+    case Reading::bf16x2:
+      return 0x3f803f80u;
+    default:
+      return 0x3f800000u;
   }
 }
 
@@ -151,9 +195,8 @@ void compare_by(int code, std::byte* rows, const Op& op, LaneMask lanes) {
     store_lanes<u16>(row<u16>(rows, at(op, 0)), lanes, [=](int i) { return static_cast<u16>((low >> i & 1) * yes); });
     return;
   }
-  store_lanes<u32>(row<u32>(rows, at(op, 0)), lanes, [=](int i) {
-    return ((low >> i & 1) * 0xffffu | (high >> i & 1) * 0xffff0000u) & yes;
-  });
+  store_lanes<u32>(row<u32>(rows, at(op, 0)), lanes,
+                   [=](int i) { return ((low >> i & 1) * 0xffffu | (high >> i & 1) * 0xffff0000u) & yes; });
 }
 
 template <int kCode>
@@ -169,21 +212,46 @@ constexpr std::array<RowHandler, kCodes> kHandlers = handlers(std::make_integer_
 bool reading_of(Type type, bool flushed, Reading& reading) {
   switch (type) {
     case Type::b16:
-    case Type::u16: reading = Reading::unsigned16; return true;
-    case Type::s16: reading = Reading::signed16; return true;
+    case Type::u16:
+      reading = Reading::unsigned16;
+      return true;
+    case Type::s16:
+      reading = Reading::signed16;
+      return true;
     case Type::b32:
-    case Type::u32: reading = Reading::unsigned32; return true;
-    case Type::s32: reading = Reading::signed32; return true;
+    case Type::u32:
+      reading = Reading::unsigned32;
+      return true;
+    case Type::s32:
+      reading = Reading::signed32;
+      return true;
     case Type::b64:
-    case Type::u64: reading = Reading::unsigned64; return true;
-    case Type::s64: reading = Reading::signed64; return true;
-    case Type::f32: reading = flushed ? Reading::f32_flushed : Reading::f32; return true;
-    case Type::f64: reading = Reading::f64; return true;
-    case Type::f16: reading = flushed ? Reading::f16_flushed : Reading::f16; return true;
-    case Type::bf16: reading = Reading::bf16; return true;
-    case Type::f16x2: reading = flushed ? Reading::f16x2_flushed : Reading::f16x2; return true;
-    case Type::bf16x2: reading = Reading::bf16x2; return true;
-    default: return false;
+    case Type::u64:
+      reading = Reading::unsigned64;
+      return true;
+    case Type::s64:
+      reading = Reading::signed64;
+      return true;
+    case Type::f32:
+      reading = flushed ? Reading::f32_flushed : Reading::f32;
+      return true;
+    case Type::f64:
+      reading = Reading::f64;
+      return true;
+    case Type::f16:
+      reading = flushed ? Reading::f16_flushed : Reading::f16;
+      return true;
+    case Type::bf16:
+      reading = Reading::bf16;
+      return true;
+    case Type::f16x2:
+      reading = flushed ? Reading::f16x2_flushed : Reading::f16x2;
+      return true;
+    case Type::bf16x2:
+      reading = Reading::bf16x2;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -197,11 +265,15 @@ RowHandler find_coded(const Ask& ask, Type type, Result result) {
 RowHandler find_set(const Ask& ask) {
   switch (ask.type) {
     case Type::u16:
-    case Type::s16: return find_coded(ask, ask.type2, Result::ones16);
+    case Type::s16:
+      return find_coded(ask, ask.type2, Result::ones16);
     case Type::u32:
-    case Type::s32: return find_coded(ask, ask.type2, Result::ones32);
-    case Type::f32: return ask.type2 == Type::f16 || ask.type2 == Type::bf16 ? nullptr : find_coded(ask, ask.type2, Result::one);
-    default: return ask.type == ask.type2 ? find_coded(ask, ask.type2, Result::one) : nullptr;
+    case Type::s32:
+      return find_coded(ask, ask.type2, Result::ones32);
+    case Type::f32:
+      return ask.type2 == Type::f16 || ask.type2 == Type::bf16 ? nullptr : find_coded(ask, ask.type2, Result::one);
+    default:
+      return ask.type == ask.type2 ? find_coded(ask, ask.type2, Result::one) : nullptr;
   }
 }
 
@@ -230,12 +302,18 @@ bool is(T x) {
   const U magnitude = bits_as<U>(absolute_float(x));
   const bool tiny = magnitude != 0 && (magnitude & kInfinite) == 0;
   switch (kClass) {
-    case Class::finite: return magnitude < kInfinite;
-    case Class::infinite: return magnitude == kInfinite;
-    case Class::number: return magnitude <= kInfinite;
-    case Class::notanumber: return magnitude > kInfinite;
-    case Class::normal: return magnitude < kInfinite && !tiny;
-    default: return tiny;
+    case Class::finite:
+      return magnitude < kInfinite;
+    case Class::infinite:
+      return magnitude == kInfinite;
+    case Class::number:
+      return magnitude <= kInfinite;
+    case Class::notanumber:
+      return magnitude > kInfinite;
+    case Class::normal:
+      return magnitude < kInfinite && !tiny;
+    default:
+      return tiny;
   }
 }
 template <Class kClass, class T>
@@ -246,13 +324,20 @@ void test_class(std::byte* rows, const Op& op, LaneMask lanes) {
 template <class T>
 RowHandler find_class(const Ask& ask) {
   switch (ask.float_class) {
-    case Class::finite: return test_class<Class::finite, T>;
-    case Class::infinite: return test_class<Class::infinite, T>;
-    case Class::number: return test_class<Class::number, T>;
-    case Class::notanumber: return test_class<Class::notanumber, T>;
-    case Class::normal: return test_class<Class::normal, T>;
-    case Class::subnormal: return test_class<Class::subnormal, T>;
-    default: return nullptr;
+    case Class::finite:
+      return test_class<Class::finite, T>;
+    case Class::infinite:
+      return test_class<Class::infinite, T>;
+    case Class::number:
+      return test_class<Class::number, T>;
+    case Class::notanumber:
+      return test_class<Class::notanumber, T>;
+    case Class::normal:
+      return test_class<Class::normal, T>;
+    case Class::subnormal:
+      return test_class<Class::subnormal, T>;
+    default:
+      return nullptr;
   }
 }
 
@@ -268,17 +353,21 @@ T copy_sign(T a, T b) {
 
 RowHandler compare_rare(const Ask& ask) {
   switch (ask.opcode) {
-    case Opcode::setp: return ask.is_float && ask.bytes <= 4 ? find_coded(ask, ask.type, Result::predicate) : nullptr;
-    case Opcode::set: return find_set(ask);
+    case Opcode::setp:
+      return ask.is_float && ask.bytes <= 4 ? find_coded(ask, ask.type, Result::predicate) : nullptr;
+    case Opcode::set:
+      return find_set(ask);
     case Opcode::slct:
       if (ask.bytes == 2) return find_slct<u16>(ask);
       if (ask.bytes == 4) return find_slct<u32>(ask);
       return ask.bytes == 8 ? find_slct<u64>(ask) : nullptr;
-    case Opcode::testp: return ask.type == Type::f64 ? find_class<double>(ask) : find_class<float>(ask);
+    case Opcode::testp:
+      return ask.type == Type::f64 ? find_class<double>(ask) : find_class<float>(ask);
     case Opcode::copysign:
       if (ask.type == Type::f64) return has_rows(ask, 8, 8, 8) ? lanewise<copy_sign<double>> : nullptr;
       return has_rows(ask, 4, 4, 4) ? lanewise<copy_sign<float>> : nullptr;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 

@@ -15,8 +15,20 @@
 namespace kvscope::ptx::rows {
 namespace {
 
-enum class Kind : std::uint8_t { unsigned8, signed8, unsigned16, signed16, unsigned32, signed32, unsigned64, signed64,
-                                 f16, bf16, f32, f64 };
+enum class Kind : std::uint8_t {
+  unsigned8,
+  signed8,
+  unsigned16,
+  signed16,
+  unsigned32,
+  signed32,
+  unsigned64,
+  signed64,
+  f16,
+  bf16,
+  f32,
+  f64
+};
 constexpr int kKinds = 12;
 constexpr int kRoundings = 4;
 
@@ -37,10 +49,14 @@ constexpr bool is_signed(Kind kind) {
 constexpr int bytes_of(Kind kind) {
   switch (kind) {
     case Kind::f16:
-    case Kind::bf16: return 2;
-    case Kind::f32: return 4;
-    case Kind::f64: return 8;
-    default: return 1 << (static_cast<int>(kind) / 2);
+    case Kind::bf16:
+      return 2;
+    case Kind::f32:
+      return 4;
+    case Kind::f64:
+      return 8;
+    default:
+      return 1 << (static_cast<int>(kind) / 2);
   }
 }
 
@@ -54,8 +70,12 @@ constexpr bool is_sensible(const Conversion& c) {
 constexpr int kAll = kKinds * kKinds * kRoundings * 8;
 constexpr Conversion conversion_of(int number) {
   const int kinds = number / (8 * kRoundings);
-  return {static_cast<Kind>(kinds / kKinds), static_cast<Kind>(kinds % kKinds),
-          static_cast<Rounding>(number / 8 % kRoundings), (number & 4) != 0, (number & 2) != 0, (number & 1) != 0};
+  return {static_cast<Kind>(kinds / kKinds),
+          static_cast<Kind>(kinds % kKinds),
+          static_cast<Rounding>(number / 8 % kRoundings),
+          (number & 4) != 0,
+          (number & 2) != 0,
+          (number & 1) != 0};
 }
 constexpr int count_sensible() {
   int count = 0;
@@ -80,13 +100,16 @@ u64 read_integer(Kind kind, u64 bits) {
 }
 double read_float(Kind kind, u64 bits, bool flushes) {
   switch (kind) {
-    case Kind::f16: return double{f16_to_f32(static_cast<u16>(bits))};
-    case Kind::bf16: return double{bf16_to_f32(static_cast<u16>(bits))};
+    case Kind::f16:
+      return double{f16_to_f32(static_cast<u16>(bits))};
+    case Kind::bf16:
+      return double{bf16_to_f32(static_cast<u16>(bits))};
     case Kind::f32: {
       const float x = bits_as<float>(static_cast<u32>(bits));
       return double{flushes ? flush(x) : x};
     }
-    default: return bits_as<double>(bits);
+    default:
+      return bits_as<double>(bits);
   }
 }
 
@@ -107,10 +130,18 @@ u64 float_to_integer(const Conversion& c, double x) {
   }
   double whole = 0;
   switch (c.rounding) {
-    case Rounding::nearest: whole = to_integral<Rounding::nearest>(x); break;
-    case Rounding::zero: whole = to_integral<Rounding::zero>(x); break;
-    case Rounding::down: whole = to_integral<Rounding::down>(x); break;
-    default: whole = to_integral<Rounding::up>(x); break;
+    case Rounding::nearest:
+      whole = to_integral<Rounding::nearest>(x);
+      break;
+    case Rounding::zero:
+      whole = to_integral<Rounding::zero>(x);
+      break;
+    case Rounding::down:
+      whole = to_integral<Rounding::down>(x);
+      break;
+    default:
+      whole = to_integral<Rounding::up>(x);
+      break;
   }
   if (whole >= 0x1p64) return clamp(c.to, ~u64{0}, false);
   if (whole < -0x1p63) return clamp(c.to, u64{1} << 63, true);
@@ -121,18 +152,26 @@ u64 float_to_integer(const Conversion& c, double x) {
 // An exact number in a float type, rounded once.
 u64 encode(Kind to, const Exact& x, Rounding rounding) {
   switch (to) {
-    case Kind::f16: return round_exact<FormatF16>(x, rounding);
-    case Kind::bf16: return round_exact<FormatBf16>(x, rounding);
-    case Kind::f32: return round_exact<FormatF32>(x, rounding);
-    default: return round_exact<FormatF64>(x, rounding);
+    case Kind::f16:
+      return round_exact<FormatF16>(x, rounding);
+    case Kind::bf16:
+      return round_exact<FormatBf16>(x, rounding);
+    case Kind::f32:
+      return round_exact<FormatF32>(x, rounding);
+    default:
+      return round_exact<FormatF64>(x, rounding);
   }
 }
 u64 infinity_of(Kind to) {
   switch (to) {
-    case Kind::f16: return FormatF16::kInfinity;
-    case Kind::bf16: return FormatBf16::kInfinity;
-    case Kind::f32: return FormatF32::kInfinity;
-    default: return FormatF64::kInfinity;
+    case Kind::f16:
+      return FormatF16::kInfinity;
+    case Kind::bf16:
+      return FormatBf16::kInfinity;
+    case Kind::f32:
+      return FormatF32::kInfinity;
+    default:
+      return FormatF64::kInfinity;
   }
 }
 u64 sign_of(Kind to) {
@@ -149,10 +188,14 @@ u64 encode_float(const Conversion& c, double x) {
 }
 double to_whole(Rounding rounding, double x) {
   switch (rounding) {
-    case Rounding::nearest: return to_integral<Rounding::nearest>(x);
-    case Rounding::zero: return to_integral<Rounding::zero>(x);
-    case Rounding::down: return to_integral<Rounding::down>(x);
-    default: return to_integral<Rounding::up>(x);
+    case Rounding::nearest:
+      return to_integral<Rounding::nearest>(x);
+    case Rounding::zero:
+      return to_integral<Rounding::zero>(x);
+    case Rounding::down:
+      return to_integral<Rounding::down>(x);
+    default:
+      return to_integral<Rounding::up>(x);
   }
 }
 
@@ -204,19 +247,44 @@ constexpr std::array<RowHandler, kConversionCount> kHandlers = handlers(std::mak
 
 bool kind_of(Type type, Kind& kind) {
   switch (type) {
-    case Type::u8: kind = Kind::unsigned8; return true;
-    case Type::s8: kind = Kind::signed8; return true;
-    case Type::u16: kind = Kind::unsigned16; return true;
-    case Type::s16: kind = Kind::signed16; return true;
-    case Type::u32: kind = Kind::unsigned32; return true;
-    case Type::s32: kind = Kind::signed32; return true;
-    case Type::u64: kind = Kind::unsigned64; return true;
-    case Type::s64: kind = Kind::signed64; return true;
-    case Type::f16: kind = Kind::f16; return true;
-    case Type::bf16: kind = Kind::bf16; return true;
-    case Type::f32: kind = Kind::f32; return true;
-    case Type::f64: kind = Kind::f64; return true;
-    default: return false;
+    case Type::u8:
+      kind = Kind::unsigned8;
+      return true;
+    case Type::s8:
+      kind = Kind::signed8;
+      return true;
+    case Type::u16:
+      kind = Kind::unsigned16;
+      return true;
+    case Type::s16:
+      kind = Kind::signed16;
+      return true;
+    case Type::u32:
+      kind = Kind::unsigned32;
+      return true;
+    case Type::s32:
+      kind = Kind::signed32;
+      return true;
+    case Type::u64:
+      kind = Kind::unsigned64;
+      return true;
+    case Type::s64:
+      kind = Kind::signed64;
+      return true;
+    case Type::f16:
+      kind = Kind::f16;
+      return true;
+    case Type::bf16:
+      kind = Kind::bf16;
+      return true;
+    case Type::f32:
+      kind = Kind::f32;
+      return true;
+    case Type::f64:
+      kind = Kind::f64;
+      return true;
+    default:
+      return false;
   }
 }
 

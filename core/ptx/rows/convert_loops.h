@@ -6,8 +6,8 @@
 // Included by convert_baseline.cpp, convert_avx2.cpp, convert_avx512.cpp. Held by tests/core/ptx/rows.
 #pragma once
 
-#include "core/ptx/rows/to_integer.h"
 #include "core/ptx/rows/lanes.h"
+#include "core/ptx/rows/to_integer.h"
 
 namespace kvscope::ptx::rows {
 namespace {
@@ -76,23 +76,34 @@ inline u32 pair_of(float upper, float lower) {
 template <class From>
 inline RowHandler find_extension(int to_bytes) {
   switch (to_bytes) {
-    case 2: return lanewise<extended<u16, From>>;
-    case 4: return lanewise<extended<u32, From>>;
-    case 8: return lanewise<extended<u64, From>>;
-    default: return nullptr;
+    case 2:
+      return lanewise<extended<u16, From>>;
+    case 4:
+      return lanewise<extended<u32, From>>;
+    case 8:
+      return lanewise<extended<u64, From>>;
+    default:
+      return nullptr;
   }
 }
 // Whole registers on both sides, nothing clamped; wider numbers lose their upper bits.
 inline RowHandler find_integer_conversion(const Ask& ask, int from_bytes) {
   if (ask.sat || !has_rows(ask, ask.bytes, from_bytes)) return nullptr;
   switch (ask.type2) {
-    case Type::u16: return find_extension<u16>(ask.bytes);
-    case Type::s16: return find_extension<i16>(ask.bytes);
-    case Type::u32: return find_extension<u32>(ask.bytes);
-    case Type::s32: return find_extension<i32>(ask.bytes);
-    case Type::u64: return find_extension<u64>(ask.bytes);
-    case Type::s64: return find_extension<i64>(ask.bytes);
-    default: return nullptr;
+    case Type::u16:
+      return find_extension<u16>(ask.bytes);
+    case Type::s16:
+      return find_extension<i16>(ask.bytes);
+    case Type::u32:
+      return find_extension<u32>(ask.bytes);
+    case Type::s32:
+      return find_extension<i32>(ask.bytes);
+    case Type::u64:
+      return find_extension<u64>(ask.bytes);
+    case Type::s64:
+      return find_extension<i64>(ask.bytes);
+    default:
+      return nullptr;
   }
 }
 
@@ -100,13 +111,20 @@ template <class To>
 inline RowHandler find_from_integer(const Ask& ask, int from_bytes) {
   if (ask.rounding != Rounding::nearest || ask.sat || !has_rows(ask, sizeof(To), from_bytes)) return nullptr;
   switch (ask.type2) {
-    case Type::u16: return lanewise<from_integer<To, u16>>;
-    case Type::s16: return lanewise<from_integer<To, i16>>;
-    case Type::u32: return lanewise<from_integer<To, u32>>;
-    case Type::s32: return lanewise<from_integer<To, i32>>;
-    case Type::u64: return lanewise<from_integer<To, u64>>;
-    case Type::s64: return lanewise<from_integer<To, i64>>;
-    default: return nullptr;
+    case Type::u16:
+      return lanewise<from_integer<To, u16>>;
+    case Type::s16:
+      return lanewise<from_integer<To, i16>>;
+    case Type::u32:
+      return lanewise<from_integer<To, u32>>;
+    case Type::s32:
+      return lanewise<from_integer<To, i32>>;
+    case Type::u64:
+      return lanewise<from_integer<To, u64>>;
+    case Type::s64:
+      return lanewise<from_integer<To, i64>>;
+    default:
+      return nullptr;
   }
 }
 
@@ -119,23 +137,35 @@ inline RowHandler find_to_integer_rounded(const Ask& ask) {
 template <class To>
 inline RowHandler find_to_integer(const Ask& ask) {
   switch (ask.rounding) {
-    case Rounding::nearest: return find_to_integer_rounded<To, Rounding::nearest>(ask);
-    case Rounding::zero: return find_to_integer_rounded<To, Rounding::zero>(ask);
-    case Rounding::down: return find_to_integer_rounded<To, Rounding::down>(ask);
-    case Rounding::up: return find_to_integer_rounded<To, Rounding::up>(ask);
-    default: return nullptr;
+    case Rounding::nearest:
+      return find_to_integer_rounded<To, Rounding::nearest>(ask);
+    case Rounding::zero:
+      return find_to_integer_rounded<To, Rounding::zero>(ask);
+    case Rounding::down:
+      return find_to_integer_rounded<To, Rounding::down>(ask);
+    case Rounding::up:
+      return find_to_integer_rounded<To, Rounding::up>(ask);
+    default:
+      return nullptr;
   }
 }
 
 inline bool is_integer(Type type, int& bytes) {
   switch (type) {
     case Type::u16:
-    case Type::s16: bytes = 2; return true;
+    case Type::s16:
+      bytes = 2;
+      return true;
     case Type::u32:
-    case Type::s32: bytes = 4; return true;
+    case Type::s32:
+      bytes = 4;
+      return true;
     case Type::u64:
-    case Type::s64: bytes = 8; return true;
-    default: return false;
+    case Type::s64:
+      bytes = 8;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -167,12 +197,18 @@ inline RowHandler find_conversion(const Ask& ask) {
   if (!is_integer(ask.type, to_bytes)) return find_float_conversion(ask);
   if (ask.type2 != Type::f32 && ask.type2 != Type::f64) return nullptr;
   switch (ask.type) {
-    case Type::u16: return find_to_integer<u16>(ask);
-    case Type::s16: return find_to_integer<i16>(ask);
-    case Type::u32: return find_to_integer<u32>(ask);
-    case Type::s32: return find_to_integer<i32>(ask);
-    case Type::u64: return find_to_integer<u64>(ask);
-    default: return find_to_integer<i64>(ask);
+    case Type::u16:
+      return find_to_integer<u16>(ask);
+    case Type::s16:
+      return find_to_integer<i16>(ask);
+    case Type::u32:
+      return find_to_integer<u32>(ask);
+    case Type::s32:
+      return find_to_integer<i32>(ask);
+    case Type::u64:
+      return find_to_integer<u64>(ask);
+    default:
+      return find_to_integer<i64>(ask);
   }
 }
 

@@ -66,10 +66,14 @@ RowHandler find_tf32_rounded(const Ask& ask) {
 RowHandler find_tf32(const Ask& ask) {
   if (!has_rows(ask, 4, 4)) return nullptr;
   switch (ask.rounding) {
-    case Rounding::nearest: return find_tf32_rounded<Rounding::nearest>(ask);
-    case Rounding::zero: return find_tf32_rounded<Rounding::zero>(ask);
-    case Rounding::away: return find_tf32_rounded<Rounding::away>(ask);
-    default: return nullptr;
+    case Rounding::nearest:
+      return find_tf32_rounded<Rounding::nearest>(ask);
+    case Rounding::zero:
+      return find_tf32_rounded<Rounding::zero>(ask);
+    case Rounding::away:
+      return find_tf32_rounded<Rounding::away>(ask);
+    default:
+      return nullptr;
   }
 }
 
@@ -114,17 +118,24 @@ RowHandler find_of_8(const Ask& ask) {
 
 RowHandler find_narrow(const Ask& ask) {
   switch (ask.type) {
-    case Type::f16: return ask.type2 == Type::f32 ? find_to_16<FormatF16>(ask) : nullptr;
-    case Type::bf16: return ask.type2 == Type::f32 ? find_to_16<FormatBf16>(ask) : nullptr;
-    case Type::bf16x2: return ask.type2 == Type::f32 ? find_to_16<FormatBf16>(ask) : nullptr;
+    case Type::f16:
+      return ask.type2 == Type::f32 ? find_to_16<FormatF16>(ask) : nullptr;
+    case Type::bf16:
+      return ask.type2 == Type::f32 ? find_to_16<FormatBf16>(ask) : nullptr;
+    case Type::bf16x2:
+      return ask.type2 == Type::f32 ? find_to_16<FormatBf16>(ask) : nullptr;
     case Type::f16x2:
       if (ask.type2 == Type::f32) return find_to_16<FormatF16>(ask);
       if (ask.type2 == Type::e4m3x2) return find_of_8<e4m3_to_f16>(ask);
       return ask.type2 == Type::e5m2x2 ? find_of_8<e5m2_to_f16>(ask) : nullptr;
-    case Type::tf32: return ask.type2 == Type::f32 ? find_tf32(ask) : nullptr;
-    case Type::e4m3x2: return find_to_8<to_e4m3>(ask);
-    case Type::e5m2x2: return find_to_8<to_e5m2>(ask);
-    default: return nullptr;
+    case Type::tf32:
+      return ask.type2 == Type::f32 ? find_tf32(ask) : nullptr;
+    case Type::e4m3x2:
+      return find_to_8<to_e4m3>(ask);
+    case Type::e5m2x2:
+      return find_to_8<to_e5m2>(ask);
+    default:
+      return nullptr;
   }
 }
 
@@ -148,11 +159,16 @@ u32 packed_8(i32 upper, i32 lower, u32 before) {
 RowHandler find_pack(const Ask& ask) {
   if (ask.type2 != Type::s32 || !has_rows(ask, 4, 4, 4, 4)) return nullptr;
   switch (ask.type) {
-    case Type::u8: return lanewise<packed_8<u8>>;
-    case Type::s8: return lanewise<packed_8<i8>>;
-    case Type::u16: return lanewise<packed_16<u16>>;
-    case Type::s16: return lanewise<packed_16<i16>>;
-    default: return nullptr;
+    case Type::u8:
+      return lanewise<packed_8<u8>>;
+    case Type::s8:
+      return lanewise<packed_8<i8>>;
+    case Type::u16:
+      return lanewise<packed_16<u16>>;
+    case Type::s16:
+      return lanewise<packed_16<i16>>;
+    default:
+      return nullptr;
   }
 }
 

@@ -50,11 +50,20 @@ inline u64 round_exact(const Exact& x, Rounding rounding) {
   }
   bool up = false;
   switch (rounding) {
-    case Rounding::nearest: up = above_half || (at_least_half && (kept & 1) != 0); break;
-    case Rounding::away: up = at_least_half; break;
-    case Rounding::down: up = inexact && x.negative; break;
-    case Rounding::up: up = inexact && !x.negative; break;
-    default: break;
+    case Rounding::nearest:
+      up = above_half || (at_least_half && (kept & 1) != 0);
+      break;
+    case Rounding::away:
+      up = at_least_half;
+      break;
+    case Rounding::down:
+      up = inexact && x.negative;
+      break;
+    case Rounding::up:
+      up = inexact && !x.negative;
+      break;
+    default:
+      break;
   }
   const u64 steps = static_cast<u64>(binade - F::kLeastExponent);
   // A binade past the format's last would shift its number out of the word.

@@ -41,7 +41,8 @@ inline T extreme(T a, T b) {
   const T ordered = kMax ? (a > b ? a : b) : (a < b ? a : b);
   T result = a == b ? bits_as<T>(same) : ordered;
   if constexpr (kNan) {
-    result = (a == a) & (b == b) ? result : canonical(a + b);
+    const bool numbers = (a == a) & (b == b);
+    result = numbers ? result : canonical(a + b);
   } else {
     result = a != a ? b : b != b ? a : result;
     result = canonical(result);

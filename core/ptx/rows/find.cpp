@@ -20,8 +20,9 @@ constexpr std::array<std::array<Subject, 3>, 7> kCompiledThrice{{
     {rows::matrix_baseline, rows::matrix_avx2, rows::matrix_avx512},
 }};
 
-constexpr std::array<Subject, 8> kCompiledOnce{rows::moves,      rows::integer_rare,   rows::compare_rare, rows::half,
-                                               rows::float_rare, rows::convert_narrow, rows::convert_any,  rows::matrices};
+constexpr std::array<Subject, 8> kCompiledOnce{rows::moves,       rows::integer_rare, rows::compare_rare,
+                                               rows::half,        rows::float_rare,   rows::convert_narrow,
+                                               rows::convert_any, rows::matrices};
 
 }  // namespace
 

@@ -61,7 +61,8 @@ inline double add_to_odd(double a, double b) {
   const u64 bits = bits_as<u64>(sum);
   const bool outwards = (lost > 0) == (sum > 0);
   const u64 odd = (bits & 1) != 0 ? bits : outwards ? bits + 1 : bits - 1;
-  return bits_as<double>((lost < 0) | (lost > 0) ? odd : bits);
+  const bool inexact = (lost < 0) | (lost > 0);
+  return bits_as<double>(inexact ? odd : bits);
 }
 
 // A format with a sign, kExponentBits and kFractionBits. With kInfinity its highest exponent is infinity and NaN.
@@ -93,11 +94,20 @@ inline u64 round_magnitude(double x) {
   const u64 half = u64{1} << (drop - 1);
   bool up = false;
   switch (kRounding) {
-    case Rounding::nearest: up = (rest > half) | ((rest == half) & ((kept & 1) != 0)); break;
-    case Rounding::away: up = rest >= half; break;
-    case Rounding::down: up = (rest != 0) & negative; break;
-    case Rounding::up: up = (rest != 0) & !negative; break;
-    default: break;
+    case Rounding::nearest:
+      up = (rest > half) | ((rest == half) & ((kept & 1) != 0));
+      break;
+    case Rounding::away:
+      up = rest >= half;
+      break;
+    case Rounding::down:
+      up = (rest != 0) & negative;
+      break;
+    case Rounding::up:
+      up = (rest != 0) & !negative;
+      break;
+    default:
+      break;
   }
   const u64 steps = below > 0 ? u64{0} : static_cast<u64>(-below) << F::kFraction;
   return steps + kept + (up ? u64{1} : u64{0});

@@ -79,12 +79,17 @@ inline RowHandler find_f32_arithmetic(const Ask& ask) {
   const bool three = ask.opcode == Opcode::fma || ask.opcode == Opcode::mad;
   if (!has_rows(ask, 4, 4, 4, three ? 4 : 0)) return nullptr;
   switch (ask.opcode) {
-    case Opcode::add: return lanewise<Arithmetic::add>;
-    case Opcode::sub: return lanewise<Arithmetic::sub>;
-    case Opcode::mul: return lanewise<Arithmetic::mul>;
+    case Opcode::add:
+      return lanewise<Arithmetic::add>;
+    case Opcode::sub:
+      return lanewise<Arithmetic::sub>;
+    case Opcode::mul:
+      return lanewise<Arithmetic::mul>;
     case Opcode::fma:
-    case Opcode::mad: return lanewise<Arithmetic::fma>;
-    default: return nullptr;
+    case Opcode::mad:
+      return lanewise<Arithmetic::fma>;
+    default:
+      return nullptr;
   }
 }
 template <Rounding kRounding>
@@ -114,11 +119,16 @@ inline RowHandler find_f32(const Ask& ask) {
     case Opcode::fma:
     case Opcode::mad:
       switch (ask.rounding) {
-        case Rounding::nearest: return find_f32_rounded<Rounding::nearest>(ask);
-        case Rounding::zero: return find_f32_rounded<Rounding::zero>(ask);
-        case Rounding::down: return find_f32_rounded<Rounding::down>(ask);
-        case Rounding::up: return find_f32_rounded<Rounding::up>(ask);
-        default: return nullptr;
+        case Rounding::nearest:
+          return find_f32_rounded<Rounding::nearest>(ask);
+        case Rounding::zero:
+          return find_f32_rounded<Rounding::zero>(ask);
+        case Rounding::down:
+          return find_f32_rounded<Rounding::down>(ask);
+        case Rounding::up:
+          return find_f32_rounded<Rounding::up>(ask);
+        default:
+          return nullptr;
       }
     case Opcode::neg:
       if (!has_rows(ask, 4, 4)) return nullptr;
@@ -126,25 +136,37 @@ inline RowHandler find_f32(const Ask& ask) {
     case Opcode::abs:
       if (!has_rows(ask, 4, 4)) return nullptr;
       return ask.ftz ? lanewise<absolute_flushed> : lanewise<absolute_float<float>>;
-    case Opcode::min: return has_rows(ask, 4, 4, 4) ? find_extreme<false>(ask) : nullptr;
-    case Opcode::max: return has_rows(ask, 4, 4, 4) ? find_extreme<true>(ask) : nullptr;
-    default: return nullptr;
+    case Opcode::min:
+      return has_rows(ask, 4, 4, 4) ? find_extreme<false>(ask) : nullptr;
+    case Opcode::max:
+      return has_rows(ask, 4, 4, 4) ? find_extreme<true>(ask) : nullptr;
+    default:
+      return nullptr;
   }
 }
 
 inline RowHandler find_f64(const Ask& ask) {
   const bool nearest = ask.rounding == Rounding::nearest && !ask.sat && !ask.ftz;
   switch (ask.opcode) {
-    case Opcode::add: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<add_f64> : nullptr;
-    case Opcode::sub: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<sub_f64> : nullptr;
-    case Opcode::mul: return nearest && has_rows(ask, 8, 8, 8) ? lanewise<mul_f64> : nullptr;
+    case Opcode::add:
+      return nearest && has_rows(ask, 8, 8, 8) ? lanewise<add_f64> : nullptr;
+    case Opcode::sub:
+      return nearest && has_rows(ask, 8, 8, 8) ? lanewise<sub_f64> : nullptr;
+    case Opcode::mul:
+      return nearest && has_rows(ask, 8, 8, 8) ? lanewise<mul_f64> : nullptr;
     case Opcode::fma:
-    case Opcode::mad: return nearest && has_rows(ask, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
-    case Opcode::neg: return has_rows(ask, 8, 8) ? lanewise<negate_float<double>> : nullptr;
-    case Opcode::abs: return has_rows(ask, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
-    case Opcode::min: return has_rows(ask, 8, 8, 8) ? find_extreme<false>(ask) : nullptr;
-    case Opcode::max: return has_rows(ask, 8, 8, 8) ? find_extreme<true>(ask) : nullptr;
-    default: return nullptr;
+    case Opcode::mad:
+      return nearest && has_rows(ask, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
+    case Opcode::neg:
+      return has_rows(ask, 8, 8) ? lanewise<negate_float<double>> : nullptr;
+    case Opcode::abs:
+      return has_rows(ask, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
+    case Opcode::min:
+      return has_rows(ask, 8, 8, 8) ? find_extreme<false>(ask) : nullptr;
+    case Opcode::max:
+      return has_rows(ask, 8, 8, 8) ? find_extreme<true>(ask) : nullptr;
+    default:
+      return nullptr;
   }
 }
 

@@ -85,7 +85,8 @@ Exact added(const Exact& x, const Exact& y, Rounding rounding) {
   if (x.negative == y.negative) return exact_of(sum_of(a, b, false), lowest, x.negative);
   const int order = compare(a, b);
   if (order == 0) return Exact{0, 0, false, rounding == Rounding::down};
-  return order > 0 ? exact_of(sum_of(a, b, true), lowest, x.negative) : exact_of(sum_of(b, a, true), lowest, y.negative);
+  return order > 0 ? exact_of(sum_of(a, b, true), lowest, x.negative)
+                   : exact_of(sum_of(b, a, true), lowest, y.negative);
 }
 Exact multiplied(double a, double b) {
   const Exact x = exact_of(a);
@@ -125,7 +126,8 @@ Exact divided(double a, double b) {
   const int up = 127 - top_bit(x.significand);
   x.significand <<= up;
   const u128 divisor = y.significand;
-  return {x.significand / divisor, x.exponent - up - y.exponent, x.significand % divisor != 0, x.negative != y.negative};
+  return {x.significand / divisor, x.exponent - up - y.exponent, x.significand % divisor != 0,
+          x.negative != y.negative};
 }
 bool is_special(double x) {
   return !is_finite(x) || x == 0;
@@ -219,8 +221,13 @@ Reduced reduced(float x) {
   const u32 bits = bits_as<u32>(x) & 0x7fffffffu;
   if (bits <= 0x3f490fdau) return {0, double{x}};  // pi/4
   // 64 zeros, then 2/pi.
-  constexpr u64 kTwoOverPi[7] = {0, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
-                                 0xfe5163abdebbc561u, 0xb7246e3a424dd2e0u, 0x06492eea09d1921cu};
+  constexpr u64 kTwoOverPi[7] = {0,
+                                 0xa2f9836e4e441529u,
+                                 0xfc2757d1f534ddc0u,
+                                 0xdb6295993c439041u,
+                                 0xfe5163abdebbc561u,
+                                 0xb7246e3a424dd2e0u,
+                                 0x06492eea09d1921cu};
   const u64 m = (bits & 0x7fffffu) | 0x800000u;
   const int from = static_cast<int>(bits >> 23) - 150 + 62;  // e - 2, counted behind the 64 zeros
   u64 window[3];
@@ -244,14 +251,21 @@ Reduced reduced(float x) {
 }
 double sine_of(double r) {
   const double z = r * r;
-  const double q = -1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880 + z * (-1.0 / 39916800 +
-                   z * (1.0 / 6227020800.0 + z * (-1.0 / 1307674368000.0 + z * (1.0 / 355687428096000.0)))))));
+  const double q =
+      -1.0 / 6 +
+      z * (1.0 / 120 +
+           z * (-1.0 / 5040 + z * (1.0 / 362880 + z * (-1.0 / 39916800 + z * (1.0 / 6227020800.0 +
+                                                                              z * (-1.0 / 1307674368000.0 +
+                                                                                   z * (1.0 / 355687428096000.0)))))));
   return r * (1.0 + z * q);  // -0 stays -0
 }
 double cosine_of(double r) {
   const double z = r * r;
-  const double q = 1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 + z * (-1.0 / 3628800 + z * (1.0 / 479001600.0 +
-                   z * (-1.0 / 87178291200.0 + z * (1.0 / 20922789888000.0))))));
+  const double q =
+      1.0 / 24 +
+      z * (-1.0 / 720 +
+           z * (1.0 / 40320 + z * (-1.0 / 3628800 + z * (1.0 / 479001600.0 +
+                                                         z * (-1.0 / 87178291200.0 + z * (1.0 / 20922789888000.0))))));
   return (1.0 - 0.5 * z) + z * z * q;
 }
 template <bool kFlush, u32 kTurn>  // kTurn 1: cos x = sin(x + pi/2)
@@ -273,24 +287,36 @@ float tangent(float a) {
 template <Rounding kRounding>
 RowHandler find_f64(const Ask& ask) {
   switch (ask.opcode) {
-    case Opcode::add: return lanewise<add_exact<kRounding>>;
-    case Opcode::sub: return lanewise<sub_exact<kRounding>>;
-    case Opcode::mul: return lanewise<mul_exact<kRounding>>;
+    case Opcode::add:
+      return lanewise<add_exact<kRounding>>;
+    case Opcode::sub:
+      return lanewise<sub_exact<kRounding>>;
+    case Opcode::mul:
+      return lanewise<mul_exact<kRounding>>;
     case Opcode::fma:
-    case Opcode::mad: return lanewise<fma_exact<kRounding>>;
-    case Opcode::div: return lanewise<quotient_f64<kRounding>>;
-    case Opcode::rcp: return lanewise<reciprocal_f64<kRounding>>;
-    case Opcode::sqrt: return lanewise<root_f64<kRounding>>;
-    default: return nullptr;
+    case Opcode::mad:
+      return lanewise<fma_exact<kRounding>>;
+    case Opcode::div:
+      return lanewise<quotient_f64<kRounding>>;
+    case Opcode::rcp:
+      return lanewise<reciprocal_f64<kRounding>>;
+    case Opcode::sqrt:
+      return lanewise<root_f64<kRounding>>;
+    default:
+      return nullptr;
   }
 }
 template <Rounding kRounding, bool kFlush>
 RowHandler find_f32(const Ask& ask) {
   switch (ask.opcode) {
-    case Opcode::div: return lanewise<quotient_f32<kRounding, kFlush>>;
-    case Opcode::rcp: return lanewise<reciprocal_f32<kRounding, kFlush>>;
-    case Opcode::sqrt: return lanewise<root_f32<kRounding, kFlush>>;
-    default: return nullptr;
+    case Opcode::div:
+      return lanewise<quotient_f32<kRounding, kFlush>>;
+    case Opcode::rcp:
+      return lanewise<reciprocal_f32<kRounding, kFlush>>;
+    case Opcode::sqrt:
+      return lanewise<root_f32<kRounding, kFlush>>;
+    default:
+      return nullptr;
   }
 }
 template <Rounding kRounding>
@@ -306,10 +332,14 @@ RowHandler find_function(const Ask& ask) {
     return ask.ftz ? lanewise<coarse_reciprocal_root<true>> : lanewise<coarse_reciprocal_root<false>>;
   }
   switch (ask.opcode) {
-    case Opcode::sin: return ask.ftz ? lanewise<circular<true, 0>> : lanewise<circular<false, 0>>;
-    case Opcode::cos: return ask.ftz ? lanewise<circular<true, 1>> : lanewise<circular<false, 1>>;
-    case Opcode::tanh: return ask.ftz ? nullptr : lanewise<tangent>;
-    default: return nullptr;
+    case Opcode::sin:
+      return ask.ftz ? lanewise<circular<true, 0>> : lanewise<circular<false, 0>>;
+    case Opcode::cos:
+      return ask.ftz ? lanewise<circular<true, 1>> : lanewise<circular<false, 1>>;
+    case Opcode::tanh:
+      return ask.ftz ? nullptr : lanewise<tangent>;
+    default:
+      return nullptr;
   }
 }
 
@@ -320,10 +350,14 @@ RowHandler float_rare(const Ask& ask) {
   if (!has_rows(ask, ask.bytes, ask.bytes)) return nullptr;
   if (ask.approx) return find_function(ask);
   switch (ask.rounding) {
-    case Rounding::zero: return find_rounded<Rounding::zero>(ask);
-    case Rounding::down: return find_rounded<Rounding::down>(ask);
-    case Rounding::up: return find_rounded<Rounding::up>(ask);
-    default: return nullptr;
+    case Rounding::zero:
+      return find_rounded<Rounding::zero>(ask);
+    case Rounding::down:
+      return find_rounded<Rounding::down>(ask);
+    case Rounding::up:
+      return find_rounded<Rounding::up>(ask);
+    default:
+      return nullptr;
   }
 }
 

@@ -101,9 +101,7 @@ template <auto kOne>
 struct Pairwise;
 template <u16 (*kOne)(u16)>
 struct Pairwise<kOne> {
-  static u32 of(u32 a) {
-    return u32{kOne(static_cast<u16>(a >> 16))} << 16 | kOne(static_cast<u16>(a));
-  }
+  static u32 of(u32 a) { return u32{kOne(static_cast<u16>(a >> 16))} << 16 | kOne(static_cast<u16>(a)); }
 };
 template <u16 (*kOne)(u16, u16)>
 struct Pairwise<kOne> {
@@ -128,10 +126,14 @@ template <class H, bool kFlush, Limit kLimit>
 RowHandler find_arithmetic(const Ask& ask) {
   using A = Arithmetic<H, kFlush, kLimit>;
   switch (ask.opcode) {
-    case Opcode::add: return alone_or_paired<A::add>(ask);
-    case Opcode::sub: return alone_or_paired<A::sub>(ask);
-    case Opcode::mul: return alone_or_paired<A::mul>(ask);
-    default: return alone_or_paired<A::fma>(ask);
+    case Opcode::add:
+      return alone_or_paired<A::add>(ask);
+    case Opcode::sub:
+      return alone_or_paired<A::sub>(ask);
+    case Opcode::mul:
+      return alone_or_paired<A::mul>(ask);
+    default:
+      return alone_or_paired<A::fma>(ask);
   }
 }
 template <class H, bool kFlush>
@@ -156,17 +158,24 @@ RowHandler find_half(const Ask& ask) {
   switch (ask.opcode) {
     case Opcode::add:
     case Opcode::sub:
-    case Opcode::mul: return find_limited<H, kFlush>(ask);
+    case Opcode::mul:
+      return find_limited<H, kFlush>(ask);
     case Opcode::fma:
       if (!ask.oob) return find_limited<H, kFlush>(ask);
       if (ask.ftz || ask.sat) return nullptr;
       return ask.relu ? alone_or_paired<fma_oob<H, Limit::relu>>(ask) : alone_or_paired<fma_oob<H, Limit::none>>(ask);
-    case Opcode::min: return find_extreme_16<H, kFlush, false>(ask);
-    case Opcode::max: return find_extreme_16<H, kFlush, true>(ask);
-    case Opcode::neg: return kFlush ? alone_or_paired<negate_16_flushed>(ask) : alone_or_paired<negate_16>(ask);
-    case Opcode::abs: return kFlush ? alone_or_paired<absolute_16_flushed>(ask) : alone_or_paired<absolute_16>(ask);
-    case Opcode::tanh: return alone_or_paired<tangent_of<H>>(ask);
-    default: return nullptr;
+    case Opcode::min:
+      return find_extreme_16<H, kFlush, false>(ask);
+    case Opcode::max:
+      return find_extreme_16<H, kFlush, true>(ask);
+    case Opcode::neg:
+      return kFlush ? alone_or_paired<negate_16_flushed>(ask) : alone_or_paired<negate_16>(ask);
+    case Opcode::abs:
+      return kFlush ? alone_or_paired<absolute_16_flushed>(ask) : alone_or_paired<absolute_16>(ask);
+    case Opcode::tanh:
+      return alone_or_paired<tangent_of<H>>(ask);
+    default:
+      return nullptr;
   }
 }
 

@@ -203,7 +203,9 @@ inline T extract(T a, u32 from, u32 count) {
   if (count == 0) return 0;
   const u32 last = from + count - 1 < kTop ? from + count - 1 : kTop;
   const U fill = T(-1) < T(0) && (static_cast<U>(a) >> last & 1) != 0 ? static_cast<U>(~U{0}) : U{0};
-  const U shifted = from > kTop ? fill : static_cast<U>((static_cast<U>(a) >> from) | (from == 0 ? U{0} : static_cast<U>(fill << (kTop + 1 - from))));
+  const U shifted = from > kTop ? fill
+                                : static_cast<U>((static_cast<U>(a) >> from) |
+                                                 (from == 0 ? U{0} : static_cast<U>(fill << (kTop + 1 - from))));
   if (count > kTop) return static_cast<T>(shifted);
   const U mask = static_cast<U>((U{1} << count) - 1);
   return static_cast<T>((shifted & mask) | (fill & ~mask));
@@ -243,7 +245,8 @@ inline RowHandler find_product(const Ask& ask) {
         return mad ? lanewise<mad_wide<T>> : lanewise<mul_wide<T>>;
       }
       return nullptr;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -271,15 +274,18 @@ inline RowHandler find_packed(const Ask& ask) {
   if (!has_rows(ask, 4, 4, 4)) return nullptr;
   const bool s = ask.is_signed;
   switch (ask.opcode) {
-    case Opcode::add: return lanewise<on_halves<u16, add<u16>>>;
-    case Opcode::sub: return lanewise<on_halves<u16, sub<u16>>>;
+    case Opcode::add:
+      return lanewise<on_halves<u16, add<u16>>>;
+    case Opcode::sub:
+      return lanewise<on_halves<u16, sub<u16>>>;
     case Opcode::min:
       if (ask.relu) return s ? lanewise<on_halves<i16, minimum_relu<i16>>> : nullptr;
       return s ? lanewise<on_halves<i16, minimum<i16>>> : lanewise<on_halves<u16, minimum<u16>>>;
     case Opcode::max:
       if (ask.relu) return s ? lanewise<on_halves<i16, maximum_relu<i16>>> : nullptr;
       return s ? lanewise<on_halves<i16, maximum<i16>>> : lanewise<on_halves<u16, maximum<u16>>>;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -287,13 +293,20 @@ inline RowHandler find_packed(const Ask& ask) {
 inline RowHandler find_clamped(const Ask& ask) {
   if (ask.type != Type::s32) return nullptr;
   switch (ask.opcode) {
-    case Opcode::add: return has_rows(ask, 4, 4, 4) ? lanewise<add_sat> : nullptr;
-    case Opcode::sub: return has_rows(ask, 4, 4, 4) ? lanewise<sub_sat> : nullptr;
-    case Opcode::mad: return ask.half == Half::hi && has_rows(ask, 4, 4, 4, 4) ? lanewise<mad_hi_sat> : nullptr;
-    case Opcode::mad24: return ask.half == Half::hi && has_rows(ask, 4, 4, 4, 4) ? lanewise<mad24_hi_sat> : nullptr;
-    case Opcode::min: return has_rows(ask, 4, 4, 4) ? lanewise<minimum_relu<i32>> : nullptr;
-    case Opcode::max: return has_rows(ask, 4, 4, 4) ? lanewise<maximum_relu<i32>> : nullptr;
-    default: return nullptr;
+    case Opcode::add:
+      return has_rows(ask, 4, 4, 4) ? lanewise<add_sat> : nullptr;
+    case Opcode::sub:
+      return has_rows(ask, 4, 4, 4) ? lanewise<sub_sat> : nullptr;
+    case Opcode::mad:
+      return ask.half == Half::hi && has_rows(ask, 4, 4, 4, 4) ? lanewise<mad_hi_sat> : nullptr;
+    case Opcode::mad24:
+      return ask.half == Half::hi && has_rows(ask, 4, 4, 4, 4) ? lanewise<mad24_hi_sat> : nullptr;
+    case Opcode::min:
+      return has_rows(ask, 4, 4, 4) ? lanewise<minimum_relu<i32>> : nullptr;
+    case Opcode::max:
+      return has_rows(ask, 4, 4, 4) ? lanewise<maximum_relu<i32>> : nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -306,17 +319,23 @@ inline RowHandler find_by_width(const Ask& ask) {
   const bool s = ask.is_signed;
   switch (ask.opcode) {
     case Opcode::add:
-    case Opcode::sub: return find_add_sub<U>(ask);
+    case Opcode::sub:
+      return find_add_sub<U>(ask);
     case Opcode::mul:
-    case Opcode::mad: return s ? find_product<S>(ask) : find_product<U>(ask);
+    case Opcode::mad:
+      return s ? find_product<S>(ask) : find_product<U>(ask);
     case Opcode::min:
-    case Opcode::max: return s ? find_min_max<S>(ask) : find_min_max<U>(ask);
-    case Opcode::abs: return s && has_rows(ask, kBytes, kBytes) ? lanewise<absolute<U>> : nullptr;
-    case Opcode::neg: return s && has_rows(ask, kBytes, kBytes) ? lanewise<negate<U>> : nullptr;
+    case Opcode::max:
+      return s ? find_min_max<S>(ask) : find_min_max<U>(ask);
+    case Opcode::abs:
+      return s && has_rows(ask, kBytes, kBytes) ? lanewise<absolute<U>> : nullptr;
+    case Opcode::neg:
+      return s && has_rows(ask, kBytes, kBytes) ? lanewise<negate<U>> : nullptr;
     case Opcode::sad:
       if (!has_rows(ask, kBytes, kBytes, kBytes, kBytes)) return nullptr;
       return s ? lanewise<sad<S>> : lanewise<sad<U>>;
-    default: break;
+    default:
+      break;
   }
   if constexpr (kBytes >= 4) {
     switch (ask.opcode) {
@@ -332,12 +351,15 @@ inline RowHandler find_by_width(const Ask& ask) {
         if (!has_rows(ask, kBytes, kBytes)) return nullptr;
         if constexpr (kLong) return lanewise<reversed64>;
         return lanewise<reversed>;
-      case Opcode::bfind: return s ? find_bit_search<S>(ask) : find_bit_search<U>(ask);
+      case Opcode::bfind:
+        return s ? find_bit_search<S>(ask) : find_bit_search<U>(ask);
       case Opcode::bfe:
         if (!has_rows(ask, kBytes, kBytes, 4, 4)) return nullptr;
         return s ? lanewise<extract<S>> : lanewise<extract<U>>;
-      case Opcode::bfi: return has_rows(ask, kBytes, kBytes, kBytes, 4, 4) ? lanewise<insert<U>> : nullptr;
-      default: break;
+      case Opcode::bfi:
+        return has_rows(ask, kBytes, kBytes, kBytes, 4, 4) ? lanewise<insert<U>> : nullptr;
+      default:
+        break;
     }
   }
   return nullptr;
@@ -351,10 +373,14 @@ inline RowHandler find_integer(const Ask& ask) {
     return ask.is_signed ? find_24<i32>(ask) : find_24<u32>(ask);
   }
   switch (ask.bytes) {
-    case 2: return find_by_width<u16>(ask);
-    case 4: return find_by_width<u32>(ask);
-    case 8: return find_by_width<u64>(ask);
-    default: return nullptr;
+    case 2:
+      return find_by_width<u16>(ask);
+    case 4:
+      return find_by_width<u32>(ask);
+    case 8:
+      return find_by_width<u64>(ask);
+    default:
+      return nullptr;
   }
 }
 

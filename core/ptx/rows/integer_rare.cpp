@@ -20,7 +20,8 @@ U product_half(U a, U b) {
 template <class U>
 U signed_product_hi(U a, U b) {
   constexpr int kBits = 8 * static_cast<int>(sizeof(U));
-  return static_cast<U>(static_cast<u128>((static_cast<i128>(static_cast<Signed<U>>(a)) * static_cast<Signed<U>>(b)) >> kBits));
+  return static_cast<U>(
+      static_cast<u128>((static_cast<i128>(static_cast<Signed<U>>(a)) * static_cast<Signed<U>>(b)) >> kBits));
 }
 
 // The sum that each of them is: d = x + y + carry, or x - y - borrow.
@@ -39,10 +40,14 @@ Terms<U> terms_of(const std::byte* rows, const Op& op, int i) {
   const U a = value(1);
   const U b = value(2);
   switch (kWhat) {
-    case Carrying::mad_lo: return {product_half<U, Half::lo>(a, b), value(3)};
-    case Carrying::mad_hi: return {product_half<U, Half::hi>(a, b), value(3)};
-    case Carrying::mad_hi_signed: return {signed_product_hi(a, b), value(3)};
-    default: return {a, b};
+    case Carrying::mad_lo:
+      return {product_half<U, Half::lo>(a, b), value(3)};
+    case Carrying::mad_hi:
+      return {product_half<U, Half::hi>(a, b), value(3)};
+    case Carrying::mad_hi_signed:
+      return {signed_product_hi(a, b), value(3)};
+    default:
+      return {a, b};
   }
 }
 
@@ -74,10 +79,14 @@ RowHandler find_carry(const Ask& ask) {
   constexpr int kBytes = sizeof(U);
   if (!has_rows(ask, kBytes, kBytes, kBytes)) return nullptr;
   switch (ask.opcode) {
-    case Opcode::add: return find_carrying<U, Carrying::add>(false, ask.carry);
-    case Opcode::addc: return find_carrying<U, Carrying::add>(true, ask.carry);
-    case Opcode::sub: return find_carrying<U, Carrying::sub>(false, ask.carry);
-    case Opcode::subc: return find_carrying<U, Carrying::sub>(true, ask.carry);
+    case Opcode::add:
+      return find_carrying<U, Carrying::add>(false, ask.carry);
+    case Opcode::addc:
+      return find_carrying<U, Carrying::add>(true, ask.carry);
+    case Opcode::sub:
+      return find_carrying<U, Carrying::sub>(false, ask.carry);
+    case Opcode::subc:
+      return find_carrying<U, Carrying::sub>(true, ask.carry);
     case Opcode::mad:
     case Opcode::madc: {
       if (ask.row_bytes[3] != 0 && ask.row_bytes[3] != kBytes) return nullptr;
@@ -87,7 +96,8 @@ RowHandler find_carry(const Ask& ask) {
       return ask.is_signed ? find_carrying<U, Carrying::mad_hi_signed>(in, ask.carry)
                            : find_carrying<U, Carrying::mad_hi>(in, ask.carry);
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -114,13 +124,20 @@ RowHandler find_division(const Ask& ask) {
 }
 RowHandler find_division_by_type(const Ask& ask) {
   switch (ask.type) {
-    case Type::u16: return find_division<u16>(ask);
-    case Type::u32: return find_division<u32>(ask);
-    case Type::u64: return find_division<u64>(ask);
-    case Type::s16: return find_division<i16>(ask);
-    case Type::s32: return find_division<i32>(ask);
-    case Type::s64: return find_division<i64>(ask);
-    default: return nullptr;
+    case Type::u16:
+      return find_division<u16>(ask);
+    case Type::u32:
+      return find_division<u32>(ask);
+    case Type::u64:
+      return find_division<u64>(ask);
+    case Type::s16:
+      return find_division<i16>(ask);
+    case Type::s32:
+      return find_division<i32>(ask);
+    case Type::s64:
+      return find_division<i64>(ask);
+    default:
+      return nullptr;
   }
 }
 
@@ -206,11 +223,13 @@ u32 nth_set_bit(u32 mask, u32 base, i32 offset) {
 RowHandler find_mask(const Ask& ask) {
   if (!has_rows(ask, 4, 4, 4)) return nullptr;
   switch (ask.opcode) {
-    case Opcode::bmsk: return ask.clamp ? lanewise<bit_mask<true>> : lanewise<bit_mask<false>>;
+    case Opcode::bmsk:
+      return ask.clamp ? lanewise<bit_mask<true>> : lanewise<bit_mask<false>>;
     case Opcode::szext:
       if (ask.is_signed) return ask.clamp ? lanewise<extend_from<true, true>> : lanewise<extend_from<true, false>>;
       return ask.clamp ? lanewise<extend_from<false, true>> : lanewise<extend_from<false, false>>;
-    default: return has_rows(ask, 4, 4, 4, 4) ? lanewise<nth_set_bit> : nullptr;
+    default:
+      return has_rows(ask, 4, 4, 4, 4) ? lanewise<nth_set_bit> : nullptr;
   }
 }
 
@@ -228,17 +247,21 @@ RowHandler integer_rare(const Ask& ask) {
       if (ask.bytes == 4) return find_carry<u32>(ask);
       return ask.bytes == 8 ? find_carry<u64>(ask) : nullptr;
     case Opcode::div:
-    case Opcode::rem: return find_division_by_type(ask);
+    case Opcode::rem:
+      return find_division_by_type(ask);
     case Opcode::dp4a:
-    case Opcode::dp2a: return find_dot_by_signs(ask);
+    case Opcode::dp2a:
+      return find_dot_by_signs(ask);
     case Opcode::vabsdiff4:
       if (ask.type != Type::u32 || ask.type2 != Type::u32 || ask.type3 != Type::u32) return nullptr;
       if (!has_rows(ask, 4, 4, 4, 4)) return nullptr;
       return ask.add ? lanewise<sum_of_byte_differences> : lanewise<byte_differences>;
     case Opcode::bmsk:
     case Opcode::szext:
-    case Opcode::fns: return find_mask(ask);
-    default: return nullptr;
+    case Opcode::fns:
+      return find_mask(ask);
+    default:
+      return nullptr;
   }
 }
 

@@ -189,8 +189,7 @@ struct Lanewise<kFunction> {
     const Cell<B>* b = row<B>(rows, op.list[2]);
     const Cell<C>* c = row<C>(rows, op.list[3]);
     const Cell<E>* e = row<E>(rows, op.list[4]);
-    store_lanes<D>(row<D>(rows, op.list[0]), lanes,
-                   [a, b, c, e](int i) { return kFunction(a[i], b[i], c[i], e[i]); });
+    store_lanes<D>(row<D>(rows, op.list[0]), lanes, [a, b, c, e](int i) { return kFunction(a[i], b[i], c[i], e[i]); });
   }
 };
 

@@ -61,8 +61,12 @@ void decode_elements(Type type, const std::byte* from, int count, float* to) {
         __builtin_memcpy(&word, from + 2 * i, 2);
         to[i] = type == Type::f16 ? f16_to_f32(static_cast<u16>(word)) : bf16_to_f32(static_cast<u16>(word));
         break;
-      case Type::e4m3: to[i] = e4m3_to_f32(static_cast<u8>(from[i])); break;
-      case Type::e5m2: to[i] = e5m2_to_f32(static_cast<u8>(from[i])); break;
+      case Type::e4m3:
+        to[i] = e4m3_to_f32(static_cast<u8>(from[i]));
+        break;
+      case Type::e5m2:
+        to[i] = e5m2_to_f32(static_cast<u8>(from[i]));
+        break;
       default:
         __builtin_memcpy(&word, from + 4 * i, 4);
         to[i] = bits_as<float>(type == Type::tf32 ? word & 0xffffe000u : word);
@@ -74,15 +78,21 @@ void decode_elements(Type type, const std::byte* from, int count, float* to) {
 void decode_elements(Type type, const std::byte* from, int count, std::int32_t* to) {
   for (int i = 0; i < count; ++i) {
     switch (type) {
-      case Type::s8: to[i] = static_cast<i8>(from[i]); break;
-      case Type::u8: to[i] = static_cast<u8>(from[i]); break;
+      case Type::s8:
+        to[i] = static_cast<i8>(from[i]);
+        break;
+      case Type::u8:
+        to[i] = static_cast<u8>(from[i]);
+        break;
       case Type::s4:
       case Type::u4: {
         const u8 nibble = static_cast<u8>(from[i / 2]) >> (4 * (i % 2)) & 0xf;
         to[i] = type == Type::s4 ? (nibble ^ 8) - 8 : nibble;
         break;
       }
-      default: to[i] = static_cast<u8>(from[i / 8]) >> (i % 8) & 1; break;
+      default:
+        to[i] = static_cast<u8>(from[i / 8]) >> (i % 8) & 1;
+        break;
     }
   }
 }

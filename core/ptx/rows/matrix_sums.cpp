@@ -85,9 +85,12 @@ int seen_exponent(float x, int least) {
 int least_exponent(Type type) {
   switch (type) {
     case Type::f16:
-    case Type::e5m2: return -14;
-    case Type::e4m3: return -6;
-    default: return -126;
+    case Type::e5m2:
+      return -14;
+    case Type::e4m3:
+      return -6;
+    default:
+      return -126;
   }
 }
 

@@ -21,17 +21,23 @@ constexpr int kMostD = 16 * 8;
 
 constexpr int element_bits(Type type) {
   switch (type) {
-    case Type::f64: return 64;
+    case Type::f64:
+      return 64;
     case Type::f16:
-    case Type::bf16: return 16;
+    case Type::bf16:
+      return 16;
     case Type::e4m3:
     case Type::e5m2:
     case Type::s8:
-    case Type::u8: return 8;
+    case Type::u8:
+      return 8;
     case Type::s4:
-    case Type::u4: return 4;
-    case Type::b1: return 1;
-    default: return 32;
+    case Type::u4:
+      return 4;
+    case Type::b1:
+      return 1;
+    default:
+      return 32;
   }
 }
 
@@ -90,7 +96,8 @@ void read_tile(const MatrixProduct& p, const Counts& n, const std::byte* rows, c
   }
 }
 template <class T>
-void write_tile(const MatrixProduct& p, const Counts& n, const T* tile, std::byte* rows, const u32* list, LaneMask lanes) {
+void write_tile(const MatrixProduct& p, const Counts& n, const T* tile, std::byte* rows, const u32* list,
+                LaneMask lanes) {
   for (int i = 0; i < n.d; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
       std::byte* to = rows + list[i] + sizeof(T) * static_cast<u32>(lane);
@@ -156,8 +163,8 @@ struct Entry {
   RowHandler handler;
 };
 
-constexpr MatrixProduct of(int m, int n, int k, Type d, Type a, Type b, SumMode sum = SumMode::seq, bool saturate = false,
-                           bool both = false) {
+constexpr MatrixProduct of(int m, int n, int k, Type d, Type a, Type b, SumMode sum = SumMode::seq,
+                           bool saturate = false, bool both = false) {
   return {m, n, k, a, b, d, sum, saturate, both};
 }
 
@@ -191,7 +198,8 @@ bool find_fp8(const MatrixProduct& wanted, RowHandler& found) {
 }
 template <Type kA, Type kB, int kM, int kK>
 bool find_integer(const MatrixProduct& wanted, RowHandler& found) {
-  return matches(kIntegers<kA, kB, kM, kK, false>, wanted, found) || matches(kIntegers<kA, kB, kM, kK, true>, wanted, found);
+  return matches(kIntegers<kA, kB, kM, kK, false>, wanted, found) ||
+         matches(kIntegers<kA, kB, kM, kK, true>, wanted, found);
 }
 template <Type kA, Type kB, int kUnit>  // kUnit: k of m8n8, and the least of m16n8
 bool find_integers(const MatrixProduct& wanted, RowHandler& found) {
@@ -221,9 +229,9 @@ RowHandler find_mma(const MatrixProduct& wanted) {
       find_integers<Type::u8, Type::s8, 16>(wanted, found) || find_integers<Type::u8, Type::u8, 16>(wanted, found) ||
       find_integers<Type::s4, Type::s4, 32>(wanted, found) || find_integers<Type::s4, Type::u4, 32>(wanted, found) ||
       find_integers<Type::u4, Type::s4, 32>(wanted, found) || find_integers<Type::u4, Type::u4, 32>(wanted, found) ||
-      find_bits<false>(wanted, found) || find_bits<true>(wanted, found) ||
-      matches(kDoubles<8, 4>, wanted, found) || matches(kDoubles<16, 4>, wanted, found) ||
-      matches(kDoubles<16, 8>, wanted, found) || matches(kDoubles<16, 16>, wanted, found);
+      find_bits<false>(wanted, found) || find_bits<true>(wanted, found) || matches(kDoubles<8, 4>, wanted, found) ||
+      matches(kDoubles<16, 4>, wanted, found) || matches(kDoubles<16, 8>, wanted, found) ||
+      matches(kDoubles<16, 16>, wanted, found);
   return there ? found : nullptr;
 }
 
@@ -249,8 +257,8 @@ RowHandler matrices(const Ask& ask) {
   if (ask.opcode != Opcode::mma) return nullptr;
   const bool floats = ask.type == Type::f32 || ask.type == Type::f16;
   if (ask.type == Type::f64 && ask.rounding != Rounding::nearest) return nullptr;
-  return find_mma(of(ask.m, ask.n, ask.k, ask.type, ask.type2, ask.type3, floats ? ask.sum : SumMode::seq, ask.satfinite,
-                     ask.type2 == Type::b1 && ask.combine == Combine::and_));
+  return find_mma(of(ask.m, ask.n, ask.k, ask.type, ask.type2, ask.type3, floats ? ask.sum : SumMode::seq,
+                     ask.satfinite, ask.type2 == Type::b1 && ask.combine == Combine::and_));
 }
 
 }  // namespace kvscope::ptx::rows

@@ -10,52 +10,70 @@
 namespace kvscope::ptx::rows {
 namespace {
 
-// The pieces of 8 bits of a b16 or b32 stand in rows of 16.
-constexpr int row_bytes_of_piece(int piece_bytes) {
-  return piece_bytes == 1 ? 2 : piece_bytes;
+// One piece, and what its row holds for it: 8 bits stand in a row of 16.
+template <int kBytes>
+struct Piece;
+template <>
+struct Piece<1> {
+  using Value = u8;
+  using Stored = u16;
+};
+template <int kBytes>
+  requires(kBytes > 1)
+struct Piece<kBytes> {
+  using Value = typename OfBytes<kBytes>::Unsigned;
+  using Stored = Value;
+};
+
+template <int kBytes, int kPieces>
+void pack_of(std::byte* rows, const Op& op, LaneMask lanes) {
+  using Value = typename Piece<kBytes / kPieces>::Value;
+  using Stored = typename Piece<kBytes / kPieces>::Stored;
+  struct Whole {
+    Value piece[kPieces];
+  };
+  alignas(64) Whole whole[kLanes];
+  for (int p = 0; p < kPieces; ++p) {
+    const Cell<Stored>* from = row<Stored>(rows, op.list[1 + p]);
+    for (int i = 0; i < kLanes; ++i) whole[i].piece[p] = static_cast<Value>(from[i]);
+  }
+  std::byte* d = rows + op.list[0];
+  if (lanes == kAllLanes) {
+    __builtin_memcpy(d, whole, sizeof whole);
+    return;
+  }
+  for (int i = 0; i < kLanes; ++i) {
+    if ((lanes >> i & 1) != 0) __builtin_memcpy(d + kBytes * i, &whole[i], kBytes);
+  }
 }
 
-void copy_lane(std::byte* to, const std::byte* from, int bytes) {
-  switch (bytes) {
-    case 1: __builtin_memcpy(to, from, 1); break;
-    case 2: __builtin_memcpy(to, from, 2); break;
-    case 4: __builtin_memcpy(to, from, 4); break;
-    default: __builtin_memcpy(to, from, 8); break;
+template <int kBytes, int kPieces>
+void unpack_of(std::byte* rows, const Op& op, LaneMask lanes) {
+  using Value = typename Piece<kBytes / kPieces>::Value;
+  using Stored = typename Piece<kBytes / kPieces>::Stored;
+  struct Whole {
+    Value piece[kPieces];
+  };
+  alignas(64) Whole whole[kLanes];
+  __builtin_memcpy(whole, rows + op.list[kPieces], sizeof whole);
+  for (int p = 0; p < kPieces; ++p) {
+    if (op.list[p] == kNoRow) continue;
+    Cell<Stored>* to = row<Stored>(rows, op.list[p]);
+    for (int i = 0; i < kLanes; ++i) {
+      if ((lanes >> i & 1) != 0) to[i] = whole[i].piece[p];
+    }
   }
 }
 
 template <int kBytes>
 void pack(std::byte* rows, const Op& op, LaneMask lanes) {
-  const int pieces = op.count - 1;
-  const int bytes = kBytes / pieces;
-  const int stride = row_bytes_of_piece(bytes);
-  alignas(64) std::byte whole[kBytes * kLanes];
-  for (int p = 0; p < pieces; ++p) {
-    const std::byte* piece = rows + op.list[1 + p];
-    for (int i = 0; i < kLanes; ++i) copy_lane(whole + kBytes * i + bytes * p, piece + stride * i, bytes);
-  }
-  std::byte* d = rows + op.list[0];
-  for (int i = 0; i < kLanes; ++i) {
-    if ((lanes >> i & 1) != 0) __builtin_memcpy(d + kBytes * i, whole + kBytes * i, kBytes);
-  }
+  if (op.count == 3) return pack_of<kBytes, 2>(rows, op, lanes);
+  if constexpr (kBytes >= 4) pack_of<kBytes, 4>(rows, op, lanes);
 }
-
 template <int kBytes>
 void unpack(std::byte* rows, const Op& op, LaneMask lanes) {
-  const int pieces = op.count - 1;
-  const int bytes = kBytes / pieces;
-  const int stride = row_bytes_of_piece(bytes);
-  alignas(64) std::byte whole[kBytes * kLanes];
-  __builtin_memcpy(whole, rows + op.list[pieces], sizeof whole);
-  for (int p = 0; p < pieces; ++p) {
-    if (op.list[p] == kNoRow) continue;
-    std::byte* piece = rows + op.list[p];
-    for (int i = 0; i < kLanes; ++i) {
-      if ((lanes >> i & 1) == 0) continue;
-      if (stride != bytes) piece[stride * i + 1] = std::byte{0};  // a byte in a wider register
-      copy_lane(piece + stride * i, whole + kBytes * i + bytes * p, bytes);
-    }
-  }
+  if (op.count == 3) return unpack_of<kBytes, 2>(rows, op, lanes);
+  if constexpr (kBytes >= 4) unpack_of<kBytes, 4>(rows, op, lanes);
 }
 
 template <int kElements, int kBytes>
@@ -76,10 +94,14 @@ void copy_vector(std::byte* rows, const Op& op, LaneMask lanes) {
 template <int kElements>
 RowHandler find_vector(const Ask& ask) {
   switch (ask.bytes) {
-    case 2: return copy_vector<kElements, 2>;
-    case 4: return copy_vector<kElements, 4>;
-    case 8: return copy_vector<kElements, 8>;
-    default: return nullptr;
+    case 2:
+      return copy_vector<kElements, 2>;
+    case 4:
+      return copy_vector<kElements, 4>;
+    case 8:
+      return copy_vector<kElements, 8>;
+    default:
+      return nullptr;
   }
 }
 
@@ -99,11 +121,16 @@ RowHandler moves(const Ask& ask) {
   if (ask.vector == 4) return find_vector<4>(ask);
   if (!ask.uses_list) return nullptr;
   switch (ask.bytes) {
-    case 2: return find_pieces<2>(ask);
-    case 4: return find_pieces<4>(ask);
-    case 8: return find_pieces<8>(ask);
-    case 16: return find_pieces<16>(ask);
-    default: return nullptr;
+    case 2:
+      return find_pieces<2>(ask);
+    case 4:
+      return find_pieces<4>(ask);
+    case 8:
+      return find_pieces<8>(ask);
+    case 16:
+      return find_pieces<16>(ask);
+    default:
+      return nullptr;
   }
 }
 

@@ -93,7 +93,8 @@ struct RowRequest {
   const Instr* instr = nullptr;
   std::array<std::uint8_t, 5> row_bytes{};  // of one lane: 2, 4, 8, 16; 0: a predicate or nothing there
   SumMode sum = SumMode::seq;
-  std::uint8_t results = 0;  // elements of the first operand; 0: not said. Tells mov.b16 {a, b}, r from mov.b16 r, {a, b}
+  std::uint8_t results =
+      0;  // elements of the first operand; 0: not said. Tells mov.b16 {a, b}, r from mov.b16 r, {a, b}
 };
 
 // Which instruction set the loops are compiled for. All give the same bits.

@@ -38,11 +38,12 @@ void product_baseline(int m, int n, int k, const float* a, const float* b, float
 void product_avx2(int m, int n, int k, const float* a, const float* b, float* d);
 void product_avx512(int m, int n, int k, const float* a, const float* b, float* d);
 
-[[nodiscard]] RowHandler moves(const Ask& ask);           // mov of vectors
-[[nodiscard]] RowHandler integer_rare(const Ask& ask);    // carries, division, dp4a, masks
-[[nodiscard]] RowHandler compare_rare(const Ask& ask);    // set, setp of 16 bits, slct, testp, copysign
-[[nodiscard]] RowHandler half(const Ask& ask);            // f16, bf16 and pairs of them
-[[nodiscard]] RowHandler float_rare(const Ask& ask);      // directed roundings of f64, of quotients and roots; sin, cos, tanh
+[[nodiscard]] RowHandler moves(const Ask& ask);         // mov of vectors
+[[nodiscard]] RowHandler integer_rare(const Ask& ask);  // carries, division, dp4a, masks
+[[nodiscard]] RowHandler compare_rare(const Ask& ask);  // set, setp of 16 bits, slct, testp, copysign
+[[nodiscard]] RowHandler half(const Ask& ask);          // f16, bf16 and pairs of them
+[[nodiscard]] RowHandler float_rare(
+    const Ask& ask);  // directed roundings of f64, of quotients and roots; sin, cos, tanh
 [[nodiscard]] RowHandler convert_narrow(const Ask& ask);  // cvt to and from 8 bits, tf32, pairs; cvt.pack
 [[nodiscard]] RowHandler convert_any(const Ask& ask);     // the rest of cvt
 [[nodiscard]] RowHandler matrices(const Ask& ask);        // mma of all types, movmatrix

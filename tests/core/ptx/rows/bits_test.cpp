@@ -150,7 +150,9 @@ TEST(Compare, OrderedOnesAreFalseForNanNeToo) {
       const std::string word = std::string("setp.") + r.word;
       EXPECT_EQ(one(word + ".f64", {bits(o.a), bits(o.b)}), expected) << word;
       EXPECT_EQ(one(word + ".f32", {bits(static_cast<float>(o.a)), bits(static_cast<float>(o.b))}), expected) << word;
-      const auto half = [](double x) { return x != x ? 0x7e00u : x == 2 ? 0x4000u : x == 1 ? 0x3c00u : bits(x) != 0 ? 0x8000u : 0u; };
+      const auto half = [](double x) {
+        return x != x ? 0x7e00u : x == 2 ? 0x4000u : x == 1 ? 0x3c00u : bits(x) != 0 ? 0x8000u : 0u;
+      };
       EXPECT_EQ(one(word + ".f16", {half(o.a), half(o.b)}), expected) << word;
       EXPECT_EQ(one(std::string("set.") + r.word + ".u32.f32",
                     {bits(static_cast<float>(o.a)), bits(static_cast<float>(o.b))}),

@@ -88,7 +88,7 @@ TEST(Convert, HalvesFromFloats) {
   EXPECT_EQ(one("cvt.rn.f16.f32", {bits(65520.0f)}), 0x7c00u);
   EXPECT_EQ(one("cvt.rn.satfinite.f16.f32", {bits(65520.0f)}), 0x7bffu);
   EXPECT_EQ(one("cvt.rz.f16.f32", {bits(1e30f)}), 0x7bffu);
-  EXPECT_EQ(one("cvt.rn.f16.f32", {0x33000000}), 0u);      // 2^-25: a tie, to even
+  EXPECT_EQ(one("cvt.rn.f16.f32", {0x33000000}), 0u);  // 2^-25: a tie, to even
   EXPECT_EQ(one("cvt.rn.f16.f32", {0x33000001}), 0x0001u);
   EXPECT_EQ(one("cvt.rn.f16.f32", {0xffc12345}), 0x7fffu);
   EXPECT_EQ(one("cvt.rn.bf16.f32", {0x3f808000}), 0x3f80u);
@@ -169,7 +169,8 @@ std::uint64_t nearest_of_8(const Number& x, int fraction_bits, int bias, std::ui
     const Number next = number_of(code + 1, fraction_bits, bias);
     // (here + next) / 2: both are multiples of here's last place.
     const int low = std::min(here.exponent, next.exponent);
-    const Number middle{(here.significand << (here.exponent - low)) + (next.significand << (next.exponent - low)), low - 1};
+    const Number middle{(here.significand << (here.exponent - low)) + (next.significand << (next.exponent - low)),
+                        low - 1};
     const int beyond = order(x, middle);
     if (beyond < 0 || (beyond == 0 && code % 2 == 0)) return code;
   }
@@ -298,10 +299,17 @@ TEST(Convert, RoundingTo16BitsInEveryDirection) {
             const Number half{2 * low.significand + 1, low.exponent - 1};
             const int beyond = order(exact, half);
             switch (rounding[1]) {
-              case 'n': expected = beyond > 0 || (beyond == 0 && below % 2 == 1) ? below + 1 : below; break;
-              case 'm': expected = negative && !is_exact ? below + 1 : below; break;
-              case 'p': expected = !negative && !is_exact ? below + 1 : below; break;
-              default: break;
+              case 'n':
+                expected = beyond > 0 || (beyond == 0 && below % 2 == 1) ? below + 1 : below;
+                break;
+              case 'm':
+                expected = negative && !is_exact ? below + 1 : below;
+                break;
+              case 'p':
+                expected = !negative && !is_exact ? below + 1 : below;
+                break;
+              default:
+                break;
             }
             ASSERT_EQ(got, expected) << word << " " << std::hex << x[i];
           }

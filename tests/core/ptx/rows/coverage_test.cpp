@@ -79,18 +79,66 @@ TEST(Coverage, EveryWordThatComputesHasAHandler) {
 
 // Numbers that find edges: zeros, ones, ends of ranges, NaN, infinities, subnormals, ties, and plain noise.
 std::uint64_t edgy(Random& random, int kind) {
-  static constexpr std::uint64_t kEdges[] = {
-      0, 1, 2, 31, 32, 33, 63, 64, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x3c00, 0x7c00, 0xfc00, 0x7bff, 0x0400, 0x83ff,
-      0x7f80, 0x7fffffff, 0x80000000, 0xffffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00800000,
-      0x807fffff, 0x4b000001, 0x4f000000, 0x3effffff, 0x477fe000, 0x33000000, 0x38800001, 0x3ff0000000000000,
-      0xbff8000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000001, 0x000fffffffffffff, 0x8000000000000000,
-      0x7fffffffffffffff, 0xffffffffffffffff, 0x43e0000000000000, 0x41dfffffffc00000, 0x3e60000000000001, 0xb5a9c64212345678};
+  static constexpr std::uint64_t kEdges[] = {0,
+                                             1,
+                                             2,
+                                             31,
+                                             32,
+                                             33,
+                                             63,
+                                             64,
+                                             0x7f,
+                                             0x80,
+                                             0xff,
+                                             0x7fff,
+                                             0x8000,
+                                             0xffff,
+                                             0x3c00,
+                                             0x7c00,
+                                             0xfc00,
+                                             0x7bff,
+                                             0x0400,
+                                             0x83ff,
+                                             0x7f80,
+                                             0x7fffffff,
+                                             0x80000000,
+                                             0xffffffff,
+                                             0x3f800000,
+                                             0xbf800000,
+                                             0x7f800000,
+                                             0xff800000,
+                                             0x7fc00000,
+                                             0x00800000,
+                                             0x807fffff,
+                                             0x4b000001,
+                                             0x4f000000,
+                                             0x3effffff,
+                                             0x477fe000,
+                                             0x33000000,
+                                             0x38800001,
+                                             0x3ff0000000000000,
+                                             0xbff8000000000000,
+                                             0x7ff0000000000000,
+                                             0xfff0000000000000,
+                                             0x7ff8000000000001,
+                                             0x000fffffffffffff,
+                                             0x8000000000000000,
+                                             0x7fffffffffffffff,
+                                             0xffffffffffffffff,
+                                             0x43e0000000000000,
+                                             0x41dfffffffc00000,
+                                             0x3e60000000000001,
+                                             0xb5a9c64212345678};
   const std::uint64_t x = random.next();
   switch (kind) {
-    case 0: return kEdges[x % std::size(kEdges)];
-    case 1: return x;
-    case 2: return (x & 0x807fffffu) | (100 + (x >> 40) % 60) << 23;      // floats around 1
-    default: return (x & 0x800fffffffffffffu) | (1000 + (x >> 56) % 50) << 52;  // doubles around 1
+    case 0:
+      return kEdges[x % std::size(kEdges)];
+    case 1:
+      return x;
+    case 2:
+      return (x & 0x807fffffu) | (100 + (x >> 40) % 60) << 23;  // floats around 1
+    default:
+      return (x & 0x800fffffffffffffu) | (1000 + (x >> 56) % 50) << 52;  // doubles around 1
   }
 }
 
@@ -103,7 +151,8 @@ TEST(Coverage, AllInstructionSetsComputeTheSameBitsAndLeaveOtherLanesAlone) {
     c.word = word;
     if (word.starts_with("mma") && ++number % 7 != 0) continue;  // those have tests of their own
     c.in.resize(static_cast<std::size_t>(read_elements(understand(word))));
-    c.pair = word.starts_with("lop3.and") || word.starts_with("lop3.or") || (word.starts_with("setp") && number % 2 == 0);
+    c.pair =
+        word.starts_with("lop3.and") || word.starts_with("lop3.or") || (word.starts_with("setp") && number % 2 == 0);
     ++number;
     for (Lanes& lanes : c.in) {
       const auto kind = static_cast<int>(random.next() % 4);

@@ -43,7 +43,7 @@ TEST(Float, HalvesRoundOnce) {
 }
 
 TEST(Float, QuotientsReciprocalsAndRoots) {
-  EXPECT_EQ(one("div.approx.f32", {bits(1.0f), 0x7f000000}), 0u);           // 2^127
+  EXPECT_EQ(one("div.approx.f32", {bits(1.0f), 0x7f000000}), 0u);  // 2^127
   EXPECT_EQ(one("div.full.f32", {bits(1.0f), 0x7f000000}), 0x00400000u);
   EXPECT_EQ(one("div.approx.f32", {bits(1.0f), 0x7e800000}), 0x00800000u);  // 2^126 itself is divided by
   EXPECT_EQ(one("div.approx.f32", {kInf, 0x7f000000}), kNan);
@@ -96,7 +96,7 @@ TEST(Float, FunctionsAreTheRoundedTrueValues) {
     Lanes x, wide;
     for (std::size_t lane = 0; lane < 32; ++lane) {
       const std::uint64_t r = random.next();
-      x[lane] = (r & 0x807fffffu) | (96 + (r >> 40) % 39) << 23;    // 2^-31 to 2^7
+      x[lane] = (r & 0x807fffffu) | (96 + (r >> 40) % 39) << 23;     // 2^-31 to 2^7
       wide[lane] = (r & 0x807fffffu) | (1 + (r >> 40) % 253) << 23;  // all
     }
     if (i % 50 != 0) continue;
@@ -108,15 +108,22 @@ TEST(Float, FunctionsAreTheRoundedTrueValues) {
       }
       const Outcome outcome = run(c);
       for (std::size_t lane = 0; lane < 32; ++lane) {
-        expect_near(outcome.d[0][lane], f(as_float(c.in[0][lane])), std::string(word) + " " + std::to_string(as_float(c.in[0][lane])));
+        expect_near(outcome.d[0][lane], f(as_float(c.in[0][lane])),
+                    std::string(word) + " " + std::to_string(as_float(c.in[0][lane])));
       }
     };
-    all_lanes("ex2.approx.f32", x, [](long double v) { return std::exp2(v); }, false);
-    all_lanes("lg2.approx.f32", wide, [](long double v) { return std::log2(v); }, true);
-    all_lanes("rsqrt.approx.f32", wide, [](long double v) { return 1 / std::sqrt(v); }, true);
-    all_lanes("tanh.approx.f32", x, [](long double v) { return std::tanh(v); }, false);
-    all_lanes("sin.approx.f32", wide, [](long double v) { return std::sin(v); }, false);
-    all_lanes("cos.approx.f32", wide, [](long double v) { return std::cos(v); }, false);
+    all_lanes(
+        "ex2.approx.f32", x, [](long double v) { return std::exp2(v); }, false);
+    all_lanes(
+        "lg2.approx.f32", wide, [](long double v) { return std::log2(v); }, true);
+    all_lanes(
+        "rsqrt.approx.f32", wide, [](long double v) { return 1 / std::sqrt(v); }, true);
+    all_lanes(
+        "tanh.approx.f32", x, [](long double v) { return std::tanh(v); }, false);
+    all_lanes(
+        "sin.approx.f32", wide, [](long double v) { return std::sin(v); }, false);
+    all_lanes(
+        "cos.approx.f32", wide, [](long double v) { return std::cos(v); }, false);
   }
 }
 
@@ -235,7 +242,8 @@ bool is_rounded(T y, const char* rounding, Side side) {
   // To nearest: no further than half way to the neighbour. Half ways are doubles for floats; of doubles they are compared
   // by the caller's exactness only up to the neighbours.
   const T next = at > 0 ? above : below;
-  if (sizeof(T) == 8) return std::isinf(next) || (at > 0 ? side(static_cast<double>(next)) < 0 : side(static_cast<double>(next)) > 0);
+  if (sizeof(T) == 8)
+    return std::isinf(next) || (at > 0 ? side(static_cast<double>(next)) < 0 : side(static_cast<double>(next)) > 0);
   const double middle = std::isinf(next) ? (at > 0 ? 0x1.ffffffp127 : -0x1.ffffffp127)
                                          : (static_cast<double>(y) + static_cast<double>(next)) / 2;
   const int beyond = at * side(middle);
@@ -245,14 +253,25 @@ bool is_rounded(T y, const char* rounding, Side side) {
 
 template <class T>
 T edge(Random& random) {
-  static constexpr double kFloats[] = {0.0, 1.0, 1.5, 0x1p-149, 0x1.fffffcp-127, 0x1p-126, 0x1.fffffep127, 0x1.000002p0,
-                                       0x1.fffffep-1, 3.0, 0x1p-24, 0x1.8p-24, 0x1p24, 0x1p-64, 0x1.555556p-2};
-  static constexpr double kDoubles[] = {0x1p-1074, 0x1.fffffffffffffp-1023, 0x1p-1022, 0x1.fffffffffffffp1023,
-                                        0x1.0000000000001p0, 0x1.fffffffffffffp-1, 0x1p-53, 0x1.8p-53, 0x1p-540, 0x1p53};
+  static constexpr double kFloats[] = {
+      0.0,           1.0, 1.5,     0x1p-149,  0x1.fffffcp-127, 0x1p-126, 0x1.fffffep127, 0x1.000002p0,
+      0x1.fffffep-1, 3.0, 0x1p-24, 0x1.8p-24, 0x1p24,          0x1p-64,  0x1.555556p-2};
+  static constexpr double kDoubles[] = {0x1p-1074,
+                                        0x1.fffffffffffffp-1023,
+                                        0x1p-1022,
+                                        0x1.fffffffffffffp1023,
+                                        0x1.0000000000001p0,
+                                        0x1.fffffffffffffp-1,
+                                        0x1p-53,
+                                        0x1.8p-53,
+                                        0x1p-540,
+                                        0x1p53};
   const std::uint64_t x = random.next();
   double value = 0;
   switch (x % 4) {
-    case 0: value = kFloats[(x >> 8) % std::size(kFloats)]; break;
+    case 0:
+      value = kFloats[(x >> 8) % std::size(kFloats)];
+      break;
     case 1:
       if (sizeof(T) == 8) {
         value = kDoubles[(x >> 8) % std::size(kDoubles)];
@@ -262,9 +281,12 @@ T edge(Random& random) {
       break;
     case 2:
       value = sizeof(T) == 8 ? std::ldexp(static_cast<double>((x >> 11) | 1), static_cast<int>(x >> 4 & 31) - 70)
-                             : std::ldexp(static_cast<double>(0x800000u + (x >> 40 & 0x7fffff)), static_cast<int>(x >> 8 & 255) - 172);
+                             : std::ldexp(static_cast<double>(0x800000u + (x >> 40 & 0x7fffff)),
+                                          static_cast<int>(x >> 8 & 255) - 172);
       break;
-    default: value = static_cast<double>((x >> 8) % 1000) / 8; break;
+    default:
+      value = static_cast<double>((x >> 8) % 1000) / 8;
+      break;
   }
   if ((x >> 63) != 0) value = -value;
   return static_cast<T>(value);
@@ -273,7 +295,9 @@ T edge(Random& random) {
 template <class T>
 void check_roundings(const char* type, std::uint64_t seed, int rounds) {
   Random random{seed};
-  const auto value_of = [](std::uint64_t x) { return sizeof(T) == 8 ? static_cast<T>(as_double(x)) : static_cast<T>(as_float(x)); };
+  const auto value_of = [](std::uint64_t x) {
+    return sizeof(T) == 8 ? static_cast<T>(as_double(x)) : static_cast<T>(as_float(x));
+  };
   for (int i = 0; i < rounds; ++i) {
     std::array<Lanes, 3> in;
     for (Lanes& lanes : in) {
@@ -301,7 +325,8 @@ void check_roundings(const char* type, std::uint64_t seed, int rounds) {
       each("add", 2, [](double a, double b, double, double v) { return compare(Big(a).plus(Big(b)), v); });
       each("sub", 2, [](double a, double b, double, double v) { return compare(Big(a).plus(Big(-b)), v); });
       each("mul", 2, [](double a, double b, double, double v) { return compare(Big::product(a, b), v); });
-      each("fma", 3, [](double a, double b, double c, double v) { return compare(Big::product(a, b).plus(Big(c)), v); });
+      each("fma", 3,
+           [](double a, double b, double c, double v) { return compare(Big::product(a, b).plus(Big(c)), v); });
       // a / b compared with v is a compared with v b, turned round for a negative b.
       each("div", 2, [](double a, double b, double, double v) {
         if (b == 0) return 0;

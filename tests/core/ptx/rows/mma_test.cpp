@@ -40,10 +40,13 @@ std::uint64_t fnv(const std::vector<std::uint32_t>& words) {
 std::uint64_t encode(Type type, double x) {
   const auto f32 = std::bit_cast<std::uint32_t>(static_cast<float>(x));
   switch (type) {
-    case Type::f64: return std::bit_cast<std::uint64_t>(x);
+    case Type::f64:
+      return std::bit_cast<std::uint64_t>(x);
     case Type::f32:
-    case Type::tf32: return f32;
-    case Type::bf16: return f32 >> 16;
+    case Type::tf32:
+      return f32;
+    case Type::bf16:
+      return f32 >> 16;
     case Type::f16:
     case Type::e4m3:
     case Type::e5m2: {
@@ -56,11 +59,12 @@ std::uint64_t encode(Type type, double x) {
       const std::uint64_t sign = x < 0 ? (type == Type::f16 ? 0x8000u : 0x80u) : 0u;
       return sign | static_cast<std::uint64_t>(exponent - 1 + bias) << bits | mantissa;
     }
-    default: return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));  // an integer: its low bits
+    default:
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));  // an integer: its low bits
   }
 }
 int width_of_type(Type type) {
-  static const std::map<Type, int> kWidths{{Type::f64, 64}, {Type::f32, 32}, {Type::s32, 32}, {Type::tf32, 32},
+  static const std::map<Type, int> kWidths{{Type::f64, 64}, {Type::f32, 32},  {Type::s32, 32}, {Type::tf32, 32},
                                            {Type::f16, 16}, {Type::bf16, 16}, {Type::e4m3, 8}, {Type::e5m2, 8},
                                            {Type::s8, 8},   {Type::u8, 8},    {Type::s4, 4},   {Type::u4, 4},
                                            {Type::b1, 1}};
@@ -143,7 +147,8 @@ Tile run_mma(const Mma& mma, const std::function<double(int, int)>& a, const std
 
 std::string word_of(const std::string& shape, const std::string& d, const std::string& a, const std::string& b,
                     const std::string& c, const std::string& tail = "") {
-  return "mma.sync.aligned." + shape + ".row.col" + (tail.empty() ? "" : "." + tail) + "." + d + "." + a + "." + b + "." + c;
+  return "mma.sync.aligned." + shape + ".row.col" + (tail.empty() ? "" : "." + tail) + "." + d + "." + a + "." + b +
+         "." + c;
 }
 
 std::vector<Mma> every_mma() {
@@ -151,7 +156,8 @@ std::vector<Mma> every_mma() {
   const auto add = [&all_mma](Shape s, const std::string& d, const std::string& a, const std::string& b,
                               const std::string& tail = "") {
     const std::string shape = "m" + std::to_string(s.m) + "n" + std::to_string(s.n) + "k" + std::to_string(s.k);
-    all_mma.push_back({word_of(shape, d, a, b, d, tail), s, *type_from_name(a), *type_from_name(b), *type_from_name(d)});
+    all_mma.push_back(
+        {word_of(shape, d, a, b, d, tail), s, *type_from_name(a), *type_from_name(b), *type_from_name(d)});
   };
   for (const int k : {8, 16}) {
     for (const char* d : {"f32", "f16"}) add({16, 8, k}, d, "f16", "f16");
@@ -243,18 +249,25 @@ void expect_golden(const Golden& golden, const Tile& d, bool as_integers) {
 
 TEST(Mma, ChecksumsOfTheIntegerVectors) {
   const auto run_golden = [](const Golden& golden, const Mma& mma, bool as_integers) {
-    expect_golden(golden, run_mma(mma, a_of, b_of, [](int i, int n) { return i - n; }, SumMode::seq, best_simd()),
+    expect_golden(golden,
+                  run_mma(
+                      mma, a_of, b_of, [](int i, int n) { return i - n; }, SumMode::seq, best_simd()),
                   as_integers);
   };
-  run_golden(kGolden[0], {word_of("m16n8k8", "f32", "f16", "f16", "f32"), {16, 8, 8}, Type::f16, Type::f16, Type::f32}, false);
-  run_golden(kGolden[0], {word_of("m16n8k8", "f32", "tf32", "tf32", "f32"), {16, 8, 8}, Type::tf32, Type::tf32, Type::f32},
+  run_golden(kGolden[0], {word_of("m16n8k8", "f32", "f16", "f16", "f32"), {16, 8, 8}, Type::f16, Type::f16, Type::f32},
              false);
-  run_golden(kGolden[1], {word_of("m16n8k16", "f32", "bf16", "bf16", "f32"), {16, 8, 16}, Type::bf16, Type::bf16, Type::f32},
+  run_golden(kGolden[0],
+             {word_of("m16n8k8", "f32", "tf32", "tf32", "f32"), {16, 8, 8}, Type::tf32, Type::tf32, Type::f32}, false);
+  run_golden(kGolden[1],
+             {word_of("m16n8k16", "f32", "bf16", "bf16", "f32"), {16, 8, 16}, Type::bf16, Type::bf16, Type::f32},
              false);
-  run_golden(kGolden[1], {word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32}, true);
-  run_golden(kGolden[2], {word_of("m16n8k32", "f32", "e4m3", "e5m2", "f32"), {16, 8, 32}, Type::e4m3, Type::e5m2, Type::f32},
+  run_golden(kGolden[1], {word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32},
+             true);
+  run_golden(kGolden[2],
+             {word_of("m16n8k32", "f32", "e4m3", "e5m2", "f32"), {16, 8, 32}, Type::e4m3, Type::e5m2, Type::f32},
              false);
-  run_golden(kGolden[2], {word_of("m16n8k32", "s32", "s8", "s8", "s32"), {16, 8, 32}, Type::s8, Type::s8, Type::s32}, true);
+  run_golden(kGolden[2], {word_of("m16n8k32", "s32", "s8", "s8", "s32"), {16, 8, 32}, Type::s8, Type::s8, Type::s32},
+             true);
 }
 
 TEST(MatrixProducts, ChecksumsOfTheTilesOfFourWarps) {
@@ -324,16 +337,22 @@ TEST(Mma, TheThreeWaysOfAddingDifferWhereTheyShould) {
       {"-1 and -1.5 * 2^-23", -1, only(0, -1.5 * 0x1p-11), only(0, 0x1p-12), 0xbf800002, 0xbf800002, 0xbf800001},
       {"small ones before 1", 0, [](int k) { return k < 15 ? 0x1p-12 : 1.0; },
        [](int k) { return k < 15 ? 0x1p-12 : 1.0; }, 0x3f800008, 0x3f800008, 0x3f800007},
-      {"cancelling", 0x1p-30, [](int k) { return k == 0 ? 1.0 : k == 1 ? -1.0 : 0.0; }, always(1), 0, 0x30800000, 0},
+      {"cancelling", 0x1p-30, [](int k) { return k == 0   ? 1.0
+                                                 : k == 1 ? -1.0
+                                                          : 0.0; }, always(1), 0, 0x30800000, 0},
   };
   for (const char* type : {"f16", "bf16"}) {
-    const Mma mma{word_of("m16n8k16", "f32", type, type, "f32"), {16, 8, 16}, *type_from_name(type), *type_from_name(type),
+    const Mma mma{word_of("m16n8k16", "f32", type, type, "f32"),
+                  {16, 8, 16},
+                  *type_from_name(type),
+                  *type_from_name(type),
                   Type::f32};
     for (const SumRow& row : rows) {
       for (const Simd simd : simds()) {
         const auto bits_in = [&](SumMode mode) {
-          const Tile d = run_mma(mma, [&](int, int k) { return row.a(k); }, [&](int k, int) { return row.b(k); },
-                                 [&](int, int) { return row.c; }, mode, simd);
+          const Tile d = run_mma(
+              mma, [&](int, int k) { return row.a(k); }, [&](int k, int) { return row.b(k); },
+              [&](int, int) { return row.c; }, mode, simd);
           return bits(static_cast<float>(d[77]));
         };
         EXPECT_EQ(bits_in(SumMode::seq), row.seq) << type << " " << row.what;
@@ -347,10 +366,12 @@ TEST(Mma, TheThreeWaysOfAddingDifferWhereTheyShould) {
 // Wraps, or stops at the ends: 16 * 127 * 127 on top of nearly 2^31.
 TEST(Mma, IntegersWrapUnlessSatfiniteClampsThem) {
   const Mma wraps{word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
-  const Mma clamps{word_of("m16n8k16", "s32", "s8", "s8", "s32", "satfinite"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
+  const Mma clamps{
+      word_of("m16n8k16", "s32", "s8", "s8", "s32", "satfinite"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
   const auto of = [](const Mma& mma, int a, int c) {
-    return run_mma(mma, [a](int, int) { return a; }, [](int, int) { return 127; }, [c](int, int) { return c; },
-                   SumMode::seq, Simd::baseline)[5];
+    return run_mma(
+        mma, [a](int, int) { return a; }, [](int, int) { return 127; }, [c](int, int) { return c; }, SumMode::seq,
+        Simd::baseline)[5];
   };
   EXPECT_EQ(of(wraps, 127, 0x7fffffff), static_cast<double>(static_cast<std::int32_t>(0x7fffffffu + 258064u)));
   EXPECT_EQ(of(clamps, 127, 0x7fffffff), 0x7fffffff);
@@ -365,7 +386,8 @@ TEST(Mma, OneBitCountsDifferencesOrCommonOnes) {
                     Type::b1, Type::b1, Type::s32};
       const auto a = [](int i, int k) { return (i * 7 + k * k) % 3 == 0 ? 1 : 0; };
       const auto b = [](int k, int n) { return (n * 5 + k * 11) % 4 < 2 ? 1 : 0; };
-      const Tile d = run_mma(mma, a, b, [](int i, int n) { return i - n; }, SumMode::seq, Simd::baseline);
+      const Tile d = run_mma(
+          mma, a, b, [](int i, int n) { return i - n; }, SumMode::seq, Simd::baseline);
       for (int i = 0; i < s.m; ++i) {
         for (int n = 0; n < 8; ++n) {
           int expected = i - n;
@@ -384,8 +406,11 @@ TEST(Mma, InfinityAndNan) {
   for (const SumMode sum : {SumMode::seq, SumMode::exact, SumMode::hopper}) {
     for (const Simd simd : simds()) {
       const auto of = [&](double first, double second) {
-        const Tile d = run_mma(mma, [&](int, int k) { return k == 3 ? first : k == 9 ? second : 0.0; },
-                               [](int, int) { return 1.0; }, [](int, int) { return 1.0; }, sum, simd);
+        const Tile d = run_mma(
+            mma, [&](int, int k) { return k == 3   ? first
+                                          : k == 9 ? second
+                                                   : 0.0; }, [](int, int) { return 1.0; },
+            [](int, int) { return 1.0; }, sum, simd);
         return bits(static_cast<float>(d[19]));
       };
       EXPECT_EQ(of(inf, 2), 0x7f800000u);

@@ -97,7 +97,8 @@ void put(std::byte* rows, const Element& e, const Lanes& values) {
     return;
   }
   const auto width = static_cast<std::size_t>(e.bytes);
-  for (std::size_t i = 0; i < 32; ++i) std::memcpy(rows + e.row + width * i, &values[i], std::min<std::size_t>(width, 8));
+  for (std::size_t i = 0; i < 32; ++i)
+    std::memcpy(rows + e.row + width * i, &values[i], std::min<std::size_t>(width, 8));
 }
 
 Lanes get(const std::byte* rows, const Element& e) {
@@ -109,7 +110,8 @@ Lanes get(const std::byte* rows, const Element& e) {
     return values;
   }
   const auto width = static_cast<std::size_t>(e.bytes);
-  for (std::size_t i = 0; i < 32; ++i) std::memcpy(&values[i], rows + e.row + width * i, std::min<std::size_t>(width, 8));
+  for (std::size_t i = 0; i < 32; ++i)
+    std::memcpy(&values[i], rows + e.row + width * i, std::min<std::size_t>(width, 8));
   return values;
 }
 

@@ -21,14 +21,14 @@ using Lanes = std::array<std::uint64_t, 32>;
 
 struct Case {
   std::string word{};
-  std::vector<Lanes> in{};      // elements of the operands that are read, in the order written
-  bool pair = false;           // d|p
+  std::vector<Lanes> in{};       // elements of the operands that are read, in the order written
+  bool pair = false;             // d|p
   std::vector<int> row_bytes{};  // of all elements, results first; 0 and what is missing: as the type says
-  std::uint8_t negated = 0;    // Op::negated
+  std::uint8_t negated = 0;      // Op::negated
   LaneMask mask = kAllLanes;
   Simd simd = Simd::baseline;
   SumMode sum = SumMode::seq;
-  Lanes before{};     // of every result
+  Lanes before{};         // of every result
   bool in_place = false;  // the result's row is the first source's, where both are as wide
   int results = 0;  // not 0: a mov of pieces, `row_bytes` says which: so many elements are written, those of `in` read
 };
