@@ -81,6 +81,25 @@ TEST(Atomics, F32AddFlushesSubnormalsInGlobalMemoryOnly) {
   EXPECT_EQ(ran.word(0), 0x00000400u);  // 2^-139
 }
 
+// Normal numbers whose sum is not: 1.5 * 2^-126 - 2^-126 = 2^-127.
+TEST(Atomics, F32AddFlushesASubnormalSumInGlobalMemoryOnly) {
+  const Ran ran = run({.body = R"(
+    ld.global.f32 %f2, [%rd1];
+    ld.global.f32 %f1, [%rd1+4];
+    red.global.add.f32 [%rd1], %f1;
+    st.shared.f32 [s], %f2;
+    red.shared.add.f32 [s], %f1;
+    ld.shared.f32 %f3, [s];
+    st.global.f32 [%rd0], %f3;)",
+                       .in = words({0x00c00000, 0x80800000}),
+                       .threads = 1});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  std::uint32_t global;
+  std::memcpy(&global, ran.in.data(), 4);
+  EXPECT_EQ(global, 0u);
+  EXPECT_EQ(ran.word(0), 0x00400000u);
+}
+
 // Lanes act one after the other, in ascending order: each sees what those before it made.
 TEST(Atomics, LanesOfOneInstructionComeInOrder) {
   const Ran ran = run({.body = R"(

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "core/ptx/machine/monitor.h"
 #include "tests/core/ptx/machine/one_kernel.h"
 
 namespace kvscope::ptx::test {
@@ -308,6 +309,102 @@ TEST(Cluster, SharedMemoryOfACtaThatHasExitedIsGone) {
               ElementsAre("DSMEM_AFTER_EXIT 4 bytes at shared 0x01000400: the CTA of rank 1 has exited",
                           "BAD_WINDOW 4 bytes at shared 0x01000400: memory of rank 1, and this CTA is rank 0",
                           "BAD_WINDOW mapa: rank 2 of a cluster of 2"));
+}
+
+// Registers that are on their way to another CTA do not need the one they came from.
+TEST(Cluster, AnStAsyncOutlivesItsCta) {
+  const Ran ran = run({.body = R"(
+    mov.u32 %r10, s;
+    mov.u32 %r1, %cluster_ctarank;
+    mbarrier.init.shared::cta.b64 [%r10+2048], 1;
+    mov.u32 %r2, 0;
+    mapa.shared::cluster.u32 %r11, %r10, %r2;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 bra WAITS;
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r11+64], 77, [%r11+2048];
+    ret;
+    WAITS: mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], 4;
+    AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%r10+2048], 0;
+    @!%p1 bra AGAIN;
+    ld.shared.u32 %r4, [%r10+64];
+    st.global.u32 [%rd0], %r4;)",
+                       .threads = 1,
+                       .grid = 2,
+                       .cluster = {2, 1, 1}});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  EXPECT_EQ(ran.word(0), 77u);
+}
+
+// --- what a monitor is told ----------------------------------------------------------------------------------------------------
+
+class Recorder : public Monitor {
+ public:
+  std::vector<std::string> calls;
+  void async_issue(const Exec&, const AsyncOp& op, std::span<const ByteRange> reads,
+                   std::span<const ByteRange> writes) override {
+    calls.push_back("issue " + std::string(name(op.kind)) + " reads " + text(reads) + " writes " + text(writes));
+  }
+  void async_moves(Launch&, const Cta&, const AsyncOp& op, std::span<const ByteRange>,
+                   std::span<const ByteRange>) override {
+    calls.push_back("moves " + std::string(name(op.kind)));
+  }
+  void async_done(Launch&, const Cta&, const AsyncOp& op) override {
+    calls.push_back("done " + std::string(name(op.kind)));
+  }
+  void group_commit(const Exec&, AsyncKind kind, LaneMask) override {
+    calls.push_back("commit " + std::string(name(kind)));
+  }
+  void group_wait(const Exec&, AsyncKind kind, LaneMask, bool reads_only,
+                  std::span<const std::uint64_t, kLanes> last) override {
+    calls.push_back("wait " + std::string(name(kind)) + (reads_only ? " read" : "") +
+                    (last[0] != 0 ? " some" : " none"));
+  }
+  void mbarrier(Launch&, const Cta&, const Exec* exec, LaneMask, MbarrierEvent event, std::uint64_t, std::int64_t value,
+                Order, Scope) override {
+    constexpr const char* kNames[] = {"init",        "inval",      "arrive",    "expect_tx",
+                                      "complete_tx", "phase_done", "wait_true", "wait_false"};
+    calls.push_back(std::string(kNames[static_cast<int>(event)]) + " " + std::to_string(value) +
+                    (exec == nullptr ? " by an engine" : ""));
+  }
+
+ private:
+  static std::string text(std::span<const ByteRange> ranges) {
+    std::string all;
+    for (const ByteRange& r : ranges) {
+      all += (all.empty() ? "" : "+") + std::string(name(r.space)) + " " + std::to_string(r.bytes);
+    }
+    return all.empty() ? "nothing" : all;
+  }
+};
+
+// A group that was waited for with .read is waited for once more in full: its writes are ordered only then.
+TEST(Monitors, HearOfEveryStepOfACopy) {
+  Recorder recorder;
+  const Ran ran = run({.body = R"(
+    mov.u32 %r10, s;
+    mbarrier.init.shared.b64 [%r10+2048], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], 32;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r10], [%rd1], 32, [%r10+2048];
+    mbarrier.try_wait.parity.shared.b64 %p1, [%r10+2048], 0;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r10], 16;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+    cp.async.bulk.wait_group 0;
+    cp.async.bulk.wait_group 0;
+    cp.async.ca.shared.global [%r10], [%rd1], 16, 8;
+    cp.async.wait_all;)",
+                       .threads = 1,
+                       .monitor = &recorder});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  EXPECT_THAT(
+      recorder.calls,
+      ElementsAre("init 1", "expect_tx 32", "arrive 1", "issue bulk load reads global 32 writes shared 32",
+                  "wait_false 0", "moves bulk load", "done bulk load", "complete_tx 32 by an engine",
+                  "phase_done 0 by an engine", "wait_true 0", "issue bulk store reads shared 16 writes global 16",
+                  "commit bulk store", "moves bulk store", "done bulk store", "wait bulk store read some",
+                  "wait bulk store some", "wait bulk store none", "issue cp.async reads global 8 writes shared 16",
+                  "commit cp.async", "moves cp.async", "done cp.async", "wait cp.async some"));
 }
 
 }  // namespace
