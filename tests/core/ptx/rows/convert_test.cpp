@@ -32,6 +32,8 @@ TEST(Convert, FloatsToIntegersSaturate) {
   EXPECT_EQ(one("cvt.rpi.ftz.s32.f32", {1}), 0u);
   EXPECT_EQ(one("cvt.rzi.u8.f32", {bits(300.0f)}), 0xffu);
   EXPECT_EQ(one("cvt.rzi.s8.f32", {bits(-300.0f)}), 0xff80u);
+  EXPECT_EQ(one("cvt.rzi.u8.f64", {0x7ff8000000000000u}), 0x80u);
+  EXPECT_EQ(one("cvt.rzi.u8.f32", {kNan}), 0u);
   EXPECT_EQ(one("cvt.rzi.u64.f64", {bits(0x1.fffffffffffffp63)}), 0xfffffffffffff800u);
   EXPECT_EQ(one("cvt.rzi.s64.f32", {bits(0x1p63f)}), 0x7fffffffffffffffu);
   EXPECT_EQ(one("cvt.rni.s16.f16", {0x4100}), 2u);  // 2.5

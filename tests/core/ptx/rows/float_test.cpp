@@ -362,6 +362,7 @@ TEST(Roundings, ZerosHaveTheSignThatTheirRoundingSays) {
     EXPECT_EQ(one("sub" + f32, {bits(3.0f), bits(3.0f)}), down ? 0x80000000u : 0u) << r;
     EXPECT_EQ(one("sub" + f64, {bits(3.0), bits(3.0)}), down ? 1ull << 63 : 0u) << r;
     EXPECT_EQ(one("add" + f32, {0, 0x80000000}), down ? 0x80000000u : 0u) << r;
+    EXPECT_EQ(one("add" + f64, {0, 1ull << 63}), down ? 1ull << 63 : 0u) << r;
     EXPECT_EQ(one("add" + f32, {0, 0}), 0u);
     EXPECT_EQ(one("add" + f64, {1ull << 63, 1ull << 63}), 1ull << 63);
     EXPECT_EQ(one("fma" + f32, {bits(2.0f), bits(2.0f), bits(-4.0f)}), down ? 0x80000000u : 0u);

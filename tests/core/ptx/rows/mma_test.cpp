@@ -333,6 +333,8 @@ TEST(Mma, TheThreeWaysOfAddingDifferWhereTheyShould) {
       {"2^24 and ones", 0x1p24, always(1), always(1), 0x4b800000, 0x4b800008, 0x4b800008},
       {"1 and 2^-24", 1, always(0x1p-12), always(0x1p-12), 0x3f800000, 0x3f800008, 0x3f800008},
       {"1 and 2^-26", 1, always(0x1p-13), always(0x1p-13), 0x3f800000, 0x3f800002, 0x3f800000},
+      {"1 and eight 2^-25", 1, [](int k) { return k < 8 ? 0x1p-12 : 0.0; }, always(0x1p-13), 0x3f800000, 0x3f800002,
+       0x3f800002},
       {"1 and 1.5 * 2^-23", 1, only(0, 1.5 * 0x1p-11), only(0, 0x1p-12), 0x3f800002, 0x3f800002, 0x3f800001},
       {"-1 and -1.5 * 2^-23", -1, only(0, -1.5 * 0x1p-11), only(0, 0x1p-12), 0xbf800002, 0xbf800002, 0xbf800001},
       {"small ones before 1", 0, [](int k) { return k < 15 ? 0x1p-12 : 1.0; },
