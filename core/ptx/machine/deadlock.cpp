@@ -108,7 +108,7 @@ std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragmen
   LaneMask present = f.lanes;
   for (const Fragment& other : warp.fragments) {
     if (other.state == FragmentState::waiting && other.wait.kind == f.wait.kind && other.wait.object == f.wait.object &&
-        (!all || other.pc == f.pc)) {
+        (all ? other.pc == f.pc : other.wait.value == f.wait.value)) {
       present |= other.lanes;
     }
   }

@@ -164,6 +164,8 @@ Severity severity_of(ReportKind kind) {
 }
 
 std::string to_text(const Report& report) {
+  // Its message has the place, the instruction and the kernel: one line, as a list of them has.
+  if (report.kind == ReportKind::unsupported) return fmt::format("{} {}", name(report.kind), report.message);
   std::string out(title(report.kind));
   if (report.address.known) out += "  " + to_text(report.address);
   if (!report.kernel.empty()) {
