@@ -49,7 +49,7 @@ inline u32 lookup3(u32 a, u32 b, u32 c, u32 table) {
   }
   return d;
 }
-// lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q.
+// lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q; q is operand 5 as written, d|p being one.
 template <Combine kCombine>
 void lookup3_with_test(std::byte* rows, const Op& op, LaneMask lanes) {
   const Cell<u32>* a = row<u32>(rows, op.list[2]);
@@ -60,7 +60,7 @@ void lookup3_with_test(std::byte* rows, const Op& op, LaneMask lanes) {
   for (int i = 0; i < kLanes; ++i) d[i] = lookup3(a[i], b[i], c[i], table[i]);
   LaneMask q;
   __builtin_memcpy(&q, rows + op.list[6], sizeof q);
-  if ((op.negated >> 6 & 1) != 0) q = ~q;
+  if ((op.negated >> 5 & 1) != 0) q = ~q;
   const LaneMask any = lanes_where<u32>([&d](int i) { return d[i] != 0; });
   if (op.list[0] != kNoRow) store_lanes<u32>(row<u32>(rows, op.list[0]), lanes, [&d](int i) { return d[i]; });
   write_pred(rows, op.list[1], lanes, kCombine == Combine::and_ ? any & q : any | q);

@@ -12,6 +12,7 @@ class FixedSum {
   static constexpr int kLowest = -320;
 
   void add(double x) {
+    if (x == 0) return;
     const Exact e = exact_of(x);
     const int at_bit = e.exponent - kLowest;  // the numbers added have zeros below 2^-320
     const u64 significand = static_cast<u64>(e.significand) >> (at_bit < 0 ? -at_bit : 0);

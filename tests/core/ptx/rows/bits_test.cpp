@@ -35,6 +35,12 @@ TEST(Bits, ANegatedPredicateIsReadAsItsOpposite) {
   c.in = {all(7), all(9), all(1)};
   c.negated = 1u << 3;
   EXPECT_EQ(run(c).d[0][0], 9u);
+  c.word = "lop3.or.b32";
+  c.in = {all(1), all(2), all(4), all(0), all(0)};
+  c.pair = true;
+  c.negated = 1u << 5;
+  EXPECT_EQ(run(c).p[0], 1u);
+  c.pair = false;
   c.word = "mov.pred";
   c.in = {all(1)};
   c.negated = 1u << 1;
