@@ -49,7 +49,8 @@ inline u32 lookup3(u32 a, u32 b, u32 c, u32 table) {
   }
   return d;
 }
-// lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q; q is operand 5 as written, d|p being one.
+// lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q; q is operand 5 as written, d|p being
+// one.
 template <Combine kCombine>
 void lookup3_with_test(std::byte* rows, const Op& op, LaneMask lanes) {
   const Cell<u32>* a = row<u32>(rows, op.list[2]);

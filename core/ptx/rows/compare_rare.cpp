@@ -8,7 +8,7 @@
 namespace kvscope::ptx::rows {
 namespace {
 
-// --- set, and setp of 16-bit numbers -------------------------------------------------------------------------------------
+// --- set, and setp of 16-bit numbers ---------------------------------------------------------------------------------
 // All go one way: both rows are read as integers of 64 bits or doubles, compared there, and the mask is written as the
 // instruction wants it. Which instruction it is, is one number, and a handler is made for each.
 //

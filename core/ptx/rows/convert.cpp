@@ -1,6 +1,6 @@
 // All of cvt that convert_loops.h has not: narrow integers in wider registers, clamped integers, all roundings, f16 and
-// bf16, rounding to whole numbers, .ftz and .sat. Which conversion it is, is one number, and a handler is made for each;
-// how wide the registers are, the op says (width_of).
+// bf16, rounding to whole numbers, .ftz and .sat. Which conversion it is, is one number, and a handler is made for
+// each; how wide the registers are, the op says (width_of).
 //
 //   cvt.s8.s32 d, -300      d of 16 bits: ffd4      the lowest byte, its sign extended to the register
 //   cvt.rpi.u8.f32 d, 300.5 d of 16 bits: 00ff      clamped
@@ -60,8 +60,8 @@ constexpr int bytes_of(Kind kind) {
   }
 }
 
-// What a conversion can say: integers take no rounding, whole numbers are a matter between floats, only floats are flushed,
-// and a float that becomes an integer is clamped anyhow.
+// What a conversion can say: integers take no rounding, whole numbers are a matter between floats, only floats are
+// flushed, and a float that becomes an integer is clamped anyhow.
 constexpr bool is_sensible(const Conversion& c) {
   if (is_integer(c.to) && is_integer(c.from)) return c.rounding == Rounding::nearest && !c.whole && !c.flushes;
   if (is_integer(c.to)) return !c.whole && !c.saturates;

@@ -1,5 +1,5 @@
-// cvt to the formats of tensor cores: pairs of e4m3 and e5m2, tf32, f16 and bf16 with .relu or .satfinite or towards zero,
-// in pairs; and cvt.pack. Of two sources the first goes to the upper half.
+// cvt to the formats of tensor cores: pairs of e4m3 and e5m2, tf32, f16 and bf16 with .relu or .satfinite or towards
+// zero, in pairs; and cvt.pack. Of two sources the first goes to the upper half.
 //
 //   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never by way of f16
 //   cvt.pack.sat.s8.s32.b32 d, 300, -300, c    (c << 16) | 7f80
@@ -10,7 +10,7 @@
 namespace kvscope::ptx::rows {
 namespace {
 
-// --- f16 and bf16 --------------------------------------------------------------------------------------------------------
+// --- f16 and bf16 ----------------------------------------------------------------------------------------------------
 // The largest finite number is one below infinity.
 template <class F, Rounding kRounding, bool kRelu, bool kFinite>
 u16 to_16(float x) {
@@ -45,7 +45,7 @@ RowHandler find_to_16(const Ask& ask) {
   return ask.rounding == Rounding::zero ? find_to_16_rounded<F, Rounding::zero>(ask) : nullptr;
 }
 
-// --- tf32 ----------------------------------------------------------------------------------------------------------------
+// --- tf32 ------------------------------------------------------------------------------------------------------------
 // f32 with 10 bits of fraction, the lower 13 zero. The NaN are what the assembler folds constants to.
 using FormatTf32 = Format<8, 10>;
 template <Rounding kRounding, bool kRelu, bool kFinite>
@@ -77,7 +77,7 @@ RowHandler find_tf32(const Ask& ask) {
   }
 }
 
-// --- 8 bits --------------------------------------------------------------------------------------------------------------
+// --- 8 bits ----------------------------------------------------------------------------------------------------------
 template <u8 (*kOne)(double), bool kRelu>
 u32 to_8(float x) {
   const u32 bits = kOne(double{x});
@@ -139,7 +139,7 @@ RowHandler find_narrow(const Ask& ask) {
   }
 }
 
-// --- cvt.pack ------------------------------------------------------------------------------------------------------------
+// --- cvt.pack --------------------------------------------------------------------------------------------------------
 template <class T>
 u32 clamped(i32 x) {
   constexpr bool kSigned = T(-1) < T(0);

@@ -1,5 +1,5 @@
-// A number as an integer times a power of two, and the one rounding that makes it a floating-point number: for f64 in all
-// directions, for integers of 64 bits, for quotients and roots.
+// A number as an integer times a power of two, and the one rounding that makes it a floating-point number: for f64 in
+// all directions, for integers of 64 bits, for quotients and roots.
 //
 //   1/3 = significand 0x5555..., exponent -126, rest true: something is left below the lowest bit
 //

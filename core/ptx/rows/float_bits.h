@@ -1,7 +1,7 @@
 // Floating-point numbers as bits, and the one rounding everything else goes through.
 //
-//   to odd     a sum of two doubles, cut so that its last bit tells whether anything was lost: rounded once more, to any
-//              narrower type in any direction, it gives what the exact sum would (53 bits >= 24 + 2)
+//   to odd     a sum of two doubles, cut so that its last bit tells whether anything was lost: rounded once more, to
+//              any narrower type in any direction, it gives what the exact sum would (53 bits >= 24 + 2)
 //   round_to   a double -> the bits of a narrower format, to nearest even, to zero, down, up, or away from zero at ties
 //
 //   1 + 2^-24 + 2^-60 in f32, to nearest: to odd 1.000000059604644775390625 + an ulp of double, then 3f800001

@@ -9,8 +9,9 @@
 namespace kvscope::ptx::rows {
 namespace {
 
-// Rounded to nearest first; where that went past x on the wrong side, one step back. Infinities are stepped back from, too:
-// what overflows towards zero is the largest number. x is exact, or rounded to odd: it lies on the right side of every float.
+// Rounded to nearest first; where that went past x on the wrong side, one step back. Infinities are stepped back from,
+// too: what overflows towards zero is the largest number. x is exact, or rounded to odd: it lies on the right side of
+// every float.
 template <Rounding kRounding>
 inline float directed(double x) {
   const float nearest = static_cast<float>(x);

@@ -15,7 +15,7 @@ double rounded_f64(const Exact& x) {
   return bits_as<double>(round_exact<FormatF64>(x, kRounding));
 }
 
-// --- a b + c -------------------------------------------------------------------------------------------------------------
+// --- a b + c ---------------------------------------------------------------------------------------------------------
 // Both terms as integers of 256 bits, the larger one's top at bit 190. What of the smaller falls below bit 0 is
 // remembered there: it lies more than 64 bits below the last one that the result keeps.
 
@@ -117,7 +117,7 @@ double mul_exact(double a, double b) {
   return is_finite(a) && is_finite(b) ? rounded_f64<kRounding>(multiplied(a, b)) : canonical(a * b);
 }
 
-// --- quotients and roots -------------------------------------------------------------------------------------------------
+// --- quotients and roots ---------------------------------------------------------------------------------------------
 
 // Finite, not zero: at least 66 bits of a / b, and whether there is more.
 Exact divided(double a, double b) {
@@ -185,7 +185,7 @@ float root_f32(float a) {
   return bits_as<float>(static_cast<u32>(round_exact<FormatF32>(root_of(double{a}), kRounding)));
 }
 
-// --- coarse reciprocals of f64 -------------------------------------------------------------------------------------------
+// --- coarse reciprocals of f64 ---------------------------------------------------------------------------------------
 // Read and written are the upper 32 bits alone: 20 of the fraction.
 template <bool kFlush>
 double upper_half(double x) {
@@ -208,15 +208,15 @@ double coarse_reciprocal_root(double a) {
   return x < 0 ? nan_f64() : coarse<kFlush>(1.0 / __builtin_sqrt(x));
 }
 
-// --- sin, cos, tanh ------------------------------------------------------------------------------------------------------
+// --- sin, cos, tanh --------------------------------------------------------------------------------------------------
 
 struct Reduced {
   u32 quadrant = 0;
   double angle = 0;  // |angle| <= pi/4; the argument is quadrant * pi/2 + angle, whole turns left out
 };
 
-// x = m 2^e. Of 2/pi those bits are taken that make no whole number of turns with 2^e: 192 from the place e - 2 on; times
-// m they give two bits of quadrant and 190 of fraction.
+// x = m 2^e. Of 2/pi those bits are taken that make no whole number of turns with 2^e: 192 from the place e - 2 on;
+// times m they give two bits of quadrant and 190 of fraction.
 Reduced reduced(float x) {
   const u32 bits = bits_as<u32>(x) & 0x7fffffffu;
   if (bits <= 0x3f490fdau) return {0, double{x}};  // pi/4
@@ -282,7 +282,7 @@ float tangent(float a) {
   return a == a ? static_cast<float>(portable_tanh(double{a})) : bits_as<float>(kNanF32);
 }
 
-// --- which there are -----------------------------------------------------------------------------------------------------
+// --- which there are -------------------------------------------------------------------------------------------------
 
 template <Rounding kRounding>
 RowHandler find_f64(const Ask& ask) {

@@ -1,6 +1,6 @@
 // The formats of 8 bits, e4m3 (s eeee mmm, bias 7, no infinity, NaN 7f) and e5m2 (s eeeee mm, bias 15, infinity 7c, NaN
-// 7d to 7f). Rounded once from a double, to nearest even, past the largest number that number (.satfinite is the rule of
-// the instruction); NaN is 7f.
+// 7d to 7f). Rounded once from a double, to nearest even, past the largest number that number (.satfinite is the rule
+// of the instruction); NaN is 7f.
 //
 //   e4m3   448 -> 7e   464 -> 7e   2^-10 -> 00 (a tie, to even)   1.5 * 2^-10 -> 01
 #pragma once

@@ -95,7 +95,7 @@ u16 tangent_of(u16 a) {
   return H::bits(x == x ? portable_tanh(x) : x);
 }
 
-// --- one number, or two in a register ------------------------------------------------------------------------------------
+// --- one number, or two in a register --------------------------------------------------------------------------------
 
 template <auto kOne>
 struct Pairwise;

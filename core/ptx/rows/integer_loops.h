@@ -1,5 +1,5 @@
-// Integer arithmetic that vectors do well: add sub mul mad min max abs neg sad popc clz brev bfind bfe bfi, packed pairs
-// of 16 bits, 24-bit products. Everything wraps; what overflows in C++ is computed unsigned.
+// Integer arithmetic that vectors do well: add sub mul mad min max abs neg sad popc clz brev bfind bfe bfi, packed
+// pairs of 16 bits, 24-bit products. Everything wraps; what overflows in C++ is computed unsigned.
 // Included by integer_baseline.cpp, integer_avx2.cpp, integer_avx512.cpp. Held by tests/core/ptx/rows.
 #pragma once
 

@@ -6,7 +6,7 @@
 namespace kvscope::ptx::rows {
 namespace {
 
-// --- carries -------------------------------------------------------------------------------------------------------------
+// --- carries ---------------------------------------------------------------------------------------------------------
 // One predicate, at[4], carries from one instruction to the next; a subtraction's is the borrow.
 //
 //   sub.cc 0 - 1 = ffffffff, borrow 1      subc 5 - 2 = 5 - (2 + 1) = 2
@@ -101,7 +101,7 @@ RowHandler find_carry(const Ask& ask) {
   }
 }
 
-// --- division ------------------------------------------------------------------------------------------------------------
+// --- division --------------------------------------------------------------------------------------------------------
 // By zero: all ones, quotient and remainder, as hardware has it. The lowest number by -1 is itself, the remainder 0.
 template <class T>
 T quotient(T a, T b) {
@@ -141,7 +141,7 @@ RowHandler find_division_by_type(const Ask& ask) {
   }
 }
 
-// --- dot products --------------------------------------------------------------------------------------------------------
+// --- dot products ----------------------------------------------------------------------------------------------------
 // A product of two bytes or of a byte and a half word fits 32 bits; the sum wraps.
 template <bool kSigned>
 u32 byte_of(u32 x, int i) {
@@ -189,7 +189,7 @@ u32 sum_of_byte_differences(u32 a, u32 b, u32 c) {
   return c + byte_of<false>(d, 0) + byte_of<false>(d, 1) + byte_of<false>(d, 2) + byte_of<false>(d, 3);
 }
 
-// --- masks ---------------------------------------------------------------------------------------------------------------
+// --- masks -----------------------------------------------------------------------------------------------------------
 // `count` ones from bit `from` on.
 template <bool kClamp>
 u32 bit_mask(u32 from, u32 count) {

@@ -4,8 +4,8 @@
 //   u32 add(u32 a, u32 b)   ->   lanewise<add>: rows at op.at[1], at[2] -> row at op.at[0]
 //
 // Included by one source file per instruction set, each compiled with its own flags. Everything is in an unnamed
-// namespace and nothing of the standard library is called: an inline function compiled with AVX-512 must not be the copy
-// that the linker keeps for the whole program.
+// namespace and nothing of the standard library is called: an inline function compiled with AVX-512 must not be the
+// copy that the linker keeps for the whole program.
 //
 // The rows of one op's operands are the same row, or disjoint: then a lane's result never overwrites what another lane
 // has still to read, and a loop may go in any order.

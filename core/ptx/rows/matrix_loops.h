@@ -73,7 +73,8 @@ inline void widen(const std::byte* words, float* lower, float* upper) {
   }
 }
 
-// B of eight k as D's lanes want it: for pair p of k, lower and upper, four numbers of even columns and four of odd ones.
+// B of eight k as D's lanes want it: for pair p of k, lower and upper, four numbers of even columns and four of odd
+// ones.
 struct Columns {
   Four even[4][2];
   Four odd[4][2];

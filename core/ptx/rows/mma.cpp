@@ -156,7 +156,7 @@ void mma(std::byte* rows, const Op& op, LaneMask lanes) {
   run_mma<T>(kProduct, rows, op, lanes);
 }
 
-// --- which there are -----------------------------------------------------------------------------------------------------
+// --- which there are -------------------------------------------------------------------------------------------------
 
 struct Entry {
   MatrixProduct product;
@@ -235,7 +235,7 @@ RowHandler find_mma(const MatrixProduct& wanted) {
   return there ? found : nullptr;
 }
 
-// --- movmatrix -----------------------------------------------------------------------------------------------------------
+// --- movmatrix -------------------------------------------------------------------------------------------------------
 // An 8x8 matrix of 16 bits, lane (g,t) holding (g, 2t) and (g, 2t+1), transposed: it receives (2t, g) and (2t+1, g).
 void transpose(std::byte* rows, const Op& op, LaneMask lanes) {
   u16 from[8][8];

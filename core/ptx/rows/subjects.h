@@ -1,5 +1,5 @@
-// The handlers by subject. Each subject knows its instructions and answers nullptr for all others; those whose loops are
-// compiled once per instruction set have three names.
+// The handlers by subject. Each subject knows its instructions and answers nullptr for all others; those whose loops
+// are compiled once per instruction set have three names.
 #pragma once
 
 #include "core/ptx/rows/ask.h"

@@ -1,5 +1,5 @@
-// Every word of the grammar that computes something has a handler, in every instruction set, and all of them compute the
-// same bits.
+// Every word of the grammar that computes something has a handler, in every instruction set, and all of them compute
+// the same bits.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Floating point: the assembler's values from constants, and every rounding of every operation against an oracle of long
-// integers: the exact result has to lie between the two neighbours that the rounding allows.
+// Floating point: the assembler's values from constants, and every rounding of every operation against an oracle of
+// long integers: the exact result has to lie between the two neighbours that the rounding allows.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -146,7 +146,7 @@ TEST(Float, MinAndMaxKnowTheSignsOfZeroAndNan) {
   EXPECT_EQ(one("copysign.f64", {bits(1.0), bits(-2.0)}), bits(2.0));
 }
 
-// --- roundings -----------------------------------------------------------------------------------------------------------
+// --- roundings -------------------------------------------------------------------------------------------------------
 // The oracle holds numbers as integers of 5120 bits: slow, obvious.
 
 class Big {  // an integer times 2^-2400, signed, 5120 bits
@@ -239,8 +239,8 @@ bool is_rounded(T y, const char* rounding, Side side) {
     if (y > 0 || (y == 0 && !std::signbit(y))) return at > 0 && (above == inf || side(static_cast<double>(above)) < 0);
     return at < 0 && (below == -inf || side(static_cast<double>(below)) > 0);
   }
-  // To nearest: no further than half way to the neighbour. Half ways are doubles for floats; of doubles they are compared
-  // by the caller's exactness only up to the neighbours.
+  // To nearest: no further than half way to the neighbour. Half ways are doubles for floats; of doubles they are
+  // compared by the caller's exactness only up to the neighbours.
   const T next = at > 0 ? above : below;
   if (sizeof(T) == 8)
     return std::isinf(next) || (at > 0 ? side(static_cast<double>(next)) < 0 : side(static_cast<double>(next)) > 0);

@@ -1,5 +1,5 @@
-// One instruction on rows of its own: what goes in, lane by lane, and what comes out. Whatever else stands in the buffer
-// is poison before and has to be the same poison after, the lanes outside of the mask too.
+// One instruction on rows of its own: what goes in, lane by lane, and what comes out. Whatever else stands in the
+// buffer is poison before and has to be the same poison after, the lanes outside of the mask too.
 //
 //   one("add.s32", {1, 2}) == 3             in every instruction set that this processor has, full and partial masks
 //   run({.word = "mul.wide.s32", .in = {a, b}}).d[0][17]
