@@ -287,7 +287,12 @@ bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses
     out.space = space_of(a[static_cast<std::size_t>(std::countr_zero(left))]);
     const std::uint64_t window = out.space == Space::constant ? 0 : window_of(out.space);
     part = 0;
-    for (std::size_t i = 0; i < kLanes; ++i) part |= static_cast<LaneMask>(space_of(a[i]) == out.space) << i;
+    const std::uint64_t high = a[static_cast<std::size_t>(std::countr_zero(left))] >> 32;
+    if (out.space == Space::global) {
+      for (std::size_t i = 0; i < kLanes; ++i) part |= static_cast<LaneMask>(!is_in_window(a[i])) << i;
+    } else {
+      for (std::size_t i = 0; i < kLanes; ++i) part |= static_cast<LaneMask>(a[i] >> 32 == high) << i;
+    }
     part &= left;
     if (window != 0) {
       for (LaneMask rest = part; rest != 0; rest &= rest - 1)

@@ -45,8 +45,9 @@ template <class T>
 // The lanes of a predicate's word; nothing for kNoRow.
 void write_predicate(Exec& exec, std::uint32_t row, LaneMask lanes, LaneMask value);
 
+// Not initialised: every instruction fills it in.
 struct alignas(64) LaneAddresses {
-  std::array<std::uint64_t, kLanes> at{};
+  std::array<std::uint64_t, kLanes> at;
 };
 
 struct AccessRequest {

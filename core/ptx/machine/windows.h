@@ -52,6 +52,11 @@ inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 
   }
 }
 
+// Whether space_of is not global, without a table: the four windows differ in two bits.
+[[nodiscard]] constexpr bool is_in_window(std::uint64_t generic) {
+  return (generic >> 32 & ~std::uint64_t{0x300}) == 0x7c00;
+}
+
 // First generic address of a space; 0 for global and generic, which have none.
 [[nodiscard]] constexpr std::uint64_t window_of(Space space) {
   switch (space) {

@@ -80,6 +80,9 @@ TEST(Windows, SpacesStandWhereTheyAreSaidToStand) {
   EXPECT_EQ(space_of(std::uint64_t{0x7d0000000000}), Space::constant);
   EXPECT_EQ(space_of(std::uint64_t{0x7c00ffffffff}), Space::param);
   EXPECT_EQ(space_of(std::uint64_t{0x7c0100000000}), Space::global);
+  for (std::uint64_t high = 0x7000; high < 0x9000; ++high) {
+    EXPECT_EQ(is_in_window(high << 32 | 5), space_of(high << 32 | 5) != Space::global) << high;
+  }
   EXPECT_EQ(to_generic(Space::constant, 0x10), 0x7d0000000010u);
   EXPECT_EQ(from_generic(Space::constant, 0x7d0000000010), 0x7d0000000010u);
 }

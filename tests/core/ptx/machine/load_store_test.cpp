@@ -133,7 +133,7 @@ TEST(Alignment, AnAccessIsAtAMultipleOfItsSize) {
     ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1+4];
     ld.shared.u64 %rd5, [s+4];)",
                        .threads = 1});
-  EXPECT_EQ(ran.messages.size(), 2u);
+  ASSERT_EQ(ran.messages.size(), 2u);
   EXPECT_EQ(ran.messages[0].substr(0, 25), "MISALIGNED 16-byte access");
   EXPECT_EQ(ran.messages[0].substr(ran.messages[0].find('(')), "(in + 4): not a multiple of 16");
   EXPECT_EQ(ran.messages[1], "MISALIGNED 8-byte access at shared 0x00404 (s + 4): not a multiple of 8");
