@@ -1,5 +1,5 @@
-// What one instruction of 32 lanes costs: the handlers alone, rows in the first cache. A warp's ALU loop is to run at 60
-// million instructions a second, so that an f32 addition has some 5 ns for itself.
+// What one instruction of 32 lanes costs: the handlers alone, rows in the first cache. A warp's ALU loop is to run at
+// 60 million instructions a second, so that an f32 addition has some 5 ns for itself.
 #include <benchmark/benchmark.h>
 
 #include <array>
