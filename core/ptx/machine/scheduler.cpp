@@ -84,7 +84,9 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
         if (next_random(launch, 4) == 0) static_cast<void>(perform_next(launch, cta, next_random(launch, 1u << 30)));
       }
     }
-    const auto most = static_cast<std::int64_t>(end - launch.step);
+    auto most = static_cast<std::int64_t>(end - launch.step);
+    // A CTA's turn ends where it ends, however the run is cut into steps.
+    if (is_seeded(launch)) most = std::min(most, launch.turn.cta_left);
     const std::int64_t ran = run_warp(launch, cta, *warp, std::min(launch.turn.warp_left, most));
     launch.turn.cta_left -= ran;
     if (has_ended(*warp) && has_ended(cta)) {
