@@ -1,9 +1,7 @@
 #include "core/ptx/check/clock.h"
 
 #include <algorithm>
-#include <cstddef>
-
-#include "core/ptx/rows/op.h"
+#include <iterator>
 
 namespace kvscope::ptx {
 
@@ -17,6 +15,33 @@ bool Clock::covers(ActorKey actor, Step step) const {
   if (of_warp(actor) >= step) return true;
   const auto place = std::lower_bound(others_.begin(), others_.end(), std::pair{actor, Step{0}});
   return place != others_.end() && place->first == actor && place->second >= step;
+}
+
+bool Clock::includes(const Clock& other) const {
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    if (warps_[w] < other.warps_[w] || copies_[w] < other.copies_[w]) return false;
+  }
+  return std::all_of(other.others_.begin(), other.others_.end(),
+                     [this](const auto& entry) { return covers(entry.first, entry.second); });
+}
+
+// What a warp's number says already needs no line of its own.
+void Clock::drop_known() {
+  std::erase_if(others_, [this](const auto& entry) { return of_warp(entry.first) >= entry.second; });
+}
+
+void Clock::raise_warp(int warp, Step step) {
+  Step& at = warps_[static_cast<std::size_t>(warp)];
+  if (at >= step) return;
+  at = step;
+  drop_known();
+}
+
+void Clock::raise_copies(int warp, Step step) {
+  Step& at = copies_[static_cast<std::size_t>(warp)];
+  if (at >= step) return;
+  at = step;
+  drop_known();
 }
 
 void Clock::raise(ActorKey actor, Step step) {
@@ -47,7 +72,7 @@ void Clock::join(const Clock& other) {
       }
     }
   }
-  std::erase_if(others_, [this](const auto& entry) { return of_warp(entry.first) >= entry.second; });
+  drop_known();
 }
 
 }  // namespace kvscope::ptx

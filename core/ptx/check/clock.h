@@ -9,13 +9,17 @@
 //   thread 40 is lane 8 of warp 1:   covers_thread(40, 7)   warps[1] >= 7, or the list says so of thread 40
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/ptx/rows/op.h"
+
 namespace kvscope::ptx {
 
-using Step = std::uint64_t;
+using Step = std::uint32_t;
 
 // Who did something, as one number: threads of a cluster (1024 a CTA), the cp.async engine of each, other engines.
 using ActorKey = std::uint32_t;
@@ -36,8 +40,8 @@ class Clock {
   explicit Clock(int warps = 0) : warps_(static_cast<std::size_t>(warps)), copies_(static_cast<std::size_t>(warps)) {}
 
   // All lanes of a warp, or all their copies, up to a step.
-  void raise_warp(int warp, Step step) { raise(warps_, warp, step); }
-  void raise_copies(int warp, Step step) { raise(copies_, warp, step); }
+  void raise_warp(int warp, Step step);
+  void raise_copies(int warp, Step step);
   void raise(ActorKey actor, Step step);
   void join(const Clock& other);
 
@@ -46,15 +50,12 @@ class Clock {
     return copies_[static_cast<std::size_t>(warp)] >= step;
   }
   [[nodiscard]] bool covers(ActorKey actor, Step step) const;
-
-  friend bool operator==(const Clock&, const Clock&) = default;
+  // All that `other` knows.
+  [[nodiscard]] bool includes(const Clock& other) const;
 
  private:
-  static void raise(std::vector<Step>& steps, int warp, Step step) {
-    Step& at = steps[static_cast<std::size_t>(warp)];
-    if (at < step) at = step;
-  }
   [[nodiscard]] Step of_warp(ActorKey actor) const;
+  void drop_known();
 
   std::vector<Step> warps_;
   std::vector<Step> copies_;
@@ -71,7 +72,12 @@ struct View {
     ordered.join(other.ordered);
     fenced.join(other.fenced);
   }
-  friend bool operator==(const View&, const View&) = default;
+  [[nodiscard]] bool includes(const View& other) const {
+    return ordered.includes(other.ordered) && fenced.includes(other.fenced);
+  }
 };
+
+// Lanes, warps and barriers that know the same share one view; it never changes.
+using Known = std::shared_ptr<const View>;
 
 }  // namespace kvscope::ptx

@@ -19,6 +19,17 @@ ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
   return static_cast<ChunkBytes>(all << begin);
 }
 
+// Of the lanes of `before` that touched these bytes, the first that is not ordered before `lane` of `warp`; -1: none.
+int unordered_lane(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane) {
+  int n = 0;
+  for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
+    if ((before.bytes_of(n) & bytes) == 0) continue;
+    const int theirs = std::countr_zero(left);
+    if (!threads.ordered(warp, lane, before.actor + static_cast<ActorKey>(theirs), before.step)) return theirs;
+  }
+  return -1;
+}
+
 }  // namespace
 
 RaceChecker::RaceChecker(RaceOptions options) : options_(options) {}
@@ -29,16 +40,25 @@ int RaceChecker::warp_of(const Cta& cta, int warp) const {
 }
 
 RaceChecker::Cluster* RaceChecker::of(const Cta& cta) {
+  if (cta.index == last_cta_) return last_cluster_;
   const auto place = clusters_.find(cta.index);
-  return place == clusters_.end() ? nullptr : place->second.get();
+  last_cta_ = cta.index;
+  last_cluster_ = place == clusters_.end() ? nullptr : place->second.get();
+  return last_cluster_;
 }
 
 void RaceChecker::launch_begins(Launch& launch) {
   const auto& block = launch.config.block;
   warps_ = static_cast<std::int32_t>((block[0] * block[1] * block[2] + kLanes - 1) / kLanes);
   clusters_.clear();
+  last_cta_ = -1;
   told_.clear();
   suspects_.clear();
+}
+
+void RaceChecker::launch_ends(Launch&) {
+  clusters_.clear();
+  last_cta_ = -1;
 }
 
 void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
@@ -59,141 +79,152 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
                                                                        static_cast<std::int64_t>(cta.shared.size()));
   for (const Warp& warp : cta.warps) cluster->threads.set_live(warp_of(cta, warp.index), ~warp.exited);
   clusters_[cta.index] = std::move(cluster);
+  last_cta_ = -1;
 }
 
 void RaceChecker::cta_ends(Launch&, const Cta& cta) {
   clusters_.erase(cta.index);
+  last_cta_ = -1;
 }
 
 void RaceChecker::exit(const Exec& exec, LaneMask lanes) {
   if (Cluster* cluster = of(exec.cta)) cluster->threads.leave(warp_of(exec.cta, exec.warp.index), lanes);
 }
 
-// --- accesses --------------------------------------------------------------------------------------------------------
+// --- one mark after the other ----------------------------------------------------------------------------------------
 
-namespace {
-
-// Is what the mark says ordered before what lane `lane` of `warp` does now? `other`: the first of its lanes that is not.
-bool is_ordered(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane, int& other) {
-  other = -1;
-  if (before.lanes == 0) return threads.ordered(warp, lane, before.actor, before.step);
-  const int their_warp = static_cast<int>(thread_behind(before.actor)) / kLanes;
-  const Clock& known = threads.view(warp, lane).ordered;
-  if (is_copy(before.actor) ? known.covers_copies(their_warp, before.step) : known.covers_warp(their_warp, before.step))
-    return true;
-  int n = 0;
-  for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
-    if ((before.bytes_of(n) & bytes) == 0) continue;
-    const int theirs = std::countr_zero(left);
-    if (threads.ordered(warp, lane, before.actor + static_cast<ActorKey>(theirs), before.step)) continue;
-    other = theirs;
-    return false;
+// Does the toucher's whole warp (of an engine: its issuer) stand behind all that the mark says? Cheap; false: look closer.
+bool RaceChecker::covered(Toucher& who, const Mark& before) const {
+  const ThreadViews& threads = who.cluster.threads;
+  if (!threads.uniform(who.warp)) return false;
+  const Clock& known = threads.view(who.warp, who.lane).ordered;
+  if (before.lanes != 0) {
+    const int warp = warp_of_key(before.actor);
+    return is_copy(before.actor) ? known.covers_copies(warp, before.step) : known.covers_warp(warp, before.step);
   }
+  if (before.actor == who.behind && before.step <= who.behind_step) return true;
+  if (!known.covers(before.actor, before.step)) return false;
+  who.behind = before.actor;
+  who.behind_step = before.step;
   return true;
 }
 
-}  // namespace
+void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& before) {
+  if (!before.generic || !options_.proxy) return;
+  if (!before.write && !(options_.strict_war_proxy && piece.mark.write)) return;
+  const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
+  int n = 0;
+  for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
+    if ((before.bytes_of(n) & common) == 0) continue;
+    const int other = std::countr_zero(left);
+    const ActorKey actor = before.actor + static_cast<ActorKey>(other);
+    if (who.cluster.threads.fenced(who.warp, who.lane, actor, before.step)) continue;
+    missing_fence(who, piece.address, before, piece.mark, other,
+                  before.write
+                      ? "ordinary stores must be followed by fence.proxy.async before the barrier"
+                      : "ordinary loads must be followed by fence.proxy.async before the bytes are overwritten");
+    return;
+  }
+}
 
-void RaceChecker::touch(Toucher& who, Shadow& shadow, std::uint64_t address, const Mark& mark) {
+void RaceChecker::check(Toucher& who, const Piece& piece) {
   const ThreadViews& threads = who.cluster.threads;
-  ChunkBytes superseded = 0;
-  for (Mark& before : shadow.marks(address)) {
+  const Mark& mark = piece.mark;
+  for (const Mark& before : piece.shadow->marks(offset_of(piece.address))) {
     const auto common = static_cast<ChunkBytes>(before.bytes & mark.bytes);
-    if (common == 0) continue;
-    const bool both_read = !before.write && !mark.write;
-    const bool harmless =
-        both_read || (before.strong && mark.strong) || (mark.lanes == 0 && mark.actor == before.actor);
-    if (before.same_places(mark) || (harmless && !both_read)) {
-      if (both_read) before.bytes = static_cast<ChunkBytes>(before.bytes & ~common);
-    } else if (mark.lanes == 0) {
+    if (common == 0 || (!before.write && !mark.write)) continue;
+    if (who.async_proxy) check_proxy(who, piece, before);
+    if ((before.strong && mark.strong) || before.same_places(mark) || covered(who, before)) continue;
+    if (mark.lanes == 0) {
+      if (before.actor == mark.actor) continue;
+      if (before.lanes == 0) {
+        if (!threads.ordered(who.warp, who.lane, before.actor, before.step))
+          conflict(who, piece.address, before, mark, who.lane, -1);
+      } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane); other >= 0) {
+        conflict(who, piece.address, before, mark, who.lane, other);
+      }
+      continue;
+    }
+    int n = 0;
+    for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
+      const auto theirs = static_cast<ChunkBytes>(mark.bytes_of(n) & common);
+      if (theirs == 0) continue;
+      const int lane = std::countr_zero(left);
       int other = -1;
-      const bool ordered = is_ordered(threads, before, common, who.warp, who.lane, other);
-      if (both_read) {
-        if (ordered) before.bytes = static_cast<ChunkBytes>(before.bytes & ~common);
-      } else if (!ordered) {
-        conflict(who, address, before, mark, who.lane, other);
-      }
+      const bool unordered = before.lanes == 0 ? !threads.ordered(who.warp, lane, before.actor, before.step)
+                                               : (other = unordered_lane(threads, before, theirs, who.warp, lane)) >= 0;
+      if (!unordered) continue;
+      conflict(who, piece.address, before, mark, lane, other);
+      break;
+    }
+  }
+}
+
+// Earlier reads of these bytes that happened before this one: who is behind this one is behind them.
+void RaceChecker::forget_older_reads(Toucher& who, const Piece& piece) {
+  bool some = false;
+  for (Mark& before : piece.shadow->marks(offset_of(piece.address))) {
+    if (before.write || (before.bytes & ~piece.mark.bytes) != 0 || (piece.mark.strong && !before.strong)) continue;
+    if (!covered(who, before)) continue;
+    before.bytes = 0;
+    some = true;
+  }
+  if (some) piece.shadow->drop_empty(offset_of(piece.address));
+}
+
+// All are looked at before any is made: lanes of one instruction are not held against each other here.
+void RaceChecker::touch_pieces(Toucher& who) {
+  for (const Piece& piece : pieces_) check(who, piece);
+  for (const Piece& piece : pieces_) {
+    if (piece.mark.write) {
+      piece.shadow->write(offset_of(piece.address), piece.mark);
     } else {
-      bool all = true;
-      int n = 0;
-      const bool uniform = threads.uniform(who.warp) && before.lanes != 0;
-      for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
-        const auto theirs = static_cast<ChunkBytes>(mark.bytes_of(n) & common);
-        if (theirs == 0) continue;
-        int other = -1;
-        const int lane = std::countr_zero(left);
-        if (is_ordered(threads, before, theirs, who.warp, lane, other)) {
-          const int their_warp = static_cast<int>(thread_behind(before.actor)) / kLanes;
-          const Clock& known = threads.view(who.warp, lane).ordered;
-          // What the whole warp knows of that whole warp needs no look at the other lanes.
-          if (uniform && !is_copy(before.actor) && known.covers_warp(their_warp, before.step)) break;
-          continue;
-        }
-        all = false;
-        if (both_read) break;
-        conflict(who, address, before, mark, lane, other);
-        break;
-      }
-      if (both_read && all) before.bytes = static_cast<ChunkBytes>(before.bytes & ~common);
+      if (piece.shadow->crowded(offset_of(piece.address))) forget_older_reads(who, piece);
+      piece.shadow->read(offset_of(piece.address), piece.mark);
     }
-    if (who.async_proxy && options_.proxy && before.write && before.generic) {
-      int other = before.lanes == 0 ? -1 : 0, n = 0;
-      bool fenced = true;
-      for (LaneMask left = before.lanes; left != 0 && fenced; left &= left - 1, ++n) {
-        if ((before.bytes_of(n) & common) == 0) continue;
-        other = std::countr_zero(left);
-        fenced = threads.fenced(who.warp, who.lane, before.actor + static_cast<ActorKey>(other), before.step);
-      }
-      if (!fenced) missing_fence(who, address, before, mark, other);
-    }
-    if (before.bytes == 0) superseded = 1;
   }
-  if (mark.write) {
-    shadow.erase(address, mark.bytes);
-  } else if (superseded != 0) {
-    shadow.erase(address, 0);
-  }
-  shadow.add(address, mark);
+  pieces_.clear();
 }
 
 void RaceChecker::touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes,
                               std::span<const std::uint64_t, kLanes> addresses) {
+  const int piece_bytes = std::min(bytes, static_cast<int>(kChunkBytes));
+  like.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece_bytes)));
   // More than a chunk a lane: one after the other.
-  for (int part = 0; part < std::max(1, bytes / static_cast<int>(kChunkBytes)); ++part) {
-    const int piece = std::min(bytes, static_cast<int>(kChunkBytes));
-    const auto begin = static_cast<std::uint64_t>(part) * kChunkBytes;
+  for (int part = 0; part < bytes; part += piece_bytes) {
     LaneMask left = lanes;
     while (left != 0) {
       const int lead = std::countr_zero(left);
-      const std::uint64_t address = addresses[static_cast<std::size_t>(lead)] + begin;
+      const std::uint64_t address = addresses[static_cast<std::size_t>(lead)] + static_cast<std::uint64_t>(part);
       Mark mark = like;
       mark.lanes = LaneMask{1} << lead;
-      mark.bytes = chunk_bytes(address, piece);
+      mark.bytes = chunk_bytes(address, piece_bytes);
       mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
-      mark.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece)));
       left &= left - 1;
       // Lanes that go on where the last one ended, or all at one place, are one mark.
-      int count = 1;
+      std::uint64_t next = address + static_cast<std::uint64_t>(piece_bytes);
       bool together = false;
-      while (left != 0) {
+      for (; left != 0; left &= left - 1) {
         const int lane = std::countr_zero(left);
-        const std::uint64_t next = addresses[static_cast<std::size_t>(lane)] + begin;
-        const bool behind = !together && next == address + static_cast<std::uint64_t>(count * piece) &&
-                            next / kChunkBytes == address / kChunkBytes;
-        const bool beside = (together || count == 1) && next == address;
-        if (!behind && !beside) break;
-        together = beside;
-        if (together) mark.shift = Mark::kEveryLane;
+        const std::uint64_t at = addresses[static_cast<std::size_t>(lane)] + static_cast<std::uint64_t>(part);
+        if (at == address && (together || std::has_single_bit(mark.lanes))) {
+          together = true;
+          mark.shift = Mark::kEveryLane;
+        } else if (at == next && !together && at / kChunkBytes == address / kChunkBytes) {
+          mark.bytes = static_cast<ChunkBytes>(mark.bytes | chunk_bytes(at, piece_bytes));
+          next += static_cast<std::uint64_t>(piece_bytes);
+        } else {
+          break;
+        }
         mark.lanes |= LaneMask{1} << lane;
-        mark.bytes = static_cast<ChunkBytes>(mark.bytes | chunk_bytes(next, piece));
-        ++count;
-        left &= left - 1;
       }
       const std::uint64_t rank = rank_of(address), offset = offset_of(address);
       if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank]) continue;
-      if (Shadow& shadow = *who.cluster.shadows[rank]; shadow.holds(offset)) touch(who, shadow, offset, mark);
+      Shadow& shadow = *who.cluster.shadows[rank];
+      if (shadow.holds(offset)) pieces_.push_back({&shadow, address, mark});
     }
   }
+  touch_pieces(who);
 }
 
 void RaceChecker::touch_range(Toucher& who, Mark like, const ByteRange& range) {
@@ -206,69 +237,28 @@ void RaceChecker::touch_range(Toucher& who, Mark like, const ByteRange& range) {
   while (at < end) {
     const std::uint64_t next = std::min(end, (at / kChunkBytes + 1) * kChunkBytes);
     like.bytes = chunk_bytes(at, static_cast<std::int64_t>(next - at));
-    if (shadow.holds(at)) touch(who, shadow, at, like);
+    if (shadow.holds(at)) pieces_.push_back({&shadow, shared_address(rank, at), like});
     at = next;
   }
+  touch_pieces(who);
 }
 
 void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
   Cluster* cluster = of(exec.cta);
   if (cluster == nullptr) return;
-  const int warp = warp_of(exec.cta, exec.warp.index);
-  ThreadViews& threads = cluster->threads;
-  const bool writes = access.kind != AccessKind::load, reads = access.kind != AccessKind::store;
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
-  Cluster::WarpFences* fences = nullptr;
-  if (auto& kept = cluster->fences[static_cast<std::size_t>(warp)]; kept) fences = &*kept;
-  const auto each_address = [&](auto&& body) {
-    for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
-      const int lane = std::countr_zero(left);
-      body(lane, access.addresses[static_cast<std::size_t>(lane)]);
-    }
-  };
   if (access.space == Space::shared) {
-    Toucher who{.exec = exec, .cluster = *cluster, .warp = warp};
-    Mark mark{.actor = base_of_warp(warp),
-              .step = threads.step(warp),
-              .pc = pc_of(exec, op),
-              .write = writes,
-              .strong = strong};
+    const int warp = warp_of(exec.cta, exec.warp.index);
+    Toucher who{.exec = exec, .cluster = *cluster, .warp = warp, .lane = std::countr_zero(access.lanes)};
+    const Mark mark{.actor = base_of_warp(warp),
+                    .step = cluster->threads.act(warp, access.lanes),
+                    .pc = pc_of(exec, op),
+                    .write = access.kind != AccessKind::load,
+                    .strong = strong};
     touch_lanes(who, mark, access.matrix_rows ? 16 : access.bytes, access.lanes, access.addresses);
   }
-  if (!strong) return;
-  // Publishing first: an atomic that acquires and releases publishes what it knew before.
-  if (writes) {
-    each_address([&](int lane, std::uint64_t address) {
-      const LaneMask bit = LaneMask{1} << lane;
-      if (access.order == Order::release || access.order == Order::acq_rel || access.order == Order::sc) {
-        View view = threads.release(warp, bit);
-        const auto [flag, fresh] = cluster->flags.try_emplace(address, Cluster::Flag{View(threads.warps())});
-        if (access.kind == AccessKind::atomic) view.join(flag->second.published);
-        flag->second.published = std::move(view);
-      } else if (fences != nullptr && (fences->has_before & bit) != 0) {
-        const auto [flag, fresh] = cluster->flags.try_emplace(address, Cluster::Flag{View(threads.warps())});
-        if (access.kind != AccessKind::atomic) flag->second.published = View(threads.warps());
-        flag->second.published.join(fences->before[static_cast<std::size_t>(lane)]);
-      }
-    });
-  }
-  if (reads && !cluster->flags.empty()) {
-    each_address([&](int lane, std::uint64_t address) {
-      const auto flag = cluster->flags.find(address);
-      if (flag == cluster->flags.end()) return;
-      const LaneMask bit = LaneMask{1} << lane;
-      if (access.order == Order::acquire || access.order == Order::acq_rel || access.order == Order::sc) {
-        threads.acquire(warp, bit, flag->second.published);
-        threads.synchronised(warp, bit, pc_of(exec, op), "acquire");
-        return;
-      }
-      auto& kept = cluster->fences[static_cast<std::size_t>(warp)];
-      if (!kept) kept.emplace();
-      View& pending = kept->pending[static_cast<std::size_t>(lane)];
-      if ((kept->has_pending & bit) == 0) pending = View(threads.warps());
-      pending.join(flag->second.published);
-      kept->has_pending |= bit;
-    });
+  if (strong || (access.kind != AccessKind::load && !cluster->flags.empty())) {
+    order_by_flags(exec, access, *cluster);
   }
 }
 

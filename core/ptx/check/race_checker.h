@@ -10,16 +10,13 @@
 // Source: PTX ISA, "Memory Consistency Model" and "Async Proxy".
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/ptx/check/shadow.h"
@@ -36,6 +33,8 @@ struct RaceOptions {
   bool proxy = true;
   bool collectives_order = false;          // lanes that meet at a shuffle, vote, ldmatrix or mma are ordered by it
   SameValue same_value = SameValue::note;  // two unordered writes of equal bytes
+  bool strict_war_proxy = false;           // ordinary reads before an engine's write need a proxy fence too
+  bool init_fence = true;                  // mbarrier.init needs a fence or a barrier before a copy completes on it
 };
 
 class RaceChecker final : public Monitor {
@@ -68,31 +67,64 @@ class RaceChecker final : public Monitor {
                   std::span<const std::uint64_t, kLanes> last) override;
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
 
+  void launch_ends(Launch& launch) override;
+
  private:
   struct Cluster;
   struct Engine;
-  struct Suspect;
   struct Toucher;
+  // A mark about to be made.
+  struct Piece {
+    Shadow* shadow;
+    std::uint64_t address;  // with the rank
+    Mark mark;
+  };
+  // A write over a write that it is not ordered behind: harmless when the bytes are equal.
+  struct Suspect {
+    std::uint64_t address = 0;  // of the chunk, with the rank
+    ChunkBytes bytes = 0;       // in common
+    Mark before, now;
+    int other = 0, lane = 0;
+    std::array<std::byte, kChunkBytes> old{};
+  };
 
   // A warp of a CTA among those of its cluster.
   [[nodiscard]] int warp_of(const Cta& cta, int warp) const;
   [[nodiscard]] Cluster* of(const Cta& cta);
+
   void touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes,
                    std::span<const std::uint64_t, kLanes> addresses);
   void touch_range(Toucher& who, Mark like, const ByteRange& range);
-  void touch(Toucher& who, Shadow& shadow, std::uint64_t address, const Mark& mark);
+  void touch_pieces(Toucher& who);
+  void touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes, std::uint64_t address);
+  void check(Toucher& who, const Piece& piece);
+  void check_proxy(Toucher& who, const Piece& piece, const Mark& before);
+  [[nodiscard]] bool covered(Toucher& who, const Mark& before) const;
+  void forget_older_reads(Toucher& who, const Piece& piece);
+
+  void publish_by(Cluster& cluster, int warp, LaneMask lanes, Order order, View& to);
+  void learn(const Exec& exec, Cluster& cluster, int warp, LaneMask lanes, Order order, const Known& view,
+             std::string_view how);
+  void order_by_flags(const Exec& exec, const WarpAccess& access, Cluster& cluster);
+  void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, std::span<const ByteRange> writes);
+  void synchronise(const Exec& exec, LaneMask lanes, std::string_view how);
+
   [[nodiscard]] bool told(ReportKind kind, const Mark& before, const Mark& now);
   void conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane, int other);
-  void missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other);
-  void tell(const Suspect& suspect);
+  void missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other,
+                     std::string_view message);
+  [[nodiscard]] Report race(const Exec& exec, const Cluster& cluster, ReportKind kind, std::uint64_t address,
+                            const Mark& before, int other, const Mark& now, int lane) const;
   [[nodiscard]] ReportParty party(const Exec& exec, const Cluster& cluster, const Mark& mark, int lane) const;
-  void synchronise(const Exec& exec, LaneMask lanes, std::string_view how);
 
   RaceOptions options_;
   std::int32_t warps_ = 1;                                     // of a CTA
   std::map<std::int32_t, std::shared_ptr<Cluster>> clusters_;  // by CTA
-  std::set<std::tuple<ReportKind, std::int32_t, std::int32_t>> told_;
-  std::vector<Suspect> suspects_;  // writes over unordered writes: are the bytes equal?
+  std::int32_t last_cta_ = -1;                                 // clusters_ was asked for
+  Cluster* last_cluster_ = nullptr;
+  std::vector<std::tuple<ReportKind, std::int32_t, std::int32_t>> told_;
+  std::vector<Suspect> suspects_;
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace kvscope::ptx

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,50 +20,92 @@ namespace kvscope::ptx {
 inline ActorKey base_of_warp(int warp) {
   return static_cast<ActorKey>(warp * kLanes);
 }
+inline int warp_of_key(ActorKey actor) {
+  return static_cast<int>(thread_behind(actor)) / kLanes;
+}
+// Operations of engines count as steps by their number in the launch.
+inline Step step_of(std::uint64_t number) {
+  return static_cast<Step>(number);
+}
 
-// An engine of a cluster: what it is called in a report.
+// An engine of a cluster: what it is called in a report, and which of its operations have not moved their bytes.
 struct RaceChecker::Engine {
   AsyncKind kind = AsyncKind::bulk_load;
-  std::uint64_t owner = 0;  // an mbarrier's address with its rank, a thread, a warpgroup
-  friend auto operator<=>(const Engine&, const Engine&) = default;
+  bool by_barrier = false;
+  std::uint64_t owner = 0;  // an mbarrier's address with its rank, a thread's key, a warpgroup
+  struct Open {
+    std::uint64_t number;
+    std::int64_t bytes;
+  };
+  std::deque<Open> open;
+  std::uint64_t last = 0;  // issued
+
+  // The last operation up to which all are done.
+  [[nodiscard]] std::uint64_t done() const { return open.empty() ? last : open.front().number - 1; }
 };
 
 // CTAs that see one another's shared memory.
 struct RaceChecker::Cluster {
   struct Object {  // an arrival barrier
-    View collecting;
-    View done;
+    explicit Object(int warps) : collecting(warps), done(std::make_shared<View>(warps)) {}
+    View collecting;  // from all phases
+    Known done;
+    Known joined;  // what went into `collecting` last
+    // Arrivals of one warp in one step: when it is the whole warp, they are one number.
+    int arriving_warp = -1;
+    Step arriving_step = 0;
+    LaneMask arriving = 0;
+    Mark made;                                     // mbarrier.init
+    std::vector<Mark> uses;                        // by threads: an inval or an init behind them must be ordered
+    std::deque<std::pair<ActorKey, Step>> copies;  // cp.async.mbarrier.arrive that have not arrived
   };
   struct Flag {  // a location that a release, or a store behind a fence, has published through
-    View published;
+    Known published;
+    Scope scope = Scope::gpu;
+    int rank = 0;
   };
   Cluster(int warps_of_cluster, int ctas)
-      : threads(warps_of_cluster), shadows(static_cast<std::size_t>(ctas)), barriers(static_cast<std::size_t>(ctas)) {
-    fences.resize(static_cast<std::size_t>(warps_of_cluster));
-  }
+      : threads(warps_of_cluster),
+        shadows(static_cast<std::size_t>(ctas)),
+        barriers(static_cast<std::size_t>(ctas)),
+        cluster_gathering(warps_of_cluster),
+        fences(static_cast<std::size_t>(warps_of_cluster)),
+        copies(static_cast<std::size_t>(warps_of_cluster)) {}
 
   ThreadViews threads;
   std::vector<std::optional<Shadow>> shadows;  // by rank
   std::vector<std::map<int, View>> barriers;   // by rank: named ones, being gathered
   View cluster_gathering;
-  View cluster_done;
   std::map<std::uint64_t, Object> objects;  // by shared address with rank
   std::map<std::uint64_t, Flag> flags;      // by address, shared ones with rank
   std::vector<Engine> engines;              // by key - kEngines
-  // Of cp.async: which of a lane's operations are of which instruction, oldest first.
-  std::map<ActorKey, std::deque<std::pair<std::uint64_t, Step>>> copies;
-  std::map<int, std::pair<std::uint64_t, std::int32_t>> copying;  // by warp: the launch's step and pc of its last
   struct WarpFences {
-    std::array<View, kLanes> before;   // a fence's history, for a later plain store
-    std::array<View, kLanes> pending;  // seen by a plain load, for a later fence
+    std::array<ThreadViews::Fenced, kLanes> before;     // a fence's history, for a later plain store
+    std::array<std::shared_ptr<View>, kLanes> pending;  // seen by a plain load, for a later fence
     LaneMask has_before = 0, has_pending = 0;
   };
-  std::vector<std::optional<WarpFences>> fences;  // by warp
+  std::vector<std::unique_ptr<WarpFences>> fences;  // by warp
+  // cp.async by warp: each instruction's first operation; its step is its place, from 1 on.
+  struct WarpCopies {
+    std::vector<std::uint64_t> firsts;
+    std::uint64_t issued_at = 0;  // the launch's step
+    std::int32_t pc = -1;
+  };
+  std::vector<WarpCopies> copies;
 
-  [[nodiscard]] ActorKey engine(const Engine& e) {
-    const auto number = static_cast<std::size_t>(std::find(engines.begin(), engines.end(), e) - engines.begin());
-    if (number == engines.size()) engines.push_back(e);
+  [[nodiscard]] ActorKey engine(AsyncKind kind, bool by_barrier, std::uint64_t owner) {
+    std::size_t number = 0;
+    while (number < engines.size() && (engines[number].kind != kind || engines[number].by_barrier != by_barrier ||
+                                       engines[number].owner != owner)) {
+      ++number;
+    }
+    if (number == engines.size()) engines.push_back({kind, by_barrier, owner, {}, 0});
     return kEngines + static_cast<ActorKey>(number);
+  }
+  [[nodiscard]] Engine& engine_of(ActorKey actor) { return engines[actor - kEngines]; }
+  [[nodiscard]] const Engine& engine_of(ActorKey actor) const { return engines[actor - kEngines]; }
+  [[nodiscard]] Object& object(std::uint64_t address) {
+    return objects.try_emplace(address, Object(threads.warps())).first->second;
   }
 };
 
@@ -74,14 +116,9 @@ struct RaceChecker::Toucher {
   int warp = 0;              // in the cluster
   int lane = 0;              // of an engine's issuer
   bool async_proxy = false;  // an ordinary write before it needs a fence
-};
-
-// A write over a write that it is not ordered behind: harmless when the bytes are equal.
-struct RaceChecker::Suspect {
-  Report report;
-  std::uint64_t address = 0;  // of the common bytes' chunk
-  ChunkBytes bytes = 0;
-  std::array<std::byte, kChunkBytes> old{};
+  // An engine's or a copy's step that the whole warp is known to stand behind.
+  ActorKey behind = ~ActorKey{0};
+  Step behind_step = 0;
 };
 
 }  // namespace kvscope::ptx

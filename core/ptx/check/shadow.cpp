@@ -6,27 +6,20 @@
 namespace kvscope::ptx {
 
 std::span<Mark> Shadow::marks(std::uint64_t address) {
-  Chunk& chunk = at(address);
-  if (chunk.more >= 0) return more_[static_cast<std::size_t>(chunk.more)];
-  return std::span(chunk.marks).first(chunk.count);
+  return marks(at(address));
 }
 
-void Shadow::erase(std::uint64_t address, ChunkBytes bytes) {
-  Chunk& chunk = at(address);
-  const auto gone = [bytes](Mark& mark) {
-    mark.bytes = static_cast<ChunkBytes>(mark.bytes & ~bytes);
-    return mark.bytes == 0;
-  };
-  if (chunk.more >= 0) {
-    std::erase_if(more_[static_cast<std::size_t>(chunk.more)], gone);
-    return;
-  }
-  const auto end = std::remove_if(chunk.marks.begin(), chunk.marks.begin() + chunk.count, gone);
-  chunk.count = static_cast<std::uint32_t>(end - chunk.marks.begin());
+void Shadow::drop_empty(Chunk& chunk) {
+  const std::span<Mark> all = marks(chunk);
+  const auto end = std::remove_if(all.begin(), all.end(), [](const Mark& mark) { return mark.bytes == 0; });
+  chunk.count = static_cast<std::uint32_t>(end - all.begin());
 }
 
-void Shadow::add(std::uint64_t address, const Mark& mark) {
-  Chunk& chunk = at(address);
+void Shadow::drop_empty(std::uint64_t address) {
+  drop_empty(at(address));
+}
+
+void Shadow::add(Chunk& chunk, const Mark& mark) {
   if (chunk.more < 0 && chunk.count < kInline) {
     chunk.marks[chunk.count++] = mark;
     return;
@@ -35,7 +28,75 @@ void Shadow::add(std::uint64_t address, const Mark& mark) {
     chunk.more = static_cast<std::int32_t>(more_.size());
     more_.emplace_back(chunk.marks.begin(), chunk.marks.begin() + chunk.count);
   }
-  more_[static_cast<std::size_t>(chunk.more)].push_back(mark);
+  auto& all = more_[static_cast<std::size_t>(chunk.more)];
+  if (chunk.count < all.size()) {
+    all[chunk.count] = mark;
+  } else {
+    all.push_back(mark);
+  }
+  ++chunk.count;
+}
+
+void Shadow::write(std::uint64_t address, const Mark& mark) {
+  Chunk& chunk = at(address);
+  bool some = false;
+  for (Mark& before : marks(chunk)) {
+    before.bytes = static_cast<ChunkBytes>(before.bytes & ~mark.bytes);
+    some = some || before.bytes != 0;
+  }
+  if (some) {
+    drop_empty(chunk);
+  } else {
+    chunk.count = 0;
+  }
+  add(chunk, mark);
+}
+
+void Shadow::read(std::uint64_t address, const Mark& mark) {
+  Chunk& chunk = at(address);
+  for (Mark& before : marks(chunk)) {
+    // What was not strong stays: a strong write behind it would be a race with it alone.
+    if (before.write || !before.same_places(mark) || (mark.strong && !before.strong)) continue;
+    before = mark;
+    return;
+  }
+  add(chunk, mark);
+  if (chunk.count > chunk.most) put_reads_together(chunk);
+}
+
+void Shadow::put_reads_together(Chunk& chunk) {
+  std::vector<Mark> out;
+  const auto put = [&out](Mark one) {
+    for (Mark& have : out) {
+      if (have.write || have.actor != one.actor || have.lanes != one.lanes || have.strong != one.strong) continue;
+      if (have.step == one.step) {
+        have.bytes = static_cast<ChunkBytes>(have.bytes | one.bytes);
+        return;
+      }
+      Mark& older = have.step < one.step ? have : one;
+      const Mark& newer = have.step < one.step ? one : have;
+      older.bytes = static_cast<ChunkBytes>(older.bytes & ~newer.bytes);
+    }
+    if (one.bytes != 0) out.push_back(one);
+  };
+  for (const Mark& mark : marks(chunk)) {
+    if (mark.write || mark.lanes == 0) {
+      out.push_back(mark);
+      continue;
+    }
+    int n = 0;
+    for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
+      Mark one = mark;
+      one.lanes = left & (~left + 1);
+      one.bytes = mark.bytes_of(n);
+      one.shift = Mark::kEveryLane;
+      if (one.bytes != 0) put(one);
+    }
+  }
+  std::erase_if(out, [](const Mark& mark) { return mark.bytes == 0; });
+  chunk.count = 0;
+  for (const Mark& mark : out) add(chunk, mark);
+  chunk.most = 2 * chunk.count + kMany;
 }
 
 }  // namespace kvscope::ptx

@@ -59,25 +59,40 @@ class Shadow {
         chunks_(static_cast<std::size_t>((first + static_cast<std::uint64_t>(bytes) + kChunkBytes - 1) / kChunkBytes -
                                          first_chunk_)) {}
 
-  // Of the chunk that the address is in. Valid until the next add.
-  [[nodiscard]] std::span<Mark> marks(std::uint64_t address);
-  // Takes bytes off every mark of the chunk.
-  void erase(std::uint64_t address, ChunkBytes bytes);
-  void add(std::uint64_t address, const Mark& mark);
   [[nodiscard]] bool holds(std::uint64_t address) const {
     return address / kChunkBytes - first_chunk_ < chunks_.size();
   }
+  // Of the chunk that the address is in. Valid until the next write or read.
+  [[nodiscard]] std::span<Mark> marks(std::uint64_t address);
+  // A write: nothing that was before at its bytes matters any more.
+  void write(std::uint64_t address, const Mark& mark);
+  // A read, beside those before; in the place of an earlier one by the same lanes at the same bytes.
+  void read(std::uint64_t address, const Mark& mark);
+  // Reads that are one too many for the chunk's own place: worth looking for those that do not matter any more.
+  [[nodiscard]] bool crowded(std::uint64_t address) { return at(address).count >= kInline; }
+  // Marks whose bytes have all been taken off.
+  void drop_empty(std::uint64_t address);
 
  private:
-  static constexpr std::uint32_t kInline = 2;
+  static constexpr std::uint32_t kInline = 4;
+  static constexpr std::uint32_t kMany = 24;
   struct Chunk {
     std::uint32_t count = 0;
-    std::int32_t more = -1;  // more_: all its marks, when they are too many
+    std::uint32_t most = kMany;  // marks from which on reads are put together
+    std::int32_t more = -1;      // more_: all its marks, from when they were too many on
     std::array<Mark, kInline> marks;
   };
   [[nodiscard]] Chunk& at(std::uint64_t address) {
     return chunks_[static_cast<std::size_t>(address / kChunkBytes - first_chunk_)];
   }
+  [[nodiscard]] std::span<Mark> marks(Chunk& chunk) {
+    return chunk.more >= 0 ? std::span(more_[static_cast<std::size_t>(chunk.more)]).first(chunk.count)
+                           : std::span(chunk.marks).first(chunk.count);
+  }
+  void drop_empty(Chunk& chunk);
+  void add(Chunk& chunk, const Mark& mark);
+  // Reads by lane: what a lane read in one step is one mark. Keeps random reads of a table bounded.
+  void put_reads_together(Chunk& chunk);
 
   std::uint64_t first_chunk_;
   std::vector<Chunk> chunks_;

@@ -18,32 +18,53 @@ void each_lane(LaneMask lanes, Body body) {
 
 }  // namespace
 
-ThreadViews::ThreadViews(int warps) : warps_(static_cast<std::size_t>(warps), Warp(warps)) {}
-
-void ThreadViews::part(Warp& w) {
-  if (w.lanes.empty()) w.lanes.assign(kLanes, w.common);
+ThreadViews::ThreadViews(int warps) : warps_(static_cast<std::size_t>(warps)) {
+  const Known nothing = std::make_shared<View>(warps);
+  for (Warp& w : warps_) w.known.fill(nothing);
 }
 
-void ThreadViews::unite(Warp& w) {
-  if (w.lanes.empty() || w.live == 0) return;
-  const View& first = w.lanes[static_cast<std::size_t>(std::countr_zero(w.live))];
-  bool same = true;
-  each_lane(w.live, [&](int lane) { same = same && w.lanes[static_cast<std::size_t>(lane)] == first; });
-  if (!same) return;
-  w.common = first;
-  w.lanes.clear();
+void ThreadViews::leave(int warp, LaneMask lanes) {
+  Warp& w = at(warp);
+  w.live &= ~lanes;
+  w.lost |= lanes & w.acted;
 }
 
-// What the lanes did themselves, and what they have waited for.
-void ThreadViews::add_own(Clock& to, int warp, LaneMask lanes) const {
-  const Warp& w = at(warp);
-  if ((w.live & ~lanes) == 0) {
+template <class Change>
+void ThreadViews::change(int warp, LaneMask lanes, Change change) {
+  Warp& w = at(warp);
+  if (w.uniform && (w.live & ~lanes) == 0) {
+    if (lanes == 0) return;
+    w.known.fill(change(std::countr_zero(lanes), lanes));
+    return;
+  }
+  LaneMask left = lanes;
+  while (left != 0) {
+    const auto lead = static_cast<std::size_t>(std::countr_zero(left));
+    LaneMask sharing = 0;
+    each_lane(left, [&](int lane) {
+      if (w.known[static_cast<std::size_t>(lane)] == w.known[lead]) sharing |= LaneMask{1} << lane;
+    });
+    const Known next = change(static_cast<int>(lead), sharing);
+    each_lane(sharing, [&](int lane) { w.known[static_cast<std::size_t>(lane)] = next; });
+    left &= ~sharing;
+  }
+  if (w.live == 0) return;
+  const Known& first = w.known[static_cast<std::size_t>(std::countr_zero(w.live))];
+  w.uniform = true;
+  each_lane(w.live, [&](int lane) { w.uniform = w.uniform && w.known[static_cast<std::size_t>(lane)] == first; });
+  if (w.uniform) w.known.fill(Known(first));
+}
+
+void ThreadViews::publish_own(int warp, LaneMask lanes, Clock& to) {
+  Warp& w = at(warp);
+  w.published = true;
+  if (whole(warp, lanes)) {
     to.raise_warp(warp, w.step);
     Step least = w.copies;
     each_lane(lanes, [&](int lane) { least = std::min(least, w.copies_waited[static_cast<std::size_t>(lane)]); });
     if (least > 0) to.raise_copies(warp, least);
   } else {
-    each_lane(lanes, [&](int lane) { to.raise(thread_key(warp, lane), w.step); });
+    each_lane(lanes & w.acted, [&](int lane) { to.raise(thread_key(warp, lane), w.step); });
   }
   if (w.copies > 0) {
     each_lane(lanes, [&](int lane) {
@@ -52,48 +73,64 @@ void ThreadViews::add_own(Clock& to, int warp, LaneMask lanes) const {
     });
   }
   for (const Waited& done : w.waited) {
-    if ((lanes >> done.lane & 1) != 0) to.raise(done.engine, done.up_to);
+    if ((lanes & done.lanes) != 0) to.raise(done.engine, done.up_to);
   }
 }
 
-View ThreadViews::release(int warp, LaneMask lanes) {
-  Warp& w = at(warp);
-  View out(warps());
-  if (w.lanes.empty()) {
-    out = w.common;
-  } else {
-    each_lane(lanes, [&](int lane) { out.join(w.lanes[static_cast<std::size_t>(lane)]); });
-  }
-  add_own(out.ordered, warp, lanes);
-  ++w.step;
-  return out;
+void ThreadViews::publish(int warp, LaneMask lanes, View& to) {
+  const Warp& w = at(warp);
+  const View* last = nullptr;
+  each_lane(lanes, [&](int lane) {
+    const View* view = w.known[static_cast<std::size_t>(lane)].get();
+    if (view != last) to.join(*view);
+    last = view;
+  });
+  publish_own(warp, lanes, to.ordered);
 }
 
-void ThreadViews::acquire(int warp, LaneMask lanes, const View& view) {
+ThreadViews::Fenced ThreadViews::behind_fence(int warp, int lane) {
   Warp& w = at(warp);
-  if (w.lanes.empty() && (w.live & ~lanes) == 0) {
-    w.common.join(view);
-    return;
+  w.published = true;
+  return {known(warp, lane), w.step, w.copies_waited[static_cast<std::size_t>(lane)]};
+}
+
+void ThreadViews::publish(int warp, int lane, const Fenced& fence, View& to) const {
+  to.join(*fence.known);
+  to.ordered.raise(thread_key(warp, lane), fence.step);
+  if (fence.copies > 0) to.ordered.raise(kCopiesOf + thread_key(warp, lane), fence.copies);
+  for (const Waited& done : at(warp).waited) {
+    if ((done.lanes >> lane & 1) != 0) to.ordered.raise(done.engine, done.up_to);
   }
-  part(w);
-  each_lane(lanes, [&](int lane) { w.lanes[static_cast<std::size_t>(lane)].join(view); });
-  unite(w);
+}
+
+void ThreadViews::acquire(int warp, LaneMask lanes, const Known& view) {
+  change(warp, lanes, [&](int lead, LaneMask) -> Known {
+    const Known& mine = known(warp, lead);
+    if (mine == view || view->includes(*mine)) return view;
+    if (mine->includes(*view)) return mine;
+    const auto both = std::make_shared<View>(*mine);
+    both->join(*view);
+    return both;
+  });
 }
 
 void ThreadViews::fence_proxy(int warp, LaneMask lanes) {
   Warp& w = at(warp);
-  if (w.lanes.empty() && (w.live & ~lanes) == 0) {
-    w.common.fenced.join(w.common.ordered);
-    add_own(w.common.fenced, warp, lanes);
-  } else {
-    part(w);
-    each_lane(lanes, [&](int lane) {
-      View& v = w.lanes[static_cast<std::size_t>(lane)];
-      v.fenced.join(v.ordered);
-      add_own(v.fenced, warp, LaneMask{1} << lane);
-    });
+  const auto fence = [&](int lead, LaneMask of) -> Known {
+    const auto next = std::make_shared<View>(*known(warp, lead));
+    next->fenced.join(next->ordered);
+    publish_own(warp, of, next->fenced);
+    return next;
+  };
+  if (w.uniform && whole(warp, lanes)) {
+    change(warp, lanes, fence);
+    return;
   }
-  ++w.step;
+  // Each lane's fence is behind what it did itself, not behind what its neighbours did.
+  each_lane(lanes, [&](int lane) {
+    w.uniform = false;
+    w.known[static_cast<std::size_t>(lane)] = fence(lane, LaneMask{1} << lane);
+  });
 }
 
 void ThreadViews::waited_for_copies(int warp, int lane, Step up_to) {
@@ -101,13 +138,13 @@ void ThreadViews::waited_for_copies(int warp, int lane, Step up_to) {
   done = std::max(done, up_to);
 }
 
-void ThreadViews::waited(int warp, int lane, ActorKey engine, Step up_to) {
-  for (Waited& done : at(warp).waited) {
-    if (done.lane != lane || done.engine != engine) continue;
-    done.up_to = std::max(done.up_to, up_to);
-    return;
+void ThreadViews::waited(int warp, LaneMask lanes, ActorKey engine, Step up_to) {
+  auto& all = at(warp).waited;
+  for (Waited& done : all) {
+    if (done.engine == engine && done.up_to <= up_to) done.lanes &= ~lanes;
   }
-  at(warp).waited.push_back({lane, engine, up_to});
+  std::erase_if(all, [](const Waited& done) { return done.lanes == 0; });
+  all.push_back({lanes, engine, up_to});
 }
 
 bool ThreadViews::ordered(int warp, int lane, ActorKey actor, Step step) const {
@@ -116,13 +153,9 @@ bool ThreadViews::ordered(int warp, int lane, ActorKey actor, Step step) const {
   const Warp& w = at(warp);
   if (actor == kCopiesOf + self && w.copies_waited[static_cast<std::size_t>(lane)] >= step) return true;
   for (const Waited& done : w.waited) {
-    if (done.lane == lane && done.engine == actor && done.up_to >= step) return true;
+    if ((done.lanes >> lane & 1) != 0 && done.engine == actor && done.up_to >= step) return true;
   }
   return view(warp, lane).ordered.covers(actor, step);
-}
-
-bool ThreadViews::fenced(int warp, int lane, ActorKey actor, Step step) const {
-  return view(warp, lane).fenced.covers(actor, step);
 }
 
 void ThreadViews::synchronised(int warp, LaneMask lanes, std::int32_t pc, std::string_view how) {
