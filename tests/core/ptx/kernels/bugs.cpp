@@ -108,7 +108,7 @@ std::vector<SeededBug> make_bugs() {
   add("B02_ExpectTooMuch", "2048 bytes more are expected than come", qk_tensor(2),
       {{K::deadlock, {"full", "pending 0 of 1", "2048"}}});
   add("B03_ExpectTooLittle", "half of the bytes are expected", qk_tensor(3),
-      {{K::mbar_tx, {"full", "-8192"}}, {K::race_wr, {"ldmatrix", "tensor load"}}});
+      {{K::mbar_tx, {"full", "-8192"}}, {K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialised, {"ldmatrix"}}});
   add("B04_NoWait", "nobody waits for the keys", qk_tensor(4),
       {{K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialised, {"ldmatrix"}}});
   add("B05_NoInitBarrier", "no barrier between mbarrier.init and the wait", qk_tensor(5),

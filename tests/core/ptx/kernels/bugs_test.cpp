@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/ptx/check/race_checker.h"
+#include "tests/core/ptx/kernels/decode_case.h"
+
 namespace kvscope::ptx::test {
 
 void PrintTo(const SeededBug& bug, std::ostream* out) {
@@ -43,6 +46,15 @@ TEST_P(SeededBugs, AreNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, SeededBugs, ::testing::ValuesIn(seeded_bugs()),
                          [](const auto& which) { return std::string(which.param.name); });
+
+// Lanes of a warp that meet at the next mma have read: under the option that says so the arrival is in order.
+TEST(B11, IsToleratedWhereCollectivesOrderTheirLanes) {
+  const DecodeCase data(512);
+  Gpu gpu("decode_bugs.ptx");
+  RaceChecker races(RaceOptions{.collectives_order = true});
+  const LaunchResult result = gpu.run(data.launch(gpu, "paged_decode_wrong", 11).run, &races);
+  EXPECT_TRUE(result.clean()) << reports_text(result);
+}
 
 class FixedTwins : public ::testing::TestWithParam<FixedTwin> {};
 

@@ -16,8 +16,8 @@
 
 namespace kvscope::ptx::test {
 
-Gpu::Gpu(const std::string& file, const Schedule& schedule, int target)
-    : device_(ProgramOptions{.target = target}), schedule_(schedule) {
+Gpu::Gpu(const std::string& file, const Schedule& schedule, const ProgramOptions& options)
+    : device_(options), schedule_(schedule) {
   module_ = &device_.load(parse_module(kept_ptx(file), file));
 }
 

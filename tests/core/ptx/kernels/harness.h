@@ -55,7 +55,9 @@ struct Run {
 class Gpu {
  public:
   // `file`: of cuda/.
-  explicit Gpu(const std::string& file, const Schedule& schedule = kLate, int target = 90);
+  explicit Gpu(const std::string& file, const Schedule& schedule = kLate, int target = 90)
+      : Gpu(file, schedule, ProgramOptions{.target = target}) {}
+  Gpu(const std::string& file, const Schedule& schedule, const ProgramOptions& options);
 
   template <class T>
   std::uint64_t upload(std::string_view name, const std::vector<T>& values) {
