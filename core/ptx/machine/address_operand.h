@@ -2,7 +2,7 @@
 //
 //   ld.global.f32 %f1, [%rd4+8]       at[1] = the row of %rd4, 8 bytes a lane       offset 8
 //   ld.shared.u32 %r1, [tile+16]      at[1] = a constant row: the address of tile   offset 16    kUniformAddress
-//   ld.param.u64  %rd1, [scale_0]     at[1] = kNoRow                                offset = the address   (params only)
+//   ld.param.u64  %rd1, [scale_0]     at[1] = kNoRow                                offset = the address (params only)
 //   cp.async.ca.shared.global [%r1], [%rd2+4], 16      two addresses: at[0] and at[1], offsets 0 and 4
 //   cp.async.bulk.tensor... [%r1], [%rd2, {%r3, %r4}], [%r5]   at = {%r1, %rd2, %r5}; list = {%r1, %rd2, %r3, %r4, %r5}
 //

@@ -12,8 +12,8 @@ namespace kvscope::ptx {
 void report_deadlock(Launch& launch);
 // max_instructions are used up: RUNAWAY with the branches that went backwards most often.
 void report_runaway(Launch& launch);
-// Every warp that can go on comes back to exactly where it was, registers and all, without an event on the way. Tried on
-// a copy of the machine and its memory.
+// Every warp that can go on comes back to exactly where it was, registers and all, without an event on the way. Tried
+// on a copy of the machine and its memory.
 [[nodiscard]] bool spins_in_vain(const Launch& launch);
 
 }  // namespace kvscope::ptx

@@ -19,7 +19,7 @@ struct Cta;
 [[nodiscard]] MachineHandler find_copy(const Instr& instr);           // cp.async, cp.async.bulk, tensor copies, fences
 [[nodiscard]] MachineHandler find_warpgroup(const Instr& instr);      // wgmma, setmaxnreg
 
-// --- what the scheduler asks of the engines ----------------------------------------------------------------------------
+// --- what the scheduler asks of the engines --------------------------------------------------------------------------
 
 // Lets one waiting operation of the CTA's engines happen: the oldest, or with `pick` the pick-th of those that may be
 // next (modulo their number). False: none waits.

@@ -6,8 +6,8 @@
 //   3  st [..], %r2, %r3
 //
 // Of each thread by itself: lanes write their own part of a row only. Registers of wgmma share with nobody, since they
-// are read and written behind its back. kernels have 36 to 200 registers alive at once, of thousands declared, so a warp's
-// rows stay in the first cache.
+// are read and written behind its back. Kernels have 36 to 200 registers alive at once, of thousands declared, so that
+// a warp's rows stay in the first cache.
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,7 @@ struct Program {
   std::vector<FunctionCode> functions;           // as Module::functions; ops == 0: only declared
   std::map<std::int32_t, KernelLayout> kernels;  // by function
   // [Module::variables] local: offset in the activation, a lane; param: of a kernel's own its offset in the block, else
-  // kBodyParams + the offset in the activation (address_operand.h). Other spaces: -1, they are placed by kernel or device.
+  // kBodyParams + the offset in the activation (address_operand.h). Other spaces: -1, by kernel or device.
   std::vector<std::int64_t> placements;
   std::vector<CallSite> calls;
   std::uint16_t closing_ret = 0;  // decoded.instrs: of the ret behind every function's last statement
