@@ -83,6 +83,21 @@ TEST(NamedBarrier, LanesOfAWarpMayComeToTheUnalignedFormFromTwoPlaces) {
   EXPECT_TRUE(apart.messages[0].starts_with("DIVERGED warp 0 lanes 0000ffff bar.sync 0")) << apart.messages[0];
 }
 
+// Half of a warp waits at the barrier already when the other half jumps back to it: they are together there.
+TEST(NamedBarrier, LanesThatComeLaterJoinThoseThatWait) {
+  const auto ran = run({.body = R"(
+    setp.lt.u32 %p1, %r0, 16;
+    @!%p1 bra FAR;
+  BAR: bar.sync 0;
+    activemask.b32 %r1;
+    st.global.u32 [%rd0], %r1;
+    exit;
+  FAR: add.u32 %r2, %r0, 1;
+    bra BAR;)"});
+  EXPECT_TRUE(ran.messages.empty());
+  EXPECT_EQ(ran.word(0), 0xffffffffu);
+}
+
 TEST(NamedBarrier, ArrivingTwiceIsAnError) {
   const auto ran = run({.body = "setp.lt.u32 %p1, %r0, 32; @!%p1 bra W; bar.arrive 3, 64; bar.arrive 3, 64; exit;"
                                 " W: nanosleep.u32 10; bar.sync 3, 64;",

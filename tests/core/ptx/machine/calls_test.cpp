@@ -112,6 +112,30 @@ TEST(Calls, AFunctionPointerTakesEachLaneToItsFunction) {
   EXPECT_EQ(called.out[1], 0xffffffffu);
 }
 
+// Two calls of one function, and lanes that wait for each other inside: each half goes back to its own call.
+TEST(Calls, LanesThatMeetInAFunctionGoBackToWhereTheyCameFrom) {
+  const auto called = call(R"(
+.func meet() { bar.warp.sync -1; ret; }
+.visible .entry k(.param .u64 p0) {
+  .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p<2>;
+  ld.param.u64 %d0, [p0];
+  mov.u32 %r0, %tid.x;
+  setp.lt.u32 %p1, %r0, 16;
+  @!%p1 bra ELSE;
+  call meet;
+  mov.u32 %r1, 1;
+  bra JOIN;
+ELSE: call meet;
+  mov.u32 %r1, 2;
+JOIN: mad.wide.u32 %d1, %r0, 4, %d0;
+  st.global.u32 [%d1], %r1;
+  ret;
+})");
+  EXPECT_TRUE(called.result.clean());
+  EXPECT_EQ(called.out[0], 1u);
+  EXPECT_EQ(called.out[31], 2u);
+}
+
 TEST(Calls, AnAddressWhereNoFunctionIsIsATrap) {
   const auto called = call(R"(
 .visible .entry k(.param .u64 p0) {
