@@ -111,6 +111,8 @@ std::int32_t limit_of(const Warp& warp, const Fragment& f) {
     const bool mergeable = other.activation == f.activation;
     if (!mergeable && (!is_ready(other) || other.had_turn || other.depth != f.depth)) continue;
     if (other.pc > f.pc) limit = std::min(limit, other.pc);
+    // It has jumped back to where others stand.
+    if (other.pc == f.pc && mergeable) limit = f.pc;
     // One that cannot be merged at the same place: they go on in turns.
     if (other.pc == f.pc && !mergeable) limit = std::min(limit, f.pc + 1);
   }
