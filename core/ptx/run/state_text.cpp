@@ -16,6 +16,8 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr std::int64_t kBytesOfLine = 16;
+constexpr std::size_t kMostGroups = 4;  // of equal lanes; with more of them each lane is shown
+constexpr int kLanesOfLine = 8;
 
 const Cta* find_cta(const Launch& launch, std::int32_t index) {
   for (const Cta& cta : launch.ctas) {
@@ -78,32 +80,47 @@ std::string lanes_text(LaneMask lanes) {
     if (end > lane) out += fmt::format("-{}", end);
     lane = end + 1;
   }
-  return "lanes " + out;
+  return (std::has_single_bit(lanes) ? "lane " : "lanes ") + out;
 }
 
-std::string number_text(Type type, std::uint64_t value) {
+// Bits of no type are mostly integers or floats; which, is seen from their size: a small number is an integer.
+bool looks_like_float(std::uint64_t bits) {
+  const auto exponent = bits >> 23 & 0xff;
+  return exponent > 64 && exponent < 192 && (bits & 0x7fff'ffff) >= (1u << 24);
+}
+
+// The number as a person says it.
+std::string value_text(Type type, std::uint64_t value) {
   switch (type) {
     case Type::pred:
       return value != 0 ? "true" : "false";
     case Type::f32:
-      return fmt::format("0x{:08x}  {}", value, std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+      return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(value)));
     case Type::f64:
-      return fmt::format("0x{:016x}  {}", value, std::bit_cast<double>(value));
+      return fmt::format("{}", std::bit_cast<double>(value));
     case Type::s16:
-      return fmt::format("0x{:04x}  {}", value, static_cast<std::int16_t>(value));
+      return fmt::format("{}", static_cast<std::int16_t>(value));
     case Type::s32:
-      return fmt::format("0x{:08x}  {}", value, static_cast<std::int32_t>(value));
+      return fmt::format("{}", static_cast<std::int32_t>(value));
     case Type::s64:
-      return fmt::format("0x{:016x}  {}", value, static_cast<std::int64_t>(value));
+      return fmt::format("{}", static_cast<std::int64_t>(value));
+    case Type::b32:
+      if (looks_like_float(value)) return fmt::format("{}f", std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+      return fmt::format("{}", static_cast<std::int32_t>(value));
+    case Type::b64:
+    case Type::u64:
+      // Most are addresses.
+      return value < 65536 ? fmt::format("{}", value) : fmt::format("0x{:x}", value);
     default:
-      break;
+      return fmt::format("{}", value);
   }
-  // Bits may be anything: the number as it is most often meant, and what it would be as a float.
-  if (bits(type) == 32) {
-    return fmt::format("0x{:08x}  {}  {}f", value, static_cast<std::int32_t>(value),
-                       std::bit_cast<float>(static_cast<std::uint32_t>(value)));
-  }
-  return fmt::format("0x{:0{}x}  {}", value, bits(type) / 4, value);
+}
+
+// With its bits, where they are not the same thing.
+std::string number_text(Type type, std::uint64_t value) {
+  const std::string said = value_text(type, value);
+  if (type == Type::pred || said.starts_with("0x")) return said;
+  return fmt::format("0x{:0{}x}  {}", value, bits(type) / 4, said);
 }
 
 }  // namespace
@@ -204,9 +221,20 @@ std::string to_text(const RegisterValue& value) {
   }
   std::string out = fmt::format("{}  .{}{}\n", value.name, name(value.type),
                                 value.alive ? "" : "  not alive here: its row may hold another register by now");
-  for (const auto& [bits, lanes] : groups) {
-    const bool everyone = lanes == value.lanes;
-    out += fmt::format("  {:<16}  {}\n", everyone ? "all lanes" : lanes_text(lanes), number_text(value.type, bits));
+  if (groups.size() <= kMostGroups) {
+    for (const auto& [bits, lanes] : groups) {
+      const bool everyone = lanes == value.lanes;
+      out += fmt::format("  {:<16}  {}\n", everyone ? "all lanes" : lanes_text(lanes), number_text(value.type, bits));
+    }
+    return out;
+  }
+  for (int line = 0; line < kLanes; line += kLanesOfLine) {
+    out += fmt::format("  {:<16} ", fmt::format("lanes {}-{}", line, line + kLanesOfLine - 1));
+    for (int lane = line; lane < line + kLanesOfLine; ++lane) {
+      const bool there = (value.lanes >> lane & 1) != 0;
+      out += fmt::format(" {:>11}", there ? value_text(value.type, value.bits[static_cast<std::size_t>(lane)]) : "-");
+    }
+    out += '\n';
   }
   return out;
 }

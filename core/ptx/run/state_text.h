@@ -37,7 +37,7 @@ struct RegisterValue {
 // Names of the registers that are alive where the fragment of those lanes stands.
 [[nodiscard]] std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp,
                                                       LaneMask lanes);
-// One line a distinct value: "lanes 0-15  0x3f800000  1". All lanes the same: one line.
+// One line a distinct value: "lanes 0-15  0x3f800000  1"; with more than four of them eight lanes a line.
 [[nodiscard]] std::string to_text(const RegisterValue& value);
 
 // Named barriers that somebody waits at, arrival barriers with phase, pending arrivals and bytes.
