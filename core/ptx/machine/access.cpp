@@ -96,7 +96,7 @@ std::span<std::byte> lanes_own(Exec& exec, Space space, int lane) {
   return std::span(activation.params).subspan(i * each, each);
 }
 
-// --- what a lane did wrong -----------------------------------------------------------------------------------------------
+// --- what a lane did wrong -------------------------------------------------------------------------------------------
 
 std::string_view verb(AccessKind kind) {
   return kind == AccessKind::load ? "read" : kind == AccessKind::store ? "write" : "atomic";
@@ -354,16 +354,20 @@ std::int64_t cluster_size(const Launch& launch) {
   return c[0] > 0 ? c[0] * c[1] * c[2] : 1;
 }
 
-Cta* cta_of_rank(Launch& launch, Cta& cta, std::uint64_t rank) {
+const Cta* cta_of_rank(const Launch& launch, const Cta& cta, std::uint64_t rank) {
   if (rank == static_cast<std::uint64_t>(cta.cluster_rank)) return &cta;
   const auto& c = launch.config.cluster;
-  for (Cta& other : launch.ctas) {
+  for (const Cta& other : launch.ctas) {
     if (static_cast<std::uint64_t>(other.cluster_rank) != rank) continue;
     bool same = c[0] > 0;
     for (std::size_t i = 0; i < 3 && same; ++i) same = other.at[i] / c[i] == cta.at[i] / c[i];
     if (same) return &other;
   }
   return nullptr;
+}
+
+Cta* cta_of_rank(Launch& launch, Cta& cta, std::uint64_t rank) {
+  return const_cast<Cta*>(cta_of_rank(std::as_const(launch), std::as_const(cta), rank));
 }
 
 }  // namespace kvscope::ptx

@@ -7,8 +7,8 @@
 //     ... r.lanes may go on: their bytes are at r.row + lane * bytes when r.row is there, else at r.lane[lane]
 //   }
 //
-// A lane that must not touch what it names is reported (one report an instruction, for its first such lane) and left out:
-// it stores nothing and loads bytes of ff.
+// A lane that must not touch what it names is reported (one report an instruction, for its first such lane) and left
+// out: it stores nothing and loads bytes of ff.
 #pragma once
 
 #include <array>
@@ -90,12 +90,13 @@ struct LaneRequest {
 [[nodiscard]] std::byte* reach_lane(Exec& exec, const Op& op, int lane, const LaneRequest& request, Space& space,
                                     std::uint64_t& address);
 
-// --- who is where ------------------------------------------------------------------------------------------------------
+// --- who is where ----------------------------------------------------------------------------------------------------
 
 // CTAs of a cluster; 1 without.
 [[nodiscard]] std::int64_t cluster_size(const Launch& launch);
 // The CTA of that rank in the same cluster; null: there is none, or it is not resident any more.
 [[nodiscard]] Cta* cta_of_rank(Launch& launch, Cta& cta, std::uint64_t rank);
+[[nodiscard]] const Cta* cta_of_rank(const Launch& launch, const Cta& cta, std::uint64_t rank);
 // The byte of an offset in a CTA's window when all `bytes` of it are there, else null.
 [[nodiscard]] inline std::byte* shared_at(Cta& cta, std::uint64_t offset, std::int64_t bytes) {
   const std::uint64_t from = offset - kSharedBase, size = cta.shared.size();
@@ -111,7 +112,7 @@ struct LaneRequest {
   return static_cast<std::int32_t>(&op - exec.program().ops.data());
 }
 
-// --- reports -------------------------------------------------------------------------------------------------------------
+// --- reports ---------------------------------------------------------------------------------------------------------
 
 // "x + 16" of an address: the variable or allocation that it is in or next to.
 [[nodiscard]] ReportAddress name_address(const Launch& launch, Space space, std::uint64_t address, std::int64_t bytes);

@@ -82,7 +82,7 @@ bool is_there(Launch& launch, Cta& cta, const PendingOp& p, const Cta& target) {
   return false;
 }
 
-// --- what is issued --------------------------------------------------------------------------------------------------------
+// --- what is issued --------------------------------------------------------------------------------------------------
 
 // [d], [s], size, [m] {, mask}: into shared memory.
 Flow to_shared(Exec& exec, const Op& op, LaneMask lanes) {
@@ -220,7 +220,7 @@ Flow small_async(Exec& exec, const Op& op, LaneMask lanes) {
   return stopped(exec) ? Flow::stopped : Flow::next;
 }
 
-// --- groups ----------------------------------------------------------------------------------------------------------------
+// --- groups ----------------------------------------------------------------------------------------------------------
 
 ThreadGroups& groups_of(Cta& cta, std::int32_t thread) {
   auto& all = cta.async.bulk;
@@ -261,7 +261,7 @@ Flow wait_group(Exec& exec, const Op& op, LaneMask lanes) {
   return stopped(exec) ? Flow::stopped : Flow::next;
 }
 
-// --- what happens ------------------------------------------------------------------------------------------------------------
+// --- what happens ----------------------------------------------------------------------------------------------------
 
 // Element by element from `from` into `to`, with the instruction's operation.
 void reduce_bytes(const Instr& instr, std::byte* to, const std::byte* from, std::int64_t bytes, bool global) {

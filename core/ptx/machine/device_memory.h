@@ -4,8 +4,8 @@
 //   std::uint64_t x = memory.allocate(4000, "x");     0x200000000; the next allocation at least 4096 bytes further on
 //   memory.write(x, bytes);                            IllegalAddress outside one allocation
 //
-// Variables of space const are allocations of their own bank, at generic addresses (windows.h). Addresses never depend on
-// the host: the same calls give the same addresses on every machine. A copy is a second memory with the same bytes.
+// Variables of space const are allocations of their own bank, at generic addresses (windows.h). Addresses never depend
+// on the host: the same calls give the same addresses on every machine. A copy is a second memory with the same bytes.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,7 @@ struct Cell {
                                             std::conditional_t<kBytes == 8, std::uint64_t, B128>>>>;
 };
 
-// --- memory -> a row -----------------------------------------------------------------------------------------------------
+// --- memory -> a row -------------------------------------------------------------------------------------------------
 
 template <int kMem, int kReg, bool kSigned>
 void load_row(const Reach& r, std::byte* row, std::int64_t skip, std::int64_t each) {
@@ -92,7 +92,7 @@ RowMove loader(int mem, int reg) {
   }
 }
 
-// --- a row -> memory -----------------------------------------------------------------------------------------------------
+// --- a row -> memory -------------------------------------------------------------------------------------------------
 
 // True when a byte of memory is another one now.
 template <int kMem>
@@ -249,7 +249,7 @@ Flow store(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
   return Flow::next;
 }
 
-// --- which one -----------------------------------------------------------------------------------------------------------
+// --- which one -------------------------------------------------------------------------------------------------------
 
 enum class Where : std::uint8_t { generic, global, local, shared_cta, shared_cluster, constant, param };
 

@@ -34,7 +34,7 @@ struct Mbarrier {
 
   [[nodiscard]] bool phase_done(int parity) const { return (phase & 1) != parity; }
 
-  // --- what happens to it; nothing is checked but what is said ---------------------------------------------------------
+  // --- what happens to it; nothing is checked but what is said -------------------------------------------------------
 
   void init(std::int64_t count) { *this = Mbarrier{.expected = count, .current = count, .pending = count}; }
   // False, and nothing changed: |tx| would pass kMost.
@@ -50,7 +50,7 @@ struct Mbarrier {
     arrivals[static_cast<std::size_t>(arrival_count++) % arrivals.size()] = {thread, pc};
   }
 
-  // --- tokens: what mbarrier.arrive returns ------------------------------------------------------------------------------
+  // --- tokens: what mbarrier.arrive returns --------------------------------------------------------------------------
   //
   //   63 .. 40  39 .. 20  19 .. 0
   //   phase     0         pending before the arrival

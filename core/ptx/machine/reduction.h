@@ -1,7 +1,7 @@
 // What an atomic, or an asynchronous reduction, does to one element of memory: new = op(old, b). The same functions
 // serve atom, red, red.async and cp.reduce.
 //
-//   add   wraps; floats round to nearest even, f32 in global memory flushes subnormals    min max   of floats: a NaN loses
+//   add   wraps; floats round to nearest even, f32 in global memory flushes subnormals    min max   a NaN loses
 //   inc   r >= b ? 0 : r + 1        dec   r == 0 or r > b ? b : r - 1
 // Source: PTX ISA, "atom", "red", "cp.reduce.async.bulk".
 #pragma once

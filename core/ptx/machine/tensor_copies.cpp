@@ -1,5 +1,5 @@
-// cp.async.bulk.tensor and its relatives: boxes of a tensor between global and shared memory, by a tensor map. Where every
-// byte goes is core/tma's business; here the operands are read and held to the rules, and the bytes moved.
+// cp.async.bulk.tensor and its relatives: boxes of a tensor between global and shared memory, by a tensor map. Where
+// every byte goes is core/tma's business; here the operands are read and held to the rules, and the bytes moved.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TensorMap window_map(const PendingOp& p) {
   return map;
 }
 
-// --- operands ----------------------------------------------------------------------------------------------------------------
+// --- operands --------------------------------------------------------------------------------------------------------
 
 // The 128 bytes at a map operand, read as ours; nothing: reported.
 std::optional<TensorMap> read_map(Exec& exec, const Op& op, int operand, int lane) {
@@ -186,7 +186,7 @@ void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
         "coordinates go fastest dimension first, as in the map");
 }
 
-// --- issue -------------------------------------------------------------------------------------------------------------------
+// --- issue -----------------------------------------------------------------------------------------------------------
 
 // [dst], [map, {c}], [m] {, mask} {, policy}
 Flow load(Exec& exec, const Op& op, LaneMask lanes) {
@@ -299,7 +299,7 @@ Flow prefetch_map(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// --- the bytes ---------------------------------------------------------------------------------------------------------------
+// --- the bytes -------------------------------------------------------------------------------------------------------
 
 bool load_chunks(const Launch& launch, const PendingOp& p, const Piece& piece, const BoxSwitches& switches, Cta& to) {
   const BoxBytes fill = box_fill(p.map, switches);

@@ -176,7 +176,7 @@ bool multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
   return true;
 }
 
-// --- the instructions --------------------------------------------------------------------------------------------------------
+// --- the instructions ------------------------------------------------------------------------------------------------
 
 WarpProducts& products_of(Exec& exec) {
   auto& all = exec.cta.async.wgmma;

@@ -5,7 +5,8 @@
 //   D register i of lane (g, t)   row 16w + g + 8 ((i / 2) % 2), column 8 (i / 4) + 2t + i % 2, i < N / 2 (f16: pairs)
 //   A register r of lane (g, t)   row 16w + g + 8 (r % 2), k = t E + e + 4 E (r / 2), E elements a register
 //
-// Registers that others touch in between: wgmma_registers.h. Each warp carries out its own sixteen rows, at its wait_group (policy early: at the issue).
+// Registers that others touch in between: wgmma_registers.h. Each warp carries out its own sixteen rows,
+// at its wait_group (policy early: at the issue).
 // Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
 #pragma once
 

@@ -108,7 +108,7 @@ Flow getctarank(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// --- a thread's stack ----------------------------------------------------------------------------------------------------
+// --- a thread's stack ------------------------------------------------------------------------------------------------
 
 Activation& activation_of(Exec& exec) {
   return exec.warp.activations[static_cast<std::size_t>(exec.fragment.activation)];
@@ -157,7 +157,7 @@ Flow stackrestore(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// --- caches --------------------------------------------------------------------------------------------------------------
+// --- caches ----------------------------------------------------------------------------------------------------------
 
 Flow no_effect(Exec&, const Op&, LaneMask) {
   return Flow::next;
