@@ -10,6 +10,7 @@
 #include "apps/common/faults.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/ptx_commands.h"
+#include "apps/kvscope/ptx_launch.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/ptx/isa/survey.h"
@@ -20,6 +21,26 @@ namespace kvscope::apps {
 
 ptx::Module read_ptx(const std::string& path) {
   return ptx::parse_module(read_file(path, kMostPtxBytes), path);
+}
+
+void add_launch_options(CLI::App& command, LaunchRequest& request) {
+  command.add_option("file", request.path, "PTX, as nvcc -ptx writes it")->required();
+  command.add_option("--entry", request.entry, "Which kernel; may be left out when there is one");
+  command.add_option("--grid", request.grid, "CTAs: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
+  command.add_option("--block", request.block, "Threads of a CTA: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
+  command.add_option("--cluster", request.cluster, "CTAs of a cluster, if any")->delimiter(',')->expected(1, 3);
+  command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA [bytes]")->capture_default_str();
+  command
+      .add_option("--arg", request.args,
+                  "One a parameter: a number, FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE], map:FILE.json@ARGUMENT")
+      ->allow_extra_args(false);
+  command.add_option("--policy", request.policy, "When copies happen and who goes first: late, early, seed:N")
+      ->capture_default_str();
+  command.add_option("--target", request.target, "What the machine stands for: 90 for sm_90a")->capture_default_str();
+  command.add_option("--max-instructions", request.max_instructions, "Stop after so many warp instructions")
+      ->capture_default_str();
+  command.add_flag("--cooperative", request.cooperative, "All CTAs start together");
+  command.add_flag("--strict", request.strict, "Refuse a file with instructions that this machine cannot run");
 }
 
 namespace {

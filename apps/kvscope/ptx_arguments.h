@@ -1,4 +1,5 @@
-// What a person writes for a kernel's parameters, one word each, and the arrays that stand on the device because of them.
+// What a person writes for a kernel's parameters, one word each, and the arrays that stand on the device because of
+// them.
 //
 //   42  -1  0x10  1.5        a number, in the parameter's size
 //   x.npy                    a pointer to a copy of the file's array

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "apps/common/cli.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "core/base/errors.h"
 #include "core/ptx/machine/launch_checks.h"
@@ -75,26 +74,6 @@ void refuse_unsupported(const std::string& path, const ptx::Program& program) {
 std::string extents_text(const std::array<std::int64_t, 3>& e) {
   if (e[2] != 1) return fmt::format("{}x{}x{}", e[0], e[1], e[2]);
   return e[1] != 1 ? fmt::format("{}x{}", e[0], e[1]) : fmt::format("{}", e[0]);
-}
-
-void add_launch_options(CLI::App& command, LaunchRequest& request) {
-  command.add_option("file", request.path, "PTX, as nvcc -ptx writes it")->required();
-  command.add_option("--entry", request.entry, "Which kernel; may be left out when there is one");
-  command.add_option("--grid", request.grid, "CTAs: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
-  command.add_option("--block", request.block, "Threads of a CTA: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
-  command.add_option("--cluster", request.cluster, "CTAs of a cluster, if any")->delimiter(',')->expected(1, 3);
-  command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA [bytes]")->capture_default_str();
-  command
-      .add_option("--arg", request.args,
-                  "One a parameter: a number, FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE], map:FILE.json@ARGUMENT")
-      ->allow_extra_args(false);
-  command.add_option("--policy", request.policy, "When copies happen and who goes first: late, early, seed:N")
-      ->capture_default_str();
-  command.add_option("--target", request.target, "What the machine stands for: 90 for sm_90a")->capture_default_str();
-  command.add_option("--max-instructions", request.max_instructions, "Stop after so many warp instructions")
-      ->capture_default_str();
-  command.add_flag("--cooperative", request.cooperative, "All CTAs start together");
-  command.add_flag("--strict", request.strict, "Refuse a file with instructions that this machine cannot run");
 }
 
 PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {

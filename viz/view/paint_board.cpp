@@ -76,8 +76,8 @@ void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
     paint();
     return painter.restore();
   }
-  // Smoothing half a million pixels of one colour takes ten times as long as filling them: only the rim is smoothed, and
-  // of a card on whole pixels only its corners.
+  // Smoothing half a million pixels of one colour takes ten times as long as filling them: only the rim is smoothed,
+  // and of a card on whole pixels only its corners.
   const bool sharp = is_sharp(painter.deviceTransform()) && card == QRectF(card.toRect());
   const double around = 1, width = card.width() + 2 * around, side = kRim + 2 * around;
   const double corner = kCorner + 1;  // the border's middle is half a pixel in

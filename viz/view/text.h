@@ -29,7 +29,8 @@ namespace kvscope::viz {
 
 // One line. Leaves its font and colour in the painter.
 void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text);
-// In the middle of the rectangle's height; `alignment`: AlignLeft, AlignHCenter or AlignRight. Not cut where it is wider.
+// In the middle of the rectangle's height; `alignment`: AlignLeft, AlignHCenter or AlignRight. Not cut where it is
+// wider.
 void draw_text_in(QPainter& painter, const QFont& font, const QColor& colour, const QRectF& rect,
                   Qt::Alignment alignment, const QString& text);
 

@@ -3,10 +3,10 @@
 //   32 lanes, 4 bytes each, 128 bytes apart    shared: one group, 32 words in bank 0: 32 wavefronts, 1 would do
 //                                              global: 32 sectors of 32 bytes, 4 would hold the bytes; 32 lines
 //
-// Shared memory: 32 banks of 4 bytes. Lanes are served in groups of consecutive ones: 32 when each has 4 bytes or fewer,
-// 16 of 8 bytes, 8 of 16 (a matrix of ldmatrix is such a group). A group takes as many wavefronts as the most wanted
-// bank has different words wanted of it; lanes at one word share it. Of an atomic they do not: it takes as many as the
-// bank has lanes (not documented: docs/FIDELITY.md).
+// Shared memory: 32 banks of 4 bytes. Lanes are served in groups of consecutive ones: 32 when each has 4 bytes or
+// fewer, 16 of 8 bytes, 8 of 16 (a matrix of ldmatrix is such a group). A group takes as many wavefronts as the most
+// wanted bank has different words wanted of it; lanes at one word share it. Of an atomic they do not: it takes as many
+// as the bank has lanes (not documented: docs/FIDELITY.md).
 // core/smem/banks.h says the same with the lanes by name, to explain; this counts, for every instruction of a launch.
 // Source: CUDA C++ Best Practices, shared memory and coalesced access; group sizes: as profilers count them.
 #pragma once

@@ -1,6 +1,6 @@
 // Who watches a launch: race and fence checkers, counters, the event recorder, a debugger. The machine tells what it
-// does, in the order in which it does it; a monitor adds reports (Launch::reports) and changes nothing else. Without one a
-// launch pays a null test an access.
+// does, in the order in which it does it; a monitor adds reports (Launch::reports) and changes nothing else. Without
+// one a launch pays a null test an access.
 //
 // Actors. Whatever reads or writes memory is an actor of its CTA: its threads (0 .. threads - 1), and engines that run
 // by themselves, numbered behind them: one cp.async engine a thread, one load engine an mbarrier, one bulk-store engine

@@ -21,8 +21,8 @@ std::uint64_t run(Launch& launch, std::uint64_t instructions);
 void wake(Launch& launch, Cta& cta, Warp& warp, Fragment& fragment);
 // Wakes every fragment of the CTA that waits for this kind and object.
 void wake_all(Launch& launch, Cta& cta, WaitKind kind, std::uint64_t object);
-// Something happened that others can see (a store or atomic that changed a value, a barrier's state, an exit): nobody is
-// polling in vain. Of an instruction, or of an engine.
+// Something happened that others can see (a store or atomic that changed a value, a barrier's state, an exit): nobody
+// is polling in vain. Of an instruction, or of an engine.
 inline void event(Launch& launch, Cta& cta) {
   ++cta.events;
   ++launch.events;

@@ -8,8 +8,8 @@
 //
 // A position is a number of warp instructions done. The machine is deterministic, so a position says everything: going
 // back is going there again from the nearest snapshot, and a stop is found by running past it and going back to it.
-// Checkers hear of every step once, however often it is run again. Snapshots copy the machine and the device's memory; at
-// most 64 are kept, and no more bytes than `most_snapshot_bytes`, the distances doubling as the run grows.
+// Checkers hear of every step once, however often it is run again. Snapshots copy the machine and the device's memory;
+// at most 64 are kept, and no more bytes than `most_snapshot_bytes`, the distances doubling as the run grows.
 #pragma once
 
 #include <array>
@@ -92,8 +92,8 @@ class ControlledRun {
   Stop back_line();  // to where that warp last stood at another line
 
   // --- what to stop at ---
-  // Where a line begins: each op of it, or of what is inlined into it, behind one that is not. `file` may be the end of a
-  // path.
+  // Where a line begins: each op of it, or of what is inlined into it, behind one that is not. `file` may be the end of
+  // a path.
   [[nodiscard]] std::vector<std::int32_t> pcs_of(std::string_view file, std::int32_t line) const;
   int add_breakpoint(std::vector<std::int32_t> pcs);
   int add_watch(const Watch& watch);
