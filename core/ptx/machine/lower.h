@@ -14,16 +14,14 @@
 
 namespace kvscope::ptx {
 
-// --- layout
-// --------------------------------------------------------------------------------------------------------------
+// --- layout ----------------------------------------------------------------------------------------------------------
 
 // Program::placements, and local_bytes and param_bytes of every function.
 void place_activation_variables(const Module& module, Program& program);
 // Program::kernels. `program.calls` and the ops are not looked at: who calls whom is read from the statements.
 void lay_out_kernels(const Module& module, Program& program);
 
-// --- operands
-// ------------------------------------------------------------------------------------------------------------
+// --- operands --------------------------------------------------------------------------------------------------------
 
 // What an Op says of its operands, while it is put together.
 struct OperandRows {
@@ -50,8 +48,7 @@ struct OperandRows {
 // The bits of a number in the text as a value of that type: 1.5 for f32 is 0x3fc00000.
 [[nodiscard]] std::uint64_t literal_bits(const Operand& operand, Type type);
 
-// --- ops
-// -----------------------------------------------------------------------------------------------------------------
+// --- ops -------------------------------------------------------------------------------------------------------------
 
 void lower_function(std::int32_t index, const ProgramOptions& options, Program& program);
 

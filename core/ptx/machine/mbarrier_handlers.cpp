@@ -144,7 +144,7 @@ Flow for_each_object(Exec& exec, const Op& op, LaneMask lanes, int operand, cons
   return Flow::next;
 }
 
-// --- the instructions ----------------------------------------------------------------------------------------------------
+// --- the instructions ------------------------------------------------------------------------------------------------
 
 Flow init(Exec& exec, const Op& op, LaneMask lanes) {
   const Space space = space_of(exec.program().instr(op));
@@ -237,9 +237,30 @@ struct Asked {
   Wait wait;
 };
 
+// For who watches: lanes that ask one object and get one answer are told of together.
+struct Answer {
+  LaneMask lanes = 0;
+  const Cta* cta = nullptr;
+  std::uint64_t offset = 0;
+  std::int64_t phase = 0;
+  bool done = false;
+  Order order = Order::acquire;
+  Scope scope = Scope::cta;
+};
+void tell_answer(const Exec& exec, Answer& a) {
+  if (a.lanes != 0 && exec.launch.monitor != nullptr) {
+    exec.launch.monitor->mbarrier(exec.launch, *a.cta, &exec, a.lanes,
+                                  a.done ? MbarrierEvent::wait_true : MbarrierEvent::wait_false,
+                                  address_of(*a.cta, a.offset), a.phase - (a.done ? 1 : 0),
+                                  a.order == Order::relaxed ? Order::relaxed : Order::acquire, a.scope);
+  }
+  a.lanes = 0;
+}
+
 Flow ask(Exec& exec, const Op& op, LaneMask lanes, Asked& out) {
   const bool parity = exec.program().instr(op).has(Mod::parity);
-  return for_each_object(exec, op, lanes, 1, [&](const Site& s) {
+  Answer answer;
+  const Flow flow_of_all = for_each_object(exec, op, lanes, 1, [&](const Site& s) {
     const Mbarrier& b = *s.at.object;
     const std::uint64_t value = lane_value(exec, op.at[2], width_of(op, 2), s.lane);
     out.asked |= LaneMask{1} << s.lane;
@@ -259,8 +280,8 @@ Flow ask(Exec& exec, const Op& op, LaneMask lanes, Asked& out) {
       }
     }
     if (done) out.yes |= LaneMask{1} << s.lane;
-    tell(s.launch(), *s.at.cta, &exec, s.lane, done ? MbarrierEvent::wait_true : MbarrierEvent::wait_false, s.at.offset,
-         b.phase - (done ? 1 : 0), s.order == Order::relaxed ? Order::relaxed : Order::acquire, s.scope);
+    if (answer.cta != s.at.cta || answer.offset != s.at.offset || answer.done != done) tell_answer(exec, answer);
+    answer = {answer.lanes | LaneMask{1} << s.lane, s.at.cta, s.at.offset, b.phase, done, s.order, s.scope};
     if (!done && out.wait.kind == WaitKind::none) {
       out.wait.kind = WaitKind::mbarrier;
       out.wait.object = s.at.offset;
@@ -269,6 +290,8 @@ Flow ask(Exec& exec, const Op& op, LaneMask lanes, Asked& out) {
     }
     return Flow::next;
   });
+  tell_answer(exec, answer);
+  return flow_of_all;
 }
 
 Flow test_wait(Exec& exec, const Op& op, LaneMask lanes) {

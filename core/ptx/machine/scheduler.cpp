@@ -23,8 +23,7 @@ bool is_seeded(const Launch& launch) {
   return launch.config.options.policy == Policy::seeded;
 }
 
-// --- a CTA's turn
-// ------------------------------------------------------------------------------------------------------
+// --- a CTA's turn ----------------------------------------------------------------------------------------------------
 
 // The next warp behind the one whose turn it was that can go on; -1: none.
 std::int32_t next_warp(Launch& launch, const Cta& cta) {
@@ -97,8 +96,7 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
   }
 }
 
-// --- whose turn it is
-// --------------------------------------------------------------------------------------------------
+// --- whose turn it is ------------------------------------------------------------------------------------------------
 
 bool can_go_on(const Cta& cta) {
   return cta.state == CtaState::running && has_ready(cta);
