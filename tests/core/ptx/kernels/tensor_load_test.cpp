@@ -109,5 +109,48 @@ TEST(K07, DeliversTheGoldBytesOfEveryTensorCopy) {
     }
 }
 
+// One byte an element, no swizzle: rows lie one behind the other, and what is outside the tensor in any dimension is zero.
+TEST(K07, CopiesBoxesOfEveryRank) {
+  constexpr std::array<std::int64_t, 5> kDims = {32, 3, 3, 3, 3}, kStrides = {1, 32, 96, 288, 864},
+                                        kBox = {16, 2, 2, 2, 2}, kAt = {16, 2, 1, -1, 2};
+  for (std::size_t rank = 1; rank <= 5; ++rank) {
+    SCOPED_TRACE(rank);
+    Case c{"", kNone, 1, {}, {}, {}, {}, {}, 0, 0, 0, 0};
+    std::int64_t bytes = 1;
+    for (std::size_t i = 0; i < rank; ++i) {
+      c.dims.push_back(static_cast<std::uint64_t>(kDims.at(i)));
+      if (i > 0) c.strides.push_back(static_cast<std::uint64_t>(kStrides.at(i)));
+      c.box.push_back(static_cast<std::uint32_t>(kBox.at(i)));
+      bytes *= kBox.at(i);
+    }
+    const std::vector<std::uint8_t> tensor = source(c);
+    std::vector<std::uint8_t> expected;
+    for (std::int64_t b = 0; b < bytes; ++b) {
+      std::int64_t rest = b, from = 0;
+      bool inside = true;
+      for (std::size_t i = 0; i < rank; ++i) {
+        const std::int64_t x = kAt.at(i) + rest % kBox.at(i);
+        rest /= kBox.at(i);
+        inside = inside && x >= 0 && x < kDims.at(i);
+        from += x * kStrides.at(i);
+      }
+      expected.push_back(inside ? tensor[static_cast<std::size_t>(from)] : 0);
+    }
+    std::array<std::int32_t, 5> at{};
+    for (std::size_t i = 0; i < rank; ++i) at.at(i) = static_cast<std::int32_t>(kAt.at(i));
+    for (const Schedule& schedule : kSchedules) {
+      SCOPED_TRACE(schedule.name);
+      Gpu gpu("tensor_load.ptx", schedule);
+      const std::uint64_t base = gpu.upload("tensor", tensor), out = gpu.zeros("out", expected.size());
+      const TensorMap map = tensor_map(TmaDataType::u8, base, c.dims, c.strides, c.box, kNone);
+      gpu.run_clean({.kernel = "load_" + std::to_string(rank) + "d",
+                     .block = {64, 1, 1},
+                     .values = {map_bytes(map), block(at), out, value(0), value(bytes), value(bytes)},
+                     .dynamic_shared = 4096});
+      EXPECT_EQ(gpu.download<std::uint8_t>(out, expected.size()), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::ptx::test
