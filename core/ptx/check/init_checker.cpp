@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 
@@ -13,38 +14,62 @@
 namespace kvscope::ptx {
 
 void InitChecker::Written::set(std::uint64_t address, std::int64_t count) {
-  for (std::uint64_t i = address - first; count > 0 && i < bytes.size(); ++i, --count) bytes[i] = true;
+  std::uint64_t i = address - first;
+  const std::uint64_t end = std::min<std::uint64_t>(bytes, i + static_cast<std::uint64_t>(count));
+  while (i < end) {
+    const std::uint64_t in_word = std::min<std::uint64_t>(end - i, 64 - i % 64);
+    words[i / 64] |= (~std::uint64_t{0} >> (64 - in_word)) << i % 64;
+    i += in_word;
+  }
 }
 
 std::int64_t InitChecker::Written::missing(std::uint64_t address, std::int64_t count) const {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint64_t at = address - first + static_cast<std::uint64_t>(i);
-    if (at < bytes.size() && !bytes[at]) return i;
+  const std::uint64_t begin = address - first;
+  std::uint64_t i = begin;
+  const std::uint64_t end = std::min<std::uint64_t>(bytes, i + static_cast<std::uint64_t>(count));
+  while (i < end) {
+    const std::uint64_t in_word = std::min<std::uint64_t>(end - i, 64 - i % 64);
+    const std::uint64_t wanted = (~std::uint64_t{0} >> (64 - in_word)) << i % 64;
+    const std::uint64_t not_there = wanted & ~words[i / 64];
+    if (not_there != 0) {
+      return static_cast<std::int64_t>(i / 64 * 64 - begin) + std::countr_zero(not_there);
+    }
+    i += in_word;
   }
   return -1;
 }
 
+void InitChecker::launch_begins(Launch&) {
+  shared_.clear();
+  last_cta_ = nullptr;
+}
+
 void InitChecker::cta_begins(Launch&, const Cta& cta) {
-  if (options_.shared) shared_[cta.index] = {.first = kSharedBase, .bytes = std::vector<bool>(cta.shared.size())};
+  if (options_.shared) shared_.insert_or_assign(cta.index, Written(kSharedBase, cta.shared.size()));
+  last_cta_ = nullptr;
 }
 
 void InitChecker::cta_ends(Launch&, const Cta& cta) {
   shared_.erase(cta.index);
+  last_cta_ = nullptr;
 }
 
 InitChecker::Written* InitChecker::shared_of(const Launch& launch, const Cta& cta, std::uint64_t address) {
-  const Cta* owner = cta_of_rank(const_cast<Launch&>(launch), const_cast<Cta&>(cta), rank_of(address));
+  const Cta* owner = rank_of(address) == static_cast<std::uint64_t>(cta.cluster_rank)
+                         ? &cta
+                         : cta_of_rank(launch, cta, rank_of(address));
   if (owner == nullptr) return nullptr;
+  if (owner == last_cta_) return last_;
   const auto place = shared_.find(owner->index);
-  return place == shared_.end() ? nullptr : &place->second;
+  last_cta_ = owner;
+  last_ = place == shared_.end() ? nullptr : &place->second;
+  return last_;
 }
 
 InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t address) {
   const Allocation* a = options_.global ? launch.memory->find(address) : nullptr;
   if (a == nullptr || a->initialised) return nullptr;
-  const auto [place, fresh] = global_.try_emplace(a->address);
-  if (fresh) place->second = {.first = a->address, .bytes = std::vector<bool>(a->bytes.size())};
-  return &place->second;
+  return &global_.try_emplace(a->address, a->address, a->bytes.size()).first->second;
 }
 
 void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {

@@ -24,6 +24,7 @@ class InitChecker final : public Monitor {
  public:
   explicit InitChecker(InitOptions options = {}) : options_(options) {}
 
+  void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
@@ -35,10 +36,12 @@ class InitChecker final : public Monitor {
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
 
  private:
-  // A bit a byte, from the first byte of the space's piece.
+  // A bit a byte, from the first byte of the space's piece; 64 to a word.
   struct Written {
+    Written(std::uint64_t at, std::size_t count) : first(at), bytes(count), words((count + 63) / 64) {}
     std::uint64_t first = 0;
-    std::vector<bool> bytes;
+    std::size_t bytes = 0;
+    std::vector<std::uint64_t> words;
     void set(std::uint64_t address, std::int64_t count);
     // The first byte of the range that was never written; -1: all were.
     [[nodiscard]] std::int64_t missing(std::uint64_t address, std::int64_t count) const;
@@ -49,7 +52,9 @@ class InitChecker final : public Monitor {
 
   InitOptions options_;
   std::unordered_map<std::int32_t, Written> shared_;  // by CTA
-  std::map<std::uint64_t, Written> global_;           // by allocation
+  const Cta* last_cta_ = nullptr;                     // shared_of was asked for
+  Written* last_ = nullptr;
+  std::map<std::uint64_t, Written> global_;  // by allocation
 };
 
 }  // namespace kvscope::ptx

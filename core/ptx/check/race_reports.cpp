@@ -22,6 +22,11 @@ std::string order_text(const Exec& exec, const ThreadViews& threads, int warp, i
                      exec.program().source_text(sync.pc), sync.how);
 }
 
+ChunkBytes bytes_of_lane(const Mark& mark, int lane) {
+  if (mark.lanes == 0) return mark.bytes;
+  return mark.bytes_of(std::popcount(mark.lanes & ((LaneMask{1} << lane) - 1)));
+}
+
 // What stands in a chunk; zeros behind the end of the window.
 std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_t address) {
   std::array<std::byte, kChunkBytes> out{};
@@ -76,7 +81,7 @@ ReportParty RaceChecker::party(const Exec& exec, const Cluster& cluster, const M
 
 Report RaceChecker::race(const Exec& exec, const Cluster& cluster, ReportKind kind, std::uint64_t address,
                          const Mark& before, int other, const Mark& now, int lane) const {
-  const auto common = static_cast<unsigned>(before.bytes & now.bytes);
+  const unsigned common = bytes_of_lane(before, other) & bytes_of_lane(now, lane);
   Report r;
   r.kind = kind;
   r.severity = severity_of(kind);

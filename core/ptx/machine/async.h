@@ -2,8 +2,8 @@
 // (LaunchOptions::policy): late (when nobody else can go on, or at its wait), early (at issue), or at random.
 //
 //   cp.async            a list for each thread: open copies, then groups; late: they move at the wait that retires them
-//   bulk and tensor     one queue a CTA; late: when no fragment of the CTA can go on, in the order of issue; stores also
-//                       at the wait of their group
+//   bulk and tensor     one queue a CTA; late: when no fragment of the CTA can go on, in the order of issue; stores
+//                       also at the wait of their group
 //   wgmma               a list for each warp; late: at its wait
 #pragma once
 
@@ -61,6 +61,7 @@ struct ThreadCopies {
   std::vector<CpAsyncCopy> copies;
   std::vector<std::int32_t> groups;  // copies in each committed group
   std::int32_t grouped = 0;          // copies in all of them
+  std::uint64_t arrived = 0;         // number of the last copy that an arrival has taken from here
 };
 // cp.async.mbarrier.arrive: an arrival when the first `copies` of the thread are done.
 struct CpAsyncArrival {
@@ -99,7 +100,7 @@ struct AsyncState {
   std::uint64_t barriers_end = 0;
 };
 
-// --- for the handlers of copies -------------------------------------------------------------------------------------------
+// --- for the handlers of copies --------------------------------------------------------------------------------------
 
 // A new operation of a lane: numbered, and told to who watches by issue().
 [[nodiscard]] AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind);

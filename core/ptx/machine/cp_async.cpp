@@ -156,7 +156,7 @@ std::uint64_t retire(Exec& exec, std::int32_t thread, ThreadCopies& t, std::size
   const std::size_t groups = t.groups.size() - most;
   std::int32_t count = 0;
   for (std::size_t g = 0; g < groups; ++g) count += t.groups[g];
-  std::uint64_t last = 0;
+  std::uint64_t last = t.arrived > 0 ? t.arrived + 1 : 0;
   for (std::int32_t c = 0; c < count; ++c) {
     CpAsyncCopy& copy = t.copies[static_cast<std::size_t>(c)];
     if (!copy.performed) move(exec.launch, exec.cta, thread, copy);
@@ -242,6 +242,7 @@ void perform_copies(Launch& launch, Cta& cta, std::int32_t thread, std::uint64_t
   for (CpAsyncCopy& copy : t.copies) {
     if (copy.number > last) break;
     if (!copy.performed) move(launch, cta, thread, copy);
+    t.arrived = copy.number;
     ++count;
   }
   t.copies.erase(t.copies.begin(), t.copies.begin() + count);
