@@ -5,18 +5,6 @@
 
 namespace kvscope::ptx {
 
-Step Clock::of_warp(ActorKey actor) const {
-  if (is_thread(actor)) return warps_[actor / kLanes];
-  if (is_copy(actor)) return copies_[thread_behind(actor) / kLanes];
-  return 0;
-}
-
-bool Clock::covers(ActorKey actor, Step step) const {
-  if (of_warp(actor) >= step) return true;
-  const auto place = std::lower_bound(others_.begin(), others_.end(), std::pair{actor, Step{0}});
-  return place != others_.end() && place->first == actor && place->second >= step;
-}
-
 bool Clock::includes(const Clock& other) const {
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     if (warps_[w] < other.warps_[w] || copies_[w] < other.copies_[w]) return false;

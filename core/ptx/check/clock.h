@@ -49,12 +49,21 @@ class Clock {
   [[nodiscard]] bool covers_copies(int warp, Step step) const {
     return copies_[static_cast<std::size_t>(warp)] >= step;
   }
-  [[nodiscard]] bool covers(ActorKey actor, Step step) const;
+  [[nodiscard]] bool covers(ActorKey actor, Step step) const {
+    if (of_warp(actor) >= step) return true;
+    for (const auto& [other, up_to] : others_) {  // few
+      if (other >= actor) return other == actor && up_to >= step;
+    }
+    return false;
+  }
   // All that `other` knows.
   [[nodiscard]] bool includes(const Clock& other) const;
 
  private:
-  [[nodiscard]] Step of_warp(ActorKey actor) const;
+  [[nodiscard]] Step of_warp(ActorKey actor) const {
+    if (is_thread(actor)) return warps_[actor / kLanes];
+    return is_copy(actor) ? copies_[thread_behind(actor) / kLanes] : 0;
+  }
   void drop_known();
 
   std::vector<Step> warps_;

@@ -93,25 +93,27 @@ void RaceChecker::exit(const Exec& exec, LaneMask lanes) {
 
 // --- one mark after the other ----------------------------------------------------------------------------------------
 
-// Does the toucher's whole warp (of an engine: its issuer) stand behind all that the mark says? Cheap; false: look closer.
-bool RaceChecker::covered(Toucher& who, const Mark& before) const {
-  const ThreadViews& threads = who.cluster.threads;
-  if (!threads.uniform(who.warp)) return false;
-  const Clock& known = threads.view(who.warp, who.lane).ordered;
+// Does the toucher (its whole warp, when lanes touch) stand behind all that the mark says? Cheap; false: look closer.
+inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
+  if (who.known == nullptr) return false;
   if (before.lanes != 0) {
     const int warp = warp_of_key(before.actor);
-    return is_copy(before.actor) ? known.covers_copies(warp, before.step) : known.covers_warp(warp, before.step);
+    return is_copy(before.actor) ? who.known->covers_copies(warp, before.step)
+                                 : who.known->covers_warp(warp, before.step);
   }
   if (before.actor == who.behind && before.step <= who.behind_step) return true;
-  if (!known.covers(before.actor, before.step)) return false;
+  if (!who.known->covers(before.actor, before.step)) return false;
   who.behind = before.actor;
   who.behind_step = before.step;
   return true;
 }
 
+inline bool RaceChecker::needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const {
+  return who.async_proxy && before.generic && options_.proxy &&
+         (before.write || (options_.strict_war_proxy && mark.write));
+}
+
 void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& before) {
-  if (!before.generic || !options_.proxy) return;
-  if (!before.write && !(options_.strict_war_proxy && piece.mark.write)) return;
   const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
   int n = 0;
   for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
@@ -127,62 +129,75 @@ void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& befo
   }
 }
 
-void RaceChecker::check(Toucher& who, const Piece& piece) {
+// One mark against one that was there before.
+void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, ChunkBytes common) {
   const ThreadViews& threads = who.cluster.threads;
   const Mark& mark = piece.mark;
-  for (const Mark& before : piece.shadow->marks(offset_of(piece.address))) {
-    const auto common = static_cast<ChunkBytes>(before.bytes & mark.bytes);
-    if (common == 0 || (!before.write && !mark.write)) continue;
-    if (who.async_proxy) check_proxy(who, piece, before);
-    if ((before.strong && mark.strong) || before.same_places(mark) || covered(who, before)) continue;
-    if (mark.lanes == 0) {
-      if (before.actor == mark.actor) continue;
-      if (before.lanes == 0) {
-        if (!threads.ordered(who.warp, who.lane, before.actor, before.step))
-          conflict(who, piece.address, before, mark, who.lane, -1);
-      } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane); other >= 0) {
-        conflict(who, piece.address, before, mark, who.lane, other);
-      }
-      continue;
+  if (needs_fence(who, before, mark)) check_proxy(who, piece, before);
+  if ((before.strong && mark.strong) || before.same_places(mark) || covered(who, before)) return;
+  if (mark.lanes == 0) {
+    if (before.actor == mark.actor) return;
+    if (before.lanes == 0) {
+      if (!threads.ordered(who.warp, who.lane, before.actor, before.step))
+        conflict(who, piece.address, before, mark, who.lane, -1);
+    } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane); other >= 0) {
+      conflict(who, piece.address, before, mark, who.lane, other);
     }
-    int n = 0;
-    for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
-      const auto theirs = static_cast<ChunkBytes>(mark.bytes_of(n) & common);
-      if (theirs == 0) continue;
-      const int lane = std::countr_zero(left);
-      int other = -1;
-      const bool unordered = before.lanes == 0 ? !threads.ordered(who.warp, lane, before.actor, before.step)
-                                               : (other = unordered_lane(threads, before, theirs, who.warp, lane)) >= 0;
-      if (!unordered) continue;
-      conflict(who, piece.address, before, mark, lane, other);
-      break;
-    }
+    return;
+  }
+  int n = 0;
+  for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
+    const auto theirs = static_cast<ChunkBytes>(mark.bytes_of(n) & common);
+    if (theirs == 0) continue;
+    const int lane = std::countr_zero(left);
+    int other = -1;
+    const bool unordered = before.lanes == 0 ? !threads.ordered(who.warp, lane, before.actor, before.step)
+                                             : (other = unordered_lane(threads, before, theirs, who.warp, lane)) >= 0;
+    if (!unordered) continue;
+    conflict(who, piece.address, before, mark, lane, other);
+    return;
   }
 }
 
 // Earlier reads of these bytes that happened before this one: who is behind this one is behind them.
 void RaceChecker::forget_older_reads(Toucher& who, const Piece& piece) {
   bool some = false;
-  for (Mark& before : piece.shadow->marks(offset_of(piece.address))) {
+  for (Mark& before : piece.shadow->marks(piece.chunk)) {
     if (before.write || (before.bytes & ~piece.mark.bytes) != 0 || (piece.mark.strong && !before.strong)) continue;
     if (!covered(who, before)) continue;
     before.bytes = 0;
     some = true;
   }
-  if (some) piece.shadow->drop_empty(offset_of(piece.address));
+  if (some) piece.shadow->drop_empty(piece.chunk);
 }
 
-// All are looked at before any is made: lanes of one instruction are not held against each other here.
-void RaceChecker::touch_pieces(Toucher& who) {
-  for (const Piece& piece : pieces_) check(who, piece);
-  for (const Piece& piece : pieces_) {
-    if (piece.mark.write) {
-      piece.shadow->write(offset_of(piece.address), piece.mark);
-    } else {
-      if (piece.shadow->crowded(offset_of(piece.address))) forget_older_reads(who, piece);
-      piece.shadow->read(offset_of(piece.address), piece.mark);
-    }
+// Everything before it that conflicts.
+inline void RaceChecker::check_all(Toucher& who, const Piece& piece) {
+  for (const Mark& before : piece.shadow->marks(piece.chunk)) {
+    const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
+    if (common == 0 || (!before.write && !piece.mark.write)) continue;
+    if (covered(who, before) && !needs_fence(who, before, piece.mark)) continue;
+    check(who, piece, before, common);
   }
+}
+
+void RaceChecker::read(Toucher& who, const Piece& piece) {
+  check_all(who, piece);
+  for (Mark& before : piece.shadow->marks(piece.chunk)) {
+    // The same lanes at the same bytes: the last time is the one that matters. What was not strong stays beside what is:
+    // a strong write behind it would be a race with it alone.
+    if (before.write || !before.same_places(piece.mark) || (piece.mark.strong && !before.strong)) continue;
+    before = piece.mark;
+    return;
+  }
+  if (piece.shadow->crowded(piece.chunk)) forget_older_reads(who, piece);
+  piece.shadow->read(piece.chunk, piece.mark);
+}
+
+// Writes are looked at before any is made: lanes of one instruction are not held against each other here.
+void RaceChecker::write_pieces(Toucher& who) {
+  for (const Piece& piece : pieces_) check_all(who, piece);
+  for (const Piece& piece : pieces_) piece.shadow->write(piece.chunk, piece.mark);
   pieces_.clear();
 }
 
@@ -221,10 +236,16 @@ void RaceChecker::touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes
       const std::uint64_t rank = rank_of(address), offset = offset_of(address);
       if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank]) continue;
       Shadow& shadow = *who.cluster.shadows[rank];
-      if (shadow.holds(offset)) pieces_.push_back({&shadow, address, mark});
+      if (!shadow.holds(offset)) continue;
+      const Piece piece{&shadow, offset, address, mark};
+      if (mark.write) {
+        pieces_.push_back(piece);
+      } else {
+        read(who, piece);
+      }
     }
   }
-  touch_pieces(who);
+  write_pieces(who);
 }
 
 void RaceChecker::touch_range(Toucher& who, Mark like, const ByteRange& range) {
@@ -234,13 +255,21 @@ void RaceChecker::touch_range(Toucher& who, Mark like, const ByteRange& range) {
   Shadow& shadow = *who.cluster.shadows[rank];
   std::uint64_t at = offset_of(range.address);
   const std::uint64_t end = at + static_cast<std::uint64_t>(range.bytes);
+  Piece piece{&shadow, at, range.address, like};
   while (at < end) {
     const std::uint64_t next = std::min(end, (at / kChunkBytes + 1) * kChunkBytes);
-    like.bytes = chunk_bytes(at, static_cast<std::int64_t>(next - at));
-    if (shadow.holds(at)) pieces_.push_back({&shadow, shared_address(rank, at), like});
+    piece.chunk = at;
+    piece.address = shared_address(rank, at);
+    piece.mark.bytes = chunk_bytes(at, static_cast<std::int64_t>(next - at));
     at = next;
+    if (!shadow.holds(piece.chunk)) continue;
+    if (!like.write) {
+      read(who, piece);
+      continue;
+    }
+    check_all(who, piece);
+    shadow.write(piece.chunk, piece.mark);
   }
-  touch_pieces(who);
 }
 
 void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
@@ -249,7 +278,7 @@ void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
   if (access.space == Space::shared) {
     const int warp = warp_of(exec.cta, exec.warp.index);
-    Toucher who{.exec = exec, .cluster = *cluster, .warp = warp, .lane = std::countr_zero(access.lanes)};
+    Toucher who(exec, *cluster, warp, std::countr_zero(access.lanes));
     const Mark mark{.actor = base_of_warp(warp),
                     .step = cluster->threads.act(warp, access.lanes),
                     .pc = pc_of(exec, op),

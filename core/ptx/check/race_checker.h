@@ -76,7 +76,8 @@ class RaceChecker final : public Monitor {
   // A mark about to be made.
   struct Piece {
     Shadow* shadow;
-    std::uint64_t address;  // with the rank
+    std::uint64_t chunk;    // in it: an address of the chunk
+    std::uint64_t address;  // the same with the rank
     Mark mark;
   };
   // A write over a write that it is not ordered behind: harmless when the bytes are equal.
@@ -95,11 +96,14 @@ class RaceChecker final : public Monitor {
   void touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes,
                    std::span<const std::uint64_t, kLanes> addresses);
   void touch_range(Toucher& who, Mark like, const ByteRange& range);
-  void touch_pieces(Toucher& who);
+  void check_all(Toucher& who, const Piece& piece);
+  void read(Toucher& who, const Piece& piece);
+  void write_pieces(Toucher& who);
   void touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes, std::uint64_t address);
-  void check(Toucher& who, const Piece& piece);
+  void check(Toucher& who, const Piece& piece, const Mark& before, ChunkBytes common);
   void check_proxy(Toucher& who, const Piece& piece, const Mark& before);
-  [[nodiscard]] bool covered(Toucher& who, const Mark& before) const;
+  [[nodiscard]] static bool covered(Toucher& who, const Mark& before);
+  [[nodiscard]] bool needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const;
   void forget_older_reads(Toucher& who, const Piece& piece);
 
   void publish_by(Cluster& cluster, int warp, LaneMask lanes, Order order, View& to);

@@ -111,12 +111,29 @@ struct RaceChecker::Cluster {
 
 // Who is about to touch bytes.
 struct RaceChecker::Toucher {
+  // Lanes of a warp, `first` among them.
+  Toucher(const Exec& by, Cluster& of, int its_warp, int first)
+      : exec(by),
+        cluster(of),
+        warp(its_warp),
+        lane(first),
+        known(of.threads.uniform(its_warp) ? &of.threads.view(its_warp, first).ordered : nullptr) {}
+  // An engine, for its issuer.
+  Toucher(const Exec& by, Cluster& of, int its_warp, int issuer, bool other_proxy)
+      : exec(by),
+        cluster(of),
+        warp(its_warp),
+        lane(issuer),
+        async_proxy(other_proxy),
+        known(&of.threads.view(its_warp, issuer).ordered) {}
+
   const Exec& exec;
   Cluster& cluster;
-  int warp = 0;              // in the cluster
-  int lane = 0;              // of an engine's issuer
+  int warp;                  // in the cluster
+  int lane;                  // of an engine's issuer
   bool async_proxy = false;  // an ordinary write before it needs a fence
-  // An engine's or a copy's step that the whole warp is known to stand behind.
+  const Clock* known;        // what all who touch know; null: not the same
+  // An engine's step that is known to be covered.
   ActorKey behind = ~ActorKey{0};
   Step behind_step = 0;
 };

@@ -195,7 +195,8 @@ void RaceChecker::touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes
   mark.shift = Mark::kEveryLane;
   mark.generic = false;  // bytes of an object are not data: no fence of proxies is asked for
   const auto against = [&](const Mark& before) {
-    if (before.bytes == 0 || before.same_places(mark) || covered(who, before)) return;
+    if (before.bytes == 0 || before.same_places(mark)) return;
+    if (who.known != nullptr && who.known->covers_warp(warp_of_key(before.actor), before.step)) return;
     each_lane(mark.lanes, [&](int lane) {
       each_lane(before.lanes, [&](int other) {
         if (!who.cluster.threads.ordered(who.warp, lane, before.actor + static_cast<ActorKey>(other), before.step))
@@ -251,7 +252,7 @@ void RaceChecker::mbarrier(Launch&, const Cta& cta, const Exec* exec, LaneMask l
     return;
   }
   const int warp = warp_of(exec->cta, exec->warp.index);
-  Toucher who{.exec = *exec, .cluster = *cluster, .warp = warp, .lane = std::countr_zero(lanes)};
+  Toucher who(*exec, *cluster, warp, std::countr_zero(lanes));
   touch_object(who, event, lanes, address);
   if (event == MbarrierEvent::wait_true) {
     learn(*exec, *cluster, warp, lanes, order, cluster->object(address).done, "mbarrier wait");
@@ -292,7 +293,7 @@ void RaceChecker::issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& 
     copies.pc = op.pc;
     static_cast<void>(cluster.threads.begin_copies(warp));
   }
-  Toucher who{.exec = exec, .cluster = cluster, .warp = warp, .lane = lane};
+  Toucher who(exec, cluster, warp, lane, false);
   const Mark mark{.actor = kCopiesOf + base_of_warp(warp),
                   .step = static_cast<Step>(copies.firsts.size()),
                   .pc = op.pc,
@@ -314,7 +315,7 @@ void RaceChecker::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
     return;
   }
   const int warp = warp_of(exec.cta, exec.warp.index), lane = op.thread % kLanes;
-  Toucher who{.exec = exec, .cluster = *cluster, .warp = warp, .lane = lane, .async_proxy = is_async_proxy(op.kind)};
+  Toucher who(exec, *cluster, warp, lane, is_async_proxy(op.kind));
   const std::uint64_t owner =
       op.mbarrier != 0 ? op.mbarrier
                        : (op.kind == AsyncKind::wgmma ? static_cast<std::uint64_t>(warp / 4)

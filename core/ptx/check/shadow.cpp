@@ -5,10 +5,6 @@
 
 namespace kvscope::ptx {
 
-std::span<Mark> Shadow::marks(std::uint64_t address) {
-  return marks(at(address));
-}
-
 void Shadow::drop_empty(Chunk& chunk) {
   const std::span<Mark> all = marks(chunk);
   const auto end = std::remove_if(all.begin(), all.end(), [](const Mark& mark) { return mark.bytes == 0; });
@@ -37,8 +33,7 @@ void Shadow::add(Chunk& chunk, const Mark& mark) {
   ++chunk.count;
 }
 
-void Shadow::write(std::uint64_t address, const Mark& mark) {
-  Chunk& chunk = at(address);
+void Shadow::write_part(Chunk& chunk, const Mark& mark) {
   bool some = false;
   for (Mark& before : marks(chunk)) {
     before.bytes = static_cast<ChunkBytes>(before.bytes & ~mark.bytes);
@@ -52,14 +47,7 @@ void Shadow::write(std::uint64_t address, const Mark& mark) {
   add(chunk, mark);
 }
 
-void Shadow::read(std::uint64_t address, const Mark& mark) {
-  Chunk& chunk = at(address);
-  for (Mark& before : marks(chunk)) {
-    // What was not strong stays: a strong write behind it would be a race with it alone.
-    if (before.write || !before.same_places(mark) || (mark.strong && !before.strong)) continue;
-    before = mark;
-    return;
-  }
+void Shadow::read_beside(Chunk& chunk, const Mark& mark) {
   add(chunk, mark);
   if (chunk.count > chunk.most) put_reads_together(chunk);
 }

@@ -63,18 +63,28 @@ class Shadow {
     return address / kChunkBytes - first_chunk_ < chunks_.size();
   }
   // Of the chunk that the address is in. Valid until the next write or read.
-  [[nodiscard]] std::span<Mark> marks(std::uint64_t address);
+  [[nodiscard]] std::span<Mark> marks(std::uint64_t address) { return marks(at(address)); }
   // A write: nothing that was before at its bytes matters any more.
-  void write(std::uint64_t address, const Mark& mark);
-  // A read, beside those before; in the place of an earlier one by the same lanes at the same bytes.
-  void read(std::uint64_t address, const Mark& mark);
-  // Reads that are one too many for the chunk's own place: worth looking for those that do not matter any more.
+  void write(std::uint64_t address, const Mark& mark) {
+    Chunk& chunk = at(address);
+    if (mark.bytes != kWholeChunk || chunk.more >= 0) return write_part(chunk, mark);
+    chunk.count = 1;
+    chunk.marks[0] = mark;
+  }
+  // A read beside those before.
+  void read(std::uint64_t address, const Mark& mark) {
+    Chunk& chunk = at(address);
+    if (chunk.more >= 0 || chunk.count >= kInline) return read_beside(chunk, mark);
+    chunk.marks[chunk.count++] = mark;
+  }
+  // One mark more would not find its place in the chunk: worth looking for reads that do not matter any more.
   [[nodiscard]] bool crowded(std::uint64_t address) { return at(address).count >= kInline; }
   // Marks whose bytes have all been taken off.
   void drop_empty(std::uint64_t address);
 
  private:
   static constexpr std::uint32_t kInline = 4;
+  static constexpr ChunkBytes kWholeChunk = 0xffff;
   static constexpr std::uint32_t kMany = 24;
   struct Chunk {
     std::uint32_t count = 0;
@@ -89,6 +99,8 @@ class Shadow {
     return chunk.more >= 0 ? std::span(more_[static_cast<std::size_t>(chunk.more)]).first(chunk.count)
                            : std::span(chunk.marks).first(chunk.count);
   }
+  void write_part(Chunk& chunk, const Mark& mark);
+  void read_beside(Chunk& chunk, const Mark& mark);
   void drop_empty(Chunk& chunk);
   void add(Chunk& chunk, const Mark& mark);
   // Reads by lane: what a lane read in one step is one mark. Keeps random reads of a table bounded.

@@ -148,6 +148,23 @@ bool check_global(Exec& exec, const Op& op, int lane, PendingOp& p, AccessKind k
   return true;
 }
 
+// The address of each row's data inside the tensor, in the order of memory.
+template <class Body>
+void each_row(const BoxRows& rows, const Body& body) {
+  if (rows.data == 0) return;
+  std::array<std::int64_t, kTmaMaxRank> at = rows.first;
+  for (;;) {
+    std::uint64_t address = rows.base;
+    for (std::size_t d = 1; d < at.size(); ++d) {
+      address += static_cast<std::uint64_t>((at[d] - rows.first[d]) * rows.step[d]);
+    }
+    body(address);
+    std::size_t d = 1;
+    while (d < at.size() && ++at[d] == rows.end[d]) at[d] = rows.first[d], ++d;
+    if (d == at.size()) return;
+  }
+}
+
 // What who watches is told: memory by rows, shared memory as one window when nothing in it stays.
 void add_ranges(const Launch& launch, const PendingOp& p, std::vector<ByteRange>& global,
                 std::vector<ByteRange>& shared, std::uint64_t rank) {
@@ -165,6 +182,10 @@ void add_ranges(const Launch& launch, const PendingOp& p, std::vector<ByteRange>
     const bool whole = shape.inner == shape.pitch;
     const auto at = [&](std::int64_t offset) { return shared_address(rank, static_cast<std::uint64_t>(offset)); };
     if (whole) add(shared, Space::shared, at(piece.shared), shape.window_bytes);
+    if (const auto rows = box_rows(p.map, piece.at, piece.shared, switches); whole && rows) {
+      each_row(*rows, [&](std::uint64_t row) { add(global, Space::global, row, rows->data); });
+      continue;
+    }
     for (const BoxChunk& chunk : box_chunks(p.map, piece.at, piece.shared, switches)) {
       if (!chunk.filled()) add(global, Space::global, chunk.global, chunk.data_bytes);
       if (!whole) add(shared, Space::shared, at(chunk.shared), 16);
