@@ -20,12 +20,15 @@ ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
 }
 
 // Of the lanes of `before` that touched these bytes, the first that is not ordered before `lane` of `warp`; -1: none.
-int unordered_lane(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane) {
+// `self`: who touches them now, which is not held against itself.
+int unordered_lane(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane,
+                   ActorKey self) {
   int n = 0;
   for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
     if ((before.bytes_of(n) & bytes) == 0) continue;
     const int theirs = std::countr_zero(left);
-    if (!threads.ordered(warp, lane, before.actor + static_cast<ActorKey>(theirs), before.step)) return theirs;
+    const ActorKey actor = before.actor + static_cast<ActorKey>(theirs);
+    if (actor != self && !threads.ordered(warp, lane, actor, before.step)) return theirs;
   }
   return -1;
 }
@@ -134,13 +137,13 @@ void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, Ch
   const ThreadViews& threads = who.cluster.threads;
   const Mark& mark = piece.mark;
   if (needs_fence(who, before, mark)) check_proxy(who, piece, before);
-  if ((before.strong && mark.strong) || before.same_places(mark) || covered(who, before)) return;
+  if ((before.strong && mark.strong) || before.meets_itself(mark) || covered(who, before)) return;
   if (mark.lanes == 0) {
     if (before.actor == mark.actor) return;
     if (before.lanes == 0) {
       if (!threads.ordered(who.warp, who.lane, before.actor, before.step))
         conflict(who, piece.address, before, mark, who.lane, -1);
-    } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane); other >= 0) {
+    } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane, mark.actor); other >= 0) {
       conflict(who, piece.address, before, mark, who.lane, other);
     }
     return;
@@ -152,7 +155,8 @@ void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, Ch
     const int lane = std::countr_zero(left);
     int other = -1;
     const bool unordered = before.lanes == 0 ? !threads.ordered(who.warp, lane, before.actor, before.step)
-                                             : (other = unordered_lane(threads, before, theirs, who.warp, lane)) >= 0;
+                                             : (other = unordered_lane(threads, before, theirs, who.warp, lane,
+                                                                       mark.actor + static_cast<ActorKey>(lane))) >= 0;
     if (!unordered) continue;
     conflict(who, piece.address, before, mark, lane, other);
     return;
@@ -186,7 +190,9 @@ void RaceChecker::read(Toucher& who, const Piece& piece) {
   for (Mark& before : piece.shadow->marks(piece.chunk)) {
     // The same lanes at the same bytes: the last time is the one that matters. What was not strong stays beside what is:
     // a strong write behind it would be a race with it alone.
-    if (before.write || !before.same_places(piece.mark) || (piece.mark.strong && !before.strong)) continue;
+    if (before.write || (!before.same_places(piece.mark) || (before.bytes & ~piece.mark.bytes) != 0) ||
+        (piece.mark.strong && !before.strong))
+      continue;
     before = piece.mark;
     return;
   }

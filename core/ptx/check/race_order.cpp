@@ -195,7 +195,7 @@ void RaceChecker::touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes
   mark.shift = Mark::kEveryLane;
   mark.generic = false;  // bytes of an object are not data: no fence of proxies is asked for
   const auto against = [&](const Mark& before) {
-    if (before.bytes == 0 || before.same_places(mark)) return;
+    if (before.bytes == 0 || before.meets_itself(mark)) return;
     if (who.known != nullptr && who.known->covers_warp(warp_of_key(before.actor), before.step)) return;
     each_lane(mark.lanes, [&](int lane) {
       each_lane(before.lanes, [&](int other) {

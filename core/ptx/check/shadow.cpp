@@ -57,12 +57,12 @@ void Shadow::put_reads_together(Chunk& chunk) {
   const auto put = [&out](Mark one) {
     for (Mark& have : out) {
       if (have.write || have.actor != one.actor || have.lanes != one.lanes || have.strong != one.strong) continue;
-      if (have.step == one.step) {
+      if (have.step == one.step && have.pc == one.pc) {
         have.bytes = static_cast<ChunkBytes>(have.bytes | one.bytes);
         return;
       }
-      Mark& older = have.step < one.step ? have : one;
-      const Mark& newer = have.step < one.step ? one : have;
+      Mark& older = have.step <= one.step ? have : one;
+      const Mark& newer = have.step <= one.step ? one : have;
       older.bytes = static_cast<ChunkBytes>(older.bytes & ~newer.bytes);
     }
     if (one.bytes != 0) out.push_back(one);

@@ -44,10 +44,13 @@ struct Mark {
     const unsigned one = (1u << (1u << shift)) - 1;
     return static_cast<ChunkBytes>(one << (first + (n << shift)) & bytes);
   }
-  // The same lanes at the same bytes: each thread meets itself.
+  // The same lanes, each at the same bytes.
   [[nodiscard]] bool same_places(const Mark& other) const {
-    return actor == other.actor && lanes == other.lanes && first == other.first && shift == other.shift && lanes != 0 &&
-           (shift != kEveryLane || std::has_single_bit(lanes));
+    return actor == other.actor && lanes == other.lanes && first == other.first && shift == other.shift && lanes != 0;
+  }
+  // The same, and no two lanes at one byte: each thread meets itself alone.
+  [[nodiscard]] bool meets_itself(const Mark& other) const {
+    return same_places(other) && (shift != kEveryLane || std::has_single_bit(lanes));
   }
 };
 
@@ -103,7 +106,7 @@ class Shadow {
   void read_beside(Chunk& chunk, const Mark& mark);
   void drop_empty(Chunk& chunk);
   void add(Chunk& chunk, const Mark& mark);
-  // Reads by lane: what a lane read in one step is one mark. Keeps random reads of a table bounded.
+  // Reads by lane: of each byte the last one. Keeps random reads of a table bounded.
   void put_reads_together(Chunk& chunk);
 
   std::uint64_t first_chunk_;

@@ -30,7 +30,8 @@ Seen watch(const Watched& kernel) {
       ".version 8.6 .target sm_90a .address_size 64 .visible .entry k(.param .u64 p0) { .reg .b16 %h<4>; .reg .b32 "
       "%r<64>; .reg .b64 %rd<32>; .reg .f32 %f<16>; .reg .pred %p<8>; .shared .align 1024 .b8 s[4096]; .shared .align "
       "8 "
-      ".b64 m; .shared .align 8 .b64 n; ld.param.u64 %rd0, [p0]; mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 31; shr.u32 "
+      ".b64 m; .shared .align 8 .b64 n[16]; ld.param.u64 %rd0, [p0]; mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 31; "
+      "shr.u32 "
       "%r2, "
       "%r0, 5; shl.b32 %r3, %r0, 2; mov.u32 %r60, s; add.u32 %r3, %r3, %r60; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, "
       "%r1, 0; setp.lt.u32 %p2, %r0, 32; " +
@@ -50,6 +51,7 @@ Seen watch(const Watched& kernel) {
   config.options.max_instructions = 20'000;
   config.params = pack_params(module, "k", {memory});
   Checks checks(kernel.checks);
+  if (kernel.also != nullptr) checks.add(*kernel.also);
   Seen seen;
   seen.result = device.launch(module, config, checks.monitor());
   for (const Report& report : seen.result.reports) seen.races.push_back(line_of(report));

@@ -24,6 +24,7 @@ struct Watched {
   std::array<std::int64_t, 3> cluster{};
   LaunchOptions launch = {};
   CheckOptions checks = {.init = false};
+  Monitor* also = nullptr;  // watches beside the checks
 };
 
 struct Seen {
