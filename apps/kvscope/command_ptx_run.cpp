@@ -17,10 +17,8 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/ptx/check/checks.h"
 #include "core/ptx/check/counters.h"
-#include "core/ptx/check/init_checker.h"
-#include "core/ptx/check/monitor_chain.h"
-#include "core/ptx/check/race_checker.h"
 #include "core/ptx/machine/device.h"
 #include "core/ptx/run/controlled_run.h"
 #include "core/ptx/run/state_text.h"
@@ -40,17 +38,14 @@ struct RunCommand {
 };
 
 // What is looked for beside what the machine itself cannot let pass.
-struct Checks {
-  bool races = false, proxy = false, init = false;
-};
-
-Checks checks_of(const RunCommand& command) {
-  Checks out;
+ptx::CheckOptions checks_of(const RunCommand& command) {
+  ptx::CheckOptions out{.init = false, .race = {.races = false, .proxy = false}, .nc_modified = false};
   for (const std::string& check : command.checks) {
     const bool all = check == "all";
-    out.races = out.races || all || check == "race";
-    out.proxy = out.proxy || all || check == "proxy";
+    out.race.races = out.race.races || all || check == "race";
+    out.race.proxy = out.race.proxy || all || check == "proxy";
     out.init = out.init || all || check == "init";
+    out.nc_modified = out.nc_modified || all;
   }
   return out;
 }
@@ -195,16 +190,10 @@ int run_kernel(const RunCommand& command) {
   const auto saves = saves_of(command, arguments);
   if (command.step) return show_step(device, module, config, *command.step);
 
-  const Checks checks = checks_of(command);
-  ptx::RaceChecker races({.races = checks.races, .proxy = checks.proxy});
-  ptx::InitChecker init;
+  ptx::Checks checks(checks_of(command));
   ptx::Counters counters(*module.program);
-  ptx::MonitorChain monitors;
-  const bool counted = command.counters || !command.json.empty();
-  if (checks.races || checks.proxy) monitors.add(races);
-  if (checks.init) monitors.add(init);
-  if (counted) monitors.add(counters);
-  const ptx::LaunchResult result = device.launch(module, config, monitors.empty() ? nullptr : &monitors);
+  if (command.counters || !command.json.empty()) checks.add(counters);
+  const ptx::LaunchResult result = device.launch(module, config, checks.monitor());
 
   std::cout << result.printed;
   if (!result.printed.empty() && !result.printed.ends_with('\n')) std::cout << '\n';

@@ -52,6 +52,17 @@ TEST(BarArrive, HandsOnWhatCameBeforeAndLearnsNothing) {
               Contains(StartsWith("RACE_")));
 }
 
+// Who has left has published nothing: neither its warp's barriers nor its neighbours speak for it.
+TEST(Exit, ALaneThatStoredAndLeftIsOrderedBeforeNobody) {
+  EXPECT_THAT(
+      watch({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p0 exit;\nbar.sync 0;\nld.shared.u32 %r9, [s];"}).races,
+      Contains("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
+  // Tail guards are no such thing.
+  EXPECT_THAT(watch_all({.body = "@%p0 exit;\nst.shared.u32 [%r3], %r0;\nbar.sync 0;\nxor.b32 %r4, %r3, 64;\n"
+                                 "ld.shared.u32 %r9, [%r4];"}),
+              IsEmpty());
+}
+
 TEST(BarWarpSync, OrdersTheLanesOfItsMask) {
   const auto kernel = [](const char* barrier) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + barrier +
