@@ -2,57 +2,68 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
+#include <type_traits>
 
 namespace kvscope::ptx {
 
-void Shadow::drop_empty(Chunk& chunk) {
-  const std::span<Mark> all = marks(chunk);
+static_assert(std::is_trivially_copyable_v<Mark> && std::is_trivially_destructible_v<Mark>);
+
+Shadow::Shadow(std::uint64_t first, std::int64_t bytes)
+    : first_chunk_(first / kChunkBytes),
+      chunks_(static_cast<std::size_t>((first + static_cast<std::uint64_t>(bytes) + kChunkBytes - 1) / kChunkBytes -
+                                       first_chunk_)),
+      inline_(static_cast<Mark*>(std::malloc(std::max<std::size_t>(1, chunks_.size() * kInline * sizeof(Mark))))) {
+  if (inline_ == nullptr) throw std::bad_alloc();
+}
+
+void Shadow::drop_empty_of(std::size_t chunk) {
+  const std::span<Mark> all = marks_of(chunk);
   const auto end = std::remove_if(all.begin(), all.end(), [](const Mark& mark) { return mark.bytes == 0; });
-  chunk.count = static_cast<std::uint32_t>(end - all.begin());
+  chunks_[chunk].count = static_cast<std::uint32_t>(end - all.begin());
 }
 
-void Shadow::drop_empty(std::uint64_t address) {
-  drop_empty(at(address));
-}
-
-void Shadow::add(Chunk& chunk, const Mark& mark) {
-  if (chunk.more < 0 && chunk.count < kInline) {
-    chunk.marks[chunk.count++] = mark;
+void Shadow::add(std::size_t chunk, const Mark& mark) {
+  Chunk& c = chunks_[chunk];
+  if (c.more == 0 && c.count < kInline) {
+    inline_[chunk * kInline + c.count++] = mark;
     return;
   }
-  if (chunk.more < 0) {
-    chunk.more = static_cast<std::int32_t>(more_.size());
-    more_.emplace_back(chunk.marks.begin(), chunk.marks.begin() + chunk.count);
+  if (c.more == 0) {
+    const std::span<Mark> all = marks_of(chunk);
+    more_.push_back({{all.begin(), all.end()}, kMany});
+    c.more = static_cast<std::uint32_t>(more_.size());
   }
-  auto& all = more_[static_cast<std::size_t>(chunk.more)];
-  if (chunk.count < all.size()) {
-    all[chunk.count] = mark;
+  auto& all = more_[c.more - 1].marks;
+  if (c.count < all.size()) {
+    all[c.count] = mark;
   } else {
     all.push_back(mark);
   }
-  ++chunk.count;
+  ++c.count;
 }
 
-void Shadow::write_part(Chunk& chunk, const Mark& mark) {
+void Shadow::write_part(std::size_t chunk, const Mark& mark) {
   bool some = false;
-  for (Mark& before : marks(chunk)) {
+  for (Mark& before : marks_of(chunk)) {
     before.bytes = static_cast<ChunkBytes>(before.bytes & ~mark.bytes);
     some = some || before.bytes != 0;
   }
   if (some) {
-    drop_empty(chunk);
+    drop_empty_of(chunk);
   } else {
-    chunk.count = 0;
+    chunks_[chunk].count = 0;
   }
   add(chunk, mark);
 }
 
-void Shadow::read_beside(Chunk& chunk, const Mark& mark) {
+void Shadow::read_beside(std::size_t chunk, const Mark& mark) {
   add(chunk, mark);
-  if (chunk.count > chunk.most) put_reads_together(chunk);
+  const Chunk& c = chunks_[chunk];
+  if (c.more != 0 && c.count > more_[c.more - 1].most) put_reads_together(chunk);
 }
 
-void Shadow::put_reads_together(Chunk& chunk) {
+void Shadow::put_reads_together(std::size_t chunk) {
   std::vector<Mark> out;
   const auto put = [&out](Mark one) {
     for (Mark& have : out) {
@@ -67,7 +78,7 @@ void Shadow::put_reads_together(Chunk& chunk) {
     }
     if (one.bytes != 0) out.push_back(one);
   };
-  for (const Mark& mark : marks(chunk)) {
+  for (const Mark& mark : marks_of(chunk)) {
     if (mark.write || mark.lanes == 0) {
       out.push_back(mark);
       continue;
@@ -82,9 +93,10 @@ void Shadow::put_reads_together(Chunk& chunk) {
     }
   }
   std::erase_if(out, [](const Mark& mark) { return mark.bytes == 0; });
-  chunk.count = 0;
+  Chunk& c = chunks_[chunk];
+  c.count = 0;
   for (const Mark& mark : out) add(chunk, mark);
-  chunk.most = 2 * chunk.count + kMany;
+  more_[c.more - 1].most = 2 * c.count + kMany;
 }
 
 }  // namespace kvscope::ptx

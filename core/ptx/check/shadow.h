@@ -11,7 +11,10 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -57,61 +60,65 @@ struct Mark {
 class Shadow {
  public:
   // [first, first + bytes): addresses of the CTA's window.
-  Shadow(std::uint64_t first, std::int64_t bytes)
-      : first_chunk_(first / kChunkBytes),
-        chunks_(static_cast<std::size_t>((first + static_cast<std::uint64_t>(bytes) + kChunkBytes - 1) / kChunkBytes -
-                                         first_chunk_)) {}
+  Shadow(std::uint64_t first, std::int64_t bytes);
 
-  [[nodiscard]] bool holds(std::uint64_t address) const {
-    return address / kChunkBytes - first_chunk_ < chunks_.size();
-  }
+  [[nodiscard]] bool holds(std::uint64_t address) const { return index(address) < chunks_.size(); }
   // Of the chunk that the address is in. Valid until the next write or read.
-  [[nodiscard]] std::span<Mark> marks(std::uint64_t address) { return marks(at(address)); }
+  [[nodiscard]] std::span<Mark> marks(std::uint64_t address) { return marks_of(index(address)); }
   // A write: nothing that was before at its bytes matters any more.
   void write(std::uint64_t address, const Mark& mark) {
-    Chunk& chunk = at(address);
-    if (mark.bytes != kWholeChunk || chunk.more >= 0) return write_part(chunk, mark);
+    const std::size_t i = index(address);
+    Chunk& chunk = chunks_[i];
+    if (mark.bytes != kWholeChunk || chunk.more != 0) return write_part(i, mark);
     chunk.count = 1;
-    chunk.marks[0] = mark;
+    inline_[i * kInline] = mark;
   }
   // A read beside those before.
   void read(std::uint64_t address, const Mark& mark) {
-    Chunk& chunk = at(address);
-    if (chunk.more >= 0 || chunk.count >= kInline) return read_beside(chunk, mark);
-    chunk.marks[chunk.count++] = mark;
+    const std::size_t i = index(address);
+    Chunk& chunk = chunks_[i];
+    if (chunk.more != 0 || chunk.count >= kInline) return read_beside(i, mark);
+    inline_[i * kInline + chunk.count++] = mark;
   }
   // One mark more would not find its place in the chunk: worth looking for reads that do not matter any more.
-  [[nodiscard]] bool crowded(std::uint64_t address) { return at(address).count >= kInline; }
+  [[nodiscard]] bool crowded(std::uint64_t address) const { return chunks_[index(address)].count >= kInline; }
   // Marks whose bytes have all been taken off.
-  void drop_empty(std::uint64_t address);
+  void drop_empty(std::uint64_t address) { drop_empty_of(index(address)); }
 
  private:
   static constexpr std::uint32_t kInline = 4;
-  static constexpr ChunkBytes kWholeChunk = 0xffff;
   static constexpr std::uint32_t kMany = 24;
+  static constexpr ChunkBytes kWholeChunk = 0xffff;
   struct Chunk {
     std::uint32_t count = 0;
-    std::uint32_t most = kMany;  // marks from which on reads are put together
-    std::int32_t more = -1;      // more_: all its marks, from when they were too many on
-    std::array<Mark, kInline> marks;
+    std::uint32_t more = 0;  // more_[more - 1]: all its marks, from when they were too many on
   };
-  [[nodiscard]] Chunk& at(std::uint64_t address) {
-    return chunks_[static_cast<std::size_t>(address / kChunkBytes - first_chunk_)];
+  struct More {
+    std::vector<Mark> marks;     // [at least count]
+    std::uint32_t most = kMany;  // from which on reads are put together
+  };
+  [[nodiscard]] std::size_t index(std::uint64_t address) const {
+    return static_cast<std::size_t>(address / kChunkBytes - first_chunk_);
   }
-  [[nodiscard]] std::span<Mark> marks(Chunk& chunk) {
-    return chunk.more >= 0 ? std::span(more_[static_cast<std::size_t>(chunk.more)]).first(chunk.count)
-                           : std::span(chunk.marks).first(chunk.count);
+  [[nodiscard]] std::span<Mark> marks_of(std::size_t chunk) {
+    const Chunk& c = chunks_[chunk];
+    return c.more != 0 ? std::span(more_[c.more - 1].marks).first(c.count)
+                       : std::span(inline_.get() + chunk * kInline, c.count);
   }
-  void write_part(Chunk& chunk, const Mark& mark);
-  void read_beside(Chunk& chunk, const Mark& mark);
-  void drop_empty(Chunk& chunk);
-  void add(Chunk& chunk, const Mark& mark);
+  void write_part(std::size_t chunk, const Mark& mark);
+  void read_beside(std::size_t chunk, const Mark& mark);
+  void drop_empty_of(std::size_t chunk);
+  void add(std::size_t chunk, const Mark& mark);
   // Reads by lane: of each byte the last one. Keeps random reads of a table bounded.
-  void put_reads_together(Chunk& chunk);
+  void put_reads_together(std::size_t chunk);
 
+  struct Release {
+    void operator()(Mark* marks) const { std::free(marks); }
+  };
   std::uint64_t first_chunk_;
   std::vector<Chunk> chunks_;
-  std::vector<std::vector<Mark>> more_;
+  std::unique_ptr<Mark[], Release> inline_;  // [chunks][kInline], not cleared: most are never looked at
+  std::vector<More> more_;
 };
 
 }  // namespace kvscope::ptx
