@@ -188,8 +188,8 @@ inline void RaceChecker::check_all(Toucher& who, const Piece& piece) {
 void RaceChecker::read(Toucher& who, const Piece& piece) {
   check_all(who, piece);
   for (Mark& before : piece.shadow->marks(piece.chunk)) {
-    // The same lanes at the same bytes: the last time is the one that matters. What was not strong stays beside what is:
-    // a strong write behind it would be a race with it alone.
+    // The same lanes at the same bytes: the last time is the one that matters. What was not strong stays beside what
+    // is: a strong write behind it would be a race with it alone.
     if (before.write || (!before.same_places(piece.mark) || (before.bytes & ~piece.mark.bytes) != 0) ||
         (piece.mark.strong && !before.strong))
       continue;

@@ -1,6 +1,6 @@
 // Who touched each byte of a CTA's shared memory last: for every 16-byte chunk a few marks, each with the bytes that it
-// is about. Writes since the beginning; reads since the last write. A byte has one write at most, and of reads only those
-// that are not ordered before one another.
+// is about. Writes since the beginning; reads since the last write. A byte has one write at most, and of reads only
+// those that are not ordered before one another.
 //
 //   st.shared.b32 by 32 lanes side by side   chunk 0: lanes 0-3 of warp 0, bytes 0-15, 4 bytes a lane
 //   ldmatrix                                 a chunk a lane
