@@ -67,13 +67,34 @@ def painting(rows):
     def check(what, names, target):
         took = sum(milliseconds(lookup(rows, name)) for name in names)
         return what, f"{took:.1f} ms", f"under {target} ms", took < target
+    def board(blocks):
+        return max((f"PaintBoardOverview/{blocks}", f"PaintBoardPoolView/{blocks}"),
+                   key=lambda name: milliseconds(lookup(rows, name)))
     hover = max((name for name in rows if "Hover" in name), key=lambda name: milliseconds(rows[name]))
     return [
         check("pool and table of 100,000 blocks, repainted at 1600x1000", ["PaintPool/100000", "PaintTable/100000"], 4),
         check("the same of a million blocks", ["PaintPool/1000000", "PaintTable/1000000"], 8),
+        check("the whole board of 100,000 blocks, the slower view", [board("100000")], 4),
+        check("the same of a million blocks", [board("1000000")], 8),
         check("pool of 100,000 blocks, zoomed to cells of 6 px", ["PaintPoolCellsOf6/100000"], 4),
         check("the same, zoomed to cells of 24 px", ["PaintPoolCellsOf24/100000"], 4),
         check(f"a sequence under the pointer lit, the slowest ({hover})", [hover], 4),
+    ]
+
+
+def virtual_gpu(rows):
+    """What the machine that runs PTX does in a second, and what watching for races costs it."""
+    def rate(what, name, least):
+        millions = rows[name]["items_per_second"] / 1e6
+        return what, f"{millions:.1f} M/s", f"at least {least} M/s", millions >= least
+    def races(kernel):
+        return milliseconds(rows[f"ptx_check/{kernel}/1"]) / milliseconds(rows[f"ptx_check/{kernel}/0"])
+    slowest = max(("decode", "qk_tensor", "qk_cp_async"), key=races)
+    return [
+        rate("PTX parsed, instructions", "ParsePtx", 1),
+        rate("decode kernel with tensor copies and mma, warp instructions", "ptx_check/decode/0", 20),
+        (f"watched for races, the slowest ({slowest})", f"{races(slowest):.1f} times", "at most 2 times",
+         races(slowest) <= 2),
     ]
 
 
@@ -170,6 +191,7 @@ def main():
         ("run to a breakpoint through all of it", f"{milliseconds(lookup(rows, 'PlaybackRunTo')):.0f} ms", "under 100 ms",
          milliseconds(lookup(rows, "PlaybackRunTo")) < 100),
         *painting(rows),
+        *virtual_gpu(rows),
         *((what + ", against memcpy", f"{plain / took:.2f}", f"at least {least}", plain / took >= least)
           for what, took, plain, least in copies(rows) if least is not None),
         *((f"{what}, the slowest", f"{milliseconds(rows[name]):.2f} ms", "under 5 ms", milliseconds(rows[name]) < 5)
