@@ -17,9 +17,7 @@
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
-#include "core/ptx/check/init_checker.h"
-#include "core/ptx/check/monitor_chain.h"
-#include "core/ptx/check/race_checker.h"
+#include "core/ptx/check/checks.h"
 #include "core/ptx/run/controlled_run.h"
 #include "core/ptx/run/state_text.h"
 
@@ -228,12 +226,8 @@ class Session {
 
 int debug_kernel(const LaunchRequest& request) {
   const PreparedLaunch prepared = prepare(request, true);
-  ptx::RaceChecker races;
-  ptx::InitChecker init;
-  ptx::MonitorChain monitors;
-  monitors.add(races);
-  monitors.add(init);
-  ptx::ControlledRun run(*prepared.device, *prepared.module, prepared.config, &monitors);
+  ptx::Checks checks;
+  ptx::ControlledRun run(*prepared.device, *prepared.module, prepared.config, checks.monitor());
   Session session(run);
   const bool person = isatty(STDIN_FILENO) != 0;
   if (person) std::cout << "kernel " << prepared.config.kernel << ": help lists the commands\n";

@@ -39,13 +39,14 @@ struct RunCommand {
 
 // What is looked for beside what the machine itself cannot let pass.
 ptx::CheckOptions checks_of(const RunCommand& command) {
-  ptx::CheckOptions out{.init = false, .race = {.races = false, .proxy = false}, .nc_modified = false};
+  ptx::CheckOptions out{.init = false, .race = {.races = false, .proxy = false}, .nc_modified = false, .wgmma = false};
   for (const std::string& check : command.checks) {
     const bool all = check == "all";
     out.race.races = out.race.races || all || check == "race";
     out.race.proxy = out.race.proxy || all || check == "proxy";
     out.init = out.init || all || check == "init";
     out.nc_modified = out.nc_modified || all;
+    out.wgmma = out.wgmma || all;
   }
   return out;
 }

@@ -5,9 +5,7 @@
 #include <string>
 
 #include "core/base/errors.h"
-#include "core/ptx/check/init_checker.h"
-#include "core/ptx/check/monitor_chain.h"
-#include "core/ptx/check/race_checker.h"
+#include "core/ptx/check/checks.h"
 #include "core/ptx/machine/device.h"
 #include "core/ptx/text/parser.h"
 
@@ -26,13 +24,9 @@ void run(const ptx::LoadedModule& module, ptx::Device& device, const ptx::Functi
   config.dynamic_shared = 256;
   config.params.resize(static_cast<std::size_t>(kernel.parameter_bytes));
   config.options.max_instructions = kMostInstructions;
-  ptx::RaceChecker races;
-  ptx::InitChecker init;
-  ptx::MonitorChain monitors;
-  monitors.add(races);
-  monitors.add(init);
+  ptx::Checks checks;
   try {
-    const ptx::LaunchResult result = device.launch(module, config, &monitors);
+    const ptx::LaunchResult result = device.launch(module, config, checks.monitor());
     for (const ptx::Report& report : result.reports) static_cast<void>(ptx::to_text(report));
   } catch (const GeometryError&) {
   }

@@ -10,6 +10,7 @@
 #include "core/ptx/check/monitor_chain.h"
 #include "core/ptx/check/nc_checker.h"
 #include "core/ptx/check/race_checker.h"
+#include "core/ptx/machine/wgmma_registers.h"
 
 namespace kvscope::ptx {
 
@@ -18,6 +19,7 @@ struct CheckOptions {
   bool global_init = false;  // bytes of allocations that were made without being filled
   RaceOptions race = {};
   bool nc_modified = true;  // ld.global.nc of bytes written in this launch
+  bool wgmma = true;        // registers of products on their way
 };
 
 class Checks {
@@ -27,6 +29,7 @@ class Checks {
     if (options.race.races || options.race.proxy) chain_.add(races_);
     if (options.init || options.global_init) chain_.add(init_);
     if (options.nc_modified) chain_.add(read_only_);
+    if (options.wgmma) chain_.add(registers_);
   }
   Checks(const Checks&) = delete;
   Checks& operator=(const Checks&) = delete;
@@ -39,6 +42,7 @@ class Checks {
   RaceChecker races_;
   InitChecker init_;
   NcChecker read_only_;
+  WgmmaRegisters registers_;
   MonitorChain chain_;
 };
 

@@ -4,7 +4,8 @@
 //   mov %f1, 0;  wgmma.fence;  wgmma.mma_async {%f1, ..};  commit_group;  wait_group 0;  st %f1       clean
 //                without it: NO_WGMMA_FENCE                               without it: REG_IN_FLIGHT
 //
-// A monitor like others: it costs whoever attaches it a look at every instruction of kernels that have wgmma.
+// A monitor like others: it costs whoever attaches it a look at every instruction of modules that have wgmma, and no
+// look at those of others.
 // Source: PTX ISA, "wgmma.fence", "wgmma.mma_async".
 #pragma once
 
@@ -20,7 +21,7 @@ namespace kvscope::ptx {
 
 class WgmmaRegisters : public Monitor {
  public:
-  [[nodiscard]] bool wants_instructions() const override { return true; }
+  [[nodiscard]] bool wants_instructions() const override { return has_products_; }
   void launch_begins(Launch& launch) override;
   void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
 

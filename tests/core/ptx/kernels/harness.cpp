@@ -7,11 +7,8 @@
 #include <sstream>
 #include <utility>
 
-#include "core/ptx/check/init_checker.h"
-#include "core/ptx/check/monitor_chain.h"
-#include "core/ptx/check/race_checker.h"
+#include "core/ptx/check/checks.h"
 #include "core/ptx/machine/report.h"
-#include "core/ptx/machine/wgmma_registers.h"
 #include "core/ptx/text/parser.h"
 
 namespace kvscope::ptx::test {
@@ -52,14 +49,8 @@ LaunchResult Gpu::run(const Run& run, Monitor* monitor) {
 }
 
 LaunchResult Gpu::run_checked(const Run& run) {
-  RaceChecker races;
-  InitChecker initialised;
-  MonitorChain checks;
-  checks.add(races);
-  checks.add(initialised);
-  WgmmaRegisters registers;
-  checks.add(registers);
-  return this->run(run, &checks);
+  Checks checks;
+  return this->run(run, checks.monitor());
 }
 
 LaunchResult Gpu::run_clean(const Run& run) {
