@@ -17,6 +17,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/ptx/machine/monitor.h"
 #include "core/ptx/machine/report.h"
@@ -98,10 +99,13 @@ struct LaneRequest {
 [[nodiscard]] Cta* cta_of_rank(Launch& launch, Cta& cta, std::uint64_t rank);
 [[nodiscard]] const Cta* cta_of_rank(const Launch& launch, const Cta& cta, std::uint64_t rank);
 // The byte of an offset in a CTA's window when all `bytes` of it are there, else null.
-[[nodiscard]] inline std::byte* shared_at(Cta& cta, std::uint64_t offset, std::int64_t bytes) {
+[[nodiscard]] inline const std::byte* shared_at(const Cta& cta, std::uint64_t offset, std::int64_t bytes) {
   const std::uint64_t from = offset - kSharedBase, size = cta.shared.size();
   if (from > size || static_cast<std::uint64_t>(bytes) > size - from) return nullptr;
   return cta.shared.data() + from;
+}
+[[nodiscard]] inline std::byte* shared_at(Cta& cta, std::uint64_t offset, std::int64_t bytes) {
+  return const_cast<std::byte*>(shared_at(std::as_const(cta), offset, bytes));
 }
 // A lane's number in its CTA.
 [[nodiscard]] inline std::int32_t thread_of(const Exec& exec, int lane) {

@@ -1,6 +1,7 @@
 #include "core/ptx/machine/residents.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/checked.h"
 #include "core/ptx/machine/calls.h"
@@ -91,10 +92,14 @@ void drop_ended(Launch& launch) {
   });
 }
 
-Cta* find_cta(Launch& launch, std::int32_t index) {
+const Cta* find_cta(const Launch& launch, std::int32_t index) {
   const auto at =
       std::find_if(launch.ctas.begin(), launch.ctas.end(), [index](const Cta& c) { return c.index == index; });
   return at == launch.ctas.end() ? nullptr : &*at;
+}
+
+Cta* find_cta(Launch& launch, std::int32_t index) {
+  return const_cast<Cta*>(find_cta(std::as_const(launch), index));
 }
 
 }  // namespace kvscope::ptx

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/ptx/machine/access.h"
+#include "core/ptx/machine/residents.h"
 #include "core/ptx/machine/scheduler.h"
 #include "core/ptx/machine/windows.h"
 
@@ -20,12 +21,8 @@ constexpr std::uint64_t kSearchSteps = 1 << 16;            // run past a stop at
 std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory, const Watch& watch) {
   const std::byte* from = nullptr;
   if (watch.space == Space::shared) {
-    for (const Cta& cta : launch.ctas) {
-      const std::uint64_t begin = offset_of(watch.address) - kSharedBase;
-      const auto size = cta.shared.size();
-      if (cta.index == watch.cta && begin <= size && static_cast<std::uint64_t>(watch.bytes) <= size - begin)
-        from = cta.shared.data() + begin;
-    }
+    const Cta* cta = find_cta(launch, watch.cta);
+    if (cta != nullptr) from = shared_at(*cta, offset_of(watch.address), watch.bytes);
   } else {
     from = memory.at(watch.address, watch.bytes);
   }

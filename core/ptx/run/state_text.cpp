@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/ptx/machine/access.h"
+#include "core/ptx/machine/residents.h"
 #include "core/ptx/machine/windows.h"
 #include "core/ptx/text/print.h"
 
@@ -18,13 +19,6 @@ namespace {
 constexpr std::int64_t kBytesOfLine = 16;
 constexpr std::size_t kMostGroups = 4;  // of equal lanes; with more of them each lane is shown
 constexpr int kLanesOfLine = 8;
-
-const Cta* find_cta(const Launch& launch, std::int32_t index) {
-  for (const Cta& cta : launch.ctas) {
-    if (cta.index == index) return &cta;
-  }
-  return nullptr;
-}
 
 const Warp* find_warp(const Launch& launch, std::int32_t cta, std::int32_t warp) {
   const Cta* c = find_cta(launch, cta);
