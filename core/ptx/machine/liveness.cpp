@@ -6,46 +6,24 @@
 #include <queue>
 
 #include "core/ptx/machine/function_rows.h"
+#include "core/ptx/machine/register_effects.h"
 
 namespace kvscope::ptx {
 namespace {
 
 using Registers = std::vector<std::int32_t>;
 
-// What one statement does to registers.
-struct Effects {
-  Registers reads;
-  Registers writes;    // and the old value is gone
-  bool apart = false;  // results must not stand where operands do: one of several may be written before all are read
-};
-
+// A statement as liveness sees it: lanes that the guard leaves out keep the old value, so it is still needed.
 class EffectsOf {
  public:
   EffectsOf(const Program& program, std::int32_t function)
-      : program_(program), index_(function), function_(program.module->functions[static_cast<std::size_t>(function)]) {}
+      : program_(program), index_(function), effects_(program, function) {}
 
-  void find(std::int32_t number, Effects& out) {
-    out.reads.clear();
-    out.writes.clear();
-    const Statement& s = function_.body[static_cast<std::size_t>(number)];
-    const Instr& instr = program_.decoded.at(index_, number);
-    const auto operands = function_.operands_of(s);
-    if (instr.opcode == Opcode::call) {
-      call(operands, out);
-    } else {
-      const std::vector<OperandRule>& rules = rules_of(number, instr, operands.size());
-      for (std::size_t i = 0; i < operands.size(); ++i) {
-        const Role role = i < rules.size() ? rules[i].role : Role::read;
-        if (role == Role::read_written) add(operands[i], out.reads);
-        add(operands[i], role == Role::written ? out.writes : out.reads);
-      }
-    }
-    out.apart = out.writes.size() > 1 || operands.size() > 4;
-    if (s.guard >= 0) {
-      out.reads.push_back(s.guard);
-      // Lanes that the guard leaves out keep the old value: it is still needed.
-      out.reads.insert(out.reads.end(), out.writes.begin(), out.writes.end());
-    }
+  void find(std::int32_t number, RegisterEffects& out) {
+    effects_.find(number, out);
+    if (out.guard < 0) return;
+    out.reads.push_back(out.guard);
+    out.reads.insert(out.reads.end(), out.writes.begin(), out.writes.end());
   }
 
   [[nodiscard]] bool is_wgmma(std::int32_t number) const {
@@ -53,33 +31,9 @@ class EffectsOf {
   }
 
  private:
-  const std::vector<OperandRule>& rules_of(std::int32_t number, const Instr& instr, std::size_t count) {
-    const std::int32_t word = program_.decoded.of[static_cast<std::size_t>(index_)][static_cast<std::size_t>(number)];
-    const auto [at, fresh] = rules_.try_emplace({word, count});
-    if (fresh && instr.opcode != Opcode::unsupported && instr.unsupported.empty()) {
-      at->second = operand_rules(instr, static_cast<int>(count));
-    }
-    return at->second;
-  }
-
-  void add(const Operand& o, Registers& to) const {
-    if (o.kind == OperandKind::reg) to.push_back(o.index);
-    for (const Operand& e : function_.elements_of(o)) add(e, to);
-  }
-
-  // Results in front of the function are written, all else is read.
-  void call(std::span<const Operand> operands, Effects& out) const {
-    bool found = false;
-    for (const Operand& o : operands) {
-      add(o, o.kind == OperandKind::list && !found ? out.writes : out.reads);
-      if (o.kind == OperandKind::function || o.kind == OperandKind::reg) found = true;
-    }
-  }
-
   const Program& program_;
   std::int32_t index_;
-  const Function& function_;
-  std::map<std::pair<std::int32_t, std::size_t>, std::vector<OperandRule>> rules_;
+  RegisterEffectsOf effects_;
 };
 
 // Statements [from, to) that are only entered at the first one and only left behind the last.
@@ -178,7 +132,7 @@ struct BlockSets {
 
 std::vector<BlockSets> solve(const std::vector<Block>& blocks, EffectsOf& effects, std::size_t registers) {
   std::vector<BlockSets> sets(blocks.size(), {Bits(registers), Bits(registers), Bits(registers), Bits(registers)});
-  Effects e;
+  RegisterEffects e;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     for (std::int32_t i = blocks[b].to; i-- > blocks[b].from;) {
       effects.find(i, e);
@@ -214,7 +168,7 @@ std::vector<Ranges> ranges_of(const std::vector<Block>& blocks, const std::vecto
     }
     end = -1;
   };
-  Effects e;
+  RegisterEffects e;
   for (std::size_t b = blocks.size(); b-- > 0;) {
     sets[b].out.each([&](std::int32_t r) { open[static_cast<std::size_t>(r)] = blocks[b].to; });
     for (std::int32_t i = blocks[b].to; i-- > blocks[b].from;) {
@@ -286,7 +240,7 @@ Liveness find_liveness(const Program& program, std::int32_t function) {
   const std::vector<BlockSets> sets = solve(blocks, effects, registers);
   out.alive = ranges_of(blocks, sets, effects, registers);
   std::vector<bool> alone(registers);
-  Effects e;
+  RegisterEffects e;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(f.body.size()); ++i) {
     if (!effects.is_wgmma(i)) continue;
     effects.find(i, e);

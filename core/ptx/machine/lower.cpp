@@ -125,7 +125,27 @@ class Lowering {
         rows_of(module_, function_, s, operand_rules(instr, static_cast<int>(operands.size())), program_, rows_);
     if (!at.refusal.empty()) return at.refusal;
     place(op, at, instr);
+    const auto product = program_.fused.find({index_, static_cast<std::int32_t>(&s - function_.body.data())});
+    if (product != program_.fused.end()) return fuse(op, s, instr, product->second);
     return choose(op, at, s, instr);
+  }
+
+  // The sum of the op's rows becomes one of the product's factors and the other summand.
+  std::string fuse(Op& op, const Statement& sum, const Instr& instr, std::int32_t product) {
+    const Statement& p = function_.body[static_cast<std::size_t>(product)];
+    const Instr& product_instr = program_.decoded.at(index_, product);
+    const OperandRows factors = rows_of(module_, function_, p, operand_rules(product_instr, 3), program_, rows_);
+    if (!factors.refusal.empty()) return factors.refusal;
+    const auto operands = function_.operands_of(sum);
+    const std::int32_t dead = function_.operands_of(p)[0].index;
+    const bool product_first = operands[1].kind == OperandKind::reg && operands[1].index == dead;
+    const std::uint32_t other = op.at[product_first ? 2 : 1];
+    op.at[1] = factors.flat[1].row, op.at[2] = factors.flat[2].row, op.at[3] = other;
+    op.widths = static_cast<std::uint16_t>(op.widths | width_code(4) << 9);
+    RowRequest request{.instr = &instr, .row_bytes = {4, 4, 4, 4}, .sum = options_.sum};
+    request.fused = instr.opcode == Opcode::add ? Fused::plus : product_first ? Fused::minus : Fused::subtracted;
+    op.row = find_row_handler(request, options_.simd);
+    return op.row != nullptr ? "" : "is not modelled when it is fused with a product";
   }
 
   void place(Op& op, const OperandRows& at, const Instr& instr) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/errors.h"
+#include "core/ptx/isa/survey.h"
 #include "core/ptx/machine/lower.h"
 
 namespace kvscope::ptx {
@@ -99,6 +100,11 @@ std::shared_ptr<const Program> make_program(Module module, const ProgramOptions&
   program->closing_ret = static_cast<std::uint16_t>(program->decoded.instrs.size());
   program->decoded.instrs.push_back(understand("ret"));
   program->module = std::make_shared<const Module>(std::move(module));
+  if (options.contract) {
+    for (const ContractionPair& pair : contraction_pairs(*program->module, program->decoded)) {
+      program->fused.try_emplace({pair.function, pair.sum}, pair.product);
+    }
+  }
   program->functions.resize(program->module->functions.size());
   place_activation_variables(*program->module, *program);
   for (std::size_t f = 0; f < program->functions.size(); ++f) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/ptx/isa/instr.h"
@@ -28,6 +29,7 @@ struct ProgramOptions {
   SumMode sum = SumMode::seq;
   Simd simd = best_simd();
   bool rows_by_liveness = true;  // off: every register keeps its value until the function ends, for a debugger
+  bool contract = false;         // products and sums are fused as the assembler fuses them (survey.h, ContractionPair)
 };
 
 struct OpSource {
@@ -106,6 +108,9 @@ struct Program {
   // kBodyParams + the offset in the activation (address_operand.h). Other spaces: -1, by kernel or device.
   std::vector<std::int64_t> placements;
   std::vector<CallSite> calls;
+  // Function and statement of a sum -> the statement of the product that is fused into it: it reads the product's
+  // factors and is rounded once. The product runs all the same, and nobody reads it. Empty unless options.contract.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> fused;
   std::uint16_t closing_ret = 0;  // decoded.instrs: of the ret behind every function's last statement
   std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lists;  // what Op::list points into
 

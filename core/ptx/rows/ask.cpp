@@ -154,6 +154,7 @@ Ask ask_of(const RowRequest& request) {
   ask.uses_list = ask.row_bytes[2] != 0 || ask.row_bytes[3] != 0 || ask.row_bytes[4] != 0;
   ask.results = request.results;
   ask.sum = request.sum;
+  ask.fused = request.fused;
   ask_rounding(instr, ask);
   ask_compare(instr, ask);
   ask_words(instr, ask);

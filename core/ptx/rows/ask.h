@@ -33,6 +33,7 @@ struct Ask {
   bool uses_list = false;                        // a vector, or more than four operands
   int results = 0;                               // RowRequest::results
   SumMode sum = SumMode::seq;
+  Fused fused = Fused::none;  // RowRequest::fused
 
   bool rounded = false;     // one of .rn .rz .rm .rp .rna is written
   bool to_integer = false;  // one of .rni .rzi .rmi .rpi is

@@ -112,7 +112,28 @@ inline RowHandler find_extreme(const Ask& ask) {
   return ask.xorsign ? find_extreme_of<kMax, false, true>(ask) : find_extreme_of<kMax, false, false>(ask);
 }
 
+// A product and a sum in one: a b - c and c - a b are fma with a sign turned, which is exact.
+template <bool kFlush, bool kTurnProduct, bool kTurnSummand>
+inline float fused_sum(float a, float b, float c) {
+  return F32<Rounding::nearest, kFlush, false>::fma(kTurnProduct ? -a : a, b, kTurnSummand ? -c : c);
+}
+template <bool kFlush>
+inline RowHandler find_fused(const Ask& ask) {
+  if (!has_rows(ask, 4, 4, 4, 4)) return nullptr;
+  switch (ask.fused) {
+    case Fused::plus:
+      return lanewise<fused_sum<kFlush, false, false>>;
+    case Fused::minus:
+      return lanewise<fused_sum<kFlush, false, true>>;
+    case Fused::subtracted:
+      return lanewise<fused_sum<kFlush, true, false>>;
+    default:
+      return nullptr;
+  }
+}
+
 inline RowHandler find_f32(const Ask& ask) {
+  if (ask.fused != Fused::none) return ask.ftz ? find_fused<true>(ask) : find_fused<false>(ask);
   switch (ask.opcode) {
     case Opcode::add:
     case Opcode::sub:

@@ -87,6 +87,14 @@ enum class SumMode : std::uint8_t {
   hopper,  // terms aligned to the largest and cut, as published models of the H100 do
 };
 
+// A sum that has a product of its own: what add or sub does with rows d, a, b, c.
+enum class Fused : std::uint8_t {
+  none,
+  plus,        // a b + c
+  minus,       // a b - c
+  subtracted,  // c - a b
+};
+
 // What find_row_handler needs to choose: the instruction, and the rows' widths in the order of `at` (of `list`, where
 // that is used: then of its first five).
 struct RowRequest {
@@ -95,6 +103,7 @@ struct RowRequest {
   SumMode sum = SumMode::seq;
   std::uint8_t results =
       0;  // elements of the first operand; 0: not said. Tells mov.b16 {a, b}, r from mov.b16 r, {a, b}
+  Fused fused = Fused::none;  // of add and sub of f32: rounded once
 };
 
 // Which instruction set the loops are compiled for. All give the same bits.
