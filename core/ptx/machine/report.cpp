@@ -52,6 +52,8 @@ constexpr std::array kKinds{
     KindInfo{ReportKind::exit_in_flight, "EXIT_IN_FLIGHT", Severity::error},
     KindInfo{ReportKind::dsmem_after_exit, "DSMEM_AFTER_EXIT", Severity::error},
     KindInfo{ReportKind::invalid_launch, "INVALID_LAUNCH", Severity::error},
+    KindInfo{ReportKind::watch_limit, "WATCH_LIMIT", Severity::warning},
+    KindInfo{ReportKind::register_count, "REGISTER_COUNT", Severity::error},
 };
 
 const KindInfo& info(ReportKind kind) {

@@ -57,6 +57,8 @@ enum class ReportKind : std::uint8_t {
   exit_in_flight,
   dsmem_after_exit,
   invalid_launch,
+  watch_limit,
+  register_count,
 };
 enum class Severity : std::uint8_t { note, warning, error };
 
