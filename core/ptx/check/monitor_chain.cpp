@@ -66,6 +66,10 @@ void MonitorChain::stored(const Exec& exec, const Op& op, const WarpAccess& acce
   each(monitors_, [&](Monitor& monitor) { monitor.stored(exec, op, access); });
 }
 
+void MonitorChain::discarded(const Exec& exec, const Op& op, const WarpAccess& access) {
+  each(monitors_, [&](Monitor& monitor) { monitor.discarded(exec, op, access); });
+}
+
 void MonitorChain::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) {
   each(monitors_, [&](Monitor& monitor) { monitor.barrier_arrive(exec, barrier, lanes, waits); });
 }
@@ -103,6 +107,10 @@ void MonitorChain::fence(const Exec& exec, LaneMask lanes, Order order, Scope sc
 
 void MonitorChain::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
   each(monitors_, [&](Monitor& monitor) { monitor.proxy_fence(exec, lanes, space); });
+}
+
+void MonitorChain::copy_issued(const Exec& exec, const PendingOp& copy) {
+  each(monitors_, [&](Monitor& monitor) { monitor.copy_issued(exec, copy); });
 }
 
 void MonitorChain::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,

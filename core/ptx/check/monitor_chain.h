@@ -30,6 +30,7 @@ class MonitorChain final : public Monitor {
   void exit(const Exec& exec, LaneMask lanes) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void discarded(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
   void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
                     std::span<const LaneMask> waiting) override;
@@ -41,6 +42,7 @@ class MonitorChain final : public Monitor {
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
   void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
+  void copy_issued(const Exec& exec, const PendingOp& copy) override;
   void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
                    std::span<const ByteRange> writes) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,

@@ -117,6 +117,11 @@ AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind) {
 }
 
 void issue(Exec& exec, PendingOp op) {
+  if (exec.launch.monitor != nullptr) exec.launch.monitor->copy_issued(exec, op);
+  issue_part(exec, std::move(op));
+}
+
+void issue_part(Exec& exec, PendingOp op) {
   if (exec.launch.monitor != nullptr) exec.launch.monitor->async_issue(exec, op.op, op.reads, op.writes);
   if (exec.launch.config.options.policy == Policy::early) {
     perform(exec.launch, exec.cta, op);

@@ -3,7 +3,7 @@
 //
 //   cp.async            a list for each thread: open copies, then groups; late: they move at the wait that retires them
 //   bulk and tensor     one queue a CTA; late: when no fragment of the CTA can go on, in the order of issue; stores
-//                       also at the wait of their group
+//                       also at the wait of their group; at random: each row of a box is an operation of its own
 //   wgmma               a list for each warp; late: at its wait
 #pragma once
 
@@ -16,6 +16,7 @@
 #include "core/ptx/isa/instr.h"
 #include "core/ptx/machine/monitor.h"
 #include "core/ptx/rows/op.h"
+#include "core/tma/box_plan.h"
 #include "core/tma/tensor_map.h"
 #include "core/tma/tensor_map_record.h"
 
@@ -75,6 +76,8 @@ struct WgmmaOp {
   std::uint64_t a = 0, b = 0;     // descriptors; a: when the operand is in shared memory
   std::vector<std::byte> a_rows;  // else the registers as they were at the issue
   bool scale_d = true;
+  std::int32_t activation = 0;  // whose registers: Warp::activations, and which life of it
+  std::uint64_t entered = 0;
 };
 struct WarpProducts {
   std::vector<WgmmaOp> ops;          // oldest group first, open ones last
@@ -104,8 +107,10 @@ struct AsyncState {
 
 // A new operation of a lane: numbered, and told to who watches by issue().
 [[nodiscard]] AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind);
-// Hands an operation to its engine: it waits in the queue, or happens now (policy early).
+// Hands a copy to its engine: it waits in the queue, or happens now (policy early).
 void issue(Exec& exec, PendingOp op);
+// The same for an operation of a copy that has been told of: copy_issued is the caller's.
+void issue_part(Exec& exec, PendingOp op);
 // The operation happens: bytes move, and the barrier is credited. Defined by what it is (see the files).
 void perform(Launch& launch, Cta& cta, const PendingOp& op);
 // Performs the operations of these numbers that still wait.
@@ -125,6 +130,8 @@ void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
 // Their part of perform().
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& op);
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& op);
+// The 16-byte chunks of a tensor copy in the order of rows; of a gather, of its four rows. `row` counts them all.
+[[nodiscard]] std::vector<BoxChunk> chunks_of(const Launch& launch, const PendingOp& op);
 // A thread's bulk store is issued: it belongs to the open group.
 void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number);
 

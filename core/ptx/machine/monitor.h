@@ -21,6 +21,7 @@ struct Exec;
 struct Launch;
 struct Cta;
 struct Report;
+struct PendingOp;  // async.h
 
 enum class AccessKind : std::uint8_t { load, store, atomic };
 enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
@@ -114,6 +115,8 @@ class Monitor {
   virtual void access(const Exec&, const Op&, const WarpAccess&) {}
   // A store or atomic is done: the new bytes are there.
   virtual void stored(const Exec&, const Op&, const WarpAccess&) {}
+  // What stood in these bytes is lost: discard.
+  virtual void discarded(const Exec&, const Op&, const WarpAccess&) {}
 
   // A named barrier is complete: `arrived` and `waited` are thread numbers' bits by warp.
   virtual void barrier_arrive(const Exec&, int /*barrier*/, LaneMask /*lanes*/, bool /*waits*/) {}
@@ -131,6 +134,9 @@ class Monitor {
   virtual void fence(const Exec&, LaneMask, Order, Scope) {}
   virtual void proxy_fence(const Exec&, LaneMask, Space /*generic: all*/) {}
 
+  // An instruction hands a bulk or tensor copy over: its map, coordinates, shared address and bytes, before the
+  // operations that it is made of are issued. They have numbers from this one's on.
+  virtual void copy_issued(const Exec&, const PendingOp&) {}
   virtual void async_issue(const Exec&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
                            std::span<const ByteRange> /*writes*/) {}
   // The bytes move now: before and after.

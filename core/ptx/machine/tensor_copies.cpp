@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -209,6 +210,67 @@ void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
 
 // --- issue -----------------------------------------------------------------------------------------------------------
 
+void add_all_ranges(const Launch& launch, PendingOp& p) {
+  if (launch.monitor == nullptr) return;
+  if (p.op.kind != AsyncKind::tensor_load) {
+    add_ranges(launch, p, p.writes, p.reads, ptx::rank_of(p.shared));
+  } else if (p.cta_mask == 0) {
+    add_ranges(launch, p, p.reads, p.writes, ptx::rank_of(p.shared));
+  } else {
+    for (std::uint32_t ranks = p.cta_mask; ranks != 0; ranks &= ranks - 1) {
+      p.reads.clear();
+      add_ranges(launch, p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(ranks)));
+    }
+  }
+}
+
+// A box as copies of one row each: a row of a box is a box, further on in the tensor and in shared memory. Whole when a
+// row of it would have a coordinate past 2^31.
+std::vector<PendingOp> rows_of(const PendingOp& whole, const BoxSwitches& switches) {
+  std::vector<PendingOp> rows;
+  for (const Piece& piece : pieces_of(whole, switches)) {
+    const BoxShape shape = box_shape(whole.map, switches);
+    PendingOp one = whole;
+    one.gather = false;
+    one.bytes = shape.inner;
+    if (one.op.mbarrier != 0) one.op.bytes = shape.inner;
+    for (std::size_t d = 1; d < one.map.box.size(); ++d) one.map.box[d] = std::min(one.map.box[d], 1U);
+    for (std::int64_t row = 0; row < shape.rows; ++row) {
+      one.at = piece.at;
+      std::int64_t rest = row;
+      for (std::size_t d = 1; d < shape.extents.size(); rest /= shape.extents[d], ++d) {
+        const std::int64_t at = piece.at.at[d] + rest % shape.extents[d] * std::int64_t{whole.map.element_strides[d]};
+        if (at > std::numeric_limits<std::int32_t>::max()) return {whole};
+        one.at.at[d] = static_cast<std::int32_t>(at);
+      }
+      one.shared =
+          whole.shared + static_cast<std::uint64_t>(piece.shared + row * shape.pitch) - offset_of(whole.shared);
+      rows.push_back(one);
+    }
+  }
+  return rows;
+}
+
+// Under a seed each row of the destination is an operation of its own, and credits its bytes alone: who counts on a box
+// that comes whole is found out.
+void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
+  const bool stores = p.op.kind != AsyncKind::tensor_load;
+  if (exec.launch.config.options.policy != Policy::seeded) {
+    add_all_ranges(exec.launch, p);
+    if (stores) add_to_group(exec, op, lane, p.op.number);
+    issue(exec, std::move(p));
+    return;
+  }
+  if (exec.launch.monitor != nullptr) exec.launch.monitor->copy_issued(exec, p);
+  std::vector<PendingOp> rows = rows_of(p, switches_of(exec.launch));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i > 0) rows[i].op.number = exec.launch.next_async++;
+    add_all_ranges(exec.launch, rows[i]);
+    if (stores) add_to_group(exec, op, lane, rows[i].op.number);
+    issue_part(exec, std::move(rows[i]));
+  }
+}
+
 // [dst], [map, {c}], [m] {, mask} {, policy}
 Flow load(Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
@@ -242,17 +304,7 @@ Flow load(Exec& exec, const Op& op, LaneMask lanes) {
     ++at.object->copies;
     at.object->copied_bytes += p.bytes;
     note_all_fill(exec, op, lane, p);
-    if (exec.launch.monitor != nullptr) {
-      if (p.cta_mask == 0) {
-        add_ranges(exec.launch, p, p.reads, p.writes, ptx::rank_of(p.shared));
-      } else {
-        for (std::uint32_t ranks = p.cta_mask; ranks != 0; ranks &= ranks - 1) {
-          p.reads.clear();
-          add_ranges(exec.launch, p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(ranks)));
-        }
-      }
-    }
-    issue(exec, std::move(p));
+    issue_box(exec, op, lane, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }
@@ -287,9 +339,7 @@ Flow store(Exec& exec, const Op& op, LaneMask lanes) {
     }
     p.op = new_operation(exec, op, lane, reduces ? AsyncKind::tensor_reduce : AsyncKind::tensor_store);
     p.bytes = box_shape(p.map, switches_of(exec.launch)).tx_bytes;
-    if (exec.launch.monitor != nullptr) add_ranges(exec.launch, p, p.writes, p.reads, ptx::rank_of(p.shared));
-    add_to_group(exec, op, lane, p.op.number);
-    issue(exec, std::move(p));
+    issue_box(exec, op, lane, std::move(p));
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }
@@ -388,6 +438,20 @@ bool store_piece(const Launch& launch, const PendingOp& p, const Piece& piece, c
 }
 
 }  // namespace
+
+std::vector<BoxChunk> chunks_of(const Launch& launch, const PendingOp& p) {
+  const BoxSwitches switches = switches_of(launch);
+  std::vector<BoxChunk> all;
+  std::int64_t row = 0;
+  for (const Piece& piece : pieces_of(p, switches)) {
+    for (BoxChunk chunk : box_chunks(p.map, piece.at, piece.shared, switches)) {
+      chunk.row += row;
+      all.push_back(chunk);
+    }
+    row += box_shape(p.map, switches).rows;
+  }
+  return all;
+}
 
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   const BoxSwitches switches = switches_of(launch);
