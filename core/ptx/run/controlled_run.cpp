@@ -206,7 +206,10 @@ ControlledRun::ControlledRun(Device& device, const LoadedModule& module, const L
       monitor_(monitor),
       watcher_(std::make_unique<Watcher>(device.memory())),
       most_snapshot_bytes_(most_snapshot_bytes) {
-  all_.add(*watcher_);
+  for (MonitorChain* chain : {&all_, &again_}) {
+    chain->add(*watcher_);
+    chain->add(writers_);
+  }
   if (monitor_ != nullptr) all_.add(*monitor_);
   launch_ = device.begin(module, config, &all_);
   keep_snapshot();
@@ -219,7 +222,7 @@ ControlledRun::~ControlledRun() = default;
 void ControlledRun::keep_snapshot() {
   if (!snapshots_.empty()) {
     // Too many, or too large: every other one goes, and fewer are made from here on. The first always stays.
-    const std::int64_t each = size_of(launch_, memory_);
+    const std::int64_t each = size_of(launch_, memory_) + writers_.bytes();
     while (snapshots_.size() + 1 > kMostSnapshots ||
            each * static_cast<std::int64_t>(snapshots_.size() + 1) > most_snapshot_bytes_) {
       distance_ *= 2;
@@ -230,7 +233,7 @@ void ControlledRun::keep_snapshot() {
       if (launch_.step < snapshots_.back().launch.step + distance_) return;
     }
   }
-  snapshots_.push_back({launch_, memory_});
+  snapshots_.push_back({launch_, memory_, writers_});
 }
 
 void ControlledRun::advance(std::uint64_t steps) {
@@ -238,7 +241,7 @@ void ControlledRun::advance(std::uint64_t steps) {
   while (!ended() && launch_.step < end) {
     // The checkers have heard of everything up to here; behind it everybody listens.
     const bool again = launch_.step < furthest_;
-    launch_.monitor = again ? static_cast<Monitor*>(watcher_.get()) : &all_;
+    launch_.monitor = again ? &again_ : &all_;
     std::uint64_t stop = again ? std::min(end, furthest_) : end;
     const std::uint64_t last = snapshots_.back().launch.step;
     if (!again) stop = std::min(stop, std::max(launch_.step + 1, last + distance_));
@@ -257,6 +260,7 @@ void ControlledRun::go_to(std::uint64_t step) {
     const Snapshot& from = *std::prev(behind);
     launch_ = from.launch;
     memory_ = from.memory;
+    writers_ = from.writers;
   }
   if (step > launch_.step) advance(step - launch_.step);
 }

@@ -24,6 +24,7 @@
 
 #include "core/ptx/check/monitor_chain.h"
 #include "core/ptx/machine/device.h"
+#include "core/ptx/run/last_writers.h"
 
 namespace kvscope::ptx {
 
@@ -78,6 +79,8 @@ class ControlledRun {
   [[nodiscard]] bool ended() const { return launch_.status != LaunchStatus::running; }
   // Who runs next. Looked up, or found by running one step and going back.
   [[nodiscard]] Position position();
+  // Of the bytes as they are here.
+  [[nodiscard]] const LastWriters& writers() const { return writers_; }
   // Up to here, in the order of steps.
   [[nodiscard]] std::vector<Report> reports() const;
 
@@ -105,6 +108,7 @@ class ControlledRun {
   struct Snapshot {
     Launch launch;
     DeviceMemory memory;
+    LastWriters writers;
   };
   struct Until;
 
@@ -119,7 +123,9 @@ class ControlledRun {
   Launch launch_;
   Monitor* monitor_;
   std::unique_ptr<Watcher> watcher_;
+  LastWriters writers_;
   MonitorChain all_;
+  MonitorChain again_;               // without who must hear of every step once
   std::vector<Snapshot> snapshots_;  // by step; the first is the beginning
   std::uint64_t distance_ = 4096;    // between two
   std::int64_t most_snapshot_bytes_;
