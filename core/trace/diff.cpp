@@ -10,11 +10,14 @@
 namespace kvscope::trace {
 namespace {
 
-// Events one after another, from memory or a file; next() is null at the end.
+constexpr std::size_t kTileKind = Event(TileOpened{}).index();
+
+// Events one after another, from memory or a file; next() is null at the end, number() that of the event it gave last.
 class SpanSource {
  public:
   explicit SpanSource(std::span<const Event> events) : events_(events) {}
   const Event* next() { return at_ < events_.size() ? &events_[at_++] : nullptr; }
+  [[nodiscard]] std::int64_t number() const { return static_cast<std::int64_t>(at_) - 1; }
 
  private:
   std::span<const Event> events_;
@@ -23,23 +26,54 @@ class SpanSource {
 
 class FileSource {
  public:
-  explicit FileSource(TraceReader& trace) : trace_(&trace) {}
-  // Valid until the next call.
+  FileSource(TraceReader& trace, const std::vector<std::size_t>& kinds, std::optional<std::int64_t> tile)
+      : trace_(&trace), kinds_(&kinds), tile_(tile) {}
+  // Valid until the next call. Events that are not compared are passed over.
   const Event* next() {
+    while (const Event* event = read()) {
+      if (tile_) {
+        if (event->index() < kTileKind) continue;
+        if (event->index() == kTileKind) ++tiles_;
+        if (tiles_ <= *tile_) continue;
+        if (tiles_ > *tile_ + 1) return nullptr;
+      }
+      const bool wanted = kinds_->empty() || std::find(kinds_->begin(), kinds_->end(), event->index()) != kinds_->end();
+      if (wanted) return event;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] std::int64_t number() const { return number_; }
+
+ private:
+  const Event* read() {
     while (at_ == events_.size()) {
       if (row_ == trace_->rows()) return nullptr;
       events_ = trace_->events_of_row(row_++);
       at_ = 0;
     }
+    ++number_;
     return &events_[at_++];
   }
 
- private:
   TraceReader* trace_;
+  const std::vector<std::size_t>* kinds_;
+  std::optional<std::int64_t> tile_;
   std::vector<Event> events_;
   std::size_t at_ = 0;
   std::int64_t row_ = 0;
+  std::int64_t number_ = -1;
+  std::int64_t tiles_ = 0;  // opened so far
 };
+
+void require_tile(const TraceReader& trace, std::optional<std::int64_t> tile) {
+  if (!tile) return;
+  const std::int64_t tiles = trace.events_of_kind(kTileKind);
+  if (*tile >= 0 && *tile < tiles) return;
+  throw InputError(trace.path(), "",
+                   tiles == 0
+                       ? fmt::format("has no tile: record one, with focus.staging or ptx run --trace")
+                       : fmt::format("tile {} is outside [0, {}): its tiles are numbered in order", *tile, tiles));
+}
 
 std::vector<FieldDifference> differing_fields(const Event& left, const Event& right) {
   std::vector<FieldDifference> fields;
@@ -53,10 +87,12 @@ std::vector<FieldDifference> differing_fields(const Event& left, const Event& ri
 }
 
 template <class Source>
-std::vector<Event> from_here(const Event* event, Source& source, std::int64_t context) {
+std::vector<Event> from_here(const Event* event, Source& source, std::int64_t context,
+                             std::vector<std::int64_t>& numbers) {
   std::vector<Event> events;
   for (; event != nullptr; event = source.next()) {
     events.push_back(*event);
+    numbers.push_back(source.number());
     if (static_cast<std::int64_t>(events.size()) > context) break;
   }
   return events;
@@ -74,21 +110,27 @@ template <class Source>
 std::optional<Divergence> diverge(Source left, Source right, std::int64_t context, std::int64_t& equal) {
   KVSCOPE_ASSERT(context >= 0);
   std::deque<Event> before;
+  std::deque<std::int64_t> before_numbers;
   StepIdx step{-1};
   for (equal = 0;; ++equal) {
     const Event* a = left.next();
     const Event* b = right.next();
     if (a == nullptr && b == nullptr) return std::nullopt;
     if (a == nullptr || b == nullptr || !same_event(*a, *b)) {
-      Divergence found{equal, step_of(a, b, step), {}, {before.begin(), before.end()}, {}, {}};
+      Divergence found;
+      found.event = equal;
+      found.step = step_of(a, b, step);
+      found.before.assign(before.begin(), before.end());
+      found.before_numbers.assign(before_numbers.begin(), before_numbers.end());
       if (a != nullptr && b != nullptr) found.fields = differing_fields(*a, *b);
-      found.left = from_here(a, left, context);
-      found.right = from_here(b, right, context);
+      found.left = from_here(a, left, context, found.left_numbers);
+      found.right = from_here(b, right, context, found.right_numbers);
       return found;
     }
     if (const auto* began = std::get_if<StepBegan>(a)) step = began->step;
     before.push_back(*a);
-    if (static_cast<std::int64_t>(before.size()) > context) before.pop_front();
+    before_numbers.push_back(left.number());
+    if (static_cast<std::int64_t>(before.size()) > context) before.pop_front(), before_numbers.pop_front();
   }
 }
 
@@ -133,10 +175,23 @@ std::string meta_text(const MetaDifference& difference, std::string_view left_na
   return head + fmt::format("differs from character {} on: {} | {}\n", at, excerpt(a), excerpt(b));
 }
 
-std::string listing(std::string_view title, const std::vector<Event>& events, std::int64_t number) {
-  std::string text = fmt::format("{}:\n", title);
-  for (const Event& event : events) text += fmt::format("  {}  {}\n", number++, to_text(event));
+std::string listing(std::string_view title, const std::vector<Event>& events,
+                    const std::vector<std::int64_t>& numbers) {
+  std::string text = events.empty() ? "" : fmt::format("{}:\n", title);
+  for (std::size_t i = 0; i < events.size(); ++i) text += fmt::format("  {}  {}\n", numbers[i], to_text(events[i]));
   return text;
+}
+
+// Where it is: one number when both traces are compared whole, else each trace's own.
+std::string place_of(const Divergence& first, bool partial) {
+  if (!partial) {
+    return first.step.value < 0 ? fmt::format("{}, before the first step", first.event)
+                                : fmt::format("{}, step {}", first.event, first.step.value);
+  }
+  const auto number = [](const std::vector<std::int64_t>& numbers) {
+    return numbers.empty() ? std::string("the end") : std::to_string(numbers.front());
+  };
+  return number(first.left_numbers) + " | " + number(first.right_numbers);
 }
 
 std::string what_happened(const Divergence& first, std::string_view left_name, std::string_view right_name) {
@@ -155,30 +210,32 @@ std::optional<Divergence> first_divergence(std::span<const Event> left, std::spa
   return diverge(SpanSource(left), SpanSource(right), context, equal);
 }
 
-TraceDiff diff_traces(TraceReader& left, TraceReader& right, std::int64_t context) {
+TraceDiff diff_traces(TraceReader& left, TraceReader& right, const DiffOptions& options) {
+  require_tile(left, options.left_tile);
+  require_tile(right, options.right_tile);
   TraceDiff diff;
-  diff.meta = differing_meta(left.meta(), right.meta());
-  diff.first = diverge(FileSource(left), FileSource(right), context, diff.equal_events);
+  diff.partial = options.leaves_out();
+  if (!diff.partial) diff.meta = differing_meta(left.meta(), right.meta());
+  diff.first = diverge(FileSource(left, options.kinds, options.left_tile),
+                       FileSource(right, options.kinds, options.right_tile), options.context, diff.equal_events);
   return diff;
 }
 
 std::string to_text(const TraceDiff& diff, std::string_view left_name, std::string_view right_name) {
   std::string text;
   for (const MetaDifference& difference : diff.meta) text += meta_text(difference, left_name, right_name);
-  if (!diff.first) return text + fmt::format("the {} events are the same\n", diff.equal_events);
+  if (!diff.first) {
+    return text + fmt::format("the {} events{} are the same\n", diff.equal_events, diff.partial ? " compared" : "");
+  }
   const Divergence& first = *diff.first;
-  const std::string place =
-      first.step.value < 0 ? std::string("before the first step") : fmt::format("step {}", first.step.value);
-  text += fmt::format("first divergence at event {}, {}: {}\n", first.event, place,
+  text += fmt::format("first divergence at event {}: {}\n", place_of(first, diff.partial),
                       what_happened(first, left_name, right_name));
   for (const FieldDifference& field : first.fields) {
     text += fmt::format("  {}: {} | {}\n", field.field, field.left, field.right);
   }
-  if (!first.before.empty()) {
-    text += listing("both, before", first.before, first.event - static_cast<std::int64_t>(first.before.size()));
-  }
-  if (!first.left.empty()) text += listing(left_name, first.left, first.event);
-  if (!first.right.empty()) text += listing(right_name, first.right, first.event);
+  text += listing("both, before", first.before, first.before_numbers);
+  text += listing(left_name, first.left, first.left_numbers);
+  text += listing(right_name, first.right, first.right_numbers);
   return text;
 }
 

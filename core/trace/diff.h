@@ -9,8 +9,13 @@
 //     57  tokens_written seq=0 first_token=16 tokens=16 block=3 slot=0 decode=0
 //   b.kvt:
 //     57  tokens_written seq=0 first_token=16 tokens=15 block=3 slot=0 decode=0
+//
+// Two traces that tell one thing among others, a model's run and a kernel's, are compared in what they have in common:
+// events of some kinds, or of one tile of each. Then events are numbered as in their traces, and meta is left out:
+//   first divergence at event 58 | 4: box_copied
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -33,12 +38,23 @@ struct FieldDifference {
 };
 
 struct Divergence {
-  std::int64_t event = 0;               // number of the first event that differs: so many are equal before it
+  std::int64_t event = 0;               // so many compared events are equal before it
   StepIdx step{-1};                     // the step it stands in, -1 before the first
   std::vector<FieldDifference> fields;  // of two events of one kind; empty when kinds differ or a side ended
   std::vector<Event> before;            // [<= context] equal events that lead to it
   std::vector<Event> left;              // [<= 1 + context] from `event` on; empty: the left side ended
   std::vector<Event> right;             // likewise; not both are empty
+  // The numbers of these events in their traces: of `before` in the left one.
+  std::vector<std::int64_t> before_numbers, left_numbers, right_numbers;
+};
+
+// What is compared.
+struct DiffOptions {
+  std::int64_t context = kDiffContext;  // >= 0
+  std::vector<std::size_t> kinds = {};  // empty: all
+  // One tile of each: from its tile_opened to the next. Numbers of tiles, from 0; empty: everything.
+  std::optional<std::int64_t> left_tile{}, right_tile{};
+  [[nodiscard]] bool leaves_out() const { return !kinds.empty() || left_tile || right_tile; }
 };
 
 // A key of the traces' meta that one side lacks or that differs. Totals and checksums follow from the
@@ -54,6 +70,7 @@ struct TraceDiff {
   std::vector<MetaDifference> meta;  // by key
   std::optional<Divergence> first;   // empty: the events are the same
   std::int64_t equal_events = 0;     // from the start
+  bool partial = false;              // something was left out
   [[nodiscard]] bool same_events() const { return !first.has_value(); }
   [[nodiscard]] bool identical() const { return meta.empty() && same_events(); }
 };
@@ -62,8 +79,9 @@ struct TraceDiff {
 [[nodiscard]] std::optional<Divergence> first_divergence(std::span<const Event> left, std::span<const Event> right,
                                                          std::int64_t context = kDiffContext);
 
-// Reads both files step by step, never whole. InputError when one is damaged before the first divergence.
-[[nodiscard]] TraceDiff diff_traces(TraceReader& left, TraceReader& right, std::int64_t context = kDiffContext);
+// Reads both files step by step, never whole. InputError when one is damaged before the first divergence, or has no
+// tile of that number.
+[[nodiscard]] TraceDiff diff_traces(TraceReader& left, TraceReader& right, const DiffOptions& options = {});
 
 // The text above, with a first line for each difference of meta and a last newline. Long texts show where they part:
 //   meta 'detail': steps | full

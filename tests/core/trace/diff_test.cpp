@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/trace/event_text.h"
 #include "tests/core/trace/support.h"
 #include "tests/property.h"
 
@@ -31,7 +36,7 @@ class TwoTraces : public ::testing::Test {
     testing::write_trace(folder_ / "b.kvt", right, right_meta);
     TraceReader a(folder_ / "a.kvt");
     TraceReader b(folder_ / "b.kvt");
-    return diff_traces(a, b, context);
+    return diff_traces(a, b, {.context = context});
   }
   Folder folder_;
 };
@@ -126,6 +131,95 @@ TEST_F(TwoTraces, OfAnotherDetailSaySo) {
   const TraceDiff found = diff_traces(a, b);
   EXPECT_EQ(found.meta, (std::vector<MetaDifference>{{"detail", "steps", "full"}}));
   EXPECT_EQ(found.first->event, 2);
+}
+
+// --- one thing among others ---
+
+// A run of the model: steps, then two tiles; and a kernel's trace of the second tile alone.
+std::vector<Event> tile_of(std::int64_t row) {
+  TileOpened opened;
+  opened.tma = true;
+  opened.rows = row;
+  BoxCopied box;
+  box.row = row;
+  return {opened, BarrierExpects{0, 64}, box, BarrierCompleted{0}};
+}
+std::vector<Event> with_tiles(std::vector<Event> events, const std::vector<std::vector<Event>>& tiles) {
+  for (const auto& tile : tiles) events.insert(events.end(), tile.begin(), tile.end());
+  return events;
+}
+
+class Tiles : public TwoTraces {
+ protected:
+  TraceDiff part(const std::vector<Event>& left, const std::vector<Event>& right, const DiffOptions& options) {
+    testing::write_trace(folder_ / "a.kvt", left, {{"producer", "one"}});
+    testing::write_trace(folder_ / "b.kvt", right, {{"producer", "two"}});
+    TraceReader a(folder_ / "a.kvt");
+    TraceReader b(folder_ / "b.kvt");
+    return diff_traces(a, b, options);
+  }
+};
+
+// Events behind a tile that are of no tile, and the next tile, are not compared; meta of two producers is not either.
+TEST_F(Tiles, OneTileOfEachIsComparedAndNothingAroundIt) {
+  std::vector<Event> model = with_tiles(short_run(), {tile_of(5), tile_of(7)});
+  model.push_back(BlockEvicted{BlockIdx{2}});
+  const std::vector<Event> kernel = with_tiles({}, {tile_of(7), tile_of(9)});
+  const TraceDiff same = part(model, kernel, {.left_tile = 1, .right_tile = 0});
+  EXPECT_TRUE(same.identical());
+  EXPECT_EQ(to_text(same, "a.kvt", "b.kvt"), "the 4 events compared are the same\n");
+  EXPECT_FALSE(part(model, kernel, {.left_tile = 0, .right_tile = 0}).same_events());
+  EXPECT_FALSE(part(model, kernel, {.left_tile = 1, .right_tile = 1}).same_events());
+}
+
+TEST_F(Tiles, TheFirstDifferenceHasTheNumberOfItsTraceOnEachSide) {
+  std::vector<Event> other = tile_of(7);
+  std::get<BoxCopied>(other[2]).row = 8;
+  const TraceDiff found = part(with_tiles(short_run(), {tile_of(5), tile_of(7)}), with_tiles({}, {other}),
+                               {.context = 1, .left_tile = 1, .right_tile = 0});
+  EXPECT_EQ(to_text(found, "a.kvt", "b.kvt"),
+            "first divergence at event 15 | 2: box_copied\n"
+            "  row: 7 | 8\n"
+            "both, before:\n"
+            "  14  barrier_expects phase=0 bytes=64\n"
+            "a.kvt:\n"
+            "  15  box_copied copy=0 sub_tile=0 column=0 row=7 shared=0 bytes=0 filled=0\n"
+            "  16  barrier_completed phase=0\n"
+            "b.kvt:\n"
+            "  2  box_copied copy=0 sub_tile=0 column=0 row=8 shared=0 bytes=0 filled=0\n"
+            "  3  barrier_completed phase=0\n");
+  std::vector<Event> shorter = tile_of(7);
+  shorter.pop_back();
+  EXPECT_EQ(to_text(part(tile_of(7), shorter, {.context = 0, .left_tile = 0, .right_tile = 0}), "a.kvt", "b.kvt"),
+            "first divergence at event 3 | the end: b.kvt ends, a.kvt goes on\n"
+            "a.kvt:\n"
+            "  3  barrier_completed phase=0\n");
+}
+
+TEST_F(Tiles, OnlyTheKindsThatAreAskedForAreCompared) {
+  std::vector<Event> other = tile_of(7);
+  std::get<BarrierExpects>(other[1]).bytes = 65;
+  const std::vector<std::size_t> boxes = {*find_kind("tile_opened"), *find_kind("box_copied")};
+  EXPECT_TRUE(part(tile_of(7), other, {.kinds = boxes}).same_events());
+  EXPECT_EQ(part(tile_of(7), other, {.kinds = boxes}).equal_events, 2);
+  EXPECT_EQ(part(tile_of(7), other, {.kinds = {*find_kind("barrier_expects")}}).first->left_numbers.front(), 1);
+  // Of the same kinds in the right tile: both choices hold at once.
+  EXPECT_TRUE(part(with_tiles({}, {tile_of(1), tile_of(7)}), other, {.kinds = boxes, .left_tile = 1, .right_tile = 0})
+                  .same_events());
+}
+
+TEST_F(Tiles, OneThatIsNotThereIsRefused) {
+  const auto message = [&](const std::vector<Event>& events, std::int64_t tile) {
+    try {
+      static_cast<void>(part(events, tile_of(1), {.left_tile = tile, .right_tile = 0}));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_NE(message(with_tiles({}, {tile_of(1), tile_of(2)}), 2).find("tile 2 is outside [0, 2)"), std::string::npos);
+  EXPECT_NE(message(tile_of(1), -1).find("tile -1 is outside [0, 1)"), std::string::npos);
+  EXPECT_NE(message(short_run(), 0).find("has no tile"), std::string::npos);
 }
 
 // Against a comparison of whole vectors, for a change, a removal or a doubling anywhere: counts, contexts
