@@ -40,6 +40,8 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command.add_option("--max-instructions", request.max_instructions, "Stop after so many warp instructions")
       ->capture_default_str();
   command.add_flag("--cooperative", request.cooperative, "All CTAs start together");
+  command.add_flag("--contract", request.contract,
+                   "Fuse products and sums as the assembler does: one rounding, not two");
   command.add_flag("--strict", request.strict, "Refuse a file with instructions that this machine cannot run");
 }
 

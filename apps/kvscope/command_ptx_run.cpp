@@ -12,6 +12,7 @@
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/kvscope/ptx_arguments.h"
+#include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
@@ -36,20 +37,6 @@ struct RunCommand {
   std::string json;
   std::optional<std::uint64_t> step;
 };
-
-// What is looked for beside what the machine itself cannot let pass.
-ptx::CheckOptions checks_of(const RunCommand& command) {
-  ptx::CheckOptions out{.init = false, .race = {.races = false, .proxy = false}, .nc_modified = false, .wgmma = false};
-  for (const std::string& check : command.checks) {
-    const bool all = check == "all";
-    out.race.races = out.race.races || all || check == "race";
-    out.race.proxy = out.race.proxy || all || check == "proxy";
-    out.init = out.init || all || check == "init";
-    out.nc_modified = out.nc_modified || all;
-    out.wgmma = out.wgmma || all;
-  }
-  return out;
-}
 
 std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const RunCommand& command,
                                                                  const KernelArguments& arguments) {
@@ -191,7 +178,7 @@ int run_kernel(const RunCommand& command) {
   const auto saves = saves_of(command, arguments);
   if (command.step) return show_step(device, module, config, *command.step);
 
-  ptx::Checks checks(checks_of(command));
+  ptx::Checks checks(checks_of(command.checks));
   ptx::Counters counters(*module.program);
   if (command.counters || !command.json.empty()) checks.add(counters);
   const ptx::LaunchResult result = device.launch(module, config, checks.monitor());
@@ -226,9 +213,7 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   add_launch_options(*run, command->launch);
   run->add_option("--save", command->saves, "Write an argument's array afterwards: ARGUMENT=FILE.npy")
       ->allow_extra_args(false);
-  run->add_option("--check", command->checks, "What to watch for: all, none, or some of race,init,proxy")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"all", "none", "race", "init", "proxy"}));
+  add_check_option(*run, command->checks);
   run->add_flag("--counters", command->counters, "Count instructions, wavefronts, sectors and copies by source line");
   run->add_option("--json", command->json, "Write results, reports and counters to this file");
   run->add_option("--step", command->step, "Run so many warp instructions and show who stands where");

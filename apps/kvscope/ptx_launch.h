@@ -24,6 +24,7 @@ struct LaunchRequest {
   std::int64_t max_instructions = 1'000'000'000;
   bool cooperative = false;
   bool strict = false;
+  bool contract = false;
 };
 
 // The file and the options that say how it is launched.

@@ -132,6 +132,14 @@ TEST(Survey, FindsTheProductsThatTheAssemblerFuses) {
   EXPECT_EQ(pairs_in("mul.f64 d3, d1, d2; add.f64 d4, d3, d5;"), 0);
   EXPECT_EQ(pairs_in("mul.sat.f32 f3, f1, f2; add.f32 f4, f3, f5;"), 0);
   EXPECT_EQ(pairs_in("mul.ftz.f32 f3, f1, f2; add.f32 f4, f3, f5;"), 0);
+  // A factor that is another number at the sum, a sum that is reached without the product, a product of some lanes.
+  EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; mov.f32 f1, f6; add.f32 f4, f3, f5;"), 0);
+  EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; ld.global.v2.f32 {f6, f2}, [rd1]; add.f32 f4, f3, f5;"), 0);
+  EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; L: add.f32 f4, f3, f5; bra L;"), 0);
+  EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; @p1 bra L; add.f32 f4, f3, f5; L: mov.f32 f6, f5;"), 0);
+  EXPECT_EQ(pairs_in("@p1 mul.f32 f3, f1, f2; add.f32 f4, f3, f5;"), 0);
+  EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; @p1 add.f32 f4, f3, f5;"), 1);
+  EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; add.f32 f1, f3, f5;"), 1);
 }
 
 TEST(Survey, NamesBothStatementsOfAPair) {
