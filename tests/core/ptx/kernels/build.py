@@ -23,8 +23,8 @@ SOURCES = HERE / 'cuda'
 
 # Kernels that are also built for the other dialect of the compiler: registers, moves and pointers are spelt otherwise.
 BOTH = ['atomics', 'elementwise', 'reduce', 'ring', 'transpose', 'warp']
-ONE = ['calls', 'cluster', 'convert', 'decode', 'decode_bugs', 'host_calls', 'library_barrier', 'qk', 'qk_bugs', 'small_bugs',
-       'store', 'sync', 'tensor_load', 'wgmma']
+ONE = ['calls', 'cluster', 'convert', 'decode', 'decode_bugs', 'host_calls', 'library_barrier', 'paged_tile', 'qk', 'qk_bugs',
+       'small_bugs', 'store', 'sync', 'tensor_load', 'wgmma']
 
 
 def builds():
