@@ -68,7 +68,8 @@ class Checks {
     const std::string_view suffix(&m.target_suffix, m.target_suffix == 0 ? 0 : 1);
     const bool same_family = m.target_suffix != 'f' || m.target / 10 == own / 10;
     if (m.target > own || (m.target_suffix == 'a' && m.target != own) || !same_family) {
-      fault("target", fmt::format("the module is for sm_{}{}, the machine is an sm_{}", m.target, suffix, own));
+      fault("target", fmt::format("the module is for sm_{}{}, the machine is an sm_{}: make it one of target {}",
+                                  m.target, suffix, own, m.target));
     }
   }
 
@@ -102,7 +103,7 @@ class Checks {
     if (whole <= limit) return;
     std::string message = fmt::format("{} static + {} dynamic bytes = {}: at most {}", layout_.static_shared,
                                       config_.dynamic_shared, whole, limit);
-    if (opt_in <= 0) message += fmt::format("; opt in for up to {}", most);
+    if (limit < most) message += fmt::format("; opt in for up to {}", most);
     fault("shared", std::move(message));
   }
 
@@ -126,10 +127,11 @@ class Checks {
       fault("cluster", fmt::format("{}: the kernel says .reqnctapercluster {}", text(own), text(wanted)));
     }
     const std::int64_t most = config_.options.non_portable_cluster ? 16 : 8;
+    const std::string_view more = most < 16 ? ", 16 with a non-portable size" : "";
     for (const std::int64_t e : own) {
-      if (e > most) return fault("cluster", fmt::format("{}: at most {} CTAs", text(own), most));
+      if (e > most) return fault("cluster", fmt::format("{}: at most {} CTAs{}", text(own), most, more));
     }
-    if (product(own) > most) fault("cluster", fmt::format("{} CTAs: at most {}", product(own), most));
+    if (product(own) > most) fault("cluster", fmt::format("{} CTAs: at most {}{}", product(own), most, more));
     for (std::size_t i = 0; i < 3; ++i) {
       if (config_.grid[i] % own[i] == 0) continue;
       fault("cluster", fmt::format("{} is {}, which does not divide the grid's {}", kAxis[i], own[i], config_.grid[i]));
