@@ -54,7 +54,8 @@ LaunchResult Gpu::run_checked(const Run& run) {
 }
 
 LaunchResult Gpu::run_clean(const Run& run) {
-  LaunchResult result = run_checked(run);
+  Checks checks({.global_race = true});
+  LaunchResult result = this->run(run, checks.monitor());
   EXPECT_TRUE(result.clean()) << run.kernel << '\n' << reports_text(result);
   return result;
 }

@@ -20,7 +20,7 @@ KERNEL max_u16(unsigned short* most, const unsigned short* in, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= n) return;
   unsigned short* to = &most[i % 2];
-  unsigned short seen = *to;
+  unsigned short seen = *static_cast<volatile unsigned short*>(to);
   while (in[i] > seen) {
     const unsigned short before = atomicCAS(to, seen, in[i]);
     if (before == seen) break;
