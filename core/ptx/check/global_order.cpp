@@ -125,15 +125,19 @@ void GlobalOrder::publish(const Who& who, LaneMask lanes, GridClock& to) {
   });
 }
 
-void GlobalOrder::publish_fenced(const Who& who, int lane, std::size_t reach, GridClock& to) {
-  const Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
-  if (l.fences == nullptr || !l.fences->before[reach].there) return;
-  const Fenced& f = l.fences->before[reach];
+// Null: the lane has come to no fence of that reach.
+GlobalOrder::Known GlobalOrder::behind_fence(const Who& who, int lane, std::size_t reach) {
+  Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
+  if (l.fences == nullptr || !l.fences->before[reach].there) return nullptr;
+  Fenced& f = l.fences->before[reach];
+  if (f.whole != nullptr) return f.whole;
+  const auto whole = f.known == nullptr ? std::make_shared<GridClock>() : std::make_shared<GridClock>(*f.known);
   const std::size_t thread = thread_of(who, lane);
-  if (f.known != nullptr) to.join(*f.known);
-  to.raise(who.cta, thread, f.step);
-  if (f.copies > 0) to.raise(who.cta, copies_slot(thread), f.copies);
-  if (f.stores > 0) to.raise(who.cta, stores_slot(thread), f.stores);
+  whole->raise(who.cta, thread, f.step);
+  if (f.copies > 0) whole->raise(who.cta, copies_slot(thread), f.copies);
+  if (f.stores > 0) whole->raise(who.cta, stores_slot(thread), f.stores);
+  f.whole = whole;
+  return whole;
 }
 
 // What these lanes have seen by relaxed reads without a fence since.
@@ -149,7 +153,9 @@ void GlobalOrder::publish_seen(const Who& who, LaneMask lanes, GridClock& to) {
 
 void GlobalOrder::publish_by(const Who& who, LaneMask lanes, Order order, std::size_t reach, GridClock& to) {
   if (order != Order::relaxed) return publish(who, lanes, to);
-  each_lane(lanes, [&](int lane) { publish_fenced(who, lane, reach, to); });
+  each_lane(lanes, [&](int lane) {
+    if (const Known fenced = behind_fence(who, lane, reach)) to.join(*fenced);
+  });
 }
 
 void GlobalOrder::acquire(const Who& who, LaneMask lanes, const Known& known) {
@@ -239,7 +245,7 @@ void GlobalOrder::fence(const Who& who, LaneMask lanes, Scope scope) {
     }
     Warp& w = at(who);
     w.published = true;
-    for (std::size_t r = 0; r <= reach; ++r) l.fences->before[r] = {true, l.known, w.step, l.copies, l.stores};
+    for (std::size_t r = 0; r <= reach; ++r) l.fences->before[r] = {true, l.known, w.step, l.copies, l.stores, nullptr};
   });
 }
 
@@ -265,11 +271,23 @@ void GlobalOrder::flag(const Who& who, int lane, std::uint64_t key, AccessKind k
   const bool fenced = l.fences != nullptr && l.fences->before[kCta].there;
   if (order == Order::weak || (!releases(order) && !fenced)) return;
   Flag& f = flags_[key];
-  const Order how = releases(order) ? Order::release : Order::relaxed;
+  Known all;
+  if (releases(order)) {
+    const auto clock = std::make_shared<GridClock>();
+    publish(who, bit, *clock);
+    all = clock;
+  }
+  // Most locations have one clock, which is shared with others that were published in the same step.
   const auto add = [&](Known& to, std::size_t r) {
-    const auto clock = to == nullptr ? std::make_shared<GridClock>() : std::make_shared<GridClock>(*to);
-    publish_by(who, bit, how, r, *clock);
-    to = clock;
+    const Known more = all != nullptr ? all : behind_fence(who, lane, r);
+    if (more == nullptr || to == more) return;
+    if (to == nullptr || more->includes(*to)) {
+      to = more;
+    } else if (!to->includes(*more)) {
+      const auto both = std::make_shared<GridClock>(*to);
+      both->join(*more);
+      to = both;
+    }
   };
   add(f.ctas[who.cta], kCta);
   if (reach >= kCluster) add(f.clusters[who.cluster], kCluster);

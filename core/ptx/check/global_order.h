@@ -58,7 +58,7 @@ class GlobalOrder {
   void fence(const Who& who, LaneMask lanes, Scope scope);
   // Of a strong access, or a store where flags are. `key`: its address, shared ones with their cluster.
   void flag(const Who& who, int lane, std::uint64_t key, AccessKind kind, Order order, Scope scope);
-  [[nodiscard]] bool has_flags() const { return !flags_.empty(); }
+  [[nodiscard]] std::size_t flags() const { return flags_.size(); }
 
   void mbarrier_init(std::int32_t cluster, std::uint64_t address);
   void mbarrier_arrive(const Who& who, LaneMask lanes, std::uint64_t address, Order order);
@@ -83,6 +83,7 @@ class GlobalOrder {
     bool there = false;
     Known known;
     GridStep step = 0, copies = 0, stores = 0;
+    Known whole;  // all of it, made when it is asked for first
   };
   struct Fences {
     std::array<Fenced, kReaches> before;                         // for a later relaxed access
@@ -140,7 +141,7 @@ class GlobalOrder {
   }
 
   void publish(const Who& who, LaneMask lanes, GridClock& to);
-  void publish_fenced(const Who& who, int lane, std::size_t reach, GridClock& to);
+  [[nodiscard]] Known behind_fence(const Who& who, int lane, std::size_t reach);
   void publish_seen(const Who& who, LaneMask lanes, GridClock& to);
   void publish_by(const Who& who, LaneMask lanes, Order order, std::size_t reach, GridClock& to);
   void acquire(const Who& who, LaneMask lanes, const Known& known);

@@ -87,6 +87,8 @@ struct GlobalRaces::Grid {
   std::set<std::tuple<ReportKind, std::int32_t, std::int32_t>> told;
   std::vector<Suspect> suspects;
   bool told_limit = false;
+  // An order could be missed: nothing is a race for certain any more.
+  [[nodiscard]] bool blind() const { return order.flags() >= options.most_flags; }
 };
 
 GlobalRaces::GlobalRaces(GlobalRaceOptions options) : options_(options), grid_(std::make_unique<Grid>(options_)) {}
@@ -170,7 +172,7 @@ void GlobalRaces::Grid::tell(const Exec& exec, ReportKind kind, const GlobalTouc
 }
 
 void GlobalRaces::Grid::tell_limit(const Exec& exec, const Op& op) {
-  if (told_limit || !cells.full()) return;
+  if (told_limit || (!cells.full() && !blind())) return;
   told_limit = true;
   Report r;
   r.kind = ReportKind::watch_limit;
@@ -187,6 +189,7 @@ void GlobalRaces::Grid::tell_limit(const Exec& exec, const Op& op) {
 
 void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& access) {
   Grid& g = *grid_;
+  if (g.blind()) return g.tell_limit(exec, op);
   const GlobalOrder::Who who = g.order.who(exec);
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
   const bool write = access.kind != AccessKind::load;
@@ -228,7 +231,7 @@ void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& acces
     g.tell_limit(exec, op);
   }
   if (access.space != Space::global && access.space != Space::shared) return;
-  if (!strong && (!write || !g.order.has_flags())) return;
+  if (!strong && (!write || g.order.flags() == 0)) return;
   const std::uint64_t mark =
       access.space == Space::shared ? kSharedFlag | static_cast<std::uint64_t>(who.cluster) << 32 : 0;
   for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
@@ -320,6 +323,7 @@ void GlobalRaces::mbarrier(Launch&, const Cta& cta, const Exec* exec, LaneMask l
 void GlobalRaces::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
                               std::span<const ByteRange> writes) {
   Grid& g = *grid_;
+  if (g.blind()) return;
   const GlobalOrder::Who who = g.order.who(exec);
   const int lane = op.thread % kLanes;
   GlobalTouch now{.cta = who.cta,

@@ -28,9 +28,10 @@ namespace kvscope::ptx {
 struct GlobalRaceOptions {
   SameValue same_value = SameValue::note;
   bool collectives_order = false;  // RaceOptions
-  // Past these nothing more is kept: WATCH_LIMIT says so once.
+  // Past these nothing more is kept, past the last nothing more is looked for: WATCH_LIMIT says so once.
   std::size_t most_cells = std::size_t{8} << 20;   // 32 MiB of device memory
   std::size_t most_reads = std::size_t{16} << 20;  // beside the first of each cell
+  std::size_t most_flags = std::size_t{1} << 20;   // locations that somebody has published through
 };
 
 class GlobalRaces final : public Monitor {
