@@ -65,7 +65,8 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const Fragm
   for (std::size_t w = 0; w < cta.warps.size(); ++w) {
     const bool here = w < b.arrived.size() && b.arrived[w] != 0;
     if (here) arrived.push_back(static_cast<std::int32_t>(w));
-    if (!here && !has_ended(cta.warps[w])) missing.push_back(static_cast<std::int32_t>(w));
+    // One that has left is expected no more, unless the barrier counts threads.
+    if (!here && (!has_ended(cta.warps[w]) || b.expected > 0)) missing.push_back(static_cast<std::int32_t>(w));
   }
   const std::size_t expected =
       b.expected > 0 ? static_cast<std::size_t>(b.expected / kLanes) : arrived.size() + missing.size();
@@ -78,20 +79,14 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const Fragm
   return out;
 }
 
-std::string mbarrier_text(Launch& launch, Cta& cta, const Fragment& f) {
-  Cta* owner = &cta;
-  for (Cta& other : launch.ctas) {
-    if (cluster_of(launch, other) == cluster_of(launch, cta) &&
-        static_cast<std::uint64_t>(other.cluster_rank) == (f.wait.object >> 24)) {
-      owner = &other;
-    }
-  }
-  const auto at = owner->mbarriers.find(f.wait.object & 0xffffff);
-  const std::string name = barrier_name(launch, f.wait.object);
-  if (at == owner->mbarriers.end()) return fmt::format("mbarrier {}: there is none any more", name);
+// "full + 8: parity 0, phase 2, pending 1 of 4, tx -64", and who has arrived. `asked`: "parity 0, " or nothing.
+std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t address, const std::string& asked) {
+  const std::string name = barrier_name(launch, address);
+  const auto at = cta.mbarriers.find(address & 0xffffff);
+  if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: there is none any more", name);
   const Mbarrier& m = at->second;
-  std::string out = fmt::format("mbarrier {}: {} {}, phase {}, pending {} of {}, tx {:+}", name,
-                                f.wait.parity ? "parity" : "phase", f.wait.value, m.phase, m.pending, m.current, m.tx);
+  std::string out = fmt::format("mbarrier {}: {}phase {}, pending {} of {}, tx {:+}", name, asked, m.phase, m.pending,
+                                m.current, m.tx);
   if (m.tx == 0) out.replace(out.size() - 2, 2, "0");
   if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in all", m.copies, m.copied_bytes);
   const int shown = std::min<int>(m.arrival_count, static_cast<int>(m.arrivals.size()));
@@ -100,6 +95,12 @@ std::string mbarrier_text(Launch& launch, Cta& cta, const Fragment& f) {
     out += fmt::format("\n  arrived: thread {}{}", who.thread, who.pc < 0 ? "" : " " + place(launch, who.pc));
   }
   return out;
+}
+
+// The object is always of the CTA that waits: nobody can wait for another's.
+std::string mbarrier_text(const Launch& launch, const Cta& cta, const Fragment& f) {
+  return object_text(launch, cta, f.wait.object,
+                     fmt::format("{} {}, ", f.wait.parity ? "parity" : "phase", f.wait.value));
 }
 
 std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragment& f) {
@@ -112,12 +113,14 @@ std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragmen
       present |= other.lanes;
     }
   }
-  const LaneMask missing = mask & ~present & live_lanes(warp);
+  // Those that have exited are not waited for; who looks for the reason wants to know of them all the same.
+  const LaneMask missing = mask & ~present;
   return fmt::format("{} {:08x}: lanes {:08x} are here; missing {}", all ? "all lanes" : "mask", mask, present,
                      whereabouts(launch, warp, missing));
 }
 
-std::string wait_text(Launch& launch, Cta& cta, const Warp& warp, const Fragment& f, const std::string& polled) {
+std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, const Fragment& f,
+                      const std::string& polled) {
   if (f.state == FragmentState::ready) return polled;
   switch (f.wait.kind) {
     case WaitKind::warp_sync:
@@ -165,20 +168,22 @@ std::string mbarrier_hint(const Cta& cta, const Fragment& f) {
   return "";
 }
 
+// Of the warps that a barrier misses, the first that has left and the first that waits at another one.
 std::string barrier_hint(const Cta& cta, const Fragment& f) {
   const NamedBarrier& b = cta.barriers[f.wait.object];
+  std::string left, elsewhere;
   for (std::size_t w = 0; w < cta.warps.size(); ++w) {
     if (w < b.arrived.size() && b.arrived[w] != 0) continue;
     const Warp& warp = cta.warps[w];
-    if (has_ended(warp) && b.expected > 0) return fmt::format("warp {} is missing: it has exited", w);
+    if (has_ended(warp) && b.expected > 0 && left.empty()) left = fmt::format("warp {} is missing: it has exited", w);
     for (const Fragment& other : warp.fragments) {
-      if (other.lanes == 0 || other.state != FragmentState::waiting) continue;
+      if (other.lanes == 0 || other.state != FragmentState::waiting || !elsewhere.empty()) continue;
       if (other.wait.kind == WaitKind::named_barrier && other.wait.object != f.wait.object) {
-        return fmt::format("warp {} is missing: it waits at barrier {}", w, other.wait.object);
+        elsewhere = fmt::format("warp {} is missing: it waits at barrier {}", w, other.wait.object);
       }
     }
   }
-  return "";
+  return elsewhere + (elsewhere.empty() || left.empty() ? "" : "\n") + left;
 }
 
 std::string hint_of(const Cta& cta, const Fragment& f) {
@@ -261,7 +266,7 @@ std::uint64_t registers_of(const Warp& warp) {
   return h;
 }
 
-// Remembers the last read of memory that every CTA and warp made: what a polling loop looks at.
+// Remembers what every CTA and warp looked at last, memory or an mbarrier: what a polling loop goes round for.
 class PollWatcher final : public Monitor {
  public:
   void access(const Exec& exec, const Op&, const WarpAccess& a) override {
@@ -269,17 +274,20 @@ class PollWatcher final : public Monitor {
     Poll& poll = polls_[{exec.cta.index, exec.warp.index}];
     poll = {.space = a.space, .address = a.addresses[lane], .bytes = std::min<std::int32_t>(a.bytes, 8)};
   }
+  void mbarrier(Launch&, const Cta&, const Exec* exec, LaneMask, MbarrierEvent event, std::uint64_t address,
+                std::int64_t, Order, Scope) override {
+    if (exec == nullptr || event != MbarrierEvent::wait_false) return;
+    polls_[{exec->cta.index, exec->warp.index}] = {.address = address, .mbarrier = true};
+  }
   [[nodiscard]] std::string text(const Launch& launch, const Cta& cta, const Warp& warp) const {
     const auto at = polls_.find({cta.index, warp.index});
-    if (at == polls_.end()) return "";
+    if (at == polls_.end()) return "goes round and looks at nothing";
     const Poll& poll = at->second;
+    if (poll.mbarrier) return "goes round and asks " + object_text(launch, cta, poll.address, "");
     std::uint64_t value = 0;
     const std::byte* from = nullptr;
     if (poll.space == Space::global) from = launch.memory->at(poll.address, poll.bytes);
-    if (poll.space == Space::shared) {
-      const std::uint64_t offset = (poll.address & 0xffffff) - kSharedBase;
-      if (offset + static_cast<std::uint64_t>(poll.bytes) <= cta.shared.size()) from = cta.shared.data() + offset;
-    }
+    if (poll.space == Space::shared) from = shared_at(cta, poll.address & 0xffffff, poll.bytes);
     if (from != nullptr) std::memcpy(&value, from, static_cast<std::size_t>(poll.bytes));
     const std::string place = place_name(name_address(launch, poll.space, poll.address, poll.bytes));
     return fmt::format("goes round and polls {} {}, which is 0x{:x}", name(poll.space), place, value);
@@ -290,6 +298,7 @@ class PollWatcher final : public Monitor {
     Space space = Space::global;
     std::uint64_t address = 0;
     std::int32_t bytes = 4;
+    bool mbarrier = false;
   };
   std::map<std::pair<std::int32_t, std::int32_t>, Poll> polls_;
 };
@@ -385,7 +394,15 @@ void report_deadlock(Launch& launch) {
   for (Cta& cta : launch.ctas) {
     if (cta.state == CtaState::done) continue;
     const bool spins = has_ready(cta);
-    return report_of(launch, cta, spins ? ReportKind::global_spin : ReportKind::deadlock, unfinished(cta));
+    report_of(launch, cta, spins ? ReportKind::global_spin : ReportKind::deadlock, unfinished(cta));
+    // What the others of its cluster wait for is half of the reason.
+    for (Cta& other : launch.ctas) {
+      if (spins || &other == &cta || other.state == CtaState::done) continue;
+      if (cluster_size(launch) > 1 && cluster_of(launch, other) == cluster_of(launch, cta)) {
+        report_of(launch, other, ReportKind::deadlock, unfinished(other));
+      }
+    }
+    return;
   }
 }
 
