@@ -29,7 +29,7 @@ constexpr std::string_view kHelp =
     "backwards   back [N] | backline\n"
     "stop at     break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER\n"
     "look        where | print %REGISTER | registers | barriers | copies | reports\n"
-    "            x shared ADDRESS BYTES | x global ADDRESS BYTES\n"
+    "            x shared ADDRESS BYTES (and who wrote them) | x global ADDRESS BYTES\n"
     "            warp and CTA are those that run next; pick CTA WARP looks at others\n"
     "end         quit\n"
     "step counts warp instructions of whatever warp, warp goes on to the next one of this warp, line to its next "
@@ -213,6 +213,10 @@ class Session {
       const ptx::Space in = space(w[1]);
       std::cout << ptx::bytes_text(launch, run_.memory(), in, in == ptx::Space::shared ? looked_at().cta : 0,
                                    count(w, 2, 0), static_cast<std::int64_t>(bytes));
+      if (in == ptx::Space::shared) {
+        std::cout << ptx::writers_text(run_.writers(), *launch.program, looked_at().cta, count(w, 2, 0),
+                                       static_cast<std::int64_t>(bytes));
+      }
     } else {
       return false;
     }

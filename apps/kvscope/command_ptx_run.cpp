@@ -15,6 +15,7 @@
 #include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
+#include "apps/kvscope/ptx_recordings.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -36,6 +37,7 @@ struct RunCommand {
   bool counters = false;
   std::string json;
   std::optional<std::uint64_t> step;
+  RecordingOptions recordings;
 };
 
 std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const RunCommand& command,
@@ -181,6 +183,8 @@ int run_kernel(const RunCommand& command) {
   ptx::Checks checks(checks_of(command.checks));
   ptx::Counters counters(*module.program);
   if (command.counters || !command.json.empty()) checks.add(counters);
+  Recordings recordings(command.recordings, config, *module.program);
+  recordings.watch(checks);
   const ptx::LaunchResult result = device.launch(module, config, checks.monitor());
 
   std::cout << result.printed;
@@ -197,12 +201,42 @@ int run_kernel(const RunCommand& command) {
     std::cout << fmt::format("argument {:<2} {} at 0x{:x}, fnv {:016x}\n", array.argument, array.word, array.address,
                              fnv(device.memory().read(array.address, array.bytes)));
   }
+  std::cout << recordings.finish();
   if (command.counters) show_counters(counters);
   if (!command.json.empty()) write_results(command, config, result, counters, device, arguments);
   for (const auto& [array, path] : saves) save_array(device, *array, path);
   std::cout << fmt::format("verdict     {}\n", result.clean() ? (result.reports.empty() ? "clean" : "clean, with notes")
                                                               : "not clean: see the reports above");
   return result.clean() ? kExitFine : kExitCheckFailed;
+}
+
+void add_recording_options(CLI::App& command, RecordingOptions& options) {
+  CLI::Option* trace = command.add_option("--trace", options.trace,
+                                          "Write the tiles that a CTA loads as a trace, as kvscope run writes the "
+                                          "model's: for trace show and trace diff");
+  command.add_option("--trace-cta", options.trace_cta, "Whose tiles: number of the CTA, x fastest")
+      ->capture_default_str()
+      ->needs(trace);
+  command.add_option("--trace-warp", options.trace_warp, "Reads of this warp only")->needs(trace);
+  command.add_flag("--trace-lanes", options.trace_lanes, "Every chunk and lane too, as focus.staging = lanes")
+      ->needs(trace);
+  command
+      .add_option(
+          "--tile", options.tiles,
+          "What the kernel does not say of its first tile, its second, ...: KEY=NUMBER,... of " + tile_note_keys(" "))
+      ->allow_extra_args(false)
+      ->needs(trace);
+  CLI::Option* events =
+      command.add_option("--events", options.events, "Write every event of the machine, one a line; -: to the output");
+  command.add_option("--event-kinds", options.event_kinds, "Events of these kinds only")
+      ->delimiter(',')
+      ->check(CLI::IsMember(event_kind_names()))
+      ->needs(events);
+  command.add_option("--event-cta", options.event_cta, "Events of this CTA only")->needs(events);
+  command.add_option("--event-warp", options.event_warp, "Events of this warp only")->needs(events);
+  command.add_option("--event-steps", options.event_steps, "Events of these steps only: FIRST:LAST")->needs(events);
+  command.add_flag("--event-lanes", options.event_lanes, "With the address of every lane")->needs(events);
+  command.add_flag("--event-json", options.event_json, "One JSON object a line")->needs(events);
 }
 
 }  // namespace
@@ -216,7 +250,9 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   add_check_option(*run, command->checks);
   run->add_flag("--counters", command->counters, "Count instructions, wavefronts, sectors and copies by source line");
   run->add_option("--json", command->json, "Write results, reports and counters to this file");
-  run->add_option("--step", command->step, "Run so many warp instructions and show who stands where");
+  add_recording_options(*run, command->recordings);
+  run->add_option("--step", command->step, "Run so many warp instructions and show who stands where")
+      ->excludes("--trace", "--events");
   run->callback([&chosen, command] { chosen = [command] { return run_kernel(*command); }; });
 }
 

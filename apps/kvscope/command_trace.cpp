@@ -103,11 +103,23 @@ int show(const ShowCommand& command) {
   return kExitFine;
 }
 
-int diff(const std::string& left_name, const std::string& right_name) {
-  trace::TraceReader left(left_name);
-  trace::TraceReader right(right_name);
-  const trace::TraceDiff result = trace::diff_traces(left, right);
-  std::cout << trace::to_text(result, left_name, right_name);
+struct DiffCommand {
+  std::string left, right;
+  std::vector<std::string> kinds;
+  std::vector<std::int64_t> tiles;  // of both, or of each
+};
+
+int diff(const DiffCommand& command) {
+  trace::TraceReader left(command.left);
+  trace::TraceReader right(command.right);
+  trace::DiffOptions options;
+  for (const std::string& kind : command.kinds) options.kinds.push_back(*trace::find_kind(kind));
+  if (!command.tiles.empty()) {
+    options.left_tile = command.tiles.front();
+    options.right_tile = command.tiles.back();
+  }
+  const trace::TraceDiff result = trace::diff_traces(left, right, options);
+  std::cout << trace::to_text(result, command.left, command.right);
   return result.same_events() ? kExitFine : kExitCheckFailed;
 }
 
@@ -138,12 +150,19 @@ void add_trace(CLI::App& app, Action& chosen) {
   show_app->add_flag("--json", command->json, "Print events as JSON, one a line");
   show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });
 
-  const auto files = std::make_shared<std::pair<std::string, std::string>>();
+  const auto files = std::make_shared<DiffCommand>();
   CLI::App* diff_app =
       trace_app->add_subcommand("diff", "The first event at which two traces part; exit code 1 if they do");
-  diff_app->add_option("A", files->first, "Trace file")->required();
-  diff_app->add_option("B", files->second, "Trace file")->required();
-  diff_app->callback([files, &chosen] { chosen = [files] { return diff(files->first, files->second); }; });
+  diff_app->add_option("A", files->left, "Trace file")->required();
+  diff_app->add_option("B", files->right, "Trace file")->required();
+  diff_app->add_option("--tile", files->tiles, "One tile only: number N of both, or A,B: of A and of B; the first is 0")
+      ->type_name("N or A,B")
+      ->delimiter(',')
+      ->expected(1, 2);
+  diff_app->add_option("--kinds", files->kinds, "Events of these kinds only")
+      ->delimiter(',')
+      ->check(CLI::IsMember(kind_names()));
+  diff_app->callback([files, &chosen] { chosen = [files] { return diff(*files); }; });
 }
 
 }  // namespace kvscope::apps

@@ -23,7 +23,7 @@ void add_stage(CLI::App& app, Action& chosen);     // stage SCENARIO --tile N [-
 void add_golden(CLI::App& app, Action& chosen);    // golden SCENARIO | --input TENSORS --layout NAME, --out BUNDLE
 void add_verify(CLI::App& app, Action& chosen);    // verify BUNDLE CANDIDATE [--profile NAME] [--json] [--junit FILE]
 void add_merge(CLI::App& app, Action& chosen);     // merge PART PART... --out BUNDLE
-void add_trace(CLI::App& app, Action& chosen);     // trace show FILE [--step N], trace diff A B
+void add_trace(CLI::App& app, Action& chosen);     // trace show FILE [--step N], trace diff A B [--tile N]
 void add_scenario(CLI::App& app, Action& chosen);  // scenario check FILE, scenario schema, scenario presets
 void add_tma(CLI::App& app, Action& chosen);       // tma check MAP, copy MAP, gather4 MAP, engines SCENARIO
 void add_tma_barrier(CLI::App& tma, Action& chosen);   // tma barrier expect:N arrive complete:N ..., beside them
@@ -31,7 +31,7 @@ void add_swizzle(CLI::App& app, Action& chosen);       // swizzle table SWIZZLE,
 void add_lds(CLI::App& app, Action& chosen);           // lds table SCENARIO [--what ...]
 void add_lds_schedule(CLI::App& lds, Action& chosen);  // lds schedule SCENARIO [--without STEP], beside lds table
 void add_fragment(CLI::App& app, Action& chosen);      // fragment list, fragment table NAME
-void add_ptx(CLI::App& app, Action& chosen);         // ptx run|survey|disasm FILE
+void add_ptx(CLI::App& app, Action& chosen);           // ptx run|survey|disasm FILE
 void add_layout(CLI::App& app, Action& chosen);        // layout EXPR [--json] [--all]
 void add_dtype(CLI::App& app, Action& chosen);         // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
 void add_completion(CLI::App& app, Action& chosen);    // completion bash|zsh|fish, of all the commands here

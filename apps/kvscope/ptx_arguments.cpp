@@ -126,7 +126,7 @@ class Placer {
             "command line", "",
             fmt::format("'{}': no argument before it of number '{}' is an array", word, word.substr(at + 1)));
       }
-      file.map.base = found->address;
+      file.map.base += found->address;
     }
     check_tensor_map(file.map, file.target).throw_if_broken(path);
     return ptx::map_bytes(file.map);

@@ -5,8 +5,8 @@
 //   x.npy                    a pointer to a copy of the file's array
 //   w.safetensors:name       a pointer to one tensor of the file
 //   f32[1000]                a pointer to a new array that nobody has written
-//   map:k.json@2             a tensor map (kvscope tma check reads the same file) over the array of argument 2;
-//                            without @ over the map's own base address
+//   map:k.json@2             a tensor map (kvscope tma check reads the same file) over the array of argument 2, whose
+//                            first byte its base counts from; without @ base is the address
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 """
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,161 @@ class Run(Folder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.startswith("after 3 warp instructions\ncta (0,0,0)\n"), done.stdout)
         self.assertEqual(done.stdout.count("warp "), 5)  # four warps and the head line
+
+
+# Two sequences that share a prefix; the second one's second tile has 38 of 64 tokens, on three of four pages.
+SCENARIO = {
+    "kvscope_scenario": 1, "name": "tile",
+    "model": {"layers": 2, "query_heads": 4, "kv_heads": 2, "head_size": 128},
+    "cache": {"page_size": 16, "blocks": 16, "dtype": "bf16"},
+    "requests": {"list": [
+        {"prompt_tokens": 40, "generate_tokens": 6,
+         "content": [{"content": 1, "length": 32}, {"content": 2, "length": 8}]},
+        {"arrival_us": 6000, "prompt_tokens": 100, "generate_tokens": 4,
+         "content": [{"content": 1, "length": 32}, {"content": 3, "length": 68}]}]},
+    "tile": {"BN": 64, "BK": 128},
+    "focus": {"sequence": 1, "layer": 1, "head": 1, "tile": 1, "staging": "lanes"}}
+
+
+class Trace(Folder):
+    """A compiled kernel and the model stage the same tile: trace diff says whether they do the same."""
+
+    def setUp(self):
+        super().setUp()
+        fine("run", self.write("tile.json", json.dumps(SCENARIO)), "--out", self.path("run"), "--trace", "full")
+        self.model = os.path.join(self.path("run"), "trace.kvt")
+        # Where the pages are: who was given which block, as the trace has it.
+        db = sqlite3.connect(self.model)
+        given = db.execute("SELECT event, page, block FROM block_allocated WHERE seq = 1 UNION "
+                           "SELECT event, page, block FROM block_shared WHERE seq = 1 ORDER BY event").fetchall()
+        self.blocks = dict((page, block) for _, page, block in given)
+        self.opened = db.execute("SELECT step, first_token, tokens FROM tile_opened WHERE value = 0").fetchone()
+        db.close()
+        first = self.opened[1] // 16
+        pages = -(-self.opened[2] // 16)
+        self.table = self.save("table.npy", np.array([self.blocks[first + p] for p in range(pages)], np.int32))
+        rng = np.random.default_rng(3)
+        self.pool = rng.integers(0, 1 << 14, (17, 2, 2, 16, 2, 128)).astype(np.uint16)
+        self.save("pool.npy", self.pool)
+
+    def map(self, value, layer):
+        """One layer's K or V: rows of two heads; what the first row's byte is in the pool."""
+        return self.write(f"map{value}.json", json.dumps({
+            "kvscope_tensor_map": 1, "type": "bf16", "base": (value * 2 + layer) * 16 * 512,
+            "dims": [128, 2, 16 * 64 + 16], "strides": [256, 512], "box": [64, 1, 16], "swizzle": "128B"}))
+
+    def kernel(self, entry, *more, value=0, layer=1, head=1, trace="kernel.kvt", tile=True, code=0):
+        step, first, tokens = self.opened
+        said = ["--tile", f"step={step},seq=1,layer=1,value={value},first_token={first},rows=64,tokens={tokens},"
+                          "bytes=16384"] if tile else ["--tile", "bytes=16384"]
+        done = kvscope("ptx", "run", os.path.join(KERNELS, "paged_tile.ptx"), "--entry", entry, "--block", 32, "--smem",
+                       16384, "--arg", self.path("pool.npy"), "--arg", f"map:{self.map(value, layer)}@0", "--arg",
+                       self.table, "--arg", tokens, "--arg", 64, "--arg", head, "--arg", "u32[4096]", "--trace",
+                       self.path(trace), "--trace-lanes", *said, *more)
+        self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
+        return done.stdout
+
+    def difference(self, tiles, trace="kernel.kvt"):
+        done = kvscope("trace", "diff", self.model, self.path(trace), "--tile", tiles)
+        self.assertEqual((done.returncode, done.stderr), (0 if "are the same" in done.stdout else 1, ""))
+        return done.stdout.splitlines()[0]
+
+    def test_keys_and_values_are_the_models_under_every_schedule(self):
+        same = "the {} events compared are the same"
+        for policy in ("late", "early", "seed:5"):
+            self.assertIn(": 1 tile, ", self.kernel("paged_keys", "--policy", policy))
+            # 1 opened, 1 expected, 6 boxes of 128 chunks, 1 completed, 32 reads of 32 lanes. The model's tiles: K, V.
+            self.assertEqual(self.difference("0,0"), same.format(1 + 1 + 6 * 129 + 1 + 32 * 33))
+            self.kernel("paged_values", "--policy", policy, value=1)
+            self.assertEqual(self.difference("1,0"), same.format(1 + 1 + 8 * 129 + 1 + 32 * 33))
+
+    def test_the_kernel_traces_are_whole_and_do_not_depend_on_the_schedule(self):
+        texts = set()
+        for policy in ("late", "early", "seed:1", "seed:2"):
+            self.kernel("paged_keys", "--policy", policy)
+            fine("trace", "show", self.path("kernel.kvt"), "--verify")
+            texts.add(fine("trace", "show", self.path("kernel.kvt"), "--json"))
+        self.assertEqual(len(texts), 1)
+
+    def test_a_mistake_is_named_by_its_first_event(self):
+        kinds = (None, "box_copied", "fragment_read", "barrier_expects", "box_copied")
+        for bug, kind in enumerate(kinds):
+            self.kernel("paged_keys_bug", "--arg", bug, "--check", "none", code=1 if bug == 3 else 0)
+            line = self.difference("0,0")
+            self.assertTrue(line.endswith(": " + kind) if kind else "are the same" in line, (bug, line))
+        # Bytes of another layer come by the same coordinates: the chunks tell.
+        self.kernel("paged_keys", layer=0)
+        self.assertTrue(self.difference("0,0").endswith(": chunk_landed"))
+        # Of another head: the kernel says which, in its coordinates.
+        self.kernel("paged_keys", head=0)
+        self.assertTrue(self.difference("0,0").endswith("event 54 | 0: tile_opened"), self.difference("0,0"))
+
+    def test_some_kinds_and_what_nobody_said(self):
+        self.kernel("paged_keys", tile=False)
+        self.assertTrue(self.difference("0,0").endswith(": tile_opened"))
+        done = kvscope("trace", "diff", self.model, self.path("kernel.kvt"), "--tile", "0,0", "--kinds",
+                       "box_copied,chunk_landed,fragment_read,lane_read")
+        self.assertEqual(done.stdout, f"the {6 * 129 + 32 * 33} events compared are the same\n")
+        done = kvscope("trace", "diff", self.model, self.path("kernel.kvt"), "--tile", "2,0")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("tile 2 is outside [0, 2)", done.stderr)
+
+    def test_options_that_are_wrong_are_refused_all_at_once(self):
+        done = kvscope("ptx", "run", ELEMENTWISE, "--entry", "alu_rounds", "--arg", "f32[1]", "--arg", "f32[1]",
+                       "--arg", "1", "--trace", self.path("t.kvt"), "--trace-cta", "1", "--trace-warp", "7", "--tile",
+                       "sequence=1,head=x,row=", "--events", self.path("e.txt"), "--event-steps", "9:3",
+                       "--event-cta", "-1")
+        self.assertEqual(done.returncode, 2)
+        for text in ("--trace-cta: 1 is outside [0, 1): CTAs of the grid", "--trace-warp: 7 is outside [0, 1)",
+                     "--tile: 'sequence' is none of step, seq, layer", "--tile: 'head=x' is not head=NUMBER, from 0 on",
+                     "--event-steps: '9:3' is not FIRST:LAST", "--event-cta: -1 is outside [0, 1)"):
+            self.assertIn(text, done.stderr)
+        self.assertEqual(os.listdir(self.folder.name).count("t.kvt"), 0)
+        self.assertIn("--trace", kvscope("ptx", "run", ELEMENTWISE, "--tile", "seq=1").stderr)
+
+
+class Events(Folder):
+    def events(self, *more, to="-"):
+        x = self.save("x.npy", np.arange(300, dtype=np.float32))
+        return fine("ptx", "run", ELEMENTWISE, "--entry", "scale", "--grid", "3", "--block", "100", "--arg", "f32[300]",
+                    "--arg", x, "--arg", "2", "--arg", "290", "--events", to, *more)
+
+    def test_stores_are_told_with_their_addresses(self):
+        out = self.events("--event-kinds", "store", "--event-json", "--event-lanes")
+        stores = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        # 3 CTAs of four warps; of the last CTA 90 threads are in.
+        self.assertEqual(len(stores), 11)
+        addresses = sorted(a for store in stores for a in store["addresses"])
+        self.assertEqual(addresses, [0x200000000 + 4 * i for i in range(290)])
+        self.assertEqual({store["source"] for store in stores}, {"elementwise.cu:9"})
+
+    def test_a_file_holds_what_the_filter_lets_through(self):
+        out = self.events("--event-cta", "1", "--event-warp", "2", to=self.path("events.txt"))
+        with open(self.path("events.txt"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertIn(f"events      {self.path('events.txt')}: {len(lines)}\n", out)
+        self.assertTrue(all("  cta 1  warp 2  lanes " in line for line in lines))
+        steps = [int(line.split()[0]) for line in lines]
+        self.assertEqual(steps, sorted(steps))
+        self.events("--event-steps", f"{steps[2]}:{steps[5]}", "--event-warp", "2", to=self.path("events.txt"))
+        with open(self.path("events.txt"), encoding="utf-8") as file:
+            inside = [int(line.split()[0]) for line in file]
+        self.assertTrue(inside and min(inside) >= steps[2] and max(inside) <= steps[5])
+
+    def test_the_same_launch_writes_the_same_file(self):
+        files = set()
+        for _ in range(3):
+            self.events("--policy", "seed:9", "--event-json", to=self.path("e"))
+            with open(self.path("e"), "rb") as file:
+                files.add(file.read())
+        self.assertEqual(len(files), 1)
+
+    def test_a_file_that_cannot_be_written_is_refused(self):
+        x = self.save("x.npy", np.arange(300, dtype=np.float32))
+        done = kvscope("ptx", "run", ELEMENTWISE, "--entry", "scale", "--arg", "f32[300]", "--arg", x, "--arg", "2",
+                       "--arg", "2", "--events", self.path("no/such/file"))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("cannot be written", done.stderr)
 
 
 class Refused(Folder):
@@ -206,6 +362,25 @@ class Debug(Folder):
         self.assertIn("breakpoint 1 at elementwise.cu:9", out)
         self.assertIn("%f1  .f32\n  all lanes         0x40200000  2.5\n", out)
         self.assertIn("0x200000000  ffffffff ffffffff\n", out)
+
+    def test_shared_bytes_say_who_wrote_them(self):
+        ptx = self.write("reverse.ptx", """.version 8.0\n.target sm_90\n.address_size 64
+.visible .entry reverse(.param .u64 out) {
+.reg .b32 %r<6>;\n.reg .b64 %rd<3>;\n.shared .align 4 .b8 words[256];
+mov.u32 %r1, %tid.x;\nmov.u32 %r2, words;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, %r3;
+st.shared.u32 [%r4], %r1;\nbar.sync 0;\nsub.s32 %r5, %r2, %r3;\nld.shared.u32 %r1, [%r5+252];
+ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r1;\nret;\n}
+""")
+        done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "64", "--arg", "f32[64]"],
+                              input="x shared 0x400 16\nbarrier\nx shared 0x47c 8\ngoto 0\nx shared 0x47c 8\n",
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        writers = [line for line in done.stdout.splitlines() if line.startswith("0x") and "-0x" in line]
+        self.assertEqual(writers, [
+            "0x00400-0x0040f  nobody",
+            f"0x0047c-0x0047f  warp 0 lane 31  st.shared.u32  {ptx}:12  step 4",
+            f"0x00480-0x00483  warp 1 lane 0  st.shared.u32  {ptx}:12  step 10",
+            "0x0047c-0x00483  nobody"])
 
     def test_a_wrong_command_says_so_and_the_session_goes_on(self):
         out = self.session("dance", "print %r77", "break nowhere.cu:1", "step", code=2)

@@ -71,12 +71,12 @@ class PagedTile {
     const TensorMap map =
         tensor_map(TmaDataType::bf16, pool + static_cast<std::uint64_t>(first_row * row_bytes), {kDim, kHeads, rows},
                    {kDim * 2, static_cast<std::uint64_t>(row_bytes)}, {64, 1, kPage}, TmaSwizzle::b128);
-    Run run{
-        .kernel = bug >= 0 ? "paged_keys_bug"
-                  : value_ ? "paged_values"
-                           : "paged_keys",
-        .values = {map_bytes(map), table, value(tokens()), value(kRowsPerBlock), value(tile_.head.value), registers},
-        .dynamic_shared = kTileRows * kDim * 2};
+    Run run{.kernel = bug >= 0 ? "paged_keys_bug"
+                      : value_ ? "paged_values"
+                               : "paged_keys",
+            .values = {pool, map_bytes(map), table, value(tokens()), value(kRowsPerBlock), value(tile_.head.value),
+                       registers},
+            .dynamic_shared = kTileRows * kDim * 2};
     if (bug >= 0) run.values.push_back(value(bug));
     trace::MemoryRecorder recorder;
     TileTrace tiles(recorder, {.lanes = true, .notes = {note()}});

@@ -74,16 +74,17 @@ DEVICE void stage(int bug, const TensorMapSlot* map, const int* table, int token
 
 }  // namespace
 
-// `table`: from the tile's first page on. `tokens`: of the sequence from the tile's first on. registers [32][128].
-KERNEL paged_keys(const __grid_constant__ TensorMapSlot map, const int* table, int tokens, int rows_per_block, int head,
-                  uint32_t* registers) {
+// The map is over the pool, which the kernel does not see otherwise. `table`: from the tile's first page on. `tokens`: of
+// the sequence from the tile's first on. registers [32][128].
+KERNEL paged_keys(const void*, const __grid_constant__ TensorMapSlot map, const int* table, int tokens,
+                  int rows_per_block, int head, uint32_t* registers) {
   stage(kNone, &map, table, tokens, rows_per_block, head, false, registers);
 }
-KERNEL paged_values(const __grid_constant__ TensorMapSlot map, const int* table, int tokens, int rows_per_block,
-                    int head, uint32_t* registers) {
+KERNEL paged_values(const void*, const __grid_constant__ TensorMapSlot map, const int* table, int tokens,
+                    int rows_per_block, int head, uint32_t* registers) {
   stage(kNone, &map, table, tokens, rows_per_block, head, true, registers);
 }
-KERNEL paged_keys_bug(const __grid_constant__ TensorMapSlot map, const int* table, int tokens, int rows_per_block,
-                      int head, uint32_t* registers, int bug) {
+KERNEL paged_keys_bug(const void*, const __grid_constant__ TensorMapSlot map, const int* table, int tokens,
+                      int rows_per_block, int head, uint32_t* registers, int bug) {
   stage(bug, &map, table, tokens, rows_per_block, head, false, registers);
 }
