@@ -13,7 +13,6 @@ constexpr std::string_view kVideo = "a video instruction, not modelled";
 constexpr std::string_view kSparse = "needs sparse matrices, not modelled";
 constexpr std::string_view kIm2col = "needs im2col copies, not modelled";
 constexpr std::string_view kScatter = "needs scattering copies, not modelled";
-constexpr std::string_view kFragment = "a matrix fragment of this type is not modelled";
 
 constexpr Refusal kRefusals[] = {
     {"tex", "", kTextures},
@@ -98,15 +97,6 @@ constexpr Refusal kRefusals[] = {
     {"ldmatrix", "m16n16", kNewer},
     {"ldmatrix", "m8n16", kNewer},
     {"stmatrix", "b8", kNewer},
-    {"wmma.load", "m8n8k4", kFragment},
-    {"wmma.load", "m8n8k32", kFragment},
-    {"wmma.load", "m8n8k128", kFragment},
-    {"wmma.store", "m8n8k4", kFragment},
-    {"wmma.store", "m8n8k32", kFragment},
-    {"wmma.store", "m8n8k128", kFragment},
-    {"wmma.mma", "m8n8k4", kFragment},
-    {"wmma.mma", "m8n8k32", kFragment},
-    {"wmma.mma", "m8n8k128", kFragment},
     {"wgmma.mma_async", "sp", kSparse},
 };
 

@@ -6,6 +6,7 @@
 #include "core/ptx/machine/control.h"
 #include "core/ptx/machine/load_store.h"
 #include "core/ptx/machine/scheduler.h"
+#include "core/ptx/machine/wmma.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -107,7 +108,7 @@ MachineHandler find_matrix_move(const Instr& instr) {
     case Opcode::stmatrix:
       return stmatrix;
     default:
-      return nullptr;
+      return find_wmma(instr);
   }
 }
 

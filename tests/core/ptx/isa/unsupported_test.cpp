@@ -57,7 +57,6 @@ TEST(Unsupported, IsNamedWithItsReason) {
       {"vadd.s32.s32.s32", "a video instruction, not modelled"},
       {"vset4.s32.u32.lt", "a video instruction, not modelled"},
       {"vabsdiff4.s32.s32.s32", "a video instruction, not modelled"},
-      {"wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64", "a matrix fragment of this type is not modelled"},
   };
   for (const Refused& refused : cases) {
     const Instr instr = understand(refused.word);

@@ -34,6 +34,7 @@ def builds():
     for stem in BOTH:
         yield stem, stem + '.sm_100a.ptx', ['-arch=sm_100a', '-lineinfo']
     yield 'qk', 'qk.debug.ptx', ['-arch=sm_90a', '-G']
+    yield 'wmma', 'wmma.ptx', ['-arch=sm_90a']  # names of its inlined templates would be longer than its code
 
 
 def find_nvcc():
