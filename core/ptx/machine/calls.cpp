@@ -100,6 +100,7 @@ std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t func
   a.local_base = base;
   a.local_end.fill(end);
   a.users = 0;
+  a.entered = launch.step;
   fill_addresses(launch, cta, a);
   for (const SpecialRow& row : code_of(launch, function).specials) {
     fill_special(launch, cta, warp, row, a.rows.data());

@@ -13,6 +13,7 @@
 #include "core/ptx/machine/residents.h"
 #include "core/ptx/machine/run_warp.h"
 #include "core/ptx/machine/scheduler.h"
+#include "core/ptx/machine/warpgroup.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -119,6 +120,19 @@ std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragmen
                      whereabouts(launch, warp, missing));
 }
 
+std::string warpgroup_text(const Launch& launch, const Cta& cta, const Warp& warp, const Fragment& f) {
+  const auto first = static_cast<std::size_t>(warp.index / kGroupWarps * kGroupWarps);
+  std::string out = fmt::format("warps {} to {}, all at this instruction", first, first + kGroupWarps - 1);
+  for (std::size_t w = first; w < first + kGroupWarps; ++w) {
+    const Warp& other = cta.warps[w];
+    const bool here = std::any_of(other.fragments.begin(), other.fragments.end(), [&](const Fragment& o) {
+      return o.lanes != 0 && o.wait.kind == WaitKind::warpgroup && o.pc == f.pc;
+    });
+    if (!here) out += fmt::format("\n  missing warp {}: {}", w, whereabouts(launch, other, kAllLanes));
+  }
+  return out;
+}
+
 std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, const Fragment& f,
                       const std::string& polled) {
   if (f.state == FragmentState::ready) return polled;
@@ -127,7 +141,7 @@ std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, co
     case WaitKind::warp_aligned:
       return warp_sync_text(launch, warp, f);
     case WaitKind::warpgroup:
-      return "the other warps of its warpgroup";
+      return warpgroup_text(launch, cta, warp, f);
     case WaitKind::named_barrier:
       if (f.retries) {
         return fmt::format("barrier {}: the rest of its warp: {}", f.wait.object,
@@ -204,6 +218,15 @@ bool is_diverged(const Warp& warp) {
     any = true;
   }
   return any;
+}
+
+// Some warp waits for the others of its warpgroup, and nobody can go on.
+bool misses_its_group(const Cta& cta) {
+  return !has_ready(cta) && std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& warp) {
+    return std::any_of(warp.fragments.begin(), warp.fragments.end(), [](const Fragment& f) {
+      return f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::warpgroup;
+    });
+  });
 }
 
 struct Text {
@@ -390,6 +413,10 @@ void report_deadlock(Launch& launch) {
       if (is_diverged(*warp)) diverged.push_back(warp);
     }
     if (!diverged.empty()) return report_of(launch, cta, ReportKind::diverged, diverged);
+  }
+  for (Cta& cta : launch.ctas) {
+    if (cta.state == CtaState::done || !misses_its_group(cta)) continue;
+    return report_of(launch, cta, ReportKind::diverged_warpgroup, unfinished(cta));
   }
   for (Cta& cta : launch.ctas) {
     if (cta.state == CtaState::done) continue;

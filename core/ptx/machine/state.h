@@ -81,7 +81,8 @@ struct Activation {
   std::int64_t local_base = 0;    // [bytes] in each lane's local memory: its .local variables
   // [lane]: end of what it uses there, grown by alloca; what it calls begins behind all of them.
   std::array<std::int64_t, kLanes> local_end{};
-  std::int32_t users = 0;  // fragments and activations right above it; 0: may be taken again
+  std::int32_t users = 0;     // fragments and activations right above it; 0: may be taken again
+  std::uint64_t entered = 0;  // Launch::step when it began: an activation taken again is another one
 };
 
 struct Warp {
@@ -91,8 +92,14 @@ struct Warp {
   std::vector<Activation> activations;
   // [lane]: local memory, grown as calls need it.
   std::array<std::vector<std::byte>, kLanes> local;
-  std::int64_t steps = 0;     // instructions issued
-  std::int32_t current = -1;  // fragments: whose turn it is; -1: to be chosen
+  std::int64_t steps = 0;          // instructions issued
+  std::int32_t current = -1;       // fragments: whose turn it is; -1: to be chosen
+  std::int32_t max_registers = 0;  // as setmaxnreg has left it; 0: it has not
+};
+
+// Four warps, from a multiple of four on.
+struct Warpgroup {
+  bool apart = false;  // they were not at one instruction, which has been said: nobody waits for the others any more
 };
 
 struct NamedBarrier {
@@ -113,6 +120,7 @@ struct Cta {
   CtaState state = CtaState::fresh;
   std::vector<std::byte> shared;  // from kSharedBase on: byte i is at address kSharedBase + i
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;  // or empty
   std::array<NamedBarrier, 16> barriers;
   std::map<std::uint64_t, Mbarrier> mbarriers;  // by offset in the window, live ones
   AsyncState async;                             // of this CTA's threads

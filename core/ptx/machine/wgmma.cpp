@@ -14,14 +14,14 @@
 #include "core/ptx/machine/control.h"
 #include "core/ptx/machine/handlers.h"
 #include "core/ptx/machine/scheduler.h"
+#include "core/ptx/machine/warpgroup.h"
 #include "core/ptx/machine/windows.h"
 #include "core/ptx/rows/matrix_product.h"
 
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kWarpRows = 16;  // of D, a warp
-constexpr int kGroupWarps = 4;
+constexpr int kWarpRows = 16;        // of D, a warp
 constexpr std::int64_t kChunk = 16;  // [bytes]
 
 // A matrix operand as numbers, row-major.
@@ -205,8 +205,26 @@ std::vector<ByteRange> ranges_of(const Exec& exec, const Op& op, const Product& 
   return ranges;
 }
 
-void perform_product(Exec& exec, const WgmmaOp& w) {
-  const Op& op = exec.program().ops[static_cast<std::size_t>(w.op.pc)];
+// The registers of a product that a function has issued before it called this one: an activation that is still there.
+std::byte* rows_of_product(Exec& exec, const WgmmaOp& w) {
+  for (std::int32_t i = exec.fragment.activation; i >= 0;) {
+    Activation& a = exec.warp.activations[static_cast<std::size_t>(i)];
+    if (i == w.activation && a.entered == w.entered) return a.rows.data();
+    i = a.caller;
+  }
+  return nullptr;
+}
+
+void perform_product(Exec& now, const WgmmaOp& w) {
+  const Op& op = now.program().ops[static_cast<std::size_t>(w.op.pc)];
+  Exec exec{now.launch, now.cta, now.warp, now.fragment, rows_of_product(now, w)};
+  if (exec.rows == nullptr) {
+    fault(now, op, 0, ReportKind::reg_in_flight,
+          "the function that issued this product has returned, and its registers are gone",
+          "wgmma.wait_group comes before the function returns");
+    if (now.launch.monitor != nullptr) now.launch.monitor->async_done(now.launch, now.cta, w.op);
+    return;
+  }
   const Product p = product_of(exec, op);
   std::vector<ByteRange> reads;
   Monitor* const monitor = exec.launch.monitor;
@@ -219,25 +237,22 @@ void perform_product(Exec& exec, const WgmmaOp& w) {
   if (monitor != nullptr) monitor->async_done(exec.launch, exec.cta, w.op);
 }
 
-// Four warps, from a multiple of four on, must be there.
-bool has_group(Exec& exec, const Op& op) {
-  const int first = exec.warp.index / kGroupWarps * kGroupWarps;
-  if (first + kGroupWarps <= static_cast<int>(exec.cta.warps.size())) return true;
-  fault(exec, op, 0, ReportKind::diverged_warpgroup,
-        fmt::format("warps {} to {} make a warpgroup, and the CTA has {}", first, first + kGroupWarps - 1,
-                    exec.cta.warps.size()),
-        "start it with a multiple of 128 threads");
-  return false;
+// What all 128 threads have to say alike.
+std::vector<GroupValue> common_values(const Op& op, const WgmmaShape& shape) {
+  std::vector<GroupValue> values;
+  if (shape.a_registers == 0) values.push_back({"descriptor of A", op.list[shape.a_at], 8});
+  values.push_back({"descriptor of B", op.list[shape.b_at], 8});
+  values.push_back({"scale of D", op.list[shape.scale_d_at], shape.scale_is_predicate ? 0 : 4});
+  return values;
 }
 
 Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
-  if (!all_lanes_here(exec, lanes)) return Flow::waits;
-  if (!has_group(exec, op)) {
-    return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
-  }
   const Product p = product_of(exec, op);
+  if (const auto flow = meet_warpgroup(exec, op, lanes, common_values(op, p.shape))) return *flow;
   WgmmaOp w;
   w.op = new_operation(exec, op, 0, AsyncKind::wgmma);
+  w.activation = exec.fragment.activation;
+  w.entered = exec.warp.activations[static_cast<std::size_t>(w.activation)].entered;
   w.b = row_of<std::uint64_t>(exec, op.list[p.shape.b_at])[0];
   if (p.shape.a_registers == 0) {
     w.a = row_of<std::uint64_t>(exec, op.list[p.shape.a_at])[0];
@@ -275,12 +290,12 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-Flow wgmma_fence(Exec& exec, const Op&, LaneMask lanes) {
-  return all_lanes_here(exec, lanes) ? Flow::next : Flow::waits;
+Flow wgmma_fence(Exec& exec, const Op& op, LaneMask lanes) {
+  return meet_warpgroup(exec, op, lanes).value_or(Flow::next);
 }
 
-Flow commit(Exec& exec, const Op&, LaneMask lanes) {
-  if (!all_lanes_here(exec, lanes)) return Flow::waits;
+Flow commit(Exec& exec, const Op& op, LaneMask lanes) {
+  if (const auto flow = meet_warpgroup(exec, op, lanes)) return *flow;
   WarpProducts& mine = products_of(exec);
   const auto count = static_cast<std::int32_t>(mine.ops.size());
   mine.groups.push_back(count - mine.grouped);
@@ -290,7 +305,7 @@ Flow commit(Exec& exec, const Op&, LaneMask lanes) {
 }
 
 Flow wait_group(Exec& exec, const Op& op, LaneMask lanes) {
-  if (!all_lanes_here(exec, lanes)) return Flow::waits;
+  if (const auto flow = meet_warpgroup(exec, op, lanes)) return *flow;
   const std::uint64_t most = lane_value(exec, op.at[0], width_of(op, 0), 0);
   WarpProducts& mine = products_of(exec);
   std::array<std::uint64_t, kLanes> last{};
@@ -311,12 +326,6 @@ Flow wait_group(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// How many registers a warp may have changes nothing here.
-Flow setmaxnreg(Exec& exec, const Op& op, LaneMask lanes) {
-  if (!all_lanes_here(exec, lanes)) return Flow::waits;
-  return has_group(exec, op) || exec.launch.status != LaunchStatus::failed ? Flow::next : Flow::stopped;
-}
-
 }  // namespace
 
 WgmmaShape wgmma_shape(const Exec& exec, const Op& op) {
@@ -332,7 +341,7 @@ WgmmaShape wgmma_shape(const Exec& exec, const Op& op) {
   s.a_at = s.d_registers;
   s.b_at = s.a_at + std::max(1, s.a_registers);
   s.scale_d_at = s.b_at + 1;
-  s.scale_is_predicate = operands[3].kind == OperandKind::reg &&
+  s.scale_is_predicate = operands[3].kind != OperandKind::reg ||
                          function.registers[static_cast<std::size_t>(operands[3].index)].type == Type::pred;
   const int immediates = op.count - s.scale_d_at - 1;
   if (immediates >= 2) s.imm_a_at = s.scale_d_at + 1, s.imm_b_at = s.scale_d_at + 2;
@@ -377,7 +386,7 @@ MachineHandler find_warpgroup(const Instr& instr) {
     case Opcode::wgmma_wait_group:
       return wait_group;
     case Opcode::setmaxnreg:
-      return setmaxnreg;
+      return run_setmaxnreg;
     default:
       return nullptr;
   }

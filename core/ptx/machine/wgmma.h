@@ -29,7 +29,7 @@ struct WgmmaShape {
   int a_at = 0, b_at = 0, scale_d_at = 0;
   int imm_a_at = -1, imm_b_at = -1;      // signs; -1: none
   int trans_a_at = -1, trans_b_at = -1;  // -1: K-major
-  bool scale_is_predicate = false;
+  bool scale_is_predicate = false;       // as a number is, too; else a register of 32 bits
 };
 [[nodiscard]] WgmmaShape wgmma_shape(const Exec& exec, const Op& op);
 

@@ -28,6 +28,7 @@ struct OneKernel {
       {};  // a block of bytes as the kernel's last parameter `map`, 128 of them; empty: zeros
   LaunchOptions options = {};
   std::string target = "sm_90a";
+  std::string limits = {};  // ".maxnreg 168"
   Monitor* monitor = nullptr;
 };
 
