@@ -129,7 +129,7 @@ class Placer {
       file.map.base += found->address;
     }
     check_tensor_map(file.map, file.target).throw_if_broken(path);
-    return ptx::map_bytes(file.map);
+    return ptx::map_bytes(file.map, device_.target());
   }
 
   ptx::ParamValue number(int argument, const std::string& word) const {

@@ -156,8 +156,9 @@ LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& conf
           .printed = std::move(launch.printed)};
 }
 
-std::vector<std::byte> map_bytes(const TensorMap& map) {
-  const TensorMapRecord record = encode_tensor_map("tensor map", map, TmaTarget::sm_90);
+std::vector<std::byte> map_bytes(const TensorMap& map, int target) {
+  const TensorMapRecord record =
+      encode_tensor_map("tensor map", map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90);
   return {record.begin(), record.end()};
 }
 

@@ -291,6 +291,22 @@ TEST(TensorArguments, EachIsReportedByName) {
             std::vector<std::string>{"NO_MBARRIER there is no mbarrier at s + 1024"});
 }
 
+// A swizzle that only the newer engine has: the map is made for a device of that generation and for no other.
+TEST(TensorMapBytes, AreOfTheDevicesGeneration) {
+  TensorMap map = map_of(TmaDataType::u32, {64, 20}, {256}, {32, 4}, TmaSwizzle::b128_atom32);
+  map.base = kIn;
+  EXPECT_EQ(map_bytes(map, 100).size(), kTensorMapBytes);
+  EXPECT_EQ(Device(ProgramOptions{.target = 100}).target(), 100);
+  for (const int target : {90, ProgramOptions{}.target}) {
+    try {
+      static_cast<void>(map_bytes(map, target));
+      ADD_FAILURE() << "sm_90 has no such swizzle";
+    } catch (const std::exception& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr("needs sm_100: use the 128B swizzle on sm_90"));
+    }
+  }
+}
+
 TEST(TensorReduce, AddsElementByElement) {
   TensorMap map = map_of(TmaDataType::u32, {32, 4}, {128}, {32, 4}, TmaSwizzle::b128);
   map.base = kIn;
