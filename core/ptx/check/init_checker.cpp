@@ -23,6 +23,12 @@ void InitChecker::Written::set(std::uint64_t address, std::int64_t count) {
   }
 }
 
+void InitChecker::Written::clear(std::uint64_t address, std::int64_t count) {
+  const std::uint64_t begin = address - first;
+  const std::uint64_t end = std::min<std::uint64_t>(bytes, begin + static_cast<std::uint64_t>(count));
+  for (std::uint64_t i = begin; i < end; ++i) words[i / 64] &= ~(std::uint64_t{1} << i % 64);
+}
+
 std::int64_t InitChecker::Written::missing(std::uint64_t address, std::int64_t count) const {
   const std::uint64_t begin = address - first;
   std::uint64_t i = begin;
@@ -42,6 +48,8 @@ std::int64_t InitChecker::Written::missing(std::uint64_t address, std::int64_t c
 void InitChecker::launch_begins(Launch&) {
   shared_.clear();
   last_cta_ = nullptr;
+  // The host may have filled between launches what it had filled before.
+  std::erase_if(global_, [](const auto& place) { return place.second.everywhere; });
 }
 
 void InitChecker::cta_begins(Launch&, const Cta& cta) {
@@ -67,13 +75,17 @@ InitChecker::Written* InitChecker::shared_of(const Launch& launch, const Cta& ct
 }
 
 InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t address) {
-  const Allocation* a = options_.global ? launch.memory->find(address) : nullptr;
-  if (a == nullptr || a->initialised) return nullptr;
+  if (!options_.global && global_.empty()) return nullptr;
+  const Allocation* a = launch.memory->find(address);
+  if (a == nullptr) return nullptr;
+  if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
+  if (!options_.global || a->initialised) return nullptr;
   return &global_.try_emplace(a->address, a->address, a->bytes.size()).first->second;
 }
 
 void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
-  if (access.space != Space::shared && (access.space != Space::global || !options_.global)) return;
+  const bool looks_at_global = options_.global || !global_.empty();
+  if (access.space != Space::shared && (access.space != Space::global || !looks_at_global)) return;
   for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t address = access.addresses[static_cast<std::size_t>(lane)];
@@ -90,6 +102,24 @@ void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
       }
     }
     if (access.kind != AccessKind::load) written->set(at, access.bytes);
+  }
+}
+
+void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& access) {
+  if (access.space != Space::global) return;
+  for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
+    const std::uint64_t address = access.addresses[static_cast<std::size_t>(std::countr_zero(left))];
+    const Allocation* a = exec.launch.memory->find(address);
+    if (a == nullptr) continue;
+    const auto [place, fresh] = global_.try_emplace(a->address, a->address, a->bytes.size());
+    Written& written = place->second;
+    // Without Options::global nobody has followed what was written: all of it counts.
+    if (fresh && (a->initialised || !options_.global)) {
+      written.set(a->address, static_cast<std::int64_t>(a->bytes.size()));
+      written.everywhere = true;
+    }
+    written.clear(address, access.bytes);
+    written.discarded = true;
   }
 }
 
@@ -132,8 +162,11 @@ void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, st
   r.severity = severity_of(r.kind);
   r.address = name_address(exec.launch, space, address, bytes);
   r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
+  const Written* const global = space == Space::global ? global_of(exec.launch, address) : nullptr;
   r.message = space == Space::shared ? "nobody has written this byte since the CTA began"
-                                     : "nobody has written this byte since it was allocated";
+              : global != nullptr && global->discarded
+                  ? "nobody has written this byte since it was allocated or discarded"
+                  : "nobody has written this byte since it was allocated";
   Exec copy = exec;
   (void)report(copy, std::move(r));
 }

@@ -3,7 +3,8 @@
 //   accumulator not zeroed: UNINITIALISED  shared 0x00400 (sum + 0)  ...  read  thread 0 (warp 0 lane 0)  ld.shared.f32
 //
 // The value such a read gives is ff in every byte, so that it shows and is the same each time. Global memory that was
-// allocated without being filled is held to the same by Options::global.
+// allocated without being filled is held to the same by Options::global; 128 bytes that a kernel has discarded always,
+// until they are written again or the launch ends.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ class InitChecker final : public Monitor {
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void discarded(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
                    std::span<const ByteRange> writes) override;
   void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
@@ -42,7 +44,10 @@ class InitChecker final : public Monitor {
     std::uint64_t first = 0;
     std::size_t bytes = 0;
     std::vector<std::uint64_t> words;
+    bool everywhere = false;  // all of it was, when a kernel began to discard parts of it
+    bool discarded = false;   // parts of it
     void set(std::uint64_t address, std::int64_t count);
+    void clear(std::uint64_t address, std::int64_t count);
     // The first byte of the range that was never written; -1: all were.
     [[nodiscard]] std::int64_t missing(std::uint64_t address, std::int64_t count) const;
   };

@@ -170,7 +170,7 @@ Flow createpolicy(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// The bytes become unknown; here they stay, which is one of the things they may be.
+// The bytes become unknown; here they stay, which is one of the things they may be. Who watches is told.
 Flow discard(Exec& exec, const Op& op, LaneMask lanes) {
   const AccessRequest request{.space = space_of(exec.program().instr(op)), .kind = AccessKind::store, .bytes = 128};
   LaneAddresses addresses;
@@ -178,6 +178,10 @@ Flow discard(Exec& exec, const Op& op, LaneMask lanes) {
   Reach r;
   for (LaneMask left = lanes; left != 0;) {
     if (!reach(exec, op, request, addresses, left, r)) return Flow::stopped;
+    if (exec.launch.monitor == nullptr || r.lanes == 0) continue;
+    exec.launch.monitor->discarded(
+        exec, op,
+        {.kind = request.kind, .space = r.space, .bytes = request.bytes, .lanes = r.lanes, .addresses = addresses.at});
   }
   return Flow::next;
 }
