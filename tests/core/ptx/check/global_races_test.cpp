@@ -120,6 +120,16 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "fence.acq_rel.cta;")), race);
 }
 
+TEST(GlobalRaces, WhatIsStoredBehindAReleaseIsNotOrderedByIt) {
+  const auto kernel = [](const char* raise) {
+    return handed_over(std::string(raise) + " st.global.u32 [%rd0+4], 8;", "ld.acquire.gpu.global.u32 %r5, [%rd0+128];",
+                       "ld.global.u32 %r7, [%rd0+4];");
+  };
+  const auto race = Contains(StartsWith("RACE_WR x+4 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:4"));
+  EXPECT_THAT(watch_all(kernel("st.release.gpu.global.u32 [%rd0+128], 1;")), race);
+  EXPECT_THAT(watch_all(kernel("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd0+128], 1;")), race);
+}
+
 TEST(GlobalRaces, AReleaseAtClusterScopeOrdersTheCtasOfOneCluster) {
   Watched kernel =
       handed_over("st.release.cluster.global.u32 [%rd0+128], 1;", "ld.acquire.cluster.global.u32 %r5, [%rd0+128];", "");
@@ -165,6 +175,19 @@ TEST(GlobalRaces, OneOfManyReadsIsEnough) {
       ElementsAre(
           "RACE_RW x+0 4: read thread 0 (warp 0 lane 0) of cta (6,0,0) k.ptx:3; write thread 0 (warp 0 lane 0) of "
           "cta (11,0,0) k.ptx:7"));
+}
+
+// A word that many have read is written by one byte: who has read it is remembered of each byte.
+TEST(GlobalRaces, ReadsOfAWordAreReadsOfItsBytes) {
+  EXPECT_THAT(
+      watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 5; setp.ne.u32 %p4, %r4, 3; @!%p0 ret;\n@%p3 bra LAST;\n"
+               "ld.global.u32 %r5, [%rd0];\n@%p4 red.release.gpu.global.add.u32 [%rd0+64], 1;\nret;\n"
+               "LAST: ld.acquire.gpu.global.u32 %r5, [%rd0+64];\nst.global.u8 [%rd0+2], 9;",
+               6))
+          .races,
+      ElementsAre(
+          "RACE_RW x+2 1: read thread 0 (warp 0 lane 0) of cta (3,0,0) k.ptx:3; write thread 0 (warp 0 lane 0) of "
+          "cta (5,0,0) k.ptx:7"));
 }
 
 // --- engines ---------------------------------------------------------------------------------------------------------
