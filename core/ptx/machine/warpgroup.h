@@ -6,7 +6,7 @@
 //   warp 2   has exited:                     DIVERGED_WARPGROUP at once
 //
 // A group of which that has been said goes on, each of its warps by itself: it is said once.
-// Source: PTX ISA, ".aligned" of wgmma.mma_async and setmaxnreg: all threads in the warpgroup execute the same instruction.
+// Source: PTX ISA, ".aligned" of wgmma.mma_async and setmaxnreg: all threads of the warpgroup execute the same one.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct GroupValue {
   int bytes = 8;  // of a lane; 0: a predicate
 };
 
-// Nothing: the warp goes on with its part of the instruction. Values that differ are reported, and each warp has its own.
+// Nothing: the warp goes on with its part of the instruction. Values that differ are reported, and each warp has its
+// own.
 [[nodiscard]] std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes,
                                                  std::span<const GroupValue> values = {});
 

@@ -171,7 +171,8 @@ std::optional<Tile> tile_of(Exec& exec, const Op& op, LaneMask lanes, AccessKind
   return tile;
 }
 
-// Lets the lanes reach the tile, a chunk each and as often as it takes: visit(reach, offset of lane 0's chunk). False: stopped.
+// Lets the lanes reach the tile, a chunk each and as often as it takes: visit(reach, offset of lane 0's chunk,
+// addresses). False: stopped.
 template <class Visit>
 bool reach_tile(Exec& exec, const Op& op, const Tile& tile, const Visit& visit) {
   for (int from = 0; from < tile.bytes; from += kLanes * tile.chunk) {

@@ -1,5 +1,5 @@
-// One wgmma.mma_async in a kernel written here: operands put where the descriptors say by formulas of this file's own, the
-// sums read back from the registers that the manual names.
+// One wgmma.mma_async in a kernel written here: operands put where the descriptors say by formulas of this file's own,
+// the sums read back from the registers that the manual names.
 //
 //   WgmmaProduct p{.n = 24, .d = Type::f32, .a = Type::bf16, .b = Type::bf16, .row = 64, .a_along_m = true};
 //   EXPECT_EQ(run_wgmma(p).d[i * 24 + j], ...)

@@ -1,5 +1,6 @@
 // wmma of every shape and type, as C++ has it: whole fragments loaded, changed element by element, multiplied, stored.
-// One warp, one tile: D = A B + 2 C, each matrix by rows or by columns; and four warps on a product staged in shared memory.
+// One warp, one tile: D = A B + 2 C, each matrix by rows or by columns; and four warps on a product staged in shared
+// memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
