@@ -46,15 +46,12 @@ constexpr std::array<Check, 14> kChecks{{
 
 void add_check_option(CLI::App& command, std::vector<std::string>& names) {
   std::vector<std::string> known{"all", "none"};
-  std::string all, more;
+  std::string all;
   for (const Check& check : kChecks) {
     known.emplace_back(check.name);
-    std::string& list = check.in_all ? all : more;
-    list += (list.empty() ? "" : ",") + std::string(check.name);
+    if (check.in_all) all += (all.empty() ? "" : ",") + std::string(check.name);
   }
-  command
-      .add_option("--check", names,
-                  "What to watch for: all, none, or a list; all is " + all + "; others only by name: " + more)
+  command.add_option("--check", names, "What to watch for: none, or a list; all is " + all + ", the rest goes by name")
       ->delimiter(',')
       ->check(CLI::IsMember(known));
 }
