@@ -9,6 +9,7 @@
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/file.h"
@@ -43,6 +44,14 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command.add_flag("--contract", request.contract,
                    "Fuse products and sums as the assembler does: one rounding, not two");
   command.add_flag("--strict", request.strict, "Refuse a file with instructions that this machine cannot run");
+}
+
+void add_check_option(CLI::App& command, std::vector<std::string>& names) {
+  command
+      .add_option("--check", names,
+                  "What to watch for: none, or a list; all is " + checks_in_all() + ", the rest goes by name")
+      ->delimiter(',')
+      ->check(CLI::IsMember(check_names()));
 }
 
 namespace {

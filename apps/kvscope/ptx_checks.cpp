@@ -3,8 +3,6 @@
 #include <array>
 #include <string_view>
 
-#include "apps/common/cli.h"
-
 namespace kvscope::apps {
 namespace {
 
@@ -44,16 +42,18 @@ constexpr std::array<Check, 14> kChecks{{
 
 }  // namespace
 
-void add_check_option(CLI::App& command, std::vector<std::string>& names) {
-  std::vector<std::string> known{"all", "none"};
-  std::string all;
+std::vector<std::string> check_names() {
+  std::vector<std::string> out{"all", "none"};
+  for (const Check& check : kChecks) out.emplace_back(check.name);
+  return out;
+}
+
+std::string checks_in_all() {
+  std::string out;
   for (const Check& check : kChecks) {
-    known.emplace_back(check.name);
-    if (check.in_all) all += (all.empty() ? "" : ",") + std::string(check.name);
+    if (check.in_all) out += (out.empty() ? "" : ",") + std::string(check.name);
   }
-  command.add_option("--check", names, "What to watch for: none, or a list; all is " + all + ", the rest goes by name")
-      ->delimiter(',')
-      ->check(CLI::IsMember(known));
+  return out;
 }
 
 ptx::CheckOptions checks_of(const std::vector<std::string>& names) {

@@ -1,6 +1,6 @@
-// Who touched each 4 bytes of global memory last, in one launch: the last write, and the reads since that are not ordered
-// before one another. A cell that is touched by less than 4 bytes is kept byte by byte from then on, so that neighbours
-// are never mixed up.
+// Who touched each 4 bytes of global memory last, in one launch: the last write, and the reads since that are not
+// ordered before one another. A cell that is touched by less than 4 bytes is kept byte by byte from then on, so that
+// neighbours are never mixed up.
 //
 //   st.global.u32 by a warp, side by side     32 cells, a lane each
 //   ld.global.u32 of one address by a warp    1 cell, 32 lanes

@@ -48,7 +48,7 @@ class GlobalOrder {
   // Is what was touched ordered before this lane goes on? `self`: what it did itself is.
   [[nodiscard]] bool ordered(const Who& who, int lane, const GlobalTouch& touch) const;
 
-  // --- what orders -----------------------------------------------------------------------------------------------------
+  // --- what orders ---------------------------------------------------------------------------------------------------
 
   void barrier_arrive(const Who& who, int barrier, LaneMask lanes);
   void barrier_done(const Cta& cta, int barrier, std::span<const LaneMask> waiting);

@@ -1,5 +1,5 @@
-// Which steps of every thread of a grid happened before somebody goes on. A grid has many CTAs and a thread hears of few
-// of them, so a clock has a part for each CTA that it knows of, and parts that are the same are shared.
+// Which steps of every thread of a grid happened before somebody goes on. A grid has many CTAs and a thread hears of
+// few of them, so a clock has a part for each CTA that it knows of, and parts that are the same are shared.
 //
 //   slot of thread t of a CTA of T threads    t, its cp.async: T + t, its bulk stores: 2 T + t
 //   engines that count on an arrival barrier  by key

@@ -1,5 +1,5 @@
-// Registers and local memory that a thread reads before it has written them: one bit a lane of every register, one bit a
-// byte of local memory.
+// Registers and local memory that a thread reads before it has written them: one bit a lane of every register, one bit
+// a byte of local memory.
 //
 //   UNINITIALISED  kernel k  cta (0,0,0)
 //     read   thread 3 (warp 0 lane 3)  add.u32          k.cu:5

@@ -39,8 +39,8 @@ struct KernelSurvey {
   [[nodiscard]] bool can_run() const { return unsupported.empty(); }
 };
 
-// mul.f32 without a guard whose only use is an add.f32 or sub.f32 of the same stretch of code, neither with a rounding of
-// its own: the assembler makes one fma of them, with one rounding. Statements of Module::functions[function].
+// mul.f32 without a guard whose only use is an add.f32 or sub.f32 of the same stretch of code, neither with a rounding
+// of its own: the assembler makes one fma of them, with one rounding. Statements of Module::functions[function].
 struct ContractionPair {
   std::int32_t function = 0;
   std::int32_t product = 0;
