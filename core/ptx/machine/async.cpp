@@ -8,6 +8,7 @@
 #include "core/ptx/machine/access.h"
 #include "core/ptx/machine/handlers.h"
 #include "core/ptx/machine/mbarrier_handlers.h"
+#include "core/ptx/machine/random_schedule.h"
 #include "core/ptx/machine/scheduler.h"
 #include "core/ptx/machine/state.h"
 
@@ -154,12 +155,12 @@ void perform_all(Launch& launch, Cta& cta, const std::vector<std::uint64_t>& num
   }
 }
 
-bool perform_next(Launch& launch, Cta& cta, std::uint64_t pick) {
+bool perform_next(Launch& launch, Cta& cta) {
   auto& a = cta.async;
   if (launch.config.options.policy == Policy::seeded) {
     const std::uint64_t copies = waiting_copies(cta), all = a.queue.size() + a.arrivals.size() + copies;
     if (all == 0) return false;
-    std::uint64_t chosen = pick % all;
+    std::uint64_t chosen = next_random(launch, all);
     if (chosen < a.queue.size()) {
       perform_at(launch, cta, chosen);
     } else if ((chosen -= a.queue.size()) < a.arrivals.size()) {

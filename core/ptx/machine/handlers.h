@@ -21,9 +21,8 @@ struct Cta;
 
 // --- what the scheduler asks of the engines --------------------------------------------------------------------------
 
-// Lets one waiting operation of the CTA's engines happen: the oldest, or with `pick` the pick-th of those that may be
-// next (modulo their number). False: none waits.
-bool perform_next(Launch& launch, Cta& cta, std::uint64_t pick = 0);
+// Lets one waiting operation of the CTA's engines happen: the oldest, under a seed any. False: none waits.
+bool perform_next(Launch& launch, Cta& cta);
 // The CTA has ended: reports copies that nobody waited for, and what barriers are still owed.
 void check_ended(Launch& launch, Cta& cta);
 

@@ -81,7 +81,7 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
       launch.turn.warp_left = kTurn;
       if (is_seeded(launch)) {
         launch.turn.warp_left = static_cast<std::int64_t>(1 + next_random(launch, 64));
-        if (next_random(launch, 4) == 0) static_cast<void>(perform_next(launch, cta, next_random(launch, 1u << 30)));
+        if (next_random(launch, 4) == 0) static_cast<void>(perform_next(launch, cta));
       }
     }
     auto most = static_cast<std::int64_t>(end - launch.step);
