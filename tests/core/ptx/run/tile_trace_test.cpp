@@ -221,6 +221,43 @@ TEST(TileTraceOfBarriers, NotesGoToTheTilesInOrder) {
   EXPECT_EQ(events[10], opened("tma=1 first_token=0 rows=1 tokens=1 columns=0 bytes=512"));
 }
 
+// A copy that one CTA of a cluster sends to both is in the tile of each, with the bytes that each one's barrier expects.
+TEST(TileTraceOfBarriers, AMulticastIsInTheTileOfEachCtaThatItReaches) {
+  test::OneKernel kernel{.body = R"(
+  mov.u32 %r1, s;
+  add.u32 %r2, %r1, 2048;
+  setp.eq.u32 %p1, %r0, 0;
+  mov.u32 %r3, %cluster_ctarank;
+  setp.eq.and.u32 %p3, %r3, 0, %p1;
+  @%p1 mbarrier.init.shared.b64 [%r2], 1;
+  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 512;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  mov.u16 %rs1, 3;
+  @%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], 512, [%r2], %rs1;
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+  shl.b32 %r4, %r0, 4;
+  add.u32 %r4, %r1, %r4;
+  ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r4];
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+)",
+                         .in = test::counted(512),
+                         .grid = 2,
+                         .cluster = {2, 1, 1}};
+  for (const std::int32_t cta : {0, 1}) {
+    EXPECT_THAT(events_of(kernel, {.cta = cta}),
+                ElementsAre(opened("tma=1 first_token=0 rows=1 tokens=1 columns=0 bytes=512"),
+                            "barrier_expects phase=0 bytes=512",
+                            "box_copied copy=0 sub_tile=0 column=0 row=0 shared=0 bytes=512 filled=0",
+                            "barrier_completed phase=0",
+                            "fragment_read read=0 wave=0 first_register=0 registers=4 cycles=4 conflicts=0"))
+        << "cta " << cta;
+  }
+}
+
 // 8 rows of ldmatrix.x1 in one bank, then in all: a tile of 1024 bytes, rows 128 and 16 bytes apart.
 TEST(TileTraceOfBarriers, ConflictsAreCountedByBanks) {
   const std::vector<std::string> events = events_of({.body = R"(
