@@ -54,7 +54,7 @@ LaunchResult Gpu::run_checked(const Run& run) {
 }
 
 LaunchResult Gpu::run_clean(const Run& run) {
-  Checks checks({.global_race = true});
+  Checks checks({.global_race = true, .uninit_regs = true, .uninit_local = true});
   LaunchResult result = this->run(run, checks.monitor());
   EXPECT_TRUE(result.clean()) << run.kernel << '\n' << reports_text(result);
   return result;

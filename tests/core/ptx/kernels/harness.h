@@ -76,7 +76,8 @@ class Gpu {
   LaunchResult run(const Run& run, Monitor* monitor);
   // With every checker watching.
   LaunchResult run_checked(const Run& run);
-  // The same, and for races in global memory; a test failure with the reports when it is not clean.
+  // The same with all options: races in global memory, registers and local bytes read before they are written. A test
+  // failure with the reports when it is not clean.
   LaunchResult run_clean(const Run& run);
 
   [[nodiscard]] const Program& program() const { return *module_->program; }
