@@ -288,6 +288,18 @@ class Refused(Folder):
         self.assertIn("--arg 3: ", text)
         self.assertNotIn("--arg 2: ", text)
 
+    def test_a_tensor_map_is_one_of_the_target(self):
+        ptx = self.write("map.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
+                         ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) {\n"
+                         "  .reg .b64 %rd<2>;\n  ld.param.u64 %rd0, [out];\n  ld.param.u64 %rd1, [map];\n"
+                         "  st.global.u64 [%rd0], %rd1;\n  ret;\n}\n")
+        newer = self.write("m.json", json.dumps({"kvscope_tensor_map": 1, "type": "u32", "base": 4096, "dims": [64, 20],
+                                                 "strides": [256], "box": [32, 4], "swizzle": "128B_ATOM_32B",
+                                                 "target": "sm_100"}))
+        arguments = (ptx, "--arg", f"map:{newer}", "--arg", "u64[1]")
+        self.assertEqual(kvscope("ptx", "run", *arguments, "--target", "100").returncode, 0)
+        self.assertIn("needs sm_100: use the 128B swizzle on sm_90", self.refusal("run", *arguments))
+
     def test_a_number_of_arguments_that_is_not_the_kernels(self):
         self.assertIn("1 given, kernel scale takes 4: .u64 scale_param_0, .u64 scale_param_1, .f32 scale_param_2, "
                       ".u32 scale_param_3", self.refusal("run", ELEMENTWISE, "--entry", "scale", "--arg", "1"))

@@ -158,7 +158,7 @@ LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& conf
 
 std::vector<std::byte> map_bytes(const TensorMap& map, int target) {
   const TensorMapRecord record =
-      encode_tensor_map("tensor map", map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90);
+      encode_tensor_map("a kernel's argument", map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90);
   return {record.begin(), record.end()};
 }
 

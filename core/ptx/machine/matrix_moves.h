@@ -1,4 +1,4 @@
-// ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and registers. Fragments of wmma: wmma.h.
+// ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and registers. Tiles of wmma: wmma.h.
 //
 //   lane 8m + i names row i of matrix m: 16 bytes        register m of lane (g, t), g = lane / 4, t = lane % 4:
 //                                                        word t of row g; .trans: halfwords (2t, g) and (2t + 1, g)
