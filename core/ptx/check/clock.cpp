@@ -13,6 +13,10 @@ bool Clock::includes(const Clock& other) const {
                      [this](const auto& entry) { return covers(entry.first, entry.second); });
 }
 
+void Clock::lower(std::vector<Step>& steps) const {
+  for (std::size_t w = 0; w < steps.size(); ++w) steps[w] = std::min(steps[w], warps_[w]);
+}
+
 // What a warp's number says already needs no line of its own.
 void Clock::drop_known() {
   std::erase_if(others_, [this](const auto& entry) { return of_warp(entry.first) >= entry.second; });

@@ -56,6 +56,8 @@ class Clock {
     }
     return false;
   }
+  // The smaller of `steps`, one a warp, and what this one knows of each.
+  void lower(std::vector<Step>& steps) const;
   // All that `other` knows.
   [[nodiscard]] bool includes(const Clock& other) const;
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <utility>
 
+#include "core/ptx/check/lane_offsets.h"
 #include "core/ptx/machine/access.h"
 #include "core/ptx/machine/scheduler.h"
 #include "core/ptx/machine/state.h"
@@ -53,7 +55,11 @@ void InitChecker::launch_begins(Launch&) {
 }
 
 void InitChecker::cta_begins(Launch&, const Cta& cta) {
-  if (options_.shared) shared_.insert_or_assign(cta.index, Written(kSharedBase, cta.shared.size()));
+  if (options_.shared) {
+    Written written(kSharedBase, cta.shared.size());
+    written.words.resize(std::bit_ceil(written.words.size() + 1));  // for is_quick
+    shared_.insert_or_assign(cta.index, std::move(written));
+  }
   last_cta_ = nullptr;
 }
 
@@ -83,9 +89,31 @@ InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t
   return &global_.try_emplace(a->address, a->address, a->bytes.size()).first->second;
 }
 
+bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
+  const std::uint64_t first = shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), kSharedBase);
+  Written* written = shared_of(exec.launch, exec.cta, first);
+  LaneOffsets offsets;
+  if (written == nullptr || access.bytes > 16 ||
+      lane_offsets(first, access.addresses, access.lanes, offsets) >= written->words.size() * 64)
+    return false;
+  // An aligned access is in one word.
+  std::uint64_t* const words = written->words.data();
+  const std::uint64_t ones = (std::uint64_t{1} << access.bytes) - 1;
+  const auto word = [&](std::int32_t offset) -> std::uint64_t& { return words[static_cast<std::size_t>(offset) / 64]; };
+  if (access.kind != AccessKind::store) {
+    std::uint64_t there = ones;
+    for (const std::int32_t offset : offsets) there &= word(offset) >> (offset & 63);
+    if (there != ones) return false;
+    if (access.kind == AccessKind::load) return true;
+  }
+  for (const std::int32_t offset : offsets) word(offset) |= ones << (offset & 63);
+  return true;
+}
+
 void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
   const bool looks_at_global = options_.global || !global_.empty();
   if (access.space != Space::shared && (access.space != Space::global || !looks_at_global)) return;
+  if (access.space == Space::shared && is_quick(exec, access)) return;
   for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t address = access.addresses[static_cast<std::size_t>(lane)];

@@ -51,6 +51,8 @@ class InitChecker final : public Monitor {
     // The first byte of the range that was never written; -1: all were.
     [[nodiscard]] std::int64_t missing(std::uint64_t address, std::int64_t count) const;
   };
+  // Lanes in the CTA's own memory of which there is nothing to say: done, all at once.
+  [[nodiscard]] bool is_quick(const Exec& exec, const WarpAccess& access);
   [[nodiscard]] Written* shared_of(const Launch& launch, const Cta& cta, std::uint64_t address);
   [[nodiscard]] Written* global_of(const Launch& launch, std::uint64_t address);
   void tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address, std::int64_t bytes);

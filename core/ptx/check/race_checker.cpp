@@ -13,12 +13,6 @@
 namespace kvscope::ptx {
 namespace {
 
-ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
-  const std::uint64_t begin = address % kChunkBytes;
-  const std::uint64_t all = (std::uint64_t{1} << bytes) - 1;
-  return static_cast<ChunkBytes>(all << begin);
-}
-
 // Of the lanes of `before` that touched these bytes, the first that is not ordered before `lane` of `warp`; -1: none.
 // `self`: who touches them now, which is not held against itself.
 int unordered_lane(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane,
@@ -80,6 +74,7 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
   if (cluster == nullptr) cluster = std::make_shared<Cluster>(ctas * warps_, ctas);
   cluster->shadows[static_cast<std::size_t>(cta.cluster_rank)].emplace(kSharedBase,
                                                                        static_cast<std::int64_t>(cta.shared.size()));
+  cluster->pending[static_cast<std::size_t>(cta.cluster_rank)] = {};
   for (const Warp& warp : cta.warps) cluster->threads.set_live(warp_of(cta, warp.index), ~warp.exited);
   clusters_[cta.index] = std::move(cluster);
   last_cta_ = -1;
@@ -95,21 +90,6 @@ void RaceChecker::exit(const Exec& exec, LaneMask lanes) {
 }
 
 // --- one mark after the other ----------------------------------------------------------------------------------------
-
-// Does the toucher (its whole warp, when lanes touch) stand behind all that the mark says? Cheap; false: look closer.
-inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
-  if (who.known == nullptr) return false;
-  if (before.lanes != 0) {
-    const int warp = warp_of_key(before.actor);
-    return is_copy(before.actor) ? who.known->covers_copies(warp, before.step)
-                                 : who.known->covers_warp(warp, before.step);
-  }
-  if (before.actor == who.behind && before.step <= who.behind_step) return true;
-  if (!who.known->covers(before.actor, before.step)) return false;
-  who.behind = before.actor;
-  who.behind_step = before.step;
-  return true;
-}
 
 inline bool RaceChecker::needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const {
   return who.async_proxy && before.generic && options_.proxy &&
@@ -163,20 +143,11 @@ void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, Ch
   }
 }
 
-// Earlier reads of these bytes that happened before this one: who is behind this one is behind them.
-void RaceChecker::forget_older_reads(Toucher& who, const Piece& piece) {
-  bool some = false;
-  for (Mark& before : piece.shadow->marks(piece.chunk)) {
-    if (before.write || (before.bytes & ~piece.mark.bytes) != 0 || (piece.mark.strong && !before.strong)) continue;
-    if (!covered(who, before)) continue;
-    before.bytes = 0;
-    some = true;
-  }
-  if (some) piece.shadow->drop_empty(piece.chunk);
-}
-
 // Everything before it that conflicts.
-inline void RaceChecker::check_all(Toucher& who, const Piece& piece) {
+void RaceChecker::check_all(Toucher& who, const Piece& piece) {
+  if (const Mark* only = piece.shadow->alone(piece.chunk)) {
+    if (only->bytes == 0 || (covered(who, *only) && !needs_fence(who, *only, piece.mark))) return;
+  }
   for (const Mark& before : piece.shadow->marks(piece.chunk)) {
     const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
     if (common == 0 || (!before.write && !piece.mark.write)) continue;
@@ -185,96 +156,113 @@ inline void RaceChecker::check_all(Toucher& who, const Piece& piece) {
   }
 }
 
-void RaceChecker::read(Toucher& who, const Piece& piece) {
-  check_all(who, piece);
-  for (Mark& before : piece.shadow->marks(piece.chunk)) {
-    // The same lanes at the same bytes: the last time is the one that matters. What was not strong stays beside what
-    // is: a strong write behind it would be a race with it alone.
-    if (before.write || (!before.same_places(piece.mark) || (before.bytes & ~piece.mark.bytes) != 0) ||
-        (piece.mark.strong && !before.strong))
-      continue;
-    before = piece.mark;
-    return;
-  }
-  if (piece.shadow->crowded(piece.chunk)) forget_older_reads(who, piece);
-  piece.shadow->read(piece.chunk, piece.mark);
-}
-
 // Writes are looked at before any is made: lanes of one instruction are not held against each other here.
 void RaceChecker::write_pieces(Toucher& who) {
+  for (std::size_t i = 0; i < pieces_.size();) {
+    const std::uint64_t rank = rank_of(pieces_[i].address), first = pieces_[i].shadow->first_address();
+    Regions regions;
+    bool whole = true;
+    for (; i < pieces_.size() && rank_of(pieces_[i].address) == rank; ++i) {
+      regions.add(pieces_[i].chunk - first, pieces_[i].chunk - first);
+      whole = whole && pieces_[i].mark.bytes == Shadow::kWholeChunk;
+    }
+    meet_reads(who, rank, regions, whole);
+  }
   for (const Piece& piece : pieces_) check_all(who, piece);
-  for (const Piece& piece : pieces_) piece.shadow->write(piece.chunk, piece.mark);
+  for (const Piece& piece : pieces_) {
+    piece.shadow->write(piece.chunk, piece.mark, who.cluster.pending[rank_of(piece.address)].now());
+  }
   pieces_.clear();
 }
 
-void RaceChecker::touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes,
-                              std::span<const std::uint64_t, kLanes> addresses) {
-  const int piece_bytes = std::min(bytes, static_cast<int>(kChunkBytes));
-  like.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece_bytes)));
-  // More than a chunk a lane: one after the other.
-  for (int part = 0; part < bytes; part += piece_bytes) {
-    LaneMask left = lanes;
-    while (left != 0) {
-      const int lead = std::countr_zero(left);
-      const std::uint64_t address = addresses[static_cast<std::size_t>(lead)] + static_cast<std::uint64_t>(part);
-      Mark mark = like;
-      mark.lanes = LaneMask{1} << lead;
-      mark.bytes = chunk_bytes(address, piece_bytes);
-      mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
-      left &= left - 1;
-      // Lanes that go on where the last one ended, or all at one place, are one mark.
-      std::uint64_t next = address + static_cast<std::uint64_t>(piece_bytes);
-      bool together = false;
-      for (; left != 0; left &= left - 1) {
-        const int lane = std::countr_zero(left);
-        const std::uint64_t at = addresses[static_cast<std::size_t>(lane)] + static_cast<std::uint64_t>(part);
-        if (at == address && (together || std::has_single_bit(mark.lanes))) {
-          together = true;
-          mark.shift = Mark::kEveryLane;
-        } else if (at == next && !together && at / kChunkBytes == address / kChunkBytes) {
-          mark.bytes = static_cast<ChunkBytes>(mark.bytes | chunk_bytes(at, piece_bytes));
-          next += static_cast<std::uint64_t>(piece_bytes);
-        } else {
-          break;
-        }
-        mark.lanes |= LaneMask{1} << lane;
-      }
-      const std::uint64_t rank = rank_of(address), offset = offset_of(address);
-      if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank]) continue;
-      Shadow& shadow = *who.cluster.shadows[rank];
-      if (!shadow.holds(offset)) continue;
-      const Piece piece{&shadow, offset, address, mark};
-      if (mark.write) {
-        pieces_.push_back(piece);
-      } else {
-        read(who, piece);
-      }
-    }
-  }
+void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                               std::span<const std::uint64_t, kLanes> addresses) {
+  each_piece(who.cluster, like, bytes, lanes, addresses, [this](const Piece& piece) { pieces_.push_back(piece); });
   write_pieces(who);
 }
 
-void RaceChecker::touch_range(Toucher& who, Mark like, const ByteRange& range) {
-  if (range.space != Space::shared) return;
-  const std::uint64_t rank = rank_of(range.address);
-  if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank]) return;
+// Bytes of one chunk by one lane; the mark says which.
+void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t address) {
+  const std::uint64_t rank = rank_of(address), offset = offset_of(address);
+  if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank] || !who.cluster.shadows[rank]->holds(offset))
+    return;
   Shadow& shadow = *who.cluster.shadows[rank];
+  const PendingReads& pending = who.cluster.pending[rank];
+  if (!pending.empty()) {
+    Regions regions;
+    regions.add(offset - shadow.first_address(), offset - shadow.first_address());
+    meet_reads(who, rank, regions, mark.bytes == Shadow::kWholeChunk);
+  }
+  check_all(who, {&shadow, offset, address, mark});
+  shadow.write(offset, mark, pending.now());
+}
+
+// Ranges that an engine reads or overwrites.
+void RaceChecker::touch_ranges(Toucher& who, const Mark& like, std::span<const ByteRange> ranges) {
+  const auto rank_at = [&](std::size_t i) { return rank_of(ranges[i].address); };
+  const auto is_there = [&](std::size_t i) {
+    return ranges[i].space == Space::shared && ranges[i].bytes > 0 && rank_at(i) < who.cluster.shadows.size() &&
+           who.cluster.shadows[rank_at(i)];
+  };
+  for (std::size_t i = 0; i < ranges.size();) {
+    if (!is_there(i)) {
+      ++i;
+      continue;
+    }
+    // All that stand together in one window.
+    const std::uint64_t rank = rank_at(i);
+    Shadow& shadow = *who.cluster.shadows[rank];
+    Regions regions;
+    bool whole = like.write;
+    std::size_t end = i;
+    for (; end < ranges.size() && is_there(end) && rank_at(end) == rank; ++end) {
+      const std::uint64_t from = offset_of(ranges[end].address) - shadow.first_address();
+      const auto bytes = static_cast<std::uint64_t>(ranges[end].bytes);
+      regions.add(from, from + bytes - 1);
+      whole = whole && (from | bytes) % kChunkBytes == 0;
+    }
+    meet_reads(who, rank, regions, whole);
+    for (; i < end; ++i) touch_range(who, like, shadow, ranges[i]);
+  }
+}
+
+void RaceChecker::touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range) {
+  const std::uint64_t rank = rank_of(range.address);
+  const std::uint64_t now = who.cluster.pending[rank].now();
   std::uint64_t at = offset_of(range.address);
   const std::uint64_t end = at + static_cast<std::uint64_t>(range.bytes);
   Piece piece{&shadow, at, range.address, like};
-  while (at < end) {
+  const auto look = [&](std::uint64_t from, std::uint64_t bytes) {
+    piece.chunk = from;
+    piece.address = shared_address(rank, from);
+    piece.mark.bytes = chunk_bytes(from, static_cast<std::int64_t>(bytes));
+    check_all(who, piece);
+  };
+  if (who.harmless_in != &shadow) who.harmless = 0;
+  who.harmless_in = &shadow;
+  while (at < end && shadow.holds(at)) {
     const std::uint64_t next = std::min(end, (at / kChunkBytes + 1) * kChunkBytes);
-    piece.chunk = at;
-    piece.address = shared_address(rank, at);
-    piece.mark.bytes = chunk_bytes(at, static_cast<std::int64_t>(next - at));
-    at = next;
-    if (!shadow.holds(piece.chunk)) continue;
-    if (!like.write) {
-      read(who, piece);
+    if (!like.write || next - at < kChunkBytes) {
+      look(at, next - at);
+      if (like.write) {
+        shadow.write(at, piece.mark, now);
+        who.harmless = 0;  // numbers hold until the next write
+      } else {
+        add_read(who.known, piece);
+      }
+      at = next;
       continue;
     }
-    check_all(who, piece);
-    shadow.write(piece.chunk, piece.mark);
+    const std::uint64_t begin = at;
+    piece.mark.bytes = Shadow::kWholeChunk;
+    const Shadow::Writer writer = shadow.writer_of(piece.mark, now);
+    const std::uint32_t* last = &shadow.last()[(at - shadow.first_address()) / kChunkBytes];
+    for (; at + kChunkBytes <= end && shadow.holds(at); at += kChunkBytes, ++last) {
+      if (*last == who.harmless) continue;
+      look(at, kChunkBytes);
+      if (shadow.alone(at) != nullptr) who.harmless = *last;
+    }
+    shadow.write_chunks(begin, (at - begin) / kChunkBytes, writer);
   }
 }
 
@@ -290,7 +278,12 @@ void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
                     .pc = pc_of(exec, op),
                     .write = access.kind != AccessKind::load,
                     .strong = strong};
-    touch_lanes(who, mark, access.matrix_rows ? 16 : access.bytes, access.lanes, access.addresses);
+    const int bytes = access.matrix_rows ? 16 : access.bytes;
+    if (mark.write) {
+      touch_writes(who, mark, bytes, access.lanes, access.addresses);
+    } else {
+      touch_reads(who, mark, bytes, access.lanes, access.addresses);
+    }
   }
   if (strong || (access.kind != AccessKind::load && !cluster->flags.empty())) {
     order_by_flags(exec, access, *cluster);

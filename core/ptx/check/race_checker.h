@@ -15,16 +15,20 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "core/ptx/check/lane_offsets.h"
 #include "core/ptx/check/shadow.h"
 #include "core/ptx/check/thread_views.h"
 #include "core/ptx/machine/monitor.h"
 #include "core/ptx/machine/report.h"
 
 namespace kvscope::ptx {
+
+class Regions;
 
 enum class SameValue : std::uint8_t { note, error, ignore };
 
@@ -73,6 +77,7 @@ class RaceChecker final : public Monitor {
   struct Cluster;
   struct Engine;
   struct Toucher;
+  class LaneViews;
   // A mark about to be made.
   struct Piece {
     Shadow* shadow;
@@ -93,18 +98,30 @@ class RaceChecker final : public Monitor {
   [[nodiscard]] int warp_of(const Cta& cta, int warp) const;
   [[nodiscard]] Cluster* of(const Cta& cta);
 
-  void touch_lanes(Toucher& who, Mark like, int bytes, LaneMask lanes,
-                   std::span<const std::uint64_t, kLanes> addresses);
-  void touch_range(Toucher& who, Mark like, const ByteRange& range);
-  void check_all(Toucher& who, const Piece& piece);
-  void read(Toucher& who, const Piece& piece);
+  template <class Body>  // called with a Piece
+  static void each_piece(Cluster& cluster, const Mark& like, int bytes, LaneMask lanes,
+                         std::span<const std::uint64_t, kLanes> addresses, Body body);
+  void touch_writes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                    std::span<const std::uint64_t, kLanes> addresses);
+  void touch_write(Toucher& who, const Mark& mark, std::uint64_t address);
   void write_pieces(Toucher& who);
+  void touch_reads(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                   std::span<const std::uint64_t, kLanes> addresses);
+  static void settle(Cluster& cluster, std::size_t rank);
+  static void meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole);
+  void touch_ranges(Toucher& who, const Mark& like, std::span<const ByteRange> ranges);
+  void touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range);
+  void check_all(Toucher& who, const Piece& piece);
+  [[nodiscard]] static bool behind_writes(const Toucher& who, LaneMask lanes, const Shadow& shadow,
+                                          const LaneOffsets& offsets);
+  static void add_read(const Clock* known, const Piece& piece);
+  static void forget_older_reads(const Clock* known, const Piece& piece);
   void touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes, std::uint64_t address);
   void check(Toucher& who, const Piece& piece, const Mark& before, ChunkBytes common);
   void check_proxy(Toucher& who, const Piece& piece, const Mark& before);
+  [[nodiscard]] static bool covers(const Clock* known, const Mark& before);
   [[nodiscard]] static bool covered(Toucher& who, const Mark& before);
   [[nodiscard]] bool needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const;
-  void forget_older_reads(Toucher& who, const Piece& piece);
 
   void publish_by(Cluster& cluster, int warp, LaneMask lanes, Order order, View& to);
   void learn(const Exec& exec, Cluster& cluster, int warp, LaneMask lanes, Order order, const Known& view,

@@ -3,22 +3,32 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/ptx/check/race_checker.h"
+#include "core/ptx/check/race_reads.h"
 #include "core/ptx/machine/state.h"
+#include "core/ptx/machine/windows.h"
 
 namespace kvscope::ptx {
 
 inline ActorKey base_of_warp(int warp) {
   return static_cast<ActorKey>(warp * kLanes);
+}
+// The bytes of a chunk that an access within it touches.
+inline ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
+  const std::uint64_t begin = address % kChunkBytes;
+  const std::uint64_t all = (std::uint64_t{1} << bytes) - 1;
+  return static_cast<ChunkBytes>(all << begin);
 }
 inline int warp_of_key(ActorKey actor) {
   return static_cast<int>(thread_behind(actor)) / kLanes;
@@ -67,6 +77,7 @@ struct RaceChecker::Cluster {
   Cluster(int warps_of_cluster, int ctas)
       : threads(warps_of_cluster),
         shadows(static_cast<std::size_t>(ctas)),
+        pending(static_cast<std::size_t>(ctas)),
         barriers(static_cast<std::size_t>(ctas)),
         cluster_gathering(warps_of_cluster),
         fences(static_cast<std::size_t>(warps_of_cluster)),
@@ -74,6 +85,7 @@ struct RaceChecker::Cluster {
 
   ThreadViews threads;
   std::vector<std::optional<Shadow>> shadows;  // by rank
+  std::vector<PendingReads> pending;           // by rank
   std::vector<std::map<int, View>> barriers;   // by rank: named ones, being gathered
   View cluster_gathering;
   std::map<std::uint64_t, Object> objects;  // by shared address with rank
@@ -136,6 +148,68 @@ struct RaceChecker::Toucher {
   // An engine's step that is known to be covered.
   ActorKey behind = ~ActorKey{0};
   Step behind_step = 0;
+  // Shadow::last of a chunk of this shadow that has nothing to say to an engine's write.
+  const Shadow* harmless_in = nullptr;
+  std::uint32_t harmless = 0;
 };
+
+// Does one who knows this stand behind all that the mark says? Cheap; false: look closer.
+inline bool RaceChecker::covers(const Clock* known, const Mark& before) {
+  if (known == nullptr) return false;
+  if (before.lanes == 0) return known->covers(before.actor, before.step);
+  const int warp = warp_of_key(before.actor);
+  return is_copy(before.actor) ? known->covers_copies(warp, before.step) : known->covers_warp(warp, before.step);
+}
+// The same of a toucher (its whole warp, when lanes touch).
+inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
+  if (before.lanes != 0) return covers(who.known, before);
+  if (before.actor == who.behind && before.step <= who.behind_step) return true;
+  if (!covers(who.known, before)) return false;
+  who.behind = before.actor;
+  who.behind_step = before.step;
+  return true;
+}
+
+// Every mark that lanes of one instruction make, one chunk after the other; `like` says what they have in common.
+template <class Body>
+void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, LaneMask lanes,
+                             std::span<const std::uint64_t, kLanes> addresses, Body body) {
+  const int piece_bytes = std::min(bytes, static_cast<int>(kChunkBytes));
+  const auto shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece_bytes)));
+  // More than a chunk a lane: one after the other.
+  for (int part = 0; part < bytes; part += piece_bytes) {
+    LaneMask left = lanes;
+    while (left != 0) {
+      const int lead = std::countr_zero(left);
+      const std::uint64_t address = addresses[static_cast<std::size_t>(lead)] + static_cast<std::uint64_t>(part);
+      Mark mark = like;
+      mark.shift = shift;
+      mark.lanes = LaneMask{1} << lead;
+      mark.bytes = chunk_bytes(address, piece_bytes);
+      mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
+      left &= left - 1;
+      // Lanes that go on where the last one ended, or all at one place, are one mark.
+      std::uint64_t next = address + static_cast<std::uint64_t>(piece_bytes);
+      bool together = false;
+      for (; left != 0; left &= left - 1) {
+        const int lane = std::countr_zero(left);
+        const std::uint64_t at = addresses[static_cast<std::size_t>(lane)] + static_cast<std::uint64_t>(part);
+        if (at == address && (together || std::has_single_bit(mark.lanes))) {
+          together = true;
+          mark.shift = Mark::kEveryLane;
+        } else if (at == next && !together && at / kChunkBytes == address / kChunkBytes) {
+          mark.bytes = static_cast<ChunkBytes>(mark.bytes | chunk_bytes(at, piece_bytes));
+          next += static_cast<std::uint64_t>(piece_bytes);
+        } else {
+          break;
+        }
+        mark.lanes |= LaneMask{1} << lane;
+      }
+      const std::uint64_t rank = rank_of(address), offset = offset_of(address);
+      if (rank >= cluster.shadows.size() || !cluster.shadows[rank] || !cluster.shadows[rank]->holds(offset)) continue;
+      body(Piece{&*cluster.shadows[rank], offset, address, mark});
+    }
+  }
+}
 
 }  // namespace kvscope::ptx

@@ -224,7 +224,7 @@ void RaceChecker::touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes
   for (const Mark& use : object.uses) against(use);
   std::array<std::uint64_t, kLanes> at;
   at.fill(address);
-  touch_lanes(who, mark, 8, lanes, at);
+  touch_writes(who, mark, 8, lanes, at);
   if (event == MbarrierEvent::inval) {
     who.cluster.objects.erase(address);
   } else {
@@ -294,15 +294,17 @@ void RaceChecker::issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& 
     static_cast<void>(cluster.threads.begin_copies(warp));
   }
   Toucher who(exec, cluster, warp, lane, false);
-  const Mark mark{.actor = kCopiesOf + base_of_warp(warp),
-                  .step = static_cast<Step>(copies.firsts.size()),
-                  .pc = op.pc,
-                  .write = true};
+  Mark mark{.actor = kCopiesOf + base_of_warp(warp),
+            .lanes = LaneMask{1} << lane,
+            .step = static_cast<Step>(copies.firsts.size()),
+            .pc = op.pc,
+            .write = true};
   for (const ByteRange& range : writes) {
     if (range.space != Space::shared) continue;
-    std::array<std::uint64_t, kLanes> at;
-    at[static_cast<std::size_t>(lane)] = range.address;
-    touch_lanes(who, mark, static_cast<int>(range.bytes), LaneMask{1} << lane, at);
+    mark.bytes = chunk_bytes(range.address, range.bytes);
+    mark.first = static_cast<std::uint8_t>(range.address % kChunkBytes);
+    mark.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(range.bytes)));
+    touch_write(who, mark, range.address);
   }
 }
 
@@ -332,9 +334,9 @@ void RaceChecker::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
     for (const ByteRange& range : writes) bytes += range.bytes;
     if (bytes > 0) engine.open.push_back({op.number, bytes});
   }
-  for (const ByteRange& range : reads) touch_range(who, mark, range);
+  touch_ranges(who, mark, reads);
   mark.write = true;
-  for (const ByteRange& range : writes) touch_range(who, mark, range);
+  touch_ranges(who, mark, writes);
 
   // The copy will count its bytes on an object: that has to be one for the engine too.
   if (op.mbarrier == 0 || !options_.init_fence || !who.async_proxy) return;

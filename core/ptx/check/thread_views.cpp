@@ -158,6 +158,19 @@ bool ThreadViews::ordered(int warp, int lane, ActorKey actor, Step step) const {
   return view(warp, lane).ordered.covers(actor, step);
 }
 
+std::vector<Step> ThreadViews::known_to_all() const {
+  std::vector<Step> out(warps_.size(), ~Step{0});
+  for (const Warp& w : warps_) {
+    const View* last = nullptr;
+    each_lane(w.live, [&](int lane) {
+      const View* view = w.known[static_cast<std::size_t>(lane)].get();
+      if (view != last) view->ordered.lower(out);
+      last = view;
+    });
+  }
+  return out;
+}
+
 void ThreadViews::synchronised(int warp, LaneMask lanes, std::int32_t pc, std::string_view how) {
   Warp& w = at(warp);
   each_lane(lanes, [&](int lane) { w.syncs[static_cast<std::size_t>(lane)] = {pc, how}; });

@@ -37,6 +37,9 @@ class ThreadViews {
   // All lanes that have done anything and may still publish it.
   [[nodiscard]] bool whole(int warp, LaneMask lanes) const { return ((at(warp).live | at(warp).lost) & ~lanes) == 0; }
 
+  // Of each warp the last step that all live threads know to be over.
+  [[nodiscard]] std::vector<Step> known_to_all() const;
+
   // These lanes do something now: the step that it is done in.
   [[nodiscard]] Step act(int warp, LaneMask lanes) {
     Warp& w = at(warp);
