@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 
-#include "core/ptx/check/wavefronts.h"
 #include "core/ptx/machine/state.h"
 
 namespace kvscope::ptx {
@@ -219,7 +218,7 @@ std::vector<LineCounts> Counters::by_line() const {
 void Counters::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
   OpCounts& counts = at(pc_of(program_, op));
   counts.runs += 1;
-  counts.lanes += std::popcount(lanes);
+  counts.lanes += lanes == kAllLanes ? kLanes : std::popcount(lanes);
   counts.divergent += exec.fragment.lanes != ~exec.warp.exited;
 }
 
@@ -233,7 +232,7 @@ void Counters::park(const Exec&, const Op& op) {
 
 void Counters::count_shared(OpCounts& counts, std::span<const std::uint64_t, kLanes> addresses, LaneMask lanes,
                             int bytes, bool atomic) {
-  const Wavefronts cost = shared_wavefronts(addresses, lanes, bytes, atomic);
+  const Wavefronts cost = shapes_.cost(addresses, lanes, bytes, atomic);
   if (cost.ideal == 0) return;
   counts.wavefronts += cost.wavefronts;
   counts.ideal_wavefronts += cost.ideal;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ptx/check/wavefronts.h"
 #include "core/ptx/machine/monitor.h"
 #include "core/ptx/machine/program.h"
 
@@ -101,6 +102,7 @@ class Counters final : public Monitor {
   void count_gathered();
 
   const Program& program_;
+  WavefrontMemory shapes_;
   std::vector<OpCounts> ops_;
   Gathered gathered_;
 };

@@ -56,6 +56,32 @@ std::int64_t over(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+// All in 2 KiB: a bit for each access that there could be, and for each sector. False: they are further apart.
+bool near_sectors(AccessAddresses addresses, LaneMask lanes, int bytes, Sectors& out) {
+  constexpr std::uint64_t kNear = 64 * kSector;
+  const auto size = static_cast<std::uint64_t>(bytes);
+  if (lanes == 0 || size < 4) return false;
+  std::uint64_t low = addresses[static_cast<std::size_t>(std::countr_zero(lanes))];
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    low = std::min(low, addresses[static_cast<std::size_t>(std::countr_zero(left))]);
+  }
+  low = low / kLine * kLine;
+  std::array<std::uint64_t, kNear / 4 / 64> accesses{};
+  std::uint64_t sectors = 0;
+  const int shift = std::countr_zero(size);
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const std::uint64_t at = addresses[static_cast<std::size_t>(std::countr_zero(left))] - low;
+    if (at >= kNear) return false;
+    accesses[at >> shift >> 6] |= std::uint64_t{1} << (at >> shift & 63);
+    sectors |= std::uint64_t{1} << at / kSector;
+  }
+  std::int64_t distinct = 0;
+  for (const std::uint64_t word : accesses) distinct += std::popcount(word);
+  const std::uint64_t lines = (sectors | sectors >> 1 | sectors >> 2 | sectors >> 3) & 0x1111'1111'1111'1111;
+  out = {std::popcount(sectors), over(distinct * bytes, static_cast<std::int64_t>(kSector)), std::popcount(lines)};
+  return true;
+}
+
 }  // namespace
 
 Wavefronts shared_wavefronts(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic) {
@@ -77,7 +103,34 @@ Wavefronts shared_wavefronts(AccessAddresses addresses, LaneMask lanes, int byte
   return out;
 }
 
+Wavefronts WavefrontMemory::cost(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic) {
+  if (lanes == 0) return {};
+  if (shapes_.empty()) shapes_.resize(kShapes);
+  // All lanes a word further on: every bank is its neighbour, and the count is the same.
+  const std::uint64_t first = addresses[static_cast<std::size_t>(std::countr_zero(lanes))] / 4 * 4;
+  LaneOffsets offsets;
+  lane_offsets(first, addresses, lanes, offsets);
+  const auto part = [&](std::size_t lane, std::uint32_t factor) {
+    return static_cast<std::uint32_t>(offsets[lane]) * factor;
+  };
+  const std::uint32_t hash = part(1, 0x9e3779b1) ^ part(5, 0x85ebca77) ^ part(8, 0xc2b2ae3d) ^ part(18, 0x27d4eb2f) ^
+                             part(31, 0x165667b1) ^ lanes * 0xd3a2646cu;
+  Shape& shape = shapes_[(hash ^ static_cast<std::uint32_t>(bytes) << 27) >> 25];
+  static_assert(kShapes == 1u << (32 - 25));
+  if (shape.lanes != lanes || shape.bytes != bytes || shape.atomic != atomic || shape.offsets != offsets) {
+    shape = {offsets, lanes, bytes, atomic, shared_wavefronts(addresses, lanes, bytes, atomic)};
+  }
+  return shape.cost;
+}
+
 Sectors global_sectors(AccessAddresses addresses, LaneMask lanes, int bytes) {
+  bool side_by_side = lanes == kAllLanes;
+  for (std::size_t i = 1; i < kLanes && side_by_side; ++i) {
+    side_by_side = addresses[i] == addresses[0] + i * static_cast<std::uint64_t>(bytes);
+  }
+  if (side_by_side) return range_sectors(addresses[0], std::int64_t{kLanes} * bytes);
+  Sectors near;
+  if (near_sectors(addresses, lanes, bytes, near)) return near;
   std::array<std::uint64_t, kLanes> values;
   int count = 0;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {

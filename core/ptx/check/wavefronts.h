@@ -11,9 +11,12 @@
 // Source: CUDA C++ Best Practices, shared memory and coalesced access; group sizes: as profilers count them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "core/ptx/check/lane_offsets.h"
 #include "core/ptx/rows/op.h"
 
 namespace kvscope::ptx {
@@ -28,6 +31,24 @@ struct Wavefronts {
 };
 // `bytes` a lane: 1, 2, 4, 8 or 16; addresses are multiples of it.
 [[nodiscard]] Wavefronts shared_wavefronts(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic = false);
+
+// The same, remembered: the cost depends on where lanes stand to one another, and kernels come back to few such shapes.
+class WavefrontMemory {
+ public:
+  [[nodiscard]] Wavefronts cost(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic = false);
+
+ private:
+  struct Shape {
+    LaneOffsets offsets{};
+    LaneMask lanes = 0;
+    int bytes = 0;
+    bool atomic = false;
+    Wavefronts cost;
+  };
+  static constexpr std::size_t kShapes = 128;
+  std::vector<Shape> shapes_;  // by a hash of all but the cost; a newcomer takes
+                               // its place from whoever has it
+};
 
 struct Sectors {
   std::int64_t sectors = 0;  // of 32 bytes, distinct

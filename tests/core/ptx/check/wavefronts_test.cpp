@@ -1,4 +1,5 @@
-// Wavefronts and sectors against the tables of the profilers' rules, and against the model that names lanes.
+// Wavefronts and sectors against the tables of the profilers' rules, and
+// against the model that names lanes.
 #include "core/ptx/check/wavefronts.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +67,8 @@ TEST(SharedWavefronts, AreThoseOfTheTableOfAccesses) {
   }
 }
 
-// ldmatrix.x4 over 16 rows of a pitch: lanes 0-7 and 8-15 the rows, 16-31 the same rows 16 bytes further.
+// ldmatrix.x4 over 16 rows of a pitch: lanes 0-7 and 8-15 the rows, 16-31 the
+// same rows 16 bytes further.
 Addresses matrix_rows(std::uint64_t pitch, std::uint64_t swizzle_rows) {
   Addresses out{};
   for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
@@ -102,7 +104,8 @@ TEST(SharedWavefronts, WithoutLanesAreNone) {
   EXPECT_EQ(shared_wavefronts(strided(4), 0, 4), Wavefronts{});
 }
 
-// The model of core/smem names every lane of a conflict and shares no code with the count.
+// The model of core/smem names every lane of a conflict and shares no code with
+// the count.
 TEST(SharedWavefronts, AgreeWithTheModelThatNamesLanes) {
   EXPECT_TRUE(prop::check([] {
     const int bytes = 1 << prop::in_range(0, 5);
@@ -118,6 +121,27 @@ TEST(SharedWavefronts, AgreeWithTheModelThatNamesLanes) {
     const Wavefronts cost = shared_wavefronts(addresses, lanes, bytes);
     RC_ASSERT(cost.wavefronts == report.cycles());
     RC_ASSERT(cost.ideal == report.ideal());
+  }));
+}
+
+// Remembered shapes: few of them, so that they come back, each time elsewhere.
+TEST(WavefrontMemory, SaysWhatCountingSays) {
+  EXPECT_TRUE(prop::check([] {
+    WavefrontMemory memory;
+    const auto seed = static_cast<std::uint64_t>(prop::in_range(0, 1000));
+    for (int n = 0; n < 60; ++n) {
+      const int bytes = 1 << prop::in_range(0, 5);
+      const LaneMask lanes = prop::in_range(0, 3) == 0 ? prop::any<LaneMask>() : kAllLanes;
+      const bool atomic = prop::in_range(0, 4) == 0;
+      const auto size = static_cast<std::uint64_t>(bytes);
+      const std::uint64_t base = static_cast<std::uint64_t>(prop::in_range(0, 4096)) * size + 0x0100'0400;
+      const auto shape = static_cast<std::uint64_t>(prop::in_range(0, 3));
+      Addresses addresses{};
+      for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
+        addresses[lane] = base + (lane * (shape + 1) + (lane * lane * (seed + 7) >> shape) % 64) * size;
+      }
+      RC_ASSERT(memory.cost(addresses, lanes, bytes, atomic) == shared_wavefronts(addresses, lanes, bytes, atomic));
+    }
   }));
 }
 
