@@ -1,9 +1,10 @@
-// What watching costs: a loop of loads, stores and barriers in shared memory, with and without checks.
+// What watching costs: kernels that live in shared memory, with and without checks, and counted.
 #include <benchmark/benchmark.h>
 
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/ptx/check/checks.h"
 #include "core/ptx/check/counters.h"
@@ -23,7 +24,7 @@ void run_watched(benchmark::State& state, test::Gpu& gpu, const Case& launch) {
   std::int64_t steps = 0;
   for (auto _ : state) {
     const auto watch = static_cast<int>(state.range(0));
-    CheckOptions options{.init = watch == kInit || watch == kAll, .nc_modified = watch == kAll};
+    CheckOptions options{.init = watch == kInit || watch == kAll, .nc_modified = watch == kAll, .wgmma = watch == kAll};
     options.race.races = options.race.proxy = watch == kRaces || watch == kAll;
     Checks checks(options);
     Counters counters(gpu.program());
@@ -33,8 +34,20 @@ void run_watched(benchmark::State& state, test::Gpu& gpu, const Case& launch) {
     steps += static_cast<std::int64_t>(result.steps);
   }
   state.SetItemsProcessed(steps);
+  state.counters["warp_instructions"] =
+      benchmark::Counter(static_cast<double>(steps), benchmark::Counter::kAvgIterations);
 }
 
+struct Plain {
+  test::Run run;
+};
+// K02: arithmetic, and one load of global memory in ten instructions.
+void alu(benchmark::State& state) {
+  test::Gpu gpu("elementwise.ptx");
+  const std::uint64_t in = gpu.upload("in", std::vector<float>(128, 1.0f)), out = gpu.zeros("out", 512);
+  run_watched(state, gpu,
+              Plain{{.kernel = "alu_rounds", .block = {128, 1, 1}, .values = {out, in, test::value(1000)}}});
+}
 void decode(benchmark::State& state) {
   const test::DecodeCase data(4096);
   test::Gpu gpu("decode.ptx");
@@ -52,6 +65,7 @@ void qk_cp_async(benchmark::State& state) {
 }
 
 // 0 nobody, 1 races and fences, 2 bytes nobody wrote, 3 all, 4 counters.
+BENCHMARK(alu)->Name("ptx_check/alu")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 BENCHMARK(decode)->Name("ptx_check/decode")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 BENCHMARK(qk_tensor)->Name("ptx_check/qk_tensor")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 BENCHMARK(qk_cp_async)->Name("ptx_check/qk_cp_async")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
