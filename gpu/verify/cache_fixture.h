@@ -6,7 +6,7 @@
 //   UploadedCache there = cache.upload(device);
 //   there.layer(1, Slot::key)                           a kernel's view of the same
 //
-// Every byte of a slot that holds no token of a sequence is poison: NaN of the type (0x7f in e4m3, 0xff.. otherwise),
+// Every byte of a slot that holds no token of a sequence is poison: 0xff bytes, a NaN of every float type,
 // also in the scales. Blocks are dealt by a fixed shuffle, so that neighbours in a sequence are not neighbours in memory; unused
 // table entries hold the null page (blocks - 1, all poison) or, where `sentinels` asks, a number past the pool.
 // Values are small numbers that the type holds exactly, different in every element of a page.
