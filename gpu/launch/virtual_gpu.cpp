@@ -12,6 +12,7 @@
 #include "core/ptx/machine/launch_checks.h"
 #include "core/ptx/machine/report.h"
 #include "core/ptx/text/parser.h"
+#include "core/tma/tensor_map_record.h"
 #include "gpu/launch/device_error.h"
 #include "gpu/launch/kernel_images.h"
 
@@ -68,9 +69,11 @@ void VirtualGpu::read(std::uint64_t address, std::span<std::byte> bytes) {
 }
 
 TensorMapSlot VirtualGpu::encode(const TensorMap& map) {
-  const std::vector<std::byte> bytes = ptx::map_bytes(map);
+  const TensorMapRecord record =
+      encode_tensor_map("of a kernel", map, options_.architecture == "sm_100a" ? TmaTarget::sm_100 : TmaTarget::sm_90);
   TensorMapSlot slot;
-  std::memcpy(slot.bytes, bytes.data(), sizeof slot.bytes);
+  static_assert(sizeof slot.bytes == sizeof record);
+  std::memcpy(slot.bytes, record.data(), sizeof slot.bytes);
   return slot;
 }
 

@@ -30,23 +30,23 @@ enum class Slot : std::uint8_t { key = 0, value = 1 };
 
 struct CacheShape {
   DType dtype = DType::bf16;
-  std::int64_t page_size = 16;          // [tokens]
+  std::int64_t page_size = 16;  // [tokens]
   std::int64_t layers = 2;
   std::int64_t kv_heads = 2;
-  std::int64_t head_size = 128;         // [elements]
-  bool mla = false;                     // one slot that serves as K and V
-  std::vector<std::int64_t> lengths;    // [sequences] tokens that are in the cache
-  std::vector<std::int64_t> room;       // [sequences] tokens for which pages are assigned beyond these; empty: none
-  std::int64_t granularity = 0;         // e4m3: elements of a head that share a scale (f32); 0: not quantized
-  bool sentinels = false;               // unused table entries are past the pool, not the null page
+  std::int64_t head_size = 128;       // [elements]
+  bool mla = false;                   // one slot that serves as K and V
+  std::vector<std::int64_t> lengths;  // [sequences] tokens that are in the cache
+  std::vector<std::int64_t> room;     // [sequences] tokens for which pages are assigned beyond these; empty: none
+  std::int64_t granularity = 0;       // e4m3: elements of a head that share a scale (f32); 0: not quantized
+  bool sentinels = false;             // unused table entries are past the pool, not the null page
   std::uint64_t seed = 1;
 };
 
 struct UploadedCache {
-  DeviceArray pool;     // [blocks, kv, layers, page, heads, head_size]
-  DeviceArray scales;   // [blocks, kv, layers, page, heads, granules] or nothing
-  DeviceArray table;    // [sequences, table_stride]
-  DeviceArray lengths;  // [sequences] u32
+  DeviceArray pool;               // [blocks, kv, layers, page, heads, head_size]
+  DeviceArray scales;             // [blocks, kv, layers, page, heads, granules] or nothing
+  DeviceArray table;              // [sequences, table_stride]
+  DeviceArray lengths;            // [sequences] u32
   std::vector<PagedCache> views;  // [layer * 2 + slot]
   [[nodiscard]] const PagedCache& layer(std::int64_t layer, Slot slot) const {
     return views[static_cast<std::size_t>(layer * 2 + static_cast<std::int64_t>(slot))];
@@ -87,8 +87,8 @@ class CacheFixture {
 [[nodiscard]] std::vector<std::byte> exact_noise(DType dtype, std::int64_t count, std::uint64_t seed);
 
 // The first byte that differs and how many do, in words of `place`; none when they are equal.
-[[nodiscard]] std::optional<std::string> first_difference(std::span<const std::byte> golden,
-                                                          std::span<const std::byte> got, std::int64_t element_bytes,
-                                                          const std::function<std::string(std::int64_t element)>& place);
+[[nodiscard]] std::optional<std::string> first_difference(
+    std::span<const std::byte> golden, std::span<const std::byte> got, std::int64_t element_bytes,
+    const std::function<std::string(std::int64_t element)>& place);
 
 }  // namespace kvscope::gpu

@@ -50,7 +50,8 @@ std::vector<const Case*> select_cases(std::string_view kernel, std::string_view 
   if (!chosen.empty()) return chosen;
   const bool known = kernel.empty() || std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
   if (known)
-    throw InputError("command line", "--case", fmt::format("no case has '{}' in its name: leave it out to see all", part));
+    throw InputError("command line", "--case",
+                     fmt::format("no case has '{}' in its name: leave it out to see all", part));
   throw InputError("command line", "--kernel",
                    fmt::format("no kernel '{}': one of {}", kernel, fmt::join(kernels, ", ")));
 }

@@ -24,8 +24,9 @@ int main(int argc, char** argv) try {
       part = argv[++i];
     else if (word == "--policy") {
       const std::string policy = argv[++i];
-      options.policy = policy == "late" ? kvscope::ptx::Policy::late
-                       : policy == "early" ? kvscope::ptx::Policy::early : kvscope::ptx::Policy::seeded;
+      options.policy = policy == "late"    ? kvscope::ptx::Policy::late
+                       : policy == "early" ? kvscope::ptx::Policy::early
+                                           : kvscope::ptx::Policy::seeded;
       if (policy.starts_with("seed:")) options.seed = std::stoull(policy.substr(5));
     } else
       return 2;
@@ -41,10 +42,11 @@ int main(int argc, char** argv) try {
     VirtualGpu device(options);
     const CaseResult result = run_case(*c, device);
     seconds += result.seconds;
-    fmt::print("{} {:20} {:40} {:6.2f} s  {} instructions, wavefronts {} (ideal {}), sectors {} (ideal {}), TMA bytes {}\n",
-               result.passed() ? "ok  " : "FAIL", c->kernel, c->name, result.seconds, result.costs.instructions,
-               result.costs.wavefronts, result.costs.ideal_wavefronts, result.costs.sectors, result.costs.ideal_sectors,
-               result.costs.tma_bytes);
+    fmt::print(
+        "{} {:20} {:40} {:6.2f} s  {} instructions, wavefronts {} (ideal {}), sectors {} (ideal {}), TMA bytes {}\n",
+        result.passed() ? "ok  " : "FAIL", c->kernel, c->name, result.seconds, result.costs.instructions,
+        result.costs.wavefronts, result.costs.ideal_wavefronts, result.costs.sectors, result.costs.ideal_sectors,
+        result.costs.tma_bytes);
     for (const std::string& fault : result.faults) fmt::print("     {}\n", fault);
     if (!result.passed()) ++failed;
   }
