@@ -43,9 +43,7 @@ struct Case {
   std::function<Verdict(Device&)> run;
 };
 
-// In the order of the chain. Each kernel's stand in verify/<kernel>_cases.cpp.
-[[nodiscard]] const std::vector<Case>& all_cases();
-
+// The cases of each kernel stand in verify/<kernel>_cases.cpp.
 [[nodiscard]] std::vector<Case> append_tokens_cases();
 [[nodiscard]] std::vector<Case> gather_rows_cases();
 [[nodiscard]] std::vector<Case> populate_rows_cases();
@@ -56,5 +54,13 @@ struct Case {
 [[nodiscard]] std::vector<Case> paged_prefill_cases();
 [[nodiscard]] std::vector<Case> mla_decode_cases();
 [[nodiscard]] std::vector<Case> continuous_decode_cases();
+
+struct Kernel {
+  std::string name;  // folder of gpu/kernels
+  std::string what;  // one line
+  std::vector<Case> cases;
+};
+// In the order of the chain: writing, finding, staging, attention.
+[[nodiscard]] const std::vector<Kernel>& all_kernels();
 
 }  // namespace kvscope::gpu

@@ -42,18 +42,19 @@ CaseResult run_case(const Case& c, Device& device) {
 
 std::vector<const Case*> select_cases(std::string_view kernel, std::string_view part) {
   std::vector<const Case*> chosen;
-  std::vector<std::string> kernels;
-  for (const Case& c : all_cases()) {
-    if (std::find(kernels.begin(), kernels.end(), c.kernel) == kernels.end()) kernels.push_back(c.kernel);
-    if ((kernel.empty() || c.kernel == kernel) && c.name.find(part) != std::string::npos) chosen.push_back(&c);
+  std::vector<std::string> names;
+  for (const Kernel& k : all_kernels()) {
+    names.push_back(k.name);
+    if (!kernel.empty() && k.name != kernel) continue;
+    for (const Case& c : k.cases)
+      if (c.name.find(part) != std::string::npos) chosen.push_back(&c);
   }
   if (!chosen.empty()) return chosen;
-  const bool known = kernel.empty() || std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
-  if (known)
+  if (kernel.empty() || std::find(names.begin(), names.end(), kernel) != names.end())
     throw InputError("command line", "--case",
                      fmt::format("no case has '{}' in its name: leave it out to see all", part));
   throw InputError("command line", "--kernel",
-                   fmt::format("no kernel '{}': one of {}", kernel, fmt::join(kernels, ", ")));
+                   fmt::format("no kernel '{}': one of {}", kernel, fmt::join(names, ", ")));
 }
 
 }  // namespace kvscope::gpu
