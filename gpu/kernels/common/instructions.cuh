@@ -76,6 +76,11 @@ DEVICE void cp_async(void* shared, const void* global, uint32_t valid) {
                "r"(valid)
                : "memory");
 }
+// The same past the first-level cache; `valid` 0 reads nothing and writes zeros.
+DEVICE void cp_async_16(void* shared, const void* global, uint32_t valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid)
+               : "memory");
+}
 DEVICE void cp_async_16(void* shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
 }
@@ -166,6 +171,16 @@ DEVICE void tensor_load_5d(uint32_t shared, const TensorMapSlot* map, int c0, in
       "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(shared_address(barrier))
       : "memory");
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+// Columns c0 .. of four rows of a map of rank 2 whose box is one row.
+DEVICE void tensor_gather4(uint32_t shared, const TensorMapSlot* map, int c0, const int (&rows)[4], uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+      "%5, %6}], [%7];" ::"r"(shared),
+      "l"(map), "r"(c0), "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(shared_address(barrier))
+      : "memory");
+}
+#endif
 DEVICE void tensor_store_2d(const TensorMapSlot* map, int c0, int c1, uint32_t shared) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(c0),
                "r"(c1), "r"(shared)
