@@ -76,11 +76,6 @@ DEVICE void cp_async(void* shared, const void* global, uint32_t valid) {
                "r"(valid)
                : "memory");
 }
-// The same past the first-level cache; `valid` 0 reads nothing and writes zeros.
-DEVICE void cp_async_16(void* shared, const void* global, uint32_t valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid)
-               : "memory");
-}
 DEVICE void cp_async_16(void* shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
 }
