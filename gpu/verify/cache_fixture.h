@@ -33,12 +33,12 @@ struct CacheShape {
   std::int64_t page_size = 16;  // [tokens]
   std::int64_t layers = 2;
   std::int64_t kv_heads = 2;
-  std::int64_t head_size = 128;       // [elements]
-  bool mla = false;                   // one slot that serves as K and V
-  std::vector<std::int64_t> lengths;  // [sequences] tokens that are in the cache
-  std::vector<std::int64_t> room;     // [sequences] tokens for which pages are assigned beyond these; empty: none
-  std::int64_t granularity = 0;       // e4m3: elements of a head that share a scale (f32); 0: not quantized
-  bool sentinels = false;             // unused table entries are past the pool, not the null page
+  std::int64_t head_size = 128;         // [elements]
+  bool mla = false;                     // one slot that serves as K and V
+  std::vector<std::int64_t> lengths{};  // [sequences] tokens that are in the cache
+  std::vector<std::int64_t> room{};     // [sequences] tokens for which pages are assigned beyond these; empty: none
+  std::int64_t granularity = 0;         // e4m3: elements of a head that share a scale (f32); 0: not quantized
+  bool sentinels = false;               // unused table entries are past the pool, not the null page
   std::uint64_t seed = 1;
 };
 

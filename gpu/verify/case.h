@@ -39,7 +39,7 @@ struct Case {
   std::string what;    // one line: what easier data would let through
   bool demo = false;   // one small case a kernel, for `kernels verify --demo`: under a second on the virtual GPU
   std::string architecture = "sm_90a";  // the first that has what it needs: gather4's hardware form is "sm_100a"
-  Budget budget;
+  Budget budget{};
   std::function<Verdict(Device&)> run;
 };
 
