@@ -40,7 +40,8 @@ Costs costs_of(const ptx::Counters& counters) {
 VirtualGpu::VirtualGpu(VirtualGpuOptions options)
     : options_(std::move(options)),
       info_({.kind = "virtual", .name = "virtual GPU", .architecture = options_.architecture, .driver = {}}),
-      device_(std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = target_of(options_.architecture)})) {
+      device_(std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = target_of(options_.architecture)})),
+      written_(std::make_unique<ptx::InitChecker>(ptx::InitOptions{.shared = false, .global = true})) {
   info_.memory_bytes = std::int64_t{16} << 30;
 }
 
@@ -102,9 +103,8 @@ Outcome VirtualGpu::launch(const KernelLaunch& launch, std::span<const std::byte
   config.options.max_instructions = options_.most_instructions;
   config.options.shared_opt_in = ptx::most_shared(target_of(options_.architecture));
 
-  ptx::CheckOptions check_options;
-  check_options.global_init = true;
-  ptx::Checks checks(check_options);
+  ptx::Checks checks;
+  checks.add(*written_);
   ptx::Counters counters(*module.program);
   if (options_.counters) checks.add(counters);
   ptx::Monitor* monitor = options_.checks ? checks.monitor() : options_.counters ? &counters : nullptr;

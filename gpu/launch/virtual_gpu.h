@@ -16,6 +16,7 @@
 
 namespace kvscope::ptx {
 class Device;
+class InitChecker;
 struct LoadedModule;
 }  // namespace kvscope::ptx
 
@@ -53,6 +54,7 @@ class VirtualGpu final : public Device {
   VirtualGpuOptions options_;
   DeviceInfo info_;
   std::unique_ptr<ptx::Device> device_;
+  std::unique_ptr<ptx::InitChecker> written_;                // global bytes: what one launch writes, the next may read
   std::map<std::string, const ptx::LoadedModule*> modules_;  // by kernel
 };
 

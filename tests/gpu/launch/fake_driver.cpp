@@ -152,7 +152,7 @@ FAKE cuModuleUnload(cuda::Module) {
   return 0;
 }
 FAKE cuModuleGetFunction(cuda::Function* function, cuda::Module module, const char* name) {
-  for (const ptx::Function& f : module->module->program->module.functions) {
+  for (const ptx::Function& f : module->module->program->module->functions) {
     if (!f.entry || f.name != name) continue;
     auto made = std::make_unique<cuda::FunctionObject>();
     made->of = module;
