@@ -1,0 +1,140 @@
+// What paged_decode must give. Between them the cases have every page size with every way of copying it, every type with
+// both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16 keys.
+#include "gpu/verify/decode_case.h"
+
+namespace kvscope::gpu {
+
+std::vector<Case> paged_decode_cases() {
+  std::vector<DecodeCase> list;
+
+  list.push_back(
+      {.name = "bf16_page16_demo",
+       .what = "one page and a token of the next: the last key of sequence 1 is alone in its page",
+       .shape =
+           {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 17}},
+       .group = 2,
+       .demo = true});
+  list.push_back({.name = "bf16_page16_gqa4",
+                  .what = "lengths 0, 1, P-1, P, P+1 and several pages; the second of two layers",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}},
+                  .group = 4,
+                  .layer = 1});
+  list.push_back(
+      {.name = "bf16_page16_ring",
+       .what = "ten tiles through a ring of three stages: a phase that is taken for the next one",
+       .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {601}, .seed = 2},
+       .group = 8});
+  list.push_back(
+      {.name = "bf16_page16_planned",
+       .what = "runs as planned for 132 multiprocessors: shorter sequences end before the last run",
+       .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 2, .lengths = {300, 64, 65, 0, 1}},
+       .group = 3,
+       .splits = 0});
+  list.push_back({.name = "f16_page64_mqa8",
+                  .what = "pages as long as a tile, one KV head, table entries past the pool behind the last page",
+                  .shape = {.dtype = DType::f16,
+                            .page_size = 64,
+                            .kv_heads = 1,
+                            .head_size = 64,
+                            .lengths = {63, 64, 65, 129},
+                            .sentinels = true},
+                  .group = 8,
+                  .out = DType::f16,
+                  .splits = 2});
+  list.push_back({.name = "bf16_page16_mqa40",
+                  .what = "40 query heads of one KV head: CTAs of 16, 16 and 8, each with heads of its own",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {33, 70}},
+                  .group = 40,
+                  .splits = 2});
+  list.push_back(
+      {.name = "bf16_page1_gqa3",
+       .what = "a page a token, so every neighbour is elsewhere; by cp.async; sentinels behind",
+       .shape = {.dtype = DType::bf16, .page_size = 1, .lengths = {0, 1, 2, 63, 64, 65, 140}, .sentinels = true},
+       .group = 3,
+       .layer = 1,
+       .splits = 2});
+  list.push_back({.name = "f16_page24_gqa12",
+                  .what = "pages that are no multiple of 16: a tile ends inside one; 9 to 16 query heads",
+                  .shape = {.dtype = DType::f16, .page_size = 24, .layers = 1, .lengths = {23, 24, 25, 71, 72, 73}},
+                  .group = 12,
+                  .out = DType::f16});
+  list.push_back({.name = "bf16_page128_f32_out",
+                  .what = "two tiles a page, a run a tile, output in f32",
+                  .shape = {.dtype = DType::bf16, .page_size = 128, .lengths = {127, 128, 129, 300}},
+                  .group = 4,
+                  .out = DType::f32,
+                  .splits = 5});
+  list.push_back({.name = "f16_page256_mha",
+                  .what = "no group at all, the middle one of three layers",
+                  .shape = {.dtype = DType::f16, .page_size = 256, .layers = 3, .lengths = {255, 256, 257, 1}},
+                  .group = 1,
+                  .layer = 1,
+                  .out = DType::f16,
+                  .splits = 2});
+  list.push_back(
+      {.name = "bf16_page48_d64",
+       .what = "pages of three boxes: box 3 of the first tile is page 1's first",
+       .shape = {.dtype = DType::bf16, .page_size = 48, .layers = 1, .head_size = 64, .lengths = {47, 48, 49, 130}},
+       .group = 5});
+  list.push_back(
+      {.name = "e4m3_page16_gqa4",
+       .what = "a scale for each token and head, of K and of V; poisoned scales behind the end",
+       .shape = {.dtype = DType::e4m3, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}, .granularity = 128},
+       .group = 4,
+       .layer = 1});
+  list.push_back({.name = "e4m3_page1_d64",
+                  .what = "cp.async of 64-byte rows, with scales",
+                  .shape = {.dtype = DType::e4m3,
+                            .page_size = 1,
+                            .layers = 1,
+                            .head_size = 64,
+                            .lengths = {1, 33, 64, 130},
+                            .granularity = 64},
+                  .group = 8,
+                  .splits = 2});
+  list.push_back({.name = "e4m3_page64_unscaled",
+                  .what = "boxes of 64-byte rows, which are swizzled otherwise; no scales; 16 query heads",
+                  .shape = {.dtype = DType::e4m3, .page_size = 64, .head_size = 64, .lengths = {63, 64, 65, 200}},
+                  .group = 16,
+                  .out = DType::f32});
+  list.push_back(
+      {.name = "e4m3_page32_ring",
+       .what = "scales through a ring that is used more than once",
+       .shape =
+           {.dtype = DType::e4m3, .page_size = 32, .layers = 1, .kv_heads = 1, .lengths = {500}, .granularity = 128},
+       .group = 6});
+  list.push_back({.name = "f32_page16_gqa4",
+                  .what = "the bound of f32, which no rounded product holds",
+                  .shape = {.dtype = DType::f32, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 60}},
+                  .group = 4,
+                  .layer = 1,
+                  .out = DType::f32,
+                  .splits = 2});
+  list.push_back(
+      {.name = "f32_page1_mqa10",
+       .what = "ten query heads are two CTAs of 8",
+       .shape = {.dtype = DType::f32, .page_size = 1, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 40}},
+       .group = 10,
+       .out = DType::f32});
+  list.push_back({.name = "bf16_padded_rows",
+                  .what = "rows aligned to 4 bytes alone: no engine takes them, nor do copies of 16 bytes",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .lengths = {15, 33, 66}},
+                  .group = 4,
+                  .layer = 1,
+                  .padding = 2});
+  list.push_back({.name = "bf16_page16_hole",
+                  .what = "a page inside the sequence that was never assigned is zeros: a box outside the map",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .lengths = {40, 50}},
+                  .group = 4,
+                  .hole_sequence = 1,
+                  .hole_page = 1});
+  list.push_back({.name = "e4m3_page8_hole",
+                  .what = "the same by cp.async, its scales too",
+                  .shape = {.dtype = DType::e4m3, .page_size = 8, .layers = 1, .lengths = {40, 50}, .granularity = 128},
+                  .group = 4,
+                  .hole_sequence = 1,
+                  .hole_page = 2});
+  return decode_cases("paged_decode", std::move(list));
+}
+
+}  // namespace kvscope::gpu
