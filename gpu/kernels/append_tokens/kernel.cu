@@ -144,7 +144,8 @@ DEVICE void copy_tokens(const AppendTokensParams& p) {
 // inverse is 1 / scale, rounded.
 DEVICE float quotient(float x, float scale, float inverse) {
   const float guess = __fmul_rn(x, inverse);
-  const float q = __fmaf_rn(__fmaf_rn(-guess, scale, x), inverse, guess);
+  // The sign again: of -0 the sums make 0.
+  const float q = copysignf(__fmaf_rn(__fmaf_rn(-guess, scale, x), inverse, guess), x);
   const float rest = __fmaf_rn(-q, scale, x);
   const uint32_t towards_zero = (__float_as_uint(rest) ^ __float_as_uint(x)) >> 31;
   return rest == 0 ? q : __uint_as_float((__float_as_uint(q) - towards_zero) | 1u);
