@@ -75,6 +75,7 @@ struct WgmmaOp {
   std::uint64_t a = 0, b = 0;     // descriptors; a: when the operand is in shared memory
   std::vector<std::byte> a_rows;  // else the registers as they were at the issue
   bool scale_d = true;
+  bool performed = false;  // policy early: at the issue; its wait still orders who comes after
 };
 struct WarpProducts {
   std::vector<WgmmaOp> ops;          // oldest group first, open ones last
