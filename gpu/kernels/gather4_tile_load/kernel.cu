@@ -16,19 +16,19 @@
 #include "gpu/kernels/gather4_tile_load/config.h"
 #include "gpu/kernels/gather4_tile_load/params.h"
 
+extern "C" {  // so that reports call it by its name
+extern __shared__ __align__(1024) unsigned char window[];
+}
+
 namespace kvscope::gpu {
 namespace {
 
-extern __shared__ __align__(1024) unsigned char window[];
-
-// Row of the map of an encoded index. Only -1 is kept; other numbers below 0 fall into blocks below 0, which no map has
-// either.
+// Row of the map of an encoded index. No map has rows below 0: what is negative stays so, and comes as zeros.
 DEVICE int row_of(const PagedCache& cache, int encoded) {
-  if (encoded == -1) return -1;
-  const int page = cache.page_size;
-  const int block = (encoded >= 0 ? encoded : encoded - (page - 1)) / page;  // rounded down
+  if (encoded < 0) return encoded;
+  const int block = encoded / cache.page_size;
   const int rows_of_a_block = static_cast<int>(cache.block_stride / cache.token_stride);
-  return block * rows_of_a_block + (encoded - block * page);
+  return block * rows_of_a_block + (encoded - block * cache.page_size);
 }
 
 DEVICE void load_four(const Gather4TileLoadParams& p, uint32_t to, int column, const int (&rows)[4], uint64_t* full) {

@@ -22,10 +22,12 @@
 #include "gpu/kernels/lds_stage/config.h"
 #include "gpu/kernels/lds_stage/params.h"
 
+extern "C" {  // so that reports call it by its name
+extern __shared__ __align__(1024) unsigned char region[];
+}
+
 namespace kvscope::gpu {
 namespace {
-
-extern __shared__ __align__(1024) unsigned char region[];
 
 DEVICE constexpr int ceil_of(int a, int b) {
   return (a + b - 1) / b;

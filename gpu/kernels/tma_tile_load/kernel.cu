@@ -25,14 +25,16 @@
 #include "gpu/kernels/tma_tile_load/config.h"
 #include "gpu/kernels/tma_tile_load/params.h"
 
+extern "C" {  // so that reports call it by its name
+extern __shared__ __align__(1024) unsigned char window[];
+}
+
 namespace kvscope::gpu {
 namespace {
 
 constexpr int kNoRow = 1 << 30;  // past the last row, or group of rows, of every map
 
 enum class Map { plain, fold_outer, fold_inner, ragged, page };
-
-extern __shared__ __align__(1024) unsigned char window[];
 
 // What this block stages: `rows` rows of the sequence from token `first` on.
 struct Share {
