@@ -1,7 +1,8 @@
 // Output and log-sum-exp of an attention kernel held against the golden reference: each element within the bound of
 // core/attention/bounds.h, no tolerance of a case's own.
 //
-//   sequence 2, query 5, head 1, dim 17 (block 9, slot 5 is its last key): 0.5 instead of 0.25, 31 times the bound; 12 of 4096
+//   sequence 2, query 5, head 1, dim 17 (block 9, slot 5 is its last key): 0.5 instead of
+//   0.25, 31 times the bound; 12 of 4096 elements
 #pragma once
 
 #include <fmt/format.h>

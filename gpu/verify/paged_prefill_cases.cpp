@@ -98,8 +98,8 @@ CacheShape with_sentinels(CacheShape shape) {
   return shape;
 }
 
-// Bytes by TMA: a CTA copies its queries' tile, 128 rows of head_size, and K and V of 128 keys for each tile that any of its
-// queries sees, rows past the end included.
+// Bytes by TMA: a CTA copies its queries' tile, 128 rows of head_size, and K and V of 128 keys for each tile that any
+// of its queries sees, rows past the end included.
 std::vector<PrefillCase> table() {
   using enum DType;
   using enum MaskKind;
@@ -107,8 +107,8 @@ std::vector<PrefillCase> table() {
   const auto add = [&](PrefillCase c) { cases.push_back(std::move(c)); };
 
   // 2 heads x (Q 16384 + K 16384 + V 16384). Sectors, a head: queries 5 rows x 4, pages 2 x 16 rows x 4 of K and of V,
-  // output 5 x 4, lse 2, table 1 + 1, what 12 warps ask of offsets and length 3 each. Wavefronts, a head: 8 warps put 16
-  // words of output in place, 5 rows are taken from there, 11 rows of V after the last are zeroed.
+  // output 5 x 4, lse 2, table 1 + 1, what 12 warps ask of offsets and length 3 each. Wavefronts, a head: 8 warps put
+  // 16 words of output in place, 5 rows are taken from there, 11 rows of V after the last are zeroed.
   add({.name = "bf16_page16_demo",
        .what = "five queries after sixteen cached tokens: the last page has five, the tile of 128 keys no other",
        .shape = cache_of(bf16, 16, 1, 64, {21}),
@@ -167,6 +167,14 @@ std::vector<PrefillCase> table() {
        .query_heads = 2,
        .mask = sliding_window,
        .window_left = 100});
+  // Queries 298 .. 361: the last sees from 161 on, so tile 1, whole below all of them, is cut by the window alone.
+  add({.name = "bf16_page16_window200",
+       .what = "a tile that no query is inside of, with keys that only the first queries see",
+       .shape = cache_of(bf16, 16, 1, 64, {362}),
+       .queries = {64},
+       .query_heads = 1,
+       .mask = sliding_window,
+       .window_left = 200});
   // Query 639 of 640 with 127 before it sees 512 .. 639: one tile of five. Its neighbour sees 511 .. 638: two.
   add({.name = "f16_page128_window127_whole_tile",
        .what = "a window that is exactly a tile: one key more begins another; tiles before it are not fetched",

@@ -1,5 +1,6 @@
-// Products of a warpgroup (four warps, 128 threads, sm_90a): D[64 x N] (+)= A[64 x 16] B[16 x N], operands of 16 bits, sums in
-// fp32. B is read from shared memory, A from there or from registers. One instruction a function, as in instructions.cuh.
+// Products of a warpgroup (four warps, 128 threads, sm_90a): D[64 x N] (+)= A[64 x 16] B[16 x N], operands of 16 bits,
+// sums in fp32. B is read from shared memory, A from there or from registers. One instruction a function, as in
+// instructions.cuh.
 //
 //   wgmma_fence();                                            what registers of D and A were written before
 //   for (int k = 0; k < 8; ++k) product_n128<bf16>(s, q_at(k), k_at(k), k != 0);
@@ -7,14 +8,14 @@
 //   wgmma_wait<0>();
 //   keep(s);                                                  nobody touched s before this line
 //
-// Register i of D: row 16 (warp % 4) + lane / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2.
-// Register r of A: row 16 (warp % 4) + lane / 4 + 8 (r % 2), k = 8 (r / 2) + 2 (lane % 4), + 1: two neighbours of D's, packed.
+// Register i of D: row 16 (warp % 4) + lane / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2. Register r of
+// A: row 16 (warp % 4) + lane / 4 + 8 (r % 2), k = 8 (r / 2) + 2 (lane % 4), + 1: two neighbours of D's, packed.
 //
-// Operands in shared memory stand in rows of 128 bytes, eight rows a block of 1024 bytes whose chunks of 16 are swizzled: chunk
-// c of row r is at place c ^ r % 8. The block begins at a multiple of 1024.
+// Operands in shared memory stand in rows of 128 bytes, eight rows a block of 1024 bytes whose chunks of 16 are
+// swizzled: chunk c of row r is at place c ^ r % 8. The block begins at a multiple of 1024.
 //
-//   rows are m or n, columns k       k_major(start):          blocks of eight rows follow one another; k + 16: start + 32
-//   rows are k, columns n            n_major(start, step):    likewise; k + 16: start + 2048; n + 64: step bytes further
+//   rows are m or n, columns k      k_major(start):         blocks of eight rows follow one another; k + 16: start + 32
+//   rows are k, columns n           n_major(start, step):   likewise; k + 16: start + 2048; n + 64: step bytes on
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@
 
 namespace kvscope::gpu {
 
-// Fields of a matrix descriptor, in units of 16 bytes: start 0..13, leading step 16..29, stride 32..45; 1 in 62..63: 128-byte
-// swizzle. Example: n_major(1024, 8192) = 0x4000004002000040.
+// Fields of a matrix descriptor, in units of 16 bytes: start 0..13, leading step 16..29, stride 32..45; 1 in 62..63:
+// 128-byte swizzle. Example: n_major(1024, 8192) = 0x4000004002000040.
 DEVICE uint64_t n_major(uint32_t start, uint32_t step) {
   return static_cast<uint64_t>((start & 0x3ffff) >> 4) | static_cast<uint64_t>(step >> 4) << 16 |
          static_cast<uint64_t>(1024 >> 4) << 32 | uint64_t{1} << 62;
@@ -34,8 +35,8 @@ DEVICE uint64_t k_major(uint32_t start) {
   return n_major(start, 16);
 }
 
-// How many registers each thread of the warpgroup may have from here on: fewer, so that another warpgroup may have more. All four
-// warps come here, and the kernel has launch bounds.
+// How many registers each thread of the warpgroup may have from here on: fewer, so that another warpgroup may have
+// more. All four warps come here, and the kernel has launch bounds.
 template <int kRegisters>
 DEVICE void registers_down() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -57,7 +58,7 @@ DEVICE void keep(uint32_t (&a)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(a[i])::"memory");
 }
 
-// --- operands of the assembly: registers of D, their names ---------------------------------------------------------------
+// --- operands of the assembly: registers of D, their names -----------------------------------------------------------
 
 #define D_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define D_16(d, i) D_4(d, i), D_4(d, i + 4), D_4(d, i + 8), D_4(d, i + 12)

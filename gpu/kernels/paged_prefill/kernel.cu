@@ -1,23 +1,25 @@
-// Attention of many queries a sequence over a paged KV cache, by warpgroup products: one CTA for 128 queries of one head.
+// Attention of many queries a sequence over a paged KV cache, by warpgroup products: one CTA for 128 queries of one
+// head.
 //
-//   warpgroup 0, 1   64 queries each:   S = Q K^T     P = 2^(S - max)     O = P V      scores and weights stay in registers
+//   warpgroup 0, 1   64 queries each:   S = Q K^T   P = 2^(S - max)   O = P V   scores and weights stay in registers
 //   warpgroup 2      one warp of it fetches tiles of 128 keys, K and V, into a ring of two stages
 //
-// A tile in shared memory is panels of 64 elements: [head_size / 64][128 rows][64], rows of 128 bytes whose 16-byte chunks the copy
-// engine swizzles, which is what a product reads without bank conflicts. Pages of 128 tokens and more come as one box a
-// panel; of smaller ones as many as a tile holds: page size 16, head size 128: 8 pages x 2 panels = 16 boxes of 2048 bytes.
+// A tile in shared memory is panels of 64 elements: [head_size / 64][128 rows][64], rows of 128 bytes whose 16-byte
+// chunks the copy engine swizzles, which is what a product reads without bank conflicts. Pages of 128 tokens and more
+// come as one box a panel; of smaller ones as many as a tile holds: page size 16, head size 128: 8 pages x 2 panels =
+// 16 boxes of 2048 bytes.
 //
-//   shared   Q 2 panels | stage 0: K 2, V 2 | stage 1: K 2, V 2 | barriers        panel 16384 bytes; head size 128: 10 panels
+//   shared   Q 2 panels | stage 0: K 2, V 2 | stage 1: K 2, V 2 | barriers     panel 16384 bytes; head size 128: 10
 //
-//   k_full, v_full [stage]     the tile is here                       k_empty, v_empty [stage]    all eight warps have read it
+//   k_full, v_full [stage]     the tile is here      k_empty, v_empty [stage]    all eight warps have read it
 //   v_landed                   the last tile of V is here, its rows past the sequence's end not yet zero
 //
-// Slots past the end may hold anything. Scores of such keys are replaced, so K does not matter, but a weight of 0 times NaN is
-// NaN: the fetching warp zeroes those rows of V before it hands the tile on. Pages past the end are never looked up; their
-// boxes are asked for past the pool, where the copy engine gives zeros.
+// Slots past the end may hold anything. Scores of such keys are replaced, so K does not matter, but a weight of 0 times
+// NaN is NaN: the fetching warp zeroes those rows of V before it hands the tile on. Pages past the end are never looked
+// up; their boxes are asked for past the pool, where the copy engine gives zeros.
 //
-// A warpgroup issues the scores of tile i + 1 before the weighing of tile i, so that the tensor cores have work while it takes
-// exponentials:
+// A warpgroup issues the scores of tile i + 1 before the weighing of tile i, so that the tensor cores have work while
+// it takes exponentials:
 //
 //   S[0] | soft[0] | S[1] P[0]V[0] | soft[1] | S[2] P[1]V[1] | soft[2] | ... | P[n-1]V[n-1]
 #include <cstdint>
@@ -85,7 +87,7 @@ DEVICE Work<kDim> work_of(const PagedPrefillParams& p) {
   return w;
 }
 
-// --- the fetching warp ---------------------------------------------------------------------------------------------------
+// --- the fetching warp -----------------------------------------------------------------------------------------------
 
 // All panels of a tile of K or V, by all lanes: a box for each page, or for a part of a page.
 template <int kDim>
@@ -141,18 +143,8 @@ DEVICE void produce(const PagedPrefillParams& p, const Work<kDim>& w) {
   }
 }
 
-// --- the multiplying warpgroups ------------------------------------------------------------------------------------------
+// --- the multiplying warpgroups --------------------------------------------------------------------------------------
 
-DEVICE float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-DEVICE float log2_approx(float x) {
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 DEVICE float reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -314,8 +306,8 @@ DEVICE void consume(const PagedPrefillParams& p, const Work<kDim>& w) {
     keep(o);
   }
 
-  // Through the queries' place in shared memory, so that rows go out in 16-byte chunks. A warp has its sixteen rows to itself
-  // once no product of the warpgroup reads them.
+  // Through the queries' place in shared memory, so that rows go out in 16-byte chunks. A warp has its sixteen rows to
+  // itself once no product of the warpgroup reads them.
   named_barrier_sync(1 + group, 128);
   unsigned char* rows = prefill_shared + 16 * warp * 128;
 #pragma unroll

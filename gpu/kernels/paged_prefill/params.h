@@ -1,5 +1,5 @@
-// What a launch of paged_prefill is told: queries of a ragged batch, the paged K and V of one layer, masks, and where the
-// output goes. The queries' own tokens are in the cache already: they are the last of each sequence.
+// What a launch of paged_prefill is told: queries of a ragged batch, the paged K and V of one layer, masks, and where
+// the output goes. The queries' own tokens are in the cache already: they are the last of each sequence.
 //
 //   sequence of 100 keys, 30 of them of this step       query i stands at key position 70 + i
 //   fewer keys than queries (3 and 5)                   queries 0 and 1 stand before the first key
