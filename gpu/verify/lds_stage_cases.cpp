@@ -333,8 +333,8 @@ Verdict run_published(const std::string& id, Device& device) {
   return verdict;
 }
 
-// ldmatrix alone: `degree` rows of each of its four phases share a bank; nothing else has a conflict. A K, both stages 32
-// KiB, the tile 16 KiB, 32 reads of 512 B:
+// ldmatrix alone: `degree` rows of each of its four phases share a bank; nothing else has a conflict. A K: two stages
+// of 16 KiB, the tile 16 KiB, 32 reads of 512 B:
 //   wavefronts of 128 B   256 fill the stages, 128 copy the tile, 32 * 4 * degree read it
 //   sectors of 32 B       512 are copied, 512 written; every step 8 warps read the length and the table
 Budget ldmatrix_budget(const LdsConfig& config, std::int64_t degree) {

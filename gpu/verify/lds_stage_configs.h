@@ -82,7 +82,7 @@ inline const LdsConfig& lds_config_of(const std::string& id) {
   return *std::find_if(lds_configs().begin(), lds_configs().end(), [&](const LdsConfig& c) { return c.id == id; });
 }
 
-// The swizzles that ldmatrix reads without a conflict, which are also those of TMA and wgmma; with the other 16-bit type.
+// The swizzles that ldmatrix reads without a conflict, those of TMA and wgmma; with the other 16-bit type.
 inline LdsConfig with_nv_swizzle(LdsConfig config) {
   config.params.swizzle = constants_of(config.params).row_bytes() == 64 ? Swizzle{2, 0, 3} : Swizzle{3, 0, 3};
   if (config.params.dtype == DType::bf16) config.params.dtype = DType::f16;
