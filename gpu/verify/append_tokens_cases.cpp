@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -65,18 +66,20 @@ double wide_number(const CounterRng& rng, std::uint64_t n) {
   }
 }
 
-// Element n, of a run `run` long.
-double granule_number(const CounterRng& rng, std::uint64_t n, std::uint64_t run) {
-  const std::uint64_t i = n % run;
-  switch (n / run % 7) {
+// Element n of granules `run` long. `significand` is the input type's [bits].
+double granule_number(const CounterRng& rng, std::uint64_t n, std::uint64_t run, int significand) {
+  const std::uint64_t i = n % run, granule = n / run;
+  switch (granule % 7) {
     case 0:
       return i % 3 == 0 ? -0.0 : 0.0;  // all zeros: scale 1, and their signs stay
     case 1:
       return static_cast<double>(i * 7 % 128 + 1) / 128;  // 1/448 is no float: 3/8 is just off a tie
-    case 2:
-      return static_cast<double>(i * 5 % 57) * (i % 2 ? -1 : 1);  // 56 largest, scale 1/8: 29 is a tie
-    case 3:
-      return std::ldexp(rng.bell(n), i % 5 == 0 ? -149 : -140);  // where the scale is not a normal float
+    case 2: {  // the largest is 56 k, the scale k / 8: all but the largest are ties. Of most k, 8 / k is no float
+      constexpr std::array<double, 8> kTies{56, 29, -27, 31, -25, 23, 19, -17};
+      return kTies[i % 8] * static_cast<double>(2 * rng.integer(granule, 0, (1 << (significand - 7)) / 8) + 1);
+    }
+    case 3:  // where the scale is not a normal float; in every other one where it would be 0
+      return std::ldexp(rng.bell(n), granule % 2 ? -146 : i % 5 == 0 ? -149 : -140);
     case 4:
       return std::ldexp(rng.bell(n), i % 2 ? 125 : 100);  // and where it is huge
     default:
@@ -93,9 +96,10 @@ std::vector<std::byte> numbers(const Append& a, std::int64_t count, std::uint64_
     return bytes;
   }
   const auto run = static_cast<std::uint64_t>(std::max<std::int64_t>(a.cache.granularity, 1));
+  const int significand = a.in == DType::f32 ? 24 : a.in == DType::f16 ? 11 : 8;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<std::uint64_t>(i);
-    store_from_double(a.in, a.data == Data::wide ? wide_number(rng, n) : granule_number(rng, n, run),
+    store_from_double(a.in, a.data == Data::wide ? wide_number(rng, n) : granule_number(rng, n, run, significand),
                       bytes.data() + i * size, Overflow::saturate);
   }
   return bytes;

@@ -6,7 +6,7 @@
 //
 // Whole rows stay whole, so the work is a copy of rows in chunks of 16 bytes: neighbouring threads take neighbouring chunks,
 // every sector is full on both sides. Chunk c of a sequence belongs to its token c / row_chunks. A thread first starts all its loads,
-// then looks up where they go: the table's latency hides behind theirs.
+// then all lookups of where they go: the table's latency hides behind theirs.
 //
 // Quantizing needs the largest magnitude of a granule before its first element can be stored. A few lanes of a warp hold a
 // granule in registers and find it by shuffles: the input is read once.
@@ -108,11 +108,18 @@ DEVICE void copy_tokens(const AppendTokensParams& p) {
     if (c < chunks)
       in[i] = load_chunk<kIn>(work.in + (token * work.stride + column) * static_cast<int64_t>(sizeof(In)));
   }
+  Place places[kChunks];
+#pragma unroll
+  for (int i = 0; i < kChunks; ++i) {
+    const uint32_t c = first + i * kThreads;
+    places[i] = {};
+    if (c < chunks) places[i] = place_of(work, c / row_chunks);
+  }
 #pragma unroll
   for (int i = 0; i < kChunks; ++i) {
     const uint32_t c = first + i * kThreads, token = c / row_chunks, column = c % row_chunks * kElements;
     if (c >= chunks) break;
-    const Place place = place_of(work, token);
+    const Place& place = places[i];
     if (!place.assigned) {
       if (column == 0) count_drop(work);
       continue;
@@ -202,9 +209,21 @@ DEVICE void quantize_tokens(const AppendTokensParams& p) {
   const float scale = scale_of(largest);
   if (lane == 0) cache.scales[scale_offset(cache, place.block, place.slot, head, dim)] = scale;
 
-  // Tiny granules are lifted, so that neither the inverse overflows nor a rest is lost: powers of two change no quotient.
-  const float lift = largest < 0x1p-60f ? 0x1p64f : 1.0f;
-  const float divisor = scale * lift, inverse = __frcp_rn(divisor);
+  // Tiny granules are lifted, so that neither the inverse overflows nor a rest is lost: powers of two change no quotient, and
+  // each number that is so small has its double, quadruple ... in its own type.
+  float divisor = scale;
+  if (largest < 0x1p-60f) {
+    divisor *= 0x1p64f;
+#pragma unroll
+    for (int i = 0; i < kGranuleChunks; ++i) {
+      float f[kElements];
+      widen<In>(in[i], f);
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) f[e] *= 0x1p64f;
+      in[i] = narrow<In>(f);
+    }
+  }
+  const float inverse = __frcp_rn(divisor);
   e4m3* to = static_cast<e4m3*>(cache.data) + row_offset(cache, place.block, place.slot) + column;
 #pragma unroll
   for (int i = 0; i < kGranuleChunks; ++i) {
@@ -213,7 +232,7 @@ DEVICE void quantize_tokens(const AppendTokensParams& p) {
     float f[kElements];
     widen<In>(in[i], f);
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) f[e] = quotient(f[e] * lift, divisor, inverse);
+    for (int e = 0; e < kElements; ++e) f[e] = quotient(f[e], divisor, inverse);
     store_chunk(to + element, narrow<e4m3>(f));
   }
 }

@@ -113,6 +113,10 @@ DEVICE void gather(const GatherRowsParams& p) {
   const int rows_a_cta = rows_of_cta(static_cast<int>(row_chunks));
   const uint32_t chunks = find_rows(p, rows_a_cta, places) * row_chunks;
 
+  // Where granules divide a head they divide the row, and a column's scale takes one division.
+  const uint32_t head_size = p.cache.head_size, granularity = max(p.cache.granularity, 1);
+  const bool divides = head_size % granularity == 0;
+
   Out* out = static_cast<Out*>(p.out) + static_cast<int64_t>(blockIdx.x) * rows_a_cta * row;
   for (uint32_t first = threadIdx.x; first < chunks; first += kThreads * kChunks) {
     Chunk<kIn> in[kChunks];
@@ -120,6 +124,7 @@ DEVICE void gather(const GatherRowsParams& p) {
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
       const uint32_t c = first + i * kThreads, column = c % row_chunks * kElements;
+      uint32_t scale_column = column / granularity;
       in[i] = {};
       scale[i] = 1;
       if (c >= chunks) continue;
@@ -128,10 +133,8 @@ DEVICE void gather(const GatherRowsParams& p) {
       in[i] = load_chunk<kIn>(static_cast<const In*>(p.cache.data) + place.elements + column);
       if constexpr (kScaled) {
         if (p.cache.scales != nullptr) {
-          const uint32_t head = column / static_cast<uint32_t>(p.cache.head_size);
-          const uint32_t dim = column % static_cast<uint32_t>(p.cache.head_size);
-          scale[i] = p.cache.scales[place.scales + head * granules_of(p.cache) +
-                                    dim / static_cast<uint32_t>(p.cache.granularity)];
+          if (!divides) scale_column = column / head_size * granules_of(p.cache) + column % head_size / granularity;
+          scale[i] = p.cache.scales[place.scales + scale_column];
         }
       }
     }
