@@ -133,8 +133,8 @@ Tokens make_tokens(const Append& a, std::uint64_t seed) {
   return tokens;
 }
 
-// The rule of docs/FIDELITY.md, in double: scale = largest magnitude / 448 as a float, 1 for zeros, never 0; an element is
-// x / scale, rounded once.
+// The rule of docs/FIDELITY.md, in double: scale = largest magnitude / 448 as a float, 1 for zeros, never 0; an element
+// is x / scale, rounded once.
 void store_quantized(const PagedKVCache& cache, SeqIdx seq, HeadIdx head, TokIdx tok, DType in, const std::byte* from) {
   const std::int64_t D = cache.kv_params().head_size, granularity = cache.quantization_granularity();
   for (std::int64_t first = 0; first < D; first += granularity) {
@@ -333,8 +333,8 @@ Verdict run_continuous(Device& device) {
   return verdict;
 }
 
-// Sectors of 32 bytes. A row goes in and out in whole ones; each step of a warp looks up the token it stores, one sector; each
-// warp reads its sequence's two offsets and its length, idle warps of the longest sequence's grid too.
+// Sectors of 32 bytes. A row goes in and out in whole ones; each step of a warp looks up the token it stores, one
+// sector; each warp reads its sequence's two offsets and its length, idle warps of the longest sequence's grid too.
 Budget sectors(std::int64_t rows, std::int64_t row, std::int64_t ctas) {
   Budget budget;
   budget.sectors = rows * row + ctas * (kThreads / 32) * 3;
@@ -357,8 +357,9 @@ std::vector<Case> append_tokens_cases() {
       make("bf16_page4_tiny", "a decode step and a short prompt, across a page's end",
            {.cache = {.page_size = 4, .kv_heads = 1, .head_size = 32, .lengths = {4, 0, 3}}, .fresh = {1, 5, 1}}));
   cases.back().demo = true;
-  // Of a row of 512 bytes 16 sectors are read and 16 written, and one lookup; 33 tokens of 32 chunks at most are 2 CTAs a sequence.
-  // Ladders: a sequence that begins, is one short of a page, fills it, has just begun the next; new tokens likewise.
+  // Of a row of 512 bytes 16 sectors are read and 16 written, and one lookup; 33 tokens of 32 chunks at most are 2 CTAs
+  // a sequence. Ladders: a sequence that begins, is one short of a page, fills it, has just begun the next; new tokens
+  // likewise.
   cases.push_back(make("bf16_page16_gqa", "ragged lengths around the page's ends, a sequence without new tokens",
                        {.cache = {.page_size = 16, .layers = 3, .kv_heads = 2, .lengths = {0, 1, 15, 16, 17, 40}},
                         .fresh = {17, 1, 2, 0, 15, 33}},

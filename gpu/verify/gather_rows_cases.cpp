@@ -1,5 +1,6 @@
-// gather_rows against the model: lists of chosen tokens go through remap_sparse_indices and prefill_/decode_tma_row, their
-// elements through PagedKVCache::load and load_quantized, their scales through sparse_scale. What the kernel may not read is NaN.
+// gather_rows against the model: lists of chosen tokens go through remap_sparse_indices and prefill_/decode_tma_row,
+// their elements through PagedKVCache::load and load_quantized, their scales through sparse_scale. What the kernel may
+// not read is NaN.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ struct Lists {
 
 constexpr std::int32_t kBetween = 0x7f7f7f7f;  // what no kernel should take for an index
 
-// Mostly tokens of the sequence, some of them twice; every seventh is none, or past the pages or past the table's columns.
+// Mostly tokens of the sequence, some of them twice; every seventh is none, or past the pages or past the table's
+// columns.
 Lists make_lists(const Gather& g, const CacheFixture& fixture) {
   Lists lists{.offsets = {0}};
   for (const std::int64_t n : g.lists) lists.offsets.push_back(lists.offsets.back() + static_cast<std::uint32_t>(n));
@@ -86,8 +88,9 @@ std::vector<std::int32_t> model_remap(const Gather& g, CacheFixture& fixture, co
   return encoded;
 }
 
-// Encoded indices that no remap makes but that a gather must take: past the pool, negative and not -1, and the pool's last row,
-// which is the null page's: of elements that are not converted, since a NaN's bits are the converter's own affair.
+// Encoded indices that no remap makes but that a gather must take: past the pool, negative and not -1, and the pool's
+// last row, which is the null page's: of elements that are not converted, since a NaN's bits are the converter's own
+// affair.
 void add_strangers(const Gather& g, const CacheFixture& fixture, std::vector<std::int32_t>& encoded) {
   const auto end = static_cast<std::int32_t>(fixture.blocks() * g.cache.page_size);
   const std::array<std::int32_t, 4> strangers{end, -7, end + 1000003, end - (g.cache.dtype == g.out ? 1 : 0)};
@@ -282,9 +285,9 @@ Case make_indices(std::string name, std::string what, const Gather& g) {
 }  // namespace
 
 std::vector<Case> gather_rows_cases() {
-  // 189 rows of 512 bytes go out, the 135 that there are come in, 16 sectors each; CTAs of 32 rows read 24 sectors of indices.
-  // Shared memory: a warp's step is one row, whose place of 8 bytes each half of the warp reads; six CTAs write two times 32
-  // places of 8 bytes, 16 apart, four wavefronts each time.
+  // 189 rows of 512 bytes go out, the 135 that there are come in, 16 sectors each; CTAs of 32 rows read 24 sectors of
+  // indices. Shared memory: a warp's step is one row, whose place of 8 bytes each half of the warp reads; six CTAs
+  // write two times 32 places of 8 bytes, 16 apart, four wavefronts each time.
   Budget bare;
   bare.sectors = 189 * 16 + 135 * 16 + 24;
   bare.wavefronts = 189 * 2 + 6 * 2 * 4;

@@ -1,4 +1,5 @@
-// populate_rows against PagedKVCache::populate: every tile a sequence's table row has room for, those past its tokens too.
+// populate_rows against PagedKVCache::populate: every tile a sequence's table row has room for, those past its tokens
+// too.
 #include <fmt/format.h>
 
 #include <optional>
@@ -102,8 +103,8 @@ Case make(std::string name, std::string what, const Populate& p, const Budget& b
           .run = [p](Device& device) { return run(p, device); }};
 }
 
-// 32 tiles of 8 pages, one a lane of one warp, each on a sector of the table and on one of the rows: as many sectors as there
-// are instructions, `reads` of each kind a tile. The lists of tiles: twice 32 words.
+// 32 tiles of 8 pages, one a lane of one warp, each on a sector of the table and on one of the rows: as many sectors as
+// there are instructions, `reads` of each kind a tile. The lists of tiles: twice 32 words.
 Budget sectors(std::int64_t reads) {
   Budget budget;
   budget.sectors = 32 * reads + 32 * reads + 2 * 4;

@@ -4,12 +4,12 @@
 //           |         |          \                     sequence 0 has 15 tokens, a page 16
 //   pool  ... block 9: slot 15 |  block 2: slot 0 | slot 1 ...
 //
-// Whole rows stay whole, so the work is a copy of rows in chunks of 16 bytes: neighbouring threads take neighbouring chunks,
-// every sector is full on both sides. Chunk c of a sequence belongs to its token c / row_chunks. A thread first starts all its loads,
-// then all lookups of where they go: the table's latency hides behind theirs.
+// Whole rows stay whole, so the work is a copy of rows in chunks of 16 bytes: neighbouring threads take neighbouring
+// chunks, every sector is full on both sides. Chunk c of a sequence belongs to its token c / row_chunks. A thread first
+// starts all its loads, then all lookups of where they go: the table's latency hides behind theirs.
 //
-// Quantizing needs the largest magnitude of a granule before its first element can be stored. A few lanes of a warp hold a
-// granule in registers and find it by shuffles: the input is read once.
+// Quantizing needs the largest magnitude of a granule before its first element can be stored. A few lanes of a warp
+// hold a granule in registers and find it by shuffles: the input is read once.
 //
 //   scale = max |x| / 448, 1 when all are 0      element = x / scale, to the nearest e4m3, ties to even
 #include "gpu/kernels/append_tokens/config.h"
@@ -77,7 +77,7 @@ DEVICE void count_drop(const Work& work) {
   if (work.drops != nullptr) atomicAdd(work.drops, 1u);
 }
 
-// --- copy: the same type, or one rounding --------------------------------------------------------------------------------------
+// --- copy: the same type, or one rounding ----------------------------------------------------------------------------
 
 // Scales of the granules that begin in elements [first, first + count) of a row.
 DEVICE void copy_scales(const Work& work, const Place& place, uint32_t begin_token, uint32_t token, uint32_t first,
@@ -139,14 +139,14 @@ DEVICE void copy_tokens(const AppendTokensParams& p) {
   }
 }
 
-// --- quantize: a scale a granule -----------------------------------------------------------------------------------------------
+// --- quantize: a scale a granule -------------------------------------------------------------------------------------
 
-// x / scale for a rounding to come: a float on the same side as the exact quotient of every number that e4m3 could round
-// up or down at, and equal to such a number only when the quotient is. The nearest float would not do: 0.375 over
+// x / scale for a rounding to come: a float on the same side as the exact quotient of every number that e4m3 could
+// round up or down at, and equal to such a number only when the quotient is. The nearest float would not do: 0.375 over
 // float(1 / 448) is a hair off 168, halfway between 160 and 176, and its nearest float is 168.
 //
-//   q       the nearest float, or its neighbour        rest = x - q * scale, exact: 0 when q is the quotient
-//   rest    towards 0 or away from it                  one bit that way, then the last bit set: what rounding to odd gives
+//   q       the nearest float, or its neighbour     rest = x - q * scale, exact: 0 when q is the quotient
+//   rest    towards 0 or away from it               one bit that way, then the last bit set: rounding to odd
 //
 // inverse is 1 / scale, rounded.
 DEVICE float quotient(float x, float scale, float inverse) {
@@ -209,8 +209,8 @@ DEVICE void quantize_tokens(const AppendTokensParams& p) {
   const float scale = scale_of(largest);
   if (lane == 0) cache.scales[scale_offset(cache, place.block, place.slot, head, dim)] = scale;
 
-  // Tiny granules are lifted, so that neither the inverse overflows nor a rest is lost: powers of two change no quotient, and
-  // each number that is so small has its double, quadruple ... in its own type.
+  // Tiny granules are lifted, so that neither the inverse overflows nor a rest is lost: powers of two change no
+  // quotient, and each number that is so small has its double, quadruple ... in its own type.
   float divisor = scale;
   if (largest < 0x1p-60f) {
     divisor *= 0x1p64f;

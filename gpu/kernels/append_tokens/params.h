@@ -3,11 +3,11 @@
 //   offsets        0 3 3 5        sequence 0 brings tokens 0 1 2, sequence 1 none, sequence 2 tokens 3 4
 //   cache_lengths  9 4 0          token 1 of sequence 0 becomes its token 10
 //
-// Who owes what. Caller: 16-byte alignment of `keys`, `values`, the pools and their strides; head_size and granularity in
-// whole chunks of append_tokens/config.h, granules within its limit; less than 2^31 chunks a sequence; finite values where they
-// are quantized (an infinity or NaN makes NaN of its granule).
-// No error: a token whose table entry is no block of the pool, or whose page is past the table's row. Its K and V are dropped
-// and counted, scales too. The null page is a block of the pool: what comes there is written.
+// Who owes what. Caller: 16-byte alignment of `keys`, `values`, the pools and their strides; head_size and granularity
+// in whole chunks of append_tokens/config.h, granules within its limit; less than 2^31 chunks a sequence; finite values
+// where they are quantized (an infinity or NaN makes NaN of its granule).
+// No error: a token whose table entry is no block of the pool, or whose page is past the table's row. Its K and V are
+// dropped and counted, scales too. The null page is a block of the pool: what comes there is written.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 //   widen<bf16>(x, f);                               exact
 //   store_chunk(q, narrow<e4m3>(f));                 8 bytes
 //
-// The first element is in the lowest bits of the first word. bf16, f16 and f32 overflow to infinity, e4m3 stops at 448, as
-// the conversion instructions do; a NaN becomes the instruction's (7fff in 16 bits, 7f in e4m3).
+// The first element is in the lowest bits of the first word. bf16, f16 and f32 overflow to infinity, e4m3 stops at 448,
+// as the conversion instructions do; a NaN becomes the instruction's (7fff in 16 bits, 7f in e4m3).
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ DEVICE void store_chunk(void* p, const Chunk<kBytes>& chunk) {
   *static_cast<Chunk<kBytes>*>(p) = chunk;
 }
 
-// --- two at a time, as the instructions take them; the low half is the first element ---------------------------------------
+// --- two at a time, as the instructions take them; the low half is the first element ---------------------------------
 
 DEVICE uint32_t pack_bf16(float low, float high) {
   uint32_t pair;
@@ -87,7 +87,7 @@ DEVICE float2 unpack_e4m3(uint16_t pair) {
   return unpack_f16(e4m3_to_f16(pair));
 }
 
-// --- whole chunks ----------------------------------------------------------------------------------------------------------
+// --- whole chunks ----------------------------------------------------------------------------------------------------
 
 template <class T>
 struct Convert;

@@ -1,5 +1,5 @@
-// Where in memory a kernel finds a token, by the kernels' own arithmetic. The model in core/cache has its own; they share
-// nothing, since comparing a formula with itself proves nothing (held by tests/layering).
+// Where in memory a kernel finds a token, by the kernels' own arithmetic. The model in core/cache has its own; they
+// share nothing, since comparing a formula with itself proves nothing (held by tests/layering).
 //
 //   token 37 of sequence 2, page_size 16        page 37 / 16 = 2, slot 37 % 16 = 5
 //   table row 2: 7 3 [9] 11                     block 9
@@ -8,8 +8,8 @@
 //
 // Numbers of elements, not bytes. Offsets are 64 bits wide: a pool of 2^31 elements is only 4 GB of bf16.
 //
-// Who owes what. Caller: sequence, head and dim in range, and a column of the table for every token asked for. A block that is
-// not assigned is no error: is_assigned says so, and nothing may be read or written there.
+// Who owes what. Caller: sequence, head and dim in range, and a column of the table for every token asked for. A block
+// that is not assigned is no error: is_assigned says so, and nothing may be read or written there.
 #pragma once
 
 #include <cstdint>

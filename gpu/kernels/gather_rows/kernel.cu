@@ -4,9 +4,9 @@
 //   cache     block 2 slot 1 |  -  | block 8 slot 8 | ...
 //   out       row            | 0 0 | row            | ...          [n, heads, head_size]
 //
-// A CTA works in two phases. First a thread a row finds where it lies: list -> sequence -> table -> block, a chain of dependent
-// reads that is walked once a row and not once a chunk. Then all threads move chunks of 16 bytes, neighbours next to each
-// other, kChunks loads a thread before the first store.
+// A CTA works in two phases. First a thread a row finds where it lies: list -> sequence -> table -> block, a chain of
+// dependent reads that is walked once a row and not once a chunk. Then all threads move chunks of 16 bytes, neighbours
+// next to each other, kChunks loads a thread before the first store.
 //
 // Quantized elements are multiplied by their granule's scale in f32, then rounded once more to the output's type.
 #include "gpu/kernels/common/number.cuh"
@@ -25,7 +25,7 @@ using gather_rows::rows_of_cta;
 
 constexpr int64_t kNothing = -1;
 
-// --- what an index means ------------------------------------------------------------------------------------------------------
+// --- what an index means ---------------------------------------------------------------------------------------------
 
 // Index i of all, lists one behind the other.
 DEVICE int32_t index_at(const GatherRowsParams& p, int64_t i) {
@@ -90,7 +90,7 @@ DEVICE RowPlace row_place(const GatherRowsParams& p, int64_t i) {
   return {row_offset(cache, block, slot), cache.scales == nullptr ? 0 : scale_row_offset(cache, block, slot)};
 }
 
-// --- gather -------------------------------------------------------------------------------------------------------------------
+// --- gather ----------------------------------------------------------------------------------------------------------
 
 // The places of a CTA's rows, first phase. How many rows it has.
 DEVICE int find_rows(const GatherRowsParams& p, int rows_a_cta, RowPlace* places) {
@@ -173,7 +173,7 @@ DEVICE void gather_scales(const GatherRowsParams& p) {
   }
 }
 
-// --- indices ------------------------------------------------------------------------------------------------------------------
+// --- indices ---------------------------------------------------------------------------------------------------------
 
 DEVICE void remap(const GatherRowsParams& p) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -190,8 +190,8 @@ DEVICE void to_tma_rows(const GatherRowsParams& p) {
   static_cast<int32_t*>(p.out)[i] = stays ? encoded : tma_row(p.cache, encoded);
 }
 
-// What a list has, moved to its front in the same order, -1 behind it. A warp a list, 32 entries at a time: an entry's place is
-// what was kept before them, and how many lanes below have one.
+// What a list has, moved to its front in the same order, -1 behind it. A warp a list, 32 entries at a time: an entry's
+// place is what was kept before them, and how many lanes below have one.
 DEVICE void compact(const GatherRowsParams& p) {
   const int list = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -7,10 +7,10 @@
 // Example: page_size 16, table row 0 5 7, 2 layers of K and V, so 64 rows a block: token 31 -> 5 * 16 + 15 = 95 -> 335.
 //
 // Who owes what. Caller: 16-byte alignment of pool and output; head_size and granularity in whole chunks of
-// gather_rows/config.h; offsets that rise from 0 to the number of lists; for `row` of a quantized cache as many rows of scales
-// from block to block as of elements.
-// No error, a row of zeros: a negative index; a logical one whose page is past the table's row or whose block is `invalid` or more;
-// an encoded or row index past the pool.
+// gather_rows/config.h; offsets that rise from 0 to the number of lists; for `row` of a quantized cache as many rows of
+// scales from block to block as of elements.
+// No error, a row of zeros: a negative index; a logical one whose page is past the table's row or whose block is
+// `invalid` or more; an encoded or row index past the pool.
 #pragma once
 
 #include <cstdint>

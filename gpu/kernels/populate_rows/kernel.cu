@@ -1,13 +1,14 @@
-// populate_rows: for each page of a tile, the row of its first token. What a producer warp does before it issues a tile's copies.
+// populate_rows: for each page of a tile, the row of its first token. What a producer warp does before it issues a
+// tile's copies.
 //
 //   tile of 128 tokens at base 256, pages of 16     table row of the sequence   ... | 5 9 2 7 1 0 3 8 | ...
 //                                                                             entries 16 to 23, 32 bytes
 //   rows of a block 64                              rows  320 576 128 448 64 0 192 512
 //
-// The table is read kWidth entries at a time: 4, 8 or 16 bytes an instruction, 8 entries as two of 16 bytes, which is as wide as
-// sm_90 loads. That is why its rows are padded, and why a mask promises how bases are aligned: a read is aligned when the first
-// page's number is a multiple of kWidth. A thread takes a tile, so a warp's loads touch 32 tiles and a sector each: of 8 pages, 8
-// loads of one entry touch 256 sectors, 4 of two 128, 2 of four 64.
+// The table is read kWidth entries at a time: 4, 8 or 16 bytes an instruction, 8 entries as two of 16 bytes, which is
+// as wide as sm_90 loads. That is why its rows are padded, and why a mask promises how bases are aligned: a read is
+// aligned when the first page's number is a multiple of kWidth. A thread takes a tile, so a warp's loads touch 32 tiles
+// and a sector each: of 8 pages, 8 loads of one entry touch 256 sectors, 4 of two 128, 2 of four 64.
 #include "gpu/kernels/common/number.cuh"
 #include "gpu/kernels/common/paged_cache.cuh"
 #include "gpu/kernels/populate_rows/config.h"

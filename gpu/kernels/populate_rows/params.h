@@ -3,8 +3,8 @@
 //   rows[tile * sub_tiles + i] = table[sequence][base / page_size + i] * rows of a block + base % page_size
 //
 // in 32 bits that wrap; the last term only where a tile lies inside one page.
-// Who owes what. Caller: the entry's width as config.h gives it for the promise that every base keeps; table rows of whole reads
-// that reach past the last one's end; a base on a page's beginning where the tile has several pages.
+// Who owes what. Caller: the entry's width as config.h gives it for the promise that every base keeps; table rows of
+// whole reads that reach past the last one's end; a base on a page's beginning where the tile has several pages.
 // No error: entries past a sequence's pages, which give rows of the null page.
 #pragma once
 
