@@ -30,7 +30,7 @@ struct Verdict {
 // What the launches of a case may cost on the virtual GPU, at most; none of them: not held. Worked out by hand from what
 // the kernel has to move, in the comment where it is set.
 struct Budget {
-  std::optional<std::int64_t> wavefronts, sectors, tma_bytes;
+  std::optional<std::int64_t> wavefronts{}, sectors{}, tma_bytes{};
 };
 
 struct Case {

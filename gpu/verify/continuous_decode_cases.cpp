@@ -5,18 +5,22 @@ namespace kvscope::gpu {
 
 std::vector<Case> continuous_decode_cases() {
   std::vector<DecodeCase> list;
+  // TMA: a box of 64 slots of 128 bytes for each sequence, of K and of V, whole although blocks end at 17.
   list.push_back(
       {.name = "bf16_demo",
        .what = "blocks of 17 tokens: the box reaches past them, into zeros",
        .shape =
            {.dtype = DType::bf16, .page_size = 17, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 17}},
        .group = 2,
-       .demo = true});
+       .demo = true,
+       .budget = {.tma_bytes = 32768}});
+  // TMA: 1 + 1 + 1 + 2 + 2 boxes of 64 slots of 256 bytes, of K and of V, of two heads.
   list.push_back({.name = "bf16_s100_gqa4",
                   .what = "a sequence that fills its block, one that is empty; the second of two layers",
                   .shape = {.dtype = DType::bf16, .page_size = 100, .lengths = {0, 1, 63, 64, 65, 100}},
                   .group = 4,
-                  .layer = 1});
+                  .layer = 1,
+                  .budget = {.tma_bytes = 458752}});
   list.push_back({.name = "f16_s333_mqa20",
                   .what = "several runs of a block, and more query heads than a CTA has",
                   .shape = {.dtype = DType::f16,

@@ -97,6 +97,9 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
       table[static_cast<std::size_t>(b)] = table[static_cast<std::size_t>(b * cache.table_stride())];
     table.resize(static_cast<std::size_t>(batch));
     k.table_stride = v.table_stride = 1;
+  } else {  // behind the last sequence's pages there is nothing: who reads an entry too many is outside the array
+    const std::int64_t pages = (c.shape.lengths.back() + c.shape.page_size - 1) / c.shape.page_size;
+    table.resize(static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages));
   }
   there.table = device.upload_values("table", table);
   k.table = v.table = there.table.as<const std::uint32_t>();

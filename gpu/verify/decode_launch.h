@@ -1,13 +1,16 @@
-// A decode step of paged_decode or continuous_decode from what its caller has: plan, tensor maps, workspace, two launches.
+// A decode step of paged_decode or continuous_decode from what its caller has: plan, tensor maps, workspace, two
+// launches.
 //
 //   DecodeCall call(device, {.kernel = "paged_decode", .cache = DType::bf16, .out = DType::bf16, .k = k, .v = v, ...});
 //   verdict.take(device.launch(call.attend, bytes_of(call.params))) &&
 //       verdict.take(device.launch(call.combine, bytes_of(call.params)));
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <numbers>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

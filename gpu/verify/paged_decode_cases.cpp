@@ -1,5 +1,6 @@
-// What paged_decode must give. Between them the cases have every page size with every way of copying it, every type with
-// both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16 keys.
+// What paged_decode must give. Between them the cases have every page size with every way of copying it, every type
+// with both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16
+// keys.
 #include "gpu/verify/decode_case.h"
 
 namespace kvscope::gpu {
@@ -7,23 +8,33 @@ namespace kvscope::gpu {
 std::vector<Case> paged_decode_cases() {
   std::vector<DecodeCase> list;
 
+  // TMA: 1 + 2 boxes of 16 slots of 128 bytes, of K and of V.
   list.push_back(
       {.name = "bf16_page16_demo",
        .what = "one page and a token of the next: the last key of sequence 1 is alone in its page",
        .shape =
            {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 17}},
        .group = 2,
-       .demo = true});
+       .demo = true,
+       .budget = {.tma_bytes = 12288}});
+  // TMA: 1 + 1 + 1 + 2 + 7 boxes of 16 slots of 256 bytes, of K and of V, of two heads: 196608.
+  // Wavefronts: each of the 24 boxes is one warp's 16 keys, 16 ldmatrix of 4: 1536. The end of each of ten CTAs: 32
+  // stores of maxima and sums, 32 loads of maxima, 128 stores and 96 loads of the merge: 288. Sectors: the boxes 6144;
+  // queries 4 warps * 16 loads * 4 rows of ten CTAs 2560; partial outputs 4 rows of 16, written and read, 1280; outputs
+  // 48 rows of 8, 384; their logarithms 42 + 96 + 48; lengths 60; table 12.
   list.push_back({.name = "bf16_page16_gqa4",
                   .what = "lengths 0, 1, P-1, P, P+1 and several pages; the second of two layers",
                   .shape = {.dtype = DType::bf16, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}},
                   .group = 4,
-                  .layer = 1});
+                  .layer = 1,
+                  .budget = {.wavefronts = 4416, .sectors = 10626, .tma_bytes = 196608}});
+  // TMA: 38 boxes of 16 slots, of K and of V.
   list.push_back(
       {.name = "bf16_page16_ring",
        .what = "ten tiles through a ring of three stages: a phase that is taken for the next one",
        .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {601}, .seed = 2},
-       .group = 8});
+       .group = 8,
+       .budget = {.tma_bytes = 311296}});
   list.push_back(
       {.name = "bf16_page16_planned",
        .what = "runs as planned for 132 multiprocessors: shorter sequences end before the last run",
@@ -46,13 +57,22 @@ std::vector<Case> paged_decode_cases() {
                   .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {33, 70}},
                   .group = 40,
                   .splits = 2});
+  // Sectors: K and V of 335 keys, two heads, 8 each: 10720; queries 4 * 16 * 3 of 14 CTAs 2688; partial outputs,
+  // written and read, 1344; outputs 336; lengths 168; logarithms 266; table 90, eight entries a sector although a page
+  // is a token.
   list.push_back(
       {.name = "bf16_page1_gqa3",
        .what = "a page a token, so every neighbour is elsewhere; by cp.async; sentinels behind",
        .shape = {.dtype = DType::bf16, .page_size = 1, .lengths = {0, 1, 2, 63, 64, 65, 140}, .sentinels = true},
        .group = 3,
        .layer = 1,
-       .splits = 2});
+       .splits = 2,
+       .budget = {.sectors = 15700}});
+  list.push_back(
+      {.name = "bf16_page4_ring",
+       .what = "six tiles by cp.async through a ring of three stages",
+       .shape = {.dtype = DType::bf16, .page_size = 4, .layers = 1, .kv_heads = 1, .lengths = {330}, .seed = 3},
+       .group = 2});
   list.push_back({.name = "f16_page24_gqa12",
                   .what = "pages that are no multiple of 16: a tile ends inside one; 9 to 16 query heads",
                   .shape = {.dtype = DType::f16, .page_size = 24, .layers = 1, .lengths = {23, 24, 25, 71, 72, 73}},
@@ -76,12 +96,14 @@ std::vector<Case> paged_decode_cases() {
        .what = "pages of three boxes: box 3 of the first tile is page 1's first",
        .shape = {.dtype = DType::bf16, .page_size = 48, .layers = 1, .head_size = 64, .lengths = {47, 48, 49, 130}},
        .group = 5});
+  // TMA: half of bf16_page16_gqa4. Sectors beside the boxes: scales, 4 bytes in a sector of their own at most: 149 * 4.
   list.push_back(
       {.name = "e4m3_page16_gqa4",
        .what = "a scale for each token and head, of K and of V; poisoned scales behind the end",
        .shape = {.dtype = DType::e4m3, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}, .granularity = 128},
        .group = 4,
-       .layer = 1});
+       .layer = 1,
+       .budget = {.sectors = 8000, .tma_bytes = 98304}});
   list.push_back({.name = "e4m3_page1_d64",
                   .what = "cp.async of 64-byte rows, with scales",
                   .shape = {.dtype = DType::e4m3,
@@ -128,8 +150,14 @@ std::vector<Case> paged_decode_cases() {
                   .group = 4,
                   .hole_sequence = 1,
                   .hole_page = 1});
+  list.push_back({.name = "bf16_page8_hole",
+                  .what = "the same by cp.async, without a read",
+                  .shape = {.dtype = DType::bf16, .page_size = 8, .layers = 1, .lengths = {40, 50}},
+                  .group = 4,
+                  .hole_sequence = 0,
+                  .hole_page = 2});
   list.push_back({.name = "e4m3_page8_hole",
-                  .what = "the same by cp.async, its scales too",
+                  .what = "scales of a page that was never assigned",
                   .shape = {.dtype = DType::e4m3, .page_size = 8, .layers = 1, .lengths = {40, 50}, .granularity = 128},
                   .group = 4,
                   .hole_sequence = 1,

@@ -4,12 +4,13 @@
 //   scores[h, t] = scale * dot(q[h], k[t, h / group])       o[h] = sum_t softmax(scores)[t] * v[t, h / group]
 //
 // The keys of a sequence are cut into runs of keys_per_split. Each run gives an output of its own and the logarithm of
-// its sum, in base two; the combine kernel merges them. Where a run has no key, its logarithm is -infinity and its output
-// is not written.
+// its sum, in base two; the combine kernel merges them. Where a run has no key, its logarithm is -infinity and its
+// output is not written.
 //
-// Who owes what. Host: 1. `k` and `v` have one table and one page size. 2. q's rows are 4-byte aligned (bf16, f16), 16-byte (f32).
-// 3. copies: the plan's rules. 4. scales: one a head, granularity >= head_size. Allocator: entries of a sequence's own pages are
-// blocks of the pool; a page that was never assigned reads as zeros there. Entries behind them are not looked at.
+// Who owes what. Host: 1. `k` and `v` have one table and one page size. 2. q's rows are 4-byte aligned (bf16, f16),
+// 16-byte (f32). 3. copies: the plan's rules. 4. scales: one a head, granularity >= head_size. Allocator: entries of a
+// sequence's own pages are blocks of the pool; a page that was never assigned reads as zeros there. Entries behind them
+// are not looked at.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct DecodeParams {
   float* partial_o = nullptr;              // [splits, batch, query_heads, head_size]
   float* partial_lse = nullptr;            // [splits, batch, query_heads] base two
   void* o = nullptr;                       // [batch, query_heads, head_size] of the combine kernel's type
-  float* lse = nullptr;                    // [batch, query_heads] natural; -infinity without a key; null: not asked for
+  float* lse = nullptr;                    // [batch, query_heads] natural; -infinity without a key
   float scale_log2 = 0;                    // of the scores, times log2(e)
   std::int32_t batch = 0;
   std::int32_t query_heads = 0;

@@ -1,6 +1,6 @@
-// continuous_decode: paged_decode over a cache with one block a sequence. The block is looked up once, tokens follow one
-// another from there, and boxes of 64 slots may begin anywhere: a block of 100 slots is boxes of 0 .. 63 and 64 .. 127, of
-// which the map ends at 99 and fills the rest with zeros.
+// continuous_decode: paged_decode over a cache with one block a sequence. The block is looked up once, tokens follow
+// one another from there, and boxes of 64 slots may begin anywhere: a block of 100 slots is boxes of 0 .. 63 and 64 ..
+// 127, of which the map ends at 99 and fills the rest with zeros.
 //
 // The device code is paged_decode's (attend.cuh and what it includes), with the look-up of pages taken out.
 #include "gpu/kernels/continuous_decode/params.h"

@@ -8,8 +8,8 @@
 //   K tile --ldmatrix--> A  x  Q (registers)  -->  exp2, bf16, movmatrix  -->  B
 //   V tile --ldmatrix.trans--> A  x  B  -->  O^T [head_size][8 heads] in registers
 //
-// A lane has columns 2 (lane % 4) and its neighbour of S^T and of O^T alike, so a new maximum scales O without a shuffle.
-// Keys past the end: scores become -infinity, and their V registers zero, since 0 * NaN would not be.
+// A lane has columns 2 (lane % 4) and its neighbour of S^T and of O^T alike, so a new maximum scales O without a
+// shuffle. Keys past the end: scores become -infinity, and their V registers zero, since 0 * NaN would not be.
 //
 // e4m3: scores times the key's scale; probabilities times the value's scale, before their rounding to bf16; the sum of
 // probabilities without it.
@@ -21,7 +21,8 @@
 
 namespace kvscope::gpu {
 
-// One warp's state. Tile of heads n: heads 8 n .. 8 n + 7 of the CTA; this lane's columns i: head 8 n + 2 (lane % 4) + i.
+// One warp's state. Tile of heads n: heads 8 n .. 8 n + 7 of the CTA; this lane's columns i: head 8 n + 2 (lane % 4) +
+// i.
 template <int kHead>
 struct Online {
   float m[2][2], l[2][2];     // [n][i] maximum so far; sum over this lane's keys
@@ -173,9 +174,15 @@ DEVICE void consume(const DecodeParams& p, const Ring& ring, const MergeSpace& s
       const float weight = weight_of(state.m[n][i], max_of_warps(space, row));
       float* to = space.partial + (warp * kDecodeRows + row) * (kHead + 4);
 #pragma unroll
-      for (int block = 0; block < kHead / 16; ++block)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) to[Tile::value_dim(lane, block, r)] = state.o[block][n][2 * r + i] * weight;
+      for (int block = 0; block < kHead / 16; ++block) {
+        const float low = state.o[block][n][i] * weight, high = state.o[block][n][2 + i] * weight;
+        if constexpr (sizeof(T) == 1) {  // neighbours
+          *reinterpret_cast<float2*>(to + Tile::value_dim(lane, block, 0)) = make_float2(low, high);
+        } else {
+          to[Tile::value_dim(lane, block, 0)] = low;
+          to[Tile::value_dim(lane, block, 1)] = high;
+        }
+      }
     }
   }
   named_barrier_sync(1, 32 * kDecodeConsumers);

@@ -1,6 +1,6 @@
-// The same over a cache of f32, which no matrix instruction multiplies without rounding: plain fused multiply-adds, every
-// page size alike. A warp has every fourth key of the run; a lane has kHead / 32 dims of the key and of each query head,
-// so that a key is one coalesced access of kHead * 4 bytes, and its score a sum over the warp.
+// The same over a cache of f32, which no matrix instruction multiplies without rounding: plain fused multiply-adds,
+// every page size alike. A warp has every fourth key of the run; a lane has kHead / 32 dims of the key and of each
+// query head, so that a key is one coalesced access of kHead * 4 bytes, and its score a sum over the warp.
 #pragma once
 
 #include "gpu/kernels/paged_decode/load.cuh"

@@ -1,6 +1,7 @@
-// The outputs of all runs of keys become one: o = sum_s w_s o_s / sum_s w_s with w_s = 2^(lse_s - max lse), a warp a row of
-// (sequence, query head). A run without a key has -infinity; its output was never written and is not read. No key at all:
-// o = 0, lse = -infinity. Example: lse 0 and 1, o 1 and 3: o = (1 + 2 * 3) / 3 = 2.3333, lse = log2(3) * ln 2 = ln 3.
+// The outputs of all runs of keys become one: o = sum_s w_s o_s / sum_s w_s with w_s = 2^(lse_s - max lse), a warp a
+// row of (sequence, query head). A run without a key has -infinity; its output was never written and is not read. No
+// key at all: o = 0, lse = -infinity. Example: lse 0 and 1, o 1 and 3: o = (1 + 2 * 3) / 3 = 2.3333, lse = log2(3) * ln
+// 2 = ln 3.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"
@@ -53,7 +54,7 @@ DEVICE void decode_combine(const DecodeParams& p) {
       const float pair[2] = {o[j].x * factor, o[j].y * factor};
       store_chunk(static_cast<Out*>(p.o) + row * head_size + 64 * j + 2 * lane, narrow<Out>(pair));
     }
-  if (lane == 0 && p.lse != nullptr) p.lse[row] = sum == 0 ? -INFINITY : (most + log2_approx(sum)) * kLn2;
+  if (lane == 0) p.lse[row] = sum == 0 ? -INFINITY : (most + log2_approx(sum)) * kLn2;
 }
 
 }  // namespace kvscope::gpu

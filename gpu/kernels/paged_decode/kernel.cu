@@ -4,8 +4,8 @@
 //     grid {8, 4, 8} = 256 CTAs of 160 threads, two a multiprocessor; a run is 1024 keys = 16 tiles of 32 KB, of which
 //     three are on their way or in use; then paged_decode_combine_bf16, grid {64, 1, 1}
 //
-// plan.h chooses the numbers; attend.cuh is the kernel, load.cuh its producers, combine.cuh the second kernel. Caches of
-// e4m3 take queries of bf16.
+// plan.h chooses the numbers; attend.cuh is the kernel, load.cuh its producers, combine.cuh the second kernel. Caches
+// of e4m3 take queries of bf16.
 #include "gpu/kernels/paged_decode/attend.cuh"
 #include "gpu/kernels/paged_decode/attend_f32.cuh"
 #include "gpu/kernels/paged_decode/combine.cuh"

@@ -4,12 +4,12 @@
 //                 scales) one of each producer thread when its cp.async copies have landed
 //   empty[stage]  the four consumer warps have read it
 //
-// Tensor copies: a tile of 64 keys is at most four boxes of 16 slots, of each half of K and of V; lane 4i + g fetches box
-// g of part i. bf16, head_size 128, page 16: 16 boxes of 2 KB. Boxes without a key of the sequence are not fetched, and
-// their table entries not read. Slots past the end inside the last box hold anything: consumers mask them.
+// Tensor copies: a tile of 64 keys is at most four boxes of 16 slots, of each half of K and of V; lane 4i + g fetches
+// box g of part i. bf16, head_size 128, page 16: 16 boxes of 2 KB. Boxes without a key of the sequence are not fetched,
+// and their table entries not read. Slots past the end inside the last box hold anything: consumers mask them.
 //
-// cp.async: each of two warps has 32 keys of a tile; lane l looks up key l's page, then the lanes of a row copy 16 bytes each,
-// so that a row of 256 bytes is two full requests. Keys past the end become zeros without a read.
+// cp.async: each of two warps has 32 keys of a tile; lane l looks up key l's page, then the lanes of a row copy 16
+// bytes each, so that a row of 256 bytes is two full requests. Keys past the end become zeros without a read.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"

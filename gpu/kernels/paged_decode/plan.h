@@ -2,18 +2,18 @@
 //
 // Bandwidth. Of 4.3 TB/s each of an H200's 132 multiprocessors is due 33 bytes a nanosecond; with a microsecond of
 // latency 33 KB have to be on their way to it at any time. Two CTAs a multiprocessor with a ring of 96 KB each
-// have up to six times that, and while one CTA starts or merges, the other keeps the memory busy. So a ring has as many stages as
-// 96 KB hold, at most eight; three of 32 KB for bf16 and head_size 128.
+// have up to six times that, and while one CTA starts or merges, the other keeps the memory busy. So a ring has as many
+// stages as 96 KB hold, at most eight; three of 32 KB for bf16 and head_size 128.
 //
-// Runs of keys. Every CTA should begin at once and end at once: the number of runs is the one whose waves of CTAs, each a
-// run and 128 keys' worth of starting and merging, take least. Batch 8, 8 KV heads, 4096 keys, 264 places:
+// Runs of keys. Every CTA should begin at once and end at once: the number of runs is the one whose waves of CTAs, each
+// a run and 128 keys' worth of starting and merging, take least. Batch 8, 8 KV heads, 4096 keys, 264 places:
 //   3 runs of 1408   192 CTAs, 1 wave    1536
 //   4 runs of 1024   256 CTAs, 1 wave    1152   <- least
 //   5 runs of  832   320 CTAs, 2 waves   1920
 // A run is whole tiles and the same for every sequence, so a short sequence has fewer CTAs that work, not smaller ones.
 //
-// Copies. Boxes of the copy engine where a tile consists of few: a page's slots are 16, 32 or 64 at a time, a multiple of
-// which the page must be. A page of 1 would be 256 boxes a stage; there cp.async fetches 16 bytes a thread, which is
+// Copies. Boxes of the copy engine where a tile consists of few: a page's slots are 16, 32 or 64 at a time, a multiple
+// of which the page must be. A page of 1 would be 256 boxes a stage; there cp.async fetches 16 bytes a thread, which is
 // full 32-byte sectors and 256 contiguous bytes a key all the same. The engine also wants strides and addresses in
 // multiples of 16 bytes; rows aligned to 4 bytes alone are copied 4 at a time.
 #pragma once
