@@ -6,10 +6,13 @@
 
 namespace kvscope::gpu::mla {
 
-inline constexpr int kHeads = 64;                    // of a CTA
-inline constexpr int kKeys = 64;                     // of a tile
-inline constexpr int kStages = 2;                    // of the ring
-inline constexpr int kThreads = 384;                 // two warpgroups multiply, one fetches
+inline constexpr int kHeads = 64;     // of a CTA
+inline constexpr int kKeys = 64;      // of a tile
+inline constexpr int kStages = 2;     // of the ring
+inline constexpr int kThreads = 384;  // two warpgroups multiply, one fetches
+// [registers] of a thread: nobody gets more until others have given up as many, so the sum is what a launch has at most.
+inline constexpr int kLaunchRegisters = 168, kFetchRegisters = 136, kMultiplyRegisters = 184;
+static_assert(kFetchRegisters + 2 * kMultiplyRegisters <= 3 * kLaunchRegisters);
 inline constexpr int kRow = 576, kValue = 512;       // [elements] of a key, of a value
 inline constexpr int kFp8Row = 656;                  // [bytes] of a token
 inline constexpr int kPanel = 64;                    // elements of a swizzled row: 128 bytes

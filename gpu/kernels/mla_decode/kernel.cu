@@ -348,14 +348,14 @@ DEVICE void decode(const MlaDecodeParams& p) {
   }
   __syncthreads();
   if (threadIdx.x >= kConsumers) {
-    registers_down<112>();
+    registers_down<kFetchRegisters>();
     if constexpr (kFp8) {
       produce_fp8(p, w);
     } else {
       produce_bf16(p, w);
     }
   } else {
-    registers_up<200>();
+    registers_up<kMultiplyRegisters>();
     consume(p, w);
   }
 }

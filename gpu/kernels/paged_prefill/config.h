@@ -13,6 +13,9 @@ inline constexpr int kQueries = 128;  // of a CTA
 inline constexpr int kKeys = 128;     // of a tile
 inline constexpr int kStages = 2;     // of the ring, each with a tile of K and one of V
 inline constexpr int kThreads = 384;
+// [registers] of a thread: nobody gets more until others have given up as many, so the sum is what a launch has at most.
+inline constexpr int kLaunchRegisters = 168, kFetchRegisters = 40, kMultiplyRegisters = 232;
+static_assert(kFetchRegisters + 2 * kMultiplyRegisters <= 3 * kLaunchRegisters);
 inline constexpr int kPanel = 64;                     // elements of a swizzled row: 128 bytes
 inline constexpr int kPanelBytes = 128 * kPanel * 2;  // 128 rows of them
 

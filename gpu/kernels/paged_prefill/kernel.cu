@@ -358,10 +358,10 @@ DEVICE void prefill_tile(const PagedPrefillParams& p) {
   }
   __syncthreads();
   if (threadIdx.x >= 32 * kConsumerWarps) {
-    registers_down<40>();
+    registers_down<kFetchRegisters>();
     if (threadIdx.x < 32 * (kConsumerWarps + 1) && w.first_tile < w.last_tile) produce(p, w);
   } else {
-    registers_up<232>();
+    registers_up<kMultiplyRegisters>();
     consume<T>(p, w);
   }
 }
