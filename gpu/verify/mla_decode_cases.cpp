@@ -102,7 +102,8 @@ CacheFixture cache_of(const MlaCase& c) {
 
 // --- which keys ------------------------------------------------------------------------------------------------------
 
-// [batch, topk]: block * page_size + slot of tokens of the sequence, in an order that is not theirs; -1: none.
+// [batch, topk]: block * page_size + slot of tokens of the sequence, in an order that is not theirs. Holes are -1, each
+// fourth an index past the pool's `blocks`.
 std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRows& rows) {
   std::vector<std::int32_t> indices;
   if (c.topk == 0) return indices;
@@ -110,11 +111,13 @@ std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRow
     const std::int64_t length = c.lengths[static_cast<std::size_t>(b)];
     const Holes holes = c.holes[static_cast<std::size_t>(b)];
     for (std::int64_t i = 0; i < c.topk; ++i) {
-      const bool hole = length == 0 || holes == Holes::all || (holes == Holes::every_third && i % 3 == 1) ||
-                        (holes == Holes::first_tile && i < mla::kKeys);
-      const std::int64_t t = length > 0 ? (i * 37 + 11) % length : 0;
-      const std::int64_t block = length > 0 ? rows.table[b * rows.table_stride + t / c.page_size] : 0;
-      indices.push_back(hole ? -1 : static_cast<std::int32_t>(block * c.page_size + t % c.page_size));
+      if (length == 0 || holes == Holes::all || (holes == Holes::every_third && i % 3 == 1) ||
+          (holes == Holes::first_tile && i < mla::kKeys)) {
+        indices.push_back(i % 4 == 0 ? static_cast<std::int32_t>(rows.blocks * c.page_size + i) : -1);
+        continue;
+      }
+      const std::int64_t t = (i * 37 + 11) % length, block = rows.table[b * rows.table_stride + t / c.page_size];
+      indices.push_back(static_cast<std::int32_t>(block * c.page_size + t % c.page_size));
     }
   }
   return indices;
@@ -139,7 +142,7 @@ Gathered gather(const MlaCase& c, const attention::PagedRows& rows, const std::v
       std::int64_t block, slot;
       if (c.topk > 0) {
         const std::int64_t index = indices[static_cast<std::size_t>(b * c.topk + i)];
-        if (index < 0) continue;
+        if (index < 0 || index >= rows.blocks * c.page_size) continue;
         block = index / c.page_size, slot = index % c.page_size;
       } else {
         block = rows.table[b * rows.table_stride + i / c.page_size], slot = i % c.page_size;
@@ -297,7 +300,6 @@ std::vector<MlaCase> table() {
        .page_size = 64,
        .lengths = {0, 1, 63, 64, 65, 200},
        .query_heads = 16,
-       .splits = 2,
        .layer = 1});
   add({.name = "fp8_page16_heads128",
        .what = "two tiles of heads convert the same rows",
@@ -305,6 +307,7 @@ std::vector<MlaCase> table() {
        .page_size = 16,
        .lengths = {65, 17},
        .query_heads = 128,
+       .splits = 2,
        .sentinels = true});
   // Three tiles in two CTAs: 16 e4m3 become two chunks, stored without a conflict.
   add({.name = "fp8_page1_heads64",
