@@ -1,5 +1,4 @@
-// A decode step of paged_decode or continuous_decode from what its caller has: plan, tensor maps, workspace, two
-// launches.
+// A step of paged_decode or continuous_decode from what its caller has: plan, tensor maps, workspace, two launches.
 //
 //   DecodeCall call(device, {.kernel = "paged_decode", .cache = DType::bf16, .out = DType::bf16, .k = k, .v = v, ...});
 //   verdict.take(device.launch(call.attend, bytes_of(call.params))) &&

@@ -8,8 +8,9 @@
 //   K tile --ldmatrix--> A  x  Q (registers)  -->  exp2, bf16, movmatrix  -->  B
 //   V tile --ldmatrix.trans--> A  x  B  -->  O^T [head_size][8 heads] in registers
 //
-// A lane has columns 2 (lane % 4) and its neighbour of S^T and of O^T alike, so a new maximum scales O without a
-// shuffle. Keys past the end: scores become -infinity, and their V registers zero, since 0 * NaN would not be.
+// A lane has columns 2 (lane % 4) and its neighbour of S^T and of O^T alike, so a new maximum scales O in place.
+//
+// Keys past the end: scores become -infinity, and their V registers zero, since 0 * NaN would not be.
 //
 // e4m3: scores times the key's scale; probabilities times the value's scale, before their rounding to bf16; the sum of
 // probabilities without it.
@@ -21,8 +22,7 @@
 
 namespace kvscope::gpu {
 
-// One warp's state. Tile of heads n: heads 8 n .. 8 n + 7 of the CTA; this lane's columns i: head 8 n + 2 (lane % 4) +
-// i.
+// One warp's state. n: heads 8 n .. 8 n + 7 of the CTA; i: of them, this lane's columns 2 (lane % 4) + i.
 template <int kHead>
 struct Online {
   float m[2][2], l[2][2];     // [n][i] maximum so far; sum over this lane's keys

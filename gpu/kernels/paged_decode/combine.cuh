@@ -1,7 +1,9 @@
-// The outputs of all runs of keys become one: o = sum_s w_s o_s / sum_s w_s with w_s = 2^(lse_s - max lse), a warp a
-// row of (sequence, query head). A run without a key has -infinity; its output was never written and is not read. No
-// key at all: o = 0, lse = -infinity. Example: lse 0 and 1, o 1 and 3: o = (1 + 2 * 3) / 3 = 2.3333, lse = log2(3) * ln
-// 2 = ln 3.
+// The outputs of all runs of keys become one, a warp a row of (sequence, query head):
+//
+//   o = sum_s w_s o_s / sum_s w_s      w_s = 2^(lse_s - max lse)      lse = (max lse + log2(sum_s w_s)) * ln 2
+//
+// A run without a key has -infinity; its output was never written and is not read. No key at all: o = 0, lse =
+// -infinity. Example: lse 0 and 1, o 1 and 3: weights 1/2 and 1, o = 3.5 / 1.5 = 2.3333, lse = ln 3.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"

@@ -1,5 +1,4 @@
-// What host and device of paged_decode and continuous_decode agree on when they are compiled, and the layout of shared
-// memory:
+// What host and device of paged_decode and continuous_decode agree on when they are compiled. Shared memory:
 //
 //   ring       [stages][K tile, V tile], 1024-byte aligned; the end: [warp][16 rows][head_size + 4] f32
 //   scales     [stages][K, V][64] f32, of e4m3

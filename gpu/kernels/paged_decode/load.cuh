@@ -9,7 +9,7 @@
 // and their table entries not read. Slots past the end inside the last box hold anything: consumers mask them.
 //
 // cp.async: each of two warps has 32 keys of a tile; lane l looks up key l's page, then the lanes of a row copy 16
-// bytes each, so that a row of 256 bytes is two full requests. Keys past the end become zeros without a read.
+// bytes each, so that one request is two rows of 256 bytes. Keys past the end become zeros without a read.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"

@@ -10,8 +10,7 @@
 //   O^T = V^T P^T  rows are dims, the sum runs over keys
 //
 // e4m3 becomes bf16 in registers. A 16-bit element of ldmatrix is two of e4m3, so dims come in another order than of
-// 16-bit types; the sum over dims does not mind as long as queries have the same, and rows of O^T are named by
-// value_dim.
+// 16-bit types. The sum over dims does not mind as long as queries have the same; rows of O^T are named by value_dim.
 #pragma once
 
 #include <cstdint>
