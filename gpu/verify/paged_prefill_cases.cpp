@@ -125,7 +125,7 @@ std::vector<PrefillCase> table() {
        .queries = {1, 15, 16, 17, 64, 65, 0},
        .query_heads = 4,
        .layer = 1});
-  // 300 keys are 3 tiles; queries 100 .. 227 see all of two and 28 keys of the last, 228 .. 299 likewise. 2 CTAs.
+  // Two CTAs: positions 100 .. 227 see keys of tiles 0 and 1, 228 .. 299 of all three.
   add({.name = "bf16_page16_long",
        .what = "three tiles go through two stages, two tiles of queries see different numbers of them",
        .shape = cache_of(bf16, 16, 1, 128, {300}),
