@@ -1,5 +1,7 @@
 // A CUDA driver for machines without one: the calls that CudaGpu makes, carried out by the virtual GPU. What CudaGpu
 // hands over (PTX, shapes, parameter blocks, tensor maps) is thereby run, not only recorded; and calls fail on request.
+#include "tests/gpu/launch/fake_driver.h"
+
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -11,7 +13,6 @@
 #include "core/ptx/text/parser.h"
 #include "core/tma/tensor_map_record.h"
 #include "gpu/launch/cuda_driver.h"
-#include "tests/gpu/launch/fake_driver.h"
 
 namespace cuda = kvscope::gpu::cuda;
 namespace ptx = kvscope::ptx;
