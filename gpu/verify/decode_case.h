@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/base/convert.h"
+#include "gpu/offload/decode_launch.h"
 #include "gpu/verify/attention_check.h"
 #include "gpu/verify/cache_fixture.h"
 #include "gpu/verify/case.h"
-#include "gpu/verify/decode_launch.h"
 
 namespace kvscope::gpu {
 

@@ -13,10 +13,10 @@
 
 #include "core/base/convert.h"
 #include "core/base/random.h"
+#include "gpu/offload/mla_launch.h"
 #include "gpu/verify/attention_check.h"
 #include "gpu/verify/cache_fixture.h"
 #include "gpu/verify/case.h"
-#include "gpu/verify/mla_launch.h"
 
 namespace kvscope::gpu {
 namespace {

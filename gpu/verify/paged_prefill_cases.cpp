@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/offload/prefill_launch.h"
 #include "gpu/verify/attention_check.h"
 #include "gpu/verify/cache_fixture.h"
 #include "gpu/verify/case.h"
-#include "gpu/verify/prefill_launch.h"
 
 namespace kvscope::gpu {
 namespace {
