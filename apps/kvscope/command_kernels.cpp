@@ -13,11 +13,10 @@
 #include "apps/common/faults.h"
 #include "apps/common/progress.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/gpu_devices.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "gpu/launch/cuda_gpu.h"
-#include "gpu/launch/device_error.h"
 #include "gpu/launch/kernel_images.h"
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/report.h"
@@ -46,14 +45,6 @@ gpu::VirtualGpuOptions virtual_options(const std::string& policy) {
     throw InputError("command line", "--policy", fmt::format("'{}' is none of late, early, seed:N", policy));
   }
   return options;
-}
-
-std::unique_ptr<gpu::CudaGpu> hardware() {
-  try {
-    return std::make_unique<gpu::CudaGpu>();
-  } catch (const gpu::DeviceError& error) {
-    throw InputError("command line", "--device cuda", error.what());
-  }
 }
 
 int list(bool as_json) {

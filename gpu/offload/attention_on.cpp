@@ -165,8 +165,7 @@ Lacks mla_lacks(const Problem& p) {
     add("paged_decode", decode_lacks(p));
     add("paged_prefill", prefill_lacks(p));
   }
-  throw UnsupportedError(fmt::format("no kernel computes this attention, {} {}:\n  {}", all.size(),
-                                     all.size() == 1 ? "reason" : "reasons", fmt::join(all, "\n  ")));
+  throw NoKernel(std::move(all));
 }
 
 // --- launches --------------------------------------------------------------------------------------------------------
@@ -328,6 +327,11 @@ void in_the_problems_terms(const Problem& p, std::vector<float>& lse) {
 }
 
 }  // namespace
+
+NoKernel::NoKernel(std::vector<std::string> lacks)
+    : UnsupportedError(fmt::format("no kernel computes this attention, {} {}:\n  {}", lacks.size(),
+                                   lacks.size() == 1 ? "reason" : "reasons", fmt::join(lacks, "\n  "))),
+      lacks_(std::move(lacks)) {}
 
 OffloadResult attention_on(Device& device, const Problem& problem) {
   attention::check_problem(problem);

@@ -1,5 +1,5 @@
-// A device's attention held against the golden one, as `kvscope verify` holds a file's: each element within the bound that
-// rounding allows for its type.
+// A device's attention held against the golden one, as `kvscope verify` holds a file's: each element within the bound
+// that rounding allows for its type.
 #pragma once
 
 #include <string>

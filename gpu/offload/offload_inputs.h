@@ -28,8 +28,8 @@ struct UploadedPools {
   PagedCache k, v;  // without a table
   std::vector<std::string> notes;
 };
-// `dtype`: of the elements there. Another than the problem's, or with scales that are not wanted: converted. `alignment`:
-// of a row's and a block's first byte; where memory keeps less, rows are packed anew.
+// `dtype`: of the elements there. Another than the problem's, or with scales that are not wanted: converted.
+// `alignment`: of a row's and a block's first byte; where memory keeps less, rows are packed anew.
 [[nodiscard]] UploadedPools upload_pools(Device& device, const attention::Problem& problem, DType dtype,
                                          bool with_scales, std::uint64_t alignment);
 
