@@ -2,6 +2,10 @@
 // hands over (PTX, shapes, parameter blocks, tensor maps) is thereby run, not only recorded; and calls fail on request.
 #include "tests/gpu/launch/fake_driver.h"
 
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -38,25 +42,42 @@ struct EventObject {
 namespace {
 
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoContext = 201, kInvalidPtx = 218, kNotFound = 500,
-              kLaunchFailed = 719;
+              kIllegalInstruction = 715, kMisalignedAddress = 716, kLaunchFailed = 719;
 
 kvscope::gpu::test::FakeBehaviour behaviour;
 std::optional<ptx::Device> device;
 std::vector<std::unique_ptr<cuda::ModuleObject>> modules;
 std::vector<std::unique_ptr<cuda::FunctionObject>> functions;
 cuda::ContextObject the_context;
-bool current = false;  // the context has been set
-int pending = 0;       // what a kernel has left for cuCtxSynchronize
+thread_local bool current = false;  // the context has been set on this thread
+int pending = 0;                    // what a kernel has left: from then on every call of the context answers it
+bool hangs = false;                 // a kernel runs that never ends
 std::uint64_t launches = 0;
 
 template <class Work>
 cuda::Status guarded(int otherwise, const Work& work) {
   if (!current) return kNoContext;
+  if (pending != 0) return pending;
   try {
     return work();
   } catch (const std::exception&) {
     return otherwise;
   }
+}
+
+// Whether the environment names this kernel.
+bool told(const char* variable, const std::string& entry) {
+  const char* const named = std::getenv(variable);
+  return named != nullptr && entry == named;
+}
+
+// The error that a GPU answers to what the machine has reported; its words name it where it is known.
+int error_of(const ptx::LaunchResult& result) {
+  for (const ptx::Report& report : result.reports) {
+    if (report.message.find("error 715") != std::string::npos) return kIllegalInstruction;
+    if (report.message.find("error 716") != std::string::npos) return kMisalignedAddress;
+  }
+  return kLaunchFailed;
 }
 
 }  // namespace
@@ -78,7 +99,7 @@ FAKE cuDriverGetVersion(int* version) {
   return 0;
 }
 FAKE cuDeviceGetCount(int* count) {
-  *count = behaviour.gpus;
+  *count = std::getenv(kvscope::gpu::test::kNoGpu) != nullptr ? 0 : behaviour.gpus;
   return 0;
 }
 FAKE cuDeviceGet(cuda::DeviceHandle* handle, int ordinal) {
@@ -128,6 +149,7 @@ FAKE cuCtxSetCurrent(cuda::Context context) {
   return 0;
 }
 FAKE cuCtxSynchronize() {
+  while (hangs) pause();
   return behaviour.synchronize != 0 ? behaviour.synchronize : pending;
 }
 FAKE cuModuleLoadDataEx(cuda::Module* module, const void* image, unsigned options, int* names, void** values) {
@@ -214,9 +236,13 @@ FAKE cuLaunchKernel(cuda::Function function, unsigned gx, unsigned gy, unsigned 
     const auto* bytes = static_cast<const std::byte*>(params[0]);
     config.params.assign(bytes, bytes + function->parameter_bytes);
     config.options.shared_opt_in = ptx::most_shared(90);
+    if (told(kvscope::gpu::test::kCrashes, function->name)) std::raise(SIGSEGV);
+    if (told(kvscope::gpu::test::kHangs, function->name)) hangs = true;
+    if (told(kvscope::gpu::test::kEndsContext, function->name)) pending = kLaunchFailed;
+    if (hangs || pending != 0) return 0;
     const ptx::LaunchResult result = device->launch(*function->of->module, config);
     ++launches;
-    if (!result.clean()) pending = kLaunchFailed;
+    if (!result.clean()) pending = error_of(result);
     return 0;
   });
 }
@@ -252,6 +278,7 @@ FAKE cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, void* 
                             const std::uint64_t* strides, const std::uint32_t* box,
                             const std::uint32_t* element_strides, int interleave, int swizzle, int l2, int fill) {
   if (behaviour.encode != 0) return behaviour.encode;
+  if (dims == nullptr || box == nullptr || element_strides == nullptr) return kInvalidValue;
   return guarded(kInvalidValue, [&] {
     kvscope::TensorMap made;
     made.data_type = static_cast<kvscope::TmaDataType>(data_type);
