@@ -64,6 +64,9 @@ show kvscope-viewer --render "$out/first_steps.gif" --scenario "$scenario" --to 
 echo
 ls -sh "$out/overview.png" "$out/first_steps.gif"
 
+heading "6. the CUDA kernels of the paged path, on a GPU that is made of C++"
+show kvscope kernels verify --small
+
 heading "done"
 cat <<EOF
 programs  $kvscope

@@ -1,5 +1,5 @@
 // kvscope run SCENARIO: requests through the paging engine, then the golden attention output over the
-// cache they filled.
+// cache they filled; with --device the same attention by a kernel, held against it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/common/cli.h"
@@ -14,6 +15,7 @@
 #include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/gpu_devices.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -21,6 +23,8 @@
 #include "core/pipeline/run_scenario.h"
 #include "core/trace/event_text.h"
 #include "core/trace/trace_writer.h"
+#include "gpu/launch/device_error.h"
+#include "gpu/offload/candidate_check.h"
 
 namespace kvscope::apps {
 namespace {
@@ -31,6 +35,7 @@ struct RunCommand {
   std::optional<std::string> out;
   std::string trace = "off";
   std::int64_t check_every = 0;
+  std::optional<std::string> device;
   bool json = false;
 };
 
@@ -65,6 +70,23 @@ class OutFolder {
   std::vector<std::filesystem::path> made_;  // innermost first
 };
 
+// What was asked for and cannot be done is a fault of the input, a line a reason.
+gpu::CandidateCheck check_on(gpu::Device& device, const RunOutcome& outcome) {
+  const std::string option = "--device " + device.info().kind;
+  if (!outcome.golden)
+    throw InputError("command line", option, "there is no golden to hold a kernel against: " + outcome.golden_skipped);
+  try {
+    return gpu::check_candidate(device, outcome.golden->attention.problem, outcome.golden->result);
+  } catch (const gpu::NoKernel& error) {
+    std::vector<Fault> faults;
+    for (const std::string& lack : error.lacks())
+      faults.push_back({option, "no kernel computes this attention: " + lack});
+    throw InputError("command line", faults);
+  } catch (const gpu::DeviceError& error) {
+    throw InputError("command line", option, error.what());
+  }
+}
+
 int run(const RunCommand& command) {
   const trace::Detail detail = *trace::find_detail(command.trace);
   if (detail != trace::Detail::off && !command.out) {
@@ -75,6 +97,8 @@ int run(const RunCommand& command) {
                      fmt::format("{} is below 0: give a number of steps", command.check_every));
   }
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
+  std::unique_ptr<gpu::Device> device;
+  if (command.device) device = device_of(*command.device);
   std::optional<OutFolder> folder;
   if (command.out) folder.emplace(*command.out);
   trace::TraceWriter trace(folder ? *folder / "trace.kvt" : std::filesystem::path(), detail,
@@ -90,15 +114,24 @@ int run(const RunCommand& command) {
   }
   trace.finish();
 
-  const std::string text = to_text(input.scenario, outcome);
-  const std::string report = json::dump(to_json(input.scenario, outcome)) + "\n";
+  std::string text = to_text(input.scenario, outcome);
+  json::Value value = to_json(input.scenario, outcome);
+  bool all_passed = passed(outcome);
+  if (device) {
+    const gpu::CandidateCheck check = check_on(*device, outcome);
+    all_passed = all_passed && check.passed();
+    text += to_text(check);
+    value.set("candidate", to_json(check));
+    value.set("passed", all_passed);
+  }
+  const std::string report = json::dump(value) + "\n";
   if (folder) {
     write_file_atomically(*folder / "scenario.json", scenario_text(input.scenario));
     write_file_atomically(*folder / "report.txt", text);
     write_file_atomically(*folder / "report.json", report);
   }
   std::cout << (command.json ? report : text);
-  return passed(outcome) ? kExitFine : kExitCheckFailed;
+  return all_passed ? kExitFine : kExitCheckFailed;
 }
 
 }  // namespace
@@ -119,6 +152,11 @@ void add_run(CLI::App& app, Action& chosen) {
       ->add_option("--check-every", command->check_every,
                    "Recount every invariant of the pool each N steps; 0: once, at the end")
       ->capture_default_str();
+  run_app
+      ->add_option("--device", command->device,
+                   "Compute the golden's attention by a kernel too, and compare: virtual: on the CPU, every checker "
+                   "watching; cuda: the first GPU of this machine")
+      ->check(CLI::IsMember(kDeviceNames));
   run_app->add_flag("--json", command->json, "Print the report as JSON, with each figure as a curve over steps");
   run_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }

@@ -26,6 +26,7 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_lds(app, chosen);
   add_fragment(app, chosen);
   add_ptx(app, chosen);
+  add_kernels(app, chosen);
   add_layout(app, chosen);
   add_dtype(app, chosen);
   add_completion(app, chosen);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/base/utf8.h"
+#include "core/base/xml.h"
 
 namespace kvscope::golden {
 namespace {
@@ -50,53 +50,6 @@ json::Array strings(const std::vector<std::string>& texts) {
   json::Array array;
   for (const std::string& text : texts) array.emplace_back(text);
   return array;
-}
-
-// Length of the character at the front of `text`, 0 when there is none that XML 1.0 may hold.
-std::size_t xml_character(std::string_view text) {
-  const Utf8Character character = first_utf8(text);
-  const char32_t code = character.code;
-  const bool control = code < 0x20 && code != '\t' && code != '\n' && code != '\r';
-  return control || code == 0xfffe || code == 0xffff ? 0 : character.length;
-}
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = xml_character(text.substr(at));
-    if (length == 0) {
-      out += '?';
-      ++at;
-      continue;
-    }
-    switch (text[at]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      case '\t':
-        out += "&#9;";
-        break;
-      case '\r':
-        out += "&#13;";
-        break;
-      default:
-        out += text.substr(at, length);
-    }
-    at += length;
-  }
-  return out;
 }
 
 }  // namespace
@@ -174,12 +127,12 @@ std::string junit_report(const CompareResult& result) {
       std::count_if(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return !c.passed; });
   std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   xml += fmt::format("<testsuite name=\"{} against {}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
-                     escape(result.candidate_name), escape(result.golden_name), result.criteria.size(), failures);
+                     xml_text(result.candidate_name), xml_text(result.golden_name), result.criteria.size(), failures);
   for (const Criterion& c : result.criteria) {
-    xml += fmt::format("  <testcase classname=\"kvscope.verify\" name=\"{}\"", escape(c.name));
-    xml += c.passed ? "/>\n" : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n", escape(c.detail));
+    xml += fmt::format("  <testcase classname=\"kvscope.verify\" name=\"{}\"", xml_text(c.name));
+    xml += c.passed ? "/>\n" : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml_text(c.detail));
   }
-  xml += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", escape(text_report(result)));
+  xml += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml_text(text_report(result)));
   return xml;
 }
 

@@ -135,7 +135,7 @@ COMMAND_LINE = [
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is no command: "
-      "choose one of run, explain, stage, golden, verify, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, layout, "
+      "choose one of run, explain, stage, golden, verify, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, layout, "
       "dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is no command: did you mean \"explain\"?: see 'kvscope --help'"]),

@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"```(\w+) *(\S*)$")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"figures/[\w@.-]+\.png$")  # figures_test.py knows those
-PROJECT_PATH = re.compile(r"`((?:core|viz|apps|tests|docs)/[\w./-]+)`")
+PROJECT_PATH = re.compile(r"`((?:core|gpu|viz|apps|tests|docs)/[\w./-]+)`")
 GALLERY, GALLERY_PAGE = ROOT / "apps" / "scenarios", ROOT / "docs" / "10_the_gallery.md"
 SYSTEM_PYTHON = "/usr/bin/python3"
 

@@ -45,7 +45,7 @@ class Help(unittest.TestCase):
                           "scenario", "scenario check", "scenario schema", "scenario presets", "layout", "dtype",
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
-                          "ptx", "ptx run", "ptx survey", "ptx disasm", "ptx debug",
+                          "ptx", "ptx run", "ptx survey", "ptx disasm", "ptx debug", "kernels", "kernels list", "kernels verify", "kernels bench",
                           "completion"})
 
     def test_every_page_says_what_the_command_does_and_takes(self):

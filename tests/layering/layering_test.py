@@ -18,6 +18,7 @@ CORE_ORDER = ["base", "layout", "trace", "scenario", "cache", "smem", "tma", "ld
               "golden", "pipeline"]
 VIZ_SEES = ["base", "layout", "trace", "scenario"]
 PTX_ORDER = ["text", "isa", "rows", "machine", "check", "run"]
+GPU_ORDER = ["kernels", "launch", "offload", "verify", "bench", "hardware"]
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 
 # What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
@@ -33,8 +34,8 @@ WRAPPED = [
     (r"gif_lib\.h$", ["viz/window/gif_writer.cpp"]),
     (r"CLI/", ["apps/common/cli.h"]),
 ]
-CLI_READERS = re.compile(r"apps/(common/(completion|usage)|kvscope/(main|command_\w+)|kvscope-viewer/command_line)"
-                         r"\.cpp$")
+CLI_READERS = re.compile(r"apps/(common/(completion|usage)|kvscope/(main|command_\w+)|gpu-check/main|"
+                         r"kvscope-viewer/command_line)\.cpp$")
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
 
 TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
@@ -110,6 +111,14 @@ def include_faults(path, line, quoted, target):
         if mine == "geometry" and QT_PAINTING.search(target):
             yield fault("geometry without painting", f"viz/geometry includes <{target}>",
                         "paint in viz/view; return rectangles from viz/geometry")
+    if top == "gpu":
+        mine, other = path.split("/")[1], (target.split("/") + [""])[1] if target.startswith("gpu/") else ""
+        if mine in GPU_ORDER and other in GPU_ORDER and GPU_ORDER.index(other) > GPU_ORDER.index(mine):
+            yield fault("folder order", f"gpu/{mine} includes gpu/{other}, which comes after it",
+                        f"move the shared part to gpu/{mine} or above, or this file down")
+        if quoted and re.match(r"(viz|apps|tests)/", target):
+            yield fault("gpu below the programs", f"gpu includes {target}",
+                        "gpu sees core and itself: turn the call round, or join the two in apps")
     device_code = path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))
     if device_code and target.startswith("core/") and target not in DEVICE_SEES:
         yield fault("device code shares no formula", f"device code includes {target}",

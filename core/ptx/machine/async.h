@@ -78,6 +78,7 @@ struct WgmmaOp {
   bool scale_d = true;
   std::int32_t activation = 0;  // whose registers: Warp::activations, and which life of it
   std::uint64_t entered = 0;
+  bool performed = false;  // policy early: at the issue; its wait still orders who comes after
 };
 struct WarpProducts {
   std::vector<WgmmaOp> ops;          // oldest group first, open ones last

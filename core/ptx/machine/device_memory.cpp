@@ -78,6 +78,8 @@ void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes
                          address, count);
   }
   std::copy(bytes.begin(), bytes.end(), to);
+  auto* a = const_cast<Allocation*>(find(address));
+  if (bytes.size() == a->bytes.size()) a->initialised = true;
 }
 
 std::vector<std::byte> DeviceMemory::read(std::uint64_t address, std::int64_t count) const {

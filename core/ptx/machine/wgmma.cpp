@@ -284,9 +284,9 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   }
   if (exec.launch.config.options.policy == Policy::early) {
     perform_product(exec, w);
-  } else {
-    products_of(exec).ops.push_back(std::move(w));
+    w.performed = true;
   }
+  products_of(exec).ops.push_back(std::move(w));
   return Flow::next;
 }
 
@@ -316,7 +316,7 @@ Flow wait_group(Exec& exec, const Op& op, LaneMask lanes) {
     for (std::int32_t i = 0; i < count; ++i) {
       const WgmmaOp& w = mine.ops[static_cast<std::size_t>(i)];
       last.fill(w.op.number + 1);
-      perform_product(exec, w);
+      if (!w.performed) perform_product(exec, w);
     }
     mine.ops.erase(mine.ops.begin(), mine.ops.begin() + count);
     mine.groups.erase(mine.groups.begin(), mine.groups.begin() + static_cast<std::ptrdiff_t>(groups));

@@ -273,6 +273,7 @@ std::string copies_text(const Launch& launch, std::int32_t cta) {
     }
     for (std::size_t warp = 0; warp < c->async.wgmma.size(); ++warp) {
       for (const WgmmaOp& product : c->async.wgmma[warp].ops) {
+        if (product.performed) continue;
         out += fmt::format("{:>6}  wgmma of warp {}\n", product.op.number, warp);
       }
     }

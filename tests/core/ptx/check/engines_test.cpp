@@ -120,6 +120,22 @@ TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
   EXPECT_THAT(watch_all(kernel), IsEmpty());
 }
 
+// Under `early` the product has read at its issue; the wait orders it all the same.
+TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
+  const auto kernel = [](const char* before, const char* behind) {
+    return Watched{.body =
+                       "shr.u32 %r4, %r60, 4;\ncvt.u64.u32 %rd1, %r4;\nor.b64 %rd1, %rd1, 0x1000080000;\n"
+                       "mov.f32 %f1, 0f00000000;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;\nmov.f32 %f4, %f1;\n"
+                       "wgmma.fence.sync.aligned;\n"
+                       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd1, 1, 1, "
+                       "1, 0, 0;\nwgmma.commit_group.sync.aligned;\n" +
+                       std::string(before) + "\nbar.sync 0;\nst.shared.u32 [%r3], %r0;\n" + behind,
+                   .threads = 128};
+  };
+  EXPECT_THAT(watch_all(kernel("wgmma.wait_group.sync.aligned 0;", "")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("", "wgmma.wait_group.sync.aligned 0;")), Contains(HasSubstr("wgmma of warpgroup 0")));
+}
+
 TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
   const auto kernel = [](const char* fence, const char* late_fence) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" + late_fence +

@@ -1,0 +1,84 @@
+// gpu-check: every kernel's cases, the probes and the times on a GPU of this machine, as one report to take away.
+// Needs the CUDA driver and nothing else. Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.
+#include <filesystem>
+#include <iostream>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/usage.h"
+#include "core/base/file.h"
+#include "gpu/hardware/check.h"
+
+namespace {
+
+using namespace kvscope;
+
+constexpr int kExitNoGpu = 77;
+
+int run(const gpu::CheckOptions& options, const std::string& one, const std::string& out) {
+  if (!one.empty()) {
+    gpu::do_one(options.which, one, [](const json::Value& line) { std::cout << json::dump(line, -1) << std::endl; });
+    return apps::kExitFine;
+  }
+  gpu::CheckReport report;
+  if (const auto none = gpu::find_device(options, report)) {
+    std::cerr << "gpu-check: no GPU to check: " << *none << '\n';
+    return kExitNoGpu;
+  }
+  std::cout << "checking " << report.device.name << std::endl;
+  gpu::check(options, report, [](const std::string& doing) { std::cerr << doing << '\n'; });
+  std::filesystem::create_directories(out);
+  const std::string path = (std::filesystem::path(out) / gpu::report_name(report)).string();
+  write_file_atomically(path + ".json", json::dump(gpu::json_report(report)) + "\n");
+  write_file_atomically(path + ".md", gpu::markdown_report(report));
+  std::cout << gpu::summary(report) << "written " << path << ".json and .md\n";
+  return report.passed() ? apps::kExitFine : apps::kExitCheckFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Checks a GPU: every kernel against the golden model, what its manuals leave open, and times.",
+               "gpu-check"};
+  app.set_version_flag("--version", "gpu-check " KVSCOPE_VERSION, "Print the version and exit");
+  app.footer(
+      "Without --cases, --probes and --bench: cases and probes.\n"
+      "Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.");
+  gpu::CheckOptions options{.which = {}, .probes = false, .cases = false, .program = "/proc/self/exe"};
+  std::string one, out;
+  bool in_process = false;
+  app.add_option("--device", options.which.device, "cuda: the first GPU of this machine; virtual: on the CPU")
+      ->check(CLI::IsMember(std::vector<std::string>{"cuda", "virtual"}))
+      ->capture_default_str();
+  app.add_option("--driver", options.which.driver, "The driver's library, by name or path")->capture_default_str();
+  app.add_option("--kernel", options.which.kernel, "Cases and times of one kernel");
+  app.add_flag("--cases", options.cases, "Run the kernels' cases");
+  app.add_flag("--small", options.which.small, "One small case a kernel");
+  app.add_flag("--probes", options.probes, "Ask what the manuals leave open");
+  app.add_option("--blocks", options.which.random_blocks, "Random products a probe of sums compares")
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_flag("--bench", options.bench, "Measure times; needs a GPU");
+  app.add_option("--time-limit", options.most_silence, "Seconds without a result before a process is ended")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_flag("--in-process", in_process, "No processes of its own: for a sanitizer or a debugger");
+  app.add_option("--out", out, "Folder for the report");
+  app.add_option("--one", one, "One thing alone, as lines of JSON: device, cases:KERNEL/N, probe:ID/PART, bench");
+  try {
+    app.parse(argc, argv);
+    if (out.empty() && one.empty()) throw CLI::RequiredError("--out");
+    if (options.bench && options.which.device == "virtual")
+      throw CLI::ValidationError("--bench", "the virtual GPU has no clock: leave it out or use --device cuda");
+  } catch (const CLI::Success& asked) {  // --help and --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return apps::usage_fault(app, error, argc > 1 ? argv[1] : "");
+  }
+  if (!options.cases && !options.probes && !options.bench) options.cases = options.probes = true;
+  if (in_process) options.program.clear();
+  try {
+    return run(options, one, out);
+  } catch (const std::exception& error) {
+    return apps::print_faults("gpu-check", error);
+  }
+}

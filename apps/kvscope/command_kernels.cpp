@@ -1,0 +1,151 @@
+// kvscope kernels list | verify | bench: the CUDA kernels of the paged KV path, held to the model on the virtual GPU or
+// on one of this machine.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/progress.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/gpu_devices.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "gpu/launch/kernel_images.h"
+#include "gpu/launch/virtual_gpu.h"
+#include "gpu/verify/report.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct KernelsCommand {
+  std::string device = "virtual";
+  std::string kernel, part;
+  std::string policy = "late";
+  bool small = false;
+  bool json = false;
+  std::optional<std::string> junit;
+};
+
+gpu::VirtualGpuOptions virtual_options(const std::string& policy) {
+  gpu::VirtualGpuOptions options;
+  if (policy == "early") {
+    options.policy = ptx::Policy::early;
+  } else if (policy.starts_with("seed:")) {
+    options.policy = ptx::Policy::seeded;
+    options.seed = std::strtoull(policy.c_str() + 5, nullptr, 10);
+    if (options.seed == 0) throw InputError("command line", "--policy", "a seed is a number from 1 on: seed:1");
+  } else if (policy != "late") {
+    throw InputError("command line", "--policy", fmt::format("'{}' is none of late, early, seed:N", policy));
+  }
+  return options;
+}
+
+int list(bool as_json) {
+  json::Array kernels;
+  for (const gpu::Kernel& kernel : gpu::all_kernels()) {
+    std::string architectures;
+    for (const gpu::KernelImage& image : gpu::kernel_images())
+      if (image.kernel == kernel.name)
+        architectures += (architectures.empty() ? "" : " ") + std::string(image.architecture);
+    if (as_json) {
+      json::Value value;
+      value.set("name", kernel.name);
+      value.set("what", kernel.what);
+      value.set("architectures", architectures);
+      json::Array cases;
+      for (const gpu::Case& c : kernel.cases) {
+        json::Value one;
+        one.set("name", c.name);
+        one.set("what", c.what);
+        cases.push_back(std::move(one));
+      }
+      value.set("cases", std::move(cases));
+      kernels.push_back(std::move(value));
+    } else {
+      std::cout << fmt::format("{:<18} {:>3} cases  {:<16} {}\n", kernel.name, kernel.cases.size(), architectures,
+                               kernel.what);
+    }
+  }
+  if (as_json) std::cout << json::dump(json::Value(std::move(kernels))) << '\n';
+  return kExitFine;
+}
+
+int list_cases(const std::string& kernel) {
+  for (const gpu::Case* c : gpu::select_cases(kernel, "")) std::cout << fmt::format("{:<44} {}\n", c->name, c->what);
+  return kExitFine;
+}
+
+int verify(const KernelsCommand& command) {
+  gpu::VirtualGpuOptions options = virtual_options(command.policy);
+  std::unique_ptr<gpu::CudaGpu> cuda;
+  if (command.device == "cuda") cuda = hardware();
+
+  gpu::VerifyReport report;
+  report.device = cuda ? cuda->info() : gpu::VirtualGpu(options).info();
+  std::vector<const gpu::Case*> cases;
+  for (const gpu::Case* c : gpu::select_cases(command.kernel, command.part))
+    if (c->demo || !command.small) cases.push_back(c);
+  if (cases.empty())
+    throw InputError("command line", "--small", "no small case has that in its name: leave --case or --small out");
+  {
+    Progress progress("cases");
+    std::int64_t done = 0;
+    for (const gpu::Case* c : cases) {
+      progress.show(done++, static_cast<std::int64_t>(cases.size()));
+      if (cuda && cuda->info().architecture != c->architecture) {
+        report.left_out.push_back(fmt::format("{} {}: needs a GPU of {}", c->kernel, c->name, c->architecture));
+        continue;
+      }
+      if (cuda) {
+        report.results.push_back(gpu::run_case(*c, *cuda));
+        continue;
+      }
+      options.architecture = c->architecture;
+      gpu::VirtualGpu device(options);
+      report.results.push_back(gpu::run_case(*c, device));
+    }
+  }
+  if (command.junit) write_file_atomically(*command.junit, gpu::junit_report(report));
+  std::cout << (command.json ? json::dump(gpu::json_report(report)) + "\n" : gpu::text_report(report));
+  return report.passed() ? kExitFine : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_kernels(CLI::App& app, Action& chosen) {
+  CLI::App* kernels = app.add_subcommand("kernels", "The CUDA kernels of the paged KV path, held to the model");
+  kernels->require_subcommand(1);
+
+  const auto command = std::make_shared<KernelsCommand>();
+  CLI::App* list_app = kernels->add_subcommand("list", "Every kernel, or the cases of one");
+  list_app->add_option("--kernel", command->kernel, "The cases of this kernel");
+  list_app->add_flag("--json", command->json, "As JSON, with the cases");
+  list_app->callback([command, &chosen] {
+    chosen = [command] { return command->kernel.empty() ? list(command->json) : list_cases(command->kernel); };
+  });
+
+  CLI::App* verify_app = kernels->add_subcommand("verify", "Run kernels on a device and compare with the golden model");
+  verify_app
+      ->add_option("--device", command->device,
+                   "virtual: on the CPU, every checker watching; cuda: the first GPU of this machine")
+      ->check(CLI::IsMember(std::vector<std::string>{"virtual", "cuda"}))
+      ->capture_default_str();
+  verify_app->add_option("--kernel", command->kernel, "One kernel alone, as 'kernels list' prints it");
+  verify_app->add_option("--case", command->part, "Cases with this in their name");
+  verify_app
+      ->add_option("--policy", command->policy, "Virtual: when copies happen and who goes first: late, early, seed:N")
+      ->capture_default_str();
+  verify_app->add_flag("--small", command->small, "One small case a kernel");
+  verify_app->add_flag("--json", command->json, "Print the report as JSON");
+  verify_app->add_option("--junit", command->junit, "Write the results as a JUnit file for a build server");
+  verify_app->callback([command, &chosen] { chosen = [command] { return verify(*command); }; });
+}
+
+}  // namespace kvscope::apps

@@ -1,0 +1,20 @@
+// The GPUs that a command line names: virtual, or cuda.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/launch/cuda_gpu.h"
+#include "gpu/launch/device.h"
+
+namespace kvscope::apps {
+
+inline const std::vector<std::string> kDeviceNames{"virtual", "cuda"};
+
+// The first GPU of this machine. InputError in the driver's words when there is none that runs these kernels.
+[[nodiscard]] std::unique_ptr<gpu::CudaGpu> hardware();
+// By name.
+[[nodiscard]] std::unique_ptr<gpu::Device> device_of(const std::string& name);
+
+}  // namespace kvscope::apps

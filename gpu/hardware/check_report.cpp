@@ -1,0 +1,223 @@
+#include "gpu/hardware/check_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <ctime>
+#include <string_view>
+
+#include "gpu/verify/report.h"
+
+namespace kvscope::gpu {
+namespace {
+
+constexpr std::array<std::string_view, 5> kWeights = {"failed", "differs", "settled", "as expected", "not applicable"};
+
+json::Array strings(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+// As a cell of a Markdown table: one line, no bar.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  return out;
+}
+
+std::int64_t failed_cases(const CheckReport& report) {
+  return std::count_if(report.cases.begin(), report.cases.end(), [](const CaseRecord& c) { return !c.passed; });
+}
+
+std::int64_t parts_with(const CheckReport& report, std::string_view verdict) {
+  std::int64_t count = 0;
+  for (const ProbeRecord& probe : report.probes)
+    count += std::count_if(probe.parts.begin(), probe.parts.end(),
+                           [&](const PartRecord& part) { return part.verdict == verdict; });
+  return count;
+}
+
+std::string expected_text(const PartRecord& part) {
+  const std::string* text = part.expected.as_string();
+  return text == nullptr ? "nobody knows" : *text;
+}
+
+// "14 as expected, 2 differ" of all parts.
+std::string probe_counts(const CheckReport& report) {
+  std::string text;
+  for (const std::string_view verdict : {"as expected", "settled", "differs", "not applicable", "failed"})
+    if (const std::int64_t count = parts_with(report, verdict); count > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, verdict);
+  return text;
+}
+
+std::string case_counts(const CheckReport& report) {
+  return fmt::format("{} passed, {} failed, {} left out",
+                     static_cast<std::int64_t>(report.cases.size()) - failed_cases(report), failed_cases(report),
+                     report.left_out.size());
+}
+
+json::Value json_of(const CaseRecord& record) {
+  json::Value value;
+  value.set("kernel", record.kernel);
+  value.set("case", record.name);
+  value.set("what", record.what);
+  value.set("passed", record.passed);
+  value.set("seconds", record.seconds);
+  value.set("faults", strings(record.faults));
+  return value;
+}
+
+json::Value json_of(const ProbeRecord& probe) {
+  json::Value value;
+  value.set("id", probe.id);
+  value.set("question", probe.question);
+  value.set("experiment", probe.experiment);
+  value.set("verdict", probe.verdict());
+  json::Array parts;
+  for (const PartRecord& part : probe.parts) {
+    json::Value one;
+    one.set("part", part.name);
+    one.set("measured", part.measured);
+    one.set("expected", part.expected);
+    one.set("verdict", part.verdict);
+    one.set("details", strings(part.details));
+    parts.push_back(std::move(one));
+  }
+  value.set("parts", std::move(parts));
+  return value;
+}
+
+}  // namespace
+
+std::string ProbeRecord::verdict() const {
+  for (const std::string_view weight : kWeights)
+    if (std::any_of(parts.begin(), parts.end(), [&](const PartRecord& part) { return part.verdict == weight; }))
+      return std::string(weight);
+  return "failed";
+}
+
+bool CheckReport::passed() const {
+  const bool asked = !cases.empty() || !probes.empty() || !bench.is_null();
+  return asked && failed_cases(*this) == 0 && parts_with(*this, "failed") == 0 && parts_with(*this, "differs") == 0 &&
+         bench_passed;
+}
+
+std::string report_name(const CheckReport& report) {
+  std::string gpu;
+  for (const char c : report.device.name) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) != 0)
+      gpu += static_cast<char>(std::tolower(letter));
+    else if (!gpu.empty() && gpu.back() != '-')
+      gpu += '-';
+  }
+  while (gpu.ends_with('-')) gpu.pop_back();
+  return fmt::format("report-{}-{}", gpu.empty() ? "gpu" : gpu, report.date);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+std::string summary(const CheckReport& report) {
+  std::string text = fmt::format("device  {}\n", device_line(report.device));
+  if (!report.cases.empty() || !report.left_out.empty()) text += fmt::format("cases   {}\n", case_counts(report));
+  if (!report.probes.empty()) text += fmt::format("probes  {}\n", probe_counts(report));
+  if (!report.bench_markdown.empty())
+    text += fmt::format("bench   {}\n", report.bench_passed ? "every target met" : "a target missed, or no result");
+  for (const CaseRecord& record : report.cases)
+    if (!record.passed)
+      text += fmt::format("FAILED  {} {}: {}\n", record.kernel, record.name,
+                          record.faults.empty() ? "" : first_line(record.faults.front()));
+  for (const ProbeRecord& probe : report.probes)
+    for (const PartRecord& part : probe.parts) {
+      if (part.verdict == "failed")
+        text += fmt::format("FAILED  {} {}: {}\n", probe.id, part.name, first_line(part.measured));
+      if (part.verdict == "differs")
+        text +=
+            fmt::format("differs {} {}: {}, expected: {}\n", probe.id, part.name, part.measured, expected_text(part));
+      if (part.verdict == "settled") text += fmt::format("settled {} {}: {}\n", probe.id, part.name, part.measured);
+    }
+  return text + (report.passed() ? "all passed\n" : "something failed\n");
+}
+
+json::Value json_report(const CheckReport& report) {
+  json::Value device;
+  device.set("kind", report.device.kind);
+  device.set("name", report.device.name);
+  device.set("architecture", report.device.architecture);
+  device.set("driver", report.device.driver);
+  device.set("multiprocessors", report.device.multiprocessors);
+  device.set("memory_bytes", report.device.memory_bytes);
+  json::Array cases, probes;
+  for (const CaseRecord& record : report.cases) cases.push_back(json_of(record));
+  for (const ProbeRecord& probe : report.probes) probes.push_back(json_of(probe));
+  json::Value value;
+  value.set("format", "kvscope gpu-check 1");
+  value.set("date", report.date);
+  value.set("device", std::move(device));
+  value.set("passed", report.passed());
+  value.set("cases", std::move(cases));
+  value.set("left_out", strings(report.left_out));
+  value.set("probes", std::move(probes));
+  value.set("bench", report.bench);
+  return value;
+}
+
+std::string markdown_report(const CheckReport& report) {
+  std::string text = fmt::format("# {}, {}\n\n{}.\n", report.device.name, report.date, device_line(report.device));
+  text += report.passed() ? "Everything passed.\n" : "Something failed.\n";
+  if (!report.cases.empty()) {
+    text += fmt::format("\n## Kernels\n\n{}.\n\n| kernel | cases | failed | seconds |\n|---|---|---|---|\n",
+                        case_counts(report));
+    for (std::size_t i = 0; i < report.cases.size();) {
+      const std::string& kernel = report.cases[i].kernel;
+      std::int64_t all = 0, failed = 0;
+      double seconds = 0;
+      for (; i < report.cases.size() && report.cases[i].kernel == kernel; ++i, ++all) {
+        failed += report.cases[i].passed ? 0 : 1;
+        seconds += report.cases[i].seconds;
+      }
+      text += fmt::format("| {} | {} | {} | {:.2f} |\n", kernel, all, failed, seconds);
+    }
+    for (const CaseRecord& record : report.cases) {
+      if (record.passed) continue;
+      text += fmt::format("\n**{} {}** ({})\n\n", record.kernel, record.name, record.what);
+      for (const std::string& fault : record.faults) text += "```\n" + fault + "\n```\n";
+    }
+  }
+  if (!report.left_out.empty()) {
+    text += "\nLeft out:\n\n";
+    for (const std::string& line : report.left_out) text += fmt::format("- {}\n", line);
+  }
+  if (!report.probes.empty()) {
+    text += fmt::format("\n## Probes\n\n{}.\n", probe_counts(report));
+    for (const ProbeRecord& probe : report.probes) {
+      text += fmt::format(
+          "\n### {}: {}\n\nAsked by {}. **{}**\n\n| part | measured | expected | verdict |\n|---|---|---|---|\n",
+          probe.id, probe.question, probe.experiment, probe.verdict());
+      for (const PartRecord& part : probe.parts)
+        text += fmt::format("| {} | {} | {} | {} |\n", cell(part.name), cell(part.measured), cell(expected_text(part)),
+                            part.verdict);
+      for (const PartRecord& part : probe.parts) {
+        if (part.details.empty()) continue;
+        text += fmt::format("\n{}:\n\n```\n", part.name);
+        for (const std::string& line : part.details) text += line + "\n";
+        text += "```\n";
+      }
+    }
+  }
+  if (!report.bench_markdown.empty()) text += "\n## Times\n\n" + report.bench_markdown;
+  return text;
+}
+
+}  // namespace kvscope::gpu

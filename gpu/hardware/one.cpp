@@ -1,0 +1,165 @@
+#include "gpu/hardware/one.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "gpu/hardware/probe.h"
+#include "gpu/launch/cuda_gpu.h"
+#include "gpu/launch/device_error.h"
+#include "gpu/launch/virtual_gpu.h"
+#include "gpu/verify/run_case.h"
+#ifdef KVSCOPE_HAS_BENCH
+#include "gpu/bench/bench.h"
+#endif
+
+namespace kvscope::gpu {
+namespace {
+
+json::Value message(const char* key, json::Value value) {
+  json::Value made;
+  made.set(key, std::move(value));
+  return made;
+}
+
+json::Array strings(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+std::unique_ptr<Device> open(const WhichDevice& which, const std::string& architecture) {
+  if (which.device == "virtual") return std::make_unique<VirtualGpu>(VirtualGpuOptions{.architecture = architecture});
+  return std::make_unique<CudaGpu>(CudaGpuOptions{.library = which.driver});
+}
+
+void say_device(const WhichDevice& which, const Say& say) {
+  std::unique_ptr<Device> device;
+  try {
+    device = open(which, "sm_90a");
+  } catch (const DeviceError& error) {
+    say(message("none", error.what()));
+    return;
+  }
+  const DeviceInfo& info = device->info();
+  json::Value value;
+  value.set("kind", info.kind);
+  value.set("name", info.name);
+  value.set("architecture", info.architecture);
+  value.set("driver", info.driver);
+  value.set("multiprocessors", info.multiprocessors);
+  value.set("memory_bytes", info.memory_bytes);
+  say(message("device", std::move(value)));
+}
+
+// A context that a kernel has ended refuses whatever it is asked.
+bool still_there(Device& device) {
+  try {
+    const std::array<std::byte, 4> bytes{};
+    return device.upload("a sign of life", bytes).download().size() == bytes.size();
+  } catch (const DeviceError&) {
+    return false;
+  }
+}
+
+void say_cases(const WhichDevice& which, const std::string& kernel, std::size_t from, const Say& say) {
+  const std::vector<const Case*> cases = chosen_cases(which, kernel);
+  std::unique_ptr<Device> device;
+  for (std::size_t i = from; i < cases.size(); ++i) {
+    say(message("begin", static_cast<std::int64_t>(i)));
+    if (device == nullptr || which.device == "virtual") device = open(which, cases[i]->architecture);
+    json::Value value;
+    value.set("kernel", cases[i]->kernel);
+    value.set("case", cases[i]->name);
+    value.set("what", cases[i]->what);
+    if (device->info().architecture != cases[i]->architecture) {
+      value.set("left_out", fmt::format("needs a GPU of {}", cases[i]->architecture));
+      say(message("case", std::move(value)));
+      continue;
+    }
+    const CaseResult result = run_case(*cases[i], *device);
+    value.set("passed", result.passed());
+    value.set("seconds", result.seconds);
+    value.set("faults", strings(result.faults));
+    say(message("case", std::move(value)));
+    if (!result.passed() && !still_there(*device)) {
+      say(message("lost", true));
+      return;
+    }
+  }
+}
+
+void say_answer(const WhichDevice& which, const ProbePart& part, const Say& say) {
+  const std::unique_ptr<Device> device = open(which, "sm_90a");
+  const bool is_virtual = which.device == "virtual";
+  ProbeDevice whom{.device = *device,
+                   .driver = is_virtual ? nullptr : &cuda::driver(which.driver),
+                   .library = which.driver,
+                   .random_blocks = which.random_blocks > 0 ? which.random_blocks
+                                    : is_virtual            ? 32
+                                                            : 100'000};
+  const Answer answer = ask(part, whom);
+  json::Value value;
+  value.set("measured", answer.measured);
+  value.set("expected", answer.expected ? json::Value(*answer.expected) : json::Value());
+  value.set("verdict", name(answer.verdict));
+  value.set("details", strings(answer.details));
+  say(message("answer", std::move(value)));
+}
+
+void say_bench(const WhichDevice& which, const Say& say) {
+  if (which.device == "virtual")
+    throw InputError("command line", "--bench", "the virtual GPU has no clock: there is nothing to time on it");
+#ifdef KVSCOPE_HAS_BENCH
+  CudaGpu device({.library = which.driver});
+  const BenchReport report = run_benchmarks(
+      device, {.kernel = which.kernel, .small = which.small, .progress = [&](std::int64_t done, std::int64_t) {
+                 say(message("progress", done));
+               }});
+  json::Value value = message("bench", json_report(report));
+  value.set("markdown", markdown_report(report));
+  value.set("passed", report.passed());
+  say(value);
+#else
+  static_cast<void>(say);
+#endif
+}
+
+// "12" after the last '/' of "cases:lds_stage/12".
+std::optional<std::size_t> number_behind(const std::string& text) {
+  const std::size_t slash = text.rfind('/');
+  if (slash == std::string::npos || slash + 1 == text.size() ||
+      text.find_first_not_of("0123456789", slash + 1) != std::string::npos || text.size() - slash > 9)
+    return std::nullopt;
+  return std::stoul(text.substr(slash + 1));
+}
+
+}  // namespace
+
+std::vector<const Case*> chosen_cases(const WhichDevice& which, const std::string& kernel) {
+  std::vector<const Case*> cases;
+  for (const Case* c : select_cases(kernel, ""))
+    if (c->demo || !which.small) cases.push_back(c);
+  return cases;
+}
+
+void do_one(const WhichDevice& which, const std::string& what, const Say& say) {
+  if (what == "device") return say_device(which, say);
+  if (what == "bench") return say_bench(which, say);
+  const std::optional<std::size_t> number = number_behind(what);
+  const std::size_t colon = what.find(':');
+  if (number && colon != std::string::npos) {
+    const std::string kind = what.substr(0, colon), name = what.substr(colon + 1, what.rfind('/') - colon - 1);
+    if (kind == "cases") return say_cases(which, name, *number, say);
+    for (const Probe& probe : all_probes())
+      if (kind == "probe" && probe.id == name && *number < probe.parts.size())
+        return say_answer(which, probe.parts[*number], say);
+  }
+  throw InputError("command line", "--one",
+                   fmt::format("'{}' is none of device, cases:KERNEL/N, probe:ID/PART, bench", what));
+}
+
+}  // namespace kvscope::gpu

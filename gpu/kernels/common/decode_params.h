@@ -1,0 +1,46 @@
+// One step of decode attention: one new query token a sequence against all keys of its cache. What paged_decode and
+// continuous_decode are told at run time; their plan (paged_decode/plan.h) makes the numbers.
+//
+//   scores[h, t] = scale * dot(q[h], k[t, h / group])       o[h] = sum_t softmax(scores)[t] * v[t, h / group]
+//
+// The keys of a sequence are cut into runs of keys_per_split. Each run gives an output of its own and the logarithm of
+// its sum, in base two; the combine kernel merges them. Where a run has no key, its logarithm is -infinity and its
+// output is not written.
+//
+// Who owes what. Host: 1. `k` and `v` have one table and one page size. 2. q's rows are 4-byte aligned (bf16, f16),
+// 16-byte (f32). 3. copies: the plan's rules. 4. scales: one a head, granularity >= head_size. Allocator: entries of a
+// sequence's own pages are blocks of the pool; a page that was never assigned reads as zeros there. Entries behind them
+// are not looked at.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/kernels/common/paged_cache.h"
+#include "gpu/kernels/common/tensor_map_slot.h"
+
+namespace kvscope::gpu {
+
+struct DecodeParams {
+  TensorMapSlot k_map{}, v_map{};  // [block, slot, head, dim], innermost last; box: box_rows slots of one head
+  PagedCache k, v;
+  const void* q = nullptr;                 // [batch, query_heads, head_size] bf16 (caches of bf16 and e4m3), f16, f32
+  const std::uint32_t* lengths = nullptr;  // [batch] keys, the new token's own included
+  float* partial_o = nullptr;              // [splits, batch, query_heads, head_size]
+  float* partial_lse = nullptr;            // [splits, batch, query_heads] base two
+  void* o = nullptr;                       // [batch, query_heads, head_size] of the combine kernel's type
+  float* lse = nullptr;                    // [batch, query_heads] natural; -infinity without a key
+  float scale_log2 = 0;                    // of the scores, times log2(e)
+  std::int32_t batch = 0;
+  std::int32_t query_heads = 0;
+  std::int32_t group = 0;           // query heads that share a KV head
+  std::int32_t row_tiles = 0;       // CTAs that share a KV head: ceil(group / rows of a CTA)
+  std::int32_t splits = 0;          // runs of keys of the longest sequence
+  std::int32_t keys_per_split = 0;  // a multiple of the tile
+  std::int32_t stages = 0;          // of the ring
+  std::int32_t box_rows = 0;        // tensor copies: slots of a box, 16, 32 or 64; 0: cp.async
+  std::int32_t copy_bytes = 0;      // cp.async: bytes of a copy, 16 or 4
+  std::int32_t scales_at = 0;       // [bytes] in shared memory, behind the ring: scales,
+  std::int32_t barriers_at = 0;     // [bytes] then barriers (paged_decode/config.h)
+};
+
+}  // namespace kvscope::gpu

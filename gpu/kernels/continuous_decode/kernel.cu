@@ -1,0 +1,42 @@
+// continuous_decode: paged_decode over a cache with one block a sequence. The block is looked up once, tokens follow
+// one another from there, and boxes of 64 slots may begin anywhere: a block of 100 slots is boxes of 0 .. 63 and 64 ..
+// 127, of which the map ends at 99 and fills the rest with zeros.
+//
+// The device code is paged_decode's (attend.cuh and what it includes), with the look-up of pages taken out.
+#include "gpu/kernels/continuous_decode/params.h"
+#include "gpu/kernels/paged_decode/attend.cuh"
+#include "gpu/kernels/paged_decode/attend_f32.cuh"
+#include "gpu/kernels/paged_decode/combine.cuh"
+
+namespace kvscope::gpu {
+
+#define CONTINUOUS_DECODE(type, head)                                                        \
+  KERNEL __launch_bounds__(kDecodeThreads, 2)                                                \
+      continuous_decode_##type##_d##head(const __grid_constant__ ContinuousDecodeParams p) { \
+    decode_attend<type, head, true>(p);                                                      \
+  }
+CONTINUOUS_DECODE(bf16, 64)
+CONTINUOUS_DECODE(bf16, 128)
+CONTINUOUS_DECODE(f16, 64)
+CONTINUOUS_DECODE(f16, 128)
+CONTINUOUS_DECODE(e4m3, 64)
+CONTINUOUS_DECODE(e4m3, 128)
+
+#define CONTINUOUS_DECODE_F32(head)                                                     \
+  KERNEL __launch_bounds__(kDecodeF32Threads)                                           \
+      continuous_decode_f32_d##head(const __grid_constant__ ContinuousDecodeParams p) { \
+    decode_attend_f32<head, true>(p);                                                   \
+  }
+CONTINUOUS_DECODE_F32(64)
+CONTINUOUS_DECODE_F32(128)
+
+#define CONTINUOUS_DECODE_COMBINE(type)                                                    \
+  KERNEL __launch_bounds__(kCombineThreads)                                                \
+      continuous_decode_combine_##type(const __grid_constant__ ContinuousDecodeParams p) { \
+    decode_combine<type>(p);                                                               \
+  }
+CONTINUOUS_DECODE_COMBINE(bf16)
+CONTINUOUS_DECODE_COMBINE(f16)
+CONTINUOUS_DECODE_COMBINE(f32)
+
+}  // namespace kvscope::gpu

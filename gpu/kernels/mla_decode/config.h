@@ -1,0 +1,28 @@
+// Sizes of mla_decode that host and device share.
+//
+//   mla_decode_*     grid {splits, ceil(query heads / kHeads), batch}, block kThreads, kSharedBytes dynamic
+//   mla_combine      grid {query heads, batch, 1}, block kCombineThreads: after it, on the same parameters
+#pragma once
+
+namespace kvscope::gpu::mla {
+
+inline constexpr int kHeads = 64;     // of a CTA
+inline constexpr int kKeys = 64;      // of a tile
+inline constexpr int kStages = 2;     // of the ring
+inline constexpr int kThreads = 384;  // two warpgroups multiply, one fetches
+// [registers] of a thread: nobody gets more until others have given up as many, so the sum is what a launch has at most.
+inline constexpr int kLaunchRegisters = 168, kFetchRegisters = 136, kMultiplyRegisters = 184;
+static_assert(kFetchRegisters + 2 * kMultiplyRegisters <= 3 * kLaunchRegisters);
+inline constexpr int kRow = 576, kValue = 512;       // [elements] of a key, of a value
+inline constexpr int kFp8Row = 656;                  // [bytes] of a token
+inline constexpr int kPanel = 64;                    // elements of a swizzled row: 128 bytes
+inline constexpr int kPanelBytes = 64 * kPanel * 2;  // 64 rows of them
+inline constexpr int kPanels = kRow / kPanel;        // of the queries, of a tile
+inline constexpr int kTileBytes = kPanels * kPanelBytes;
+inline constexpr int kCombineThreads = 128;
+
+// Queries, ring, weights, then maxima and sums of both warpgroups, which keys are there, barriers: 230432.
+inline constexpr int kSharedBytes =
+    (1 + kStages) * kTileBytes + kPanelBytes + 2 * 2 * kHeads * 4 + 2 * kStages * 4 + 4 * 8;
+
+}  // namespace kvscope::gpu::mla

@@ -1,0 +1,118 @@
+// How a decode step is laid out on a GPU: plain arithmetic, for the host.
+//
+// Bandwidth. Of 4.3 TB/s each of an H200's 132 multiprocessors is due 33 bytes a nanosecond; with a microsecond of
+// latency 33 KB have to be on their way to it at any time. Two CTAs a multiprocessor with a ring of 96 KB each
+// have up to six times that, and while one CTA starts or merges, the other keeps the memory busy. So a ring has as many
+// stages as 96 KB hold, at most eight; three of 32 KB for bf16 and head_size 128.
+//
+// Runs of keys. Every CTA should begin at once and end at once: the number of runs is the one whose waves of CTAs, each
+// a run and 128 keys' worth of starting and merging, take least. Batch 8, 8 KV heads, 4096 keys, 264 places:
+//   3 runs of 1408   192 CTAs, 1 wave    1536
+//   4 runs of 1024   256 CTAs, 1 wave    1152   <- least
+//   5 runs of  832   320 CTAs, 2 waves   1920
+// A run is whole tiles and the same for every sequence, so a short sequence has fewer CTAs that work, not smaller ones.
+//
+// Copies. Boxes of the copy engine where a tile consists of few: a page's slots are 16, 32 or 64 at a time, a multiple
+// of which the page must be. A page of 1 would be 256 boxes a stage; there cp.async fetches 16 bytes a thread, which is
+// full 32-byte sectors and 256 contiguous bytes a key all the same. The engine also wants strides and addresses in
+// multiples of 16 bytes; rows aligned to 4 bytes alone are copied 4 at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+#include "gpu/kernels/paged_decode/config.h"
+
+namespace kvscope::gpu {
+
+struct DecodeShape {
+  int element_bytes = 2;  // of the cache: 1, 2 or 4
+  int head_size = 128;    // 64 or 128
+  int query_heads = 0, kv_heads = 0;
+  int page_size = 0;                       // [tokens]
+  bool one_page = false;                   // a continuous cache: page_size is the longest sequence
+  std::span<const std::uint32_t> lengths;  // [batch] keys
+  std::uint64_t alignment = 16;            // [bytes] what addresses and strides of K and V are all multiples of
+  int multiprocessors = 132;
+  int splits = 0;  // runs of keys of the longest sequence, at most; 0: chosen here
+};
+
+struct DecodePlan {
+  int box_rows = 0;  // 0: cp.async
+  int copy_bytes = 0;
+  int rows = 0;  // query heads of a CTA
+  int row_tiles = 0;
+  int stages = 0;
+  int keys_per_split = 0, splits = 0;
+  int threads = 0;
+  int scales_at = 0, barriers_at = 0, shared_bytes = 0;
+};
+
+namespace plan_detail {
+
+inline constexpr int kRingBytes = 96 * 1024, kCtasPerMultiprocessor = 2, kStartKeys = 128, kMostRuns = 64;
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Keys of a run when the longest sequence is cut into `runs`.
+inline std::int64_t keys_of(std::int64_t longest, std::int64_t runs) {
+  return std::max<std::int64_t>(1, ceil_div(ceil_div(longest, runs), kDecodeTile)) * kDecodeTile;
+}
+
+inline std::int64_t cost(const DecodeShape& shape, std::int64_t keys, int row_tiles) {
+  std::int64_t ctas = 0;
+  for (const std::uint32_t length : shape.lengths) ctas += ceil_div(length, keys) * shape.kv_heads * row_tiles;
+  const std::int64_t waves = ceil_div(ctas, std::int64_t{shape.multiprocessors} * kCtasPerMultiprocessor);
+  return waves * (keys + kStartKeys);
+}
+
+}  // namespace plan_detail
+
+// std::invalid_argument: a head size, a group or an alignment that no kernel has.
+inline DecodePlan decode_plan(const DecodeShape& shape) {
+  using namespace plan_detail;
+  if (shape.head_size != 64 && shape.head_size != 128)
+    throw std::invalid_argument("decode: head_size is neither 64 nor 128");
+  if (shape.kv_heads < 1 || shape.query_heads < 1 || shape.query_heads % shape.kv_heads != 0)
+    throw std::invalid_argument("decode: query heads are no multiple of the KV heads");
+  if (shape.alignment % (shape.element_bytes == 4 ? 16 : 4) != 0)
+    throw std::invalid_argument("decode: rows of K and V must be aligned to 4 bytes, of f32 to 16");
+
+  DecodePlan plan;
+  const int group = shape.query_heads / shape.kv_heads;
+  plan.rows = shape.element_bytes == 4 ? kDecodeF32Rows : kDecodeRows;
+  plan.row_tiles = static_cast<int>(ceil_div(group, plan.rows));
+
+  std::int64_t longest = 0;
+  for (const std::uint32_t length : shape.lengths) longest = std::max<std::int64_t>(longest, length);
+  std::int64_t keys = keys_of(longest, shape.splits > 0 ? shape.splits : 1);
+  if (shape.splits == 0)
+    for (std::int64_t runs = 2; runs <= kMostRuns && keys > kDecodeTile; ++runs) {
+      const std::int64_t fewer = keys_of(longest, runs);
+      if (cost(shape, fewer, plan.row_tiles) < cost(shape, keys, plan.row_tiles)) keys = fewer;
+    }
+  plan.keys_per_split = static_cast<int>(keys);
+  plan.splits = static_cast<int>(std::max<std::int64_t>(1, ceil_div(longest, keys)));
+
+  if (shape.element_bytes == 4) {  // no ring
+    plan.threads = kDecodeF32Threads;
+    return plan;
+  }
+  if (shape.alignment % 16 == 0)
+    for (const int rows : {64, 32, 16})
+      if (plan.box_rows == 0 && (shape.one_page || shape.page_size % rows == 0)) plan.box_rows = rows;
+  plan.copy_bytes = plan.box_rows > 0 ? 0 : shape.alignment % 16 == 0 ? 16 : 4;
+  plan.threads = 32 * (kDecodeConsumers + (plan.box_rows > 0 ? kDecodeBoxProducers : kDecodeCopyProducers));
+  const int stage = 2 * decode_tile_bytes(shape.head_size, shape.element_bytes);
+  plan.stages = std::min(kRingBytes / stage, kDecodeMaxStages);
+  plan.scales_at = decode_ring_bytes(shape.head_size, shape.element_bytes, plan.stages);
+  plan.barriers_at = decode_barriers_at(shape.head_size, shape.element_bytes, plan.stages);
+  plan.shared_bytes = decode_shared_bytes(shape.head_size, shape.element_bytes, plan.stages);
+  return plan;
+}
+
+}  // namespace kvscope::gpu

@@ -1,0 +1,47 @@
+// The two launches of mla_decode: the parts, then what is made of them. And into how many parts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gpu/kernels/mla_decode/config.h"
+#include "gpu/kernels/mla_decode/params.h"
+#include "gpu/launch/device.h"
+
+namespace kvscope::gpu {
+
+inline KernelLaunch mla_decode_launch(bool fp8, std::int64_t query_heads, std::int64_t batch, std::int64_t splits) {
+  KernelLaunch launch;
+  launch.kernel = "mla_decode";
+  launch.entry = fp8 ? "mla_decode_fp8" : "mla_decode_bf16";
+  launch.grid = {splits, (query_heads + mla::kHeads - 1) / mla::kHeads, batch};
+  launch.block = {mla::kThreads, 1, 1};
+  launch.dynamic_shared = mla::kSharedBytes;
+  return launch;
+}
+
+// Parts that take least: CTAs, one a multiprocessor, in waves of a part and two tiles' worth of starting and merging.
+// Example: batch 32, 16 heads, 4096 keys on 132: 4 parts of 16 tiles, 128 CTAs, one wave.
+inline std::int64_t mla_splits(std::int64_t longest, std::int64_t query_heads, std::int64_t batch,
+                               std::int64_t multiprocessors) {
+  const std::int64_t tiles = std::max<std::int64_t>(1, (longest + mla::kKeys - 1) / mla::kKeys);
+  const std::int64_t ctas = batch * ((query_heads + mla::kHeads - 1) / mla::kHeads);
+  std::int64_t best = 1, least = 0;
+  for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(tiles, 64); ++splits) {
+    const std::int64_t waves = (ctas * splits + multiprocessors - 1) / multiprocessors;
+    const std::int64_t cost = waves * ((tiles + splits - 1) / splits + 2);
+    if (least == 0 || cost < least) best = splits, least = cost;
+  }
+  return best;
+}
+
+inline KernelLaunch mla_combine_launch(std::int64_t query_heads, std::int64_t batch) {
+  KernelLaunch launch;
+  launch.kernel = "mla_decode";
+  launch.entry = "mla_combine";
+  launch.grid = {query_heads, batch, 1};
+  launch.block = {mla::kCombineThreads, 1, 1};
+  return launch;
+}
+
+}  // namespace kvscope::gpu

@@ -1,0 +1,94 @@
+// A paged cache as a kernel meets it in service, made from a few numbers: several layers, K and V, ragged sequences on
+// scattered blocks, and around what may be read, poison.
+//
+//   CacheFixture cache({.dtype = DType::bf16, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}});
+//   cache.collection().get_key_cache(LayerIdx{1})      the model's view
+//   UploadedCache there = cache.upload(device);
+//   there.layer(1, Slot::key)                           a kernel's view of the same
+//
+// Every byte of a slot that holds no token of a sequence is poison: 0xff bytes, a NaN of every float type,
+// also in the scales. Blocks are dealt by a fixed shuffle, so that neighbours in a sequence are not neighbours in memory; unused
+// table entries hold the null page (blocks - 1, all poison) or, where `sentinels` asks, a number past the pool.
+// Values are small numbers that the type holds exactly, different in every element of a page.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/attention/problem.h"
+#include "core/base/dtype.h"
+#include "core/cache/collections.h"
+#include "gpu/kernels/common/paged_cache.h"
+#include "gpu/launch/device.h"
+
+namespace kvscope::gpu {
+
+enum class Slot : std::uint8_t { key = 0, value = 1 };
+
+struct CacheShape {
+  DType dtype = DType::bf16;
+  std::int64_t page_size = 16;  // [tokens]
+  std::int64_t layers = 2;
+  std::int64_t kv_heads = 2;
+  std::int64_t head_size = 128;         // [elements]
+  bool mla = false;                     // one slot that serves as K and V
+  std::vector<std::int64_t> lengths{};  // [sequences] tokens that are in the cache
+  std::vector<std::int64_t> room{};     // [sequences] tokens for which pages are assigned beyond these; empty: none
+  std::int64_t granularity = 0;         // e4m3: elements of a head that share a scale (f32); 0: not quantized
+  bool sentinels = false;               // unused table entries are past the pool, not the null page
+  std::uint64_t seed = 1;
+};
+
+struct UploadedCache {
+  DeviceArray pool;               // [blocks, kv, layers, page, heads, head_size]
+  DeviceArray scales;             // [blocks, kv, layers, page, heads, granules] or nothing
+  DeviceArray table;              // [sequences, table_stride]
+  DeviceArray lengths;            // [sequences] u32
+  std::vector<PagedCache> views;  // [layer * 2 + slot]
+  [[nodiscard]] const PagedCache& layer(std::int64_t layer, Slot slot) const {
+    return views[static_cast<std::size_t>(layer * 2 + static_cast<std::int64_t>(slot))];
+  }
+};
+
+class CacheFixture {
+ public:
+  explicit CacheFixture(const CacheShape& shape);
+
+  [[nodiscard]] const CacheShape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t sequences() const { return static_cast<std::int64_t>(shape_.lengths.size()); }
+  [[nodiscard]] std::int64_t blocks() const { return blocks_; }
+  [[nodiscard]] std::int64_t table_stride() const { return table_stride_; }
+  [[nodiscard]] const std::vector<std::uint32_t>& table() const { return table_; }
+  [[nodiscard]] std::vector<std::byte>& pool() { return pool_; }
+  [[nodiscard]] const std::vector<std::byte>& pool() const { return pool_; }
+  [[nodiscard]] std::vector<float>& scales() { return scales_; }
+  [[nodiscard]] const std::vector<float>& scales() const { return scales_; }
+
+  // The model over this fixture's own bytes: valid while it lives and is not moved.
+  [[nodiscard]] PagedKVCacheCollection collection();
+  // For core/attention: K or V of a layer; `head_size` elements of each head (MLA: 512 of 576).
+  [[nodiscard]] attention::PagedRows rows(std::int64_t layer, Slot slot, std::int64_t head_size = 0) const;
+
+  [[nodiscard]] UploadedCache upload(Device& device) const;
+
+ private:
+  CacheShape shape_;
+  std::int64_t blocks_ = 0, table_stride_ = 0, kv_ = 2, granules_ = 0;
+  std::vector<std::byte> pool_;
+  std::vector<float> scales_;
+  std::vector<std::uint32_t> table_;
+  std::vector<std::uint32_t> lengths_;
+};
+
+// Numbers of [-2, 2) that `dtype` holds exactly, from a counter: element i of stream `seed`.
+[[nodiscard]] std::vector<std::byte> exact_noise(DType dtype, std::int64_t count, std::uint64_t seed);
+
+// The first byte that differs and how many do, in words of `place`; none when they are equal.
+[[nodiscard]] std::optional<std::string> first_difference(
+    std::span<const std::byte> golden, std::span<const std::byte> got, std::int64_t element_bytes,
+    const std::function<std::string(std::int64_t element)>& place);
+
+}  // namespace kvscope::gpu

@@ -1,0 +1,196 @@
+// One decode step on a device against the golden reference: what the cases of paged_decode and continuous_decode share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/convert.h"
+#include "gpu/offload/decode_launch.h"
+#include "gpu/verify/attention_check.h"
+#include "gpu/verify/cache_fixture.h"
+#include "gpu/verify/case.h"
+
+namespace kvscope::gpu {
+
+struct DecodeCase {
+  const char* name;
+  const char* what;
+  CacheShape shape;
+  int group = 1;  // query heads of a KV head
+  std::int64_t layer = 0;
+  DType out = DType::bf16;
+  int splits = 1;            // 0: the plan's for 132 multiprocessors
+  std::int64_t padding = 0;  // [elements] behind each token's row
+  // A page of a sequence that was never assigned: reads as zeros. -1: none.
+  std::int64_t hole_sequence = -1, hole_page = 0;
+  bool demo = false;
+  Budget budget{};
+};
+
+// Probabilities are rounded to the type that is multiplied: that of the cache, bf16 for e4m3.
+inline DType decode_query_type(DType cache) {
+  return cache == DType::e4m3 ? DType::bf16 : cache;
+}
+
+// The pool with `padding` poisoned elements behind each token's row of all heads.
+inline std::vector<std::byte> padded_rows(const std::vector<std::byte>& pool, std::int64_t row_bytes,
+                                          std::int64_t padding_bytes) {
+  const std::int64_t rows = static_cast<std::int64_t>(pool.size()) / row_bytes, pitch = row_bytes + padding_bytes;
+  std::vector<std::byte> padded(static_cast<std::size_t>(rows * pitch), std::byte{0xff});
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::copy_n(pool.begin() + row * row_bytes, row_bytes, padded.begin() + row * pitch);
+  return padded;
+}
+
+// K or V of a layer for the reference, with a hole's page in a block of zeros that the reference alone has.
+class DecodeGolden {
+ public:
+  DecodeGolden(const CacheFixture& cache, const DecodeCase& c)
+      : pool_(cache.pool()), scales_(cache.scales()), table_(cache.table()) {
+    k = cache.rows(c.layer, Slot::key);
+    v = cache.rows(c.layer, Slot::value);
+    const std::int64_t element = size_of(c.shape.dtype);
+    pool_.resize(pool_.size() + static_cast<std::size_t>(k.block_stride * element), std::byte{0});
+    scales_.resize(scales_.size() + static_cast<std::size_t>(k.scale_block_stride), 0.0F);
+    if (c.hole_sequence >= 0)
+      table_[static_cast<std::size_t>(c.hole_sequence * k.table_stride + c.hole_page)] =
+          static_cast<std::uint32_t>(k.blocks);
+    for (attention::PagedRows* rows : {&k, &v}) {
+      rows->data = pool_.data() + (rows->data - cache.pool().data());
+      if (rows->scales != nullptr)
+        rows->scales = reinterpret_cast<const std::byte*>(scales_.data()) +
+                       (rows->scales - reinterpret_cast<const std::byte*>(cache.scales().data()));
+      rows->table = table_.data();
+      rows->blocks += 1;
+    }
+  }
+  DecodeGolden(const DecodeGolden&) = delete;
+  DecodeGolden& operator=(const DecodeGolden&) = delete;
+
+  attention::PagedRows k, v;
+
+ private:
+  std::vector<std::byte> pool_;
+  std::vector<float> scales_;
+  std::vector<std::uint32_t> table_;
+};
+
+inline Verdict run_decode_case(Device& device, const std::string& kernel, const DecodeCase& c) {
+  const CacheFixture cache(c.shape);
+  const std::int64_t batch = cache.sequences(), D = c.shape.head_size, element = size_of(c.shape.dtype);
+  const std::int64_t query_heads = c.shape.kv_heads * c.group, rows = batch * query_heads;
+  const DType query_type = decode_query_type(c.shape.dtype);
+
+  UploadedCache there = cache.upload(device);
+  PagedCache k = there.layer(c.layer, Slot::key), v = there.layer(c.layer, Slot::value);
+  std::vector<std::uint32_t> table = cache.table();
+  if (c.hole_sequence >= 0)
+    table[static_cast<std::size_t>(c.hole_sequence * cache.table_stride() + c.hole_page)] = 0x7fffffffU;
+  if (kernel == "continuous_decode") {  // [sequences]
+    for (std::int64_t b = 0; b < batch; ++b)
+      table[static_cast<std::size_t>(b)] = table[static_cast<std::size_t>(b * cache.table_stride())];
+    table.resize(static_cast<std::size_t>(batch));
+    k.table_stride = v.table_stride = 1;
+  } else {  // behind the last sequence's pages there is nothing: who reads an entry too many is outside the array
+    const std::int64_t pages = (c.shape.lengths.back() + c.shape.page_size - 1) / c.shape.page_size;
+    table.resize(static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages));
+  }
+  there.table = device.upload_values("table", table);
+  k.table = v.table = there.table.as<const std::uint32_t>();
+  if (c.padding > 0) {
+    const std::int64_t row = c.shape.kv_heads * D, pitch = row + c.padding;
+    there.pool = device.upload("padded pool", padded_rows(cache.pool(), row * element, c.padding * element));
+    for (auto& [view, slot] : {std::pair(&k, Slot::key), std::pair(&v, Slot::value)}) {
+      const std::int64_t first = (cache.rows(c.layer, slot).data - cache.pool().data()) / (row * element);  // [rows]
+      view->data = there.pool.as<std::byte>() + first * pitch * element;
+      view->token_stride = pitch;
+      view->block_stride = view->block_stride / row * pitch;
+    }
+  }
+
+  const std::vector<std::byte> q = exact_noise(query_type, rows * D, c.shape.seed + 100);
+  const DeviceArray queries = device.upload("q", q);
+  const std::int64_t out_bytes = rows * D * size_of(c.out), guard = 256;
+  const DeviceArray out = device.filled("o", out_bytes + guard, std::byte{0xab});
+  const DeviceArray lse = device.filled("lse", rows * 4 + guard, std::byte{0xab});
+
+  DecodeStep step{.kernel = kernel, .cache = c.shape.dtype, .out = c.out, .k = k, .v = v};
+  step.q = queries.as<const void>();
+  step.lengths = there.lengths.as<const std::uint32_t>();
+  for (const std::int64_t length : c.shape.lengths) step.host_lengths.push_back(static_cast<std::uint32_t>(length));
+  step.o = out.as<void>();
+  step.lse = lse.as<float>();
+  step.query_heads = static_cast<int>(query_heads);
+  step.scale = 1 / std::sqrt(static_cast<double>(D));
+  step.splits = c.splits;
+  step.multiprocessors = 132;
+  const DecodeCall call(device, step);
+  Verdict verdict;
+  if (!verdict.take(device.launch(call.attend, bytes_of(call.params))) ||
+      !verdict.take(device.launch(call.combine, bytes_of(call.params))))
+    return verdict;
+
+  const DecodeGolden golden(cache, c);
+  attention::Problem problem;
+  problem.batch = batch;
+  problem.query_heads = query_heads;
+  problem.q = q.data();
+  problem.q_dtype = query_type;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t b = 0; b <= batch; ++b) offsets.push_back(b);
+  problem.query_offsets = offsets;
+  problem.key_lengths = c.shape.lengths;
+  problem.k = golden.k;
+  problem.v = golden.v;
+  problem.options.mask = MaskKind::none;
+  problem.options.scale = step.scale;
+
+  std::vector<std::byte> got = out.download();
+  std::vector<float> got_lse = lse.download_as<float>();
+  const auto untouched = [](std::span<const std::byte> bytes) {
+    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0xab}; });
+  };
+  if (!untouched(std::span(got).subspan(static_cast<std::size_t>(out_bytes))) ||
+      !untouched(std::as_bytes(std::span(got_lse).subspan(static_cast<std::size_t>(rows)))))
+    verdict.faults.push_back("bytes behind o or lse are not what they were");
+  got.resize(static_cast<std::size_t>(out_bytes));
+  got_lse.resize(static_cast<std::size_t>(rows));
+
+  // f32 of 16-bit probabilities owes what the product's type allows: rounded to it, the rest is that type's bound.
+  DType bound = c.out;
+  if (c.out == DType::f32 && query_type != DType::f32) {
+    bound = query_type;
+    std::vector<std::byte> rounded(static_cast<std::size_t>(rows * D * size_of(bound)));
+    for (std::int64_t i = 0; i < rows * D; ++i)
+      store_from_double(bound, load_as_double(c.out, got.data() + i * 4), rounded.data() + i * size_of(bound),
+                        Overflow::saturate);
+    got = std::move(rounded);
+  }
+  const std::vector<std::string> faults = attention_faults(problem, bound, got, got_lse);
+  verdict.faults.insert(verdict.faults.end(), faults.begin(), faults.end());
+  return verdict;
+}
+
+// As the runner takes them.
+inline std::vector<Case> decode_cases(const std::string& kernel, std::vector<DecodeCase> list) {
+  std::vector<Case> cases;
+  for (DecodeCase& of : list) {
+    Case c;
+    c.kernel = kernel;
+    c.name = of.name;
+    c.what = of.what;
+    c.demo = of.demo;
+    c.budget = of.budget;
+    c.run = [kernel, of = std::move(of)](Device& device) { return run_decode_case(device, kernel, of); };
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace kvscope::gpu

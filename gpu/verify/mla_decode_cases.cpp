@@ -1,0 +1,368 @@
+// What mla_decode must give: core/attention's reference in double over rows of 576 elements whose first 512 are the
+// values, each element within its bound. Tokens of 656 bytes are decoded here, byte by byte, and keys named by indices
+// are gathered here, so that neither is the kernel's own.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/convert.h"
+#include "core/base/random.h"
+#include "gpu/offload/mla_launch.h"
+#include "gpu/verify/attention_check.h"
+#include "gpu/verify/cache_fixture.h"
+#include "gpu/verify/case.h"
+
+namespace kvscope::gpu {
+namespace {
+
+constexpr std::int64_t kRow = mla::kRow, kValue = mla::kValue, kFp8Row = mla::kFp8Row;
+
+// Which keys a query looks at: all of its sequence's, or those that a list names.
+enum class Holes : std::uint8_t { dense, none, every_third, first_tile, all };
+
+struct MlaCase {
+  const char* name;
+  const char* what;
+  bool fp8;
+  std::int64_t page_size;
+  std::vector<std::int64_t> lengths;
+  std::int64_t query_heads;
+  std::int64_t splits = 1;
+  std::int64_t layer = 0;
+  std::int64_t topk = 0;       // 0: dense
+  std::vector<Holes> holes{};  // [sequences]
+  bool sentinels = false;
+  bool demo = false;
+  Budget budget{};  // by hand, above each
+};
+
+// --- the cache -------------------------------------------------------------------------------------------------------
+
+// Token of 656 bytes at `row`: any e4m3 that is a number, scales 2^-9 .. 2^-6, so that values stay below 7; rope as it
+// is elsewhere. The granules' scales differ.
+void write_fp8_token(std::byte* row, std::uint64_t number) {
+  const CounterRng rng(number, 0x6d6c61U);
+  for (std::uint64_t i = 0; i < 512; ++i) {
+    const auto bits = static_cast<std::uint8_t>(rng.integer(i, 0, 0x7e) | (rng.integer(1000 + i, 0, 1) << 7));
+    row[i] = std::byte{bits};
+  }
+  for (std::uint64_t g = 0; g < 4; ++g) {
+    const auto scale = static_cast<float>(std::ldexp(1.0, static_cast<int>((number + g) % 4) - 9));
+    std::memcpy(row + 512 + 4 * g, &scale, 4);
+  }
+  const std::vector<std::byte> rope = exact_noise(DType::bf16, 64, number + 7);
+  std::copy(rope.begin(), rope.end(), row + 528);
+}
+
+// 576 values of a token.
+void decode_token(bool fp8, const std::byte* row, float* to) {
+  if (!fp8) {
+    to_floats(DType::bf16, row, std::span(to, kRow));
+    return;
+  }
+  for (std::int64_t i = 0; i < 512; ++i) {
+    float scale;
+    std::memcpy(&scale, row + 512 + i / 128 * 4, 4);
+    to[i] = static_cast<float>(load_as_double(DType::e4m3, row + i) * static_cast<double>(scale));
+  }
+  to_floats(DType::bf16, row + 528, std::span(to + 512, 64));
+}
+
+CacheFixture cache_of(const MlaCase& c) {
+  CacheShape shape;
+  shape.dtype = c.fp8 ? DType::e4m3 : DType::bf16;
+  shape.page_size = c.page_size;
+  shape.kv_heads = 1;
+  shape.head_size = c.fp8 ? kFp8Row : kRow;
+  shape.mla = true;
+  shape.lengths = c.lengths;
+  shape.sentinels = c.sentinels;
+  shape.seed = static_cast<std::uint64_t>(c.page_size + c.query_heads);
+  CacheFixture cache(shape);
+  if (!c.fp8) return cache;
+  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+    const attention::PagedRows rows = cache.rows(layer, Slot::key);
+    for (std::int64_t b = 0; b < cache.sequences(); ++b) {
+      for (std::int64_t t = 0; t < c.lengths[static_cast<std::size_t>(b)]; ++t) {
+        const std::int64_t block = rows.table[b * rows.table_stride + t / rows.page_size];
+        const std::int64_t at = block * rows.block_stride + t % rows.page_size * rows.token_stride;
+        write_fp8_token(cache.pool().data() + (rows.data - cache.pool().data()) + at,
+                        static_cast<std::uint64_t>((b * 1000 + t) * 2 + layer));
+      }
+    }
+  }
+  return cache;
+}
+
+// --- which keys ------------------------------------------------------------------------------------------------------
+
+// [batch, topk]: block * page_size + slot of tokens of the sequence, in an order that is not theirs. Holes are -1, each
+// fourth an index past the pool's `blocks`.
+std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRows& rows) {
+  std::vector<std::int32_t> indices;
+  if (c.topk == 0) return indices;
+  for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
+    const std::int64_t length = c.lengths[static_cast<std::size_t>(b)];
+    const Holes holes = c.holes[static_cast<std::size_t>(b)];
+    for (std::int64_t i = 0; i < c.topk; ++i) {
+      if (length == 0 || holes == Holes::all || (holes == Holes::every_third && i % 3 == 1) ||
+          (holes == Holes::first_tile && i < mla::kKeys)) {
+        indices.push_back(i % 4 == 0 ? static_cast<std::int32_t>(rows.blocks * c.page_size + i) : -1);
+        continue;
+      }
+      const std::int64_t t = (i * 37 + 11) % length, block = rows.table[b * rows.table_stride + t / c.page_size];
+      indices.push_back(static_cast<std::int32_t>(block * c.page_size + t % c.page_size));
+    }
+  }
+  return indices;
+}
+
+// Rows that the reference reads, each on a block of its own.
+struct Gathered {
+  std::vector<float> values;         // [keys of all sequences, 576]
+  std::vector<std::uint32_t> table;  // [batch, stride]
+  std::int64_t stride = 0;
+  std::vector<std::int64_t> lengths;  // [batch]
+};
+
+Gathered gather(const MlaCase& c, const attention::PagedRows& rows, const std::vector<std::int32_t>& indices) {
+  Gathered g;
+  const auto element = c.fp8 ? 1 : 2;
+  for (const std::int64_t length : c.lengths) g.stride = std::max(g.stride, std::max(length, c.topk));
+  for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
+    const std::int64_t most = c.topk > 0 ? c.topk : c.lengths[static_cast<std::size_t>(b)];
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < most; ++i) {
+      std::int64_t block, slot;
+      if (c.topk > 0) {
+        const std::int64_t index = indices[static_cast<std::size_t>(b * c.topk + i)];
+        if (index < 0 || index >= rows.blocks * c.page_size) continue;
+        block = index / c.page_size, slot = index % c.page_size;
+      } else {
+        block = rows.table[b * rows.table_stride + i / c.page_size], slot = i % c.page_size;
+      }
+      const auto at = static_cast<std::int64_t>(g.values.size());
+      g.values.resize(static_cast<std::size_t>(at + kRow));
+      decode_token(c.fp8, rows.data + (block * rows.block_stride + slot * rows.token_stride) * element,
+                   g.values.data() + at);
+      g.table.push_back(static_cast<std::uint32_t>(at / kRow));
+      ++count;
+    }
+    g.lengths.push_back(count);
+    g.table.resize(static_cast<std::size_t>((b + 1) * g.stride), 0xffffffffU);
+  }
+  return g;
+}
+
+attention::PagedRows rows_of(const Gathered& g, std::int64_t head_size) {
+  attention::PagedRows rows;
+  rows.data = reinterpret_cast<const std::byte*>(g.values.data());
+  rows.dtype = DType::f32;
+  rows.blocks = static_cast<std::int64_t>(g.values.size()) / kRow;
+  rows.page_size = 1;
+  rows.heads = 1;
+  rows.head_size = head_size;
+  rows.block_stride = rows.token_stride = rows.head_stride = kRow;
+  rows.table = g.table.data();
+  rows.table_stride = g.stride;
+  return rows;
+}
+
+// --- a case ----------------------------------------------------------------------------------------------------------
+
+Verdict run(const MlaCase& c, Device& device) {
+  const CacheFixture cache = cache_of(c);
+  const UploadedCache there = cache.upload(device);
+  const std::int64_t batch = cache.sequences(), heads = c.query_heads;
+  const attention::PagedRows stored = cache.rows(c.layer, Slot::key);
+  const std::vector<std::int32_t> indices = indices_of(c, stored);
+  const std::vector<std::byte> q = exact_noise(DType::bf16, batch * heads * kRow, 5);
+
+  const auto scratch = [&](std::int64_t bytes, std::string_view name) {
+    return DeviceArray(device, device.allocate(bytes, name), bytes);
+  };
+  const DeviceArray queries = device.upload("q", q);
+  const DeviceArray index_array = device.upload_values("indices", indices);
+  const DeviceArray out = device.filled("out", batch * heads * kValue * 2, std::byte{0xff});
+  const DeviceArray lse = device.filled("lse", batch * heads * 4, std::byte{0xff});
+  const DeviceArray part = scratch(batch * c.splits * heads * kValue * 4, "parts");
+  const DeviceArray part_lse = scratch(batch * c.splits * heads * 4, "lse of parts");
+
+  MlaDecodeParams params;
+  params.cache = there.layer(c.layer, Slot::key);
+  params.q = queries.as<const void>();
+  params.lengths = there.lengths.as<const std::uint32_t>();
+  params.indices = c.topk > 0 ? index_array.as<const std::int32_t>() : nullptr;
+  params.out = out.as<void>();
+  params.lse = lse.as<float>();
+  params.part = part.as<float>();
+  params.part_lse = part_lse.as<float>();
+  params.topk = static_cast<std::int32_t>(c.topk);
+  params.query_heads = static_cast<std::int32_t>(heads);
+  params.splits = static_cast<std::int32_t>(c.splits);
+  params.scale = 0.0721687824F;  // 1 / sqrt(192), of the heads before absorption
+
+  Verdict verdict;
+  if (!verdict.take(device.launch(mla_decode_launch(c.fp8, heads, batch, c.splits), bytes_of(params))) ||
+      !verdict.take(device.launch(mla_combine_launch(heads, batch), bytes_of(params))))
+    return verdict;
+
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t b = 0; b <= batch; ++b) offsets.push_back(b);
+  attention::Problem problem;
+  problem.batch = batch;
+  problem.query_heads = heads;
+  problem.q = q.data();
+  problem.q_dtype = DType::bf16;
+  problem.query_offsets = offsets;
+  problem.options.mask = MaskKind::none;
+  problem.options.scale = static_cast<double>(params.scale);
+  const Gathered gathered = gather(c, stored, indices);
+  if (c.topk == 0 && !c.fp8) {
+    problem.key_lengths = c.lengths;
+    problem.k = stored;
+    problem.v = cache.rows(c.layer, Slot::key, kValue);
+  } else {
+    problem.key_lengths = gathered.lengths;
+    problem.k = rows_of(gathered, kRow);
+    problem.v = rows_of(gathered, kValue);
+  }
+  verdict.faults = attention_faults(problem, DType::bf16, out.download(), lse.download_as<float>());
+  return verdict;
+}
+
+// Shared wavefronts: a tile of 72 chunks in 64 rows, of queries too, is 576. With each tile of keys: weights 64, maxima
+// out and in 32, which keys are there 4 and 8. At the end of a CTA sums out and in, 32.
+constexpr std::int64_t kTileStored = 576, kTileSoftmax = 64 + 32 + 12, kSums = 32;
+
+std::vector<MlaCase> table() {
+  std::vector<MlaCase> cases;
+  const auto add = [&](MlaCase c) { cases.push_back(std::move(c)); };
+
+  // Sectors: rows of 36 for 16 queries and 65 keys; 16 parts of 64, out and in; output 16 x 32; lse of parts 2, read
+  // twice by four warps for each head; lse 16; the length for 12 warps; the table for 4 warps, then for one.
+  add({.name = "bf16_page64_demo",
+       .what = "one token past a page: the second tile has one key",
+       .fp8 = false,
+       .page_size = 64,
+       .lengths = {65},
+       .query_heads = 16,
+       .demo = true,
+       .budget = {.wavefronts = kTileStored + 2 * (kTileStored + kTileSoftmax) + kSums,
+                  .sectors = (16 + 65) * 36 + 2 * 16 * 64 + 16 * 32 + 2 + 16 * 4 * 2 + 16 + 12 + 5,
+                  .tma_bytes = {}}});
+  add({.name = "bf16_page64_heads128_ladder",
+       .what = "lengths around a tile, two tiles of heads; empty sequences and splits without a key",
+       .fp8 = false,
+       .page_size = 64,
+       .lengths = {0, 1, 65, 200},
+       .query_heads = 128,
+       .splits = 2});
+  add({.name = "bf16_page16_heads16_sentinels",
+       .what = "four pages a tile, layer 1; entries past the end are no blocks",
+       .fp8 = false,
+       .page_size = 16,
+       .lengths = {0, 1, 63, 64, 65, 200, 15, 17},
+       .query_heads = 16,
+       .splits = 3,
+       .layer = 1,
+       .sentinels = true});
+  add({.name = "bf16_page1_heads20",
+       .what = "every token on a block of its own; heads that fill no tile",
+       .fp8 = false,
+       .page_size = 1,
+       .lengths = {1, 2, 130},
+       .query_heads = 20,
+       .splits = 1,
+       .layer = 1});
+  add({.name = "bf16_page256_six_tiles",
+       .what = "six tiles go three times round the ring; a page is four of them",
+       .fp8 = false,
+       .page_size = 256,
+       .lengths = {383},
+       .query_heads = 70});
+  add({.name = "bf16_page128_eight_splits",
+       .what = "more splits than tiles, and tiles that do not divide",
+       .fp8 = false,
+       .page_size = 128,
+       .lengths = {300, 129},
+       .query_heads = 8,
+       .splits = 8});
+  add({.name = "fp8_page64_heads16_ladder",
+       .what = "tokens of 656 bytes, every number that e4m3 has, four scales a token that differ",
+       .fp8 = true,
+       .page_size = 64,
+       .lengths = {0, 1, 63, 64, 65, 200},
+       .query_heads = 16,
+       .layer = 1});
+  add({.name = "fp8_page16_heads128",
+       .what = "two tiles of heads convert the same rows",
+       .fp8 = true,
+       .page_size = 16,
+       .lengths = {65, 17},
+       .query_heads = 128,
+       .splits = 2,
+       .sentinels = true});
+  // Three tiles in two CTAs: 16 e4m3 become two chunks, stored without a conflict.
+  add({.name = "fp8_page1_heads64",
+       .what = "every token on a block of its own",
+       .fp8 = true,
+       .page_size = 1,
+       .lengths = {66, 1},
+       .query_heads = 64,
+       .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax),
+                  .sectors = {},
+                  .tma_bytes = {}}});
+  add({.name = "bf16_page64_sparse",
+       .what = "indices in no order, holes among them, all of them holes: a hole counted as slot 0 shows",
+       .fp8 = false,
+       .page_size = 64,
+       .lengths = {200, 65, 130, 1, 0},
+       .query_heads = 16,
+       .splits = 2,
+       .layer = 1,
+       .topk = 130,
+       .holes = {Holes::none, Holes::every_third, Holes::all, Holes::first_tile, Holes::all}});
+  add({.name = "fp8_page16_sparse_heads128",
+       .what = "a whole tile of holes before the first key: maxima of nothing must not count",
+       .fp8 = true,
+       .page_size = 16,
+       .lengths = {100, 33},
+       .query_heads = 128,
+       .topk = 96,
+       .holes = {Holes::first_tile, Holes::every_third}});
+  add({.name = "bf16_page1_sparse",
+       .what = "an index is a block",
+       .fp8 = false,
+       .page_size = 1,
+       .lengths = {70},
+       .query_heads = 5,
+       .topk = 65,
+       .holes = {Holes::every_third}});
+  return cases;
+}
+
+}  // namespace
+
+std::vector<Case> mla_decode_cases() {
+  std::vector<Case> cases;
+  for (MlaCase& c : table()) {
+    Case made;
+    made.kernel = "mla_decode";
+    made.name = c.name;
+    made.what = c.what;
+    made.demo = c.demo;
+    made.budget = c.budget;
+    made.run = [c = std::move(c)](Device& device) { return run(c, device); };
+    cases.push_back(std::move(made));
+  }
+  return cases;
+}
+
+}  // namespace kvscope::gpu

@@ -1,0 +1,177 @@
+// What paged_decode must give. Between them the cases have every page size with every way of copying it, every type
+// with both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16
+// keys.
+#include "gpu/verify/decode_case.h"
+
+namespace kvscope::gpu {
+
+std::vector<Case> paged_decode_cases() {
+  std::vector<DecodeCase> list;
+
+  // TMA: 1 + 2 boxes of 16 slots of 128 bytes, of K and of V.
+  list.push_back(
+      {.name = "bf16_page16_demo",
+       .what = "one page and a token of the next: the last key of sequence 1 is alone in its page",
+       .shape =
+           {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 17}},
+       .group = 2,
+       .demo = true,
+       .budget = {.tma_bytes = 12288}});
+  // TMA: 1 + 1 + 1 + 2 + 7 boxes of 16 slots of 256 bytes, of K and of V, of two heads: 196608.
+  // Wavefronts: each of the 24 boxes is one warp's 16 keys, 16 ldmatrix of 4: 1536. The end of each of ten CTAs: 32
+  // stores of maxima and sums, 32 loads of maxima, 128 stores and 96 loads of the merge: 288. Sectors: the boxes 6144;
+  // queries 4 warps * 16 loads * 4 rows of ten CTAs 2560; partial outputs 4 rows of 16, written and read, 1280; outputs
+  // 48 rows of 8, 384; their logarithms 42 + 96 + 48; lengths 60; table 12.
+  list.push_back({.name = "bf16_page16_gqa4",
+                  .what = "lengths 0, 1, P-1, P, P+1 and several pages; the second of two layers",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}},
+                  .group = 4,
+                  .layer = 1,
+                  .budget = {.wavefronts = 4416, .sectors = 10626, .tma_bytes = 196608}});
+  // TMA: 38 boxes of 16 slots, of K and of V.
+  list.push_back(
+      {.name = "bf16_page16_ring",
+       .what = "ten tiles through a ring of three stages: a phase that is taken for the next one",
+       .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {601}, .seed = 2},
+       .group = 8,
+       .budget = {.tma_bytes = 311296}});
+  list.push_back(
+      {.name = "bf16_page16_planned",
+       .what = "runs as planned for 132 multiprocessors: shorter sequences end before the last run",
+       .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 2, .lengths = {300, 64, 65, 0, 1}},
+       .group = 3,
+       .splits = 0});
+  list.push_back({.name = "f16_page64_mqa8",
+                  .what = "pages as long as a tile, one KV head, table entries past the pool behind the last page",
+                  .shape = {.dtype = DType::f16,
+                            .page_size = 64,
+                            .kv_heads = 1,
+                            .head_size = 64,
+                            .lengths = {63, 64, 65, 129},
+                            .sentinels = true},
+                  .group = 8,
+                  .out = DType::f16,
+                  .splits = 2});
+  list.push_back({.name = "bf16_page16_mqa40",
+                  .what = "40 query heads of one KV head: CTAs of 16, 16 and 8, each with heads of its own",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {33, 70}},
+                  .group = 40,
+                  .splits = 2});
+  // Sectors: K and V of 335 keys, two heads, 8 each: 10720; queries 4 * 16 * 3 of 14 CTAs 2688; partial outputs,
+  // written and read, 1344; outputs 336; lengths 168; logarithms 266; table 90, eight entries a sector although a page
+  // is a token.
+  list.push_back(
+      {.name = "bf16_page1_gqa3",
+       .what = "a page a token, so every neighbour is elsewhere; by cp.async; sentinels behind",
+       .shape = {.dtype = DType::bf16, .page_size = 1, .lengths = {0, 1, 2, 63, 64, 65, 140}, .sentinels = true},
+       .group = 3,
+       .layer = 1,
+       .splits = 2,
+       .budget = {.sectors = 15700}});
+  list.push_back(
+      {.name = "bf16_page4_ring",
+       .what = "six tiles by cp.async through a ring of three stages",
+       .shape = {.dtype = DType::bf16, .page_size = 4, .layers = 1, .kv_heads = 1, .lengths = {330}, .seed = 3},
+       .group = 2});
+  list.push_back({.name = "f16_page24_gqa12",
+                  .what = "pages that are no multiple of 16: a tile ends inside one; 9 to 16 query heads",
+                  .shape = {.dtype = DType::f16, .page_size = 24, .layers = 1, .lengths = {23, 24, 25, 71, 72, 73}},
+                  .group = 12,
+                  .out = DType::f16});
+  list.push_back({.name = "bf16_page128_f32_out",
+                  .what = "two tiles a page, a run a tile, output in f32",
+                  .shape = {.dtype = DType::bf16, .page_size = 128, .lengths = {127, 128, 129, 300}},
+                  .group = 4,
+                  .out = DType::f32,
+                  .splits = 5});
+  list.push_back({.name = "f16_page256_mha",
+                  .what = "no group at all, the middle one of three layers",
+                  .shape = {.dtype = DType::f16, .page_size = 256, .layers = 3, .lengths = {255, 256, 257, 1}},
+                  .group = 1,
+                  .layer = 1,
+                  .out = DType::f16,
+                  .splits = 2});
+  list.push_back(
+      {.name = "bf16_page48_d64",
+       .what = "pages of three boxes: box 3 of the first tile is page 1's first",
+       .shape = {.dtype = DType::bf16, .page_size = 48, .layers = 1, .head_size = 64, .lengths = {47, 48, 49, 130}},
+       .group = 5});
+  // TMA: half of bf16_page16_gqa4.
+  // Sectors: the boxes 3072; queries, partial outputs, outputs, logarithms, lengths and table as there, 4482; scales,
+  // of four tokens a sector, 39 of K and of V, of two heads, 156; the table for their sake 16.
+  list.push_back(
+      {.name = "e4m3_page16_gqa4",
+       .what = "a scale for each token and head, of K and of V; poisoned scales behind the end",
+       .shape = {.dtype = DType::e4m3, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}, .granularity = 128},
+       .group = 4,
+       .layer = 1,
+       .budget = {.sectors = 7726, .tma_bytes = 98304}});
+  list.push_back({.name = "e4m3_page1_d64",
+                  .what = "cp.async of 64-byte rows, with scales",
+                  .shape = {.dtype = DType::e4m3,
+                            .page_size = 1,
+                            .layers = 1,
+                            .head_size = 64,
+                            .lengths = {1, 33, 64, 130},
+                            .granularity = 64},
+                  .group = 8,
+                  .splits = 2});
+  list.push_back({.name = "e4m3_page64_unscaled",
+                  .what = "boxes of 64-byte rows, which are swizzled otherwise; no scales; 16 query heads",
+                  .shape = {.dtype = DType::e4m3, .page_size = 64, .head_size = 64, .lengths = {63, 64, 65, 200}},
+                  .group = 16,
+                  .out = DType::f32});
+  list.push_back(
+      {.name = "e4m3_page32_ring",
+       .what = "scales through a ring that is used more than once",
+       .shape =
+           {.dtype = DType::e4m3, .page_size = 32, .layers = 1, .kv_heads = 1, .lengths = {500}, .granularity = 128},
+       .group = 6});
+  list.push_back({.name = "f32_page16_gqa4",
+                  .what = "the bound of f32, which no rounded product holds",
+                  .shape = {.dtype = DType::f32, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 60}},
+                  .group = 4,
+                  .layer = 1,
+                  .out = DType::f32,
+                  .splits = 2});
+  list.push_back(
+      {.name = "f32_page1_mqa10",
+       .what = "ten query heads are two CTAs of 8",
+       .shape = {.dtype = DType::f32, .page_size = 1, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 40}},
+       .group = 10,
+       .out = DType::f32});
+  list.push_back({.name = "f32_page16_hole",
+                  .what = "a page that was never assigned, by plain loads",
+                  .shape = {.dtype = DType::f32, .page_size = 16, .layers = 1, .lengths = {20, 50}},
+                  .group = 2,
+                  .out = DType::f32,
+                  .hole_sequence = 1,
+                  .hole_page = 1});
+  list.push_back({.name = "bf16_padded_rows",
+                  .what = "rows aligned to 4 bytes alone: no engine takes them, nor do copies of 16 bytes",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .lengths = {15, 33, 66}},
+                  .group = 4,
+                  .layer = 1,
+                  .padding = 2});
+  list.push_back({.name = "bf16_page16_hole",
+                  .what = "a page inside the sequence that was never assigned is zeros: a box outside the map",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .lengths = {40, 50}},
+                  .group = 4,
+                  .hole_sequence = 1,
+                  .hole_page = 1});
+  list.push_back({.name = "bf16_page8_hole",
+                  .what = "the same by cp.async, without a read",
+                  .shape = {.dtype = DType::bf16, .page_size = 8, .layers = 1, .lengths = {40, 50}},
+                  .group = 4,
+                  .hole_sequence = 0,
+                  .hole_page = 2});
+  list.push_back({.name = "e4m3_page8_hole",
+                  .what = "scales of a page that was never assigned",
+                  .shape = {.dtype = DType::e4m3, .page_size = 8, .layers = 1, .lengths = {40, 50}, .granularity = 128},
+                  .group = 4,
+                  .hole_sequence = 1,
+                  .hole_page = 2});
+  return decode_cases("paged_decode", std::move(list));
+}
+
+}  // namespace kvscope::gpu

@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+"""kvscope kernels, from outside: what is listed, what verifying says and returns, and what a person sees where something is
+missing.
+
+    kernels_test.py --kvscope PROGRAM
+"""
+import json
+import os
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from program import fine, kvscope  # noqa: E402
+
+KERNELS = ["append_tokens", "gather_rows", "populate_rows", "tma_tile_load", "gather4_tile_load", "lds_stage", "paged_decode",
+           "paged_prefill", "mla_decode", "continuous_decode"]
+
+
+class List(unittest.TestCase):
+    def test_names_every_kernel_with_what_it_does(self):
+        lines = fine("kernels", "list").splitlines()
+        self.assertEqual([line.split()[0] for line in lines], KERNELS)
+        self.assertIn("sm_90a sm_100a", fine("kernels", "list").splitlines()[4].replace("sm_100a sm_90a", "sm_90a sm_100a"))
+
+    def test_as_json_has_every_case_with_its_reason(self):
+        listed = json.loads(fine("kernels", "list", "--json"))
+        self.assertEqual([k["name"] for k in listed], KERNELS)
+        for kernel in listed:
+            self.assertGreaterEqual(len(kernel["cases"]), 8, kernel["name"])
+            self.assertTrue(all(c["what"] for c in kernel["cases"]))
+
+    def test_of_one_kernel_lists_its_cases(self):
+        names = [c["name"] for c in json.loads(fine("kernels", "list", "--json"))[1]["cases"]]
+        self.assertEqual([line.split()[0] for line in fine("kernels", "list", "--kernel", "gather_rows").splitlines()], names)
+
+
+class Verify(unittest.TestCase):
+    def test_small_runs_one_case_of_each_and_they_pass(self):
+        text = fine("kernels", "verify", "--small")
+        self.assertTrue(text.endswith("all 10 cases passed\n"), text)
+        self.assertEqual([line.split()[0] for line in text.splitlines() if "1 case " in line], KERNELS)
+
+    def test_prints_the_same_on_every_run_and_under_every_schedule_the_same_verdict(self):
+        once = fine("kernels", "verify", "--kernel", "gather_rows")
+        self.assertEqual(once, fine("kernels", "verify", "--kernel", "gather_rows"))
+        for policy in ("early", "seed:3"):
+            self.assertIn("passed", fine("kernels", "verify", "--kernel", "gather_rows", "--policy", policy))
+
+    def test_json_and_junit_say_the_same_to_programs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            junit = os.path.join(folder, "kernels.xml")
+            report = json.loads(fine("kernels", "verify", "--kernel", "populate_rows", "--json", "--junit", junit))
+            suite = xml.etree.ElementTree.parse(junit).getroot()
+        self.assertTrue(report["passed"])
+        self.assertEqual(report["device"]["kind"], "virtual")
+        self.assertEqual([c.get("name") for c in suite], [c["case"] for c in report["cases"]])
+        self.assertEqual((suite.get("failures"), int(suite.get("tests"))), ("0", len(report["cases"])))
+        self.assertTrue(all(c["costs"]["sectors"] > 0 for c in report["cases"]))
+
+
+class Missing(unittest.TestCase):
+    def refused(self, *words):
+        result = kvscope(*words)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), words)
+        return result.stderr
+
+    def test_what_is_not_there_is_named_with_what_is(self):
+        self.assertIn("no kernel 'warp': one of append_tokens, gather_rows", self.refused("kernels", "verify", "--kernel", "warp"))
+        self.assertIn("no case has 'xyz' in its name", self.refused("kernels", "verify", "--case", "xyz"))
+        self.assertIn("--policy: 'soon' is none of late, early, seed:N", self.refused("kernels", "verify", "--policy", "soon"))
+        self.assertIn("a seed is a number from 1 on", self.refused("kernels", "verify", "--policy", "seed:0"))
+        self.assertIn("--device", self.refused("kernels", "verify", "--device", "cpu"))
+
+    def test_without_a_driver_the_loaders_words_and_the_way_out(self):
+        result = kvscope("kernels", "verify", "--small", "--device", "cuda")
+        if result.returncode != 2:
+            self.skipTest("this machine has a GPU")
+        self.assertRegex(result.stderr, "no CUDA driver on this machine|no GPU|cuInit")
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,86 @@
+// Every case of every kernel: on the virtual GPU with all checkers, when copies happen as late as may be, as early, and
+// at random points; and on hardware, where there is a GPU of this architecture.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "gpu/launch/cuda_gpu.h"
+#include "gpu/launch/device_error.h"
+#include "gpu/launch/virtual_gpu.h"
+#include "gpu/verify/run_case.h"
+
+namespace kvscope::gpu {
+namespace {
+
+using ::testing::ElementsAre;
+
+class Conformance : public ::testing::TestWithParam<const Case*> {};
+
+TEST_P(Conformance, VirtualGpu) {
+  VirtualGpu device({.architecture = GetParam()->architecture});
+  EXPECT_THAT(run_case(*GetParam(), device).faults, ElementsAre());
+}
+
+TEST_P(Conformance, Hardware) {
+  std::unique_ptr<CudaGpu> device;
+  try {
+    device = std::make_unique<CudaGpu>();
+  } catch (const DeviceError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  if (device->info().architecture != GetParam()->architecture)
+    GTEST_SKIP() << "needs a GPU of " << GetParam()->architecture << ", this is " << device->info().architecture;
+  EXPECT_THAT(run_case(*GetParam(), *device).faults, ElementsAre());
+}
+
+std::vector<const Case*> every_case() {
+  return select_cases("", "");
+}
+std::string name_of(const Case& c) {
+  return c.kernel + "_" + c.name;
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, Conformance, ::testing::ValuesIn(every_case()),
+                         [](const auto& test) { return name_of(*test.param); });
+
+// Budgets are of the late schedule; values must not depend on it.
+class Schedules : public ::testing::TestWithParam<const Case*> {};
+
+TEST_P(Schedules, EarlyAndSeededGiveTheSame) {
+  for (const auto& [policy, seed] : {std::pair{ptx::Policy::early, 0U},
+                                     {ptx::Policy::seeded, 1U},
+                                     {ptx::Policy::seeded, 2U},
+                                     {ptx::Policy::seeded, 3U}}) {
+    VirtualGpu device({.architecture = GetParam()->architecture, .policy = policy, .seed = seed});
+    EXPECT_THAT(run_case(*GetParam(), device).faults, ElementsAre()) << "seed " << seed;
+  }
+}
+
+std::vector<const Case*> demo_cases() {
+  std::vector<const Case*> chosen;
+  for (const Case* c : every_case())
+    if (c->demo) chosen.push_back(c);
+  return chosen;
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, Schedules, ::testing::ValuesIn(demo_cases()),
+                         [](const auto& test) { return name_of(*test.param); });
+
+TEST(Cases, EveryKernelHasOneForTheDemoAndNoNameTwice) {
+  for (const Kernel& kernel : all_kernels()) {
+    std::set<std::string> names;
+    int demos = 0;
+    for (const Case& c : kernel.cases) {
+      EXPECT_EQ(c.kernel, kernel.name);
+      EXPECT_TRUE(names.insert(c.name).second) << name_of(c);
+      EXPECT_FALSE(c.what.empty()) << name_of(c);
+      demos += c.demo ? 1 : 0;
+    }
+    EXPECT_EQ(demos, 1) << kernel.name;
+  }
+  EXPECT_EQ(all_kernels().size(), 10U);
+}
+
+}  // namespace
+}  // namespace kvscope::gpu

@@ -1,0 +1,27 @@
+// How a test makes the stand-in of the driver (fake_driver.cpp) misbehave: `kvscope_fake_driver(&behaviour)` of the
+// library sets what its calls answer from then on.
+#pragma once
+
+namespace kvscope::gpu::test {
+
+struct FakeBehaviour {
+  int gpus = 1;
+  int major = 9, minor = 0;
+  int version = 13000;
+  int init = 0;         // what cuInit answers
+  int allocate = 0;     // cuMemAlloc
+  int module_load = 0;  // cuModuleLoadDataEx
+  int encode = 0;       // cuTensorMapEncodeTiled
+  int synchronize = 0;  // cuCtxSynchronize
+};
+using SetFakeBehaviour = void (*)(const FakeBehaviour*);
+inline constexpr const char* kSetFakeBehaviour = "kvscope_fake_driver";
+
+// For programs, by the environment: the kernel of this name ends its context, as a fault on hardware does; never ends;
+// takes its process along. And a machine without a GPU, whatever the value.
+inline constexpr const char* kEndsContext = "KVSCOPE_FAKE_ENDS_CONTEXT";
+inline constexpr const char* kHangs = "KVSCOPE_FAKE_HANGS";
+inline constexpr const char* kCrashes = "KVSCOPE_FAKE_CRASHES";
+inline constexpr const char* kNoGpu = "KVSCOPE_FAKE_NO_GPU";
+
+}  // namespace kvscope::gpu::test

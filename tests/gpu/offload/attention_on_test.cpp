@@ -1,0 +1,248 @@
+// A problem of the model on the virtual GPU: which kernel takes it, what had to be done to it, what no kernel has; and
+// that a wrong answer is found.
+#include "gpu/offload/attention_on.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/attention/reference.h"
+#include "core/base/errors.h"
+#include "gpu/launch/virtual_gpu.h"
+#include "gpu/offload/candidate_check.h"
+#include "gpu/verify/cache_fixture.h"
+
+namespace kvscope::gpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A fixture's cache and queries as one problem: `queries` of them a sequence.
+struct Given {
+  CacheFixture cache;
+  std::vector<std::byte> q;
+  std::vector<std::int64_t> offsets{0};
+  attention::Problem problem;
+
+  Given(const CacheShape& shape, const std::vector<std::int64_t>& queries, std::int64_t query_heads, DType q_dtype,
+        std::int64_t value_size = 0)
+      : cache(shape) {
+    for (const std::int64_t n : queries) offsets.push_back(offsets.back() + n);
+    q = exact_noise(q_dtype, offsets.back() * query_heads * shape.head_size, 77);
+    problem.batch = cache.sequences();
+    problem.query_heads = query_heads;
+    problem.q = q.data();
+    problem.q_dtype = q_dtype;
+    problem.query_offsets = offsets;
+    problem.key_lengths = cache.shape().lengths;
+    problem.k = cache.rows(1, Slot::key);
+    problem.v = cache.rows(1, Slot::value, value_size);
+    problem.options.scale = 1 / std::sqrt(static_cast<double>(shape.head_size));
+  }
+  [[nodiscard]] CandidateCheck check() const {
+    VirtualGpu device;
+    return check_candidate(device, problem, attention::reference(problem));
+  }
+};
+
+CacheShape shape_of(DType dtype, std::int64_t page_size, std::vector<std::int64_t> lengths) {
+  CacheShape shape;
+  shape.dtype = dtype;
+  shape.page_size = page_size;
+  shape.head_size = 64;
+  shape.lengths = std::move(lengths);
+  return shape;
+}
+
+TEST(AttentionOn, OneQueryASequenceIsPagedDecodeAsItLies) {
+  const Given setup(shape_of(DType::bf16, 16, {1, 16, 17, 70}), {1, 1, 1, 1}, 4, DType::bf16);
+  const CandidateCheck check = setup.check();
+  EXPECT_EQ(check.candidate.kernel, "paged_decode_bf16_d64");
+  EXPECT_THAT(check.candidate.notes, IsEmpty());
+  EXPECT_TRUE(check.passed()) << to_text(check);
+  EXPECT_GT(check.candidate.outcome.costs->tma_bytes, 0);
+}
+
+TEST(AttentionOn, SeveralQueriesArePagedPrefillWithWindowAndCap) {
+  Given setup(shape_of(DType::f16, 16, {21, 40, 5}), {5, 17, 0}, 4, DType::f16);
+  setup.problem.options.mask = MaskKind::sliding_window;
+  setup.problem.options.window_left = 9;
+  setup.problem.options.soft_cap = 20.0;
+  const CandidateCheck check = setup.check();
+  EXPECT_EQ(check.candidate.kernel, "paged_prefill_f16_d64");
+  EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+// A window that hides the first keys: decode's kernels take keys from the first on, whatever the number of queries.
+TEST(AttentionOn, OneQueryUnderAWindowIsNotDecoded) {
+  Given setup(shape_of(DType::bf16, 16, {50}), {1}, 2, DType::bf16);
+  setup.problem.options.mask = MaskKind::sliding_window;
+  setup.problem.options.window_left = 20;
+  const CandidateCheck check = setup.check();
+  EXPECT_EQ(check.candidate.kernel, "paged_prefill_bf16_d64");
+  EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+TEST(AttentionOn, SeveralQueriesOfF32AreAsManySequences) {
+  const Given setup(shape_of(DType::f32, 8, {19, 3}), {4, 5}, 4, DType::f32);  // two queries before the first key
+  const CandidateCheck check = setup.check();
+  EXPECT_EQ(check.candidate.kernel, "paged_decode_f32_d64");
+  EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+  EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+TEST(AttentionOn, AScaleAHeadStaysE4m3AndMoreBecomeF32) {
+  CacheShape shape = shape_of(DType::e4m3, 16, {33, 18});
+  shape.granularity = 64;
+  const CandidateCheck whole = Given(shape, {1, 1}, 4, DType::bf16).check();
+  EXPECT_EQ(whole.candidate.kernel, "paged_decode_e4m3_d64");
+  EXPECT_THAT(whole.candidate.notes, IsEmpty());
+  EXPECT_TRUE(whole.passed()) << to_text(whole);
+
+  shape.granularity = 16;
+  const CandidateCheck parts = Given(shape, {1, 1}, 4, DType::bf16).check();
+  EXPECT_EQ(parts.candidate.kernel, "paged_decode_f32_d64");
+  EXPECT_THAT(parts.candidate.notes,
+              ElementsAre("q is bf16, the kernel is given f32", "K is e4m3 with scales, the kernel is given f32",
+                          "V is e4m3 with scales, the kernel is given f32"));
+  EXPECT_TRUE(parts.passed()) << to_text(parts);
+}
+
+TEST(AttentionOn, OneRowForKAndVIsMlaDecode) {
+  CacheShape shape = shape_of(DType::bf16, 16, {20, 5});
+  shape.kv_heads = 1;
+  shape.head_size = 576;
+  shape.mla = true;
+  const CandidateCheck check = Given(shape, {3, 1}, 8, DType::bf16, 512).check();
+  EXPECT_EQ(check.candidate.kernel, "mla_decode_bf16");
+  EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+// [block, head, slot, dim], as other engines keep it: the kernels want heads of a token side by side.
+TEST(AttentionOn, HeadsApartArePackedAnew) {
+  Given setup(shape_of(DType::bf16, 16, {40}), {1}, 4, DType::bf16);
+  std::vector<std::byte> apart[2];
+  for (auto* rows : {&setup.problem.k, &setup.problem.v}) {
+    std::vector<std::byte>& to = apart[rows == &setup.problem.v];
+    to.resize(static_cast<std::size_t>(rows->blocks * 16 * 2 * 64 * 2));
+    for (std::int64_t block = 0; block < rows->blocks; ++block)
+      for (std::int64_t slot = 0; slot < 16; ++slot)
+        for (std::int64_t head = 0; head < 2; ++head)
+          std::memcpy(to.data() + ((block * 2 + head) * 16 + slot) * 128,
+                      rows->data + (block * rows->block_stride + slot * rows->token_stride + head * 64) * 2, 128);
+    rows->data = to.data();
+    rows->block_stride = 2 * 16 * 64;
+    rows->head_stride = 16 * 64;
+    rows->token_stride = 64;
+  }
+  const CandidateCheck check = setup.check();
+  EXPECT_THAT(check.candidate.notes,
+              ElementsAre("K is packed anew: [block, slot, head, dim]", "V is packed anew: [block, slot, head, dim]"));
+  EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+TEST(AttentionOn, LogarithmsAreInTheProblemsBaseAndEmptyRowsAsItNamesThem) {
+  Given setup(shape_of(DType::bf16, 16, {0, 30}), {1, 1}, 2, DType::bf16);
+  setup.problem.options.lse_base = attention::LseBase::two;
+  setup.problem.options.empty_row = attention::EmptyRow::plus_infinity;
+  VirtualGpu device;
+  const OffloadResult got = attention_on(device, setup.problem);
+  EXPECT_EQ(got.lse.at(0), INFINITY);
+  const attention::Result golden = attention::reference(setup.problem);
+  EXPECT_NEAR(static_cast<double>(got.lse.at(2)), golden.lse(1, 0), 1e-3);
+  EXPECT_TRUE(setup.check().passed());
+}
+
+TEST(AttentionOn, NoQueryNoLaunch) {
+  const Given setup(shape_of(DType::bf16, 16, {7}), {0}, 2, DType::bf16);
+  VirtualGpu device;
+  const OffloadResult got = attention_on(device, setup.problem);
+  EXPECT_EQ(got.kernel, "");
+  EXPECT_THAT(got.notes, ElementsAre(HasSubstr("no query")));
+}
+
+std::string refusal(const Given& setup) {
+  VirtualGpu device;
+  try {
+    (void)attention_on(device, setup.problem);
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(AttentionOn, EveryLackOfEveryKernelIsNamedAtOnce) {
+  CacheShape shape = shape_of(DType::f16, 12, {30});
+  shape.head_size = 40;
+  Given setup(shape, {3}, 2, DType::f16);
+  const std::vector<double> slopes{0.5, 0.25};
+  setup.problem.options.alibi_slopes = slopes;
+  setup.problem.options.sinks = slopes;
+  setup.problem.options.mask = MaskKind::chunked;
+  setup.problem.options.chunk = 8;
+  EXPECT_THAT(refusal(setup),
+              AllOf(HasSubstr("no kernel computes this attention, 9 reasons:"),
+                    HasSubstr("\n  paged_decode does not have ALiBi slopes"),
+                    HasSubstr("\n  paged_decode does not have attention sinks"),
+                    HasSubstr("\n  paged_decode does not have a mask that hides a sequence's first keys"),
+                    HasSubstr("\n  paged_decode does not have head_size 40: 64 and 128"),
+                    HasSubstr("\n  paged_prefill does not have page_size 12: a divisor or a multiple of 128"),
+                    HasSubstr("\n  paged_prefill does not have a chunked mask")));
+}
+
+TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRefused) {
+  Given setup(shape_of(DType::bf16, 16, {30}), {3}, 2, DType::bf16);
+  setup.problem.options.mask = MaskKind::sliding_window;
+  setup.problem.options.window_left = 4;
+  setup.problem.options.window_right = 2;
+  std::vector<std::uint32_t> other = setup.cache.table();
+  std::swap(other[0], other[1]);
+  setup.problem.v.table = other.data();
+  EXPECT_THAT(refusal(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
+                                    HasSubstr("paged_prefill does not have a table for K and another for V")));
+}
+
+// The kernel is told of another problem than the golden: what a kernel that is wrong would hand over.
+TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
+  const Given right(shape_of(DType::bf16, 16, {40, 70}), {1, 1}, 4, DType::bf16);
+  const attention::Result golden = attention::reference(right.problem);
+  const auto verdict = [&](const auto& change) {
+    Given wrong(right.cache.shape(), {1, 1}, 4, DType::bf16);
+    change(wrong);
+    VirtualGpu device;
+    return check_candidate(device, wrong.problem, golden);
+  };
+  EXPECT_TRUE(verdict([](Given&) {}).passed());
+  std::vector<std::uint32_t> table = right.cache.table();
+  const CandidateCheck page = verdict([&](Given& s) {
+    table[0] = table[1];  // a page of the sequence twice, another of it never
+    s.problem.k.table = s.problem.v.table = table.data();
+  });
+  EXPECT_FALSE(page.passed());
+  EXPECT_THAT(to_text(page), AllOf(HasSubstr("FAILS"), HasSubstr("FAIL o: bound"), HasSubstr("sequence 0")));
+  EXPECT_FALSE(verdict([](Given& s) { s.problem.options.scale *= 1.05; }).passed());
+  EXPECT_FALSE(
+      verdict([](Given& s) { s.q = exact_noise(DType::bf16, 2 * 4 * 64, 78), s.problem.q = s.q.data(); }).passed());
+}
+
+// Faults of the kernel are the verdict, and nothing is compared.
+TEST(CandidateCheck, WhatTheCheckersSayOfTheKernelFails) {
+  const Given setup(shape_of(DType::bf16, 16, {20}), {1}, 2, DType::bf16);
+  VirtualGpu device({.most_instructions = 50});
+  const CandidateCheck check = check_candidate(device, setup.problem, attention::reference(setup.problem));
+  EXPECT_FALSE(check.passed());
+  EXPECT_FALSE(check.candidate.outcome.faults.empty());
+  EXPECT_TRUE(check.comparison.criteria.empty());
+  EXPECT_THAT(json::dump(to_json(check)), HasSubstr("\"passed\": false"));
+}
+
+}  // namespace
+}  // namespace kvscope::gpu
