@@ -27,6 +27,7 @@ std::string state_of(const ControlledRun& run) {
     for (const Warp& warp : cta.warps) {
       out += "|warp " + std::to_string(warp.exited);
       for (const Fragment& f : warp.fragments) {
+        if (f.lanes == 0) continue;  // merged into another, and in the list until the warp's next turn
         out += "|" + std::to_string(f.pc) + " " + std::to_string(f.lanes) + " " +
                std::to_string(static_cast<int>(f.state));
       }

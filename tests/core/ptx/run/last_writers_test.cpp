@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/ptx/machine/report.h"
 #include "core/ptx/run/controlled_run.h"
@@ -32,23 +34,27 @@ TEST(LastWriters, NamesLanesAndLineOfEachByte) {
   EXPECT_EQ(run.writers().of(0, 0x3ff), Writer{});
 }
 
-// Back over the store nobody has written, and forwards again somebody has; with few snapshots and with many.
+// Back over the store nobody has written, and forwards again somebody has: at every step of a run, from its end to its
+// beginning, with one snapshot and with many.
 TEST(LastWriters, GoBackWithTheRun) {
   for (const std::int64_t snapshot_bytes : {std::int64_t{1}, std::int64_t{1} << 30}) {
-    const auto launch = test::steps_launch(400);
+    const auto launch = test::steps_launch(20);
     ControlledRun run(launch->device, *launch->module, launch->config, nullptr, snapshot_bytes);
-    std::map<std::uint64_t, Writer> seen;
-    while (!run.ended()) {
-      seen[run.step()] = run.writers().of(1, 0x4fc);
-      static_cast<void>(run.steps(97));
+    std::vector<Writer> seen;
+    for (; !run.ended(); static_cast<void>(run.steps(1))) seen.push_back(run.writers().of(1, 0x4fc));
+    const auto written = std::count_if(seen.begin(), seen.end(), [](const Writer& w) { return w.pc >= 0; });
+    EXPECT_GT(written, 3);
+    EXPECT_LT(written, static_cast<std::ptrdiff_t>(seen.size()) / 2);
+    for (std::size_t step = seen.size(); step-- > 0;) {
+      static_cast<void>(run.seek(step));
+      ASSERT_EQ(run.writers().of(1, 0x4fc), seen[step]) << "step " << step;
     }
-    int written = 0;
-    for (auto at = seen.rbegin(); at != seen.rend(); ++at) {
-      static_cast<void>(run.seek(at->first));
-      EXPECT_EQ(run.writers().of(1, 0x4fc), at->second) << "step " << at->first;
-      written += at->second.pc >= 0 ? 1 : 0;
-    }
-    EXPECT_GT(static_cast<int>(seen.size()), written);
+    // From where it has been written to before its CTA began.
+    const auto last = std::find_if(seen.rbegin(), seen.rend(), [](const Writer& w) { return w.pc >= 0; });
+    static_cast<void>(run.seek(static_cast<std::uint64_t>(seen.rend() - last) - 1));
+    ASSERT_EQ(run.writers().of(1, 0x4fc), *last);
+    static_cast<void>(run.seek(0));
+    EXPECT_EQ(run.writers().of(1, 0x4fc), Writer{});
   }
 }
 

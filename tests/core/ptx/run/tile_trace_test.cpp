@@ -113,6 +113,26 @@ TEST(TileTraceOfCpAsync, LanesSayWhereEachChunkCameFromAndWhereEachReadWent) {
   EXPECT_THAT(events, ::testing::Contains("lane_read read=0 lane=7 shared=624"));
 }
 
+// Copies of one lane have numbers that follow each other: a wait for the first group does not wait for the second.
+TEST(TileTraceOfCpAsync, AWaitIsForTheGroupsThatItNames) {
+  const std::vector<std::string> events = events_of({.body = R"(
+  mov.u32 %r1, s;
+  cp.async.cg.shared.global [%r1], [%rd1], 16;
+  cp.async.commit_group;
+  cp.async.cg.shared.global [%r1+16], [%rd1+16], 16;
+  cp.async.commit_group;
+  cp.async.wait_group 1;
+  cp.async.wait_group 0;
+)",
+                                                     .in = test::counted(64),
+                                                     .threads = 1});
+  const std::string tile = opened("tma=0 first_token=0 rows=0 tokens=0 columns=0 bytes=16");
+  EXPECT_THAT(events, ElementsAre(tile, "lds_copied copy=0 wave=0 stage=0 shared=0 zero_lanes=0",
+                                  "wave_waited wave=0 outstanding=2 allowed=1", tile,
+                                  "lds_copied copy=0 wave=0 stage=1 shared=0 zero_lanes=0",
+                                  "wave_waited wave=0 outstanding=1 allowed=0"));
+}
+
 TEST(TileTraceOfCpAsync, OfAnotherCtaNothingIsRecorded) {
   test::OneKernel kernel = ring();
   kernel.grid = 2;
@@ -221,9 +241,9 @@ TEST(TileTraceOfBarriers, NotesGoToTheTilesInOrder) {
   EXPECT_EQ(events[10], opened("tma=1 first_token=0 rows=1 tokens=1 columns=0 bytes=512"));
 }
 
-// A copy that one CTA of a cluster sends to both is in the tile of each, with the bytes that each one's barrier expects.
-TEST(TileTraceOfBarriers, AMulticastIsInTheTileOfEachCtaThatItReaches) {
-  test::OneKernel kernel{.body = R"(
+// 512 bytes come to each CTA of a cluster of two: one copy to both, or each CTA its own.
+test::OneKernel cluster_of_two(const std::string& copy) {
+  return {.body = R"(
   mov.u32 %r1, s;
   add.u32 %r2, %r1, 2048;
   setp.eq.u32 %p1, %r0, 0;
@@ -234,7 +254,7 @@ TEST(TileTraceOfBarriers, AMulticastIsInTheTileOfEachCtaThatItReaches) {
   barrier.cluster.arrive.aligned;
   barrier.cluster.wait.aligned;
   mov.u16 %rs1, 3;
-  @%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], 512, [%r2], %rs1;
+)" + copy + R"(
 WAIT:
   mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
   @!%p2 bra WAIT;
@@ -244,17 +264,25 @@ WAIT:
   barrier.cluster.arrive.aligned;
   barrier.cluster.wait.aligned;
 )",
-                         .in = test::counted(512),
-                         .grid = 2,
-                         .cluster = {2, 1, 1}};
-  for (const std::int32_t cta : {0, 1}) {
-    EXPECT_THAT(events_of(kernel, {.cta = cta}),
-                ElementsAre(opened("tma=1 first_token=0 rows=1 tokens=1 columns=0 bytes=512"),
-                            "barrier_expects phase=0 bytes=512",
-                            "box_copied copy=0 sub_tile=0 column=0 row=0 shared=0 bytes=512 filled=0",
-                            "barrier_completed phase=0",
-                            "fragment_read read=0 wave=0 first_register=0 registers=4 cycles=4 conflicts=0"))
-        << "cta " << cta;
+          .in = test::counted(512),
+          .grid = 2,
+          .cluster = {2, 1, 1}};
+}
+
+// A copy is in the tile of each CTA that it reaches, whoever asked for it, and in no other's.
+TEST(TileTraceOfBarriers, ACopyIsInTheTileOfEachCtaThatItReaches) {
+  const std::string load = " cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
+  for (const std::string& copy : {"@%p3" + load + ".multicast::cluster [%r1], [%rd1], 512, [%r2], %rs1;",
+                                  "@%p1" + load + " [%r1], [%rd1], 512, [%r2];"}) {
+    for (const std::int32_t cta : {0, 1}) {
+      EXPECT_THAT(events_of(cluster_of_two(copy), {.cta = cta}),
+                  ElementsAre(opened("tma=1 first_token=0 rows=1 tokens=1 columns=0 bytes=512"),
+                              "barrier_expects phase=0 bytes=512",
+                              "box_copied copy=0 sub_tile=0 column=0 row=0 shared=0 bytes=512 filled=0",
+                              "barrier_completed phase=0",
+                              "fragment_read read=0 wave=0 first_register=0 registers=4 cycles=4 conflicts=0"))
+          << "cta " << cta << ": " << copy;
+    }
   }
 }
 
