@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ptx/machine/device.h"
 #include "core/trace/event_text.h"
 #include "tests/core/ptx/machine/one_kernel.h"
 
@@ -284,6 +285,50 @@ TEST(TileTraceOfBarriers, ACopyIsInTheTileOfEachCtaThatItReaches) {
           << "cta " << cta << ": " << copy;
     }
   }
+}
+
+// Four rows by one instruction: one box, whose chunks say the rows that were gathered. 32 columns of bf16 are 64 bytes;
+// the last row is outside.
+TEST(TileTraceOfBarriers, AGatherIsOneBoxOfFourRows) {
+  TensorMap map;
+  map.data_type = TmaDataType::bf16;
+  map.rank = 2;
+  map.base = DeviceMemory::kBase + 4352;  // of `in`, behind the 64 bytes of `out`
+  map.dims = {32, 16};
+  map.strides = {64};
+  map.box = {32, 1};
+  test::OneKernel kernel{.body = R"(
+  mov.u32 %r1, s;
+  add.u32 %r2, %r1, 2048;
+  setp.eq.u32 %p1, %r0, 0;
+  @%p1 mbarrier.init.shared.b64 [%r2], 1;
+  bar.sync 0;
+  mov.b64 %rd2, map;
+  cvta.param.u64 %rd2, %rd2;
+  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 256;
+  @%p1 cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd2, {0, 3, 9, 5, 16}], [%r2];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+)",
+                         .in = test::counted(1024),
+                         .third = map_bytes(map, 100),
+                         .target = "sm_100a"};
+  std::vector<std::string> expected = {opened("tma=1 first_token=0 rows=4 tokens=4 columns=32 bytes=256"),
+                                       "barrier_expects phase=0 bytes=256",
+                                       "box_copied copy=0 sub_tile=0 column=0 row=3 shared=0 bytes=256 filled=64"};
+  const std::vector<int> rows = {3, 9, 5, -1};
+  for (int row = 0; row < 4; ++row) {
+    for (int chunk = 0; chunk < 4; ++chunk) {
+      const int pool =
+          rows[static_cast<std::size_t>(row)] < 0 ? -1 : rows[static_cast<std::size_t>(row)] * 64 + chunk * 16;
+      expected.push_back("chunk_landed copy=0 row=" + std::to_string(row) + " column=" + std::to_string(8 * chunk) +
+                         " pool=" + std::to_string(pool) + " shared=" + std::to_string(row * 64 + chunk * 16));
+    }
+  }
+  expected.emplace_back("barrier_completed phase=0");
+  EXPECT_THAT(events_of(kernel, {.lanes = true}), ElementsAreArray(expected));
+  EXPECT_THAT(events_of(kernel, {.lanes = true}, {Policy::seeded, 3}), ElementsAreArray(expected));
 }
 
 // 8 rows of ldmatrix.x1 in one bank, then in all: a tile of 1024 bytes, rows 128 and 16 bytes apart.
