@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "core/ptx/machine/mbarrier_handlers.h"
 #include "core/ptx/machine/reduction.h"
 #include "core/ptx/machine/scheduler.h"
+#include "core/ptx/machine/tensor_boxes.h"
 #include "core/ptx/machine/tensormap_edit.h"
 #include "core/ptx/machine/windows.h"
 #include "core/tma/box_copy.h"
@@ -27,32 +27,8 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kGatherRows = 4;
-
-BoxSwitches switches_of(const Launch& launch) {
-  BoxSwitches s;
-  s.target = launch.program->module->target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90;
-  return s;
-}
-
 int rank_of(const Instr& instr) {
   return instr.has(Mod::d1) ? 1 : instr.has(Mod::d2) ? 2 : instr.has(Mod::d3) ? 3 : instr.has(Mod::d4) ? 4 : 5;
-}
-
-// A copy's boxes: one, or four of one row each.
-struct Piece {
-  TmaCoord at;
-  std::int64_t shared = 0;  // offset in the window
-};
-std::vector<Piece> pieces_of(const PendingOp& p, const BoxSwitches& switches) {
-  const auto offset = static_cast<std::int64_t>(offset_of(p.shared));
-  if (!p.gather) return {{p.at, offset}};
-  const std::int64_t pitch = box_shape(p.map, switches).pitch;
-  std::vector<Piece> pieces;
-  for (int i = 0; i < kGatherRows; ++i) {
-    pieces.push_back({TmaCoord{p.at.at[0], p.at.at[static_cast<std::size_t>(1 + i)]}, offset + i * pitch});
-  }
-  return pieces;
 }
 
 // The map as a copy's window is measured by: of a gather the box has four rows.
@@ -130,7 +106,7 @@ bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, Box
 // The device bytes that a copy touches, row by row; all inside one allocation each, or reported.
 bool check_global(Exec& exec, const Op& op, int lane, PendingOp& p, AccessKind kind) {
   const BoxSwitches switches = switches_of(exec.launch);
-  for (const Piece& piece : pieces_of(p, switches)) {
+  for (const BoxPiece& piece : pieces_of(p, switches)) {
     const auto rows = box_rows(p.map, piece.at, piece.shared, switches);
     if (rows && (rows->data == 0 || exec.launch.memory->at(rows->base, rows->hull_bytes) != nullptr)) continue;
     try {
@@ -178,7 +154,7 @@ void add_ranges(const Launch& launch, const PendingOp& p, std::vector<ByteRange>
       to.push_back({space, address, bytes});
     }
   };
-  for (const Piece& piece : pieces_of(p, switches)) {
+  for (const BoxPiece& piece : pieces_of(p, switches)) {
     const BoxShape shape = box_shape(p.map, switches);
     const bool whole = shape.inner == shape.pitch;
     const auto at = [&](std::int64_t offset) { return shared_address(rank, static_cast<std::uint64_t>(offset)); };
@@ -196,7 +172,7 @@ void add_ranges(const Launch& launch, const PendingOp& p, std::vector<ByteRange>
 
 void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
   const BoxSwitches switches = switches_of(exec.launch);
-  for (const Piece& piece : pieces_of(p, switches)) {
+  for (const BoxPiece& piece : pieces_of(p, switches)) {
     const auto rows = box_rows(p.map, piece.at, piece.shared, switches);
     if (!rows || rows->data > 0) return;
   }
@@ -222,33 +198,6 @@ void add_all_ranges(const Launch& launch, PendingOp& p) {
       add_ranges(launch, p, p.reads, p.writes, static_cast<std::uint64_t>(std::countr_zero(ranks)));
     }
   }
-}
-
-// A box as copies of one row each: a row of a box is a box, further on in the tensor and in shared memory. Whole when a
-// row of it would have a coordinate past 2^31.
-std::vector<PendingOp> rows_of(const PendingOp& whole, const BoxSwitches& switches) {
-  std::vector<PendingOp> rows;
-  for (const Piece& piece : pieces_of(whole, switches)) {
-    const BoxShape shape = box_shape(whole.map, switches);
-    PendingOp one = whole;
-    one.gather = false;
-    one.bytes = shape.inner;
-    if (one.op.mbarrier != 0) one.op.bytes = shape.inner;
-    for (std::size_t d = 1; d < one.map.box.size(); ++d) one.map.box[d] = std::min(one.map.box[d], 1U);
-    for (std::int64_t row = 0; row < shape.rows; ++row) {
-      one.at = piece.at;
-      std::int64_t rest = row;
-      for (std::size_t d = 1; d < shape.extents.size(); rest /= shape.extents[d], ++d) {
-        const std::int64_t at = piece.at.at[d] + rest % shape.extents[d] * std::int64_t{whole.map.element_strides[d]};
-        if (at > std::numeric_limits<std::int32_t>::max()) return {whole};
-        one.at.at[d] = static_cast<std::int32_t>(at);
-      }
-      one.shared =
-          whole.shared + static_cast<std::uint64_t>(piece.shared + row * shape.pitch) - offset_of(whole.shared);
-      rows.push_back(one);
-    }
-  }
-  return rows;
 }
 
 // Under a seed each row of the destination is an operation of its own, and credits its bytes alone: who counts on a box
@@ -372,7 +321,8 @@ Flow prefetch_map(Exec& exec, const Op& op, LaneMask lanes) {
 
 // --- the bytes -------------------------------------------------------------------------------------------------------
 
-bool load_chunks(const Launch& launch, const PendingOp& p, const Piece& piece, const BoxSwitches& switches, Cta& to) {
+bool load_chunks(const Launch& launch, const PendingOp& p, const BoxPiece& piece, const BoxSwitches& switches,
+                 Cta& to) {
   const BoxBytes fill = box_fill(p.map, switches);
   for (const BoxChunk& chunk : box_chunks(p.map, piece.at, piece.shared, switches)) {
     BoxBytes bytes = fill;
@@ -389,7 +339,7 @@ bool load_chunks(const Launch& launch, const PendingOp& p, const Piece& piece, c
   return true;
 }
 
-bool load_piece(const Launch& launch, const PendingOp& p, const Piece& piece, const BoxSwitches& switches, Cta& to) {
+bool load_piece(const Launch& launch, const PendingOp& p, const BoxPiece& piece, const BoxSwitches& switches, Cta& to) {
   if (const auto rows = box_rows(p.map, piece.at, piece.shared, switches)) {
     std::byte* window = shared_at(to, static_cast<std::uint64_t>(piece.shared), rows->shape.window_bytes);
     const std::byte* from = rows->data > 0 ? launch.memory->at(rows->base, rows->hull_bytes) : nullptr;
@@ -403,7 +353,8 @@ bool load_piece(const Launch& launch, const PendingOp& p, const Piece& piece, co
 }
 
 // Chunk by chunk; a row that ends inside a chunk is written to the chunk's end, as far as memory goes.
-bool store_piece(const Launch& launch, const PendingOp& p, const Piece& piece, const BoxSwitches& switches, Cta& from) {
+bool store_piece(const Launch& launch, const PendingOp& p, const BoxPiece& piece, const BoxSwitches& switches,
+                 Cta& from) {
   const Instr& instr = launch.program->decoded.instrs[p.instr];
   const Type type = element_type(p.map.data_type);
   const Reduce reduce = p.reduces ? find_reduce(reduce_op(instr), type) : nullptr;
@@ -439,20 +390,6 @@ bool store_piece(const Launch& launch, const PendingOp& p, const Piece& piece, c
 
 }  // namespace
 
-std::vector<BoxChunk> chunks_of(const Launch& launch, const PendingOp& p) {
-  const BoxSwitches switches = switches_of(launch);
-  std::vector<BoxChunk> all;
-  std::int64_t row = 0;
-  for (const Piece& piece : pieces_of(p, switches)) {
-    for (BoxChunk chunk : box_chunks(p.map, piece.at, piece.shared, switches)) {
-      chunk.row += row;
-      all.push_back(chunk);
-    }
-    row += box_shape(p.map, switches).rows;
-  }
-  return all;
-}
-
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   const BoxSwitches switches = switches_of(launch);
   const bool loads = p.op.kind == AsyncKind::tensor_load;
@@ -467,7 +404,7 @@ void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
                    "end the kernel with a cluster barrier: barrier.cluster.arrive, barrier.cluster.wait");
       continue;
     }
-    for (const Piece& piece : pieces_of(p, switches)) {
+    for (const BoxPiece& piece : pieces_of(p, switches)) {
       whole = (loads ? load_piece(launch, p, piece, switches, *target)
                      : store_piece(launch, p, piece, switches, *target)) &&
               whole;
