@@ -20,8 +20,8 @@ struct BoxPiece {
 };
 [[nodiscard]] std::vector<BoxPiece> pieces_of(const PendingOp& p, const BoxSwitches& switches);
 
-// The copy as copies of one row each: a row of a box is a box, further on in the tensor and in shared memory. Whole when
-// a row of it would have a coordinate past 2^31.
+// The copy as copies of one row each: a row of a box is a box, further on in the tensor and in shared memory. Whole
+// when a row of it would have a coordinate past 2^31.
 [[nodiscard]] std::vector<PendingOp> rows_of(const PendingOp& whole, const BoxSwitches& switches);
 
 }  // namespace kvscope::ptx
