@@ -30,7 +30,7 @@ struct ProbeDevice {
   Device& device;
   const cuda::Driver* driver = nullptr;  // null: the virtual GPU
   std::string library;                   // the driver's, to be looked up again
-  std::int64_t random_blocks = 0;        // products of random matrices that P1 compares, a part
+  std::int64_t random_blocks = 0;        // random products of 16 x 8 that a part of P1 compares
   [[nodiscard]] bool is_virtual() const { return driver == nullptr; }
 };
 
