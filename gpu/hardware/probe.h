@@ -1,6 +1,6 @@
-// Questions that manuals leave open, asked of a GPU: H1 to H20 about tensor copies, barriers and shared memory, P1 to P4
-// about arithmetic and warps. The model has an answer to each that is its own choice (docs/FIDELITY.md); a probe measures
-// what a device does and says whether that is it.
+// Questions that manuals leave open, asked of a GPU: H1 to H20 about tensor copies, barriers and shared memory, P1 to
+// P4 about arithmetic and warps. The model has an answer to each that is its own choice (docs/FIDELITY.md); a probe
+// measures what a device does and says whether that is it.
 //
 //   as expected      what is documented, or what the model does
 //   differs          something else: a choice of the model, or a switch of core/tma/box_plan.h, is wrong for this GPU

@@ -68,8 +68,8 @@ class Check:
     def __init__(self, *arguments, report=True, **environment):
         with tempfile.TemporaryDirectory() as folder:
             out = ["--out", os.path.join(folder, "reports", "here")] if report else []
-            done = subprocess.run([PROGRAM, *arguments, *out], capture_output=True, text=True, timeout=1200, check=False,
-                                  env={**os.environ, **environment})
+            done = subprocess.run([PROGRAM, *arguments, *out], capture_output=True, text=True, timeout=1200,
+                                  check=False, env={**os.environ, **environment})
             self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
             self.json, self.markdown, self.names = None, "", []
             if out and os.path.isdir(out[1]):
@@ -158,7 +158,8 @@ class ThroughTheDriver(unittest.TestCase):
     def test_probes_differ_where_the_stand_in_does(self):
         differ = [probe for probe, part in self.check.parts() if part["verdict"] == "differs"]
         self.assertEqual(differ, ["H2", "H13"] + ["P1"] * 8)
-        self.assertEqual([part for _, part in self.check.parts() if part["verdict"] in ("failed", "not applicable")], [])
+        self.assertLessEqual({part["verdict"] for _, part in self.check.parts()},
+                             {"as expected", "settled", "differs"})
         self.assertEqual(self.check.code, 1)
         self.assertFalse(self.check.json["passed"])
         self.assertIn("differs P1 random blocks, wgmma e4m3: adds as seq, expected: adds as hopper", self.check.stdout)
@@ -181,7 +182,7 @@ class ThroughTheDriver(unittest.TestCase):
 
 
 class WhatGoesWrong(unittest.TestCase):
-    """One case of tma_tile_load alone launches the kernel tma_tile_load_fold_outer; those behind it must not be lost."""
+    """One case of tma_tile_load alone launches tma_tile_load_fold_outer; those behind it must not be lost."""
     ENTRY = "tma_tile_load_fold_outer"
     VICTIM = "k_bf16_b128_page128_fold_outer"
 
@@ -260,6 +261,63 @@ class TheCommandLine(unittest.TestCase):
     def test_help_names_the_exit_codes(self):
         done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=60, check=True)
         self.assertIn("0 all passed, 1 something failed, 2 usage, 77 no GPU", done.stdout)
+
+
+class TheScript(unittest.TestCase):
+    """tests/gpu/run.sh with a program that is built already."""
+    SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run.sh")
+
+    def run_script(self, *arguments, sanitizer=None, driver=None):
+        """`sanitizer`: what a compute-sanitizer in PATH does, as a line of shell; none: there is none."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.pathsep.join(["/usr/bin", "/bin"])
+            if sanitizer is not None:
+                with open(os.path.join(folder, "compute-sanitizer"), "w", encoding="utf-8") as file:
+                    file.write(f"#!/bin/bash\n{sanitizer}\n")
+                os.chmod(file.name, 0o755)
+                path = folder + os.pathsep + path
+            reports = os.path.join(folder, "reports")
+            environment = {**os.environ, "PATH": path, "KVSCOPE_REPORTS": reports, "KVSCOPE_DRIVER": driver or DRIVER}
+            done = subprocess.run([self.SCRIPT, *arguments], capture_output=True, text=True, timeout=600, check=False,
+                                  env=environment)
+            files = sorted(os.listdir(reports)) if os.path.isdir(reports) else []
+            return done, files
+
+    SMALL = ("--", "--cases", "--small", "--kernel", "gather_rows")
+
+    def test_without_a_gpu_it_is_skipped_with_the_reason(self):
+        done, files = self.run_script(PROGRAM, driver="libcuda_that_is_not_there.so.1")
+        self.assertEqual((done.returncode, files), (77, []), done.stderr)
+        self.assertIn("cannot open shared object file", done.stderr)
+        self.assertIn("skipped: there is no GPU to run on", done.stderr)
+
+    def test_without_the_sanitizer_it_says_what_is_skipped(self):
+        done, files = self.run_script(PROGRAM, *self.SMALL)
+        self.assertEqual((done.returncode, len(files)), (0, 2), done.stderr)
+        self.assertIn("skipped: memcheck and racecheck: compute-sanitizer", done.stdout)
+
+    def test_both_tools_of_the_sanitizer_run_the_small_cases(self):
+        done, files = self.run_script(PROGRAM, *self.SMALL, sanitizer=(
+            '[ "$1 $3" = "--tool --error-exitcode" ] || exit 3; shift 4; '
+            'case "$*" in *--in-process\\ --cases\\ --small*) exec "$@" --kernel gather_rows ;; esac; exit 4'))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for tool in ("memcheck", "racecheck"):
+            self.assertIn(f"{tool}: no fault in the small cases", done.stdout)
+            self.assertLessEqual({tool, tool + ".log"}, set(files))
+
+    def test_what_the_sanitizer_finds_fails(self):
+        done, _ = self.run_script(PROGRAM, *self.SMALL, sanitizer='echo "Invalid __global__ read"; '
+                                                                  '[ "$2" = memcheck ] && exit 9; exit 0')
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("memcheck: FAILED, exit code 9", done.stdout)
+        self.assertIn("Invalid __global__ read", done.stdout)
+        self.assertIn("racecheck: no fault", done.stdout)
+
+    def test_mistakes_are_exit_code_2(self):
+        for arguments, words in ((["--small"], "stand behind --"), (["no_such_program"], "no program")):
+            done, _ = self.run_script(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
 
 
 class TheBinary(unittest.TestCase):
