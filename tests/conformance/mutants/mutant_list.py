@@ -222,6 +222,15 @@ decode('lse_base_two', 'the logarithm of the sum is left in base two',
 decode('combine_without_maximum', 'runs are weighted by powers of their logarithms without the largest taken off',
        [(COMBINE, 'exp2_approx(p.partial_lse[mine * rows + row] - base)', 'exp2_approx(p.partial_lse[mine * rows + row])')],
        'values', 'bf16_page16_planned')
+decode('combine_without_any_maximum', 'weights and logarithms of runs without a largest, which overflows only',
+       [(COMBINE, 'const float base = most == -INFINITY ? 0 : most;', 'const float base = 0;'),
+        (COMBINE, '(most + log2_approx(sum)) * kLn2', 'log2_approx(sum) * kLn2')], 'values', 'bf16_page16_sharp')
+decode('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
+       [(ATTEND, 'most = fmaxf(most, state.m[n][i]);', 'most = most == -INFINITY && state.m[n][i] == -INFINITY ? -INFINITY : 0;')],
+       'values', 'bf16_page16_sharp')
+decode('merge_without_maximum', 'outputs of the four warps are added up by weights that take the first warp for the largest',
+       [('paged_decode/merge.cuh', 'most = fmaxf(most, space.maxima[w * kDecodeRows + row]);', ';')],
+       'values', 'bf16_page16_sharp')
 decode('combine_unweighted', 'all runs of keys count alike',
        [(COMBINE, 'exp2_approx(p.partial_lse[mine * rows + row] - base)',
          '(p.partial_lse[mine * rows + row] == -INFINITY ? 0.0f : 1.0f)')], 'values', 'bf16_page16_planned')
@@ -273,6 +282,11 @@ mutant('continuous_decode_no_barrier', 'continuous_decode_f32', 'outputs of the 
 mutant('continuous_decode_scale_one_percent', 'continuous_decode_f32', 'scores are 1 % too large',
        [('paged_decode/attend_f32.cuh', 'score *= p.scale_log2;', 'score *= p.scale_log2 * 1.01f;')], 'values', 'f32_s40')
 
+mutant('continuous_decode_softmax_without_maximum', 'continuous_decode_bf16',
+       'powers of two of scores as they are, without the largest taken off',
+       [(ATTEND, 'most = fmaxf(most, state.m[n][i]);',
+         'most = most == -INFINITY && state.m[n][i] == -INFINITY ? -INFINITY : 0;')], 'values', 'bf16_s70_sharp')
+
 # --- paged_prefill ---------------------------------------------------------------------------------------------------
 
 PREFILL = 'paged_prefill/kernel.cu'
@@ -294,6 +308,9 @@ prefill('kv_head_modulo', 'KV head of query head h: h % KV heads, not h / group'
         [('w.head / (p.query_heads / p.cache.heads)', 'w.head % p.cache.heads')], 'values', 'bf16_page16_no_mask')
 prefill('scale_one_percent', 'scores are 1 % too large',
         [('kLog2e : p.scale * kLog2e;', 'kLog2e : p.scale * (1.01f * kLog2e);')], 'values', 'bf16_page16_no_mask')
+prefill('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
+        [('most = row_max(most);', 'most = row_max(most);\n      most = most == -INFINITY ? most : 0;')], 'values',
+        'bf16_page16_sharp')
 prefill('zero_last_page', 'where the last page is not full its keys are zeros',
         [('const int block = key < w.keys ?', 'const int block = key + box_rows <= w.keys ?')], 'values', 'bf16_page16_demo')
 prefill('v_not_zeroed', "V's rows past the end of a sequence keep what they held",
@@ -332,6 +349,12 @@ mla('hole_is_slot_0', 'an index below 0 brings the first token of the pool',
     [('if (index < 0) return -1;', 'if (index < 0) return 0;')], 'values', 'bf16_page1_sparse')
 mla('maximum_of_own_keys', "a warpgroup weighs by the maximum of its own keys, without the other's",
     [('top[r] = fmaxf(top[r], s.max[1 - group][row + 8 * r]);', '')], 'values', 'bf16_page64_demo')
+mla('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
+    [('const float shift = top[r]', 'top[r] = top[r] == -INFINITY ? top[r] : 0;\n      const float shift = top[r]')],
+    'values', 'bf16_page16_sharp')
+mla('combine_without_any_maximum', 'weights and logarithms of splits without a largest, which overflows only',
+    [('float most = -INFINITY;\n  for (int i = 0; i < p.splits; ++i) most = fmaxf(most, p.part_lse[first +'
+      ' static_cast<int64_t>(i) * p.query_heads]);', 'const float most = 0;')], 'values', 'bf16_page16_sharp')
 mla('no_weights_barrier', 'values are weighed before the other warpgroup has stored its weights',
     [('named_barrier_sync(kWeights, kConsumers);', '')], 'RACE', 'bf16_page64_demo')
 mla('no_proxy_fence', 'products read rows that threads stored, without a fence',
