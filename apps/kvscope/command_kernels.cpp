@@ -17,6 +17,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "gpu/bench/bench.h"
 #include "gpu/launch/kernel_images.h"
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/report.h"
@@ -117,6 +118,22 @@ int verify(const KernelsCommand& command) {
   return report.passed() ? kExitFine : kExitCheckFailed;
 }
 
+int bench(const KernelsCommand& command) {
+  Progress progress("benchmarks");
+  gpu::BenchOptions options;
+  options.kernel = command.kernel;
+  options.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
+  gpu::BenchReport report;
+  if (command.device == "cuda") {
+    report = gpu::run_benchmarks(*hardware(), options);
+  } else {
+    gpu::VirtualGpu device;
+    report = gpu::count_benchmarks(device, options);
+  }
+  std::cout << (command.json ? json::dump(gpu::json_report(report)) + "\n" : gpu::text_report(report));
+  return report.passed() ? kExitFine : kExitCheckFailed;
+}
+
 }  // namespace
 
 void add_kernels(CLI::App& app, Action& chosen) {
@@ -135,7 +152,7 @@ void add_kernels(CLI::App& app, Action& chosen) {
   verify_app
       ->add_option("--device", command->device,
                    "virtual: on the CPU, every checker watching; cuda: the first GPU of this machine")
-      ->check(CLI::IsMember(std::vector<std::string>{"virtual", "cuda"}))
+      ->check(CLI::IsMember(kDeviceNames))
       ->capture_default_str();
   verify_app->add_option("--kernel", command->kernel, "One kernel alone, as 'kernels list' prints it");
   verify_app->add_option("--case", command->part, "Cases with this in their name");
@@ -146,6 +163,17 @@ void add_kernels(CLI::App& app, Action& chosen) {
   verify_app->add_flag("--json", command->json, "Print the report as JSON");
   verify_app->add_option("--junit", command->junit, "Write the results as a JUnit file for a build server");
   verify_app->callback([command, &chosen] { chosen = [command] { return verify(*command); }; });
+
+  CLI::App* bench_app = kernels->add_subcommand(
+      "bench", "How fast kernels are beside a copy and a product measured in the same run; exit code 1 below a target");
+  bench_app
+      ->add_option("--device", command->device,
+                   "cuda: the first GPU of this machine; virtual: no times, what kernels move on small shapes")
+      ->check(CLI::IsMember(kDeviceNames))
+      ->capture_default_str();
+  bench_app->add_option("--kernel", command->kernel, "One kernel, and what it is measured against");
+  bench_app->add_flag("--json", command->json, "Print the report as JSON");
+  bench_app->callback([command, &chosen] { chosen = [command] { return bench(*command); }; });
 }
 
 }  // namespace kvscope::apps

@@ -25,7 +25,7 @@
 namespace kvscope::gpu {
 
 struct BenchOptions {
-  std::string kernel;    // one kernel's rows and what they are measured against; empty: all
+  std::string kernel{};  // one kernel's rows and what they are measured against; empty: all
   int repetitions = 15;  // of which the median counts
   int caches = 3;        // copies of the data that launches take in turn, at least 3
   bool small = false;    // shapes that a CPU runs; times of these say nothing about a GPU

@@ -1,8 +1,8 @@
-// One thing of a check, done in this process: which device there is, a kernel's cases, a part of a probe, the benchmark.
+// One thing of a check, done in this process: which device there is, a kernel's cases, a part of a probe, the times.
 // What it finds it says as lines of JSON, one as soon as it is known, so that nothing is lost when the process is.
 //
 //   device            {"device": {"kind": "cuda", "name": "NVIDIA H200", ...}}  or  {"none": "cuInit: ..."}
-//   cases:KERNEL/N    {"begin": N} and {"case": {...}} for the kernel's N-th case on, {"lost": true} where the GPU is gone
+//   cases:KERNEL/N    {"begin": N} and {"case": {...}} for the kernel's N-th case on; {"lost": true}: the GPU is gone
 //   probe:ID/PART     {"answer": {...}}
 //   bench             {"progress": N} now and then, {"bench": {...}, "markdown": "...", "passed": true}
 #pragma once

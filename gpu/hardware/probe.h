@@ -1,6 +1,6 @@
-// Questions that manuals leave open, asked of a GPU: H1 to H20 about tensor copies, barriers and shared memory, P1 to P4
-// about arithmetic and warps. The model has an answer to each that is its own choice (docs/FIDELITY.md); a probe measures
-// what a device does and says whether that is it.
+// Questions that manuals leave open, asked of a GPU: H1 to H20 about tensor copies, barriers and shared memory, P1 to
+// P4 about arithmetic and warps. The model has an answer to each that is its own choice (docs/FIDELITY.md); a probe
+// measures what a device does and says whether that is it.
 //
 //   as expected      what is documented, or what the model does
 //   differs          something else: a choice of the model, or a switch of core/tma/box_plan.h, is wrong for this GPU
@@ -30,7 +30,7 @@ struct ProbeDevice {
   Device& device;
   const cuda::Driver* driver = nullptr;  // null: the virtual GPU
   std::string library;                   // the driver's, to be looked up again
-  std::int64_t random_blocks = 0;        // products of random matrices that P1 compares, a part
+  std::int64_t random_blocks = 0;        // random products of 16 x 8 that a part of P1 compares
   [[nodiscard]] bool is_virtual() const { return driver == nullptr; }
 };
 

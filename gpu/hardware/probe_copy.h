@@ -1,5 +1,5 @@
-// One launch of probe_copy (gpu/kernels/probes): loads into a window of 0xCD, the window as it then stands, a store. And
-// what the model makes of the same loads, at the same address modulo 1024, which is all that a swizzle sees of it.
+// One launch of probe_copy (gpu/kernels/probes): loads into a window of 0xCD, the window as it then stands, a store.
+// And what the model makes of the same loads, at the same address modulo 1024, which is all that a swizzle sees of it.
 //
 //   ProbeTensor x(device, 20 * 128, source_byte);     at least 128 KiB, guard bytes on both sides, none of them zero
 //   TensorMap map = map_2d(TmaDataType::bf16, x.base(), {64, 20}, 128, {64, 8}, TmaSwizzle::b128);

@@ -113,8 +113,9 @@ Answer random_sums(ProbeDevice& whom, const Format& format, bool group) {
   const std::string expected = whom.is_virtual() ? "adds as seq" : "adds as hopper";
   std::array<std::int64_t, kModes.size()> differ{};
   std::int64_t elements = 0;
-  for (std::int64_t done = 0; done < whom.random_blocks; done += kTilesOfALaunch) {
-    const std::int64_t tiles = std::min(kTilesOfALaunch, whom.random_blocks - done);
+  const std::int64_t all = std::max<std::int64_t>(1, whom.random_blocks * 16 / m);
+  for (std::int64_t done = 0; done < all; done += kTilesOfALaunch) {
+    const std::int64_t tiles = std::min(kTilesOfALaunch, all - done);
     const Operands operands = random_operands(format, m, tiles, static_cast<std::uint64_t>(done));
     const Products products = multiply_on(whom.device, entry, operands);
     if (!products.outcome.faults.empty())

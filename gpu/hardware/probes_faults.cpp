@@ -1,5 +1,5 @@
-// What a device does about mistakes in a copy's arguments. Most of these end the context: each part has a process of its
-// own.
+// What a device does about mistakes in a copy's arguments. Most of these end the context: each part has a process of
+// its own.
 #include <fmt/format.h>
 
 #include <utility>

@@ -50,7 +50,7 @@ struct Costs {
   std::int64_t instructions = 0;      // of warps
   std::int64_t wavefronts = 0;        // of shared memory
   std::int64_t ideal_wavefronts = 0;  // were no banks in each other's way
-  std::int64_t sectors = 0;           // of 32 bytes of global memory, by ordinary accesses
+  std::int64_t sectors = 0;           // of 32 bytes of global memory, by accesses and by copies
   std::int64_t ideal_sectors = 0;
   std::int64_t tma_bytes = 0;  // delivered by bulk and tensor copies
   Costs& operator+=(const Costs& other);

@@ -78,8 +78,10 @@ CacheFixture::CacheFixture(const CacheShape& shape) : shape_(shape), kv_(shape.m
   for (std::size_t i = deal.size() - 1; i > 0; --i)
     std::swap(deal[i], deal[static_cast<std::size_t>(cards.integer(i, 0, static_cast<std::int64_t>(i)))]);
 
-  const auto unused = static_cast<std::uint32_t>(shape.sentinels ? blocks_ + 7 : blocks_ - 1);
-  table_.assign(static_cast<std::size_t>(sequences() * table_stride_), unused);
+  table_.assign(static_cast<std::size_t>(sequences() * table_stride_), static_cast<std::uint32_t>(blocks_ - 1));
+  if (shape.sentinels)  // the first number past the pool, and one that no off-by-one reaches
+    for (std::size_t i = 0; i < table_.size(); ++i)
+      table_[i] = static_cast<std::uint32_t>(blocks_) + (i % 2 == 0 ? 0U : 7U);
   std::size_t next = 0;
   for (std::int64_t b = 0; b < sequences(); ++b)
     for (std::int64_t page = 0; page < pages_of[static_cast<std::size_t>(b)]; ++page)

@@ -21,6 +21,13 @@ std::vector<Case> continuous_decode_cases() {
                   .group = 4,
                   .layer = 1,
                   .budget = {.tma_bytes = 458752}});
+  list.push_back(
+      {.name = "bf16_s70_sharp",
+       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .shape = {.dtype = DType::bf16, .page_size = 70, .layers = 1, .head_size = 64, .lengths = {1, 70}},
+       .group = 3,
+       .splits = 2,
+       .sharpness = 100});
   list.push_back({.name = "f16_s333_mqa20",
                   .what = "several runs of a block, and more query heads than a CTA has",
                   .shape = {.dtype = DType::f16,

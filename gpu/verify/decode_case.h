@@ -27,6 +27,7 @@ struct DecodeCase {
   DType out = DType::bf16;
   int splits = 1;            // 0: the plan's for 132 multiprocessors
   std::int64_t padding = 0;  // [elements] behind each token's row
+  double sharpness = 1;      // factor of the scale: 100 makes scores whose powers of two no float holds
   // A page of a sequence that was never assigned: reads as zeros. -1: none.
   std::int64_t hole_sequence = -1, hole_page = 0;
   bool demo = false;
@@ -127,7 +128,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   step.o = out.as<void>();
   step.lse = lse.as<float>();
   step.query_heads = static_cast<int>(query_heads);
-  step.scale = 1 / std::sqrt(static_cast<double>(D));
+  step.scale = c.sharpness / std::sqrt(static_cast<double>(D));
   step.splits = c.splits;
   step.multiprocessors = 132;
   const DecodeCall call(device, step);

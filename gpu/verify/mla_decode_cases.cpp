@@ -38,6 +38,7 @@ struct MlaCase {
   std::int64_t topk = 0;       // 0: dense
   std::vector<Holes> holes{};  // [sequences]
   bool sentinels = false;
+  double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
   bool demo = false;
   Budget budget{};  // by hand, above each
 };
@@ -206,7 +207,7 @@ Verdict run(const MlaCase& c, Device& device) {
   params.topk = static_cast<std::int32_t>(c.topk);
   params.query_heads = static_cast<std::int32_t>(heads);
   params.splits = static_cast<std::int32_t>(c.splits);
-  params.scale = 0.0721687824F;  // 1 / sqrt(192), of the heads before absorption
+  params.scale = 0.0721687824F * static_cast<float>(c.sharpness);  // 1 / sqrt(192), of the heads before absorption
 
   Verdict verdict;
   if (!verdict.take(device.launch(mla_decode_launch(c.fp8, heads, batch, c.splits), bytes_of(params))) ||
@@ -294,6 +295,14 @@ std::vector<MlaCase> table() {
        .lengths = {300, 129},
        .query_heads = 8,
        .splits = 8});
+  add({.name = "bf16_page16_sharp",
+       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .fp8 = false,
+       .page_size = 16,
+       .lengths = {1, 90},
+       .query_heads = 16,
+       .splits = 2,
+       .sharpness = 100});
   add({.name = "fp8_page64_heads16_ladder",
        .what = "tokens of 656 bytes, every number that e4m3 has, four scales a token that differ",
        .fp8 = true,

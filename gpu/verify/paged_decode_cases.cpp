@@ -41,6 +41,13 @@ std::vector<Case> paged_decode_cases() {
        .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 2, .lengths = {300, 64, 65, 0, 1}},
        .group = 3,
        .splits = 0});
+  list.push_back(
+      {.name = "bf16_page16_sharp",
+       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .lengths = {1, 2, 60, 150}},
+       .group = 4,
+       .splits = 3,
+       .sharpness = 100});
   list.push_back({.name = "f16_page64_mqa8",
                   .what = "pages as long as a tile, one KV head, table entries past the pool behind the last page",
                   .shape = {.dtype = DType::f16,

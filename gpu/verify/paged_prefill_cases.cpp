@@ -24,6 +24,7 @@ struct PrefillCase {
   MaskKind mask = MaskKind::causal;
   std::int64_t window_left = -1;
   double soft_cap = 0;
+  double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
   std::int64_t layer = 0;
   bool demo = false;
   Budget budget{};  // by hand, above each
@@ -55,7 +56,8 @@ Verdict run(const PrefillCase& c, Device& device) {
   problem.v = cache.rows(c.layer, Slot::value);
   problem.options.mask = c.mask;
   problem.options.window_left = c.window_left;
-  problem.options.scale = static_cast<double>(1 / std::sqrt(static_cast<float>(head_size)));
+  problem.options.scale =
+      static_cast<double>(static_cast<float>(c.sharpness) / std::sqrt(static_cast<float>(head_size)));
   if (c.soft_cap > 0) problem.options.soft_cap = c.soft_cap;
 
   PagedPrefillParams params;
@@ -212,6 +214,12 @@ std::vector<PrefillCase> table() {
        .mask = sliding_window,
        .window_left = 33,
        .soft_cap = 20});
+  add({.name = "bf16_page16_sharp",
+       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .shape = cache_of(bf16, 16, 1, 64, {150}),
+       .queries = {17},
+       .query_heads = 2,
+       .sharpness = 100});
   add({.name = "bf16_page16_no_mask",
        .what = "all keys, the later ones too; the end of the sequence masks alone",
        .shape = cache_of(bf16, 16, 2, 64, {150, 16, 128}),

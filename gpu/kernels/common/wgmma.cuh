@@ -135,6 +135,15 @@ DEVICE void product_n256(float (&d)[128], uint64_t a, uint64_t b, int accumulate
                  : "memory");
   }
 }
+// 256 columns, A and B along k: rows of two matrices.
+template <class T>
+DEVICE void product_n256_k_major(float (&d)[128], uint64_t a, uint64_t b, int accumulate) {
+  static_assert(kIsBf16<T>);
+  asm volatile(PRODUCT("m64n256k16", "bf16", NAMES_128, "%128", "%129", "%130", "0, 0")
+               : D_128(d)
+               : "l"(a), "l"(b), "r"(accumulate)
+               : "memory");
+}
 // 64 columns, A in registers, B along n: weights times 64 dims of values.
 template <class T>
 DEVICE void weigh(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {

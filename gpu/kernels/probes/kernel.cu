@@ -1,5 +1,5 @@
-// Small kernels that ask a GPU what its manuals leave open. Each does one thing and writes down what came of it; what the
-// answer means is decided by the host (gpu/hardware). Waits give up, so that no question hangs a machine.
+// Small kernels that ask a GPU what its manuals leave open. Each does one thing and writes down what came of it; what
+// the answer means is decided by the host (gpu/hardware). Waits give up, so that no question hangs a machine.
 //
 //   probe_copy              up to four loads into a window of 0xCD, the window written out, a store from it
 //   probe_under_expected    a barrier that is told of fewer bytes than arrive

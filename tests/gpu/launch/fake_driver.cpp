@@ -221,6 +221,7 @@ FAKE cuMemcpyDtoH_v2(void* to, cuda::Address from, std::size_t bytes) {
 FAKE cuMemcpyDtoDAsync_v2(cuda::Address to, cuda::Address from, std::size_t bytes, cuda::Stream) {
   return guarded(kInvalidValue, [&] {
     device->memory().write(to, device->memory().read(from, static_cast<std::int64_t>(bytes)));
+    ++launches;
     return 0;
   });
 }
@@ -257,7 +258,7 @@ FAKE cuEventRecord(cuda::Event event, cuda::Stream) {
 FAKE cuEventSynchronize(cuda::Event) {
   return pending;
 }
-// A launch takes a millisecond here.
+// A launch takes a millisecond here, and so does a copy on the device.
 FAKE cuEventElapsedTime(float* milliseconds, cuda::Event begin, cuda::Event end) {
   *milliseconds = static_cast<float>(end->launches - begin->launches);
   return 0;

@@ -1,0 +1,33 @@
+// A paged cache for measuring: one layer, all sequences of one length, blocks dealt by a fixed shuffle; numbers that are
+// cheap to make.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "gpu/kernels/common/paged_cache.h"
+#include "gpu/launch/device.h"
+
+namespace kvscope::gpu {
+
+struct BenchCacheShape {
+  DType dtype = DType::bf16;
+  std::int64_t page_size = 16, batch = 8, tokens = 4096, kv_heads = 8;
+  std::int64_t head_size = 128;  // MLA: 576, or 656 bytes
+  int slots = 2;                 // K and V; MLA: 1
+  bool scaled = false;           // an f32 a head
+  bool filled = true;            // else its bytes are zero: somebody writes them
+};
+
+struct BenchCache {
+  DeviceArray pool, scales, table, lengths;
+  PagedCache k, v;
+};
+[[nodiscard]] BenchCache make_bench_cache(Device& device, const BenchCacheShape& shape, std::uint64_t seed);
+
+// Finite numbers of magnitude below 4, the same 64 KiB again and again; tokens of fp8 MLA caches by their own layout.
+[[nodiscard]] std::vector<std::byte> bench_noise(DType dtype, std::int64_t bytes, std::uint64_t seed);
+[[nodiscard]] std::vector<std::byte> bench_fp8_tokens(std::int64_t tokens, std::uint64_t seed);
+
+}  // namespace kvscope::gpu

@@ -1,0 +1,373 @@
+"""What is broken in which kernel.
+
+A base: kernel, architecture, and the entries that its mutants' cases launch. A mutant: the mistake in words, edits of
+files of gpu/kernels (text that stands there once, white space aside, and what comes in its place), how it must fail,
+and the cases that must, each of them. Every case must pass on the base.
+"""
+
+BASES = {
+    'append_tokens_bf16': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_bf16_bf16,']),
+    'append_tokens_bf16_e4m3': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_bf16_e4m3,']),
+    'append_tokens_f32_f16': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_f32_f16,']),
+    'append_tokens_quantize_bf16': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_quantize_bf16,']),
+    'gather_rows_bf16': ('gather_rows', 'sm_90a', ['GATHER_ROWS(gather_rows_bf16_bf16,']),
+    'gather_rows_e4m3_bf16': ('gather_rows', 'sm_90a', ['GATHER_ROWS(gather_rows_e4m3_bf16,',
+                                                        'GATHER_ROWS(gather_rows_scales,']),
+    'gather_rows_indices': ('gather_rows', 'sm_90a', ['GATHER_ROWS(gather_rows_remap,', 'GATHER_ROWS(gather_rows_tma_row,',
+                                                      'GATHER_ROWS(gather_rows_compact,']),
+    'populate_rows_w4': ('populate_rows', 'sm_90a', ['POPULATE_ROWS(populate_rows_w4,']),
+    'populate_rows_inside': ('populate_rows', 'sm_90a', ['POPULATE_ROWS(populate_rows_inside,']),
+    'tma_tile_load_plain': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(plain)']),
+    'tma_tile_load_ragged': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(ragged)']),
+    'gather4_tile_load': ('gather4_tile_load', 'sm_90a', ['gather4_tile_load']),
+    'lds_stage_a_k': ('lds_stage', 'sm_90a', ['STAGE_KERNEL(a_k,']),
+    'lds_stage_a_v': ('lds_stage', 'sm_90a', ['STAGE_KERNEL(a_v,']),
+    'paged_decode_bf16': ('paged_decode', 'sm_90a', ['PAGED_DECODE(bf16, 128)', 'PAGED_DECODE_COMBINE(bf16)']),
+    'paged_decode_e4m3': ('paged_decode', 'sm_90a', ['PAGED_DECODE(e4m3, 64)', 'PAGED_DECODE_COMBINE(bf16)']),
+    'paged_prefill_bf16': ('paged_prefill', 'sm_90a', ['PAGED_PREFILL(bf16, 64)']),
+    'mla_decode_bf16': ('mla_decode', 'sm_90a', ['mla_decode_bf16', 'mla_combine']),
+    'mla_decode_fp8': ('mla_decode', 'sm_90a', ['mla_decode_fp8', 'mla_combine']),
+    'continuous_decode_bf16': ('continuous_decode', 'sm_90a', ['CONTINUOUS_DECODE(bf16, 64)',
+                                                               'CONTINUOUS_DECODE_COMBINE(bf16)']),
+    'continuous_decode_f32': ('continuous_decode', 'sm_90a', ['CONTINUOUS_DECODE_F32(128)',
+                                                              'CONTINUOUS_DECODE_COMBINE(f32)']),
+}
+
+MUTANTS = []
+
+
+def mutant(name, base, mistake, edits, fails, *cases, **more):
+    MUTANTS.append({'name': name, 'base': base, 'mistake': mistake, 'edits': edits, 'fails': fails, 'cases': list(cases),
+                    **more})
+
+
+# --- append_tokens ---------------------------------------------------------------------------------------------------
+
+mutant('append_tokens_position_forgotten', 'append_tokens_bf16',
+       "new tokens are written from the sequence's beginning on, not behind what it has",
+       [('append_tokens/kernel.cu', 'at = work.position + token,', 'at = token,')], 'values', 'bf16_page16_gqa')
+mutant('append_tokens_one_too_many', 'append_tokens_bf16', 'one token more than a sequence brings is written',
+       [('append_tokens/kernel.cu', '.tokens = p.offsets[sequence + 1] - begin,',
+         '.tokens = p.offsets[sequence + 1] - begin + (sequence == 0),')], 'values', 'bf16_page16_gqa')
+mutant('append_tokens_last_dropped', 'append_tokens_bf16', 'the last new token of a sequence is not written',
+       [('append_tokens/kernel.cu', 'chunks = work.tokens * row_chunks;',
+         'chunks = (work.tokens - (work.tokens > 0)) * row_chunks;')], 'values', 'bf16_page4_tiny', 'bf16_page16_gqa')
+mutant('append_tokens_k_and_v_swapped', 'append_tokens_bf16', "K is written to V's pages and V to K's",
+       [('append_tokens/kernel.cu', 'cache = is_key ? p.key : p.value;', 'cache = is_key ? p.value : p.key;')],
+       'values', 'bf16_page4_tiny')
+mutant('append_tokens_layer_stride', 'append_tokens_bf16',
+       'a block is taken for one layer of K alone: what other layers and V take of it is forgotten',
+       [('common/paged_cache.cuh', 'static_cast<int64_t>(block) * cache.block_stride +',
+         'static_cast<int64_t>(block) * cache.page_size * cache.heads * cache.head_size +')], 'values', 'bf16_page4_tiny')
+mutant('append_tokens_off_by_one_sentinel', 'append_tokens_bf16', 'a table entry one past the pool is taken for a block',
+       [('common/paged_cache.cuh', 'block < static_cast<uint32_t>(cache.blocks)',
+         'block <= static_cast<uint32_t>(cache.blocks)')], 'OUT_OF_BOUNDS', 'sentinel_drops')
+mutant('append_tokens_no_saturation', 'append_tokens_bf16_e4m3', 'what e4m3 cannot hold becomes NaN, not 448',
+       [('common/number.cuh', ': "=h"(pair) : "f"(high), "f"(low)',
+         ': "=h"(pair) : "f"(fabsf(high) <= 464 ? high : NAN), "f"(fabsf(low) <= 464 ? low : NAN)')],
+       'values', 'bf16_e4m3_page64')
+mutant('append_tokens_rounded_twice', 'append_tokens_f32_f16', 'f32 becomes f16 by way of bf16',
+       [('common/number.cuh', 'return pack_f16(in[0], in[1]);',
+         '{ const float2 f = unpack_bf16(pack_bf16(in[0], in[1])); return pack_f16(f.x, f.y); }')],
+       'values', 'f32_f16_page16')
+mutant('append_tokens_quotient_by_inverse', 'append_tokens_quantize_bf16',
+       'elements are multiplied by the rounded inverse of the scale, not divided by the scale',
+       [('append_tokens/kernel.cu', 'f[e] = quotient(f[e], divisor, inverse);', 'f[e] = f[e] * inverse;')],
+       'values', 'quantize_bf16_page16_granule32')
+mutant('append_tokens_granule_by_lane', 'append_tokens_quantize_bf16',
+       'the largest magnitude of a granule is looked for among a lane and its neighbour alone',
+       [('append_tokens/kernel.cu', 'uint32_t other = lanes / 2; other > 0;', 'uint32_t other = 1; other == 1;')],
+       'values', 'quantize_bf16_page16_granule32')
+
+# --- gather_rows -----------------------------------------------------------------------------------------------------
+
+mutant('gather_rows_no_barrier', 'gather_rows_bf16', 'rows are moved before all threads have found where they lie',
+       [('gather_rows/kernel.cu', '= row_place(p, first + threadIdx.x);\n  __syncthreads();',
+         '= row_place(p, first + threadIdx.x);')], 'RACE read-after-write', 'bf16_page16_gqa_logical')
+mutant('gather_rows_wrong_sequence', 'gather_rows_bf16', 'the first list of a sequence is taken for one of the sequence before',
+       [('gather_rows/kernel.cu', 'p.offsets[middle + 1] <= list', 'p.offsets[middle + 1] < list')],
+       'values', 'bf16_page16_gqa_logical')
+mutant('gather_rows_hole_is_slot_0', 'gather_rows_bf16', 'an index below 0 brings the first token of the pool, not zeros',
+       [('gather_rows/kernel.cu', 'if (index < 0) return nothing;', 'if (index < 0) index = 0;')],
+       'values', 'bf16_page16_gqa_encoded')
+mutant('gather_rows_stale_table', 'gather_rows_bf16', 'the page before a token\'s own is looked up',
+       [('gather_rows/kernel.cu', 'block_of_page(p.cache, sequence, page);',
+         'block_of_page(p.cache, sequence, page - (page > 0));')], 'values', 'bf16_page4_tiny')
+mutant('gather_rows_scale_of_head', 'gather_rows_e4m3_bf16', "all elements of a row are multiplied by its first granule's scale",
+       [('gather_rows/kernel.cu', 'p.cache.scales[place.scales + scale_column]', 'p.cache.scales[place.scales]')],
+       'values', 'e4m3_bf16_page16_granule32')
+mutant('gather_rows_division_towards_0', 'gather_rows_indices', 'rows of negative indices by a division that cuts',
+       [('gather_rows/kernel.cu', 'slot = (encoded % cache.page_size + cache.page_size) % cache.page_size;',
+         'slot = encoded % cache.page_size;')], 'values', 'indices_page16')
+mutant('gather_rows_compact_inclusive', 'gather_rows_indices', 'an entry counts itself among those before it',
+       [('gather_rows/kernel.cu', '((1u << lane) - 1)', '((2u << lane) - 1)')], 'values', 'indices_page256_mla_null')
+
+# --- populate_rows ---------------------------------------------------------------------------------------------------
+
+mutant('populate_rows_layer_stride', 'populate_rows_w4', 'a block is taken for page_size rows: K, V and other layers are forgotten',
+       [('populate_rows/kernel.cu', 'static_cast<uint32_t>(cache.block_stride / cache.token_stride)',
+         'static_cast<uint32_t>(cache.page_size)')], 'values', 'page16_width4')
+mutant('populate_rows_same_pages', 'populate_rows_w4', 'every read of four entries is that of the first four',
+       [('populate_rows/kernel.cu', 'Words<kWidth> words(entries + i);', 'Words<kWidth> words(entries);')],
+       'values', 'page16_twelve_pages')
+mutant('populate_rows_slot_forgotten', 'populate_rows_inside', 'a tile inside a page begins where the page does',
+       [('populate_rows/kernel.cu', '* rows_of_block(p.cache) + slot_of(p.cache, base);', '* rows_of_block(p.cache);')],
+       'values', 'page256_inside', 'page256_inside_old_contract')
+mutant('populate_rows_first_sequence', 'populate_rows_inside', "every tile looks into the first sequence's table",
+       [('populate_rows/kernel.cu', 'block_of(p.cache, p.sequences[tile], base)', 'block_of(p.cache, 0, base)')],
+       'values', 'page256_inside')
+
+# --- tma_tile_load ---------------------------------------------------------------------------------------------------
+
+mutant('tma_tile_load_no_proxy_fence', 'tma_tile_load_plain', 'copies are begun without a fence behind ordinary stores to the same bytes',
+       [('tma_tile_load/kernel.cu', 'fence_proxy_async();  // each thread, for what it stored: the copies come after', '')],
+       'PROXY_FENCE', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_no_wait', 'tma_tile_load_plain', 'the tile is read without a wait for the copies',
+       [('tma_tile_load/kernel.cu', 'mbarrier_wait(full, 0);', '')], 'RACE read-after-write', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_expect_too_small', 'tma_tile_load_plain', 'the barrier is told of one page less than is copied',
+       [('tma_tile_load/kernel.cu', '(pages * share.page_rows * p.chunks', '((pages - 1) * share.page_rows * p.chunks')],
+       'RACE read-after-write', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_wrong_parity', 'tma_tile_load_plain', 'the wait asks for the phase before the first, which is over',
+       [('tma_tile_load/kernel.cu', 'mbarrier_wait(full, 0);', 'mbarrier_wait(full, 1);')],
+       'RACE read-after-write', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_first_page_again', 'tma_tile_load_plain', "every page of a tile is the tile's first",
+       [('tma_tile_load/kernel.cu', 'locate(p.cache, sequence, share.first + page * share.page_rows)',
+         'locate(p.cache, sequence, share.first)')], 'values', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_layer_stride', 'tma_tile_load_plain', 'a block is taken for page_size rows: K, V and other layers are forgotten',
+       [('tma_tile_load/kernel.cu', 'static_cast<int>(cache.block_stride / cache.token_stride)', 'cache.page_size')],
+       'values', 'k_e4m3_b32_page64_third_layer')
+mutant('tma_tile_load_ragged_whole', 'tma_tile_load_ragged', 'rows behind the last token are copied from memory',
+       [('tma_tile_load/kernel.cu', 'share.page_rows - valid, line, full', '0, line, full')],
+       'values', 'k_ragged_b128_page16')
+
+# --- gather4_tile_load -----------------------------------------------------------------------------------------------
+
+mutant('gather4_tile_load_no_wait', 'gather4_tile_load', 'the tile is read without a wait for the copies',
+       [('gather4_tile_load/kernel.cu', 'mbarrier_wait(full, 0);', '')], 'RACE read-after-write',
+       'bf16_b128_page16_tiny_loads')
+mutant('gather4_tile_load_no_proxy_fence', 'gather4_tile_load', 'copies are begun without a fence behind ordinary stores to the same bytes',
+       [('gather4_tile_load/kernel.cu', 'fence_proxy_async();  // each thread, for what it stored: the copies come after',
+         '')], 'PROXY_FENCE', 'bf16_b128_page16_tiny_loads')
+mutant('gather4_tile_load_hole_is_row_0', 'gather4_tile_load', 'an index below 0 brings row 0, not zeros',
+       [('gather4_tile_load/kernel.cu', 'if (encoded < 0) return encoded;', 'if (encoded < 0) return 0;')],
+       'values', 'bf16_b128_page16_tiny_loads')
+mutant('gather4_tile_load_past_the_list', 'gather4_tile_load', 'entries behind the end of a list are read',
+       [('gather4_tile_load/kernel.cu', 'list[min(first + 4 * four + i, last)]', 'list[first + 4 * four + i]')],
+       'OUT_OF_BOUNDS', 'bf16_b128_page16_latent_loads')
+
+# --- lds_stage -------------------------------------------------------------------------------------------------------
+
+mutant('lds_stage_no_barrier_before_read', 'lds_stage_a_k', 'a stage is read when the own copies are there, without the others\'',
+       [('lds_stage/kernel.cu', "__syncthreads();  // every thread's part of the stage is there", '')],
+       'RACE read-after-write', 'a_k_amd')
+mutant('lds_stage_no_barrier_before_refill', 'lds_stage_a_k', 'a stage is filled again while others still read it',
+       [('lds_stage/kernel.cu', '__syncthreads();  // nobody reads the stage any more: the next step but one may fill it', '')],
+       'RACE write-after-read', 'a_k_nv')
+mutant('lds_stage_no_empty_group', 'lds_stage_a_k', 'behind the last step no group is committed, so that its own is not waited for',
+       [('lds_stage/kernel.cu', 'if (step + 1 < steps) load_step<kS>(p, step + 1);\n    cp_async_commit();',
+         'if (step + 1 < steps) { load_step<kS>(p, step + 1); cp_async_commit(); }')], 'RACE read-after-write', 'a_k_amd')
+mutant('lds_stage_swizzle_on_elements', 'lds_stage_a_k', "the way out permutes elements' indices instead of vectors'",
+       [('lds_stage/kernel.cu', 'swizzled(p, element / S::kVector) * 16 + element % S::kVector * S::kSize',
+         'swizzled(p, element) * S::kSize & ~15')], 'values', 'a_k_amd')
+mutant('lds_stage_one_key_too_many', 'lds_stage_a_v', 'the key behind the last is staged, not zeros',
+       [('lds_stage/kernel.cu', 'const bool valid = key < valid_rows;', 'const bool valid = key <= valid_rows;')],
+       'values', 'a_v_amd')
+mutant('lds_stage_hnd', 'lds_stage_a_v', 'heads are taken for outer, tokens for inner: NHD read as HND',
+       [('lds_stage/kernel.cu', 'slot * p.cache.token_stride + p.head * p.cache.head_size',
+         'slot * p.cache.head_size + p.head * p.cache.page_size * p.cache.head_size')], 'values', 'a_v_amd')
+
+# --- paged_decode ----------------------------------------------------------------------------------------------------
+
+ATTEND, LOAD, TILE = 'paged_decode/attend.cuh', 'paged_decode/load.cuh', 'paged_decode/tile.cuh'
+COMBINE = 'paged_decode/combine.cuh'
+
+
+def decode(name, mistake, edits, fails, *cases, base='bf16', **more):
+    mutant(f'paged_decode_{name}', f'paged_decode_{base}', mistake, edits, fails, *cases, **more)
+
+
+decode('last_dropped', 'the last key of a sequence is not looked at',
+       [(ATTEND, 'min(p.lengths[sequence], begin', 'min(p.lengths[sequence] - (p.lengths[sequence] > 1), begin')],
+       'values', 'bf16_page16_gqa4', 'bf16_page1_gqa3')
+decode('one_too_many', 'the key behind the last is looked at',
+       [(ATTEND, 'lane / 4 + 8 * r < valid ?', 'lane / 4 + 8 * r <= valid ?')], 'values', 'bf16_page16_gqa4')
+decode('stale_last_page', 'where the last page is not full its table entry is not read: the block of the tile before is taken',
+       [(LOAD, 'if (has_box && first + row < keys.end) block',
+         'if (has_box && (first + row + p.box_rows <= keys.end || first == keys.begin)) block')], 'values', 'bf16_page16_gqa4')
+decode('zero_last_page', 'where the last page is not full its keys are zeros',
+       [(LOAD, 'static_cast<int>(block), full);', 'row + p.box_rows <= keys_here ? static_cast<int>(block) : p.k.blocks, full);')],
+       'values', 'bf16_page16_gqa4')
+decode('v_pages_swapped', 'neighbouring pages of V change places',
+       [(LOAD, 'block = places.block(first + row);',
+         'block = places.block(is_value && first + (row ^ p.box_rows) < keys.end ? first + (row ^ p.box_rows) : first + row);')],
+       'values', 'bf16_page16_ring')
+decode('v_rows_swapped', 'V of every other key changes places with its neighbour',
+       [(TILE, 'chunk(first + lane % 8 + lane / 16 * 8,', 'chunk(first + (lane % 8 ^ 1) + lane / 16 * 8,')],
+       'values', 'bf16_page16_ring')
+decode('k_and_v_swapped', "K's map fetches V and V's map K",
+       [(LOAD, 'is_value ? &p.v_map : &p.k_map', 'is_value ? &p.k_map : &p.v_map')], 'values', 'bf16_page16_gqa4')
+decode('kv_head_modulo', 'KV head of query head h: h % KV heads, not h / group',
+       [(ATTEND, 'produce_by_tensor_copies<T, kHead, kOnePage>(p, ring, keys, head);',
+         'produce_by_tensor_copies<T, kHead, kOnePage>(p, ring, keys, first_head % p.k.heads);')], 'values', 'bf16_page16_gqa4')
+decode('scale_one_percent', 'scores are 1 % too large',
+       [(ATTEND, 'k_scale[2] = {scale, scale}', 'k_scale[2] = {scale * 1.01f, scale * 1.01f}')], 'values', 'bf16_page16_ring')
+decode('scale_one_over_d', 'scores are divided by the head size, not by its root',
+       [(ATTEND, 'k_scale[2] = {scale, scale}', 'k_scale[2] = {scale * rsqrtf(kHead), scale * rsqrtf(kHead)}')],
+       'values', 'bf16_page16_gqa4')
+decode('exp_base_two', 'powers of two of scores that are meant for powers of e',
+       [(ATTEND, 'k_scale[2] = {scale, scale}', 'k_scale[2] = {scale * 0.6931472f, scale * 0.6931472f}')],
+       'values', 'bf16_page16_gqa4')
+decode('lse_base_two', 'the logarithm of the sum is left in base two',
+       [(COMBINE, '(most + log2_approx(sum)) * kLn2', 'most + log2_approx(sum)')], 'values', 'bf16_page16_gqa4')
+decode('combine_without_maximum', 'runs are weighted by powers of their logarithms without the largest taken off',
+       [(COMBINE, 'exp2_approx(p.partial_lse[mine * rows + row] - base)', 'exp2_approx(p.partial_lse[mine * rows + row])')],
+       'values', 'bf16_page16_planned')
+decode('combine_without_any_maximum', 'weights and logarithms of runs without a largest, which overflows only',
+       [(COMBINE, 'const float base = most == -INFINITY ? 0 : most;', 'const float base = 0;'),
+        (COMBINE, '(most + log2_approx(sum)) * kLn2', 'log2_approx(sum) * kLn2')], 'values', 'bf16_page16_sharp')
+decode('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
+       [(ATTEND, 'most = fmaxf(most, state.m[n][i]);', 'most = most == -INFINITY && state.m[n][i] == -INFINITY ? -INFINITY : 0;')],
+       'values', 'bf16_page16_sharp')
+decode('merge_without_maximum', 'outputs of the four warps are added up by weights that take the first warp for the largest',
+       [('paged_decode/merge.cuh', 'most = fmaxf(most, space.maxima[w * kDecodeRows + row]);', ';')],
+       'values', 'bf16_page16_sharp')
+decode('combine_unweighted', 'all runs of keys count alike',
+       [(COMBINE, 'exp2_approx(p.partial_lse[mine * rows + row] - base)',
+         '(p.partial_lse[mine * rows + row] == -INFINITY ? 0.0f : 1.0f)')], 'values', 'bf16_page16_planned')
+decode('no_wait_full', 'a tile is read without a wait for its copies',
+       [(ATTEND, 'mbarrier_wait(&ring.full[turn.stage], turn.parity);', '')], 'RACE read-after-write', 'bf16_page16_gqa4')
+decode('no_wait_empty', 'a stage is filled again without a wait for those who read it',
+       [(LOAD, 'if (tile >= ring.stages) mbarrier_wait(&ring.empty[turn.stage], turn.parity ^ 1);\n    const int keys_here',
+         'const int keys_here')], 'MBAR_UNDERFLOW', 'bf16_page16_ring')
+decode('wrong_parity', "the ring's second round waits for the phase of the first",
+       [(LOAD, 'stage = 0, parity ^= 1;', 'stage = 0;')], 'MBAR_UNDERFLOW', 'bf16_page16_ring')
+decode('expect_too_small', 'the barrier is told of the bytes of K alone',
+       [(LOAD, 'boxes * p.box_rows * 2 * Tile::kHeadBytes', 'boxes * p.box_rows * Tile::kHeadBytes')],
+       'RACE read-after-write', 'bf16_page16_gqa4')
+decode('no_warp_barrier', 'one lane gives a stage back while others of its warp may still read it',
+       [(ATTEND, '__syncwarp();  // all lanes have read', '')], 'RACE write-after-read', 'bf16_page16_ring')
+decode('no_merge_barrier', "a warp's output goes over tiles that others still read",
+       [(ATTEND, 'named_barrier_sync(1, 32 * kDecodeConsumers);  // and nobody reads the ring any more: it takes the outputs', '')],
+       'RACE', 'bf16_page16_ring')
+decode('arrive_before_copies', 'a thread arrives when it has begun its copies, not when they are there',
+       [(LOAD, 'cp_async_arrive(full);\n    look_up(token + kDecodeTile);\n  }\n  cp_async_wait<0>();',
+         'mbarrier_arrive(full);\n    look_up(token + kDecodeTile);\n  }\n  cp_async_wait<0>();')],
+       'RACE read-after-write', 'bf16_page4_ring')
+decode('layer_stride', 'a block is taken for one layer of K alone: what other layers and V take of it is forgotten',
+       [('common/paged_cache.cuh', 'static_cast<int64_t>(block) * cache.block_stride +',
+         'static_cast<int64_t>(block) * cache.page_size * cache.heads * cache.head_size +')], 'values', 'bf16_page1_gqa3')
+decode('hnd', 'heads are taken for outer, tokens for inner: NHD read as HND',
+       [(LOAD, 'static_cast<const T*>(p.k.data) + head * kHead;', 'static_cast<const T*>(p.k.data) + head * p.k.page_size * kHead;'),
+        (LOAD, 'k + row_offset(p.k, key_block, key_slot)', 'k + row_offset(p.k, key_block, 0) + key_slot * kHead')],
+       'values', 'bf16_padded_rows')
+decode('scale_of_k_for_v', "V is multiplied by K's scales",
+       [(ATTEND, 'scales[kDecodeTile + first + lane / 4 + 8 * r]', 'scales[first + lane / 4 + 8 * r]')],
+       'values', 'e4m3_page1_d64', base='e4m3')
+
+# --- continuous_decode -----------------------------------------------------------------------------------------------
+
+mutant('continuous_decode_table_skipped', 'continuous_decode_bf16', "sequence b's block is taken for block b",
+       [(LOAD, 'only(kOnePage ? block_of_page(c, s, 0) : 0)', 'only(s)')], 'values', 'bf16_demo')
+mutant('continuous_decode_one_too_many', 'continuous_decode_bf16', 'the key behind the last is looked at',
+       [(ATTEND, 'lane / 4 + 8 * r < valid ?', 'lane / 4 + 8 * r <= valid ?')], 'values', 'bf16_demo')
+mutant('continuous_decode_no_wait_full', 'continuous_decode_bf16', 'a tile is read without a wait for its copies',
+       [(ATTEND, 'mbarrier_wait(&ring.full[turn.stage], turn.parity);', '')], 'RACE read-after-write', 'bf16_demo')
+mutant('continuous_decode_k_and_v_swapped', 'continuous_decode_f32', 'K is read where V is and V where K is',
+       [('paged_decode/attend_f32.cuh', 'load_chunk<4 * kDims>(k + row_offset', 'load_chunk<4 * kDims>(v + row_offset'),
+        ('paged_decode/attend_f32.cuh', 'value_part = load_chunk<4 * kDims>(v + row_offset',
+         'value_part = load_chunk<4 * kDims>(k + row_offset')], 'values', 'f32_s40')
+mutant('continuous_decode_no_barrier', 'continuous_decode_f32', 'outputs of the warps are added up before all are there',
+       [('paged_decode/attend_f32.cuh', '__syncthreads();\n  write_merged', 'write_merged')], 'RACE read-after-write',
+       'f32_s40')
+mutant('continuous_decode_scale_one_percent', 'continuous_decode_f32', 'scores are 1 % too large',
+       [('paged_decode/attend_f32.cuh', 'score *= p.scale_log2;', 'score *= p.scale_log2 * 1.01f;')], 'values', 'f32_s40')
+
+mutant('continuous_decode_softmax_without_maximum', 'continuous_decode_bf16',
+       'powers of two of scores as they are, without the largest taken off',
+       [(ATTEND, 'most = fmaxf(most, state.m[n][i]);',
+         'most = most == -INFINITY && state.m[n][i] == -INFINITY ? -INFINITY : 0;')], 'values', 'bf16_s70_sharp')
+
+# --- paged_prefill ---------------------------------------------------------------------------------------------------
+
+PREFILL = 'paged_prefill/kernel.cu'
+
+
+def prefill(name, mistake, edits, fails, *cases):
+    mutant(f'paged_prefill_{name}', 'paged_prefill_bf16', mistake, [(PREFILL, *e) for e in edits], fails, *cases)
+
+
+prefill('top_left_causal', 'the causal mask begins at the first key: queries do not stand behind what the cache had',
+        [('w.position = w.keys - w.rows + w.first_row;', 'w.position = w.first_row;')], 'values', 'bf16_page16_demo',
+        'bf16_page16_rows_without_keys')
+prefill('sees_next_key', 'a query sees the key behind its own',
+        [('min(w.keys, position + 1) : w.keys;', 'min(w.keys, position + 2) : w.keys;')], 'values', 'bf16_page16_demo')
+prefill('window_one_less', 'the window has a key less on its left',
+        [('position - p.window_left : 0;', 'position - p.window_left + 1 : 0;')], 'values', 'bf16_page16_window100',
+        'bf16_page16_window200')
+prefill('kv_head_modulo', 'KV head of query head h: h % KV heads, not h / group',
+        [('w.head / (p.query_heads / p.cache.heads)', 'w.head % p.cache.heads')], 'values', 'bf16_page16_no_mask')
+prefill('scale_one_percent', 'scores are 1 % too large',
+        [('kLog2e : p.scale * kLog2e;', 'kLog2e : p.scale * (1.01f * kLog2e);')], 'values', 'bf16_page16_no_mask')
+prefill('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
+        [('most = row_max(most);', 'most = row_max(most);\n      most = most == -INFINITY ? most : 0;')], 'values',
+        'bf16_page16_sharp')
+prefill('zero_last_page', 'where the last page is not full its keys are zeros',
+        [('const int block = key < w.keys ?', 'const int block = key + box_rows <= w.keys ?')], 'values', 'bf16_page16_demo')
+prefill('v_not_zeroed', "V's rows past the end of a sequence keep what they held",
+        [('store_chunk(chunk, Chunk<16>{});', '')], 'values', 'bf16_page16_demo')
+prefill('lse_base_two', 'the logarithm of the sum is left in base two',
+        [('(soft.max[r] * soft.factor + log2_approx(total)) * kLn2', 'soft.max[r] * soft.factor + log2_approx(total)')],
+        'values', 'bf16_page16_demo')
+prefill('no_proxy_fence', "V's rows are zeroed without a fence before the products read them",
+        [('fence_proxy_async();  // the products read what was stored here', '')], 'PROXY_FENCE', 'bf16_page16_demo')
+prefill('no_warp_barrier', 'V is handed on by one lane while others still zero its rows',
+        [('__syncwarp();\n    if (lane == 0) mbarrier_arrive(&b.v_full[stage]);',
+          'if (lane == 0) mbarrier_arrive(&b.v_full[stage]);')], 'RACE', 'bf16_page16_demo')
+prefill('product_not_waited', 'scores are read while their product is still under way',
+        [('wgmma_wait<1>();', '')], 'REG_IN_FLIGHT', 'bf16_page64_many_tiles')
+prefill('given_back_too_early', 'a stage of V is given back before the product has read it',
+        [('soft.take(s, tile, tile < clear_from || tile >= clear_to, shrink);\n    wgmma_wait<0>();\n    keep(o);\n'
+          '    arrive(&b.v_empty[before]);',
+          'arrive(&b.v_empty[before]);\n    soft.take(s, tile, tile < clear_from || tile >= clear_to, shrink);\n'
+          '    wgmma_wait<0>();\n    keep(o);')], 'RACE write-after-read', 'bf16_page64_many_tiles')
+prefill('wrong_parity', 'the fetching warp waits for the readers of a round that has not begun',
+        [('mbarrier_wait(&b.k_empty[stage], round ^ 1);', 'mbarrier_wait(&b.k_empty[stage], round);')], 'DEADLOCK',
+        'bf16_page16_demo')
+
+# --- mla_decode ------------------------------------------------------------------------------------------------------
+
+MLA = 'mla_decode/kernel.cu'
+
+
+def mla(name, mistake, edits, fails, *cases, base='bf16'):
+    mutant(f'mla_decode_{name}', f'mla_decode_{base}', mistake, [(MLA, *e) for e in edits], fails, *cases)
+
+
+mla('last_dropped', 'the last key of a sequence is not looked at',
+    [('if (key >= w.keys) return -1;', 'if (key >= w.keys - 1) return -1;')], 'values', 'bf16_page64_demo')
+mla('hole_is_slot_0', 'an index below 0 brings the first token of the pool',
+    [('if (index < 0) return -1;', 'if (index < 0) return 0;')], 'values', 'bf16_page1_sparse')
+mla('maximum_of_own_keys', "a warpgroup weighs by the maximum of its own keys, without the other's",
+    [('top[r] = fmaxf(top[r], s.max[1 - group][row + 8 * r]);', '')], 'values', 'bf16_page64_demo')
+mla('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
+    [('const float shift = top[r]', 'top[r] = top[r] == -INFINITY ? top[r] : 0;\n      const float shift = top[r]')],
+    'values', 'bf16_page16_sharp')
+mla('combine_without_any_maximum', 'weights and logarithms of splits without a largest, which overflows only',
+    [('float most = -INFINITY;\n  for (int i = 0; i < p.splits; ++i) most = fmaxf(most, p.part_lse[first +'
+      ' static_cast<int64_t>(i) * p.query_heads]);', 'const float most = 0;')], 'values', 'bf16_page16_sharp')
+mla('no_weights_barrier', 'values are weighed before the other warpgroup has stored its weights',
+    [('named_barrier_sync(kWeights, kConsumers);', '')], 'RACE', 'bf16_page64_demo')
+mla('no_proxy_fence', 'products read rows that threads stored, without a fence',
+    [('fence_proxy_async();  // threads stored the rows; products read them', '')], 'PROXY_FENCE', 'bf16_page64_demo')
+mla('no_wait_empty', 'a stage is filled again without a wait for those who read it',
+    [('mbarrier_wait(&s.empty[stage], (i / kStages & 1) ^ 1);\n    tell_valid(rows >= 0, stage);\n    fetch_bf16',
+      'tell_valid(rows >= 0, stage);\n    fetch_bf16')], 'RACE',
+    'bf16_page256_six_tiles')
+mla('combine_unweighted', 'all splits count alike',
+    [('const float weight = exp2_approx(lse - most);', 'const float weight = 1;')], 'values', 'bf16_page128_eight_splits')
+mla('scale_of_first_128', 'the first scale of a token serves for all its elements',
+    [('__uint_as_float(four.words[g])', '__uint_as_float(four.words[0])')], 'values', 'fp8_page1_heads64', base='fp8')
+mla('arrive_before_stores', 'a thread says its rows are there before it has stored them',
+    [('ring[u].store(s.keys[stage], step % 4);\n      if (step % 4 == 3) mbarrier_arrive(&s.full[stage]);',
+      'if (step % 4 == 3) mbarrier_arrive(&s.full[stage]);\n      ring[u].store(s.keys[stage], step % 4);')],
+    'RACE', 'fp8_page1_heads64', base='fp8')
