@@ -213,6 +213,8 @@ BenchReport count_benchmarks(VirtualGpu& device, const BenchOptions& options) {
   report.device = device.info();
   report.small = true;
   const std::vector<const WorkloadRow*> rows = chosen_rows(options);
+  if (rows.empty())
+    throw InputError("command line", "--kernel", "the copy is a device's own, and the virtual GPU has no clock for it");
   for (const WorkloadRow* of : rows) {
     if (options.progress)
       options.progress(static_cast<std::int64_t>(report.rows.size()), static_cast<std::int64_t>(rows.size()));

@@ -154,6 +154,8 @@ TEST(Benchmarks, AKernelBringsWhatItIsMeasuredAgainst) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("kernel 'lds_stage' has no benchmark"), HasSubstr("paged_prefill")));
   }
   EXPECT_THROW((void)run_benchmarks(device, {.caches = 2}), InputError);
+  VirtualGpu counted;
+  EXPECT_THROW((void)count_benchmarks(counted, {.kernel = "copy"}), InputError);
 }
 
 TEST(Benchmarks, AKernelThatDoesNotRunIsARowThatFailed) {

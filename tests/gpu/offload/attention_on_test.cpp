@@ -13,6 +13,7 @@
 
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
+#include "gpu/launch/cuda_gpu.h"
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/offload/candidate_check.h"
 #include "gpu/verify/cache_fixture.h"
@@ -231,6 +232,16 @@ TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
   EXPECT_FALSE(verdict([](Given& s) { s.problem.options.scale *= 1.05; }).passed());
   EXPECT_FALSE(
       verdict([](Given& s) { s.q = exact_noise(DType::bf16, 2 * 4 * 64, 78), s.problem.q = s.q.data(); }).passed());
+}
+
+// Through the driver's calls, as on hardware: 132 multiprocessors, so the keys of one sequence are cut into runs.
+TEST(CandidateCheck, OverTheDriversCallsTheVerdictIsTheSameAndNothingIsCounted) {
+  const Given setup(shape_of(DType::bf16, 16, {200}), {1}, 4, DType::bf16);
+  CudaGpu device({.ordinal = 0, .library = KVSCOPE_FAKE_DRIVER});
+  const CandidateCheck check = check_candidate(device, setup.problem, attention::reference(setup.problem));
+  EXPECT_TRUE(check.passed()) << to_text(check);
+  EXPECT_FALSE(check.candidate.outcome.costs);
+  EXPECT_THAT(to_text(check), HasSubstr("\ncandidate of Imitation H200, kernel paged_decode_bf16_d64: within"));
 }
 
 // Faults of the kernel are the verdict, and nothing is compared.
