@@ -84,7 +84,7 @@ class Run(Folder):
         done = self.scale(n=301, threads=128)
         self.assertEqual(done.returncode, 1)
         self.assertIn("OUT_OF_BOUNDS", done.stdout)
-        self.assertIn("elementwise.cu:9", done.stdout)
+        self.assertIn("elementwise.cu:11", done.stdout)
         self.assertIn("verdict     not clean", done.stdout)
 
     def test_an_endless_kernel_stops_at_its_limit(self):
@@ -225,7 +225,7 @@ class Events(Folder):
         self.assertEqual(len(stores), 11)
         addresses = sorted(a for store in stores for a in store["addresses"])
         self.assertEqual(addresses, [0x200000000 + 4 * i for i in range(290)])
-        self.assertEqual({store["source"] for store in stores}, {"elementwise.cu:9"})
+        self.assertEqual({store["source"] for store in stores}, {"elementwise.cu:11"})
 
     def test_a_file_holds_what_the_filter_lets_through(self):
         out = self.events("--event-cta", "1", "--event-warp", "2", to=self.path("events.txt"))
@@ -370,8 +370,8 @@ class Debug(Folder):
         self.assertEqual(places[0].split("step")[0], places[2])
 
     def test_a_breakpoint_a_register_and_bytes(self):
-        out = self.session("break elementwise.cu:9", "run", "print %f1", "x global 0x200000000 8", "run", "quit")
-        self.assertIn("breakpoint 1 at elementwise.cu:9", out)
+        out = self.session("break elementwise.cu:11", "run", "print %f1", "x global 0x200000000 8", "run", "quit")
+        self.assertIn("breakpoint 1 at elementwise.cu:11", out)
         self.assertIn("%f1  .f32\n  all lanes         0x40200000  2.5\n", out)
         self.assertIn("0x200000000  ffffffff ffffffff\n", out)
 

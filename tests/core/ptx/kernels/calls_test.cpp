@@ -132,7 +132,7 @@ TEST(K15, AFailedAssertionNamesItsLine) {
   ASSERT_EQ(result.reports.size(), 1U) << reports_text(result);
   EXPECT_EQ(result.reports[0].kind, ReportKind::assert_);
   EXPECT_NE(to_text(result.reports[0]).find("x[t - 1] <= x[t]"), std::string::npos) << reports_text(result);
-  EXPECT_NE(to_text(result.reports[0]).find("host_calls.cu:16"), std::string::npos) << reports_text(result);
+  EXPECT_NE(to_text(result.reports[0]).find("host_calls.cu:18"), std::string::npos) << reports_text(result);
   EXPECT_EQ(result.status, LaunchStatus::failed);
 }
 
@@ -142,7 +142,7 @@ TEST(K15, ATrapNamesItsPlace) {
   const LaunchResult result = gpu.run_checked({.kernel = "stop_at_negative", .block = {4, 1, 1}, .values = {x}});
   ASSERT_EQ(result.reports.size(), 1U) << reports_text(result);
   EXPECT_EQ(result.reports[0].kind, ReportKind::trap);
-  EXPECT_NE(to_text(result.reports[0]).find("host_calls.cu:20"), std::string::npos) << reports_text(result);
+  EXPECT_NE(to_text(result.reports[0]).find("host_calls.cu:22"), std::string::npos) << reports_text(result);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 KERNEL add_float4(float4* sums, const float4* in, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

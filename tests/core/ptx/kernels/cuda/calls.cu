@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 // Sum of the first n Fibonacci numbers' parities, by an array in local memory.
 KERNEL local_array(int* out, const int* picks) {

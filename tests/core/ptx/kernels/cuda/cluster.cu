@@ -2,7 +2,9 @@
 // stores that count as bytes.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 extern "C" {
 __shared__ int mailbox[64];

@@ -1,7 +1,9 @@
 // K16: every 16-bit pattern to 8 bits and back. One thread a pattern, in pairs, as the instructions take them.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 // The low byte is the low pattern's.
 KERNEL encode_bf16(uint16_t* e4m3, uint16_t* e5m2, const uint32_t* pairs, int n) {

@@ -1,7 +1,9 @@
 // K01 and K02: where every reader of PTX begins. One thread an element, and a loop with a branch that lanes disagree on.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 // y = a x. The grid is larger than the array: the last threads have nothing to do.
 KERNEL scale(float* y, const float* x, float a, int n) {

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 KERNEL say(const float* x) {
   const int t = static_cast<int>(threadIdx.x);

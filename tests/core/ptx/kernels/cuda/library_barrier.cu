@@ -2,7 +2,9 @@
 // barrier how many bytes to expect, and waits for a token.
 #include <cuda/barrier>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 using Barrier = cuda::barrier<cuda::thread_scope_block>;
 

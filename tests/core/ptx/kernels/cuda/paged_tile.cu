@@ -5,7 +5,9 @@
 //
 // Pages past the sequence's end: K's are cleared by the warp, V's come as fill from a row that no map has.
 // `bug` names one mistake; 0 is the right kernel.
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 namespace {
 

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 namespace qk {
 

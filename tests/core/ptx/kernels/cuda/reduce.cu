@@ -1,7 +1,9 @@
 // K04: the sum of an array. Each CTA adds its part in shared memory; the CTA that comes last adds the parts.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 DEVICE int block_sum(int mine) {
   __shared__ int partial[256];

@@ -2,7 +2,9 @@
 // is asked for with fewer bytes than the copy has, and comes as zeros.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 constexpr int kStages = 3;
 constexpr int kThreads = 64;  // a tile: 2 words a thread

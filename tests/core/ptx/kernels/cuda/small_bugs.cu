@@ -1,7 +1,9 @@
 // One small kernel a mistake. `wrong` 0: the kernel as it should be; 1 (and 2): with the mistake.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 // B14: half a warp waits at one barrier, half at another. 32 threads.
 KERNEL b14_barrier_in_a_branch(int* out, int wrong) {

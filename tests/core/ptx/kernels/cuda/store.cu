@@ -3,7 +3,9 @@
 // reads may be stored to again only after wait_group.read.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 extern "C" {
 extern __shared__ __align__(1024) unsigned char tile[];  // [64 rows][32 floats], 128-byte rows, swizzled

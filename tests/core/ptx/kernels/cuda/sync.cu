@@ -1,7 +1,9 @@
 // K11, K12, K13: threads that wait for one another: over named barriers, inside one warp, and over a whole grid.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 // Warps 0 and 1 produce, warps 2 and 3 consume, 64 values a round. Barrier 1: the buffer is full; barrier 2: it is empty.
 // A producer only arrives at the first, a consumer only at the second.

@@ -2,7 +2,9 @@
 // is written out: what the copy delivered, where, and what it left alone.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 extern "C" {
 extern __shared__ __align__(1024) unsigned char window[];

@@ -1,7 +1,9 @@
 // K05: a 32 x 32 tile turned over in shared memory. With rows of 32 words a column lies in one bank; with 33 in all.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 template <int kPitch>
 DEVICE void transpose(float* out, const float* in) {

@@ -1,7 +1,9 @@
 // K03: lanes of one warp exchange values without memory.
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 constexpr unsigned kAll = 0xffffffff;
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 extern "C" {
 extern __shared__ __align__(1024) unsigned char operands[];  // A, then B 16384 bytes behind

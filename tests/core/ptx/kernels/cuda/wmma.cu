@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-#include "tests/core/ptx/kernels/cuda/ptx_wrappers.cuh"
+#include "gpu/kernels/common/instructions.cuh"
+
+using namespace kvscope::gpu;  // instructions
 
 namespace wmma = nvcuda::wmma;
 
@@ -61,10 +63,10 @@ DEVICE void tile(typename M::D* d, const typename M::Element* a, const typename 
   wmma::store_matrix_sync(d, fd, ldc, order);
 }
 
-#define TILE(name, m, n, k, in, element, c_type, d_type)                                                   \
+#define TILE(name, m, n, k, in, element, c_type, d_type)                                                        \
   KERNEL wmma_##name(d_type* d, const element* a, const element* b, const c_type* c, int lda, int ldb, int ldc, \
-                     int how) {                                                                            \
-    tile<Tile<m, n, k, in, element, c_type, d_type>, true>(d, a, b, c, lda, ldb, ldc, how);                \
+                     int how) {                                                                                 \
+    tile<Tile<m, n, k, in, element, c_type, d_type>, true>(d, a, b, c, lda, ldb, ldc, how);                     \
   }
 #define SHAPES(name, type, c_type, d_type)                       \
   TILE(name##_m16n16k16, 16, 16, 16, type, type, c_type, d_type) \
@@ -81,10 +83,10 @@ SHAPES(u8, unsigned char, int, int)
 TILE(tf32_m16n16k8, 16, 16, 8, wmma::precision::tf32, float, float, float)
 TILE(f64_m8n8k4, 8, 8, 4, double, double, double, double)
 
-#define SMALL(name, k, in, is_bits)                                                                            \
-  KERNEL wmma_##name(int* d, const void* a, const void* b, const int* c, int lda, int ldb, int ldc, int how) { \
+#define SMALL(name, k, in, is_bits)                                                                                   \
+  KERNEL wmma_##name(int* d, const void* a, const void* b, const int* c, int lda, int ldb, int ldc, int how) {        \
     tile<Tile<8, 8, k, wmma::experimental::precision::in, void, int, int, is_bits>, false>(d, a, b, c, lda, ldb, ldc, \
-                                                                                           how);               \
+                                                                                           how);                      \
   }
 SMALL(s4_m8n8k32, 32, s4, false)
 SMALL(u4_m8n8k32, 32, u4, false)
