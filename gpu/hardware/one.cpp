@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "gpu/bench/bench.h"
 #include "gpu/hardware/probe.h"
 #include "gpu/launch/cuda_gpu.h"
 #include "gpu/launch/device_error.h"
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/run_case.h"
-#ifdef KVSCOPE_HAS_BENCH
-#include "gpu/bench/bench.h"
-#endif
 
 namespace kvscope::gpu {
 namespace {
@@ -113,7 +111,6 @@ void say_answer(const WhichDevice& which, const ProbePart& part, const Say& say)
 void say_bench(const WhichDevice& which, const Say& say) {
   if (which.device == "virtual")
     throw InputError("command line", "--bench", "the virtual GPU has no clock: there is nothing to time on it");
-#ifdef KVSCOPE_HAS_BENCH
   CudaGpu device({.library = which.driver});
   const BenchReport report = run_benchmarks(
       device, {.kernel = which.kernel, .small = which.small, .progress = [&](std::int64_t done, std::int64_t) {
@@ -123,9 +120,6 @@ void say_bench(const WhichDevice& which, const Say& say) {
   value.set("markdown", markdown_report(report));
   value.set("passed", report.passed());
   say(value);
-#else
-  static_cast<void>(say);
-#endif
 }
 
 // "12" after the last '/' of "cases:lds_stage/12".

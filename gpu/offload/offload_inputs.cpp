@@ -145,11 +145,11 @@ UploadedPools upload_pools(Device& device, const Problem& problem, DType dtype, 
     return rows.dtype == dtype && (with_scales || rows.scales == nullptr) && packed_heads(rows) &&
            aligned(rows, alignment);
   };
-  // K and V of one pool, one inside the other's blocks, travel once.
-  const std::byte *begin = std::min(k.data, v.data, std::less<>()),
-                  *end = std::max(k.data + extent_of(k), v.data + extent_of(v), std::less<>());
-  const bool one_pool =
-      std::max(k.data, v.data, std::less<>()) - begin < k.block_stride * size_of(k.dtype) || k.data == v.data;
+  // K and V of one pool, one between the other's blocks, travel once.
+  const std::less<> before;
+  const std::byte *begin = std::min(k.data, v.data, before),
+                  *end = std::max(k.data + extent_of(k), v.data + extent_of(v), before);
+  const bool one_pool = before(k.data, v.data + extent_of(v)) && before(v.data, k.data + extent_of(k));
   if (as_it_lies(k) && as_it_lies(v) && one_pool &&
       static_cast<std::uint64_t>(std::max(k.data, v.data) - begin) % alignment == 0) {
     there.k_pool = device.upload("pool", std::span(begin, end));

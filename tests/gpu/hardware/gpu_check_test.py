@@ -175,6 +175,13 @@ class ThroughTheDriver(unittest.TestCase):
             self.assertEqual(part["verdict"] == "settled", part["expected"] is None, (probe, part))
         self.assertIn("settled H20 host time: ", self.check.stdout)
 
+    def test_times_are_part_of_both_reports(self):
+        check = stand_in("--bench", "--small", "--kernel", "gather_rows")
+        self.assertEqual((check.json["cases"], check.json["probes"]), ([], []))
+        self.assertIn("gather_rows_bf16", json.dumps(check.json["bench"]))
+        self.assertIn("## Times\n", check.markdown)
+        self.assertIn("| gather_rows_bf16 |", check.markdown)
+
     def test_cases_alone_pass(self):
         check = stand_in("--cases", "--small", "--kernel", "gather_rows")
         self.assertEqual((check.code, check.json["probes"]), (0, []), check.stderr)
@@ -230,6 +237,13 @@ class WhatGoesWrong(unittest.TestCase):
         self.assertEqual(parts[-1][1]["measured"], "the lowest lane of the mask")
         self.assertEqual(check.code, 1)
         self.assertIn("FAILED  P3 64 bits: its process: silent", check.stdout)
+
+    def test_times_whose_process_crashes_are_no_result(self):
+        if SLOW_BUILD:
+            self.skipTest("the sanitizers turn the signal into an exit code of theirs")
+        check = stand_in("--bench", "--small", "--kernel", "gather_rows", KVSCOPE_FAKE_CRASHES="gather_rows_bf16_bf16")
+        self.assertEqual((check.code, check.json["bench"]), (1, None))
+        self.assertIn("No result; its process: killed by signal 11", check.markdown)
 
     def test_no_driver_is_exit_code_77_with_the_loaders_words(self):
         check = Check("--driver", "libcuda_that_is_not_there.so.1")
