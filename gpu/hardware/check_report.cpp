@@ -103,7 +103,8 @@ std::string ProbeRecord::verdict() const {
 }
 
 bool CheckReport::passed() const {
-  const bool asked = !cases.empty() || !probes.empty() || !bench.is_null();
+  const bool asked =
+      !cases.empty() || !bench.is_null() || parts_with(*this, "as expected") + parts_with(*this, "settled") > 0;
   return asked && failed_cases(*this) == 0 && parts_with(*this, "failed") == 0 && parts_with(*this, "differs") == 0 &&
          bench_passed;
 }

@@ -41,7 +41,7 @@ struct CheckReport {
   json::Value bench;           // null: not asked for
   std::string bench_markdown;  // or why there is none
   bool bench_passed = true;
-  // No case failed, every probe has an answer and none differs, the benchmark met its targets; and something was asked.
+  // No case failed, every probe has an answer and none differs, the benchmark met its targets; and something ran.
   [[nodiscard]] bool passed() const;
 };
 

@@ -19,6 +19,8 @@
 namespace kvscope::gpu {
 namespace {
 
+constexpr const char* kProbed = "sm_90a";  // what the probes are compiled for
+
 json::Value message(const char* key, json::Value value) {
   json::Value made;
   made.set(key, std::move(value));
@@ -91,7 +93,7 @@ void say_cases(const WhichDevice& which, const std::string& kernel, std::size_t 
 }
 
 void say_answer(const WhichDevice& which, const ProbePart& part, const Say& say) {
-  const std::unique_ptr<Device> device = open(which, "sm_90a");
+  const std::unique_ptr<Device> device = open(which, kProbed);
   const bool is_virtual = which.device == "virtual";
   ProbeDevice whom{.device = *device,
                    .driver = is_virtual ? nullptr : &cuda::driver(which.driver),
@@ -99,7 +101,11 @@ void say_answer(const WhichDevice& which, const ProbePart& part, const Say& say)
                    .random_blocks = which.random_blocks > 0 ? which.random_blocks
                                     : is_virtual            ? 32
                                                             : 100'000};
-  const Answer answer = ask(part, whom);
+  const std::string& architecture = device->info().architecture;
+  const Answer answer =
+      architecture == kProbed
+          ? ask(part, whom)
+          : not_applicable(fmt::format("the probes are of {}, this GPU is {}", kProbed, architecture));
   json::Value value;
   value.set("measured", answer.measured);
   value.set("expected", answer.expected ? json::Value(*answer.expected) : json::Value());

@@ -36,8 +36,9 @@ struct Append {
   DType in = DType::bf16;
   Data data = Data::any_bits;
   bool quantize = false;
-  std::int64_t gap = 0;  // [elements] between a token's row and the next: other columns of a fused product
-  bool wanted = true;    // pages are assigned for all new tokens
+  std::int64_t gap =
+      0;               // [elements] between a token's row of K and the next: other columns of a fused product; V: half
+  bool wanted = true;  // pages are assigned for all new tokens
   std::int64_t layer = 1;
 };
 
@@ -116,11 +117,11 @@ std::int64_t granules_of(const CacheShape& c) {
   return c.granularity > 0 ? (c.head_size + c.granularity - 1) / c.granularity : 0;
 }
 
-Tokens make_tokens(const Append& a, std::uint64_t seed) {
+Tokens make_tokens(const Append& a, std::uint64_t seed, std::int64_t gap) {
   const std::int64_t row = a.cache.kv_heads * a.cache.head_size, size = size_of(a.in);
   const std::int64_t count = std::accumulate(a.fresh.begin(), a.fresh.end(), std::int64_t{0});
   const std::vector<std::byte> packed = numbers(a, count * row, seed);
-  Tokens tokens{.stride = row + a.gap};
+  Tokens tokens{.stride = row + gap};
   tokens.bytes.assign(static_cast<std::size_t>(std::max<std::int64_t>(count * tokens.stride, 1) * size),
                       std::byte{0xff});
   for (std::int64_t t = 0; t < count; ++t)
@@ -225,7 +226,7 @@ Verdict run(const Append& a, Device& device) {
   if (a.wanted) shape.room = a.fresh;
   CacheFixture fixture(shape);
   const UploadedCache there = fixture.upload(device);
-  const Tokens keys = make_tokens(a, 21), values = make_tokens(a, 22);
+  const Tokens keys = make_tokens(a, 21, a.gap), values = make_tokens(a, 22, a.gap / 2);
   std::vector<std::uint32_t> offsets{0};
   for (const std::int64_t n : a.fresh) offsets.push_back(offsets.back() + static_cast<std::uint32_t>(n));
 
@@ -273,7 +274,7 @@ Verdict run_continuous(Device& device) {
   std::vector<std::byte> pool(kBlocks * 2 * kLayers * kLongest * kRow * 2, std::byte{0xff});
   const std::vector<std::uint32_t> table{2, 0, 3}, lengths{0, 19, 7}, offsets{0, 4, 9, 10};
   const Append a{.cache = {.kv_heads = kHeads, .head_size = kSize}, .fresh = {4, 5, 1}};
-  const Tokens keys = make_tokens(a, 31), values = make_tokens(a, 32);
+  const Tokens keys = make_tokens(a, 31, 0), values = make_tokens(a, 32, 0);
 
   const DeviceArray there = device.upload("pool", pool), k = device.upload("keys", keys.bytes);
   const DeviceArray v = device.upload("values", values.bytes), blocks = device.upload_values("table", table);

@@ -198,8 +198,10 @@ Verdict run(const Gather& g, Device& device) {
   Setup setup(g, fixture, lists, device);
   if (g.kind != IndexKind::logical) add_strangers(g, fixture, index);
   const std::vector<std::int32_t> encoded = index;
-  if (g.kind == IndexKind::row)
-    for (std::int32_t& i : index) i = decode_tma_row(flat.cache, i);
+  if (g.kind == IndexKind::row)  // of the first index past the pool: the first row behind the last
+    for (std::int32_t& i : index)
+      i = i == fixture.blocks() * g.cache.page_size ? static_cast<std::int32_t>(flat.cache.num_kv_rows())
+                                                    : decode_tma_row(flat.cache, i);
   if (g.kind == IndexKind::logical)
     setup.use(device, lists.logical, lists.list_stride, lists.index_stride);
   else

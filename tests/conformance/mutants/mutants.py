@@ -2,7 +2,7 @@
 """Kernels with one mistake in each, kept as PTX: the conformance cases must fail on every one of them.
 
   mutants.py                    writes the kept files anew
-  mutants.py --only PART        those whose name contains PART
+  mutants.py --only PATTERN     those whose name matches
   mutants.py --check            compiles to memory and compares; exit 1 when a kept file is stale
 
 mutant_list.py says what is broken and how. A base is some entries of a kernel as they are, BASE.ptx; a mutant is the
@@ -10,7 +10,7 @@ same entries of an edited copy of gpu/kernels, kept as the lines in which it dif
 
   mistake: the last key of a sequence is not looked at
   base: paged_decode_bf16
-  fails: values                       a difference from the model and no report; or how a report begins: RACE write-after-read
+  fails: values                       differs from the model, no report; or how a report begins: RACE write-after-read
   cases: bf16_page16_gqa4
   @@ 12,2 @@                          from line 12 of the base two lines go ...
   -add.s32 %r7, %r1, 1;
@@ -51,7 +51,7 @@ def replaced(text, find, by, where):
 
 
 def only_entries(text, kept):
-    """A kernel.cu without the entries that are not asked for: lines of a macro, by how they begin, or functions, by name."""
+    """A kernel.cu without the entries not asked for: lines of a macro, by how they begin, or functions, by name."""
     made = set()
 
     def entry(match):
@@ -70,7 +70,7 @@ def only_entries(text, kept):
 
 def plain_lines(ptx):
     """Without comments, margins and what depends on where it was compiled."""
-    ptx = re.sub(r'_GLOBAL__N__[0-9a-f]{8}', '_GLOBAL__N__0', ptx)
+    ptx = re.sub(r'(_INTERNAL_|_GLOBAL__N__)[0-9a-f]{8}(_\d+_kernel_cu_)[0-9a-f]{8}', r'\g<1>0\g<2>0', ptx)
     lines = (re.sub(r'\s+', ' ', line.partition('//')[0]).strip() for line in ptx.splitlines())
     return [line for line in lines if line]
 
@@ -157,11 +157,21 @@ def renamed(base, lines):
     return [re.sub(r'^(\.reg \S+ )(%[a-z]+)<\d+>;', lambda m: f'{m[1]}{m[2]}<{most[m[2]]}>;', line) for line in lines]
 
 
+def in_order(lines):
+    """Registers and labels numbered as they come: what is equal in this form differs in nothing but their names."""
+    names = {}
+    return [re.sub(r'<\d+>', '<>', NAME.sub(lambda m: names.setdefault(m[0], f'{blind(m[0])}{len(names)}'), line))
+            for line in lines]
+
+
 def like_base(base, lines):
     ours, theirs = list(functions(base)), list(functions(lines))
     for (a, a_end), (b, b_end) in zip(reversed(ours), reversed(theirs)):
         if base[a] == lines[b]:
-            lines = lines[:b] + renamed(base[a:a_end], lines[b:b_end]) + lines[b_end:]
+            body = renamed(base[a:a_end], lines[b:b_end])
+            if in_order(body) != in_order(lines[b:b_end]):
+                sys.exit(f'mutants.py: {base[a]}: renaming registers has changed what it does')
+            lines = lines[:b] + body + lines[b_end:]
     return lines
 
 
@@ -189,12 +199,12 @@ def patched(base, diff):
 
 def header(mutant):
     return [f'mistake: {mutant["mistake"]}', f'base: {mutant["base"]}', f'fails: {mutant["fails"]}',
-            f'cases: {" ".join(mutant["cases"])}'] + ([f'policy: {mutant["policy"]}'] if 'policy' in mutant else [])
+            f'cases: {" ".join(mutant["cases"])}']
 
 
-def texts(nvcc, part):
+def texts(nvcc, pattern):
     """File name -> its lines, of all that are asked for."""
-    mutants = [m for m in MUTANTS if part in m['name']]
+    mutants = [m for m in MUTANTS if re.search(pattern, m['name'])]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
         sources = [edited(m['edits']) for m in mutants]
         bases = {b: workers.submit(compiled, nvcc, b, {}) for b in sorted({m['base'] for m in mutants})}
@@ -210,7 +220,7 @@ def texts(nvcc, part):
 
 
 def meaning(files, name):
-    """What must be the same in a kept file: its header, and how often each statement is there, numbers of registers aside."""
+    """What must be the same in a kept file: its header, and how often each statement is there, its registers aside."""
     lines = files[name]
     if name.endswith('.ptx'):
         return [], collections.Counter(map(blind, lines))
@@ -234,12 +244,12 @@ def check(files):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--check', action='store_true', help='compare, write nothing')
-    parser.add_argument('--only', metavar='PART', default='')
+    parser.add_argument('--only', metavar='PATTERN', default='')
     arguments = parser.parse_args()
     nvcc = find_nvcc()
     if nvcc is None:
-        print('SKIPPED: no nvcc in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin, so the kept mutants are not held against '
-              'the kernels')
+        print('SKIPPED: no nvcc in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin, so the kept mutants are not held '
+              'against the kernels')
         return 77
     if arguments.check:
         return check(texts(nvcc, ''))

@@ -106,6 +106,7 @@ TEST(CheckReport, OnlyWhatDiffersOrHasNoAnswerFails) {
 
 TEST(CheckReport, NothingAskedIsNothingPassed) {
   EXPECT_FALSE(CheckReport{}.passed());
+  EXPECT_FALSE(report_of({"not applicable"}).passed());
 }
 
 TEST(CheckReport, AFailedCaseAndAMissedTargetFail) {

@@ -245,6 +245,15 @@ class WhatGoesWrong(unittest.TestCase):
         self.assertEqual((check.code, check.json["bench"]), (1, None))
         self.assertIn("No result; its process: killed by signal 11", check.markdown)
 
+    def test_a_gpu_that_nothing_is_compiled_for_has_not_passed(self):
+        check = stand_in("--cases", "--small", "--kernel", "gather_rows", "--probes", KVSCOPE_FAKE_NEWER="1")
+        self.assertEqual(check.json["device"]["architecture"], "sm_100a")
+        self.assertEqual((check.json["cases"], len(check.json["left_out"])), ([], 1))
+        self.assertIn("needs a GPU of sm_90a", check.json["left_out"][0])
+        self.assertEqual({part["measured"] for _, part in check.parts()},
+                         {"the probes are of sm_90a, this GPU is sm_100a"})
+        self.assertEqual((check.code, check.json["passed"]), (1, False))
+
     def test_no_driver_is_exit_code_77_with_the_loaders_words(self):
         check = Check("--driver", "libcuda_that_is_not_there.so.1")
         self.assertEqual((check.code, check.names, check.stdout), (77, [], ""))

@@ -71,6 +71,10 @@ bool told(const char* variable, const std::string& entry) {
   return named != nullptr && entry == named;
 }
 
+int major_version() {
+  return std::getenv(kvscope::gpu::test::kNewer) != nullptr ? 10 : behaviour.major;
+}
+
 // The error that a GPU answers to what the machine has reported; its words name it where it is known.
 int error_of(const ptx::LaunchResult& result) {
   for (const ptx::Report& report : result.reports) {
@@ -116,7 +120,7 @@ FAKE cuDeviceGetAttribute(int* value, int attribute, cuda::DeviceHandle) {
       *value = 132;
       return 0;
     case cuda::kAttributeMajor:
-      *value = behaviour.major;
+      *value = major_version();
       return 0;
     case cuda::kAttributeMinor:
       *value = behaviour.minor;
@@ -134,7 +138,7 @@ FAKE cuDeviceTotalMem_v2(std::size_t* bytes, cuda::DeviceHandle) {
 }
 FAKE cuDevicePrimaryCtxRetain(cuda::Context* context, cuda::DeviceHandle) {
   *context = &the_context;
-  device.emplace(ptx::ProgramOptions{.target = behaviour.major * 10});
+  device.emplace(ptx::ProgramOptions{.target = major_version() * 10});
   return 0;
 }
 FAKE cuDevicePrimaryCtxRelease_v2(cuda::DeviceHandle) {

@@ -18,10 +18,11 @@ using SetFakeBehaviour = void (*)(const FakeBehaviour*);
 inline constexpr const char* kSetFakeBehaviour = "kvscope_fake_driver";
 
 // For programs, by the environment: the kernel of this name ends its context, as a fault on hardware does; never ends;
-// takes its process along. And a machine without a GPU, whatever the value.
+// takes its process along. And, whatever the value, a machine without a GPU, or with one of compute capability 10.0.
 inline constexpr const char* kEndsContext = "KVSCOPE_FAKE_ENDS_CONTEXT";
 inline constexpr const char* kHangs = "KVSCOPE_FAKE_HANGS";
 inline constexpr const char* kCrashes = "KVSCOPE_FAKE_CRASHES";
 inline constexpr const char* kNoGpu = "KVSCOPE_FAKE_NO_GPU";
+inline constexpr const char* kNewer = "KVSCOPE_FAKE_NEWER";
 
 }  // namespace kvscope::gpu::test
