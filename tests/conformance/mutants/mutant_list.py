@@ -13,7 +13,6 @@ BASES = {
     'append_tokens_f32_f16': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_f32_f16,']),
     'append_tokens_f32': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_f32_f32,']),
     'append_tokens_quantize_f32': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_quantize_f32,']),
-    'append_tokens_quantize_bf16': ('append_tokens', 'sm_90a', ['APPEND_TOKENS(append_tokens_quantize_bf16,']),
     'gather_rows_bf16': ('gather_rows', 'sm_90a', ['GATHER_ROWS(gather_rows_bf16_bf16,']),
     'gather_rows_e4m3_bf16': ('gather_rows', 'sm_90a', ['GATHER_ROWS(gather_rows_e4m3_bf16,',
                                                         'GATHER_ROWS(gather_rows_scales,']),
@@ -76,14 +75,6 @@ mutant('append_tokens_rounded_twice', 'append_tokens_f32_f16', 'f32 becomes f16 
        [('common/number.cuh', 'return pack_f16(in[0], in[1]);',
          '{ const float2 f = unpack_bf16(pack_bf16(in[0], in[1])); return pack_f16(f.x, f.y); }')], 'values',
        'f32_f16_page16')
-mutant('append_tokens_quotient_by_inverse', 'append_tokens_quantize_bf16',
-       'elements are multiplied by the rounded inverse of the scale, not divided by the scale',
-       [('append_tokens/kernel.cu', 'f[e] = quotient(f[e], divisor, inverse);', 'f[e] = f[e] * inverse;')], 'values',
-       'quantize_bf16_page16_granule32')
-mutant('append_tokens_granule_by_lane', 'append_tokens_quantize_bf16',
-       'the largest magnitude of a granule is looked for among a lane and its neighbour alone',
-       [('append_tokens/kernel.cu', 'uint32_t other = lanes / 2; other > 0;', 'uint32_t other = 1; other == 1;')],
-       'values', 'quantize_bf16_page16_granule32')
 mutant('append_tokens_v_stride_of_k', 'append_tokens_f32', "V's rows are read with K's stride",
        [('append_tokens/kernel.cu', 'stride = is_key ? p.key_stride : p.value_stride;', 'stride = p.key_stride;')],
        'OUT_OF_BOUNDS', 'f32_page64_fused')
@@ -92,9 +83,17 @@ mutant('append_tokens_drops_of_k', 'append_tokens_bf16', 'dropped tokens of V ar
 mutant('append_tokens_table_width', 'append_tokens_bf16', "a page past the table's row is looked up in the next row",
        [('append_tokens/kernel.cu', 'if (page >= static_cast<uint32_t>(work.cache.table_stride)) return',
          'if (false) return')], 'values', 'continuous')
-mutant('append_tokens_scale_zero', 'append_tokens_quantize_bf16', 'a granule of zeros has the scale 0',
+mutant('append_tokens_quotient_by_inverse', 'append_tokens_quantize_f32',
+       'elements are multiplied by the rounded inverse of the scale, not divided by the scale',
+       [('append_tokens/kernel.cu', 'f[e] = quotient(f[e], divisor, inverse);', 'f[e] = f[e] * inverse;')], 'values',
+       'quantize_f32_page128_granule8')
+mutant('append_tokens_granule_by_lane', 'append_tokens_quantize_f32',
+       'the largest magnitude of a granule is looked for among a lane and its neighbour alone',
+       [('append_tokens/kernel.cu', 'uint32_t other = lanes / 2; other > 0;', 'uint32_t other = 1; other == 1;')],
+       'values', 'quantize_f32_mla')
+mutant('append_tokens_scale_zero', 'append_tokens_quantize_f32', 'a granule of zeros has the scale 0',
        [('append_tokens/kernel.cu', 'if (largest == 0) return 1;', 'if (largest == 0) return 0;')], 'values',
-       'quantize_bf16_page16_granule32')
+       'quantize_f32_page128_granule8')
 mutant('append_tokens_tiny_not_lifted', 'append_tokens_quantize_f32', 'tiny granules are divided as they are',
        [('append_tokens/kernel.cu', 'if (largest < 0x1p-60f)', 'if (false)')], 'values',
        'quantize_f32_page128_granule8')
@@ -317,7 +316,7 @@ decode('no_warp_barrier', 'one lane gives a stage back while others of its warp 
        [(ATTEND, '__syncwarp();  // all lanes have read', '')], 'RACE write-after-read', 'bf16_page16_ring')
 decode('no_merge_barrier', "a warp's output goes over tiles that others still read",
        [(ATTEND, 'named_barrier_sync(1, 32 * kDecodeConsumers);  // and nobody reads the ring any more: it takes '
-         'the outputs', '')], 'RACE', 'bf16_page16_ring')
+         'the outputs', '')], 'RACE read-after-write', 'bf16_page16_ring')
 decode('arrive_before_copies', 'a thread arrives when it has begun its copies, not when they are there',
        [(LOAD, 'cp_async_arrive(full);\n    look_up(token + kDecodeTile);\n  }\n  cp_async_wait<0>();',
          'mbarrier_arrive(full);\n    look_up(token + kDecodeTile);\n  }\n  cp_async_wait<0>();')],
@@ -420,7 +419,7 @@ prefill('no_proxy_fence', "V's rows are zeroed without a fence before the produc
         [('fence_proxy_async();  // the products read what was stored here', '')], 'PROXY_FENCE', 'bf16_page16_demo')
 prefill('no_warp_barrier', 'V is handed on by one lane while others still zero its rows',
         [('__syncwarp();\n    if (lane == 0) mbarrier_arrive(&b.v_full[stage]);',
-          'if (lane == 0) mbarrier_arrive(&b.v_full[stage]);')], 'RACE', 'bf16_page16_demo')
+          'if (lane == 0) mbarrier_arrive(&b.v_full[stage]);')], 'RACE read-after-write', 'bf16_page16_demo')
 prefill('product_not_waited', 'scores are read while their product is still under way',
         [('wgmma_wait<1>();', '')], 'REG_IN_FLIGHT', 'bf16_page64_many_tiles')
 prefill('given_back_too_early', 'a stage of V is given back before the product has read it',
@@ -437,13 +436,12 @@ prefill('causal_edge_unmasked', 'tiles that a row sees in part are taken as whol
 prefill('window_edge_unmasked', 'tiles that the window cuts are taken as whole',
         [('(max(0, bottom - p.window_left) + kKeys - 1) / kKeys', 'max(0, top - p.window_left) / kKeys')], 'values',
         'bf16_page16_window200')
-prefill('row_8_as_row_0', 'rows 8 .. 15 of a warp stand at the position of 0 .. 7',
-        [('position = w.position + row + 8 * r;', 'position = w.position + row;')], 'values', 'bf16_page16_window0')
 prefill('output_not_scaled', 'a new maximum does not scale the output so far',
         [('o[j] *= shrink[j / 2 % 2];', 'o[j] *= 1;')], 'values', 'bf16_page64_many_tiles')
 prefill('expect_too_small', 'the barrier of V is told of half the bytes',
         [('if (lane == 0) mbarrier_arrive_expect_tx(barrier, w.kTileBytes);',
-          'if (lane == 0) mbarrier_arrive_expect_tx(barrier, w.kTileBytes / 2);')], 'RACE', 'bf16_page64_many_tiles')
+          'if (lane == 0) mbarrier_arrive_expect_tx(barrier, w.kTileBytes / 2);')], 'RACE read-after-write',
+        'bf16_page64_many_tiles')
 
 # --- mla_decode ------------------------------------------------------------------------------------------------------
 
@@ -467,21 +465,22 @@ mla('combine_without_any_maximum', 'weights and logarithms of splits without a l
     [('float most = -INFINITY;\n  for (int i = 0; i < p.splits; ++i) most = fmaxf(most, p.part_lse[first + '
       'static_cast<int64_t>(i) * p.query_heads]);', 'const float most = 0;')], 'values', 'bf16_page16_sharp')
 mla('no_weights_barrier', 'values are weighed before the other warpgroup has stored its weights',
-    [('named_barrier_sync(kWeights, kConsumers);', '')], 'RACE', 'bf16_page64_demo')
+    [('named_barrier_sync(kWeights, kConsumers);', '')], 'RACE read-after-write', 'bf16_page64_demo')
 mla('no_proxy_fence', 'products read rows that threads stored, without a fence',
     [('fence_proxy_async();  // threads stored the rows; products read them', '')], 'PROXY_FENCE', 'bf16_page64_demo')
 mla('no_wait_empty', 'a stage is filled again without a wait for those who read it',
     [('mbarrier_wait(&s.empty[stage], (i / kStages & 1) ^ 1);\n    tell_valid(rows >= 0, stage);\n    ' 'fetch_bf16',
-      'tell_valid(rows >= 0, stage);\n    fetch_bf16')], 'RACE', 'bf16_page256_six_tiles')
+      'tell_valid(rows >= 0, stage);\n    fetch_bf16')], 'RACE read-after-write', 'bf16_page256_six_tiles')
 mla('combine_unweighted', 'all splits count alike',
     [('const float weight = exp2_approx(lse - most);', 'const float weight = 1;')], 'values',
     'bf16_page128_eight_splits')
-mla('scale_of_first_128', 'the first scale of a token serves for all its elements',
-    [('__uint_as_float(four.words[g])', '__uint_as_float(four.words[0])')], 'values', 'fp8_page1_heads64', base='fp8')
+mla('scales_swapped', "neighbouring granules of a token have each other's scale",
+    [('__uint_as_float(four.words[g])', '__uint_as_float(four.words[g ^ 1])')], 'values', 'fp8_page1_heads64',
+    base='fp8')
 mla('arrive_before_stores', 'a thread says its rows are there before it has stored them',
     [('ring[u].store(s.keys[stage], step % 4);\n      if (step % 4 == 3) mbarrier_arrive(&s.full[stage]);',
-      'if (step % 4 == 3) mbarrier_arrive(&s.full[stage]);\n      ring[u].store(s.keys[stage], step % 4);')], 'RACE',
-    'fp8_page1_heads64', base='fp8')
+      'if (step % 4 == 3) mbarrier_arrive(&s.full[stage]);\n      ring[u].store(s.keys[stage], step % 4);')],
+    'RACE read-after-write', 'fp8_page1_heads64', base='fp8')
 mla('sum_of_own_keys', "a warpgroup divides by the sum of its own keys' weights",
     [('total = sum[r] + s.sum[1 - group][row + 8 * r]', 'total = sum[r]')], 'values', 'bf16_page64_demo')
 mla('output_not_scaled', 'a new maximum does not scale the output so far',
@@ -494,7 +493,7 @@ mla('hole_counts', 'keys that are not there count with a score of 0',
     'bf16_page64_demo')
 mla('no_maxima_barrier', "the other warpgroup's maxima are read before they are there",
     [('if (lane % 4 == 0) s.max[group][row + 8 * r] = top[r];\n    }\n    named_barrier_sync(kMaxima, ' 'kConsumers);',
-      'if (lane % 4 == 0) s.max[group][row + 8 * r] = top[r];\n    }')], 'RACE', 'bf16_page64_demo')
+      'if (lane % 4 == 0) s.max[group][row + 8 * r] = top[r];\n    }')], 'RACE read-after-write', 'bf16_page64_demo')
 mla('rope_too_early', 'rope values are taken from 16 bytes before',
     [('load_chunk<16>(from + 528 + lane % 8 * 16)', 'load_chunk<16>(from + 512 + lane % 8 * 16)')], 'values',
     'fp8_page1_heads64', base='fp8')
