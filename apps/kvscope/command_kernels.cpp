@@ -85,6 +85,7 @@ int list_cases(const std::string& kernel) {
 
 int verify(const KernelsCommand& command) {
   gpu::VirtualGpuOptions options = virtual_options(command.policy);
+  const gpu::Budgets budgets = command.policy == "late" ? gpu::Budgets::held : gpu::Budgets::left_alone;
   std::unique_ptr<gpu::CudaGpu> cuda;
   if (command.device == "cuda") cuda = hardware();
 
@@ -110,7 +111,7 @@ int verify(const KernelsCommand& command) {
       }
       options.architecture = c->architecture;
       gpu::VirtualGpu device(options);
-      report.results.push_back(gpu::run_case(*c, device));
+      report.results.push_back(gpu::run_case(*c, device, budgets));
     }
   }
   if (command.junit) write_file_atomically(*command.junit, gpu::junit_report(report));

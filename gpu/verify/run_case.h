@@ -1,6 +1,7 @@
 // One case on one device, whatever happens in it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,9 @@ struct CaseResult {
   [[nodiscard]] bool passed() const { return faults.empty(); }
 };
 
-// The budget is held where costs are counted: on the virtual GPU.
-[[nodiscard]] CaseResult run_case(const Case& c, Device& device);
+// Budgets are of the virtual GPU whose copies come late: under another schedule a warp may look at a barrier more often.
+enum class Budgets : std::uint8_t { held, left_alone };
+[[nodiscard]] CaseResult run_case(const Case& c, Device& device, Budgets budgets = Budgets::held);
 
 // Those of a kernel ("": all) whose name contains `part`. InputError naming the kernels there are when none is left.
 [[nodiscard]] std::vector<const Case*> select_cases(std::string_view kernel, std::string_view part);
