@@ -1,12 +1,15 @@
 // kvscope kernels list | verify | bench: the CUDA kernels of the paged KV path, held to the model on the virtual GPU or
 // on one of this machine.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/common/cli.h"
@@ -51,10 +54,13 @@ gpu::VirtualGpuOptions virtual_options(const std::string& policy) {
 int list(bool as_json) {
   json::Array kernels;
   for (const gpu::Kernel& kernel : gpu::all_kernels()) {
-    std::string architectures;
+    std::vector<std::string> compiled_for;
     for (const gpu::KernelImage& image : gpu::kernel_images())
-      if (image.kernel == kernel.name)
-        architectures += (architectures.empty() ? "" : " ") + std::string(image.architecture);
+      if (image.kernel == kernel.name) compiled_for.emplace_back(image.architecture);
+    std::sort(compiled_for.begin(), compiled_for.end(), [](const std::string& a, const std::string& b) {
+      return std::pair(a.size(), a) < std::pair(b.size(), b);
+    });
+    const std::string architectures = fmt::format("{}", fmt::join(compiled_for, " "));
     if (as_json) {
       json::Value value;
       value.set("name", kernel.name);

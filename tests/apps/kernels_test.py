@@ -23,7 +23,7 @@ class List(unittest.TestCase):
     def test_names_every_kernel_with_what_it_does(self):
         lines = fine("kernels", "list").splitlines()
         self.assertEqual([line.split()[0] for line in lines], KERNELS)
-        self.assertIn("sm_90a sm_100a", fine("kernels", "list").splitlines()[4].replace("sm_100a sm_90a", "sm_90a sm_100a"))
+        self.assertIn(" sm_90a sm_100a ", lines[4])
 
     def test_as_json_has_every_case_with_its_reason(self):
         listed = json.loads(fine("kernels", "list", "--json"))
