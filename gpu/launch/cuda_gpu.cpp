@@ -147,21 +147,31 @@ TensorMapSlot CudaGpu::encode(const TensorMap& map) {
   return slot;
 }
 
+// Machine code where the program has some and the driver takes it, else PTX, which the driver compiles.
+void* CudaGpu::module_of(const std::string& kernel) {
+  const cuda::Driver& driver = handles_->driver;
+  const auto found = handles_->modules.find(kernel);
+  if (found != handles_->modules.end()) return found->second;
+  cuda::Module module = nullptr;
+  const KernelImage* code = machine_image(kernel, info_.architecture);
+  if (code == nullptr || driver.module_load(&module, code->bytes.data(), 0, nullptr, nullptr) != 0) {
+    const KernelImage& image = kernel_image(kernel, info_.architecture);
+    std::string log(8192, '\0');
+    int names[] = {cuda::kJitErrorLog, cuda::kJitErrorLogBytes};
+    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+    const cuda::Status status = driver.module_load(&module, image.bytes.data(), 2, names, values);
+    driver.check(status, fmt::format("cuModuleLoadDataEx of kernel {} ({}, driver {}): {}", kernel, image.architecture,
+                                     info_.driver, log.c_str()));
+  }
+  handles_->modules.emplace(kernel, module);
+  return module;
+}
+
 void* CudaGpu::function_of(const KernelLaunch& launch) {
   if (const auto found = handles_->functions.find(launch.entry); found != handles_->functions.end())
     return found->second;
   const cuda::Driver& driver = handles_->driver;
-  cuda::Module& module = handles_->modules[launch.kernel];
-  if (module == nullptr) {
-    const KernelImage& image = kernel_image(launch.kernel, info_.architecture);
-    std::string log(8192, '\0');
-    int names[] = {cuda::kJitErrorLog, cuda::kJitErrorLogBytes};
-    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-    const cuda::Status status = driver.module_load(&module, image.ptx.data(), 2, names, values);
-    if (status != 0) handles_->modules.erase(launch.kernel);
-    driver.check(status, fmt::format("cuModuleLoadDataEx of kernel {} ({}, driver {}): {}", launch.kernel,
-                                     image.architecture, info_.driver, log.c_str()));
-  }
+  auto* module = static_cast<cuda::Module>(module_of(launch.kernel));
   cuda::Function function = nullptr;
   driver.check(driver.module_function(&function, module, launch.entry.c_str()),
                fmt::format("cuModuleGetFunction of '{}' in kernel {}", launch.entry, launch.kernel));

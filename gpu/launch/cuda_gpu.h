@@ -1,5 +1,5 @@
-// A GPU of this machine as a Device: the kernels' PTX is compiled by the driver when a kernel is first launched, tensor
-// maps are made by the driver's own encoder. No library of CUDA is linked; the driver is looked for in the constructor.
+// A GPU of this machine as a Device: it is given the kernels' machine code, or their PTX, which the driver compiles when
+// a kernel is first launched; tensor maps are made by the driver's own encoder. No library of CUDA is linked; the driver is looked for in the constructor.
 //
 //   CudaGpu device;                    DeviceError: no driver, no GPU, or one that cannot run sm_90a code
 //   const float ms = device.elapsed_ms([&] { device.enqueue(launch, bytes_of(params)); });
@@ -44,6 +44,7 @@ class CudaGpu final : public Device {
   [[nodiscard]] float elapsed_ms(const std::function<void()>& work);
 
  private:
+  [[nodiscard]] void* module_of(const std::string& kernel);
   [[nodiscard]] void* function_of(const KernelLaunch& launch);
 
   struct Handles;

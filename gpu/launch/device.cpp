@@ -75,4 +75,10 @@ const KernelImage& kernel_image(std::string_view kernel, std::string_view archit
   throw DeviceError(fmt::format("no kernel '{}': there are{}", kernel, kernels.empty() ? " none" : kernels));
 }
 
+const KernelImage* machine_image(std::string_view kernel, std::string_view architecture) {
+  for (const KernelImage& image : machine_images())
+    if (image.kernel == kernel && image.architecture == architecture) return &image;
+  return nullptr;
+}
+
 }  // namespace kvscope::gpu

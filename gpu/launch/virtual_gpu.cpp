@@ -86,7 +86,7 @@ const ptx::LoadedModule& VirtualGpu::module_of(const std::string& kernel) {
   const auto found = modules_.find(kernel);
   if (found != modules_.end()) return *found->second;
   const KernelImage& image = kernel_image(kernel, options_.architecture);
-  use_ptx(kernel, std::string(image.ptx));
+  use_ptx(kernel, std::string(image.bytes));
   return *modules_.at(kernel);
 }
 

@@ -41,8 +41,8 @@ struct EventObject {
 
 namespace {
 
-constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoContext = 201, kInvalidPtx = 218, kNotFound = 500,
-              kIllegalInstruction = 715, kMisalignedAddress = 716, kLaunchFailed = 719;
+constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoContext = 201, kNoBinary = 209, kInvalidPtx = 218,
+              kNotFound = 500, kIllegalInstruction = 715, kMisalignedAddress = 716, kLaunchFailed = 719;
 
 kvscope::gpu::test::FakeBehaviour behaviour;
 std::optional<ptx::Device> device;
@@ -163,6 +163,11 @@ FAKE cuModuleLoadDataEx(cuda::Module* module, const void* image, unsigned option
     return kInvalidPtx;
   };
   if (behaviour.module_load != 0) return complain("ptxas application ptx input, line 9; fatal : unsupported version");
+  if (std::memcmp(image,
+                  "\x7f"
+                  "ELF",
+                  4) == 0)
+    return kNoBinary;  // machine code of no GPU it stands for
   return guarded(kInvalidPtx, [&] {
     try {
       auto made = std::make_unique<cuda::ModuleObject>();

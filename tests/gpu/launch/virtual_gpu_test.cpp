@@ -117,9 +117,23 @@ TEST(VirtualGpu, MemoryIsGivenBackOnce) {
 TEST(KernelImages, EachIsPtxForWhatItsNameSays) {
   EXPECT_THAT(kernel_images(), SizeIs(::testing::Ge(10U)));
   for (const KernelImage& image : kernel_images()) {
-    EXPECT_THAT(std::string(image.ptx), HasSubstr(".target " + std::string(image.architecture)));
-    EXPECT_EQ(image.ptx.data()[image.ptx.size()], '\0') << image.kernel;  // the driver takes it as a C string
+    EXPECT_THAT(std::string(image.bytes), HasSubstr(".target " + std::string(image.architecture)));
+    EXPECT_EQ(image.bytes.data()[image.bytes.size()], '\0') << image.kernel;  // the driver takes it as a C string
   }
+}
+
+TEST(KernelImages, MachineCodeIsElfOfAKernelThatHasPtx) {
+  if (machine_images().empty()) GTEST_SKIP() << "built without nvcc or under a sanitizer: there is none";
+  for (const KernelImage& image : machine_images()) {
+    EXPECT_TRUE(
+        image.bytes.starts_with("\x7f"
+                                "ELF"))
+        << image.kernel;
+    EXPECT_NO_THROW((void)kernel_image(image.kernel, "sm_90a")) << image.kernel;
+  }
+  for (const KernelImage& image : kernel_images())
+    EXPECT_NE(machine_image(image.kernel, image.architecture), nullptr) << image.kernel;
+  EXPECT_EQ(machine_image("paged_prefill", "sm_100a"), nullptr);  // wgmma
 }
 
 }  // namespace
