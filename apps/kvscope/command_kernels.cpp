@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "apps/common/progress.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/gpu_devices.h"
+#include "apps/kvscope/ptx_policy.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -36,20 +36,6 @@ struct KernelsCommand {
   bool json = false;
   std::optional<std::string> junit;
 };
-
-gpu::VirtualGpuOptions virtual_options(const std::string& policy) {
-  gpu::VirtualGpuOptions options;
-  if (policy == "early") {
-    options.policy = ptx::Policy::early;
-  } else if (policy.starts_with("seed:")) {
-    options.policy = ptx::Policy::seeded;
-    options.seed = std::strtoull(policy.c_str() + 5, nullptr, 10);
-    if (options.seed == 0) throw InputError("command line", "--policy", "a seed is a number from 1 on: seed:1");
-  } else if (policy != "late") {
-    throw InputError("command line", "--policy", fmt::format("'{}' is none of late, early, seed:N", policy));
-  }
-  return options;
-}
 
 int list(bool as_json) {
   json::Array kernels;
@@ -90,8 +76,9 @@ int list_cases(const std::string& kernel) {
 }
 
 int verify(const KernelsCommand& command) {
-  gpu::VirtualGpuOptions options = virtual_options(command.policy);
-  const gpu::Budgets budgets = command.policy == "late" ? gpu::Budgets::held : gpu::Budgets::left_alone;
+  const Schedule schedule = read_policy(command.policy);
+  gpu::VirtualGpuOptions options{.policy = schedule.policy, .seed = schedule.seed};
+  const gpu::Budgets budgets = schedule.policy == ptx::Policy::late ? gpu::Budgets::held : gpu::Budgets::left_alone;
   std::unique_ptr<gpu::CudaGpu> cuda;
   if (command.device == "cuda") cuda = hardware();
 

@@ -18,6 +18,7 @@
 #include "apps/kvscope/ptx_recordings.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/fnv.h"
 #include "core/base/json.h"
 #include "core/ptx/check/checks.h"
 #include "core/ptx/check/counters.h"
@@ -109,12 +110,6 @@ json::Value counts_json(const ptx::OpCounts& c) {
   return out;
 }
 
-std::uint64_t fnv(const std::vector<std::byte>& bytes) {
-  std::uint64_t h = 0xcbf29ce484222325u;
-  for (const std::byte b : bytes) h = (h ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-  return h;
-}
-
 json::Value report_json(const ptx::Report& report) {
   json::Value out;
   out.set("kind", ptx::name(report.kind));
@@ -149,7 +144,7 @@ void write_results(const RunCommand& command, const ptx::LaunchConfig& config, c
     a.set("argument", array.argument);
     a.set("word", array.word);
     a.set("address", array.address);
-    a.set("fnv", fmt::format("{:016x}", fnv(device.memory().read(array.address, array.bytes))));
+    a.set("fnv", fmt::format("{:016x}", fnv1a(device.memory().read(array.address, array.bytes))));
     arrays.push_back(std::move(a));
   }
   out.set("reports", std::move(reports));
@@ -199,7 +194,7 @@ int run_kernel(const RunCommand& command) {
                            result.status == ptx::LaunchStatus::finished ? "to the end" : "and was stopped");
   for (const DeviceArray& array : arguments.arrays) {
     std::cout << fmt::format("argument {:<2} {} at 0x{:x}, fnv {:016x}\n", array.argument, array.word, array.address,
-                             fnv(device.memory().read(array.address, array.bytes)));
+                             fnv1a(device.memory().read(array.address, array.bytes)));
   }
   std::cout << recordings.finish();
   if (command.counters) show_counters(counters);

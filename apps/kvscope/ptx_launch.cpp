@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apps/kvscope/ptx_commands.h"
+#include "apps/kvscope/ptx_policy.h"
 #include "core/base/errors.h"
 #include "core/ptx/machine/launch_checks.h"
 
@@ -47,15 +48,9 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   config.options.cooperative = request.cooperative;
   // What a program asks for with cudaFuncSetAttribute is taken as asked for.
   config.options.shared_opt_in = ptx::most_shared(request.target);
-  if (request.policy == "early") {
-    config.options.policy = ptx::Policy::early;
-  } else if (request.policy.starts_with("seed:")) {
-    config.options.policy = ptx::Policy::seeded;
-    config.options.seed = std::strtoull(request.policy.c_str() + 5, nullptr, 10);
-    if (config.options.seed == 0) throw InputError("command line", "--policy", "a seed is a number from 1 on: seed:1");
-  } else if (request.policy != "late") {
-    throw InputError("command line", "--policy", fmt::format("'{}' is none of late, early, seed:N", request.policy));
-  }
+  const Schedule schedule = read_policy(request.policy);
+  config.options.policy = schedule.policy;
+  config.options.seed = schedule.seed;
   return config;
 }
 

@@ -343,6 +343,10 @@ std::string_view Value::kind() const {
   return kKinds[data_.index()];
 }
 
+Array strings(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
 Value parse(std::string_view text, std::string_view source) {
   return Builder(text, source).run();
 }

@@ -67,6 +67,8 @@ class Value {
   Data data_;
 };
 
+[[nodiscard]] Array strings(const std::vector<std::string>& texts);  // {"a", "b"} -> ["a", "b"]
+
 // Throws InputError(source, "line L, column C", ...); columns count characters, not bytes.
 [[nodiscard]] Value parse(std::string_view text, std::string_view source);
 

@@ -46,12 +46,6 @@ json::Value worst_json(const Worst& w) {
   return value;
 }
 
-json::Array strings(const std::vector<std::string>& texts) {
-  json::Array array;
-  for (const std::string& text : texts) array.emplace_back(text);
-  return array;
-}
-
 }  // namespace
 
 std::string text_report(const CompareResult& result) {
@@ -117,8 +111,8 @@ json::Value json_report(const CompareResult& result) {
   }
   report.set("worst_heads", std::move(heads));
   if (result.quantization) report.set("quantization", measures_json(*result.quantization));
-  report.set("conventions", strings(result.conventions));
-  report.set("notes", strings(result.notes));
+  report.set("conventions", json::strings(result.conventions));
+  report.set("notes", json::strings(result.notes));
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/checked.h"
 #include "core/base/random.h"
 #include "core/tma/cache_maps.h"
 #include "gpu/bench/bench_cache.h"
@@ -24,10 +25,6 @@
 
 namespace kvscope::gpu {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 template <class Params>
 Launch launch_of(KernelLaunch launch, const Params& params) {

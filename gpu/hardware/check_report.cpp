@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kWeights = {"failed", "differs", "settled", "as expected", "not applicable"};
 
-json::Array strings(const std::vector<std::string>& texts) {
-  return {texts.begin(), texts.end()};
-}
-
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -69,7 +65,7 @@ json::Value json_of(const CaseRecord& record) {
   value.set("what", record.what);
   value.set("passed", record.passed);
   value.set("seconds", record.seconds);
-  value.set("faults", strings(record.faults));
+  value.set("faults", json::strings(record.faults));
   return value;
 }
 
@@ -86,7 +82,7 @@ json::Value json_of(const ProbeRecord& probe) {
     one.set("measured", part.measured);
     one.set("expected", part.expected);
     one.set("verdict", part.verdict);
-    one.set("details", strings(part.details));
+    one.set("details", json::strings(part.details));
     parts.push_back(std::move(one));
   }
   value.set("parts", std::move(parts));
@@ -168,7 +164,7 @@ json::Value json_report(const CheckReport& report) {
   value.set("device", std::move(device));
   value.set("passed", report.passed());
   value.set("cases", std::move(cases));
-  value.set("left_out", strings(report.left_out));
+  value.set("left_out", json::strings(report.left_out));
   value.set("probes", std::move(probes));
   value.set("bench", report.bench);
   return value;

@@ -27,10 +27,6 @@ json::Value message(const char* key, json::Value value) {
   return made;
 }
 
-json::Array strings(const std::vector<std::string>& texts) {
-  return {texts.begin(), texts.end()};
-}
-
 std::unique_ptr<Device> open(const WhichDevice& which, const std::string& architecture) {
   if (which.device == "virtual") return std::make_unique<VirtualGpu>(VirtualGpuOptions{.architecture = architecture});
   return std::make_unique<CudaGpu>(CudaGpuOptions{.library = which.driver});
@@ -83,7 +79,7 @@ void say_cases(const WhichDevice& which, const std::string& kernel, std::size_t 
     const CaseResult result = run_case(*cases[i], *device);
     value.set("passed", result.passed());
     value.set("seconds", result.seconds);
-    value.set("faults", strings(result.faults));
+    value.set("faults", json::strings(result.faults));
     say(message("case", std::move(value)));
     if (!result.passed() && !still_there(*device)) {
       say(message("lost", true));
@@ -110,7 +106,7 @@ void say_answer(const WhichDevice& which, const ProbePart& part, const Say& say)
   value.set("measured", answer.measured);
   value.set("expected", answer.expected ? json::Value(*answer.expected) : json::Value());
   value.set("verdict", name(answer.verdict));
-  value.set("details", strings(answer.details));
+  value.set("details", json::strings(answer.details));
   say(message("answer", std::move(value)));
 }
 

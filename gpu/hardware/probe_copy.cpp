@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/fnv.h"
 #include "core/smem/shared_image.h"
 #include "core/tma/box_copy.h"
 #include "core/tma/global_memory.h"
@@ -93,12 +94,6 @@ std::vector<std::byte> model_window(const CopySeen& seen, const CopyAsk& ask, Pr
   }
   const auto bytes = image.bytes().subspan(static_cast<std::size_t>(begin));
   return {bytes.begin(), bytes.end()};
-}
-
-std::uint64_t fnv1a(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3;
-  return hash;
 }
 
 std::string window_text(const CopySeen& seen, std::span<const std::byte> model) {

@@ -68,7 +68,6 @@ struct CopySeen {
 
 [[nodiscard]] std::vector<std::byte> model_window(const CopySeen& seen, const CopyAsk& ask, ProbeTensor& tensor);
 
-[[nodiscard]] std::uint64_t fnv1a(std::span<const std::byte> bytes);  // 64 bits
 // The checksum of what was seen, and how it stands to the model.
 [[nodiscard]] std::string window_text(const CopySeen& seen, std::span<const std::byte> model);
 // The first bytes that differ, with both values; nothing when none does.

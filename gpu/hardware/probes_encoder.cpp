@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/fnv.h"
 #include "core/tma/tensor_map_record.h"
 #include "gpu/hardware/probe_copy.h"
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/base/fnv.h"
 #include "gpu/hardware/probe_copy.h"
 
 namespace kvscope::gpu {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/checked.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
 
@@ -13,10 +14,6 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr std::byte kPoison{0xff};
-
-std::int64_t round_up(std::int64_t n, std::int64_t to) {
-  return (n + to - 1) / to * to;
-}
 
 // Numbers n / 2^fraction with |n| <= most: all of them are in [-2, 2), and `dtype` holds each.
 struct Grid {

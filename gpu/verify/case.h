@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpu/launch/device.h"
@@ -42,6 +43,24 @@ struct Case {
   Budget budget{};
   std::function<Verdict(Device&)> run;
 };
+
+// Cases of one kernel from descriptions of its own: each has name, what, demo and budget, and run(description, device)
+// gives its verdict.
+template <class Description, class Run>
+[[nodiscard]] std::vector<Case> cases_of(const std::string& kernel, std::vector<Description> descriptions, Run run) {
+  std::vector<Case> cases;
+  for (Description& d : descriptions) {
+    Case c;
+    c.kernel = kernel;
+    c.name = d.name;
+    c.what = d.what;
+    c.demo = d.demo;
+    c.budget = d.budget;
+    c.run = [run, d = std::move(d)](Device& device) { return run(d, device); };
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
 
 // The cases of each kernel stand in verify/<kernel>_cases.cpp.
 [[nodiscard]] std::vector<Case> append_tokens_cases();

@@ -180,18 +180,8 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
 
 // As the runner takes them.
 inline std::vector<Case> decode_cases(const std::string& kernel, std::vector<DecodeCase> list) {
-  std::vector<Case> cases;
-  for (DecodeCase& of : list) {
-    Case c;
-    c.kernel = kernel;
-    c.name = of.name;
-    c.what = of.what;
-    c.demo = of.demo;
-    c.budget = of.budget;
-    c.run = [kernel, of = std::move(of)](Device& device) { return run_decode_case(device, kernel, of); };
-    cases.push_back(std::move(c));
-  }
-  return cases;
+  return cases_of(kernel, std::move(list),
+                  [kernel](const DecodeCase& c, Device& device) { return run_decode_case(device, kernel, c); });
 }
 
 }  // namespace kvscope::gpu

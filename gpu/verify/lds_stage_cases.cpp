@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/fnv.h"
 #include "core/fragment/fp8_v.h"
 #include "core/fragment/ldmatrix.h"
 #include "core/lds/kv_buffer.h"
@@ -288,12 +289,6 @@ Verdict run_config(const LdsConfig& config, std::int64_t tiles, Device& device) 
   return verdict;
 }
 
-std::uint64_t fnv(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const std::byte byte : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 1099511628211U;
-  return hash;
-}
-
 Verdict run_published(const std::string& id, Device& device) {
   Verdict verdict;
   for (const PublishedSums& published : kPublished) {
@@ -322,7 +317,7 @@ Verdict run_published(const std::string& id, Device& device) {
     if (!verdict.take(launch(device, job, there, c.region_bytes, sizes, {.fragments = false, .trace = false}, got)))
       continue;
     const auto hold = [&](const char* what, std::uint64_t expected, const DeviceArray& array) {
-      const std::uint64_t is = fnv(array.download());
+      const std::uint64_t is = fnv1a(array.download());
       if (expected != 0 && is != expected)
         verdict.faults.push_back(fmt::format("{} of {} with {} keys: checksum {:016x}, published {:016x}", what, id,
                                              published.valid, is, expected));

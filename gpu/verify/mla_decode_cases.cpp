@@ -360,18 +360,7 @@ std::vector<MlaCase> table() {
 }  // namespace
 
 std::vector<Case> mla_decode_cases() {
-  std::vector<Case> cases;
-  for (MlaCase& c : table()) {
-    Case made;
-    made.kernel = "mla_decode";
-    made.name = c.name;
-    made.what = c.what;
-    made.demo = c.demo;
-    made.budget = c.budget;
-    made.run = [c = std::move(c)](Device& device) { return run(c, device); };
-    cases.push_back(std::move(made));
-  }
-  return cases;
+  return cases_of("mla_decode", table(), run);
 }
 
 }  // namespace kvscope::gpu

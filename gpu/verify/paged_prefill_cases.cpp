@@ -237,18 +237,7 @@ std::vector<PrefillCase> table() {
 }  // namespace
 
 std::vector<Case> paged_prefill_cases() {
-  std::vector<Case> cases;
-  for (PrefillCase& c : table()) {
-    Case made;
-    made.kernel = "paged_prefill";
-    made.name = c.name;
-    made.what = c.what;
-    made.demo = c.demo;
-    made.budget = c.budget;
-    made.run = [c = std::move(c)](Device& device) { return run(c, device); };
-    cases.push_back(std::move(made));
-  }
-  return cases;
+  return cases_of("paged_prefill", table(), run);
 }
 
 }  // namespace kvscope::gpu

@@ -55,12 +55,6 @@ json::Value costs_json(const Costs& costs) {
   return value;
 }
 
-json::Array strings(const std::vector<std::string>& texts) {
-  json::Array array;
-  for (const std::string& text : texts) array.emplace_back(text);
-  return array;
-}
-
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
@@ -131,14 +125,14 @@ json::Value json_report(const VerifyReport& report) {
     value.set("passed", result.passed());
     value.set("seconds", result.seconds);
     if (report.device.kind == "virtual") value.set("costs", costs_json(result.costs));
-    value.set("faults", strings(result.faults));
+    value.set("faults", json::strings(result.faults));
     cases.push_back(std::move(value));
   }
   json::Value value;
   value.set("device", std::move(device));
   value.set("passed", report.passed());
   value.set("cases", std::move(cases));
-  value.set("left_out", strings(report.left_out));
+  value.set("left_out", json::strings(report.left_out));
   return value;
 }
 

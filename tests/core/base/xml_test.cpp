@@ -1,0 +1,23 @@
+#include "core/base/xml.h"
+
+#include <gtest/gtest.h>
+
+namespace kvscope {
+namespace {
+
+TEST(XmlText, EscapesWhatAnAttributeCannotHoldAndKeepsTheRest) {
+  EXPECT_EQ(xml_text("a < \"b\" & c > d"), "a &lt; &quot;b&quot; &amp; c &gt; d");
+  EXPECT_EQ(xml_text("h\xc3\xa9"), "h\xc3\xa9");
+}
+
+// A reader of XML turns a bare line end of an attribute into a blank.
+TEST(XmlText, KeepsLineEndsAndTabsAsNumbers) {
+  EXPECT_EQ(xml_text("a\nb\tc\r"), "a&#10;b&#9;c&#13;");
+}
+
+TEST(XmlText, PutsAQuestionMarkForWhatXmlCannotHold) {
+  EXPECT_EQ(xml_text("a\x01\xff z"), "a?? z");
+}
+
+}  // namespace
+}  // namespace kvscope
