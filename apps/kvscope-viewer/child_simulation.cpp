@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kAskEvery = 50;  // [ms] whether to go on
 
-struct Words {
+struct ChildWords {
   Q_DECLARE_TR_FUNCTIONS(Simulation)
 };
 
@@ -59,7 +59,7 @@ std::vector<std::string> lines_of(const QByteArray& text) {
 QString signal_text(int signal) {
   QString words = QString::fromLocal8Bit(::strsignal(signal));
   if (!words.isEmpty()) words[0] = words[0].toLower();
-  return Words::tr("signal %1 (%2)").arg(signal).arg(words);
+  return ChildWords::tr("signal %1 (%2)").arg(signal).arg(words);
 }
 
 // What it said last, if anything, then what this means for whoever waits.
@@ -69,18 +69,19 @@ QString signal_text(int signal) {
                           : QStringLiteral("%1, %2").arg(signal_text(signal), QString::fromStdString(said.back()));
   fail(scenario,
        signal == SIGKILL
-           ? Words::tr("the simulation ended with %1: nothing that was open is lost; if memory ran out, ask for fewer "
-                       "requests or blocks")
+           ? ChildWords::tr(
+                 "the simulation ended with %1: nothing that was open is lost; if memory ran out, ask for fewer "
+                 "requests or blocks")
                  .arg(how)
-           : Words::tr("the simulation ended with %1: nothing that was open is lost; this is a fault of kvscope, "
-                       "please report it with the scenario")
+           : ChildWords::tr("the simulation ended with %1: nothing that was open is lost; this is a fault of kvscope, "
+                            "please report it with the scenario")
                  .arg(how));
 }
 
 // The child's lines are whole faults already: "kvscope-viewer: file: where: what".
 [[noreturn]] void fail_with_words(const std::string& scenario, int code, const std::vector<std::string>& said) {
   constexpr std::string_view kPrefix = "kvscope-viewer: ";
-  if (said.empty()) fail(scenario, Words::tr("the simulation ended without a word, exit code %1").arg(code));
+  if (said.empty()) fail(scenario, ChildWords::tr("the simulation ended without a word, exit code %1").arg(code));
   std::vector<Fault> faults;
   for (const std::string& line : said) {
     faults.push_back({"", line.starts_with(kPrefix) ? line.substr(kPrefix.size()) : line});
@@ -107,12 +108,13 @@ void wait_for(QProcess& child, const viz::OpenProgress& progress) {
 std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, const std::string& scenario,
                                                     const viz::OpenProgress& progress) {
   const QTemporaryDir folder;
-  if (!folder.isValid()) fail(scenario, Words::tr("no room for the run's trace: %1").arg(folder.errorString()));
+  if (!folder.isValid()) fail(scenario, ChildWords::tr("no room for the run's trace: %1").arg(folder.errorString()));
   const QString trace = folder.filePath(QStringLiteral("run.kvt"));
   QProcess child;
   child.start(QString::fromStdString(program),
               {QStringLiteral("--simulate"), QString::fromStdString(scenario), QStringLiteral("--trace"), trace});
-  if (!child.waitForStarted()) fail(scenario, Words::tr("the simulation does not start: %1").arg(child.errorString()));
+  if (!child.waitForStarted())
+    fail(scenario, ChildWords::tr("the simulation does not start: %1").arg(child.errorString()));
   child.closeWriteChannel();
   wait_for(child, progress);
   const std::vector<std::string> said = lines_of(child.readAllStandardError());

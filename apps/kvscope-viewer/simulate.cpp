@@ -10,7 +10,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/scenario_input.h"
 #include "core/base/errors.h"
-#include "core/pipeline/staging_events.h"
+#include "core/staging/staging_events.h"
 #include "core/trace/trace_writer.h"
 #include "viz/playback/run.h"
 

@@ -7,9 +7,9 @@
 #include "apps/kvscope-viewer/child_simulation.h"
 #include "apps/kvscope-viewer/gallery.h"
 #include "core/base/errors.h"
-#include "core/pipeline/explain.h"
-#include "core/pipeline/locate.h"
 #include "core/scenario/requests.h"
+#include "core/staging/explain.h"
+#include "core/staging/locate.h"
 
 namespace kvscope::apps {
 namespace fs = std::filesystem;

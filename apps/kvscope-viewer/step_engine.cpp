@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/errors.h"
-#include "core/cache/paging_engine.h"
+#include "core/paging/paging_engine.h"
 
 namespace kvscope::apps {
 

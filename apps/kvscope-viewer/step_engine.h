@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/cache/cache_state.h"
+#include "core/paging/cache_state.h"
 #include "core/scenario/scenario.h"
 
 namespace kvscope::apps {

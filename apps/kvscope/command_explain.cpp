@@ -15,10 +15,10 @@
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
-#include "core/pipeline/explain.h"
-#include "core/pipeline/focus.h"
-#include "core/pipeline/locate_staged.h"
 #include "core/pipeline/run_scenario.h"
+#include "core/staging/explain.h"
+#include "core/staging/focus.h"
+#include "core/staging/locate_staged.h"
 
 namespace kvscope::apps {
 namespace {

@@ -24,13 +24,13 @@ int list_fragments() {
   return kExitFine;
 }
 
-struct TableCommand {
+struct FragmentTableCommand {
   std::string name;
   TableWindow window;
   bool markdown = false;
 };
 
-int show_table(const TableCommand& command) {
+int show_table(const FragmentTableCommand& command) {
   const FragmentMap map = cataloged_fragment("command line", command.name);
   const FragmentInfo& info = map.info();
   const std::string table =
@@ -51,7 +51,7 @@ void add_fragment(CLI::App& app, Action& chosen) {
   fragment->add_subcommand("list", "Every fragment there is, with its sizes")->callback([&chosen] {
     chosen = list_fragments;
   });
-  const auto command = std::make_shared<TableCommand>();
+  const auto command = std::make_shared<FragmentTableCommand>();
   CLI::App* table = fragment->add_subcommand("table", "One fragment as a table: T<lane>.<register> of each element");
   table->add_option("NAME", command->name, "Name of a fragment, as 'fragment list' prints it")->required();
   table->add_option("--first-row", command->window.first_row, "Row to begin with")->capture_default_str();

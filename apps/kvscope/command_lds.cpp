@@ -13,16 +13,16 @@
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
-#include "core/lds/dram_to_lds.h"
-#include "core/lds/kv_buffer_config.h"
-#include "core/lds/lds_layout.h"
-#include "core/lds/register_map.h"
-#include "core/pipeline/lds_params.h"
+#include "core/staging/lds/dram_to_lds.h"
+#include "core/staging/lds/kv_buffer_config.h"
+#include "core/staging/lds/lds_layout.h"
+#include "core/staging/lds/lds_params.h"
+#include "core/staging/lds/register_map.h"
 
 namespace kvscope::apps {
 namespace {
 
-struct TableCommand {
+struct LdsTableCommand {
   std::string scenario;
   std::string what = "constants";
   std::string kv = "k";
@@ -112,7 +112,7 @@ int show_registers(const KVBufferConfig& config, WaveIdx wave, StripIdx strip) {
   return kExitFine;
 }
 
-int show_table(const TableCommand& command) {
+int show_table(const LdsTableCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
   const KVBufferParams params = lds_params(input.scenario, command.kv == "k" ? KOrV::k : KOrV::v);
   if (command.what == "constants") return show_constants(params);
@@ -133,7 +133,7 @@ int show_table(const TableCommand& command) {
 void add_lds(CLI::App& app, Action& chosen) {
   CLI::App* lds = app.add_subcommand("lds", "Staging of K and V through LDS, as AMD's waves do it");
   lds->require_subcommand(1);
-  const auto command = std::make_shared<TableCommand>();
+  const auto command = std::make_shared<LdsTableCommand>();
   CLI::App* table = lds->add_subcommand("table", "KVBuffer of a scenario: constants, copies or registers");
   table->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
   table->add_option("--what", command->what, "Which table")

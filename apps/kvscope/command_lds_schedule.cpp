@@ -21,10 +21,10 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/cache/continuous_kv_cache.h"
-#include "core/lds/dram_to_lds.h"
-#include "core/lds/kv_buffer.h"
-#include "core/lds/schedule.h"
-#include "core/pipeline/lds_params.h"
+#include "core/staging/lds/dram_to_lds.h"
+#include "core/staging/lds/kv_buffer.h"
+#include "core/staging/lds/lds_params.h"
+#include "core/staging/lds/schedule.h"
 
 namespace kvscope::apps {
 namespace {

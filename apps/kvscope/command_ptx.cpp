@@ -14,9 +14,9 @@
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/ptx/isa/survey.h"
-#include "core/ptx/text/parser.h"
-#include "core/ptx/text/print.h"
+#include "gpu/virtual/isa/survey.h"
+#include "gpu/virtual/text/parser.h"
+#include "gpu/virtual/text/print.h"
 
 namespace kvscope::apps {
 

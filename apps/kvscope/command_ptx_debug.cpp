@@ -17,9 +17,9 @@
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
-#include "core/ptx/check/checks.h"
-#include "core/ptx/run/controlled_run.h"
-#include "core/ptx/run/state_text.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/debug/controlled_run.h"
+#include "gpu/virtual/debug/state_text.h"
 
 namespace kvscope::apps {
 namespace {

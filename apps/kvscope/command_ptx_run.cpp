@@ -20,18 +20,18 @@
 #include "core/base/file.h"
 #include "core/base/fnv.h"
 #include "core/base/json.h"
-#include "core/ptx/check/checks.h"
-#include "core/ptx/check/counters.h"
-#include "core/ptx/machine/device.h"
-#include "core/ptx/run/controlled_run.h"
-#include "core/ptx/run/state_text.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/check/counters.h"
+#include "gpu/virtual/debug/controlled_run.h"
+#include "gpu/virtual/debug/state_text.h"
+#include "gpu/virtual/machine/device.h"
 
 namespace kvscope::apps {
 namespace {
 
 constexpr std::size_t kMostLines = 40;  // of counters shown
 
-struct RunCommand {
+struct PtxRunCommand {
   LaunchRequest launch;
   std::vector<std::string> saves;  // "2=y.npy"
   std::vector<std::string> checks{"all"};
@@ -41,7 +41,7 @@ struct RunCommand {
   RecordingOptions recordings;
 };
 
-std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const RunCommand& command,
+std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const PtxRunCommand& command,
                                                                  const KernelArguments& arguments) {
   std::vector<std::pair<const DeviceArray*, std::string>> out;
   std::vector<Fault> faults;
@@ -120,7 +120,7 @@ json::Value report_json(const ptx::Report& report) {
   return out;
 }
 
-void write_results(const RunCommand& command, const ptx::LaunchConfig& config, const ptx::LaunchResult& result,
+void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config, const ptx::LaunchResult& result,
                    const ptx::Counters& counters, ptx::Device& device, const KernelArguments& arguments) {
   json::Value out;
   out.set("kvscope_ptx_results", 1);
@@ -166,7 +166,7 @@ int show_step(ptx::Device& device, const ptx::LoadedModule& module, const ptx::L
   return kExitFine;
 }
 
-int run_kernel(const RunCommand& command) {
+int run_kernel(const PtxRunCommand& command) {
   const PreparedLaunch prepared = prepare(command.launch);
   ptx::Device& device = *prepared.device;
   const ptx::LoadedModule& module = *prepared.module;
@@ -237,7 +237,7 @@ void add_recording_options(CLI::App& command, RecordingOptions& options) {
 }  // namespace
 
 void add_ptx_run(CLI::App& ptx, Action& chosen) {
-  auto command = std::make_shared<RunCommand>();
+  auto command = std::make_shared<PtxRunCommand>();
   CLI::App* run = ptx.add_subcommand("run", "Run a kernel of a PTX file, watched for races and other mistakes");
   add_launch_options(*run, command->launch);
   run->add_option("--save", command->saves, "Write an argument's array afterwards: ARGUMENT=FILE.npy")

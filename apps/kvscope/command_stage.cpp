@@ -17,11 +17,11 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/golden/npy.h"
-#include "core/pipeline/lds_params.h"
 #include "core/pipeline/run_scenario.h"
-#include "core/pipeline/staged_image.h"
-#include "core/pipeline/staging_events.h"
-#include "core/pipeline/tma_staging.h"
+#include "core/staging/lds/lds_params.h"
+#include "core/staging/staged_image.h"
+#include "core/staging/staging_events.h"
+#include "core/staging/tma/tma_staging.h"
 
 namespace kvscope::apps {
 namespace {
@@ -105,8 +105,8 @@ int run(const StageCommand& command) {
   const std::int64_t BN = tma ? scenario.tile.BN : lds_params(scenario, kv).BN;
   const StagedTile tile = focus_tile(scenario, focus.cache, kv, BN);
   const StagedImage staged =
-      tma ? stage_by_tma(scenario, focus.cache, data, tile, tma_depth_offset(scenario, DimIdx{command.dim}))
-          : stage_through_lds(scenario, focus.cache, data, tile);
+      tma ? stage_by_tma(scenario, focus.cache, data.bytes(), tile, tma_depth_offset(scenario, DimIdx{command.dim}))
+          : stage_through_lds(scenario, focus.cache, data.bytes(), tile);
 
   if (!command.registers.empty() && !staged.no_fragments.empty()) {
     throw UnsupportedError("--registers: " + staged.no_fragments);

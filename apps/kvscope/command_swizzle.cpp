@@ -26,7 +26,7 @@ constexpr std::int64_t kChunk = 16;           // [bytes]
 constexpr std::int64_t kMostRows = 4096;      // of a table
 constexpr std::int64_t kMostRowBytes = 1024;  // of a table
 
-struct TableCommand {
+struct SwizzleTableCommand {
   std::string swizzle;
   std::int64_t rows = 8;
   std::int64_t row_bytes = 128;
@@ -62,7 +62,7 @@ void require(bool holds, const char* option, std::string message) {
   if (!holds) throw InputError("command line", option, std::move(message));
 }
 
-int show_table(const TableCommand& command) {
+int show_table(const SwizzleTableCommand& command) {
   const Swizzle swizzle = parse_swizzle(command.swizzle);
   require(command.rows >= 1 && command.rows <= kMostRows, "--rows",
           fmt::format("{} is outside [1, {}]", command.rows, kMostRows));
@@ -136,7 +136,7 @@ void add_swizzle(CLI::App& app, Action& chosen) {
       app.add_subcommand("swizzle", "Swizzles of shared memory: as a table, and those that avoid conflicts");
   swizzle->require_subcommand(1);
 
-  const auto table_command = std::make_shared<TableCommand>();
+  const auto table_command = std::make_shared<SwizzleTableCommand>();
   CLI::App* table = swizzle->add_subcommand("table", "Where each 16-byte chunk of a tile lands");
   table->add_option("SWIZZLE", table_command->swizzle, "none, 32B, 64B, 128B, or bits,base,shift on bytes (3,4,3)")
       ->required();

@@ -19,9 +19,9 @@
 #include "core/base/file.h"
 #include "core/golden/npy.h"
 #include "core/smem/shared_image.h"
+#include "core/staging/tma/eligibility.h"
 #include "core/tma/box_copy.h"
 #include "core/tma/box_plan.h"
-#include "core/tma/eligibility.h"
 #include "core/tma/gather4.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map_json.h"
@@ -67,11 +67,11 @@ std::string box_text(const TensorMapFile& file) {
   return fmt::format("box        {}: reserve {} B, expect {} B\n", rows, shape.window_bytes, shape.tx_bytes);
 }
 
-struct CheckCommand {
+struct TmaCheckCommand {
   std::string path;
 };
 
-int check_map(const CheckCommand& command) {
+int check_map(const TmaCheckCommand& command) {
   const TensorMapFile file = read_map(command.path);
   const TensorMapReport report = check_tensor_map(file.map, file.target);
   std::cout << fmt::format("map        {}\n", map_text(file));
@@ -233,7 +233,7 @@ void add_tma(CLI::App& app, Action& chosen) {
   CLI::App* tma = app.add_subcommand("tma", "Tensor maps: rules, a copy by one, and which engines use them");
   tma->require_subcommand(1);
 
-  const auto check_command = std::make_shared<CheckCommand>();
+  const auto check_command = std::make_shared<TmaCheckCommand>();
   CLI::App* checker =
       tma->add_subcommand("check", "Every rule that a tensor map breaks, or its box when it breaks none");
   checker->add_option("MAP", check_command->path, "Tensor map (JSON)")->required();

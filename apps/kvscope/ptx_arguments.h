@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
-#include "core/ptx/machine/device.h"
+#include "gpu/virtual/machine/device.h"
 
 namespace kvscope::apps {
 

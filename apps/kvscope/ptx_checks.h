@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apps/kvscope/commands.h"
-#include "core/ptx/check/checks.h"
+#include "gpu/virtual/check/checks.h"
 
 namespace kvscope::apps {
 

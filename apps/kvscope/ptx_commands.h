@@ -5,7 +5,7 @@
 #include <string>
 
 #include "apps/kvscope/commands.h"
-#include "core/ptx/text/module.h"
+#include "gpu/virtual/text/module.h"
 
 namespace kvscope::apps {
 

@@ -11,7 +11,7 @@
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_policy.h"
 #include "core/base/errors.h"
-#include "core/ptx/machine/launch_checks.h"
+#include "gpu/virtual/machine/launch_checks.h"
 
 namespace kvscope::apps {
 namespace {

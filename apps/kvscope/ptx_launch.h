@@ -9,7 +9,7 @@
 
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/ptx_arguments.h"
-#include "core/ptx/machine/device.h"
+#include "gpu/virtual/machine/device.h"
 
 namespace kvscope::apps {
 

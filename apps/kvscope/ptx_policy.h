@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/ptx/machine/state.h"
+#include "gpu/virtual/machine/state.h"
 
 namespace kvscope::apps {
 

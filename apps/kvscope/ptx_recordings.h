@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ptx/check/checks.h"
-#include "core/ptx/machine/device.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/machine/device.h"
 
 namespace kvscope::apps {
 

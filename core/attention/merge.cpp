@@ -14,7 +14,7 @@ namespace kvscope::attention {
 namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-constexpr double kLog2E = 0x1.71547652b82fep+0;
+constexpr double kLog2OfE = 0x1.71547652b82fep+0;
 
 std::string shape_text(const PartialState& s) {
   return fmt::format("o [{}, {}, {}] with lse [{}, {}]", s.o.shape(0), s.o.shape(1), s.o.shape(2), s.lse.shape(0),
@@ -55,7 +55,7 @@ void merge_row(std::span<double> o, double& lse, std::span<const double> other, 
   const double other_weight = portable_exp((other_lse - largest) * unit);
   const double sum = weight + other_weight;
   for (std::size_t d = 0; d < o.size(); ++d) o[d] = (weight * o[d] + other_weight * other[d]) / sum;
-  lse = largest + portable_log(sum) * (base == LseBase::two ? kLog2E : 1.0);
+  lse = largest + portable_log(sum) * (base == LseBase::two ? kLog2OfE : 1.0);
 }
 
 PartialState merge(const PartialState& a, const PartialState& b, LseBase base, EmptyRow empty) {

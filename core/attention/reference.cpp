@@ -32,22 +32,6 @@ double fold(const double (&lane)[kLanes]) {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-const ReferenceKernels* kernels_of(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::baseline:
-      return baseline_kernels();
-#if defined(__x86_64__)
-    case InstructionSet::avx2:
-      return __builtin_cpu_supports("avx2") != 0 ? avx2_kernels() : nullptr;
-    case InstructionSet::avx512:
-      return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 ? avx512_kernels()
-                                                                                               : nullptr;
-#endif
-    default:
-      return nullptr;
-  }
-}
-
 // One block of queries of one sequence, all heads: reads every needed row of K once, then every needed row of V once.
 class QueryBlock {
  public:
@@ -292,6 +276,23 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
 
 }  // namespace
 
+const ReferenceKernels* reference_kernels(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return baseline::reference_kernels();
+#if defined(__x86_64__)
+    case InstructionSet::avx2:
+      return __builtin_cpu_supports("avx2") != 0 ? avx2::reference_kernels() : nullptr;
+    case InstructionSet::avx512:
+      return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0
+                 ? avx512::reference_kernels()
+                 : nullptr;
+#endif
+    default:
+      return nullptr;
+  }
+}
+
 std::string_view name(InstructionSet set) {
   switch (set) {
     case InstructionSet::baseline:
@@ -307,13 +308,13 @@ std::string_view name(InstructionSet set) {
 std::vector<InstructionSet> available_instruction_sets() {
   std::vector<InstructionSet> sets;
   for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
-    if (kernels_of(set) != nullptr) sets.push_back(set);
+    if (reference_kernels(set) != nullptr) sets.push_back(set);
   }
   return sets;
 }
 
 Result reference(const Problem& problem, InstructionSet set) {
-  const ReferenceKernels* kernels = kernels_of(set);
+  const ReferenceKernels* kernels = reference_kernels(set);
   if (kernels == nullptr) {
     throw UnsupportedError("reference with " + std::string(name(set)) +
                            " instructions: not in this build or not on this machine; leave the choice out");

@@ -39,9 +39,21 @@ struct ReferenceKernels {
                      std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
 };
 
-// nullptr where this build has no such code (another architecture).
-[[nodiscard]] const ReferenceKernels* baseline_kernels();
-[[nodiscard]] const ReferenceKernels* avx2_kernels();
-[[nodiscard]] const ReferenceKernels* avx512_kernels();
+namespace baseline {
+[[nodiscard]] const ReferenceKernels* reference_kernels();
+}
+#if defined(__x86_64__)
+namespace avx2 {
+[[nodiscard]] const ReferenceKernels* reference_kernels();
+}
+namespace avx512 {
+[[nodiscard]] const ReferenceKernels* reference_kernels();
+}
+#endif
+
+// Declared in reference.h.
+enum class InstructionSet : std::uint8_t;
+// nullptr where this build, or this processor, has no such instructions.
+[[nodiscard]] const ReferenceKernels* reference_kernels(InstructionSet set);
 
 }  // namespace kvscope::attention

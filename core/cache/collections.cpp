@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-std::string brackets(const Shape<6>& shape) {
+std::string bracketed(const Shape<6>& shape) {
   std::string text = "[";
   for (const std::int64_t extent : shape) {
     if (text.size() > 1) text += ", ";
@@ -35,11 +35,11 @@ void require_pool(std::vector<Fault>& faults, const char* what, const AnyView<6>
   }
   if (!positive || !agrees) {
     faults.push_back({what, fmt::format("extents are {}, not {}: build the pool with the collection's parameters",
-                                        brackets(pool.extents), brackets(want))});
+                                        bracketed(pool.extents), bracketed(want))});
   } else if (pool.strides != row_major<6>(pool.extents)) {
     faults.push_back(
         {what, fmt::format("strides are {}, not the row-major {}: give padding between blocks as a page stride",
-                           brackets(pool.strides), brackets(row_major<6>(pool.extents)))});
+                           bracketed(pool.strides), bracketed(row_major<6>(pool.extents)))});
   }
 }
 

@@ -23,7 +23,7 @@ void require_operand_depth(std::string_view object, std::int64_t depth, std::int
 
 namespace {
 
-constexpr std::string_view kNoRope = "there are no rope-aware rows outside a paged cache";
+constexpr std::string_view kNoRopeRows = "there are no rope-aware rows outside a paged cache";
 
 // Extents of a buffer that maps and pointers rely on.
 template <int Rank>
@@ -152,10 +152,10 @@ TmaTile LayoutTensorMHAOperand::create_scale_tma_tile(std::int64_t BMN) const {
 }
 
 TmaTile LayoutTensorMHAOperand::create_rope_tma_tile(const RopeOptions&) const {
-  throw_operand_unsupported(get_type_name(), "create_rope_tma_tile", kNoRope);
+  throw_operand_unsupported(get_type_name(), "create_rope_tma_tile", kNoRopeRows);
 }
 TmaTile LayoutTensorMHAOperand::create_rope_gather4_tma_tile(const RopeGather4Options&) const {
-  throw_operand_unsupported(get_type_name(), "create_rope_gather4_tma_tile", kNoRope);
+  throw_operand_unsupported(get_type_name(), "create_rope_gather4_tma_tile", kNoRopeRows);
 }
 TmaTile LayoutTensorMHAOperand::create_index_scale_tma_tile(std::int64_t) const {
   throw_operand_unsupported(get_type_name(), "create_index_scale_tma_tile", "use create_scale_tma_tile");
@@ -277,10 +277,10 @@ TmaTile RaggedMHAOperand::create_index_scale_tma_tile(std::int64_t tile) const {
 }
 
 TmaTile RaggedMHAOperand::create_rope_tma_tile(const RopeOptions&) const {
-  throw_operand_unsupported(get_type_name(), "create_rope_tma_tile", kNoRope);
+  throw_operand_unsupported(get_type_name(), "create_rope_tma_tile", kNoRopeRows);
 }
 TmaTile RaggedMHAOperand::create_rope_gather4_tma_tile(const RopeGather4Options&) const {
-  throw_operand_unsupported(get_type_name(), "create_rope_gather4_tma_tile", kNoRope);
+  throw_operand_unsupported(get_type_name(), "create_rope_gather4_tma_tile", kNoRopeRows);
 }
 
 }  // namespace kvscope

@@ -27,9 +27,9 @@
 #include "core/cache/continuous_kv_cache.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/cache/paged_row_indices.h"
-#include "core/cache/scalar_functions.h"
-#include "core/cache/tma_tiles.h"
 #include "core/layout/strided_view.h"
+#include "core/tma/tile_sizes.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

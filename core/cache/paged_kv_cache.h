@@ -29,8 +29,8 @@
 #include "core/cache/layer_view.h"
 #include "core/cache/paged_row_indices.h"
 #include "core/cache/store_drops.h"
-#include "core/cache/tma_tiles.h"
 #include "core/layout/strided_view.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

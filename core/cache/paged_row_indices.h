@@ -18,7 +18,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/index.h"
-#include "core/cache/scalar_functions.h"
+#include "core/tma/tile_sizes.h"
 
 namespace kvscope {
 

@@ -8,7 +8,7 @@ namespace kvscope::golden {
 namespace {
 
 // A length beyond is a typing error, and sums stay in 64 bits.
-constexpr std::int64_t kMaxTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
 
 template <class T>
 void append(std::vector<std::int64_t>& to, const Tensor& tensor) {
@@ -110,7 +110,7 @@ void LayoutReader::read_table(const std::string& table_name, const std::string& 
     pages.first.push_back(b * shape[1]);
     pages.columns.push_back(shape[1]);
     const std::int64_t length = pages.lengths[static_cast<std::size_t>(b)];
-    if (length < 0 || length > kMaxTokens) {
+    if (length < 0 || length > kMostTokens) {
       fault(fmt::format("{}[{}]", lengths_name, b), fmt::format("is {}, not a length in [0, 2^40]", length));
     }
   }

@@ -51,15 +51,15 @@ bool is_safe_name(std::string_view member) {
   return true;
 }
 
-struct Entry {
+struct ZipEntry {
   zip_uint64_t index = 0;
   std::string name;
   std::uint64_t size = 0;  // [bytes] as declared; what is read is checked against it
 };
 
 // What the directory alone can tell, and whether it is to be believed.
-std::vector<Entry> check_directory(zip_t* archive, std::uint64_t archive_size, std::vector<Fault>& faults) {
-  std::vector<Entry> entries;
+std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size, std::vector<Fault>& faults) {
+  std::vector<ZipEntry> entries;
   std::uint64_t total = 0;
   const zip_int64_t count = zip_get_num_entries(archive, 0);
   if (count > kMaxMembers) {
@@ -74,7 +74,7 @@ std::vector<Entry> check_directory(zip_t* archive, std::uint64_t archive_size, s
       faults.push_back({fmt::format("member {}", i), zip_strerror(archive)});
       continue;
     }
-    Entry entry{index, stat.name == nullptr ? "" : stat.name, stat.size};
+    ZipEntry entry{index, stat.name == nullptr ? "" : stat.name, stat.size};
     const std::string where = fmt::format("member '{}'", entry.name);
     const auto fault = [&](std::string message) { faults.push_back({where, std::move(message)}); };
     if (!is_safe_name(entry.name)) {
@@ -109,7 +109,7 @@ std::vector<Entry> check_directory(zip_t* archive, std::uint64_t archive_size, s
 }
 
 // The member's bytes. Grows with what is really there, not with what is claimed.
-std::string unpack(zip_t* archive, const Entry& entry, std::vector<Fault>& faults) {
+std::string unpack(zip_t* archive, const ZipEntry& entry, std::vector<Fault>& faults) {
   const auto fault = [&](const std::string& message) {
     faults.push_back({fmt::format("member '{}'", entry.name), message});
     return std::string();
@@ -169,11 +169,11 @@ Bundle parse_npz(std::string_view bytes, std::string_view source) {
   static_cast<void>(buffer.release());  // the archive owns it now
 
   std::vector<Fault> faults;
-  const std::vector<Entry> entries = check_directory(archive.get(), bytes.size(), faults);
+  const std::vector<ZipEntry> entries = check_directory(archive.get(), bytes.size(), faults);
   if (!faults.empty()) throw InputError(source, std::move(faults));
 
   Bundle bundle;
-  for (const Entry& entry : entries) {
+  for (const ZipEntry& entry : entries) {
     const std::size_t faults_before = faults.size();
     const std::string member = unpack(archive.get(), entry, faults);
     if (faults.size() != faults_before) continue;

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "core/attention/problem.h"
-#include "core/pipeline/focus.h"
 #include "core/pipeline/layer_data.h"
 #include "core/scenario/scenario.h"
+#include "core/staging/focus.h"
 
 namespace kvscope {
 

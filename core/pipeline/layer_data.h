@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "core/golden/tensor.h"
-#include "core/pipeline/focus.h"
 #include "core/scenario/scenario.h"
+#include "core/staging/focus.h"
+#include "core/staging/staged_image.h"
 
 namespace kvscope {
 
@@ -19,6 +20,8 @@ struct LayerData {
   golden::Tensor q;       // [queries, query_heads, head_size]: the step's new tokens, sequence by sequence
   std::vector<std::int64_t> query_offsets;  // [batch + 1]
   std::vector<std::int64_t> key_lengths;    // [batch] cached + new
+
+  [[nodiscard]] LayerBytes bytes() { return {blocks.bytes, scales.bytes}; }
 };
 
 // The scale of a granule whose largest magnitude is `amax`, before it is rounded to the scale's type. 1 when amax is 0.

@@ -9,8 +9,8 @@
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
-#include "core/cache/paging_engine.h"
-#include "core/pipeline/staging_events.h"
+#include "core/paging/paging_engine.h"
+#include "core/staging/staging_events.h"
 
 namespace kvscope {
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/attention/result.h"
-#include "core/cache/run_report.h"
-#include "core/pipeline/focus.h"
+#include "core/paging/run_report.h"
 #include "core/pipeline/layer_attention.h"
 #include "core/pipeline/layer_data.h"
 #include "core/scenario/scenario.h"
+#include "core/staging/focus.h"
 #include "core/trace/recorder.h"
 
 namespace kvscope {

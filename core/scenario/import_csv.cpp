@@ -95,10 +95,10 @@ std::optional<Request> parse_row(std::string_view line, TraceLines& lines) {
     lines.fault(
         fmt::format("TIMESTAMP {} is no time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: correct or "
                     "remove the row",
-                    quoted(cells[0])));
+                    in_quotes(cells[0])));
   }
   const auto number_fault = [&](std::string_view column, std::string_view cell, int low) {
-    lines.fault(fmt::format("{} {} is no integer in [{}, {}]: correct or remove the row", column, quoted(cell), low,
+    lines.fault(fmt::format("{} {} is no integer in [{}, {}]: correct or remove the row", column, in_quotes(cell), low,
                             kMaxTraceTokens));
   };
   if (!prompt) number_fault("ContextTokens", cells[1], 1);
@@ -127,7 +127,7 @@ std::vector<Request> import_csv(std::string_view text, std::string_view source, 
     throw InputError(source, "", fmt::format("no rows: the first line should be {}", kHeader));
   }
   if (line != kHeader) {
-    lines.fault(fmt::format("the header is {}, not {}: is this a trace of another kind?", quoted(line), kHeader));
+    lines.fault(fmt::format("the header is {}, not {}: is this a trace of another kind?", in_quotes(line), kHeader));
     lines.throw_faults(source);
   }
   while ((limit == 0 || static_cast<std::int64_t>(requests.size()) < limit) && lines.next(line)) {

@@ -17,10 +17,10 @@ namespace {
 constexpr std::int64_t kMaxMilliseconds = 9'000'000'000'000;  // the year 2255, if they count from 1970
 constexpr std::int64_t kMaxHashId = static_cast<std::int64_t>(kLastListedContent);  // a quarter of all numbers is ours
 
-std::string shown(const json::Value& value) {
+std::string shown_value(const json::Value& value) {
   if (value.is_array()) return "an array";
   if (value.is_object()) return "an object";
-  if (const std::string* text = value.as_string()) return quoted(*text);
+  if (const std::string* text = value.as_string()) return in_quotes(*text);
   return json::dump(value, -1);
 }
 
@@ -30,7 +30,7 @@ class RowParser {
 
   std::optional<Request> parse() {
     if (!row_.is_object()) {
-      fault(fmt::format("{} is given, an object is wanted: correct or remove the row", shown(row_)));
+      fault(fmt::format("{} is given, an object is wanted: correct or remove the row", shown_value(row_)));
       return std::nullopt;
     }
     Request request;
@@ -66,7 +66,8 @@ class RowParser {
     if (value == nullptr) return std::nullopt;
     const std::int64_t* number = value->as_i64();
     if (number != nullptr && *number >= low && *number <= high) return *number;
-    fault(fmt::format("{} {} is no integer in [{}, {}]: correct or remove the row", key, shown(*value), low, high));
+    fault(
+        fmt::format("{} {} is no integer in [{}, {}]: correct or remove the row", key, shown_value(*value), low, high));
     return std::nullopt;
   }
 
@@ -78,8 +79,8 @@ class RowParser {
       const std::int64_t* whole = value->as_i64();
       return whole != nullptr ? *whole * 1000 : static_cast<std::int64_t>(ms * 1000);
     }
-    fault(fmt::format("timestamp {} is no number of milliseconds in [0, {}]: correct or remove the row", shown(*value),
-                      kMaxMilliseconds));
+    fault(fmt::format("timestamp {} is no number of milliseconds in [0, {}]: correct or remove the row",
+                      shown_value(*value), kMaxMilliseconds));
     return std::nullopt;
   }
 
@@ -88,7 +89,7 @@ class RowParser {
     if (value == nullptr) return;
     const json::Array* ids = value->as_array();
     if (ids == nullptr) {
-      fault(fmt::format("hash_ids is {}, not an array: correct or remove the row", shown(*value)));
+      fault(fmt::format("hash_ids is {}, not an array: correct or remove the row", shown_value(*value)));
       return;
     }
     const std::int64_t wanted = ceil_div(request.prompt_tokens, kHashedTokens);
@@ -104,7 +105,7 @@ class RowParser {
       const std::int64_t* number = id.as_i64();
       if (number == nullptr || *number < 0 || *number > kMaxHashId) {
         fault(fmt::format("hash_ids[{}] {} is no integer in [0, {}]: correct or remove the row", request.content.size(),
-                          shown(id), kMaxHashId));
+                          shown_value(id), kMaxHashId));
         return;
       }
       request.content.push_back(

@@ -50,7 +50,7 @@ std::optional<std::int64_t> decimal(std::string_view text, std::int64_t low, std
   return value;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kShown = 40;
   std::string result = "\"";
   for (const char c : text.substr(0, kShown)) result += c >= 0x20 && c < 0x7f ? c : '?';

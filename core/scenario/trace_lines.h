@@ -44,7 +44,7 @@ class TraceLines {
 [[nodiscard]] std::optional<std::int64_t> decimal(std::string_view text, std::int64_t low, std::int64_t high);
 
 // Text of a foreign file inside a message: quoted, printable, at most 40 characters.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 // Moves the clock so that the earliest request arrives at 0.
 void start_at_earliest(std::vector<Request>& requests);

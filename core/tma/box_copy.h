@@ -13,11 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cache/tma_tiles.h"
 #include "core/smem/shared_image.h"
 #include "core/tma/box_plan.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cache/tma_tiles.h"
 #include "core/tma/tensor_map.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

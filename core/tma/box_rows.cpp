@@ -9,7 +9,7 @@
 namespace kvscope {
 namespace {
 
-constexpr std::int64_t kChunk = 16;         // [bytes]
+constexpr std::int64_t kChunkBytes = 16;    // [bytes]
 constexpr std::int64_t kLine = 128;         // [bytes] and the row of most swizzled boxes
 constexpr std::int64_t kLongestRow = 2048;  // [bytes] 256 elements of 8
 
@@ -51,7 +51,7 @@ class RowXor {
 };
 
 void put_chunk(std::byte* to, const std::byte* from) {
-  std::memcpy(to, from, kChunk);
+  std::memcpy(to, from, kChunkBytes);
 }
 
 // put(row, its bytes) for every row: where they lie in memory, or put together here when some of them are fill.
@@ -59,7 +59,7 @@ template <class Put>
 void for_each_row(const BoxRows& b, const std::byte* source, const BoxBytes& fill, const Put& put) {
   std::array<std::byte, kLongestRow> filled, edge;  // as many bytes as a row has, when there is fill at all
   if (b.filled_bytes() > 0) {
-    for (std::int64_t c = 0; c < b.shape.inner; c += kChunk) {
+    for (std::int64_t c = 0; c < b.shape.inner; c += kChunkBytes) {
       put_chunk(filled.data() + c, fill.data());
       put_chunk(edge.data() + c, fill.data());
     }
@@ -150,10 +150,10 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
   const RowXor row_xor(b);
   const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner, dst = b.dst;
   std::byte* const window = window_bytes.data();
-  if (b.span == kChunk && pitch == kLine) {  // of a size that is known here: no call of memcpy
+  if (b.span == kChunkBytes && pitch == kLine) {  // of a size that is known here: no call of memcpy
     for_each_row(b, source.data(), fill,
                  [=](std::int64_t row, const std::byte* from) { std::memcpy(window + row * kLine, from, kLine); });
-  } else if (b.span == kChunk) {
+  } else if (b.span == kChunkBytes) {
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::memcpy(window + row * pitch, from, to_size(pitch));
     });
@@ -161,13 +161,13 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::byte* const line = window + row * kLine;
       const std::int64_t x = row_xor(dst + row * kLine);
-      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(line + (c ^ x), from + c);
+      for (std::int64_t c = 0; c < kLine; c += kChunkBytes) put_chunk(line + (c ^ x), from + c);
     });
   } else {  // what stands between short rows stays
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::byte* const start = window + row * pitch;
       const std::int64_t x = row_xor(dst + row * pitch);
-      for (std::int64_t c = 0; c < inner; c += kChunk) put_chunk(start + (c ^ x), from + c);
+      for (std::int64_t c = 0; c < inner; c += kChunkBytes) put_chunk(start + (c ^ x), from + c);
     });
   }
 }
@@ -182,8 +182,8 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
   const RowXor row_xor(b);  // what stands between the rows stays whose it was
   for_each_row(b, source.data(), fill, [&](std::int64_t row, const std::byte* from) {
     const std::int64_t start = b.dst + row * pitch, x = row_xor(start);
-    for (std::int64_t c = 0; c < inner; c += kChunk) {
-      put_chunk(image.overwrite(start + (c ^ x), kChunk, copy).data(), from + c);
+    for (std::int64_t c = 0; c < inner; c += kChunkBytes) {
+      put_chunk(image.overwrite(start + (c ^ x), kChunkBytes, copy).data(), from + c);
     }
   });
 }
@@ -212,17 +212,17 @@ void store_rows(const BoxRows& b, std::span<const std::byte> window_bytes, std::
     for_each_stored(b, target.data(), [=](std::int64_t row, std::byte* to) {
       const std::byte* const line = window + row * kLine;
       const std::int64_t x = row_xor(dst + row * kLine);
-      for (std::int64_t c = 0; c < kLine; c += kChunk) put_chunk(to + c, line + (c ^ x));
+      for (std::int64_t c = 0; c < kLine; c += kChunkBytes) put_chunk(to + c, line + (c ^ x));
     });
-  } else if (b.span == kChunk) {
+  } else if (b.span == kChunkBytes) {
     for_each_stored(b, target.data(), [=](std::int64_t row, std::byte* to) {
       std::memcpy(to, window + row * pitch, to_size(row_bytes));
     });
   } else {
     for_each_stored(b, target.data(), [=](std::int64_t row, std::byte* to) {
       const std::int64_t start = row * pitch, x = row_xor(dst + start);
-      for (std::int64_t c = 0; c < row_bytes; c += kChunk) {
-        std::memcpy(to + c, window + start + (c ^ x), to_size(std::min(kChunk, row_bytes - c)));
+      for (std::int64_t c = 0; c < row_bytes; c += kChunkBytes) {
+        std::memcpy(to + c, window + start + (c ^ x), to_size(std::min(kChunkBytes, row_bytes - c)));
       }
     });
   }
@@ -237,12 +237,12 @@ std::int64_t store_rows(const BoxRows& b, const SharedImage& image, std::int64_t
   std::int64_t poison = 0;
   for_each_stored(b, target.data(), [&](std::int64_t row, std::byte*) {
     const std::int64_t start = dst + row * pitch, x = row_xor(start);
-    if (b.span == kChunk || row_bytes == pitch) {
+    if (b.span == kChunkBytes || row_bytes == pitch) {
       poison += image.unwritten(start, row_bytes);
       return;
     }
-    for (std::int64_t c = 0; c < row_bytes; c += kChunk) {
-      poison += image.unwritten(start + (c ^ x), std::min(kChunk, row_bytes - c));
+    for (std::int64_t c = 0; c < row_bytes; c += kChunkBytes) {
+      poison += image.unwritten(start + (c ^ x), std::min(kChunkBytes, row_bytes - c));
     }
   });
   return poison;

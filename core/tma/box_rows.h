@@ -18,12 +18,12 @@
 #include <optional>
 #include <span>
 
-#include "core/cache/tma_tiles.h"
 #include "core/smem/shared_image.h"
 #include "core/tma/box_moves.h"
 #include "core/tma/box_plan.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

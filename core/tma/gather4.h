@@ -16,12 +16,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/cache/tma_tiles.h"
 #include "core/smem/shared_image.h"
 #include "core/tma/box_copy.h"
 #include "core/tma/box_plan.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

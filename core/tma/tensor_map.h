@@ -15,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/cache/tma_tiles.h"  // L2Promotion, OobFill: the same enumerations
+#include "core/tma/tma_tile.h"  // L2Promotion, OobFill: the same enumerations
 
 namespace kvscope {
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/cache/tma_tiles.h"
 #include "core/tma/tensor_map.h"
+#include "core/tma/tma_tile.h"
 
 namespace kvscope {
 

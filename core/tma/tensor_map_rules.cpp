@@ -221,9 +221,9 @@ class Checker {
 }  // namespace
 
 std::string_view name(TensorMapRule rule) {
-  static constexpr std::array<std::string_view, 23> kNames = {
-      "V01", "V02", "V03", "V04", "V05", "V06", "V07", "V08", "V09", "V10", "V11",
-      "V12", "V13", "V14", "V15",  "V16", "V17", "V18", "V19", "V20", "V21", "V22", "target"};
+  static constexpr std::array<std::string_view, 23> kNames = {"V01", "V02", "V03", "V04", "V05", "V06", "V07",   "V08",
+                                                              "V09", "V10", "V11", "V12", "V13", "V14", "V15",   "V16",
+                                                              "V17", "V18", "V19", "V20", "V21", "V22", "target"};
   return kNames.at(static_cast<std::size_t>(rule));
 }
 

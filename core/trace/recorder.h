@@ -22,7 +22,8 @@ class Recorder {
 
   template <class E>
   void record(const E& event) {
-    if (wants(E::kDetail)) [[unlikely]] write(Event(event));
+    if (wants(E::kDetail)) [[unlikely]]
+      write(Event(event));
   }
 
  protected:

@@ -10,7 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/random.h"
-#include "core/tma/cache_maps.h"
+#include "core/tma/tile_map.h"
 #include "gpu/bench/bench_cache.h"
 #include "gpu/kernels/append_tokens/config.h"
 #include "gpu/kernels/append_tokens/params.h"

@@ -1,6 +1,6 @@
 // How matrix instructions add, which bits a NaN has, what division by zero gives, whom elect.sync picks.
 //
-// Three orders of a sum are known (core/ptx/rows/op.h): seq, one after the other, each rounded; exact, rounded once;
+// Three orders of a sum are known (gpu/virtual/semantics/op.h): seq, one after the other, each rounded; exact, rounded once;
 // hopper, terms cut at a common place, as published measurements of an H100 say. The virtual GPU adds in the first.
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "core/base/random.h"
-#include "core/ptx/rows/matrix_product.h"
 #include "gpu/hardware/probe.h"
 #include "gpu/kernels/probes/params.h"
+#include "gpu/virtual/semantics/matrix_product.h"
 
 namespace kvscope::gpu {
 namespace {

@@ -6,15 +6,15 @@
 #include <exception>
 #include <utility>
 
-#include "core/ptx/check/checks.h"
-#include "core/ptx/check/counters.h"
-#include "core/ptx/machine/device.h"
-#include "core/ptx/machine/launch_checks.h"
-#include "core/ptx/machine/report.h"
-#include "core/ptx/text/parser.h"
 #include "core/tma/tensor_map_record.h"
 #include "gpu/launch/device_error.h"
 #include "gpu/launch/kernel_images.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/check/counters.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/machine/diagnosis/report.h"
+#include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/text/parser.h"
 
 namespace kvscope::gpu {
 namespace {

@@ -1,4 +1,4 @@
-// The virtual GPU as a Device: the kernels' kept PTX on core/ptx, with every checker watching and every launch counted.
+// The virtual GPU as a Device: the kernels' kept PTX on gpu/virtual, with every checker watching and every launch counted.
 //
 //   VirtualGpu device;                                       copies as late as may be
 //   VirtualGpu other({.policy = ptx::Policy::seeded, .seed = 3});   at random points, warps in random order
@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "core/ptx/machine/state.h"
 #include "gpu/launch/device.h"
+#include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
 class Device;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
-#include "core/tma/cache_maps.h"
+#include "core/tma/tile_map.h"
 #include "gpu/kernels/paged_decode/params.h"
 #include "gpu/kernels/paged_decode/plan.h"
 #include "gpu/launch/device.h"

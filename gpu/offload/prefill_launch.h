@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/tma/cache_maps.h"
+#include "core/tma/tile_map.h"
 #include "gpu/kernels/paged_prefill/config.h"
 #include "gpu/kernels/paged_prefill/params.h"
 #include "gpu/launch/device.h"

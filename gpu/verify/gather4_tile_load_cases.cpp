@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/cache/scalar_functions.h"
 #include "core/cache/sparse_remap.h"
-#include "core/tma/cache_maps.h"
 #include "core/tma/gather4.h"
+#include "core/tma/tile_map.h"
+#include "core/tma/tile_sizes.h"
 #include "gpu/kernels/gather4_tile_load/config.h"
 #include "gpu/kernels/gather4_tile_load/params.h"
 #include "gpu/verify/cache_fixture.h"

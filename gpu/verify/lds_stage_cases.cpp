@@ -1,4 +1,4 @@
-// What lds_stage must make of a tile: both stages byte for byte, registers and copies as core/lds has them, operands of
+// What lds_stage must make of a tile: both stages byte for byte, registers and copies as core/staging/lds has them, operands of
 // mma.sync as core/fragment says who holds what. Published checksums hold the same without the model in between.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "core/base/fnv.h"
 #include "core/fragment/fp8_v.h"
 #include "core/fragment/ldmatrix.h"
-#include "core/lds/kv_buffer.h"
+#include "core/staging/lds/kv_buffer.h"
 #include "gpu/kernels/lds_stage/config.h"
 #include "gpu/kernels/lds_stage/params.h"
 #include "gpu/verify/cache_fixture.h"

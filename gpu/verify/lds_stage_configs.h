@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/lds/kv_buffer_config.h"
+#include "core/staging/lds/kv_buffer_config.h"
 #include "gpu/kernels/lds_stage/config.h"
 
 namespace kvscope::gpu {

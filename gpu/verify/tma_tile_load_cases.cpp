@@ -1,4 +1,4 @@
-// What tma_tile_load must leave in shared memory: the copies of core/tma/kv_copy.h carried out on the model's image, at
+// What tma_tile_load must leave in shared memory: the copies of core/staging/tma/kv_copy.h carried out on the model's image, at
 // the same place modulo 1024. Every byte of the window is held, also those that no copy may touch. Bytes by TMA are
 // exactly what the model says a barrier must be told, neither more nor less.
 #include <fmt/format.h>
@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/cache/scalar_functions.h"
+#include "core/staging/tma/kv_arrival.h"
+#include "core/staging/tma/kv_copy.h"
 #include "core/tma/box_copy.h"
-#include "core/tma/cache_maps.h"
-#include "core/tma/kv_arrival.h"
-#include "core/tma/kv_copy.h"
+#include "core/tma/tile_map.h"
+#include "core/tma/tile_sizes.h"
 #include "gpu/kernels/tma_tile_load/config.h"
 #include "gpu/kernels/tma_tile_load/params.h"
 #include "gpu/verify/cache_fixture.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cache/tma_tiles.h"
+#include "core/tma/tma_tile.h"
 #include "gpu/kernels/tma_tile_load/params.h"
 #include "gpu/verify/cache_fixture.h"
 

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 import program  # noqa: E402
 from program import SOURCE, fine, kvscope  # noqa: E402
 
-KERNELS = os.path.join(SOURCE, "tests", "core", "ptx", "kernels", "cuda")
+KERNELS = os.path.join(SOURCE, "tests", "gpu", "virtual", "kernels", "cuda")
 ELEMENTWISE = os.path.join(KERNELS, "elementwise.ptx")
 
 

@@ -18,13 +18,13 @@
 #include "apps/kvscope-viewer/step_engine.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/pipeline/explain.h"
-#include "core/pipeline/focus.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
+#include "core/staging/explain.h"
+#include "core/staging/focus.h"
 #include "core/trace/trace_writer.h"
 
-namespace kvscope::apps {
+namespace kvscope::apps::viewer_backend_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -334,4 +334,4 @@ TEST(Gallery, BeginsWithFirstLight) {
 }
 
 }  // namespace
-}  // namespace kvscope::apps
+}  // namespace kvscope::apps::viewer_backend_test

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cache/block_pool.h"
-#include "core/cache/paging_engine.h"
+#include "core/paging/block_pool.h"
+#include "core/paging/paging_engine.h"
 #include "core/scenario/requests.h"
 
 namespace kvscope {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/cache/paging_engine.h"
+#include "core/paging/paging_engine.h"
 #include "core/scenario/requests.h"
 #include "core/trace/trace_reader.h"
 #include "core/trace/trace_writer.h"

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/ptx/check/checks.h"
-#include "core/ptx/check/counters.h"
-#include "core/ptx/machine/device.h"
-#include "core/ptx/text/parser.h"
-#include "tests/core/ptx/kernels/decode_case.h"
-#include "tests/core/ptx/kernels/qk_case.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/check/counters.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/text/parser.h"
+#include "tests/gpu/virtual/kernels/decode_case.h"
+#include "tests/gpu/virtual/kernels/qk_case.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "core/ptx/machine/device.h"
-#include "core/ptx/text/parser.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/text/parser.h"
 
 namespace {
 
 using namespace kvscope::ptx;
 
 std::string text_of(const std::string& name) {
-  std::ifstream in(std::string(KVSCOPE_SOURCE_DIR) + "/tests/core/ptx/kernels/cuda/" + name, std::ios::binary);
+  std::ifstream in(std::string(KVSCOPE_SOURCE_DIR) + "/tests/gpu/virtual/kernels/cuda/" + name, std::ios::binary);
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ptx/isa/instr.h"
-#include "core/ptx/rows/op.h"
+#include "gpu/virtual/isa/instr.h"
+#include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -25,7 +25,7 @@ void RunInstruction(benchmark::State& state, const std::string& word, const std:
   for (std::size_t i = 0; i < rows.bytes.size(); ++i)
     rows.bytes[i] = static_cast<std::byte>(i % 2 == 1 ? 0x3c : i % 61);
   const Instr instr = understand(word);
-  RowRequest request;
+  OpRequest request;
   request.instr = &instr;
   Op op;
   std::vector<std::uint32_t> places;
@@ -38,7 +38,7 @@ void RunInstruction(benchmark::State& state, const std::string& word, const std:
   }
   if (list) op.list = places.data();
   op.count = static_cast<std::uint16_t>(places.size());
-  const RowHandler handler = find_row_handler(request);
+  const OpHandler handler = find_op_handler(request);
   if (handler == nullptr) {
     state.SkipWithError("no handler");
     return;

@@ -10,15 +10,15 @@
 #include <string>
 #include <string_view>
 
-#include "core/ptx/text/parser.h"
-#include "core/ptx/text/print.h"
+#include "gpu/virtual/text/parser.h"
+#include "gpu/virtual/text/print.h"
 
 namespace kvscope {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = fs::path(KVSCOPE_SOURCE_DIR) / "tests" / "core" / "ptx" / "text" / "data";
+const fs::path kData = fs::path(KVSCOPE_SOURCE_DIR) / "tests" / "gpu" / "virtual" / "text" / "data";
 
 std::string replaced(std::string_view text, std::string_view what, const std::string& with) {
   std::string result;

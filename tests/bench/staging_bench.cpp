@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "core/cache/paging_engine.h"
 #include "core/fragment/tile_reads.h"
-#include "core/pipeline/explain.h"
-#include "core/pipeline/focus.h"
+#include "core/paging/paging_engine.h"
 #include "core/pipeline/layer_data.h"
-#include "core/pipeline/staged_image.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 #include "core/smem/access_patterns.h"
 #include "core/smem/banks.h"
 #include "core/smem/swizzle_solver.h"
+#include "core/staging/explain.h"
+#include "core/staging/focus.h"
+#include "core/staging/staged_image.h"
 
 namespace kvscope {
 namespace {
@@ -79,7 +79,7 @@ void StageByTma(benchmark::State& state) {
   const Standing at(llama());
   LayerData data = layer_data(at.scenario, at.focus);
   for ([[maybe_unused]] auto _ : state) {
-    benchmark::DoNotOptimize(stage_by_tma(at.scenario, at.focus.cache, data, at.tile, DimIdx{0}));
+    benchmark::DoNotOptimize(stage_by_tma(at.scenario, at.focus.cache, data.bytes(), at.tile, DimIdx{0}));
   }
 }
 BENCHMARK(StageByTma);
@@ -88,7 +88,7 @@ void StageThroughLds(benchmark::State& state) {
   const Standing at(llama());
   LayerData data = layer_data(at.scenario, at.focus);
   for ([[maybe_unused]] auto _ : state) {
-    benchmark::DoNotOptimize(stage_through_lds(at.scenario, at.focus.cache, data, at.tile));
+    benchmark::DoNotOptimize(stage_through_lds(at.scenario, at.focus.cache, data.bytes(), at.tile));
   }
 }
 BENCHMARK(StageThroughLds);

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "core/cache/scalar_functions.h"
+#include "core/staging/tma/kv_arrival.h"
+#include "core/staging/tma/kv_copy.h"
 #include "core/tma/arrival_barrier.h"
 #include "core/tma/box_copy.h"
-#include "core/tma/cache_maps.h"
 #include "core/tma/gather4.h"
-#include "core/tma/kv_arrival.h"
-#include "core/tma/kv_copy.h"
+#include "core/tma/tile_map.h"
+#include "core/tma/tile_sizes.h"
 
 namespace kvscope {
 namespace {

@@ -12,7 +12,7 @@
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/run_case.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::conformance_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(Cases, EveryKernelHasOneForTheDemoAndNoNameTwice) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::conformance_test

@@ -19,7 +19,7 @@
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/run_case.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::mutants_test {
 namespace {
 
 using ::testing::Contains;
@@ -210,4 +210,4 @@ TEST(MutantBases, EveryKernelHasMutantsOfValuesAndThoseWithBarriersOfReports) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::mutants_test

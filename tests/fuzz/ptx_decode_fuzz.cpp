@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/ptx/check/checks.h"
-#include "core/ptx/check/counters.h"
-#include "core/ptx/machine/device.h"
-#include "core/ptx/text/parser.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/check/counters.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/text/parser.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "core/base/errors.h"
-#include "core/ptx/check/checks.h"
-#include "core/ptx/machine/device.h"
-#include "core/ptx/text/parser.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/text/parser.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/base/errors.h"
-#include "core/ptx/text/parser.h"
-#include "core/ptx/text/print.h"
+#include "gpu/virtual/text/parser.h"
+#include "gpu/virtual/text/print.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace kvscope::ptx;

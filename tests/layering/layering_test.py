@@ -14,11 +14,12 @@ from collections import namedtuple
 Fault = namedtuple("Fault", "path line rule what next_step")
 
 # The data flow, which is the dependency order: a folder includes only itself and folders before it.
-CORE_ORDER = ["base", "layout", "trace", "scenario", "cache", "smem", "tma", "lds", "fragment", "attention", "ptx",
-              "golden", "pipeline"]
+CORE_ORDER = ["base", "layout", "trace", "scenario", "smem", "tma", "fragment", "paging", "cache", "staging",
+              "attention", "golden", "pipeline"]
 VIZ_SEES = ["base", "layout", "trace", "scenario"]
-PTX_ORDER = ["text", "isa", "rows", "machine", "check", "run"]
-GPU_ORDER = ["kernels", "launch", "offload", "verify", "bench", "hardware"]
+VIRTUAL_ORDER = ["text", "isa", "semantics", "machine", "check", "debug"]
+VIRTUAL_SEES = ["base", "trace", "tma", "fragment"]
+GPU_ORDER = ["virtual", "kernels", "launch", "offload", "verify", "bench", "hardware"]
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 
 # What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
@@ -84,11 +85,6 @@ def include_faults(path, line, quoted, target):
         if own in CORE_ORDER and theirs in CORE_ORDER and CORE_ORDER.index(theirs) > CORE_ORDER.index(own):
             yield fault("folder order", f"core/{own} includes core/{theirs}, which comes after it",
                         f"move the shared part to core/{own} or above, or this file down")
-        part, other_part = (path.split("/") + [""])[2], (target.split("/") + ["", ""])[2]
-        if own == theirs == "ptx" and part in PTX_ORDER and other_part in PTX_ORDER and \
-                PTX_ORDER.index(other_part) > PTX_ORDER.index(part):
-            yield fault("folder order", f"core/ptx/{part} includes core/ptx/{other_part}, which comes after it",
-                        f"move the shared part to core/ptx/{part} or above, or this file down")
         if quoted and re.match(r"(gpu|viz|apps|tests)/", target):
             yield fault("core alone", f"core includes {target}",
                         "core knows nothing of what uses it: turn the call round")
@@ -116,6 +112,15 @@ def include_faults(path, line, quoted, target):
         if mine in GPU_ORDER and other in GPU_ORDER and GPU_ORDER.index(other) > GPU_ORDER.index(mine):
             yield fault("folder order", f"gpu/{mine} includes gpu/{other}, which comes after it",
                         f"move the shared part to gpu/{mine} or above, or this file down")
+        if mine == "virtual":
+            part, other_part = (path.split("/") + [""])[2], (target.split("/") + ["", ""])[2]
+            if other == "virtual" and part in VIRTUAL_ORDER and other_part in VIRTUAL_ORDER and \
+                    VIRTUAL_ORDER.index(other_part) > VIRTUAL_ORDER.index(part):
+                yield fault("folder order", f"gpu/virtual/{part} includes gpu/virtual/{other_part}, which comes after it",
+                            f"move the shared part to gpu/virtual/{part} or above, or this file down")
+            if theirs is not None and theirs not in VIRTUAL_SEES:
+                yield fault("virtual GPU alone", f"gpu/virtual includes {target}",
+                            "write it from the PTX ISA: compared with itself, the model proves nothing")
         if quoted and re.match(r"(viz|apps|tests)/", target):
             yield fault("gpu below the programs", f"gpu includes {target}",
                         "gpu sees core and itself: turn the call round, or join the two in apps")

@@ -7,10 +7,10 @@ legal input does not belong here: it cannot be killed.
 
 PAGED = "core/cache/paged_kv_cache.cpp"
 ROWS = "core/cache/paged_row_indices.cpp"
-POOL = "core/cache/block_pool.cpp"
-ENGINE = "core/cache/paging_step.cpp"
-TMA = "core/cache/tma_tiles.cpp"
-COORDS = "core/cache/tma_coords.cpp"
+POOL = "core/paging/block_pool.cpp"
+ENGINE = "core/paging/paging_engine_step.cpp"
+TMA = "core/tma/tma_tile.cpp"
+COORDS = "core/tma/tma_tile_coords.cpp"
 SPARSE = "core/cache/sparse_remap.cpp"
 REFERENCE = "core/attention/reference.cpp"
 LOOPS = "core/attention/reference_loops.h"
@@ -25,26 +25,26 @@ TMA_SWIZZLE = "core/tma/tma_swizzle.h"
 BOX = "core/tma/box_plan.cpp"
 BOX_COPY = "core/tma/box_copy.cpp"
 BARRIER = "core/tma/arrival_barrier.cpp"
-KV_COPY = "core/tma/kv_copy.cpp"
+KV_COPY = "core/staging/tma/kv_copy.cpp"
 MAP_RULES = "core/tma/tensor_map_rules.cpp"
-LDS_CONFIG = "core/lds/kv_buffer_config.cpp"
-LDS_COPY = "core/lds/dram_to_lds.cpp"
-LDS_LAYOUT = "core/lds/lds_layout.cpp"
-LDS_READ = "core/lds/lds_to_registers.cpp"
-REGISTERS = "core/lds/register_map.cpp"
-TRANSPOSE = "core/lds/transposing_read.cpp"
-SCHEDULE = "core/lds/schedule.cpp"
+LDS_CONFIG = "core/staging/lds/kv_buffer_config.cpp"
+LDS_COPY = "core/staging/lds/dram_to_lds.cpp"
+LDS_LAYOUT = "core/staging/lds/lds_layout.cpp"
+LDS_READ = "core/staging/lds/lds_to_registers.cpp"
+REGISTERS = "core/staging/lds/register_map.cpp"
+TRANSPOSE = "core/staging/lds/transposing_read.cpp"
+SCHEDULE = "core/staging/lds/schedule.cpp"
 MMA = "core/fragment/mma_sync.cpp"
 LDMATRIX = "core/fragment/ldmatrix.cpp"
 FP8_V = "core/fragment/fp8_v.cpp"
 MFMA = "core/fragment/mfma.cpp"
 DESCRIPTOR = "core/fragment/wgmma_descriptor.cpp"
-TMA_STAGING = "core/pipeline/tma_staging.cpp"
-LDS_PARAMS = "core/pipeline/lds_params.cpp"
-LDS_STAGING = "core/pipeline/lds_staging.cpp"
-EXPLAIN = "core/pipeline/explain_staging.cpp"
-LOCATE = "core/pipeline/locate_staged.cpp"
-EVENTS = "core/pipeline/staging_events.cpp"
+TMA_STAGING = "core/staging/tma/tma_staging.cpp"
+LDS_PARAMS = "core/staging/lds/lds_params.cpp"
+LDS_STAGING = "core/staging/lds/lds_staging.cpp"
+EXPLAIN = "core/staging/explain_staging.cpp"
+LOCATE = "core/staging/locate_staged.cpp"
+EVENTS = "core/staging/staging_events.cpp"
 
 MUTANTS = [
     # --- one layer's view of the pool ---
@@ -103,18 +103,18 @@ MUTANTS = [
      "the place in the tile added to a page's row"),
     ("core/cache/paged_row_indices.h", "token += result.eff_page();", "token += 1;", "sub-tiles one token apart"),
     # --- the table ---
-    ("core/cache/lookup_table.h", "return round_up(pages, 8) + 16;", "return round_up(pages, 8) + 8;",
+    ("core/paging/lookup_table.h", "return round_up(pages, 8) + 16;", "return round_up(pages, 8) + 8;",
      "too little padding for a wide read"),
-    ("core/cache/lookup_table.cpp", 'narrow<std::uint32_t>(limits.blocks, "null page")',
+    ("core/paging/lookup_table.cpp", 'narrow<std::uint32_t>(limits.blocks, "null page")',
      'narrow<std::uint32_t>(limits.blocks - 1, "null page")', "padding that points at a real block"),
-    ("core/cache/lookup_table.cpp", "if (pages > limits.blocks) {", "if (pages >= limits.blocks) {",
+    ("core/paging/lookup_table.cpp", "if (pages > limits.blocks) {", "if (pages >= limits.blocks) {",
      "a table for the whole pool refused"),
     # --- scalar functions ---
-    ("core/cache/scalar_functions.cpp", "return page <= 0 || page >= tile ? tile : page;",
+    ("core/tma/tile_sizes.cpp", "return page <= 0 || page >= tile ? tile : page;",
      "return page <= 0 ? tile : page;",
      "a sub-tile larger than the tile"),
-    ("core/cache/scalar_functions.cpp", "&& q.head_size % q.BK == 0;", ";", "a fold over heads that do not divide"),
-    ("core/cache/scalar_functions.cpp", "q.page_size >= q.box_rows", "q.page_size > q.box_rows",
+    ("core/tma/tile_sizes.cpp", "&& q.head_size % q.BK == 0;", ";", "a fold over heads that do not divide"),
+    ("core/tma/tile_sizes.cpp", "q.page_size >= q.box_rows", "q.page_size > q.box_rows",
      "a box of one whole page not folded"),
     # --- a continuous cache ---
     ("core/cache/continuous_kv_cache.cpp", "rows_per_block_ = view.stride(0) / (H * D);",
@@ -137,11 +137,11 @@ MUTANTS = [
      "a fork without its last, partly filled page"),
     (POOL, "block = lru_.head;", "block = lru_.tail;", "the most recently used block evicted"),
     # --- what a page is called ---
-    ("core/cache/page_hash.cpp", "kSeed ^ make_u128(parent.hi, parent.lo)", "kSeed",
+    ("core/paging/page_hash.cpp", "kSeed ^ make_u128(parent.hi, parent.lo)", "kSeed",
      "a page's name without what stands before it"),
-    ("core/cache/page_hash.cpp", "return absorb(state, static_cast<std::uint64_t>(run.offset));", "return state;",
+    ("core/paging/page_hash.cpp", "return absorb(state, static_cast<std::uint64_t>(run.offset));", "return state;",
      "two parts of one text with one name"),
-    ("core/cache/prefix_index.cpp", "if (from_home >= from_hole) {", "if (from_home > from_hole) {",
+    ("core/paging/prefix_index.cpp", "if (from_home >= from_hole) {", "if (from_home > from_hole) {",
      "an entry in its own home never moved back"),
     # --- the engine ---
     (ENGINE, "std::max<std::int64_t>(r.generate_tokens - 1, 0)", "r.generate_tokens",
@@ -157,7 +157,7 @@ MUTANTS = [
     (ENGINE, "scheduler.per_context_us * static_cast<double>(batch_context)",
      "scheduler.per_context_us * static_cast<double>(tokens)",
      "attention as cheap at the end of a context as at its start"),
-    ("core/cache/paging_engine.cpp", 'narrow<std::uint32_t>(total, "context length")',
+    ("core/paging/paging_engine.cpp", 'narrow<std::uint32_t>(total, "context length")',
      'narrow<std::uint32_t>(row.cache_length, "context length")',
      "the longest context without the new tokens"),
     # --- sparse indices ---
@@ -296,7 +296,7 @@ MUTANTS = [
     ("core/tma/box_moves.cpp", "filled += 16 - chunk.data_bytes;", "filled += chunk.filled() ? 16 : 0;",
      "a chunk that ends outside not counted as filled"),
     ("core/tma/gather4.cpp", "dst + row * pitch, switches)) {", "dst, switches)) {", "four rows in one place"),
-    ("core/tma/cache_maps.cpp", "const std::int64_t offset = tile.base_offset * size;",
+    ("core/tma/tile_map.cpp", "const std::int64_t offset = tile.base_offset * size;",
      "const std::int64_t offset = tile.base_offset;", "a base moved by elements, not bytes"),
     ("core/tma/tensor_map_record.cpp", "put(record, kDimsAt + 4 * i, 4, map.dims[i] - 1);",
      "put(record, kDimsAt + 4 * i, 4, map.dims[i]);", "a dimension of 2^32 kept as 0"),
@@ -334,7 +334,7 @@ MUTANTS = [
      "fill of a folded map fetched from a row that may be there"),
     (KV_COPY, "is_folded(copy.kind) ? page : page * copy.chunks + chunk;", "page * copy.chunks + chunk;",
      "a folded box counted once a chunk"),
-    ("core/tma/kv_arrival.cpp", "dst + issue.smem * copy.element_bytes, first + number",
+    ("core/staging/tma/kv_arrival.cpp", "dst + issue.smem * copy.element_bytes, first + number",
      "dst + issue.smem, first + number", "shared addresses in elements"),
     # --- K and V through LDS ---
     (LDS_CONFIG, "p.vm_rule == VmCountRule::newer && !even ? 0 : 2 * c.tiles_per_wave;", "2 * c.tiles_per_wave;",
@@ -368,9 +368,9 @@ MUTANTS = [
     (REGISTERS, "pack * (c.MMA_K / packs) +", "pack * c.simd_width +", "the second pack beside the first"),
     (REGISTERS, "if (c.MMA_M == 16) return step + 16 * (e / 4)", "if (c.MMA_M == 16) return step + 4 * (e / 4)",
      "keys of V one group after the other"),
-    ("core/lds/pending_copies.cpp", "while (outstanding(wave) > count) land_oldest(wave);",
+    ("core/staging/lds/pending_copies.cpp", "while (outstanding(wave) > count) land_oldest(wave);",
      "while (outstanding(wave) > count + 1) land_oldest(wave);", "a wait for one copy too few"),
-    ("core/lds/kv_cache_iterator.cpp", "std::clamp<std::int64_t>(end_ - tile_start_row_, 0, walk_.tile_size)",
+    ("core/staging/lds/kv_cache_iterator.cpp", "std::clamp<std::int64_t>(end_ - tile_start_row_, 0, walk_.tile_size)",
      "walk_.tile_size", "rows past the last token taken for tokens"),
     (SCHEDULE, "steps.wait_vm(i, next ? plan.v_count : 0);", "steps.wait_vm(i, plan.v_count);",
      "the last tile read before its V has come"),

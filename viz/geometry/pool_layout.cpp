@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kSmallestNumberCell = 24, kSmallestWordCell = 44;  // [px] at font scale 1
 constexpr double kRoomyCell = 56;                                   // [px] number and words have all they need
-constexpr double kSmallestNumber = 9, kLargestNumber = 15;          // [px] font
+constexpr double kSmallestNumber = 9, kLargestBlockNumber = 15;     // [px] font
 constexpr double kMonoAdvance = 0.6;                                // width of a digit / font size: JetBrains Mono
 constexpr double kNumberPadding = 6;                                // [px] left and right of a number together
 constexpr double kCapHeight = 0.73;                                 // height of a digit / font size: JetBrains Mono
@@ -118,7 +118,7 @@ PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& 
   // As large as reads well, smaller where the largest number there is would not fit.
   const double number_digits = digits(blocks) * kMonoAdvance, room = pitch - grid.gap().width() - kNumberPadding;
   const double smallest = kSmallestNumber * font_scale;
-  const double number_px = std::clamp(pitch * 0.26, smallest, kLargestNumber * font_scale);
+  const double number_px = std::clamp(pitch * 0.26, smallest, kLargestBlockNumber * font_scale);
   layout.number_px = std::clamp(std::floor(room / number_digits), smallest, number_px);
   const PoolCellText places = layout.text_places({0, 0, pitch - grid.gap().width(), pitch - grid.gap().width()});
   const double words_px =

@@ -10,11 +10,11 @@ namespace {
 constexpr QSizeF kLargestFit{68, 34}, kLargest{128, 56};
 constexpr double kPageNumbersHeight = 18, kNameGap = 10;
 constexpr double kNameHeight = 15;  // of a line of names
-constexpr double kSmallestNumber = 9, kLargestNumber = 14;
-constexpr double kPageNumber = 11;    // font
-constexpr double kMonoAdvance = 0.6;  // width of a digit / font size: JetBrains Mono
-constexpr double kCapHeight = 0.73;   // height of a digit / font size
-constexpr double kNumberPadding = 4, kSmallestNumberRow = 14;
+constexpr double kSmallestEntry = 9, kLargestEntry = 14;
+constexpr double kPageNumber = 11;        // font
+constexpr double kEntryAdvance = 0.6;     // width of a digit / font size: JetBrains Mono
+constexpr double kEntryCapHeight = 0.73;  // height of a digit / font size
+constexpr double kEntryPadding = 4, kSmallestNumberRow = 14;
 
 std::int64_t rows_with_room(std::int64_t rows) {
   std::int64_t room = 8;
@@ -84,7 +84,7 @@ QRectF TableLayout::row_line(std::int64_t row) const {
 }
 
 QPointF TableLayout::number_at(const QRectF& cell, double width) const {
-  return {std::round(cell.center().x() - width / 2), std::round(cell.center().y() + kCapHeight * number_px / 2)};
+  return {std::round(cell.center().x() - width / 2), std::round(cell.center().y() + kEntryCapHeight * number_px / 2)};
 }
 
 TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale) {
@@ -111,15 +111,15 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
   grid.offset = grid_offset(viewport.offset, grid);
 
   const QSizeF cell = grid.pitch - grid.gap();
-  layout.number_px = std::clamp(cell.height() * 0.5, kSmallestNumber * font_scale, kLargestNumber * font_scale);
-  const double number_width = digits(size.blocks) * kMonoAdvance * layout.number_px + kNumberPadding;
+  layout.number_px = std::clamp(cell.height() * 0.5, kSmallestEntry * font_scale, kLargestEntry * font_scale);
+  const double number_width = digits(size.blocks) * kEntryAdvance * layout.number_px + kEntryPadding;
   if (grid.shorter_pitch() < kSmallestCell) {
     layout.detail = TableDetail::pixels;
   } else {
     const bool room = cell.width() >= number_width && cell.height() >= kSmallestNumberRow * font_scale;
     layout.detail = room ? TableDetail::numbers : TableDetail::cells;
   }
-  layout.page_number_width = digits(grid.columns - 1) * kMonoAdvance * kPageNumber * font_scale;
+  layout.page_number_width = digits(grid.columns - 1) * kEntryAdvance * kPageNumber * font_scale;
   layout.name_height = kNameHeight * font_scale;
   layout.page_step = label_step(grid.pitch.width(), layout.page_number_width + kNameGap);
   layout.name_step = label_step(grid.pitch.height(), layout.name_height);

@@ -9,7 +9,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::int64_t kAskEvery = 16384;  // [events] between two questions whether to go on
+constexpr std::int64_t kEventsBetweenAsks = 16384;  // [events] between two questions whether to go on
 
 // Which of the breakpoints an event matches, the first of several.
 class Watch {
@@ -114,11 +114,11 @@ std::optional<std::size_t> Cursor::run_to(std::span<const Breakpoint> breakpoint
       }
     }
     at = end;
-    if (at - asked >= kAskEvery && keep_going && !keep_going(Position{at})) {
+    if (at - asked >= kEventsBetweenAsks && keep_going && !keep_going(Position{at})) {
       seek(Position{at});
       return std::nullopt;
     }
-    if (at - asked >= kAskEvery) asked = at;
+    if (at - asked >= kEventsBetweenAsks) asked = at;
   }
   seek(Position{tape.size()});
   return std::nullopt;
@@ -148,11 +148,11 @@ std::optional<std::size_t> Cursor::run_back_to(std::span<const Breakpoint> break
       }
     }
     end = first;
-    if (asked - end >= kAskEvery && keep_going && !keep_going(Position{end})) {
+    if (asked - end >= kEventsBetweenAsks && keep_going && !keep_going(Position{end})) {
       seek(Position{end});
       return std::nullopt;
     }
-    if (asked - end >= kAskEvery) asked = end;
+    if (asked - end >= kEventsBetweenAsks) asked = end;
   }
   seek(Position{0});
   return std::nullopt;

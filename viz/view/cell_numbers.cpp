@@ -12,7 +12,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kRim = 2;  // [px] width of the pen around a digit: half of it shows
+constexpr double kDigitRim = 2;  // [px] width of the pen around a digit: half of it shows
 
 struct DigitLook {
   QFont font;
@@ -24,7 +24,7 @@ struct DigitLook {
 
 // A digit in the middle of its picture; upwards it lies on its side.
 QImage painted(const DigitLook& look, int digit) {
-  QSizeF size(std::ceil(look.advance) + 2 * kRim, std::ceil(look.cap_height) + 2 * kRim);
+  QSizeF size(std::ceil(look.advance) + 2 * kDigitRim, std::ceil(look.cap_height) + 2 * kDigitRim);
   if (look.upwards) size.transpose();
   const QString text = QString::number(digit);
   const QPointF baseline(-look.advance / 2, look.cap_height / 2);
@@ -37,7 +37,7 @@ QImage painted(const DigitLook& look, int digit) {
   painter.translate(size.width() / 2, size.height() / 2);
   if (look.upwards) painter.rotate(-90);
   painter.strokePath(text_outline(look.font, text).translated(baseline),
-                     QPen(look.behind, kRim, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+                     QPen(look.behind, kDigitRim, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
   painter.setFont(look.font);
   painter.setPen(look.ink);
   painter.drawText(baseline, text);

@@ -29,7 +29,7 @@ QRgb blended(QRgb under, QRgb ink, int coverage) {
   return qRgb(mix(qRed(under), qRed(ink)), mix(qGreen(under), qGreen(ink)), mix(qBlue(under), qBlue(ink)));
 }
 
-constexpr double kRim = 1;        // [px] around letters that lie on two colours
+constexpr double kLetterRim = 1;  // [px] around letters that lie on two colours
 constexpr double kDescent = 0.3;  // of JetBrains Mono, as a share of the height of its digits
 
 int to_int(double value) {
@@ -123,7 +123,7 @@ class Lines final : public CellPainter::Impl {
     // The words once as text, to be found once; the rim as curves under them, half a pixel wider than on pixels, where
     // all of it is whole.
     if (how.rimmed) {
-      const QPen rim(colours.empty, 2 * kRim + 1, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin);
+      const QPen rim(colours.empty, 2 * kLetterRim + 1, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin);
       painter_.strokePath(text_outline(painter_.font(), words).translated(baseline), rim);
     }
     label(baseline, text, how.ink);
@@ -194,7 +194,7 @@ class Pixels final : public CellPainter::Impl {
     }
     const Writing how = writing(colours, left, right, level);
     if (how.rimmed) {
-      const int reach = std::max(1, to_int(kRim * scale_));
+      const int reach = std::max(1, to_int(kLetterRim * scale_));
       for (int dy = -reach; dy <= reach; ++dy) {
         for (int dx = -reach; dx <= reach; ++dx) {
           if (dx * dx + dy * dy <= reach * (reach + 1)) write(start + QPoint(dx, dy), text, colours.empty.rgb());

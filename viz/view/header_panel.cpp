@@ -15,7 +15,7 @@ namespace kvscope::viz {
 namespace {
 
 // All in px at font scale 1.
-constexpr double kTitle = 18, kFacts = 13, kCounter = 13;
+constexpr double kHeaderTitle = 18, kFacts = 13, kCounter = 13;
 constexpr double kTickHeight = 5;
 
 class HeaderPanel final : public Panel {
@@ -45,7 +45,7 @@ class HeaderPanel final : public Panel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
 
  private:
-  static QFont title_font(const Scene& scene) { return ui_font(scene.px(kTitle), QFont::DemiBold); }
+  static QFont title_font(const Scene& scene) { return ui_font(scene.px(kHeaderTitle), QFont::DemiBold); }
   static QFont counter_font(const Scene& scene) { return mono_font(scene.px(kCounter)); }
   static HeaderLayout layout(const QRectF& body, const Scene& scene);
   static QString place_words(const Scene& scene);

@@ -42,7 +42,7 @@ void clipped(QPainter& painter, const QRectF& to, Paint&& paint) {
 
 // --- cards -----------------------------------------------------------------------------------------------------------
 
-bool is_raster(const QPainter& painter) {
+bool paints_pixels(const QPainter& painter) {
   return painter.paintEngine()->type() == QPaintEngine::Raster;
 }
 
@@ -56,7 +56,7 @@ bool is_sharp(const QTransform& device) {
 // Behind the cards and their round corners. Where a card covers it all the same nothing is filled.
 void paint_surface(QPainter& painter, QSizeF size, std::span<const Place> places, const Theme& theme) {
   const QRectF all(QPointF(0, 0), size);
-  if (!is_raster(painter)) return painter.fillRect(all, theme.surface);
+  if (!paints_pixels(painter)) return painter.fillRect(all, theme.surface);
   QRegion seen(all.toAlignedRect());
   const double in = kCorner + 1;
   for (const Place& place : places) {
@@ -72,7 +72,7 @@ void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
   painter.setBrush(theme.card);
   painter.setRenderHint(QPainter::Antialiasing, true);
   const auto paint = [&] { painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner); };
-  if (!is_raster(painter)) {
+  if (!paints_pixels(painter)) {
     paint();
     return painter.restore();
   }

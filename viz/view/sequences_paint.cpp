@@ -28,7 +28,7 @@ constexpr double kLegendItem = 16;
 constexpr double kOutside = 1;      // [px] that an outline at the strip's edge may stand out, and a name above it
 constexpr double kLeastMarker = 5;  // what is lit can be seen however narrow it is
 
-struct Words {
+struct SequenceWords {
   Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
 };
 
@@ -36,7 +36,7 @@ struct Words {
 
 void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, const Scene& scene) {
   const Theme& theme = *scene.theme;
-  const QString name = Words::tr("seq %1").arg(row.seq.value);
+  const QString name = SequenceWords::tr("seq %1").arg(row.seq.value);
   const QColor colour = Prepared::of_this_thread().inks(theme)->at(owner_look(row.seq.value)).on_card;
   const bool small = rect.height() < scene.px(15);
   const QFont font = ui_font(scene.px(small ? kSmallLabel : kLabel), QFont::DemiBold);
@@ -50,7 +50,7 @@ void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, 
   const QFont second = words.isEmpty() ? mono_font(scene.px(kNote)) : ui_font(scene.px(kWords));
   QString under = words;
   if (words.isEmpty()) {
-    under = Words::tr("%1 / %2").arg(number_text(row.tokens), number_text(row.wanted));
+    under = SequenceWords::tr("%1 / %2").arg(number_text(row.tokens), number_text(row.wanted));
     if (text_width(second, under) > room) under = number_text(row.tokens);
   }
   draw_text(painter, second, row.preempted_now ? readable(theme, theme.warning, theme.card) : theme.text_quiet,
@@ -62,8 +62,9 @@ void paint_waiting(QPainter& painter, const SequencesLayout& layout, const Seque
   const QFont font = ui_font(scene.px(kWords));
   const double baseline = layout.note.center().y() + cap_height(font) / 2;
   draw_text(painter, font, scene.theme->text_quiet, {layout.gutter.left(), baseline},
-            elided(font, Words::tr("%1 waiting").arg(number_text(rows.waiting)), layout.gutter.width() - scene.px(8)));
-  const QString which = Words::tr("seq %1 to %2, without a page yet");
+            elided(font, SequenceWords::tr("%1 waiting").arg(number_text(rows.waiting)),
+                   layout.gutter.width() - scene.px(8)));
+  const QString which = SequenceWords::tr("seq %1 to %2, without a page yet");
   draw_text(painter, font, scene.theme->text_quiet, {layout.strip.left(), baseline},
             elided(font, which.arg(number_text(rows.first_waiting.value), number_text(rows.last_waiting.value)),
                    layout.strip.width()));
@@ -130,8 +131,8 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
   painter.drawPolyline(QPolygonF({{run.left(), y + down}, {run.left(), y}, {run.right(), y}, {run.right(), y + down}}));
   if (layout.box_top < scene.px(12)) return;
   const QFont font = ui_font(scene.px(kNote));
-  const QString text = row.hits == 1 ? Words::tr("1 token found in the cache")
-                                     : Words::tr("%1 tokens found in the cache").arg(number_text(row.hits));
+  const QString text = row.hits == 1 ? SequenceWords::tr("1 token found in the cache")
+                                     : SequenceWords::tr("%1 tokens found in the cache").arg(number_text(row.hits));
   draw_text(painter, font, scene.theme->text_quiet, {std::max(run.left(), layout.strip.left()), y - scene.px(2.5)},
             text);
 }
@@ -162,7 +163,7 @@ void paint_written(QPainter& painter, const SequencesLayout& layout, const Seque
 // --- the axis --------------------------------------------------------------------------------------------------------
 
 QString short_number(std::int64_t number) {
-  if (number >= 10'000 && number % 1000 == 0) return Words::tr("%1k").arg(number / 1000);
+  if (number >= 10'000 && number % 1000 == 0) return SequenceWords::tr("%1k").arg(number / 1000);
   return QString::number(number);
 }
 
@@ -181,7 +182,7 @@ void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& s
     draw_text(painter, font, scene.theme->text_quiet, {left, baseline}, text);
   }
   draw_text(painter, ui_font(scene.px(kAxis)), scene.theme->text_quiet, {layout.gutter.left(), baseline},
-            Words::tr("token"));
+            SequenceWords::tr("token"));
 }
 
 // --- what is lit -----------------------------------------------------------------------------------------------------
@@ -285,8 +286,8 @@ namespace {
 // What cells that stepped back mean; empty where none ever do.
 QString window_words(const Facts& facts) {
   if (!facts.scenario || facts.scenario->attention.window <= 0) return {};
-  if (facts.scenario->attention.mask == MaskKind::sliding_window) return Words::tr("out of the window");
-  return facts.scenario->attention.mask == MaskKind::chunked ? Words::tr("in an earlier chunk") : QString();
+  if (facts.scenario->attention.mask == MaskKind::sliding_window) return SequenceWords::tr("out of the window");
+  return facts.scenario->attention.mask == MaskKind::chunked ? SequenceWords::tr("in an earlier chunk") : QString();
 }
 
 }  // namespace
@@ -296,8 +297,8 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
   const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
   const QFont font = ui_font(scene.px(12));
   const double baseline = std::round(footer.center().y() + cap_height(font) / 2);
-  std::vector<LegendEntry> kinds{{kFreeLook, Words::tr("empty slot")}};
-  if (can_share(scene.facts())) kinds.insert(kinds.begin(), {kSharedLook, Words::tr("shared")});
+  std::vector<LegendEntry> kinds{{kFreeLook, SequenceWords::tr("empty slot")}};
+  if (can_share(scene.facts())) kinds.insert(kinds.begin(), {kSharedLook, SequenceWords::tr("shared")});
   double x = footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale) + apart;
 
   painter.save();
@@ -308,7 +309,7 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
   };
   const auto fits = [&](const QString& text) { return x + square + gap + text_width(font, text) <= footer.right(); };
   const QRectF sign(0, std::round(footer.center().y() - square / 2), square, square);
-  if (const QString text = Words::tr("computed in this step"); fits(text)) {
+  if (const QString text = SequenceWords::tr("computed in this step"); fits(text)) {
     const QRectF cell = sign.translated(x, 0);
     paint_cell(painter, cell, owner_look(0), 1, theme);
     painter.fillRect(QRectF(cell.left(), cell.top(), cell.width(), scene.px(3)), theme.accent);
@@ -318,14 +319,14 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
     paint_cell(painter, sign.translated(x, 0), owner_look(0), 0, theme);
     name(text);
   }
-  if (const QString text = Words::tr("found in the cache"); can_find(scene.facts()) && fits(text)) {
+  if (const QString text = SequenceWords::tr("found in the cache"); can_find(scene.facts()) && fits(text)) {
     const double y = std::floor(sign.top()) + 2.5;
     painter.setPen(QPen(theme.text_accent, 1.25));
     painter.setBrush(Qt::NoBrush);
     painter.drawPolyline(QPolygonF({{x, y + 4}, {x, y}, {x + square, y}, {x + square, y + 4}}));
     name(text);
   }
-  if (const QString text = Words::tr("still to come"); fits(text)) {
+  if (const QString text = SequenceWords::tr("still to come"); fits(text)) {
     const double y = std::floor(sign.center().y()) + 0.5;
     painter.setPen(QPen(theme.text_quiet, 1));
     painter.drawLine(QPointF(x, y), QPointF(x + square, y));

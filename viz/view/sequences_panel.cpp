@@ -14,7 +14,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kOutside = 2;  // [px] that outlines at the body's edge may stand out
+constexpr double kBodyOutside = 2;  // [px] that outlines at the body's edge may stand out
 
 class SequencesPanel final : public Panel {
   Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
@@ -65,7 +65,7 @@ void SequencesPanel::paint_base(QPainter& painter, const QRectF& body, const Sce
   }
   const Standing now(body, scene);
   painter.save();
-  painter.setClipRect(body.adjusted(-kOutside, -kOutside, kOutside, kOutside), Qt::IntersectClip);
+  painter.setClipRect(body.adjusted(-kBodyOutside, -kBodyOutside, kBodyOutside, kBodyOutside), Qt::IntersectClip);
   paint_sequences(painter, now.layout, now.rows, scene);
   painter.restore();
 }

@@ -172,10 +172,10 @@ void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
 }
 
 // Pages of a row lie all over the pool: their blocks are asked for so many entries early.
-constexpr std::int64_t kAhead = 16;
+constexpr std::int64_t kRowsAhead = 16;
 
 // A colour an entry, stretched to the entries' size.
-void paint_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
+void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
   const TableLayout& layout = now.layout;
   const State& state = scene.state();
   const CellRange seen = layout.grid.visible();
@@ -189,7 +189,7 @@ void paint_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(row - seen.first_row)));
     const std::int64_t assigned = std::clamp(pages.size(), seen.first_column, seen.end_column);
     for (std::int64_t page = seen.first_column; page < assigned; ++page) {
-      state.blocks.prefetch(pages[page + kAhead]);
+      state.blocks.prefetch(pages[page + kRowsAhead]);
       line[page - seen.first_column] = colours[entry_look(state, pages[page])];
     }
     std::fill(line + (assigned - seen.first_column), line + seen.columns(), colours[kPaddingLook]);
@@ -209,7 +209,7 @@ void paint_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
   painter.restore();
 }
 
-void paint_cells(QPainter& painter, const Standing& now, const Scene& scene) {
+void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const TableLayout& layout = now.layout;
   const State& state = scene.state();
@@ -253,9 +253,9 @@ void TablePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& 
     return paint_message(painter, body, text, *scene.theme, scene.font_scale);
   }
   if (now.layout.detail == TableDetail::pixels) {
-    paint_pixels(painter, now, scene);
+    paint_table_pixels(painter, now, scene);
   } else {
-    paint_cells(painter, now, scene);
+    paint_table_cells(painter, now, scene);
   }
   paint_edges(painter, now, scene);
 }

@@ -11,7 +11,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kIconSize = 14;  // [px]
+constexpr int kDockIconSize = 14;  // [px]
 
 }  // namespace
 
@@ -23,7 +23,7 @@ DockTitle::DockTitle(QDockWidget& dock) : QWidget(&dock), dock_(dock), close_(ne
   name->setProperty("dock-title", true);
   close_->setAccessibleName(tr("Close %1").arg(dock.windowTitle()));
   close_->setToolTip(close_->accessibleName());
-  close_->setIconSize(QSize(kIconSize, kIconSize));
+  close_->setIconSize(QSize(kDockIconSize, kDockIconSize));
   close_->setFocusPolicy(Qt::TabFocus);
   connect(close_, &QToolButton::clicked, &dock, &QDockWidget::close);
   auto* row = new QHBoxLayout(this);

@@ -12,7 +12,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kRow = 22;  // [px] at font scale 1
+constexpr int kSequenceRow = 22;  // [px] at font scale 1
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void SequencesPanel::set_document(Document* document) {
 
 void SequencesPanel::set_theme(const Theme& theme, double font_scale) {
   delegate_->set_theme(theme, font_scale);
-  table_->verticalHeader()->setDefaultSectionSize(qRound(kRow * font_scale));
+  table_->verticalHeader()->setDefaultSectionSize(qRound(kSequenceRow * font_scale));
   table_->viewport()->update();
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::bounds_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -77,4 +77,4 @@ TEST(LseWithin, EmptyRowsOfTwoConventionsDiffer) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::bounds_test

@@ -12,7 +12,7 @@
 #include "core/base/errors.h"
 #include "core/cache/collections.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::kv_operand_test {
 namespace {
 
 // A pool with numbers of its own in every element, and the weights of a softmax worked out from
@@ -193,4 +193,4 @@ TEST(KvOperand, MlaValuesAreTheFrontOfTheKeys) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::kv_operand_test

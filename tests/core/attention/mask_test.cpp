@@ -9,7 +9,7 @@
 #include "tests/core/attention/paged_case.h"
 #include "tests/property.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::mask_test {
 namespace {
 
 // "11110 / 11111": one character a key, one word a query.
@@ -97,4 +97,4 @@ TEST(Mask, IntervalIsThePredicateKeyByKey) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::mask_test

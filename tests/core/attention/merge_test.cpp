@@ -13,7 +13,7 @@
 #include "tests/core/attention/paged_case.h"
 #include "tests/property.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::merge_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -155,4 +155,4 @@ TEST(Merge, TwoHalvesOfTheKeysGiveTheAttentionOverAll) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::merge_test

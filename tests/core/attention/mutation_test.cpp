@@ -17,7 +17,7 @@
 #include "core/base/errors.h"
 #include "tests/core/attention/paged_case.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::mutation_test {
 namespace {
 
 using testing::PagedCase;
@@ -340,4 +340,4 @@ TEST(Mutations, ScaleErrorHidesAtLengthOne) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::mutation_test

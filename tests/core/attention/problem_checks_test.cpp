@@ -13,7 +13,7 @@
 #include "core/base/errors.h"
 #include "tests/core/attention/paged_case.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::problem_checks_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST(ProblemChecks, NeededKeysSpanAllQueriesOfTheSequence) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::problem_checks_test

@@ -15,7 +15,7 @@
 #include "tests/core/attention/paged_case.h"
 #include "tests/property.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::reference_bits_test {
 namespace {
 
 using testing::bits_of;
@@ -143,9 +143,7 @@ TEST(ReferenceBits, VisibleNanComesOutAsTheOneQuietNan) {
 
 TEST(ReferenceBits, EveryPatternOfTheNarrowTypesWidensToItsValue) {
   for (const InstructionSet set : available_instruction_sets()) {
-    const ReferenceKernels& kernels = set == InstructionSet::baseline ? *baseline_kernels()
-                                      : set == InstructionSet::avx2   ? *avx2_kernels()
-                                                                      : *avx512_kernels();
+    const ReferenceKernels& kernels = *reference_kernels(set);
     for (const DType dtype : {DType::f16, DType::bf16, DType::e4m3, DType::e5m2, DType::e8m0, DType::i8, DType::u16}) {
       const std::int64_t count = std::int64_t{1} << bits(dtype);
       const std::int64_t size = size_of(dtype);
@@ -169,4 +167,4 @@ TEST(ReferenceBits, EveryPatternOfTheNarrowTypesWidensToItsValue) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::reference_bits_test

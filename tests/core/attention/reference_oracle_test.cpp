@@ -10,7 +10,7 @@
 #include "core/base/errors.h"
 #include "tests/core/attention/paged_case.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::reference_oracle_test {
 namespace {
 
 using testing::PagedCase;
@@ -268,4 +268,4 @@ TEST(Reference, RefusesAnInstructionSetThatIsNotThereOrRunsIt) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::reference_oracle_test

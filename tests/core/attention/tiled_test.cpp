@@ -13,7 +13,7 @@
 #include "tests/core/attention/paged_case.h"
 #include "tests/property.h"
 
-namespace kvscope::attention {
+namespace kvscope::attention::tiled_test {
 namespace {
 
 using testing::PagedCase;
@@ -122,4 +122,4 @@ TEST(Tiled, RefusesConfigurationsThatMeanNothing) {
 }
 
 }  // namespace
-}  // namespace kvscope::attention
+}  // namespace kvscope::attention::tiled_test

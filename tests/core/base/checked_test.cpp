@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace kvscope {
+namespace kvscope::checked_test {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -104,4 +104,4 @@ TEST(CheckedTest, NarrowingKeepsWhatFitsAndRefusesTheNextOnEitherSide) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::checked_test

@@ -12,7 +12,7 @@
 #include "core/base/errors.h"
 #include "core/base/random.h"
 
-namespace kvscope {
+namespace kvscope::convert_bulk_test {
 namespace {
 
 constexpr DType kAll[] = {DType::f64,  DType::f32,  DType::f16, DType::bf16, DType::e4m3,
@@ -203,4 +203,4 @@ TEST(ConvertBulkTest, FourBitElementsAreRefusedInBulk) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::convert_bulk_test

@@ -13,7 +13,7 @@
 
 #include "core/base/random.h"
 
-namespace kvscope {
+namespace kvscope::convert_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -373,4 +373,4 @@ TEST(ConvertTest, NanSignComesThroughDecoding) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::convert_test

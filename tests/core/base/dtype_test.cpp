@@ -7,7 +7,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope {
+namespace kvscope::dtype_test {
 namespace {
 
 struct Expected {
@@ -103,4 +103,4 @@ TEST(DTypeTest, TheStorageTypeOfEachIsAsWideAsItsElement) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::dtype_test

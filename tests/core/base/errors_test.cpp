@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace kvscope {
+namespace kvscope::errors_test {
 namespace {
 
 template <class E, class F>
@@ -65,4 +65,4 @@ TEST(ErrorsDeathTest, AnAssertionStopsTheProgramAndSaysWhere) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::errors_test

@@ -10,7 +10,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope {
+namespace kvscope::file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -193,4 +193,4 @@ TEST(RemovePendingFiles, RemovesWhatIsHalfWrittenAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::file_test

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace kvscope {
+namespace kvscope::fnv_test {
 namespace {
 
 std::uint64_t of(std::string_view text) {
@@ -19,4 +19,4 @@ TEST(Fnv, GivesThePublishedChecksums) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::fnv_test

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <unordered_set>
 
-namespace kvscope {
+namespace kvscope::index_test {
 namespace {
 
 struct Load {
@@ -83,4 +83,4 @@ TEST(IndexTest, HashesByValue) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::index_test

@@ -9,7 +9,7 @@
 #include "core/base/errors.h"
 #include "tests/property.h"
 
-namespace kvscope::json {
+namespace kvscope::json::json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -257,4 +257,4 @@ TEST(JsonTest, AnyBytesAreReadOrRefusedWithAPlace) {
 }
 
 }  // namespace
-}  // namespace kvscope::json
+}  // namespace kvscope::json::json_test

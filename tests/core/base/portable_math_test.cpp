@@ -11,7 +11,7 @@
 
 #include "core/base/random.h"
 
-namespace kvscope {
+namespace kvscope::portable_math_test {
 namespace {
 
 static_assert(std::numeric_limits<long double>::digits >= 64, "the oracle needs more bits than what it judges");
@@ -186,4 +186,4 @@ TEST(PortableMathTest, TheBitsOverAFixedGridNeverChange) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::portable_math_test

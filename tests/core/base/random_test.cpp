@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-namespace kvscope {
+namespace kvscope::random_test {
 namespace {
 
 using Block = std::array<std::uint32_t, 4>;
@@ -131,4 +131,4 @@ TEST(RandomTest, BellsHaveTheirMomentsAndBound) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::random_test

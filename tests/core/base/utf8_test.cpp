@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvscope {
+namespace kvscope::utf8_test {
 namespace {
 
 // The encoder of RFC 3629, section 3, written down apart from the decoder.
@@ -70,4 +70,4 @@ TEST(Utf8, NothingIsNoCharacterAndWhatIsCutOffIsIllFormed) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::utf8_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvscope {
+namespace kvscope::xml_test {
 namespace {
 
 TEST(XmlText, EscapesWhatAnAttributeCannotHoldAndKeepsTheRest) {
@@ -20,4 +20,4 @@ TEST(XmlText, PutsAQuestionMarkForWhatXmlCannotHold) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::xml_test

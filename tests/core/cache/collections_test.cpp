@@ -4,7 +4,7 @@
 
 #include "tests/core/cache/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::collections_test {
 namespace {
 
 using test::fix_a;
@@ -217,4 +217,4 @@ TEST(ContinuousCollection, RefusesLayersAndSlotsItDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::collections_test

@@ -7,7 +7,7 @@
 
 #include "tests/core/cache/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::continuous_kv_cache_test {
 namespace {
 
 using test::ContinuousFixture;
@@ -180,4 +180,4 @@ TEST(ContinuousCache, AgreesWithAWalkOfTheSixDimensionalPool) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::continuous_kv_cache_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/cache/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::layer_view_test {
 namespace {
 
 using test::fix_a;
@@ -108,4 +108,4 @@ TEST(StaticRowMajor, IsUnknownFromTheFirstUnknownExtentOutwards) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::layer_view_test

@@ -10,7 +10,7 @@
 #include "core/cache/kv_cache_concepts.h"
 #include "tests/core/cache/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::mha_operands_test {
 namespace {
 
 using test::dim;
@@ -358,4 +358,4 @@ TEST(RaggedOperand, MakesAnIndexScaleWindowOverOneScaleAToken) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::mha_operands_test

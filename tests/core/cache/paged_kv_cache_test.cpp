@@ -10,7 +10,7 @@
 #include "tests/core/cache/fixtures.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::paged_kv_cache_test {
 namespace {
 
 using test::dim;
@@ -329,4 +329,4 @@ TEST(PagedLoad, NeverReadsABlockThatNoEntryNames) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::paged_kv_cache_test

@@ -11,7 +11,7 @@
 #include "core/cache/paged_kv_cache.h"
 #include "tests/core/cache/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::paged_quantized_test {
 namespace {
 
 using test::dim;
@@ -237,4 +237,4 @@ TEST(ScaleTmaCoords, RoundTheSlotDownToAChunk) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::paged_quantized_test

@@ -11,7 +11,7 @@
 #include "core/cache/paged_kv_cache.h"
 #include "tests/core/cache/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::paged_row_indices_test {
 namespace {
 
 using test::fix_p;
@@ -310,4 +310,4 @@ TEST(Populate, WrapsIn32BitsAsAKernelDoes) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::paged_row_indices_test

@@ -8,7 +8,7 @@
 #include "tests/core/cache/fixtures.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::sparse_remap_test {
 namespace {
 
 using test::fix_aq;
@@ -243,4 +243,4 @@ TEST(SparseScale, ReadsTheRowsScaleAndZeroOutside) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::sparse_remap_test

@@ -9,7 +9,7 @@
 #include "core/base/errors.h"
 #include "core/fragment/fragment_table.h"
 
-namespace kvscope {
+namespace kvscope::fragment_catalog_test {
 namespace {
 
 TEST(FragmentCatalog, HasEveryNameOfItsHeaderOnce) {
@@ -88,4 +88,4 @@ TEST(FragmentCatalog, AnUnknownNameIsRefusedWithTheNearestOne) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::fragment_catalog_test

@@ -15,7 +15,7 @@
 #include "core/fragment/mma_sync.h"
 #include "core/fragment/wgmma.h"
 
-namespace kvscope {
+namespace kvscope::fragment_map_test {
 namespace {
 
 using testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST(FragmentTables, DrawTheWholeTileUnlessAskedForAPart) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::fragment_map_test

@@ -13,7 +13,7 @@
 #include "core/smem/banks.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::ldmatrix_test {
 namespace {
 
 using testing::ElementsAre;
@@ -446,4 +446,4 @@ TEST(Fp8V, LeavesFourDepthsInARowToEachLane) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::ldmatrix_test

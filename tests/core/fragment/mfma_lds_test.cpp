@@ -1,5 +1,5 @@
 // Two descriptions of one thing: what a lane's fragment holds (mfma.h: tables of one fragment) and what the reads from
-// LDS leave in registers (core/lds/register_map.h: formulas over whole tiles). Every shape, K and V, every tile, strip
+// LDS leave in registers (core/staging/lds/register_map.h: formulas over whole tiles). Every shape, K and V, every tile, strip
 // and depth of the configurations of LDS staging, every tile of a wave, lane and element.
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/fragment/mfma.h"
-#include "core/lds/register_map.h"
-#include "core/lds/transposing_read.h"
-#include "tests/core/lds/grid.h"
+#include "core/staging/lds/register_map.h"
+#include "core/staging/lds/transposing_read.h"
+#include "tests/core/staging/lds/grid.h"
 #include "tests/whole_grid.h"
 
-namespace kvscope {
+namespace kvscope::mfma_lds_test {
 namespace {
 
 using test::require;
@@ -44,7 +44,7 @@ TEST(MfmaMaps, HoldWhatTheReadsFromLdsLeave) {
         const KVBufferConstants& c = config.constants();
         const int of_one = shape.elements / shape.instructions;
         require(of_one == c.input_frag_size, "fragments of another size");
-        // Waves that share a tile share its registers (tests/core/lds/grid_reads_test.cpp): one of each tile.
+        // Waves that share a tile share its registers (tests/core/staging/lds/grid_reads_test.cpp): one of each tile.
         const std::int64_t tiles_of_waves = p.transpose ? std::min(c.waves, p.BN / p.WN) : 1;
         for (std::int64_t wave = 0; wave < tiles_of_waves; ++wave) {
           const std::int64_t first_key = p.transpose ? wave * p.WN : 0;
@@ -99,4 +99,4 @@ TEST(MfmaMaps, HoldTheOtherOrderOfTheTransposingReadInOtherLanes) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::mfma_lds_test

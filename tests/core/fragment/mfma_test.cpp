@@ -11,7 +11,7 @@
 #include "core/base/errors.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::mfma_test {
 namespace {
 
 using Rule = std::function<TilePlace(int lane, int element)>;
@@ -280,4 +280,4 @@ TEST(MfmaPairing, RefusesHalfARegisterTile) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::mfma_test

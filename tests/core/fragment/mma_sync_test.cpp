@@ -12,7 +12,7 @@
 #include "core/fragment/fp8_v.h"
 #include "core/fragment/wgmma.h"
 
-namespace kvscope {
+namespace kvscope::mma_sync_test {
 namespace {
 
 void expect_rule(const FragmentMap& map, int rows, int columns, int elements,
@@ -265,4 +265,4 @@ TEST(WgmmaMaps, TheSumIsTheNextProductsAStepByStep) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::mma_sync_test

@@ -10,7 +10,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope {
+namespace kvscope::tile_reads_test {
 namespace {
 
 // What each read costs on the plain tile: the one number that all of them share, or -1.
@@ -109,4 +109,4 @@ TEST(TileReads, RefuseATileOfBrokenPieces) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::tile_reads_test

@@ -10,7 +10,7 @@
 #include "core/base/errors.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::wgmma_descriptor_test {
 namespace {
 
 template <class Error, class F>
@@ -212,4 +212,4 @@ TEST(WgmmaAddresses, RefuseWhatTheModelOrTheInstructionDoesNotDo) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::wgmma_descriptor_test

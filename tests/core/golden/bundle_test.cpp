@@ -5,7 +5,7 @@
 #include "core/golden/safetensors.h"
 #include "tests/core/golden/support.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::bundle_test {
 namespace {
 
 Bundle small_bundle() {
@@ -119,4 +119,4 @@ TEST(Bundle, AFailedSaveLeavesTheOldFileAndNoOther) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::bundle_test

@@ -9,7 +9,7 @@
 #include "core/golden/compare_report.h"
 #include "tests/core/golden/support.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::compare_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -295,4 +295,4 @@ print(ascii(t.get('name')), t.get('tests'), t.get('failures'), [c.get('name') fo
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::compare_test

@@ -8,7 +8,7 @@
 #include "core/golden/golden_bundle.h"
 #include "tests/core/golden/layout_cases.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::layouts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -304,4 +304,4 @@ TEST(Layouts, QueriesWithoutOffsetsAreOneASequenceOrAnAxisOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::layouts_test

@@ -8,7 +8,7 @@
 
 #include "core/golden/tensor.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::measures_test {
 namespace {
 
 TEST(Measures, WorkedExample) {
@@ -59,4 +59,4 @@ TEST(Measures, RoundingToATypeMayGiveInfinity) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::measures_test

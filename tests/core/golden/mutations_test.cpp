@@ -12,7 +12,7 @@
 #include "core/golden/golden_bundle.h"
 #include "tests/core/golden/layout_cases.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::mutations_test {
 namespace {
 
 using attention::Problem;
@@ -213,4 +213,4 @@ TEST(MutationsControl, AWrongPageAt4096TokensPassesFixedTolerancesAndFailsTheBou
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::mutations_test

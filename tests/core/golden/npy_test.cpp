@@ -7,7 +7,7 @@
 #include "tests/core/golden/support.h"
 #include "tests/property.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::npy_test {
 namespace {
 
 using testing::ElementsAre;
@@ -174,4 +174,4 @@ TEST(Npy, NoTruncationIsReadAsAnArray) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::npy_test

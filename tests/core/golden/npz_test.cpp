@@ -3,7 +3,7 @@
 #include "tests/core/golden/support.h"
 #include "tests/property.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::npz_test {
 namespace {
 
 using Tensors = std::map<std::string, Tensor>;
@@ -168,4 +168,4 @@ TEST(Npz, NamesThatWouldNotComeBackAreNotWritten) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::npz_test

@@ -3,7 +3,7 @@
 #include "tests/core/golden/support.h"
 #include "tests/property.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::safetensors_test {
 namespace {
 
 std::string file_of(const std::string& header, const std::string& data) {
@@ -151,4 +151,4 @@ TEST(Safetensors, WhatTheFormatCannotSayIsNotWritten) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::safetensors_test

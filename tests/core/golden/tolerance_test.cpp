@@ -4,7 +4,7 @@
 
 #include "tests/core/golden/support.h"
 
-namespace kvscope::golden {
+namespace kvscope::golden::tolerance_test {
 namespace {
 
 TEST(Tolerance, ProfilesHaveTheValuesOfTheirSuites) {
@@ -33,4 +33,4 @@ TEST(Tolerance, UnknownProfileNamesTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace kvscope::golden
+}  // namespace kvscope::golden::tolerance_test

@@ -8,7 +8,7 @@
 
 #include "core/layout/layout_expr.h"
 
-namespace kvscope::layout {
+namespace kvscope::layout::layout_algebra_test {
 namespace {
 
 IntTuple leaf(std::int64_t value) {
@@ -323,4 +323,4 @@ TEST(LayoutAlgebraTest, LayoutsBuiltByHandAreCheckedFirst) {
 }
 
 }  // namespace
-}  // namespace kvscope::layout
+}  // namespace kvscope::layout::layout_algebra_test

@@ -8,7 +8,7 @@
 
 #include "tests/property.h"
 
-namespace kvscope::layout {
+namespace kvscope::layout::layout_expr_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -254,4 +254,4 @@ TEST(LayoutExprTest, AnyTextIsParsedOrRefusedWithAColumn) {
 }
 
 }  // namespace
-}  // namespace kvscope::layout
+}  // namespace kvscope::layout::layout_expr_test

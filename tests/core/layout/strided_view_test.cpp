@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace kvscope {
+namespace kvscope::strided_view_test {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<StridedView<float, 4>>, "kernels take views by value");
@@ -108,4 +108,4 @@ TEST(StridedViewTest, ATypedViewSeesTheSameMemoryAndAWrongTypeIsRefused) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::strided_view_test

@@ -8,7 +8,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope {
+namespace kvscope::swizzle_test {
 namespace {
 
 // Bit by bit, from the drawing: bit z of the result is bit z of the offset, flipped by the Y bit `shift` away from it.
@@ -154,4 +154,4 @@ TEST(SwizzleTest, PrintsItsThreeNumbers) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::swizzle_test

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/cache/paging_engine.h"
+#include "core/paging/paging_engine.h"
 #include "core/scenario/scenario.h"
 #include "core/trace/recorder.h"
 

@@ -8,7 +8,7 @@
 #include "core/base/convert.h"
 #include "tests/core/pipeline/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::layer_attention_test {
 namespace {
 
 using testing_support::continuous_scenario;
@@ -151,4 +151,4 @@ TEST(MultiplyAdds, CountsQueriesTimesKeysTimesHeadsTimesWhatIsWalked) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::layer_attention_test

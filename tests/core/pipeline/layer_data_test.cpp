@@ -11,7 +11,7 @@
 #include "core/pipeline/run_scenario.h"
 #include "tests/core/pipeline/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::layer_data_test {
 namespace {
 
 using testing_support::continuous_scenario;
@@ -263,4 +263,4 @@ TEST(LayerBytes, CountsThePoolWithItsNullPageAndTheExactCopyOfAQuantizedOne) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::layer_data_test

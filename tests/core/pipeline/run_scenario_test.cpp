@@ -6,7 +6,7 @@
 #include "core/pipeline/run_report_text.h"
 #include "tests/core/pipeline/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::run_scenario_test {
 namespace {
 
 using testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(RunScenario, JsonHasTheTotalsTheCurveAndTheVerdicts) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::run_scenario_test

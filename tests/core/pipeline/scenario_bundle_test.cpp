@@ -9,7 +9,7 @@
 #include "core/golden/layouts.h"
 #include "tests/core/pipeline/fixtures.h"
 
-namespace kvscope {
+namespace kvscope::scenario_bundle_test {
 namespace {
 
 using testing_support::continuous_scenario;
@@ -75,4 +75,4 @@ TEST(ScenarioBundle, NamesStepLayerSeedAndQuantizer) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::scenario_bundle_test

@@ -7,7 +7,7 @@
 
 #include "tests/core/scenario/support.h"
 
-namespace kvscope {
+namespace kvscope::checks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -336,4 +336,4 @@ TEST(Checks, AFaultyNumberCausesNoSecondComplaint) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::checks_test

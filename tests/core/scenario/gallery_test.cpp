@@ -12,7 +12,7 @@
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 
-namespace kvscope {
+namespace kvscope::gallery_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ TEST(Gallery, RealTrafficSliceIsTheHourAtASixteenth) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::gallery_test

@@ -6,7 +6,7 @@
 
 #include "tests/core/scenario/support.h"
 
-namespace kvscope {
+namespace kvscope::import_csv_test {
 namespace {
 
 using testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(ImportCsv, AHeaderWithoutRowsIsNoTrace) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::import_csv_test

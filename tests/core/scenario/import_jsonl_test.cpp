@@ -6,7 +6,7 @@
 
 #include "tests/core/scenario/support.h"
 
-namespace kvscope {
+namespace kvscope::import_jsonl_test {
 namespace {
 
 using testing::ElementsAre;
@@ -131,4 +131,4 @@ TEST(ImportJsonl, ALongLineIsRefusedAndTheNextRead) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::import_jsonl_test

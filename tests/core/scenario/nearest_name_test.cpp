@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-namespace kvscope {
+namespace kvscope::nearest_name_test {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"page_size", "blocks", "dtype"};
@@ -52,4 +52,4 @@ TEST(NearestName, ListsTheLegalNamesWhenNoneIsClose) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::nearest_name_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvscope {
+namespace kvscope::pool_extents_test {
 namespace {
 
 Scenario scenario_of(CacheKind kind, bool is_mla) {
@@ -27,4 +27,4 @@ TEST(PoolExtents, AnMlaPoolKeepsOneOfKAndV) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::pool_extents_test

@@ -7,7 +7,7 @@
 
 #include "core/scenario/checks.h"
 
-namespace kvscope {
+namespace kvscope::presets_test {
 namespace {
 
 // Figures of the published config.json files; typed here again on purpose, so that a slip of a
@@ -58,4 +58,4 @@ TEST(Presets, NamesAreExact) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::presets_test

@@ -8,7 +8,7 @@
 
 #include "core/scenario/requests.h"
 
-namespace kvscope {
+namespace kvscope::recorded_traces_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,4 +64,4 @@ TEST(RecordedTraces, MooncakeConversationIsReadWhole) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::recorded_traces_test

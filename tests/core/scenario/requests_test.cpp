@@ -10,7 +10,7 @@
 #include "tests/core/scenario/support.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::requests_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -243,4 +243,4 @@ TEST(GenerateRequests, MembersOfAGroupShareTheBeginningOnly) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::requests_test

@@ -9,7 +9,7 @@
 #include "tests/core/scenario/support.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::scenario_json_test {
 namespace {
 
 using testing::ElementsAre;
@@ -370,4 +370,4 @@ TEST(ScenarioJson, QuantizerIsAmaxUnlessNamed) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::scenario_json_test

@@ -14,7 +14,7 @@
 #include "core/scenario/scenario_json.h"
 #include "tests/core/scenario/support.h"
 
-namespace kvscope {
+namespace kvscope::schema_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -128,4 +128,4 @@ TEST(Schema, AnIndependentValidatorAgreesWithTheReader) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::schema_test

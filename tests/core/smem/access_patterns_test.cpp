@@ -9,7 +9,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope {
+namespace kvscope::access_patterns_test {
 namespace {
 
 LayoutSolutions solved(const TileRows& tile, const AccessPattern& pattern) {
@@ -74,4 +74,4 @@ TEST(AccessPatterns, RefuseTilesThatAreNotWholeAccesses) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::access_patterns_test

@@ -12,7 +12,7 @@
 
 #include "core/smem/banks.h"
 
-namespace kvscope {
+namespace kvscope::bank_tables_test {
 namespace {
 
 using testing::ElementsAre;
@@ -237,4 +237,4 @@ TEST(BankTables, LdmatrixOverRowPitches) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::bank_tables_test

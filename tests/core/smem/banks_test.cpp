@@ -12,7 +12,7 @@
 #include "core/base/errors.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::banks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -228,4 +228,4 @@ TEST(BankReports, EqualACountOverSets) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::banks_test

@@ -12,7 +12,7 @@
 #include "core/base/errors.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::shared_image_test {
 namespace {
 
 template <class Error, class F>
@@ -158,4 +158,4 @@ TEST(SharedImage, HoldsTheLastOfAnyWrites) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::shared_image_test

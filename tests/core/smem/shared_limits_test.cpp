@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace kvscope {
+namespace kvscope::shared_limits_test {
 namespace {
 
 template <class Error, class F>
@@ -99,4 +99,4 @@ TEST(SharedLimits, SayWhenALaunchMustAskAndHowManyBlocksFit) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::shared_limits_test

@@ -11,7 +11,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope {
+namespace kvscope::swizzle_solver_test {
 namespace {
 
 using testing::HasSubstr;
@@ -330,4 +330,4 @@ TEST(SwizzleSolver, NamesEveryFaultOfAQuestion) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::swizzle_solver_test

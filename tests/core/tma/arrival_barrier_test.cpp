@@ -11,7 +11,7 @@
 #include "tests/core/tma/gold.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::arrival_barrier_test {
 namespace {
 
 using test::message_of;
@@ -249,4 +249,4 @@ TEST(ArrivalBarrier, EndsEachLapOnceInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::arrival_barrier_test

@@ -14,7 +14,7 @@
 #include "tests/core/tma/gold.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::box_copy_test {
 namespace {
 
 using test::coord_of;
@@ -702,4 +702,4 @@ TEST(StoreBox, RefusesNegativeStartsAndModesForLoads) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::box_copy_test

@@ -10,7 +10,7 @@
 #include "tests/core/tma/gold.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::box_plan_test {
 namespace {
 
 using test::kBase;
@@ -135,4 +135,4 @@ TEST(BoxElementAt, IsTheInverseOfTheChunks) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::box_plan_test

@@ -12,7 +12,7 @@
 #include "core/tma/box_moves.h"
 #include "tests/core/tma/any_box.h"
 
-namespace kvscope {
+namespace kvscope::box_rows_test {
 namespace {
 
 using test::any_box;
@@ -176,4 +176,4 @@ TEST(BoxRows, LeaveMemoryPastTheLastAddressToTheChunks) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::box_rows_test

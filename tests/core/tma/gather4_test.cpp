@@ -12,7 +12,7 @@
 #include "tests/core/tma/gold.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::gather4_test {
 namespace {
 
 using test::fnv1a;
@@ -208,4 +208,4 @@ TEST(Gather4ByLoads, WritesNothingWhenARowIsNotThere) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::gather4_test

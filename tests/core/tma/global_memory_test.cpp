@@ -8,7 +8,7 @@
 
 #include "tests/core/tma/gold.h"
 
-namespace kvscope {
+namespace kvscope::global_memory_test {
 namespace {
 
 using test::message_of;
@@ -78,4 +78,4 @@ TEST(GlobalMemory, KnowsBytesAtTheirOwnAddress) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::global_memory_test

@@ -20,7 +20,7 @@
 #include "tests/core/tma/gold.h"
 #include "tests/whole_grid.h"
 
-namespace kvscope {
+namespace kvscope::grid_test {
 namespace {
 
 using test::for_whole_grid;
@@ -255,4 +255,4 @@ TEST(EveryBox, IsLoadedByteForByteAndStoredBack) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::grid_test

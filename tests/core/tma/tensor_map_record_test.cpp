@@ -10,7 +10,7 @@
 #include "tests/core/tma/gold.h"
 #include "tests/property.h"
 
-namespace kvscope {
+namespace kvscope::tensor_map_record_test {
 namespace {
 
 using test::message_of;
@@ -181,4 +181,4 @@ TEST(Record, SaysWhatIsWrongWithIt) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::tensor_map_record_test

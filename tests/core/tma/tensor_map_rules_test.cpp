@@ -10,7 +10,7 @@
 
 #include "tests/core/tma/gold.h"
 
-namespace kvscope {
+namespace kvscope::tensor_map_rules_test {
 namespace {
 
 using test::message_of;
@@ -300,4 +300,4 @@ TEST(TensorMapEnumerations, HaveTheDriversValuesAndSizes) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::tensor_map_rules_test

@@ -11,7 +11,7 @@
 #include "core/layout/swizzle.h"
 #include "tests/core/tma/gold.h"
 
-namespace kvscope {
+namespace kvscope::tma_swizzle_test {
 namespace {
 
 using Table = std::vector<std::vector<std::int64_t>>;  // [row][chunk]: bytes from dst
@@ -191,4 +191,4 @@ TEST(TmaSwizzle, SpreadsEightRowsOverTheBanks) {
 }
 
 }  // namespace
-}  // namespace kvscope
+}  // namespace kvscope::tma_swizzle_test

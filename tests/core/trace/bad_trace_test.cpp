@@ -7,7 +7,7 @@
 #include "core/trace/trace_reader.h"
 #include "tests/core/trace/support.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::bad_trace_test {
 namespace {
 
 using testing::edit;
@@ -357,4 +357,4 @@ TEST_F(BadTrace, IndexThatContradictsTheEventsIsFoundThoughResealed) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::bad_trace_test

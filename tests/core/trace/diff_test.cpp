@@ -10,7 +10,7 @@
 #include "tests/core/trace/support.h"
 #include "tests/property.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::diff_test {
 namespace {
 
 using testing::Folder;
@@ -276,4 +276,4 @@ TEST(FirstDivergence, OfEqualSequencesIsNone) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::diff_test

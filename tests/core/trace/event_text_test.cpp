@@ -8,7 +8,7 @@
 #include "tests/core/trace/support.h"
 #include "tests/property.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::event_text_test {
 namespace {
 
 using testing::event_of;
@@ -85,4 +85,4 @@ TEST(EventText, EventsAreTheSameOnlyInKindAndEveryNumber) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::event_text_test

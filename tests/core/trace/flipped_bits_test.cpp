@@ -8,7 +8,7 @@
 #include "core/trace/trace_reader.h"
 #include "tests/core/trace/support.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::flipped_bits_test {
 namespace {
 
 void put_byte(const std::filesystem::path& path, std::size_t at, char byte) {
@@ -81,4 +81,4 @@ TEST(FlippedBits, DestroyedPagesAreRefusedOrChangeNothing) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::flipped_bits_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/trace/support.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::recorder_test {
 namespace {
 
 // A recorder that counts what reaches it.
@@ -40,4 +40,4 @@ TEST(MemoryRecorder, KeepsEventsInOrder) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::recorder_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/trace/support.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::sqlite_test {
 namespace {
 
 class UntrustedDatabase : public ::testing::Test {
@@ -61,4 +61,4 @@ TEST_F(UntrustedDatabase, TellsEveryTypeFromAnInteger) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::sqlite_test

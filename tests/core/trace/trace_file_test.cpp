@@ -8,7 +8,7 @@
 
 #include "tests/core/trace/support.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::trace_file_test {
 namespace {
 
 using testing::Folder;
@@ -129,4 +129,4 @@ TEST(MetaKeys, OnesTheWriterSetsAreReserved) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::trace_file_test

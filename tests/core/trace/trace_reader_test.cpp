@@ -5,7 +5,7 @@
 #include "tests/core/trace/support.h"
 #include "tests/property.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::trace_reader_test {
 namespace {
 
 using testing::Folder;
@@ -177,4 +177,4 @@ TEST(TraceReader, AFileOfVersion1IsReadAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::trace_reader_test

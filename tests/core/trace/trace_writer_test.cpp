@@ -9,7 +9,7 @@
 #include "core/trace/trace_reader.h"
 #include "tests/core/trace/support.h"
 
-namespace kvscope::trace {
+namespace kvscope::trace::trace_writer_test {
 namespace {
 
 using testing::Folder;
@@ -142,4 +142,4 @@ TEST(TraceWriter, EveryCountAroundABatchIsWhole) {
 }
 
 }  // namespace
-}  // namespace kvscope::trace
+}  // namespace kvscope::trace::trace_writer_test

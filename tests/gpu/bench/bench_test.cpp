@@ -14,7 +14,7 @@
 #include "gpu/bench/workload.h"
 #include "tests/gpu/launch/fake_driver.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::bench_test {
 namespace {
 
 using ::testing::AllOf;
@@ -206,4 +206,4 @@ TEST(Reports, OfTheVirtualGpuSayThatThereAreNoTimes) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::bench_test

@@ -13,7 +13,7 @@
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/cache_fixture.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::bf16_product_test {
 namespace {
 
 // Multiples of 1/8 below 2: products are multiples of 1/64, and sums of 2^15 of them are exact in fp32.
@@ -73,4 +73,4 @@ TEST(Bf16Product, ABandThatIsNotWhole) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::bf16_product_test

@@ -9,7 +9,7 @@
 #include "gpu/hardware/check_report.h"
 #include "gpu/hardware/probe.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::child_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(Answer, IsJudgedByWhatWasExpected) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::child_test

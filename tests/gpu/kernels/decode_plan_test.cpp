@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::decode_plan_test {
 namespace {
 
 using ::testing::AllOf;
@@ -119,4 +119,4 @@ TEST(DecodePlan, RefusesHeadSizesWithoutAKernel) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::decode_plan_test

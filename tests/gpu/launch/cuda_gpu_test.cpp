@@ -12,7 +12,7 @@
 #include "gpu/verify/run_case.h"
 #include "tests/gpu/launch/fake_driver.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::cuda_gpu_test {
 namespace {
 
 using ::testing::AllOf;
@@ -149,4 +149,4 @@ TEST(CudaGpu, AKernelThatFailsIsAFaultOfItsLaunchInTheDriversWords) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::cuda_gpu_test

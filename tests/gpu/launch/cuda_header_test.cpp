@@ -8,7 +8,7 @@
 #include "gpu/kernels/common/tensor_map_slot.h"
 #include "gpu/launch/cuda_driver.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::cuda_header_test {
 namespace {
 
 // Handles and enumerations have other names here; sizes and the number of parameters must agree.
@@ -81,4 +81,4 @@ TEST(CudaHeader, TheModelsMapHasTheEncodersEnumerations) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::cuda_header_test

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/ptx/machine/device.h"
-#include "core/ptx/machine/launch_checks.h"
-#include "core/ptx/text/parser.h"
 #include "core/tma/tensor_map_record.h"
 #include "gpu/launch/cuda_driver.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/text/parser.h"
 
 namespace cuda = kvscope::gpu::cuda;
 namespace ptx = kvscope::ptx;

@@ -8,7 +8,7 @@
 #include "gpu/launch/device_error.h"
 #include "gpu/launch/kernel_images.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::virtual_gpu_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST(KernelImages, MachineCodeIsElfOfAKernelThatHasPtx) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::virtual_gpu_test

@@ -18,7 +18,7 @@
 #include "gpu/offload/candidate_check.h"
 #include "gpu/verify/cache_fixture.h"
 
-namespace kvscope::gpu {
+namespace kvscope::gpu::attention_on_test {
 namespace {
 
 using ::testing::AllOf;
@@ -256,4 +256,4 @@ TEST(CandidateCheck, WhatTheCheckersSayOfTheKernelFails) {
 }
 
 }  // namespace
-}  // namespace kvscope::gpu
+}  // namespace kvscope::gpu::attention_on_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-namespace kvscope::viz {
+namespace kvscope::viz::board_test {
 namespace {
 
 using testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(ViewNames, FindTheirView) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::board_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace kvscope::viz {
+namespace kvscope::viz::header_layout_test {
 namespace {
 
 using testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST(BarTicks, AreOneAPixelHoweverManyStepsThereAre) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::header_layout_test

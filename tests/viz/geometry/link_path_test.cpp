@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace kvscope::viz {
+namespace kvscope::viz::link_path_test {
 namespace {
 
 const QRectF kBoard(0, 0, 1600, 1000);
@@ -166,4 +166,4 @@ TEST(PointAt, IsDeCasteljausPoint) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::link_path_test

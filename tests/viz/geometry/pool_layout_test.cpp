@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-namespace kvscope::viz {
+namespace kvscope::viz::pool_layout_test {
 namespace {
 
 constexpr double kScale = 1;  // of the font
@@ -310,4 +310,4 @@ TEST(CellGrid, DigitsChangeAtPowersOfTen) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::pool_layout_test

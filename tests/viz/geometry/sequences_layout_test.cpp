@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace kvscope::viz {
+namespace kvscope::viz::sequences_layout_test {
 namespace {
 
 const QRectF kBody(36, 88, 1528, 195);  // of the overview at 1600x1000
@@ -426,4 +426,4 @@ TEST(AxisTicks, StandWhereTheirTokensStand) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::sequences_layout_test

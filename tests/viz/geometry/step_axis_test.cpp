@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace kvscope::viz {
+namespace kvscope::viz::step_axis_test {
 namespace {
 
 using testing::ElementsAre;
@@ -238,4 +238,4 @@ TEST(StepTicks, AreVisibleAndNeverCloserThanALabel) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::step_axis_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace kvscope::viz {
+namespace kvscope::viz::table_layout_test {
 namespace {
 
 constexpr double kScale = 1;  // of the font
@@ -220,4 +220,4 @@ TEST(TableLayout, ScrollingByLessThanAPixelAddsUp) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::table_layout_test

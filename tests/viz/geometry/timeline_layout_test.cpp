@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace kvscope::viz {
+namespace kvscope::viz::timeline_layout_test {
 namespace {
 
 using testing::ElementsAre;
@@ -371,4 +371,4 @@ TEST(IndexOf, AStepsNumberIsItsIndexInATraceThatBeginsLater) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::timeline_layout_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace kvscope::viz {
+namespace kvscope::viz::viewport_test {
 namespace {
 
 // Content 300 px right of the corner, doubled: it would slide 300 px away if the offset did not follow.
@@ -69,4 +69,4 @@ TEST(OffsetToShow, LeavesWhatIsInSightWhereItIs) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::viewport_test

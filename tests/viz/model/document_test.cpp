@@ -11,7 +11,7 @@
 #include "core/trace/event_text.h"
 #include "tests/viz/model/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::document_test {
 namespace {
 
 using testing_support::preemption_run;
@@ -304,4 +304,4 @@ TEST(Document, StaysWhereItIsWhenNoSuchEventFollows) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::document_test

@@ -18,7 +18,7 @@
 #include "viz/model/gallery_model.h"
 #include "viz/model/sequence_model.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::models_test {
 namespace {
 
 using testing_support::preemption_run;
@@ -280,4 +280,4 @@ TEST(GalleryModel, ShowsNameParagraphAndPath) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::models_test

@@ -6,10 +6,10 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/base/errors.h"
-#include "core/pipeline/explain.h"
+#include "core/staging/explain.h"
 #include "tests/viz/model/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::why_test {
 namespace {
 
 using testing_support::simulate;
@@ -158,4 +158,4 @@ TEST(WhyIndent, IsTwoPastTheEqualsSign) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::why_test

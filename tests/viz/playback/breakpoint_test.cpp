@@ -10,7 +10,7 @@
 #include "core/base/errors.h"
 #include "core/trace/event_text.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::breakpoint_test {
 namespace {
 
 using testing::ElementsAre;
@@ -146,4 +146,4 @@ TEST(Breakpoint, MatchesItsKindWhenAllConditionsHold) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::breakpoint_test

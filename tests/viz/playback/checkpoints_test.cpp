@@ -6,7 +6,7 @@
 
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::checkpoints_test {
 namespace {
 
 using namespace testing_support;
@@ -110,4 +110,4 @@ TEST(Checkpoints, KeepTheStartWhateverItCosts) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::checkpoints_test

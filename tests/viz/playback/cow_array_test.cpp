@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace kvscope::viz {
+namespace kvscope::viz::cow_array_test {
 namespace {
 
 using Small = CowArray<int, 4>;
@@ -91,4 +91,4 @@ TEST(CowArray, AMillionElementsThatNobodyWroteTakeOneChunk) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::cow_array_test

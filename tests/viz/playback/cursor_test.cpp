@@ -7,7 +7,7 @@
 #include "core/base/errors.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::cursor_test {
 namespace {
 
 using namespace testing_support;
@@ -303,4 +303,4 @@ TEST(Cursor, SeveralBreakpointsAtOneEventGiveTheFirst) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::cursor_test

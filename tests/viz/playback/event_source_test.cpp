@@ -7,7 +7,7 @@
 #include "core/trace/trace_writer.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::event_source_test {
 namespace {
 
 using namespace testing_support;
@@ -121,4 +121,4 @@ TEST(TapeRecorder, LeavesOutWhatItsDetailDoesNotWant) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::event_source_test

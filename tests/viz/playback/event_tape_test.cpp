@@ -9,7 +9,7 @@
 
 #include "core/trace/event_text.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::event_tape_test {
 namespace {
 
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
@@ -80,4 +80,4 @@ TEST(EventTape, ReaderMayStandAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::event_tape_test

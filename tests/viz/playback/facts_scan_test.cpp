@@ -7,7 +7,7 @@
 #include "core/base/errors.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::facts_scan_test {
 namespace {
 
 using namespace testing_support;
@@ -145,4 +145,4 @@ TEST(FactsScan, PoolsBeyondEveryMachineAreRefused) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::facts_scan_test

@@ -8,7 +8,7 @@
 #include "core/base/errors.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::find_test {
 namespace {
 
 // 8 blocks of 4 tokens, 5 sequences of up to 6 pages, 20 steps, 300 events.
@@ -114,4 +114,4 @@ TEST(Find, WhatIsNotUnderstoodListsTheForms) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::find_test

@@ -6,10 +6,10 @@
 #include <utility>
 #include <variant>
 
-#include "core/pipeline/focus.h"
+#include "core/staging/focus.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::gallery_fold_test {
 namespace {
 
 using namespace testing_support;
@@ -217,4 +217,4 @@ TEST(CrowdedRuns, ShareCopyEvictAndPreempt) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::gallery_fold_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kvscope::viz {
+namespace kvscope::viz::player_test {
 namespace {
 
 // The example of the header.
@@ -74,4 +74,4 @@ TEST(Player, SpeedIsClampedAndDropsWhatIsLeftOver) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::player_test

@@ -7,7 +7,7 @@
 #include "core/base/errors.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::run_test {
 namespace {
 
 using namespace testing_support;
@@ -150,4 +150,4 @@ TEST(Marks, AreWhatTheStepHasDoneSoFar) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::run_test

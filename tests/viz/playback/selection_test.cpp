@@ -6,7 +6,7 @@
 
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::selection_test {
 namespace {
 
 using namespace testing_support;
@@ -205,4 +205,4 @@ TEST(Selection, LightsTheSameFromEveryPanel) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::selection_test

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/pipeline/staging_events.h"
+#include "core/staging/staging_events.h"
 #include "tests/viz/playback/support.h"
 #include "viz/playback/event_tape.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::staging_fold_test {
 namespace {
 
 using namespace testing_support;
@@ -78,4 +78,4 @@ TEST(StagingFold, ATraceOfATileAloneHasNoSteps) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::staging_fold_test

@@ -7,7 +7,7 @@
 #include "core/base/errors.h"
 #include "tests/viz/playback/support.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::state_test {
 namespace {
 
 using namespace testing_support;
@@ -388,4 +388,4 @@ TEST(PageTable, EndsAtTheLastPageThatIsAssigned) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::state_test

@@ -7,7 +7,7 @@
 #include "tests/viz/playback/support.h"
 #include "viz/playback/timeline_fold.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::timeline_test {
 namespace {
 
 using namespace testing_support;
@@ -149,4 +149,4 @@ TEST(Timeline, SeriesAndMarksHaveNames) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::timeline_test

@@ -11,7 +11,7 @@
 #include "tests/viz/view/runs.h"
 #include "viz/view/canvas.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::canvas_accessible_test {
 namespace {
 
 class CanvasAccessible : public testing::Test {
@@ -170,4 +170,4 @@ TEST_F(CanvasAccessible, HasABoundedNumberOfCells) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::canvas_accessible_test

@@ -8,7 +8,7 @@
 
 #include "tests/viz/view/canvas_fixture.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::canvas_input_test {
 namespace {
 
 // --- mouse -----------------------------------------------------------------------------------------------------------
@@ -306,4 +306,4 @@ TEST_F(CanvasTest, ARestingPointerDoesNotTakeOverFromTheKeys) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::canvas_input_test

@@ -7,7 +7,7 @@
 #include "tests/viz/view/canvas_fixture.h"
 #include "viz/view/paint_board.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::canvas_test {
 namespace {
 
 // --- the picture -----------------------------------------------------------------------------------------------------
@@ -184,4 +184,4 @@ TEST_F(CanvasInAWindow, ShowsTheFocusAsARingAroundTheCardAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::canvas_test

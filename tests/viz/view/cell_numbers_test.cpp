@@ -9,7 +9,7 @@
 
 #include "viz/view/theme.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::cell_numbers_test {
 namespace {
 
 constexpr QRectF kCell(10, 10, 40, 40);
@@ -116,4 +116,4 @@ TEST(CellNumbers, KeepsThePatternOffItsDigits) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::cell_numbers_test

@@ -14,7 +14,7 @@
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::cell_paint_test {
 namespace {
 
 BlockState held_by(std::int32_t owner, std::int32_t ref_count, bool cached = false) {
@@ -290,4 +290,4 @@ TEST(Legend, NeverLeavesItsLineAndKeepsTheKindsWhenOwnersAreMany) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::cell_paint_test

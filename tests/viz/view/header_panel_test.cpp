@@ -8,7 +8,7 @@
 #include "tests/viz/view/runs.h"
 #include "viz/view/panel.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::header_panel_test {
 namespace {
 
 using namespace trace;
@@ -169,4 +169,4 @@ TEST_F(HeaderPanelTest, PreemptionsAreTicksUnderTheBar) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::header_panel_test

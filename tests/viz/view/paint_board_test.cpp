@@ -11,7 +11,7 @@
 #include "tests/viz/view/runs.h"
 #include "viz/geometry/link_path.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::paint_board_test {
 namespace {
 
 constexpr QSizeF kSize(1600, 1000);
@@ -321,4 +321,4 @@ TEST(PaintBoard, HoveredLinksAreLighterThanPinnedOnes) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::paint_board_test

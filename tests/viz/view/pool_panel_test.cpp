@@ -11,7 +11,7 @@
 #include "viz/geometry/pool_layout.h"
 #include "viz/view/cell_paint.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::pool_panel_test {
 namespace {
 
 constexpr QRectF kBody(20, 30, 500, 300);
@@ -463,4 +463,4 @@ TEST(PoolPanel, EveryStepOfARealRunAgreesWithItsState) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::pool_panel_test

@@ -13,7 +13,7 @@
 #include "tests/viz/view/runs.h"
 #include "viz/view/paint_board.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::repaint_test {
 namespace {
 
 struct Kept : Staged {
@@ -121,4 +121,4 @@ TEST(Repaint, AnotherRunInTheSamePanelsIsPaintedAsInNewOnes) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::repaint_test

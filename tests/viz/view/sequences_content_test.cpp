@@ -10,7 +10,7 @@
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::sequences_content_test {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST(PageTokens, AreThoseOfThatPage) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::sequences_content_test

@@ -14,7 +14,7 @@
 #include "viz/view/sequences_content.h"
 #include "viz/view/sharing.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::sequences_panel_test {
 namespace {
 
 using testing::IsEmpty;
@@ -485,4 +485,4 @@ TEST_F(SequencesPanelTest, NamesThoseThatWaitAndHowOftenTheyWerePreempted) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::sequences_panel_test

@@ -11,7 +11,7 @@
 #include "tests/viz/view/runs.h"
 #include "viz/view/cell_paint.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::table_panel_test {
 namespace {
 
 constexpr QRectF kBody(20, 30, 420, 260);
@@ -309,4 +309,4 @@ TEST(TablePanel, AScrolledAwayEntryIsRevealedAndThenAnchors) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::table_panel_test

@@ -10,7 +10,7 @@
 
 #include "viz/view/theme.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::text_test {
 namespace {
 
 QImage painted(double scale, const std::function<void(QPainter&)>& paint) {
@@ -105,4 +105,4 @@ TEST(Text, TenThousandTextsArePaintedAndMeasuredAsTheFirst) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::text_test

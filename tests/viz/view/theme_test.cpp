@@ -16,7 +16,7 @@
 #include <QtGui/QPainter>
 #include <QtGui/QRawFont>
 
-namespace kvscope::viz {
+namespace kvscope::viz::theme_test {
 namespace {
 
 // --- colours as eyes see them: an oracle of its own ------------------------------------------------------------------
@@ -295,4 +295,4 @@ TEST(Fonts, AreNeverSmallerThanAPixel) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::theme_test

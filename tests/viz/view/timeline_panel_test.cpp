@@ -13,7 +13,7 @@
 #include "viz/view/timeline_plot.h"
 #include "viz/view/timeline_prepare.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::timeline_panel_test {
 namespace {
 
 using testing::Contains;
@@ -385,4 +385,4 @@ TEST(TimelinePanel, CountsEveryMarkOnce) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::timeline_panel_test

@@ -14,7 +14,7 @@
 #include "viz/window/icons.h"
 #include "viz/window/theme_choice.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::actions_test {
 namespace {
 
 using testing_support::WindowTest;
@@ -197,4 +197,4 @@ TEST(ThemeChoice, EveryPairOfInkAndGroundReads) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::actions_test

@@ -16,7 +16,7 @@
 #include "tests/viz/view/runs.h"
 #include "viz/view/paint_board.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::export_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -254,4 +254,4 @@ TEST_F(Export, ACancelledFilmLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::export_test

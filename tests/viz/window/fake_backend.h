@@ -14,10 +14,10 @@
 
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/pipeline/explain.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
+#include "core/staging/explain.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::viz::testing_support {

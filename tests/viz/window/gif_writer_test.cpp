@@ -12,7 +12,7 @@
 
 #include "core/base/errors.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::gif_writer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -275,4 +275,4 @@ TEST(GifWriter, AFolderThatIsNotThereAndAFileThatIsAreSaid) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::gif_writer_test

@@ -10,7 +10,7 @@
 #include "viz/window/asker.h"
 #include "viz/window/job.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::loader_test {
 namespace {
 
 using testing_support::FakeBackend;
@@ -211,4 +211,4 @@ TEST(Asker, ForgetsWhatWasAskedAboutAnotherFile) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::loader_test

@@ -22,7 +22,7 @@
 #include "tests/viz/window/window_support.h"
 #include "viz/window/busy_bar.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::main_window_test {
 namespace {
 
 using testing_support::made_up;
@@ -540,4 +540,4 @@ TEST_F(MainWindowTest, TabGoesRoundTheWholeWindow) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::main_window_test

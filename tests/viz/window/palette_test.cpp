@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace kvscope::viz {
+namespace kvscope::viz::palette_test {
 namespace {
 
 using testing::UnorderedElementsAre;
@@ -85,4 +85,4 @@ RC_GTEST_PROP(Palette, HoldsItsPromisesForAnyCounts, (std::vector<std::uint8_t> 
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::palette_test

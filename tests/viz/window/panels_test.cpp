@@ -34,7 +34,7 @@
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::panels_test {
 namespace {
 
 using testing_support::gallery_path;
@@ -472,4 +472,4 @@ TEST_F(WritingTest, TheBarShowsTheFieldsOfItsFormat) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::panels_test

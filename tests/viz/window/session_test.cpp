@@ -14,7 +14,7 @@
 #include "tests/viz/window/window_support.h"
 #include "viz/window/recent_files.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::session_test {
 namespace {
 
 using testing_support::made_up;
@@ -317,4 +317,4 @@ TEST_F(SessionWindowTest, ListsWhatWasOpenedAndNotWhatFailed) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::session_test

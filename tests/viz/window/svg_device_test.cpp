@@ -16,7 +16,7 @@
 #include "viz/view/cell_painter.h"
 #include "viz/view/theme.h"
 
-namespace kvscope::viz {
+namespace kvscope::viz::svg_device_test {
 namespace {
 
 using testing::ElementsAre;
@@ -286,4 +286,4 @@ TEST(SvgDevice, APatternIsDefinedOnceHoweverOftenItIsUsed) {
 }
 
 }  // namespace
-}  // namespace kvscope::viz
+}  // namespace kvscope::viz::svg_device_test

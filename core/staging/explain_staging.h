@@ -1,0 +1,23 @@
+// The second half of an explanation: from a token of a tile to shared memory, bank, lane and register, by TMA and by
+// the waves of the LDS path. core/staging/explain.h asks for it after the row; a path that cannot take the tile gives
+// one link that says why.
+#pragma once
+
+#include <vector>
+
+#include "core/scenario/scenario.h"
+#include "core/staging/addressed_cache.h"
+#include "core/staging/staged_tile.h"
+#include "core/trace/explanation.h"
+
+namespace kvscope {
+
+// `tile.first_token` and the tile's rows are each path's own: `tile` names the batch row, layer, head, K or V and how
+// many tokens there are. Links: TMA box, shared offset, swizzle, bank, ldmatrix, register | LDS tile, LDS copy, LDS
+// byte, LDS bank, wave register.
+[[nodiscard]] std::vector<trace::Link> explain_tma(const Scenario& scenario, const AddressedCache& cache,
+                                                   StagedTile tile, TokIdx token, DimIdx dim);
+[[nodiscard]] std::vector<trace::Link> explain_lds(const Scenario& scenario, const AddressedCache& cache,
+                                                   StagedTile tile, TokIdx token, DimIdx dim);
+
+}  // namespace kvscope

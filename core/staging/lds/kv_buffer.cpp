@@ -1,0 +1,188 @@
+#include "core/staging/lds/kv_buffer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/errors.h"
+#include "core/staging/lds/dram_to_lds.h"
+#include "core/staging/lds/register_map.h"
+#include "core/staging/lds/transposing_read.h"
+
+namespace kvscope {
+
+namespace {
+
+KVCacheWalk walk_of(const KVBufferConfig& config) {
+  const KVBufferConstants& c = config.constants();
+  return {.tile_size = c.BN,
+          .kv_num_heads = config.params().kv_num_heads,
+          .depth = c.depth,
+          .cache_depth = c.cache_depth,
+          .head_dim_offset = config.params().head_dim_offset};
+}
+
+std::string object_named(const KVBufferConfig& config) {
+  return fmt::format("KVBuffer ({})", config.params().transpose ? "K" : "V");
+}
+
+}  // namespace
+
+KVBuffer::KVBuffer(const KVBufferConfig& config, const KVCacheIterator::Cache& k_cache, SeqIdx batch_idx,
+                   HeadIdx head_idx, const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id)
+    : config_(config),
+      layout_(config_),
+      smem_tile_(smem_tile),
+      iterator_(k_cache, walk_of(config), end, batch_idx, head_idx),
+      warp_id_(warp_id) {
+  const KVBufferConstants& c = config_.constants();
+  KVSCOPE_ASSERT(smem_tile.pending != nullptr);
+  std::vector<Fault> faults;
+  if (iterator_.dtype() != config_.params().dtype) {
+    faults.push_back({"k_cache", fmt::format("elements are {}, not {}: use a cache of the buffer's type",
+                                             name(iterator_.dtype()), name(config_.params().dtype))});
+  }
+  if (warp_id.value < 0 || warp_id.value >= c.waves) {
+    faults.push_back({"warp_id", fmt::format("{} is outside [0, {}): num_threads / 64 waves", warp_id.value, c.waves)});
+  }
+  const std::int64_t size = smem_tile.pending->image().size();
+  if (smem_tile.base % kLdsVectorBytes != 0) {
+    faults.push_back({"smem_tile", fmt::format("byte {} is not on a vector of 16: use {}", smem_tile.base,
+                                               smem_tile.base / kLdsVectorBytes * kLdsVectorBytes)});
+  }
+  if (smem_tile.base < 0 || smem_tile.base > size - c.region_bytes) {
+    faults.push_back({"smem_tile", fmt::format("{} B from byte {} on are not inside an image of {} B", c.region_bytes,
+                                               smem_tile.base, size)});
+  }
+  if (!faults.empty()) throw GeometryError(object_named(config_), std::move(faults));
+  const std::int64_t elements = kWaveLanes * c.mma_rows * c.mma_cols;
+  registers_.assign(static_cast<std::size_t>(elements * c.element_bytes), SharedImage::kPoison);
+}
+
+// --- DRAM to LDS -----------------------------------------------------------------------------------------------------
+
+void KVBuffer::check_stage(StageIdx stage) const {
+  const std::int64_t stages = config_.constants().num_smem_stages;
+  if (stage.value >= 0 && stage.value < stages) return;
+  throw GeometryError(fmt::format("{}: stage {} is outside [0, {}): num_smem_stages of the buffer",
+                                  object_named(config_), stage.value, stages));
+}
+
+void KVBuffer::check_copies() const {
+  if (config_.params().depth_slices == 1) return;
+  throw UnsupportedError("KVBuffer (V) of one wave never copies: load through the buffer that covers all of V");
+}
+
+void KVBuffer::load_from_dram(StageIdx buffer) {
+  check_stage(buffer);
+  check_copies();
+  const AnyView<2> tile = iterator_.tile();
+  const DramTile records{.valid_rows = tile.dim(0), .row_stride = tile.stride(0), .depth = tile.dim(1)};
+  issue(copy_instructions(config_, warp_id_, buffer, records), buffer, tile);
+  iterator_.increment();
+}
+
+void KVBuffer::load_block(StageIdx stage, std::int64_t block) {
+  check_stage(stage);
+  check_copies();
+  const AnyView<2> tile = iterator_.tile();
+  const DramTile records{.valid_rows = tile.dim(0), .row_stride = tile.stride(0), .depth = tile.dim(1)};
+  issue(copy_block_instructions(config_, warp_id_, stage, block, records), stage, tile);
+  if (block == config_.constants().depth_blocks - 1) iterator_.increment();
+}
+
+void KVBuffer::issue(const std::vector<CopyInstruction>& instructions, StageIdx stage, const AnyView<2>& tile) {
+  const CopyOrigin origin{.operand = config_.params().transpose ? KOrV::k : KOrV::v,
+                          .tile_start = iterator_.tile_start_row(),
+                          .stage = stage};
+  for (const CopyInstruction& copy : instructions) smem_tile_.pending->issue(origin, copy, smem_tile_.base, tile.data);
+}
+
+// --- LDS to registers ------------------------------------------------------------------------------------------------
+
+void KVBuffer::load_from_shared(StageIdx buffer) {
+  check_stage(buffer);
+  const KVBufferConstants& c = config_.constants();
+  if (c.register_strips != c.num_k_tiles) {
+    throw UnsupportedError(fmt::format("{}: registers hold {} strips, a tile has {}: load one strip at a time",
+                                       object_named(config_), c.register_strips, c.num_k_tiles));
+  }
+  perform(all_reads(config_, warp_id_, buffer));
+}
+
+void KVBuffer::load_from_shared(StripIdx bk_tile, StageIdx buffer) {
+  check_stage(buffer);
+  const KVBufferConstants& c = config_.constants();
+  if (!config_.params().transpose && c.element_bytes == 1 && c.MMA_M == 16) {
+    throw UnsupportedError("KVBuffer (V): 8-bit V of 16x16x128 is not loaded strip by strip: load the whole stage");
+  }
+  perform(strip_reads(config_, warp_id_, buffer, bk_tile));
+}
+
+void KVBuffer::load_block_from_shared(StageIdx stage, std::int64_t block) {
+  check_stage(stage);
+  perform(block_reads(config_, warp_id_, stage, block));
+}
+
+void KVBuffer::perform(const std::vector<LdsReadInstruction>& reads) {
+  sources_.clear();
+  for (const LdsReadInstruction& read : reads) perform(read);
+}
+
+void KVBuffer::perform(const LdsReadInstruction& read) {
+  if (read.kind == LdsReadKind::plain) {
+    static constexpr std::array<std::byte, kLdsVectorBytes> kZeros{};
+    for (int lane = 0; lane < kWaveLanes; ++lane) {
+      put(lane, read,
+          read.zero ? std::span(kZeros) : fetch(read.addresses[static_cast<std::size_t>(lane)], read.width));
+    }
+    return;
+  }
+  LanePieces pieces;
+  for (std::size_t lane = 0; lane < pieces.size(); ++lane) {
+    const std::span<const std::byte> bytes = fetch(read.addresses[lane], read.width);
+    std::copy(bytes.begin(), bytes.end(), pieces[lane].begin());
+  }
+  pieces = read.kind == LdsReadKind::tr16 ? tr16_read(pieces) : tr8_read(pieces, config_.params().tr8_order);
+  for (int lane = 0; lane < kWaveLanes; ++lane) put(lane, read, pieces[static_cast<std::size_t>(lane)]);
+}
+
+std::span<const std::byte> KVBuffer::fetch(std::int64_t byte, std::int64_t count) {
+  const std::int64_t address = smem_tile_.base + byte;
+  // A vector is one copy's, and so is what is read of it.
+  const CopyIdx source = smem_tile_.pending->image().writer(address);
+  if (std::find(sources_.begin(), sources_.end(), source) == sources_.end()) sources_.push_back(source);
+  return smem_tile_.pending->read(warp_id_, address, count);
+}
+
+void KVBuffer::put(int lane, const LdsReadInstruction& read, std::span<const std::byte> bytes) {
+  const KVBufferConstants& c = config_.constants();
+  std::size_t from = 0;
+  for (const RegisterTarget& target : read.targets) {
+    const std::int64_t at = ((lane * c.mma_rows + target.row) * c.mma_cols + target.element) * c.element_bytes;
+    const auto count = static_cast<std::size_t>(target.count * c.element_bytes);
+    std::memcpy(registers_.data() + at, bytes.data() + from, count);
+    from += count;
+  }
+}
+
+// --- views -----------------------------------------------------------------------------------------------------------
+
+AnyView<3> KVBuffer::registers() {
+  const KVBufferConstants& c = config_.constants();
+  return {registers_.data(), config_.params().dtype, {kWaveLanes, c.mma_rows, c.mma_cols}};
+}
+
+AnyView<3> KVBuffer::get_mma_tile(std::int64_t k_mma_tile_idx, StripIdx bk_tile_idx) {
+  const KVBufferConstants& c = config_.constants();
+  check_index("MMA_K step", k_mma_tile_idx, c.num_k_mmas2, "num_k_mmas2 of a strip");
+  check_index("strip", bk_tile_idx.value, c.num_k_tiles, "num_k_tiles of the buffer");
+  const std::int64_t row = register_row(c, bk_tile_idx, k_mma_tile_idx, 0);
+  return {registers_.data() + row * c.mma_cols * c.element_bytes,
+          config_.params().dtype,
+          {kWaveLanes, c.num_mmas, c.mma_cols},
+          {c.mma_rows * c.mma_cols, c.mma_cols, 1}};
+}
+
+}  // namespace kvscope

@@ -1,0 +1,115 @@
+// KVBuffer: one wave's side of staging K or V. Every wave of the block has one of each; they share the LDS region, and
+// each brings its part of every tile.
+//
+//   load_from_dram<stage>()      takes the next tile, issues the wave's copies, returns without waiting
+//   wait, barrier                the schedule's (schedule.h, pending_copies.h)
+//   load_from_shared(stage)      fills the wave's registers: all strips, or load_from_shared<bk>(stage) one
+//   get_mma_tile<k, bk>()        what one step of the matrix instruction consumes
+//
+// Registers of a wave: [64 lanes, mma_rows, input_frag_size], in bytes lane by lane, row by row, little endian. They
+// begin as poison, so a row that was never loaded shows. Example: bf16 K, 32x32x16, BN 64, WN 32, BK 32, depth 128:
+// wave 1, lane 63, row 7, element 7 is key 63, depth 127.
+// Neither copyable nor movable: it owns the register tile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/index.h"
+#include "core/layout/strided_view.h"
+#include "core/smem/shared_image.h"
+#include "core/staging/lds/kv_buffer_config.h"
+#include "core/staging/lds/kv_cache_iterator.h"
+#include "core/staging/lds/lds_index.h"
+#include "core/staging/lds/lds_layout.h"
+#include "core/staging/lds/lds_to_registers.h"
+#include "core/staging/lds/pending_copies.h"
+
+namespace kvscope {
+
+// smem_tile: the LDS parent view of every stage, which a buffer does not own.
+struct LdsRegion {
+  PendingCopies* pending = nullptr;  // over the image that holds the region
+  std::int64_t base = 0;             // [bytes] of the image: the region's first, on a multiple of 16
+};
+
+class KVBuffer {
+ public:
+  // Moves no data; the iterator stands at token 0. `end`: number of valid keys. GeometryError, all faults at once: a
+  // cache of another element type, a wave the block does not have, a region that is unaligned or leaves the image; and
+  // what KVCacheIterator refuses.
+  KVBuffer(const KVBufferConfig& config, const KVCacheIterator::Cache& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
+           const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id);
+  KVBuffer(const KVBuffer&) = delete;
+  KVBuffer(KVBuffer&&) = delete;
+  KVBuffer& operator=(const KVBuffer&) = delete;
+  KVBuffer& operator=(KVBuffer&&) = delete;
+  ~KVBuffer() = default;
+
+  // --- DRAM to LDS ---  GeometryError for a stage there is not; UnsupportedError for a per-wave V, which never copies.
+  template <std::int64_t buffer_idx>
+  void load_from_dram() {
+    load_from_dram(StageIdx{buffer_idx});
+  }
+  void load_from_dram(StageIdx buffer);
+  // full_kv false: block `block` of the tile at the cursor, which moves on after the last block.
+  void load_block(StageIdx stage, std::int64_t block);
+
+  // --- LDS to registers ---  GeometryError for a stage there is not, and for what strip_reads refuses.
+  // UnsupportedError unless the register tile holds every strip.
+  void load_from_shared(StageIdx buffer);
+  // One strip, into slot bk % register_strips. UnsupportedError for fp8 V of 16x16x128: the source's form of it takes
+  // another shape's path.
+  template <std::int64_t bk_tile>
+  void load_from_shared(StageIdx buffer) {
+    load_from_shared(StripIdx{bk_tile}, buffer);
+  }
+  void load_from_shared(StripIdx bk_tile, StageIdx buffer);
+  void load_block_from_shared(StageIdx stage, std::int64_t block);
+
+  // --- views ---
+  template <std::int64_t rows>
+  [[nodiscard]] LdsBlockTile smem_block_tile(std::int64_t tile_row, std::int64_t block_col) const {
+    return layout_.smem_block_tile(rows, tile_row, block_col);
+  }
+  // num_mmas rows from row (bk % register_strips) * num_mmas * num_k_mmas2 + k * num_mmas on. IndexError.
+  template <std::int64_t k_mma_tile_idx, std::int64_t bk_tile_idx>
+  [[nodiscard]] AnyView<3> get_mma_tile() {
+    return get_mma_tile(k_mma_tile_idx, StripIdx{bk_tile_idx});
+  }
+  [[nodiscard]] AnyView<3> get_mma_tile(std::int64_t k_mma_tile_idx, StripIdx bk_tile_idx);  // [lane, mma, element]
+  template <std::int64_t k_mma_tile_idx, std::int64_t bk_tile_idx>
+  [[nodiscard]] AnyView<3> mma_subtile() {
+    return get_mma_tile(k_mma_tile_idx, StripIdx{bk_tile_idx});
+  }
+  [[nodiscard]] AnyView<3> registers();  // [lane, row, element]
+  [[nodiscard]] std::span<const std::byte> register_bytes() const { return registers_; }
+
+  [[nodiscard]] KVCacheIterator& kv_cache_iter() { return iterator_; }
+  [[nodiscard]] const KVBufferConfig& config() const { return config_; }
+  [[nodiscard]] const LdsLayout& layout() const { return layout_; }
+  [[nodiscard]] WaveIdx warp_id() const { return warp_id_; }
+  // The copies whose bytes the last load from LDS brought, each once; SharedImage::kNobody among them: poison was read.
+  [[nodiscard]] const std::vector<CopyIdx>& last_sources() const { return sources_; }
+
+ private:
+  void check_stage(StageIdx stage) const;
+  void check_copies() const;
+  void issue(const std::vector<CopyInstruction>& instructions, StageIdx stage, const AnyView<2>& tile);
+  void perform(const std::vector<LdsReadInstruction>& reads);
+  void perform(const LdsReadInstruction& read);
+  [[nodiscard]] std::span<const std::byte> fetch(std::int64_t byte, std::int64_t count);
+  void put(int lane, const LdsReadInstruction& read, std::span<const std::byte> bytes);
+
+  KVBufferConfig config_;
+  LdsLayout layout_;
+  LdsRegion smem_tile_;
+  KVCacheIterator iterator_;
+  WaveIdx warp_id_;
+  std::vector<std::byte> registers_;
+  std::vector<CopyIdx> sources_;
+};
+
+}  // namespace kvscope

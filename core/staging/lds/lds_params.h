@@ -1,0 +1,23 @@
+// The KVBuffer of a scenario's LDS path: what the shipped attention kernels would instantiate for its cache, with the
+// scenario's own choices in place of theirs.
+//
+//   cache type      instruction  BK               swizzle of K   V
+//   bf16, f16       32x32x16     32 elements      (3,0,4)        none
+//   e4m3, e5m2      32x32x64     64 elements      (3,0,4)        none
+//   BN 64 tokens, 32 for heads of more than 256 elements: two stages of K and V must fit 160 KiB
+//
+// An instruction of 16 rows has (3,0,3) for K, as decode kernels use it, and BK of 32 or 128 elements. WN is BN.
+// Another type, or a head that is not whole strips, gives parameters that break a rule of KVBufferConfig; nothing is
+// refused here.
+#pragma once
+
+#include "core/base/index.h"
+#include "core/scenario/scenario.h"
+#include "core/staging/lds/kv_buffer_config.h"
+
+namespace kvscope {
+
+// Example: Llama 3 8B in bf16 (8 KV heads of 128), K: 32x32x16, BN 64, WN 64, BK 32, depth 128, (3,0,4).
+[[nodiscard]] KVBufferParams lds_params(const Scenario& scenario, KOrV kv);
+
+}  // namespace kvscope

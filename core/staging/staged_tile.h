@@ -1,0 +1,32 @@
+// Which tile of the cache is staged, as every stage after the lookup table is asked for it.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/index.h"
+#include "core/paging/cache_state.h"
+#include "core/scenario/scenario.h"
+
+namespace kvscope {
+
+struct StagedTile {
+  SeqIdx batch_row;  // not the sequence's number
+  LayerIdx layer;
+  HeadIdx head;  // of K and V
+  KOrV kv = KOrV::k;
+  TokIdx first_token;       // of row 0
+  std::int64_t tokens = 0;  // of the sequence, in the cache: what lies past them is nobody's
+};
+
+// The tile of BN tokens that holds `token`. Example: BN 64, token 150 -> first_token 128.
+[[nodiscard]] inline TokIdx tile_start(TokIdx token, std::int64_t BN) {
+  return TokIdx{token.value - token.value % BN};
+}
+
+// Tokens of a batch row: cached and new.
+[[nodiscard]] inline std::int64_t tokens_of(const CacheState& state, SeqIdx batch_row) {
+  const auto b = static_cast<std::size_t>(batch_row.value);
+  return std::int64_t{state.cache_lengths[b]} + state.new_tokens[b];
+}
+
+}  // namespace kvscope

@@ -1,0 +1,33 @@
+// The focus tile's way into registers as events: for K and V, by TMA and through LDS, whichever take it. They follow
+// the last step of a run, because a kernel would find the cache as the focus step left it.
+//
+//   tile_opened | barrier_expects, box_copied..., barrier_completed | fragment_read...                    TMA, one warp
+//   tile_opened | lds_copied... of every wave, wave_waited            | fragment_read... of every wave     LDS
+//   with focus.staging = lanes: chunk_landed after its copy, lane_read after its read
+//
+// Example: one tile of 64 x 128 bf16 by TMA over pages of 16: 8 boxes of 2 KiB, 16 reads of 4 registers.
+#pragma once
+
+#include <span>
+
+#include "core/paging/cache_state.h"
+#include "core/paging/run_report.h"
+#include "core/scenario/scenario.h"
+#include "core/staging/staged_tile.h"
+#include "core/trace/recorder.h"
+
+namespace kvscope {
+
+// The tile that the focus names, for a path whose tiles are BN tokens.
+// InputError naming $.focus.sequence or $.focus.tile: not in the step's batch, or past the sequence's end.
+[[nodiscard]] StagedTile focus_tile(const Scenario& scenario, const CacheState& state, KOrV kv, std::int64_t BN);
+
+// Nothing is recorded when scenario.focus.staging is none or the recorder does not want it.
+// Throws as focus_tile.
+void record_staging(const Scenario& scenario, const CacheState& state, trace::Recorder& recorder);
+
+// The same after a run: the focus step is reached by running again. Nothing when no step ran.
+void record_staging(const Scenario& scenario, std::span<const Request> requests, const RunReport& report,
+                    trace::Recorder& recorder);
+
+}  // namespace kvscope

@@ -1,0 +1,176 @@
+#include "core/staging/tma/tma_staging.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/checked.h"
+#include "core/base/errors.h"
+#include "core/fragment/fp8_v.h"
+#include "core/staging/tma/kv_arrival.h"
+#include "core/tma/tile_map.h"
+#include "core/tma/tile_sizes.h"
+
+namespace kvscope {
+namespace {
+
+constexpr std::int64_t kDst = 0;  // a multiple of every swizzle's period
+
+std::int64_t valid_pages(const StagedTile& tile, std::int64_t BN, std::int64_t issue_rows) {
+  const std::int64_t tokens = std::clamp<std::int64_t>(tile.tokens - tile.first_token.value, 0, BN);
+  return ceil_div(tokens, issue_rows);
+}
+
+}  // namespace
+
+std::int64_t tma_columns(const Scenario& scenario) {
+  const auto whole = [&](std::int64_t columns) {
+    return padded_depth(scenario.cache.dtype, scenario.tile.swizzle, columns);
+  };
+  return std::min(whole(scenario.tile.BK), whole(scenario.model.head_size));
+}
+
+DimIdx tma_depth_offset(const Scenario& scenario, DimIdx dim) {
+  return DimIdx{dim.value - dim.value % tma_columns(scenario)};
+}
+
+TmaStaging::TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset) {
+  const TileGeometry& geometry = scenario.tile;
+  const std::int64_t page = std::holds_alternative<PagedKVCache>(cache) ? scenario.cache.page_size : 0;
+  PopulateTile populate{.BN = geometry.BN};
+  if (geometry.base_alignment > 0) populate.base_alignment = geometry.base_alignment;
+  TileOptions options;
+  options.mode = geometry.swizzle;
+  options.BN = kv_sub_tile_rows(geometry.BN, page);
+  options.BK = tma_columns(scenario);
+  const auto rows_and_tile = std::visit(
+      [&](const auto& c) {
+        return std::pair{c.populate(populate, tile.batch_row, tile.first_token), c.create_tma_tile(options)};
+      },
+      cache);
+  const std::int64_t pages = valid_pages(tile, geometry.BN, options.BN);
+  if (tile.kv == KOrV::k) {
+    copy_ = tma_copy_k(rows_and_tile.second, rows_and_tile.first,
+                       {.head = tile.head, .depth_offset = depth_offset, .needs_partial = true, .valid_pages = pages});
+  } else {
+    copy_ = tma_copy_v(rows_and_tile.second, rows_and_tile.first,
+                       {.head = tile.head,
+                        .depth_offset = depth_offset,
+                        .needs_partial = true,
+                        .valid_pages = pages,
+                        .oob_fill_pages = true});
+  }
+  require_destinations();
+  map_ = tensor_map_of(fmt::format("{}, layer {}", tile.kv == KOrV::k ? "K" : "V", tile.layer.value),
+                       rows_and_tile.second);
+  choose_piece(tile.kv);
+}
+
+// Every box is a copy of its own, and begins where the instruction allows.
+void TmaStaging::require_destinations() const {
+  constexpr std::int64_t kAlignment = 128;  // [bytes]
+  for (const KvIssue& issue : copy_.issues) {
+    const std::int64_t at = issue.smem * copy_.element_bytes;
+    if (at % kAlignment == 0) continue;
+    throw GeometryError(
+        fmt::format("a box of {} rows of {} B would begin at shared byte {}, which is no multiple of {} B: "
+                    "choose a wider swizzle or larger pages",
+                    copy_.issue_rows, copy_.gran * copy_.element_bytes, at, kAlignment));
+  }
+}
+
+void TmaStaging::choose_piece(KOrV kv) {
+  const int bytes = static_cast<int>(copy_.element_bytes);
+  if (bytes > 2) {
+    no_fragments_ =
+        fmt::format("mma.sync reads elements of 8 and 16 bits, and these have {}: a kernel converts them", 8 * bytes);
+    return;
+  }
+  if (kv == KOrV::k) {
+    use_ = LdmatrixUse::k_as_b;
+  } else {
+    use_ = bytes == 2 ? LdmatrixUse::v_as_b : LdmatrixUse::v_fp8;
+  }
+  FragmentMap piece = use_ == LdmatrixUse::v_fp8 ? fp8_v_map() : ldmatrix_map(use_, bytes);
+  const FragmentInfo& info = piece.info();
+  if (rows() % info.rows != 0 || columns() % info.columns != 0) {
+    no_fragments_ = fmt::format("ldmatrix.x4 reads pieces of {} keys x {} elements, and the tile is {} x {}", info.rows,
+                                info.columns, rows(), columns());
+    return;
+  }
+  piece_ = std::move(piece);
+}
+
+std::int64_t TmaStaging::shared_address(std::int64_t row, std::int64_t column) const {
+  return kv_shared_address(copy_, kDst, row, column);
+}
+
+std::optional<KvElement> TmaStaging::element_at(std::int64_t shared_address) const {
+  check_index("shared address", shared_address, shared_bytes(), "bytes of the staged tile");
+  return kv_element_at_address(copy_, kDst, shared_address);
+}
+
+std::int64_t TmaStaging::registers() const {
+  const FragmentInfo& info = piece_->info();
+  return rows() / info.rows * (columns() / info.columns) * (info.elements / info.elements_per_register);
+}
+
+TmaStaging::Register TmaStaging::register_of(std::int64_t row, std::int64_t column) const {
+  check_index("row", row, rows(), "rows of the tile");
+  check_index("column", column, columns(), "columns of the tile");
+  const FragmentInfo& info = piece_->info();
+  const std::int64_t piece = row / info.rows * (columns() / info.columns) + column / info.columns;
+  const FragmentPlace place =
+      piece_->fragment_of({static_cast<int>(row % info.rows), static_cast<int>(column % info.columns)});
+  const std::int64_t of_piece = info.elements / info.elements_per_register;
+  return {place.lane, piece * of_piece + piece_->register_of(place.element),
+          place.element % info.elements_per_register * (32 / info.elements_per_register)};
+}
+
+std::vector<TilePlace> TmaStaging::elements_at(int lane, std::int64_t index) const {
+  const FragmentInfo& info = piece_->info();
+  check_index("lane", lane, info.lanes, "lanes of a warp");
+  check_index("register", index, registers(), "32-bit registers of the whole tile");
+  const std::int64_t of_piece = info.elements / info.elements_per_register;
+  const std::int64_t across = columns() / info.columns;
+  const auto row = static_cast<int>(index / of_piece / across * info.rows);
+  const auto column = static_cast<int>(index / of_piece % across * info.columns);
+  std::vector<TilePlace> elements;
+  for (int e = 0; e < info.elements_per_register; ++e) {
+    const int element = static_cast<int>(index % of_piece) * info.elements_per_register + e;
+    const TilePlace place = piece_->tile_of({lane, element});
+    elements.push_back({row + place.row, column + place.column});
+  }
+  return elements;
+}
+
+std::int64_t TmaStaging::pieces() const {
+  const FragmentInfo& info = piece_->info();
+  return rows() / info.rows * (columns() / info.columns);
+}
+
+TmaRead TmaStaging::read(std::int64_t piece) const {
+  check_index("piece", piece, pieces(), "reads of the tile");
+  const FragmentInfo& info = piece_->info();
+  const std::int64_t across = columns() / info.columns;
+  TmaRead read{piece, piece / across * info.rows, piece % across * info.columns, {}};
+  for (int lane = 0; lane < info.lanes; ++lane) {
+    const TilePlace at = ldmatrix_row(use_, static_cast<int>(copy_.element_bytes), lane);
+    read.addresses.push_back(shared_address(read.row + at.row, read.column + at.column));
+  }
+  return read;
+}
+
+std::vector<TmaRead> TmaStaging::reads() const {
+  std::vector<TmaRead> reads;
+  for (std::int64_t piece = 0; piece < pieces(); ++piece) reads.push_back(read(piece));
+  return reads;
+}
+
+BankReport bank_report(const TmaRead& read) {
+  static const BankProfile profile = bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16, 4);
+  return bank_report(profile, {16, {read.addresses.begin(), read.addresses.end()}});
+}
+
+}  // namespace kvscope

@@ -1,0 +1,32 @@
+// From a cache's tile to the map that the encoder takes: the same axes the other way round, strides in bytes.
+//
+//   TmaTile (core/cache, slow -> fast, elements)           TensorMap (fastest first, bytes)
+//   f32, dims [100, 2, 8], strides [16, 8, 1],     ->      dims {8, 2, 100}, strides {32, 64},
+//   box [4, 1, 32], 128B swizzle                           box {32, 1, 4}, 128B swizzle, fp8 and e8m0 as u8
+//
+// Coordinates stay as they are: those of tma_tiles.h are fastest first already.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/dtype.h"
+#include "core/tma/tensor_map.h"
+#include "core/tma/tma_tile.h"
+
+namespace kvscope {
+
+// What an element travels as. GeometryError: a type no map can carry (e5m2, e2m1, i8, i16, f64).
+[[nodiscard]] TmaDataType tma_data_type(DType dtype);
+[[nodiscard]] TmaSwizzle tma_swizzle(SwizzleMode mode);
+
+// The map of a tile whose first byte of tile.base has the device address `base`. GeometryError: rules are broken
+// (tensor_map_rules.h; `object` is named), or a ragged tile's base would lie below address 0.
+// Example: the tile above at 0x1000: base 0x1000.
+[[nodiscard]] TensorMap tensor_map_of(std::string_view object, const TmaTile& tile, std::uint64_t base,
+                                      TmaTarget target = TmaTarget::sm_90);
+// At the address tile.base has in this program (GlobalMemory::add without an address).
+[[nodiscard]] TensorMap tensor_map_of(std::string_view object, const TmaTile& tile,
+                                      TmaTarget target = TmaTarget::sm_90);
+
+}  // namespace kvscope

@@ -1,0 +1,61 @@
+// Everything that can watch a kernel for mistakes, as one monitor:
+//
+//   Checks checks;                                        all that cost little and say no untruth
+//   device.launch(module, config, checks.monitor());
+//
+// Counters are no check; they are added beside: checks.add(counters).
+#pragma once
+
+#include "gpu/virtual/check/global_races.h"
+#include "gpu/virtual/check/init_checker.h"
+#include "gpu/virtual/check/monitor_chain.h"
+#include "gpu/virtual/check/nc_checker.h"
+#include "gpu/virtual/check/race_checker.h"
+#include "gpu/virtual/check/uninit_checker.h"
+#include "gpu/virtual/machine/matrix/wgmma_registers.h"
+
+namespace kvscope::ptx {
+
+struct CheckOptions {
+  bool init = true;          // shared bytes that nobody has written
+  bool global_init = false;  // bytes of allocations that were made without being filled
+  RaceOptions race = {};
+  bool nc_modified = true;    // ld.global.nc of bytes written in this launch
+  bool wgmma = true;          // registers of products on their way
+  bool global_race = false;   // races in global memory, as `race` says; every access of it is kept
+  bool uninit_regs = false;   // registers read before they are written
+  bool uninit_local = false;  // bytes of local memory likewise
+};
+
+class Checks {
+ public:
+  explicit Checks(CheckOptions options = {})
+      : races_(options.race),
+        init_({.shared = options.init, .global = options.global_init}),
+        global_races_({.same_value = options.race.same_value, .collectives_order = options.race.collectives_order}),
+        uninit_({.registers = options.uninit_regs, .local = options.uninit_local}) {
+    if (options.race.races || options.race.proxy) chain_.add(races_);
+    if (options.init || options.global_init) chain_.add(init_);
+    if (options.nc_modified) chain_.add(read_only_);
+    if (options.wgmma) chain_.add(registers_);
+    if (options.global_race) chain_.add(global_races_);
+    if (options.uninit_regs || options.uninit_local) chain_.add(uninit_);
+  }
+  Checks(const Checks&) = delete;
+  Checks& operator=(const Checks&) = delete;
+
+  void add(Monitor& monitor) { chain_.add(monitor); }  // it outlives the checks
+  // Null when nothing watches.
+  [[nodiscard]] Monitor* monitor() { return chain_.empty() ? nullptr : &chain_; }
+
+ private:
+  RaceChecker races_;
+  InitChecker init_;
+  NcChecker read_only_;
+  WgmmaRegisters registers_;
+  GlobalRaces global_races_;
+  UninitChecker uninit_;
+  MonitorChain chain_;
+};
+
+}  // namespace kvscope::ptx

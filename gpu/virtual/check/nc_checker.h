@@ -1,0 +1,36 @@
+// ld.global.nc of bytes that this launch has written: the read-only path may give the old ones.
+//
+//   NC_MODIFIED  global 0x200000000 (x + 0)  ...  write thread 3  st.global.f32  /  read thread 9  ld.global.nc.f32
+//
+// Kernels without such a load cost nothing; of the others every store is noted, by cells of 4 bytes.
+// Source: PTX ISA, "ld.global.nc".
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "gpu/virtual/machine/monitor.h"
+
+namespace kvscope::ptx {
+
+class NcChecker final : public Monitor {
+ public:
+  void launch_begins(Launch& launch) override;
+  void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
+                   std::span<const ByteRange> writes) override;
+
+ private:
+  struct Writer {
+    std::int32_t pc = -1;
+    std::int32_t cta = 0;     // linear
+    std::int32_t thread = 0;  // in it
+  };
+  void note(std::uint64_t address, std::int64_t bytes, const Writer& writer);
+
+  bool needed_ = false;
+  std::unordered_map<std::uint64_t, Writer> written_;  // by address / 4
+};
+
+}  // namespace kvscope::ptx

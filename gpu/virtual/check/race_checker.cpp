@@ -1,0 +1,293 @@
+#include "gpu/virtual/check/race_checker.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <optional>
+
+#include "gpu/virtual/check/race_cluster.h"
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/state.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// Of the lanes of `before` that touched these bytes, the first that is not ordered before `lane` of `warp`; -1: none.
+// `self`: who touches them now, which is not held against itself.
+int unordered_lane(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane,
+                   ActorKey self) {
+  int n = 0;
+  for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
+    if ((before.bytes_of(n) & bytes) == 0) continue;
+    const int theirs = std::countr_zero(left);
+    const ActorKey actor = before.actor + static_cast<ActorKey>(theirs);
+    if (actor != self && !threads.ordered(warp, lane, actor, before.step)) return theirs;
+  }
+  return -1;
+}
+
+}  // namespace
+
+RaceChecker::RaceChecker(RaceOptions options) : options_(options) {}
+RaceChecker::~RaceChecker() = default;
+
+int RaceChecker::warp_of(const Cta& cta, int warp) const {
+  return cta.cluster_rank * warps_ + warp;
+}
+
+RaceChecker::Cluster* RaceChecker::of(const Cta& cta) {
+  if (cta.index == last_cta_) return last_cluster_;
+  const auto place = clusters_.find(cta.index);
+  last_cta_ = cta.index;
+  last_cluster_ = place == clusters_.end() ? nullptr : place->second.get();
+  return last_cluster_;
+}
+
+void RaceChecker::launch_begins(Launch& launch) {
+  const auto& block = launch.config.block;
+  warps_ = static_cast<std::int32_t>((block[0] * block[1] * block[2] + kLanes - 1) / kLanes);
+  clusters_.clear();
+  last_cta_ = -1;
+  told_.clear();
+  suspects_.clear();
+}
+
+void RaceChecker::launch_ends(Launch&) {
+  clusters_.clear();
+  last_cta_ = -1;
+}
+
+void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
+  std::shared_ptr<Cluster> cluster;
+  const auto ctas = static_cast<int>(cluster_size(launch));
+  if (ctas > 1) {
+    for (const Cta& other : launch.ctas) {
+      const auto place = clusters_.find(other.index);
+      bool same = place != clusters_.end();
+      for (std::size_t i = 0; i < 3 && same; ++i) {
+        same = other.at[i] / launch.config.cluster[i] == cta.at[i] / launch.config.cluster[i];
+      }
+      if (same) cluster = place->second;
+    }
+  }
+  if (cluster == nullptr) cluster = std::make_shared<Cluster>(ctas * warps_, ctas);
+  cluster->shadows[static_cast<std::size_t>(cta.cluster_rank)].emplace(kSharedBase,
+                                                                       static_cast<std::int64_t>(cta.shared.size()));
+  cluster->pending[static_cast<std::size_t>(cta.cluster_rank)] = {};
+  for (const Warp& warp : cta.warps) cluster->threads.set_live(warp_of(cta, warp.index), ~warp.exited);
+  clusters_[cta.index] = std::move(cluster);
+  last_cta_ = -1;
+}
+
+void RaceChecker::cta_ends(Launch&, const Cta& cta) {
+  clusters_.erase(cta.index);
+  last_cta_ = -1;
+}
+
+void RaceChecker::exit(const Exec& exec, LaneMask lanes) {
+  if (Cluster* cluster = of(exec.cta)) cluster->threads.leave(warp_of(exec.cta, exec.warp.index), lanes);
+}
+
+// --- one mark after the other ----------------------------------------------------------------------------------------
+
+inline bool RaceChecker::needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const {
+  return who.async_proxy && before.generic && options_.proxy &&
+         (before.write || (options_.strict_war_proxy && mark.write));
+}
+
+void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& before) {
+  const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
+  int n = 0;
+  for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
+    if ((before.bytes_of(n) & common) == 0) continue;
+    const int other = std::countr_zero(left);
+    const ActorKey actor = before.actor + static_cast<ActorKey>(other);
+    if (who.cluster.threads.fenced(who.warp, who.lane, actor, before.step)) continue;
+    missing_fence(who, piece.address, before, piece.mark, other,
+                  before.write
+                      ? "ordinary stores must be followed by fence.proxy.async before the barrier"
+                      : "ordinary loads must be followed by fence.proxy.async before the bytes are overwritten");
+    return;
+  }
+}
+
+// One mark against one that was there before.
+void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, ChunkBytes common) {
+  const ThreadViews& threads = who.cluster.threads;
+  const Mark& mark = piece.mark;
+  if (needs_fence(who, before, mark)) check_proxy(who, piece, before);
+  if ((before.strong && mark.strong) || before.meets_itself(mark) || covered(who, before)) return;
+  if (mark.lanes == 0) {
+    if (before.actor == mark.actor) return;
+    if (before.lanes == 0) {
+      if (!threads.ordered(who.warp, who.lane, before.actor, before.step))
+        conflict(who, piece.address, before, mark, who.lane, -1);
+    } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane, mark.actor); other >= 0) {
+      conflict(who, piece.address, before, mark, who.lane, other);
+    }
+    return;
+  }
+  int n = 0;
+  for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
+    const auto theirs = static_cast<ChunkBytes>(mark.bytes_of(n) & common);
+    if (theirs == 0) continue;
+    const int lane = std::countr_zero(left);
+    int other = -1;
+    const bool unordered = before.lanes == 0 ? !threads.ordered(who.warp, lane, before.actor, before.step)
+                                             : (other = unordered_lane(threads, before, theirs, who.warp, lane,
+                                                                       mark.actor + static_cast<ActorKey>(lane))) >= 0;
+    if (!unordered) continue;
+    conflict(who, piece.address, before, mark, lane, other);
+    return;
+  }
+}
+
+// Everything before it that conflicts.
+void RaceChecker::check_all(Toucher& who, const Piece& piece) {
+  if (const Mark* only = piece.shadow->alone(piece.chunk)) {
+    if (only->bytes == 0 || (covered(who, *only) && !needs_fence(who, *only, piece.mark))) return;
+  }
+  for (const Mark& before : piece.shadow->marks(piece.chunk)) {
+    const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
+    if (common == 0 || (!before.write && !piece.mark.write)) continue;
+    if (covered(who, before) && !needs_fence(who, before, piece.mark)) continue;
+    check(who, piece, before, common);
+  }
+}
+
+// Writes are looked at before any is made: lanes of one instruction are not held against each other here.
+void RaceChecker::write_pieces(Toucher& who) {
+  for (std::size_t i = 0; i < pieces_.size();) {
+    const std::uint64_t rank = rank_of(pieces_[i].address), first = pieces_[i].shadow->first_address();
+    Regions regions;
+    bool whole = true;
+    for (; i < pieces_.size() && rank_of(pieces_[i].address) == rank; ++i) {
+      regions.add(pieces_[i].chunk - first, pieces_[i].chunk - first);
+      whole = whole && pieces_[i].mark.bytes == Shadow::kWholeChunk;
+    }
+    meet_reads(who, rank, regions, whole);
+  }
+  for (const Piece& piece : pieces_) check_all(who, piece);
+  for (const Piece& piece : pieces_) {
+    piece.shadow->write(piece.chunk, piece.mark, who.cluster.pending[rank_of(piece.address)].now());
+  }
+  pieces_.clear();
+}
+
+void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                               std::span<const std::uint64_t, kLanes> addresses) {
+  each_piece(who.cluster, like, bytes, lanes, addresses, [this](const Piece& piece) { pieces_.push_back(piece); });
+  write_pieces(who);
+}
+
+// Bytes of one chunk by one lane; the mark says which.
+void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t address) {
+  const std::uint64_t rank = rank_of(address), offset = offset_of(address);
+  if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank] || !who.cluster.shadows[rank]->holds(offset))
+    return;
+  Shadow& shadow = *who.cluster.shadows[rank];
+  const PendingReads& pending = who.cluster.pending[rank];
+  if (!pending.empty()) {
+    Regions regions;
+    regions.add(offset - shadow.first_address(), offset - shadow.first_address());
+    meet_reads(who, rank, regions, mark.bytes == Shadow::kWholeChunk);
+  }
+  check_all(who, {&shadow, offset, address, mark});
+  shadow.write(offset, mark, pending.now());
+}
+
+// Ranges that an engine reads or overwrites.
+void RaceChecker::touch_ranges(Toucher& who, const Mark& like, std::span<const ByteRange> ranges) {
+  const auto rank_at = [&](std::size_t i) { return rank_of(ranges[i].address); };
+  const auto is_there = [&](std::size_t i) {
+    return ranges[i].space == Space::shared && ranges[i].bytes > 0 && rank_at(i) < who.cluster.shadows.size() &&
+           who.cluster.shadows[rank_at(i)];
+  };
+  for (std::size_t i = 0; i < ranges.size();) {
+    if (!is_there(i)) {
+      ++i;
+      continue;
+    }
+    // All that stand together in one window.
+    const std::uint64_t rank = rank_at(i);
+    Shadow& shadow = *who.cluster.shadows[rank];
+    Regions regions;
+    bool whole = like.write;
+    std::size_t end = i;
+    for (; end < ranges.size() && is_there(end) && rank_at(end) == rank; ++end) {
+      const std::uint64_t from = offset_of(ranges[end].address) - shadow.first_address();
+      const auto bytes = static_cast<std::uint64_t>(ranges[end].bytes);
+      regions.add(from, from + bytes - 1);
+      whole = whole && (from | bytes) % kChunkBytes == 0;
+    }
+    meet_reads(who, rank, regions, whole);
+    for (; i < end; ++i) touch_range(who, like, shadow, ranges[i]);
+  }
+}
+
+void RaceChecker::touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range) {
+  const std::uint64_t rank = rank_of(range.address);
+  const std::uint64_t now = who.cluster.pending[rank].now();
+  std::uint64_t at = offset_of(range.address);
+  const std::uint64_t end = at + static_cast<std::uint64_t>(range.bytes);
+  Piece piece{&shadow, at, range.address, like};
+  const auto look = [&](std::uint64_t from, std::uint64_t bytes) {
+    piece.chunk = from;
+    piece.address = shared_address(rank, from);
+    piece.mark.bytes = chunk_bytes(from, static_cast<std::int64_t>(bytes));
+    check_all(who, piece);
+  };
+  if (who.harmless_in != &shadow) who.harmless = 0;
+  who.harmless_in = &shadow;
+  while (at < end && shadow.holds(at)) {
+    const std::uint64_t next = std::min(end, (at / kChunkBytes + 1) * kChunkBytes);
+    if (!like.write || next - at < kChunkBytes) {
+      look(at, next - at);
+      if (like.write) {
+        shadow.write(at, piece.mark, now);
+        who.harmless = 0;  // numbers hold until the next write
+      } else {
+        add_read(who.known, piece);
+      }
+      at = next;
+      continue;
+    }
+    const std::uint64_t begin = at;
+    piece.mark.bytes = Shadow::kWholeChunk;
+    const Shadow::Writer writer = shadow.writer_of(piece.mark, now);
+    const std::uint32_t* last = &shadow.last()[(at - shadow.first_address()) / kChunkBytes];
+    for (; at + kChunkBytes <= end && shadow.holds(at); at += kChunkBytes, ++last) {
+      if (*last == who.harmless) continue;
+      look(at, kChunkBytes);
+      if (shadow.alone(at) != nullptr) who.harmless = *last;
+    }
+    shadow.write_chunks(begin, (at - begin) / kChunkBytes, writer);
+  }
+}
+
+void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
+  Cluster* cluster = of(exec.cta);
+  if (cluster == nullptr) return;
+  const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
+  if (access.space == Space::shared) {
+    const int warp = warp_of(exec.cta, exec.warp.index);
+    Toucher who(exec, *cluster, warp, std::countr_zero(access.lanes));
+    const Mark mark{.actor = base_of_warp(warp),
+                    .step = cluster->threads.act(warp, access.lanes),
+                    .pc = pc_of(exec, op),
+                    .write = access.kind != AccessKind::load,
+                    .strong = strong};
+    const int bytes = access.matrix_rows ? 16 : access.bytes;
+    if (mark.write) {
+      touch_writes(who, mark, bytes, access.lanes, access.addresses);
+    } else {
+      touch_reads(who, mark, bytes, access.lanes, access.addresses);
+    }
+  }
+  if (strong || (access.kind != AccessKind::load && !cluster->flags.empty())) {
+    order_by_flags(exec, access, *cluster);
+  }
+}
+
+}  // namespace kvscope::ptx

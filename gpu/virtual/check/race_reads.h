@@ -1,0 +1,100 @@
+// Reads of a CTA's shared memory that are behind every write before them, and have no marks yet: most never need any.
+// A tile is read many times, its readers arrive at a barrier, and a write that is behind them all takes their place.
+//
+//   ldmatrix by warp 1, step 7        kept: where each lane read; nothing is done chunk by chunk
+//   the next tensor load              its issuer knows step 7 of warp 1: nothing to look at
+//   a store that does not know it     the reads kept get their marks, and the store is held against those
+//
+// Reads have numbers, in the order in which they came; a chunk that was overwritten knows which came before
+// (Shadow::written_at).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gpu/virtual/check/clock.h"
+#include "gpu/virtual/check/lane_offsets.h"
+#include "gpu/virtual/check/thread_views.h"
+#include "gpu/virtual/semantics/op.h"
+
+namespace kvscope::ptx {
+
+// Kibibytes of a window that have been touched; behind the last bit stands all the rest.
+class Regions {
+ public:
+  // Offsets of the first and the last byte.
+  void add(std::uint64_t low, std::uint64_t high) {
+    const std::uint64_t last = std::min(high / kBytes, kCount - 1);
+    for (std::uint64_t r = std::min(low / kBytes, kCount - 1); r <= last; ++r)
+      bits_[r / 64] |= std::uint64_t{1} << r % 64;
+  }
+  void add(const Regions& other) {
+    for (std::size_t i = 0; i < bits_.size(); ++i) bits_[i] |= other.bits_[i];
+  }
+  [[nodiscard]] bool meets(const Regions& other) const {
+    std::uint64_t common = 0;
+    for (std::size_t i = 0; i < bits_.size(); ++i) common |= bits_[i] & other.bits_[i];
+    return common != 0;
+  }
+
+ private:
+  static constexpr std::uint64_t kBytes = 1024, kCount = 256;
+  std::array<std::uint64_t, kCount / 64> bits_{};
+};
+
+class PendingReads {
+ public:
+  // Reads of one warp in one step, with one view.
+  struct Segment {
+    int warp = 0;  // of the cluster
+    Step step = 0;
+    Known known;  // null: the lanes do not know the same
+    Regions regions;
+  };
+  struct Read {
+    std::uint64_t number = 0;
+    std::uint32_t segment = 0;
+    std::int32_t pc = -1;
+    LaneMask lanes = 0;
+    std::int16_t bytes = 0;  // a lane: 16 at most
+    bool strong = false;
+    LaneOffsets offsets;  // of all lanes: those outside `lanes` stand where the
+                          // first one inside does
+  };
+
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] bool full() const { return count_ == kMost || segments_.size() == kMostSegments; }
+  // The number of the next read.
+  [[nodiscard]] std::uint64_t now() const { return next_; }
+  // Room for it; keep() says that it has been filled in.
+  [[nodiscard]] Read& room() {
+    if (count_ == reads_.size()) reads_.resize(std::clamp<std::size_t>(2 * count_, 16, kMost));
+    return reads_[count_];
+  }
+  void keep(int warp, Step step, const Known* known);
+
+  [[nodiscard]] bool meet(const Regions& regions) const { return count_ != 0 && all_.meets(regions); }
+  // Whether those that meet the regions are all known to be over.
+  [[nodiscard]] bool over(const Regions& regions, const Clock& known) const;
+
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] bool crowded() const { return count_ > kMost / 2 || segments_.size() > kMostSegments / 2; }
+  [[nodiscard]] const Read& read(std::size_t i) const { return reads_[i]; }
+  [[nodiscard]] const Segment& segment_of(const Read& read) const { return segments_[read.segment]; }
+  // Of each warp the step up to which nobody can race with its reads any more: they are dropped.
+  void forget(const std::vector<Step>& over);
+  void clear();
+
+ private:
+  static constexpr std::size_t kMost = 1024, kMostSegments = 256;
+  std::uint64_t next_ = 1;
+  std::size_t count_ = 0;  // of reads_
+  std::vector<Read> reads_;
+  std::vector<Segment> segments_;
+  Regions all_;
+};
+
+}  // namespace kvscope::ptx

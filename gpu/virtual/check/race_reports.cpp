@@ -1,0 +1,154 @@
+// What the race checker says: both sides of a conflict, where each stands in the sources, and what was missing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+
+#include "gpu/virtual/check/race_cluster.h"
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+std::string order_text(const Exec& exec, const ThreadViews& threads, int warp, int lane) {
+  const LastSync& sync = threads.last_sync(warp, lane);
+  const int thread = exec.warp.index * kLanes + lane;
+  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronised since it began", thread);
+  return fmt::format("no order between them; thread {} last synchronised at {} ({})", thread,
+                     exec.program().source_text(sync.pc), sync.how);
+}
+
+ChunkBytes bytes_of_lane(const Mark& mark, int lane) {
+  if (mark.lanes == 0) return mark.bytes;
+  return mark.bytes_of(std::popcount(mark.lanes & ((LaneMask{1} << lane) - 1)));
+}
+
+// What stands in a chunk; zeros behind the end of the window.
+std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_t address) {
+  std::array<std::byte, kChunkBytes> out{};
+  const Cta* cta = cta_of_rank(exec.launch, exec.cta, rank_of(address));
+  if (cta == nullptr) return out;
+  const std::uint64_t from = offset_of(address) - kSharedBase;
+  for (std::size_t i = 0; i < out.size() && from + i < cta->shared.size(); ++i) out[i] = cta->shared[from + i];
+  return out;
+}
+
+}  // namespace
+
+// Each pair of places is told of once.
+bool RaceChecker::told(ReportKind kind, const Mark& before, const Mark& now) {
+  const std::tuple what{kind, before.pc, now.pc};
+  if (std::find(told_.begin(), told_.end(), what) != told_.end()) return true;
+  told_.push_back(what);
+  return false;
+}
+
+ReportParty RaceChecker::party(const Exec& exec, const Cluster& cluster, const Mark& mark, int lane) const {
+  ReportParty out;
+  out.action = mark.write ? "write" : "read";
+  out.pc = mark.pc;
+  out.source = exec.program().source_text(mark.pc);
+  if (mark.lanes == 0) {
+    const Engine& engine = cluster.engine_of(mark.actor);
+    out.actor = std::string(name(engine.kind));
+    if (engine.kind == AsyncKind::wgmma) {
+      out.actor += fmt::format(" of warpgroup {}", engine.owner);
+    } else {
+      if (engine.by_barrier) {
+        out.actor += ", mbarrier " + place_name(name_address(exec.launch, Space::shared, engine.owner, 8));
+      }
+      out.actor += fmt::format(" issued by thread {}", mark.issuer);
+    }
+    return out;
+  }
+  const int warp = warp_of_key(mark.actor);
+  out.warp = warp % warps_;
+  out.thread = out.warp * kLanes + lane;
+  out.lanes = mark.lanes;
+  if (is_copy(mark.actor)) {
+    out.actor = fmt::format("cp.async of thread {}", out.thread);
+    return out;
+  }
+  out.actor = fmt::format("thread {} (warp {} lane {})", out.thread, out.warp, lane);
+  if (cluster.shadows.size() > 1) out.actor += fmt::format(" of rank {}", warp / warps_);
+  out.opcode = exec.program().statement(mark.pc).opcode;
+  return out;
+}
+
+Report RaceChecker::race(const Exec& exec, const Cluster& cluster, ReportKind kind, std::uint64_t address,
+                         const Mark& before, int other, const Mark& now, int lane) const {
+  const unsigned common = bytes_of_lane(before, other) & bytes_of_lane(now, lane);
+  Report r;
+  r.kind = kind;
+  r.severity = severity_of(kind);
+  r.address = name_address(exec.launch, Space::shared,
+                           address / kChunkBytes * kChunkBytes + static_cast<std::uint64_t>(std::countr_zero(common)),
+                           std::popcount(common));
+  r.parties = {party(exec, cluster, before, other), party(exec, cluster, now, lane)};
+  return r;
+}
+
+void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane,
+                           int other) {
+  if (!options_.races) return;
+  const ReportKind kind = before.write ? (now.write ? ReportKind::race_ww : ReportKind::race_wr) : ReportKind::race_rw;
+  const bool stores = before.lanes != 0 && now.lanes != 0 && !is_copy(before.actor) && !is_copy(now.actor);
+  if (kind == ReportKind::race_ww && stores && before.generic && now.generic) {
+    // The bytes that are there now are the earlier write's: stored() compares.
+    Suspect suspect{address / kChunkBytes * kChunkBytes,
+                    static_cast<ChunkBytes>(before.bytes & now.bytes),
+                    before,
+                    now,
+                    other,
+                    lane,
+                    {}};
+    suspect.old = bytes_of_chunk(who.exec, suspect.address);
+    suspects_.push_back(suspect);
+    return;
+  }
+  if (told(kind, before, now)) return;
+  Report r = race(who.exec, who.cluster, kind, address, before, other, now, lane);
+  r.message = order_text(who.exec, who.cluster.threads, who.warp, lane);
+  Exec exec = who.exec;
+  static_cast<void>(report(exec, std::move(r)));
+}
+
+void RaceChecker::stored(const Exec& exec, const Op&, const WarpAccess&) {
+  if (suspects_.empty()) return;
+  const Cluster* cluster = of(exec.cta);
+  for (const Suspect& suspect : suspects_) {
+    const std::array<std::byte, kChunkBytes> now = bytes_of_chunk(exec, suspect.address);
+    bool equal = true;
+    for (std::size_t i = 0; i < kChunkBytes && equal; ++i) {
+      equal = (suspect.bytes >> i & 1) == 0 || now[i] == suspect.old[i];
+    }
+    if (equal && options_.same_value == SameValue::ignore) continue;
+    const bool note = equal && options_.same_value == SameValue::note;
+    const ReportKind kind = note ? ReportKind::same_value : ReportKind::race_ww;
+    if (told(kind, suspect.before, suspect.now)) continue;
+    Report r = race(exec, *cluster, kind, suspect.address, suspect.before, suspect.other, suspect.now, suspect.lane);
+    r.message = order_text(exec, cluster->threads, warp_of_key(suspect.now.actor), suspect.lane);
+    if (note) r.message += "; both wrote the same bytes";
+    Exec copy = exec;
+    static_cast<void>(report(copy, std::move(r)));
+  }
+  suspects_.clear();
+}
+
+void RaceChecker::missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other,
+                                std::string_view message) {
+  // Where there is no order at all, that is what is reported.
+  const ActorKey actor = before.actor + static_cast<ActorKey>(other);
+  if (!who.cluster.threads.ordered(who.warp, who.lane, actor, before.step)) return;
+  if (told(ReportKind::proxy_fence, before, now)) return;
+  Report r = race(who.exec, who.cluster, ReportKind::proxy_fence, address, before, other, now, who.lane);
+  r.message = message;
+  Exec exec = who.exec;
+  static_cast<void>(report(exec, std::move(r)));
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,168 @@
+#include "gpu/virtual/check/shadow.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+namespace kvscope::ptx {
+
+static_assert(std::is_trivially_copyable_v<Mark> && std::is_trivially_destructible_v<Mark>);
+
+Shadow::Shadow(std::uint64_t first, std::int64_t bytes)
+    : first_chunk_(first / kChunkBytes),
+      chunks_(static_cast<std::size_t>((first + static_cast<std::uint64_t>(bytes) + kChunkBytes - 1) / kChunkBytes -
+                                       first_chunk_)),
+      last_(std::bit_ceil(std::max<std::size_t>(1, chunks_.size()))),
+      writers_(2),
+      inline_(static_cast<Mark*>(std::malloc(std::max<std::size_t>(1, chunks_.size() * kInline * sizeof(Mark))))) {
+  if (inline_ == nullptr) throw std::bad_alloc();
+}
+
+void Shadow::drop_empty_of(std::size_t chunk) {
+  const std::span<Mark> all = listed(chunk);
+  const auto end = std::remove_if(all.begin(), all.end(), [](const Mark& mark) { return mark.bytes == 0; });
+  chunks_[chunk].count = static_cast<std::uint32_t>(end - all.begin());
+}
+
+void Shadow::add(std::size_t chunk, const Mark& mark) {
+  Chunk& c = chunks_[chunk];
+  if (c.more == 0 && c.count < kInline) {
+    inline_[chunk * kInline + c.count++] = mark;
+    return;
+  }
+  if (c.more == 0) {
+    const std::span<Mark> all = listed(chunk);
+    more_.push_back({{all.begin(), all.end()}, kMany});
+    c.more = static_cast<std::uint32_t>(more_.size());
+  }
+  auto& all = more_[c.more - 1].marks;
+  if (c.count < all.size()) {
+    all[c.count] = mark;
+  } else {
+    all.push_back(mark);
+  }
+  ++c.count;
+}
+
+void Shadow::list(std::size_t chunk) {
+  const Written& written = writers_[last_[chunk] >> 1];
+  last_[chunk] |= 1;
+  chunks_[chunk].count = 0;
+  chunks_[chunk].since = written.since;
+  if (written.mark.bytes == 0) return;
+  const Mark mark = written.mark;
+  add(chunk, mark);
+}
+
+Shadow::Writer Shadow::writer_of(const Mark& mark, std::uint64_t now) {
+  const Mark& newest = writers_.back().mark;
+  const bool same = writers_.size() > 2 && newest.actor == mark.actor && newest.step == mark.step;
+  // Of lanes the number says who and when; of an engine it stands for the whole mark.
+  if (same &&
+      (mark.lanes != 0 || (newest.pc == mark.pc && newest.issuer == mark.issuer && writers_.back().since == now)))
+    return static_cast<Writer>(writers_.size() - 1);
+  if (writers_.size() >= most_writers_) forget_writers();
+  writers_.push_back({mark, now});
+  writers_.back().mark.bytes = kWholeChunk;
+  return static_cast<Writer>(writers_.size() - 1);
+}
+
+void Shadow::forget_writers() {
+  std::vector<Writer> to(writers_.size(), kNobody);
+  to[kSeveral] = kSeveral;
+  std::vector<Written> kept(writers_.begin(), writers_.begin() + 2);
+  for (std::uint32_t& last : last_) {
+    const Writer writer = last >> 1;
+    if (writer > kSeveral && to[writer] == kNobody) {
+      to[writer] = static_cast<Writer>(kept.size());
+      kept.push_back(writers_[writer]);
+    }
+    last = to[writer] << 1 | (last & 1);
+  }
+  writers_.swap(kept);
+  most_writers_ = 2 * writers_.size() + kFewWriters;
+}
+
+void Shadow::write_chunks(std::uint64_t address, std::size_t count, Writer writer) {
+  const auto begin = last_.begin() + static_cast<std::ptrdiff_t>(index(address));
+  std::fill(begin, begin + static_cast<std::ptrdiff_t>(count), writer << 1);
+}
+
+void Shadow::write_at(std::size_t chunk, const Mark& mark, std::uint64_t now) {
+  if (mark.bytes != kWholeChunk) return write_part(chunk, mark);
+  const std::uint32_t last = writer_of(mark, now) << 1;
+  last_[chunk] = last;
+  if (mark.lanes == 0) return;
+  last_[chunk] = last | 1;
+  Chunk& c = chunks_[chunk];
+  c.since = now;
+  c.count = 0;
+  add(chunk, mark);
+}
+
+void Shadow::write_part(std::size_t chunk, const Mark& mark) {
+  bool some = false;
+  for (Mark& before : marks_of(chunk)) {
+    before.bytes = static_cast<ChunkBytes>(before.bytes & ~mark.bytes);
+    some = some || before.bytes != 0;
+  }
+  if (some) {
+    drop_empty_of(chunk);
+  } else {
+    chunks_[chunk].count = 0;
+  }
+  add(chunk, mark);
+  bool several = false;
+  for (const Mark& write : listed(chunk)) {
+    several = several || (write.write && (write.actor != mark.actor || write.step != mark.step));
+  }
+  last_[chunk] = (several ? kSeveral : writer_of(mark, chunks_[chunk].since)) << 1 | 1;
+}
+
+void Shadow::read(std::uint64_t address, const Mark& mark) {
+  const std::size_t chunk = index(address);
+  if (!is_listed(chunk)) list(chunk);
+  add(chunk, mark);
+  const Chunk& c = chunks_[chunk];
+  if (c.more != 0 && c.count > more_[c.more - 1].most) put_reads_together(chunk);
+}
+
+void Shadow::put_reads_together(std::size_t chunk) {
+  std::vector<Mark> out;
+  const auto put = [&out](Mark one) {
+    for (Mark& have : out) {
+      if (have.write || have.actor != one.actor || have.lanes != one.lanes || have.strong != one.strong) continue;
+      if (have.step == one.step && have.pc == one.pc) {
+        have.bytes = static_cast<ChunkBytes>(have.bytes | one.bytes);
+        return;
+      }
+      Mark& older = have.step <= one.step ? have : one;
+      const Mark& newer = have.step <= one.step ? one : have;
+      older.bytes = static_cast<ChunkBytes>(older.bytes & ~newer.bytes);
+    }
+    if (one.bytes != 0) out.push_back(one);
+  };
+  for (const Mark& mark : listed(chunk)) {
+    if (mark.write || mark.lanes == 0) {
+      out.push_back(mark);
+      continue;
+    }
+    int n = 0;
+    for (LaneMask left = mark.lanes; left != 0; left &= left - 1, ++n) {
+      Mark one = mark;
+      one.lanes = left & (~left + 1);
+      one.bytes = mark.bytes_of(n);
+      one.shift = Mark::kEveryLane;
+      if (one.bytes != 0) put(one);
+    }
+  }
+  std::erase_if(out, [](const Mark& mark) { return mark.bytes == 0; });
+  Chunk& c = chunks_[chunk];
+  c.count = 0;
+  for (const Mark& mark : out) add(chunk, mark);
+  more_[c.more - 1].most = 2 * c.count + kMany;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,410 @@
+#include "gpu/virtual/debug/controlled_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/warp/residents.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::size_t kMostSnapshots = 64;
+constexpr std::size_t kRemembered = std::size_t{1} << 17;  // positions
+constexpr std::uint64_t kSearchSteps = 1 << 16;            // run past a stop at most before going back to it
+
+std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory, const Watch& watch) {
+  const std::byte* from = nullptr;
+  if (watch.space == Space::shared) {
+    const Cta* cta = find_cta(launch, watch.cta);
+    if (cta != nullptr) from = shared_at(*cta, offset_of(watch.address), watch.bytes);
+  } else {
+    from = memory.at(watch.address, watch.bytes);
+  }
+  if (from == nullptr) return {};  // the CTA has not begun, or is gone
+  return {from, from + watch.bytes};
+}
+
+std::string hex(const std::vector<std::byte>& bytes) {
+  std::string out;
+  for (const std::byte b : bytes) out += fmt::format("{}{:02x}", out.empty() ? "" : " ", static_cast<unsigned>(b));
+  return out.empty() ? "not there" : out;
+}
+
+// The place in the sources that a person steps through: the outermost frame's caller is not another line.
+std::pair<std::int32_t, std::int32_t> line_of(const Program& program, std::int32_t pc) {
+  const Statement& s = program.statement(pc);
+  if (s.frame < 0) return {-1, s.at.line};
+  const Frame& frame = program.module->frames[static_cast<std::size_t>(s.frame)];
+  return {frame.file, frame.line};
+}
+
+std::int64_t size_of(const Launch& launch, const DeviceMemory& memory) {
+  std::int64_t bytes = 0;
+  for (const Allocation& a : memory.allocations()) bytes += static_cast<std::int64_t>(a.bytes.size());
+  for (const Cta& cta : launch.ctas) {
+    bytes += static_cast<std::int64_t>(cta.shared.size());
+    for (const Warp& warp : cta.warps) {
+      for (const Activation& a : warp.activations) bytes += static_cast<std::int64_t>(a.rows.size() + a.params.size());
+      for (const auto& local : warp.local) bytes += static_cast<std::int64_t>(local.size());
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view name(StopReason reason) {
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "step", "breakpoint", "watchpoint", "line", "barrier", "event", "report", "finished", "failed", "beginning"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
+// What a search looks for, from one step on.
+struct ControlledRun::Until {
+  std::uint64_t from = 0;
+  const std::map<int, std::vector<std::int32_t>>* breakpoints = nullptr;
+  const std::map<int, Watch>* watches = nullptr;
+  bool barrier = false, event = false, report = false;
+  // The warp's next instruction, of another line than `line` when there is one.
+  const Position* warp = nullptr;
+  bool line = false;
+};
+
+// Remembers who ran at each step, and notes the first step at which a search is at its end.
+class ControlledRun::Watcher final : public Monitor {
+ public:
+  explicit Watcher(const DeviceMemory& memory) : memory_(memory), positions_(kRemembered) {}
+
+  void begin(const Until& until, const Launch& launch) {
+    until_ = &until;
+    hit_ = false;
+    breaks_.clear();
+    if (until.breakpoints != nullptr) {
+      breaks_.assign(launch.program->ops.size(), 0);
+      for (const auto& [number, pcs] : *until.breakpoints) {
+        for (const std::int32_t pc : pcs) breaks_[static_cast<std::size_t>(pc)] = number;
+      }
+    }
+    seen_.clear();
+    if (until.watches != nullptr) {
+      for (const auto& [number, watch] : *until.watches) seen_[number] = bytes_of(launch, memory_, watch);
+    }
+  }
+  void end() { until_ = nullptr; }
+  // At the end of the launch no instruction follows that would look.
+  void look(const Launch& launch) { look_at_bytes(launch); }
+
+  [[nodiscard]] bool hit() const { return hit_; }
+  [[nodiscard]] std::uint64_t step() const { return step_; }
+  [[nodiscard]] const Stop& stop() const { return stop_; }
+  [[nodiscard]] const Position& at(std::uint64_t step) const { return positions_[step % kRemembered]; }
+
+  [[nodiscard]] bool wants_instructions() const override { return true; }
+  void instruction(const Exec& exec, const Op& op, LaneMask) override {
+    const Position& now = remember(exec, op);
+    if (until_ == nullptr || hit_) return;
+    look_at_bytes(exec.launch);
+    if (hit_ || now.step <= until_->from) return;
+    if (!breaks_.empty() && breaks_[static_cast<std::size_t>(now.pc)] != 0) {
+      note(now.step, StopReason::breakpoint, fmt::format("breakpoint {}", breaks_[static_cast<std::size_t>(now.pc)]),
+           now);
+    } else if (until_->warp != nullptr && until_->warp->cta == now.cta && until_->warp->warp == now.warp) {
+      const bool other_line = line_of(exec.program(), now.pc) != line_of(exec.program(), until_->warp->pc);
+      if (!until_->line) note(now.step, StopReason::step, {}, now);
+      if (until_->line && other_line) note(now.step, StopReason::line, {}, now);
+    }
+  }
+  void retried(const Exec& exec, const Op& op, LaneMask) override {
+    remember(exec, op);
+    if (until_ != nullptr && !hit_) look_at_bytes(exec.launch);
+  }
+
+  void stored(const Exec& exec, const Op&, const WarpAccess&) override { happened(exec.launch, true); }
+  void exit(const Exec& exec, LaneMask) override { happened(exec.launch, true); }
+  void printed(const Exec& exec, std::string_view) override { happened(exec.launch, true); }
+  void async_moves(Launch& launch, const Cta&, const AsyncOp&, std::span<const ByteRange>,
+                   std::span<const ByteRange>) override {
+    happened(launch, false);
+  }
+  void barrier_done(Launch& launch, const Cta&, int barrier, std::span<const LaneMask>,
+                    std::span<const LaneMask>) override {
+    if (wants(&Until::barrier)) note_behind(launch, true, StopReason::barrier, fmt::format("barrier {}", barrier));
+    happened(launch, true);
+  }
+  void mbarrier(Launch& launch, const Cta&, const Exec* exec, LaneMask, MbarrierEvent event, std::uint64_t address,
+                std::int64_t, Order, Scope) override {
+    if (event == MbarrierEvent::phase_done && wants(&Until::barrier)) {
+      const ReportAddress at = name_address(launch, Space::shared, address, 8);
+      note_behind(launch, exec != nullptr, StopReason::barrier,
+                  fmt::format("phase of mbarrier {} + {}", at.symbol, at.offset));
+    }
+    happened(launch, exec != nullptr);
+  }
+  void reported(Launch& launch, const Report& report) override {
+    if (wants(&Until::report)) note_behind(launch, true, StopReason::report, std::string(name(report.kind)));
+  }
+
+ private:
+  const Position& remember(const Exec& exec, const Op& op) {
+    Position& to = positions_[exec.launch.step % kRemembered];
+    to = {.step = exec.launch.step,
+          .cta = exec.cta.index,
+          .warp = exec.warp.index,
+          .pc = pc_of(exec, op),
+          .lanes = exec.fragment.lanes};
+    return to;
+  }
+  [[nodiscard]] bool wants(bool Until::*what) const { return until_ != nullptr && !hit_ && until_->*what; }
+  void note(std::uint64_t step, StopReason reason, std::string what, const Position& at) {
+    hit_ = true;
+    step_ = step;
+    stop_ = {reason, std::move(what), at};
+  }
+  // Behind the instruction that is being run, or where engines are at work between two.
+  void note_behind(const Launch& launch, bool in_instruction, StopReason reason, std::string what) {
+    const std::uint64_t step = launch.step + (in_instruction ? 1 : 0);
+    if (step > until_->from) note(step, reason, std::move(what), at(launch.step));
+  }
+  void happened(const Launch& launch, bool in_instruction) {
+    if (wants(&Until::event)) note_behind(launch, in_instruction, StopReason::event, {});
+  }
+  void look_at_bytes(const Launch& launch) {
+    if (until_ == nullptr || until_->watches == nullptr || hit_) return;
+    for (const auto& [number, watch] : *until_->watches) {
+      std::vector<std::byte> now = bytes_of(launch, memory_, watch);
+      std::vector<std::byte>& before = seen_[number];
+      if (now == before) continue;
+      const Position by = launch.step > 0 ? at(launch.step - 1) : Position{};
+      note(launch.step, StopReason::watchpoint,
+           fmt::format("watchpoint {}: {} 0x{:05x}: {} -> {}", number, name(watch.space), watch.address, hex(before),
+                       hex(now)),
+           by);
+      before = std::move(now);
+      return;
+    }
+  }
+
+  const DeviceMemory& memory_;
+  std::vector<Position> positions_;  // [step % kRemembered]
+  const Until* until_ = nullptr;
+  std::vector<int> breaks_;  // [ops] number of the breakpoint there, or 0
+  std::map<int, std::vector<std::byte>> seen_;
+  bool hit_ = false;
+  std::uint64_t step_ = 0;
+  Stop stop_;
+};
+
+ControlledRun::ControlledRun(Device& device, const LoadedModule& module, const LaunchConfig& config, Monitor* monitor,
+                             std::int64_t most_snapshot_bytes)
+    : memory_(device.memory()),
+      monitor_(monitor),
+      watcher_(std::make_unique<Watcher>(device.memory())),
+      most_snapshot_bytes_(most_snapshot_bytes) {
+  for (MonitorChain* chain : {&all_, &again_}) {
+    chain->add(*watcher_);
+    chain->add(writers_);
+  }
+  if (monitor_ != nullptr) all_.add(*monitor_);
+  launch_ = device.begin(module, config, &all_);
+  keep_snapshot();
+}
+
+ControlledRun::~ControlledRun() = default;
+
+// --- running ---------------------------------------------------------------------------------------------------------
+
+void ControlledRun::keep_snapshot() {
+  if (!snapshots_.empty()) {
+    // Too many, or too large: every other one goes, and fewer are made from here on. The first always stays.
+    const std::int64_t each = size_of(launch_, memory_) + writers_.bytes();
+    while (snapshots_.size() + 1 > kMostSnapshots ||
+           each * static_cast<std::int64_t>(snapshots_.size() + 1) > most_snapshot_bytes_) {
+      distance_ *= 2;
+      if (snapshots_.size() == 1) return;
+      std::vector<Snapshot> kept;
+      for (std::size_t i = 0; i < snapshots_.size(); i += 2) kept.push_back(std::move(snapshots_[i]));
+      snapshots_ = std::move(kept);
+      if (launch_.step < snapshots_.back().launch.step + distance_) return;
+    }
+  }
+  snapshots_.push_back({launch_, memory_, writers_});
+}
+
+void ControlledRun::advance(std::uint64_t steps) {
+  const std::uint64_t end = launch_.step + steps;
+  while (!ended() && launch_.step < end) {
+    // The checkers have heard of everything up to here; behind it everybody listens.
+    const bool again = launch_.step < furthest_;
+    launch_.monitor = again ? &again_ : &all_;
+    std::uint64_t stop = again ? std::min(end, furthest_) : end;
+    const std::uint64_t last = snapshots_.back().launch.step;
+    if (!again) stop = std::min(stop, std::max(launch_.step + 1, last + distance_));
+    const std::uint64_t ran = ptx::run(launch_, stop - launch_.step);
+    if (!ended() && !again && launch_.step >= last + distance_) keep_snapshot();
+    furthest_ = std::max(furthest_, launch_.step);
+    if (ran == 0) break;
+  }
+  harvest();
+}
+
+void ControlledRun::go_to(std::uint64_t step) {
+  if (step < launch_.step) {
+    const auto behind = std::upper_bound(snapshots_.begin(), snapshots_.end(), step,
+                                         [](std::uint64_t s, const Snapshot& kept) { return s < kept.launch.step; });
+    const Snapshot& from = *std::prev(behind);
+    launch_ = from.launch;
+    memory_ = from.memory;
+    writers_ = from.writers;
+  }
+  if (step > launch_.step) advance(step - launch_.step);
+}
+
+void ControlledRun::harvest() {
+  for (const Report& report : launch_.reports.all()) {
+    const bool known = std::any_of(reports_.begin(), reports_.end(), [&](const Report& r) {
+      return r.step == report.step && r.kind == report.kind && r.message == report.message;
+    });
+    if (known) continue;
+    const auto place = std::upper_bound(reports_.begin(), reports_.end(), report.step,
+                                        [](std::uint64_t s, const Report& r) { return s < r.step; });
+    reports_.insert(place, report);
+  }
+}
+
+Stop ControlledRun::end_stop() const {
+  return {launch_.status == LaunchStatus::finished ? StopReason::finished : StopReason::failed, {}, {}};
+}
+
+Stop ControlledRun::search(const Until& until) {
+  watcher_->begin(until, launch_);
+  std::uint64_t chunk = 256;
+  while (!ended() && !watcher_->hit()) {
+    advance(chunk);
+    chunk = std::min(chunk * 2, kSearchSteps);
+  }
+  if (ended()) watcher_->look(launch_);
+  watcher_->end();
+  if (!watcher_->hit()) return end_stop();
+  go_to(watcher_->step());
+  return watcher_->stop();
+}
+
+// --- where it is -----------------------------------------------------------------------------------------------------
+
+Position ControlledRun::position() {
+  const std::uint64_t here = launch_.step;
+  if (ended()) return {.step = here};
+  if (furthest_ <= here || watcher_->at(here).step != here) {
+    advance(1);
+    const bool ran = launch_.step > here;
+    go_to(here);
+    if (!ran) return {.step = here};
+  }
+  return watcher_->at(here);
+}
+
+std::vector<Report> ControlledRun::reports() const {
+  std::vector<Report> out;
+  for (const Report& report : reports_) {
+    if (report.step <= launch_.step) out.push_back(report);
+  }
+  return out;
+}
+
+// --- forwards and backwards ------------------------------------------------------------------------------------------
+
+Stop ControlledRun::run() {
+  return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .report = true});
+}
+
+Stop ControlledRun::steps(std::uint64_t count) {
+  advance(count);
+  return ended() ? end_stop() : Stop{};
+}
+
+Stop ControlledRun::warp_step() {
+  const Position now = position();
+  return search({.from = launch_.step, .warp = &now});
+}
+
+Stop ControlledRun::line() {
+  const Position now = position();
+  return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .warp = &now, .line = true});
+}
+
+Stop ControlledRun::to(StopReason reason) {
+  return search({.from = launch_.step,
+                 .barrier = reason == StopReason::barrier,
+                 .event = reason == StopReason::event,
+                 .report = reason == StopReason::report});
+}
+
+Stop ControlledRun::seek(std::uint64_t step) {
+  go_to(step);
+  return ended() ? end_stop() : Stop{};
+}
+
+Stop ControlledRun::back(std::uint64_t count) {
+  if (launch_.step == 0) return {StopReason::beginning, {}, {}};
+  go_to(launch_.step - std::min(count, launch_.step));
+  return {};
+}
+
+Stop ControlledRun::back_line() {
+  const Position now = position();
+  for (std::uint64_t at = launch_.step; at > 0 && now.pc >= 0;) {
+    // Who ran there is remembered of the last steps; further back it has to be run again.
+    if (--at >= furthest_ || watcher_->at(at).step != at) go_to(at);
+    const Position there = watcher_->at(at).step == at ? watcher_->at(at) : position();
+    if (there.cta != now.cta || there.warp != now.warp) continue;
+    if (line_of(*launch_.program, there.pc) == line_of(*launch_.program, now.pc)) continue;
+    go_to(at);
+    return {StopReason::line, {}, there};
+  }
+  go_to(0);
+  return {StopReason::beginning, {}, {}};
+}
+
+// --- what to stop at -------------------------------------------------------------------------------------------------
+
+std::vector<std::int32_t> ControlledRun::pcs_of(std::string_view file, std::int32_t line) const {
+  const Program& program = *launch_.program;
+  const auto is_there = [&](std::int32_t pc) {
+    for (std::int32_t f = program.statement(pc).frame; f >= 0;) {
+      const Frame& frame = program.module->frames[static_cast<std::size_t>(f)];
+      if (frame.line == line && program.module->file_of(frame).ends_with(file)) return true;
+      f = frame.outer;
+    }
+    return false;
+  };
+  std::vector<std::int32_t> pcs;
+  bool inside = false;
+  for (std::int32_t pc = 0; pc < static_cast<std::int32_t>(program.ops.size()); ++pc) {
+    const bool there = is_there(pc);
+    if (there && !inside) pcs.push_back(pc);
+    inside = there;
+  }
+  return pcs;
+}
+
+int ControlledRun::add_breakpoint(std::vector<std::int32_t> pcs) {
+  breakpoints_[next_number_] = std::move(pcs);
+  return next_number_++;
+}
+
+int ControlledRun::add_watch(const Watch& watch) {
+  watches_[next_number_] = watch;
+  return next_number_++;
+}
+
+bool ControlledRun::remove(int number) {
+  return breakpoints_.erase(number) + watches_.erase(number) > 0;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,305 @@
+#include "gpu/virtual/debug/state_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/warp/residents.h"
+#include "gpu/virtual/text/print.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::int64_t kBytesOfLine = 16;
+constexpr std::size_t kMostGroups = 4;  // of equal lanes; with more of them each lane is shown
+constexpr int kLanesOfLine = 8;
+
+const Warp* find_warp(const Launch& launch, std::int32_t cta, std::int32_t warp) {
+  const Cta* c = find_cta(launch, cta);
+  if (c == nullptr || warp < 0 || warp >= static_cast<std::int32_t>(c->warps.size())) return nullptr;
+  return &c->warps[static_cast<std::size_t>(warp)];
+}
+
+// The fragment that has these lanes, or the most of them.
+const Fragment* find_fragment(const Warp& warp, LaneMask lanes) {
+  const Fragment* best = nullptr;
+  for (const Fragment& f : warp.fragments) {
+    const int common = std::popcount(f.lanes & lanes);
+    if (common > 0 && (best == nullptr || common > std::popcount(best->lanes & lanes))) best = &f;
+  }
+  return best;
+}
+
+std::string wait_text(const Launch& launch, const Fragment& f) {
+  const Wait& wait = f.wait;
+  switch (wait.kind) {
+    case WaitKind::none:
+      return {};
+    case WaitKind::warp_sync:
+      return fmt::format("lanes {:08x}", wait.object);
+    case WaitKind::warp_aligned:
+      return "the other lanes of its warp";
+    case WaitKind::warpgroup:
+      return "the other warps of its warpgroup";
+    case WaitKind::named_barrier:
+      return fmt::format("barrier {}", wait.object);
+    case WaitKind::mbarrier: {
+      const ReportAddress at = name_address(launch, Space::shared, wait.object, 8);
+      return fmt::format("mbarrier 0x{:05x} ({} + {}), {} {}", wait.object, at.symbol, at.offset,
+                         wait.parity ? "parity" : "phase", wait.value);
+    }
+    case WaitKind::cluster_barrier:
+      return "the cluster's barrier";
+  }
+  return {};
+}
+
+std::string lanes_text(LaneMask lanes) {
+  if (lanes == kAllLanes) return "all lanes";
+  std::string out;
+  for (int lane = 0; lane < kLanes;) {
+    if ((lanes >> lane & 1) == 0) {
+      ++lane;
+      continue;
+    }
+    int end = lane;
+    while (end + 1 < kLanes && (lanes >> (end + 1) & 1) != 0) ++end;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", lane);
+    if (end > lane) out += fmt::format("-{}", end);
+    lane = end + 1;
+  }
+  return (std::has_single_bit(lanes) ? "lane " : "lanes ") + out;
+}
+
+// Bits of no type are mostly integers or floats; which, is seen from their size: a small number is an integer.
+bool looks_like_float(std::uint64_t bits) {
+  const auto exponent = bits >> 23 & 0xff;
+  return exponent > 64 && exponent < 192 && (bits & 0x7fff'ffff) >= (1u << 24);
+}
+
+// The number as a person says it.
+std::string value_text(Type type, std::uint64_t value) {
+  switch (type) {
+    case Type::pred:
+      return value != 0 ? "true" : "false";
+    case Type::f32:
+      return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+    case Type::f64:
+      return fmt::format("{}", std::bit_cast<double>(value));
+    case Type::s16:
+      return fmt::format("{}", static_cast<std::int16_t>(value));
+    case Type::s32:
+      return fmt::format("{}", static_cast<std::int32_t>(value));
+    case Type::s64:
+      return fmt::format("{}", static_cast<std::int64_t>(value));
+    case Type::b32:
+      if (looks_like_float(value)) return fmt::format("{}f", std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+      return fmt::format("{}", static_cast<std::int32_t>(value));
+    case Type::b64:
+    case Type::u64:
+      // Most are addresses.
+      return value < 65536 ? fmt::format("{}", value) : fmt::format("0x{:x}", value);
+    default:
+      return fmt::format("{}", value);
+  }
+}
+
+// With its bits, where they are not the same thing.
+std::string number_text(Type type, std::uint64_t value) {
+  const std::string said = value_text(type, value);
+  if (type == Type::pred || said.starts_with("0x")) return said;
+  return fmt::format("0x{:0{}x}  {}", value, bits(type) / 4, said);
+}
+
+}  // namespace
+
+std::string instruction_text(const Program& program, std::int32_t pc) {
+  const OpSource& source = program.sources[static_cast<std::size_t>(pc)];
+  const Function& function = program.module->functions[static_cast<std::size_t>(source.function)];
+  const auto statement = static_cast<std::size_t>(source.statement);
+  // Behind the last statement stands a ret that nobody wrote.
+  return statement < function.body.size() ? to_ptx(*program.module, function, function.body[statement]) : "ret";
+}
+
+std::string where_text(const Launch& launch, const Position* next) {
+  std::string out;
+  for (const Cta& cta : launch.ctas) {
+    if (cta.state == CtaState::done) continue;
+    out += fmt::format("cta ({},{},{}){}\n", cta.at[0], cta.at[1], cta.at[2],
+                       cta.state == CtaState::suspended ? "  suspended: it polls" : "");
+    for (const Warp& warp : cta.warps) {
+      for (const Fragment& f : warp.fragments) {
+        if (f.lanes == 0) continue;
+        const bool is_next =
+            next != nullptr && next->cta == cta.index && next->warp == warp.index && (next->lanes & f.lanes) != 0;
+        const char* state = is_next ? "next" : (f.state == FragmentState::waiting ? "waits" : "ready");
+        std::string line = fmt::format("  warp {:<2}  lanes {:08x}  {:<5}  {}  {}", warp.index, f.lanes, state,
+                                       launch.program->source_text(f.pc), instruction_text(*launch.program, f.pc));
+        if (f.state == FragmentState::waiting) line += "  waits for " + wait_text(launch, f);
+        out += line + "\n";
+      }
+    }
+  }
+  return out.empty() ? "no CTA is at work\n" : out;
+}
+
+std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes,
+                                           std::string_view name) {
+  const Warp* w = find_warp(launch, cta, warp);
+  const Fragment* f = w == nullptr ? nullptr : find_fragment(*w, lanes);
+  if (f == nullptr) return std::nullopt;
+  const Activation& activation = w->activations[static_cast<std::size_t>(f->activation)];
+  const auto function = static_cast<std::size_t>(activation.function);
+  const std::vector<Register>& registers = launch.program->module->functions[function].registers;
+  const FunctionCode& code = launch.program->functions[function];
+  for (std::size_t r = 0; r < registers.size(); ++r) {
+    if (kvscope::ptx::name(registers[r]) != name) continue;
+    const RegisterRow& row = code.registers[r];
+    if (row.row == kNoRow) return std::nullopt;
+    RegisterValue out{.name = std::string(name),
+                      .type = registers[r].type,
+                      .lanes = f->lanes,
+                      .alive = row.alive.empty(),
+                      .bits = {}};
+    for (const auto& [from, to] : row.alive) out.alive = out.alive || (f->pc >= from && f->pc < to);
+    out.bits.resize(kLanes);
+    const std::byte* at = activation.rows.data() + row.row;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      if (row.bytes == 0) {
+        LaneMask word = 0;
+        std::memcpy(&word, at, sizeof word);
+        out.bits[lane] = word >> lane & 1;
+      } else {
+        std::memcpy(&out.bits[lane], at + lane * row.bytes, std::min<std::size_t>(row.bytes, 8));
+      }
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes) {
+  std::vector<std::string> out;
+  const Warp* w = find_warp(launch, cta, warp);
+  const Fragment* f = w == nullptr ? nullptr : find_fragment(*w, lanes);
+  if (f == nullptr) return out;
+  const auto function = static_cast<std::size_t>(w->activations[static_cast<std::size_t>(f->activation)].function);
+  const std::vector<Register>& registers = launch.program->module->functions[function].registers;
+  const FunctionCode& code = launch.program->functions[function];
+  for (std::size_t r = 0; r < registers.size(); ++r) {
+    const RegisterRow& row = code.registers[r];
+    bool alive = row.row != kNoRow && row.alive.empty();
+    for (const auto& [from, to] : row.alive) alive = alive || (f->pc >= from && f->pc < to);
+    if (alive) out.push_back(name(registers[r]));
+  }
+  return out;
+}
+
+std::string to_text(const RegisterValue& value) {
+  std::vector<std::pair<std::uint64_t, LaneMask>> groups;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const LaneMask bit = LaneMask{1} << lane;
+    if ((value.lanes & bit) == 0) continue;
+    const std::uint64_t bits = value.bits[static_cast<std::size_t>(lane)];
+    bool found = false;
+    for (auto& [same, lanes] : groups) {
+      if (same == bits) lanes |= bit, found = true;
+    }
+    if (!found) groups.emplace_back(bits, bit);
+  }
+  std::string out = fmt::format("{}  .{}{}\n", value.name, name(value.type),
+                                value.alive ? "" : "  not alive here: its row may hold another register by now");
+  if (groups.size() <= kMostGroups) {
+    for (const auto& [bits, lanes] : groups) {
+      const bool everyone = lanes == value.lanes;
+      out += fmt::format("  {:<16}  {}\n", everyone ? "all lanes" : lanes_text(lanes), number_text(value.type, bits));
+    }
+    return out;
+  }
+  for (int line = 0; line < kLanes; line += kLanesOfLine) {
+    out += fmt::format("  {:<16} ", fmt::format("lanes {}-{}", line, line + kLanesOfLine - 1));
+    for (int lane = line; lane < line + kLanesOfLine; ++lane) {
+      const bool there = (value.lanes >> lane & 1) != 0;
+      out += fmt::format(" {:>11}", there ? value_text(value.type, value.bits[static_cast<std::size_t>(lane)]) : "-");
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string barriers_text(const Launch& launch, std::int32_t cta) {
+  const Cta* c = find_cta(launch, cta);
+  if (c == nullptr) return {};
+  std::string out;
+  for (std::size_t b = 0; b < c->barriers.size(); ++b) {
+    const NamedBarrier& barrier = c->barriers[b];
+    std::string arrived;
+    for (std::size_t w = 0; w < barrier.arrived.size(); ++w) {
+      if (barrier.arrived[w] != 0) arrived += fmt::format("{}{}", arrived.empty() ? "" : ", ", w);
+    }
+    if (arrived.empty()) continue;
+    out += fmt::format("barrier {}  arrived: warps {}{}\n", b, arrived,
+                       barrier.expected > 0 ? fmt::format(", of {} threads", barrier.expected) : "");
+  }
+  for (const auto& [address, object] : c->mbarriers) {
+    const ReportAddress at = name_address(launch, Space::shared, address, 8);
+    out += fmt::format("mbarrier 0x{:05x} ({} + {})  phase {}, {} of {} arrivals missing, {} bytes to come\n", address,
+                       at.symbol, at.offset, object.phase, object.pending, object.current, object.tx);
+  }
+  return out.empty() ? "no barrier is in use\n" : out;
+}
+
+std::string copies_text(const Launch& launch, std::int32_t cta) {
+  const Cta* c = find_cta(launch, cta);
+  std::string out;
+  if (c != nullptr) {
+    for (const PendingOp& pending : c->async.queue) {
+      out +=
+          fmt::format("{:>6}  {} at shared 0x{:05x} by thread {}, {} bytes\n", pending.op.number, name(pending.op.kind),
+                      pending.shared, pending.op.thread, std::max(pending.op.bytes, pending.bytes));
+    }
+    for (std::size_t thread = 0; thread < c->async.cp_async.size(); ++thread) {
+      for (const CpAsyncCopy& copy : c->async.cp_async[thread].copies) {
+        if (copy.performed) continue;
+        out += fmt::format("{:>6}  cp.async at shared 0x{:05x} by thread {}, {} bytes\n", copy.number, copy.target,
+                           thread, copy.bytes);
+      }
+    }
+    for (std::size_t warp = 0; warp < c->async.wgmma.size(); ++warp) {
+      for (const WgmmaOp& product : c->async.wgmma[warp].ops) {
+        if (product.performed) continue;
+        out += fmt::format("{:>6}  wgmma of warp {}\n", product.op.number, warp);
+      }
+    }
+  }
+  return out.empty() ? "no copy is on its way\n" : out;
+}
+
+std::string bytes_text(const Launch& launch, const DeviceMemory& memory, Space space, std::int32_t cta,
+                       std::uint64_t address, std::int64_t count) {
+  const Cta* c = find_cta(launch, cta);
+  const auto byte_at = [&](std::uint64_t at) -> const std::byte* {
+    if (space != Space::shared) return memory.at(at, 1);
+    if (c == nullptr || offset_of(at) - kSharedBase >= c->shared.size()) return nullptr;
+    return c->shared.data() + (offset_of(at) - kSharedBase);
+  };
+  std::string out;
+  for (std::int64_t line = 0; line < count; line += kBytesOfLine) {
+    out += fmt::format("0x{:05x} ", address + static_cast<std::uint64_t>(line));
+    for (std::int64_t i = line; i < std::min(count, line + kBytesOfLine); ++i) {
+      const std::byte* at = byte_at(address + static_cast<std::uint64_t>(i));
+      if (i % 4 == 0) out += ' ';
+      out += at == nullptr ? ".." : fmt::format("{:02x}", static_cast<unsigned>(*at));
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace kvscope::ptx

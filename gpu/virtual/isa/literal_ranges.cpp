@@ -1,0 +1,143 @@
+// The numbers that an instruction takes as constants. Source: PTX ISA, and what the assembler of CUDA 13.0 refuses.
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "gpu/virtual/isa/operand_check.h"
+
+namespace kvscope::ptx {
+namespace {
+
+class LiteralCheck {
+ public:
+  explicit LiteralCheck(const Checked& s) : s_(s), operands_(s.function.operands_of(s.statement)) {}
+
+  std::string fault() {
+    switch (s_.instr.opcode) {
+      case Opcode::bar_sync:
+        return barrier(0, 1);
+      case Opcode::bar_arrive:
+        if (is(1) && value(1) == 0) return "thread count must not be 0";
+        return barrier(0, 1);
+      case Opcode::bar_red:
+        return barrier(1, operands_.size() == 4 ? 2 : kNone);
+      case Opcode::cp_async:
+        return copy();
+      case Opcode::cp_async_bulk:
+        return multiple_of_16(2);
+      case Opcode::cp_reduce_async_bulk:
+        return multiple_of_16(2);
+      case Opcode::cp_async_bulk_prefetch:
+        return multiple_of_16(1);
+      case Opcode::wgmma_wait_group:
+        return is(0) && value(0) < 0 ? "group count must not be negative" : "";
+      case Opcode::wgmma_mma_async:
+        return warpgroup_matrix();
+      case Opcode::setmaxnreg:
+        return outside(0, 24, 256) || value(0) % 8 != 0 ? "value must be 24..256 and a multiple of 8" : "";
+      case Opcode::pmevent:
+        return outside(0, 0, 15) ? "event number 0..15" : "";
+      case Opcode::bfe:
+        return outside(2, 0, 255) || outside(3, 0, 255) ? "position and length 0..255" : "";
+      case Opcode::bfi:
+        return outside(3, 0, 255) || outside(4, 0, 255) ? "position and length 0..255" : "";
+      case Opcode::discard:
+      case Opcode::applypriority:
+        return is(1) && value(1) != 128 ? "size must be 128" : "";
+      case Opcode::fence:
+        return is(1) && value(1) != 128 ? "size must be 128" : "";
+      case Opcode::tensormap_cp_fenceproxy:
+        return is(2) && value(2) != 128 ? "size must be 128" : "";
+      case Opcode::tensormap_replace:
+        return tensor_map_field();
+      case Opcode::createpolicy:
+        return fraction();
+      case Opcode::alloca:
+        return is(2) && (value(2) <= 0 || !std::has_single_bit(static_cast<std::uint64_t>(value(2))))
+                   ? "alignment must be a power of two"
+                   : "";
+      case Opcode::mbarrier_arrive:
+      case Opcode::mbarrier_arrive_drop:
+        return !s_.instr.has(Mod::expect_tx) && is(2) && value(2) == 0 ? "count must not be 0" : "";
+      case Opcode::mbarrier_test_wait:
+      case Opcode::mbarrier_try_wait:
+        return s_.instr.has(Mod::parity) && outside(2, 0, 1) ? "parity must be 0 or 1" : "";
+      default:
+        return {};
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = 99;
+
+  [[nodiscard]] bool is(std::size_t i) const {
+    return i < operands_.size() && operands_[i].kind == OperandKind::integer;
+  }
+  [[nodiscard]] std::int64_t value(std::size_t i) const { return operands_[i].value; }
+  [[nodiscard]] bool outside(std::size_t i, std::int64_t low, std::int64_t high) const {
+    return is(i) && (value(i) < low || value(i) > high);
+  }
+
+  std::string barrier(std::size_t number, std::size_t threads) {
+    if (outside(number, 0, 15)) return "barrier number 0..15";
+    if (is(threads) && value(threads) % 32 != 0) return "thread count must be a multiple of 32";
+    return {};
+  }
+
+  std::string copy() {
+    const std::int64_t bytes = value(2);
+    if (s_.instr.has(Mod::cg) && bytes != 16) return "cp.async.cg copies 16 bytes";
+    if (bytes != 4 && bytes != 8 && bytes != 16) return "cp.async.ca copies 4, 8 or 16 bytes";
+    if (outside(3, 0, bytes)) return fmt::format("source size must be 0..{}", bytes);
+    return {};
+  }
+
+  std::string multiple_of_16(std::size_t i) {
+    return is(i) && value(i) % 16 != 0 ? "size must be a multiple of 16" : "";
+  }
+
+  // d, a, b, scale-d, sign a, sign b, {trans a,} trans b
+  std::string warpgroup_matrix() {
+    if (outside(3, 0, 1)) return "scale-d must be 0 or 1";
+    for (std::size_t i = 4; i < 6; ++i) {
+      if (is(i) && value(i) != 1 && value(i) != -1) return "the signs of A and B must be 1 or -1";
+    }
+    for (std::size_t i = 6; i < 8; ++i) {
+      if (outside(i, 0, 1)) return "transposition must be 0 or 1";
+    }
+    const bool from_registers = operands_[1].kind == OperandKind::vector;
+    if (from_registers && operands_.size() == 8) return "A in registers cannot be transposed: 7 operands";
+    if (!from_registers && operands_.size() == 7) return "A by descriptor has a transposition too: 8 operands";
+    return {};
+  }
+
+  std::string fraction() {
+    if (!s_.instr.has(Mod::fractional) || operands_.size() < 2) return {};
+    const Operand& o = operands_[1];
+    const double part = o.kind == OperandKind::float_bits ? std::bit_cast<float>(static_cast<std::uint32_t>(o.value))
+                                                          : std::bit_cast<double>(o.value);
+    const bool number = o.kind == OperandKind::float_bits || o.kind == OperandKind::double_bits;
+    return number && !(part > 0 && part <= 1) ? "fraction must be over 0 and up to 1" : "";
+  }
+
+  std::string tensor_map_field() {
+    const bool axis = s_.instr.has(Mod::box_dim) || s_.instr.has(Mod::global_dim) || s_.instr.has(Mod::global_stride) ||
+                      s_.instr.has(Mod::element_stride);
+    if (axis && outside(1, 0, 4)) return "axis 0..4";
+    if (s_.instr.has(Mod::elemtype) && outside(1, 0, 12)) return "element type 0..12";
+    return {};
+  }
+
+  const Checked& s_;
+  std::span<const Operand> operands_;
+};
+
+}  // namespace
+
+std::string literal_fault(const Checked& s) {
+  return LiteralCheck(s).fault();
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,64 @@
+// What a file of PTX uses, before anything runs: its opcode words, what of them this machine cannot run and where,
+// which kernels can run whole, and where the assembler would fuse a product and a sum.
+//
+//   words        "fma.rn.f32" 512, "ld.global.nc.v4.f32" 8 ...          by how often, then by name
+//   unsupported  "tcgen05.alloc..." needs tensor memory, not modelled   gemm.ptx:120:2, kernel gemm
+//   kernels      "decode": 894 statements, can run
+//   contraction  mul.f32 %f3, %f1, %f2;  add.f32 %f4, %f3, %f5;         one rounding on hardware, two here
+//
+// A kernel can run when nothing unsupported stands in it or in what it may call: functions it names, and with an
+// indirect call also those whose address the module's variables hold. One that cannot still runs until it gets there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/virtual/isa/instr.h"
+#include "gpu/virtual/text/module.h"
+
+namespace kvscope::ptx {
+
+struct WordUse {
+  std::string word;         // "fma.rn.f32"; of a base name "fma"
+  std::int64_t count = 0;   // statements
+  std::string unsupported;  // "": this machine runs it
+};
+
+struct UnsupportedUse {
+  std::string word;
+  std::string message;
+  std::string function;
+  TextPlace at;  // in the PTX
+};
+
+struct KernelSurvey {
+  std::string name;
+  std::int64_t statements = 0;            // with what it may call
+  std::vector<std::int32_t> unsupported;  // Survey::unsupported
+  [[nodiscard]] bool can_run() const { return unsupported.empty(); }
+};
+
+// mul.f32 without a guard whose only use is an add.f32 or sub.f32 of the same stretch of code, neither with a rounding
+// of its own: the assembler makes one fma of them, with one rounding. Statements of Module::functions[function].
+struct ContractionPair {
+  std::int32_t function = 0;
+  std::int32_t product = 0;
+  std::int32_t sum = 0;
+};
+
+struct Survey {
+  std::int64_t statements = 0;
+  std::vector<WordUse> words;
+  std::vector<WordUse> bases;
+  std::vector<UnsupportedUse> unsupported;  // in the order of the text
+  std::vector<KernelSurvey> kernels;
+  std::vector<ContractionPair> contraction;
+};
+
+// `decoded` is that of `module`.
+[[nodiscard]] Survey survey(const Module& module, const Decoded& decoded);
+
+[[nodiscard]] std::vector<ContractionPair> contraction_pairs(const Module& module, const Decoded& decoded);
+
+}  // namespace kvscope::ptx

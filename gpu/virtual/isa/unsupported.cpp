@@ -1,0 +1,109 @@
+// What PTX has and this machine has not, by name. Such a statement loads and is a trap when it is reached.
+#include "gpu/virtual/isa/grammar.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::string_view kNewer = "needs sm_100, not modelled";
+constexpr std::string_view kTextures = "needs textures, not modelled";
+constexpr std::string_view kSurfaces = "needs surfaces, not modelled";
+constexpr std::string_view kTensorMemory = "needs tensor memory, not modelled";
+constexpr std::string_view kMulticast = "needs memory of several GPUs, not modelled";
+constexpr std::string_view kVideo = "a video instruction, not modelled";
+constexpr std::string_view kSparse = "needs sparse matrices, not modelled";
+constexpr std::string_view kIm2col = "needs im2col copies, not modelled";
+constexpr std::string_view kScatter = "needs scattering copies, not modelled";
+
+constexpr Refusal kRefusals[] = {
+    {"tex", "", kTextures},
+    {"tld4", "", kTextures},
+    {"txq", "", kTextures},
+    {"istypep", "", kTextures},
+    {"suld", "", kSurfaces},
+    {"sust", "", kSurfaces},
+    {"sured", "", kSurfaces},
+    {"suq", "", kSurfaces},
+    {"tcgen05", "", kTensorMemory},
+    {"multimem", "", kMulticast},
+    {"clusterlaunchcontrol", "", "needs cluster launch control, not modelled"},
+    {"st.bulk", "", kNewer},
+    {"vadd", "", kVideo},
+    {"vsub", "", kVideo},
+    {"vabsdiff", "", kVideo},
+    {"vmin", "", kVideo},
+    {"vmax", "", kVideo},
+    {"vshl", "", kVideo},
+    {"vshr", "", kVideo},
+    {"vmad", "", kVideo},
+    {"vset", "", kVideo},
+    {"vadd2", "", kVideo},
+    {"vsub2", "", kVideo},
+    {"vavrg2", "", kVideo},
+    {"vabsdiff2", "", kVideo},
+    {"vmin2", "", kVideo},
+    {"vmax2", "", kVideo},
+    {"vset2", "", kVideo},
+    {"vadd4", "", kVideo},
+    {"vsub4", "", kVideo},
+    {"vavrg4", "", kVideo},
+    {"vmin4", "", kVideo},
+    {"vmax4", "", kVideo},
+    {"vset4", "", kVideo},
+    {"vabsdiff4", "s32", kVideo},
+    {"vabsdiff4", "sat", kVideo},
+    // forms of opcodes that are there otherwise
+    {"", "f32x2", kNewer},
+    {"add", "f32 f16", kNewer},
+    {"add", "f32 bf16", kNewer},
+    {"sub", "f32 f16", kNewer},
+    {"sub", "f32 bf16", kNewer},
+    {"fma", "f32 f16", kNewer},
+    {"fma", "f32 bf16", kNewer},
+    {"add", "f32x4", kNewer},
+    {"cvt", "rs", kNewer},
+    {"cvt", "e2m1x2", kNewer},
+    {"cvt", "e2m3x2", kNewer},
+    {"cvt", "e3m2x2", kNewer},
+    {"cvt", "ue8m0x2", kNewer},
+    {"cvt", "e4m3x4", kNewer},
+    {"cvt", "e5m2x4", kNewer},
+    {"cvt.pack", "u4", kVideo},
+    {"cvt.pack", "s4", kVideo},
+    {"cvt.pack", "u2", kVideo},
+    {"cvt.pack", "s2", kVideo},
+    {"redux", "f32", "needs sm_100a, not modelled"},
+    {"cp.async.bulk", "cp_mask", kNewer},
+    {"cp.async.bulk.tensor", "im2col", kIm2col},
+    {"cp.async.bulk.tensor", "im2col_no_offs", kIm2col},
+    {"cp.async.bulk.tensor", "im2col::w", kIm2col},
+    {"cp.async.bulk.tensor", "im2col::w::128", kIm2col},
+    {"cp.async.bulk.tensor", "tile::scatter4", kScatter},
+    {"cp.async.bulk.tensor", "cta_group::1", kNewer},
+    {"cp.async.bulk.tensor", "cta_group::2", kNewer},
+    {"cp.async.bulk.prefetch.tensor", "im2col", kIm2col},
+    {"cp.async.bulk.prefetch.tensor", "im2col::w", kIm2col},
+    {"cp.async.bulk.prefetch.tensor", "im2col::w::128", kIm2col},
+    {"cp.async.bulk.prefetch.tensor", "tile::gather4", kNewer},
+    {"cp.reduce.async.bulk.tensor", "im2col_no_offs", kIm2col},
+    {"tensormap.replace", "swizzle_atomicity", kNewer},
+    {"mma", "sp", kSparse},
+    {"mma", "sp::ordered_metadata", kSparse},
+    {"mma", "kind::f8f6f4", "needs sm_120a, not modelled"},
+    {"mma", "kind::mxf8f6f4", "needs sm_120a, not modelled"},
+    {"mma", "kind::mxf4", "needs sm_120a, not modelled"},
+    {"mma", "kind::mxf4nvf4", "needs sm_120a, not modelled"},
+    {"mma", "m8n8k4 f16", "mma m8n8k4 of f16 is not modelled"},
+    {"ldmatrix", "b8", kNewer},
+    {"ldmatrix", "m16n16", kNewer},
+    {"ldmatrix", "m8n16", kNewer},
+    {"stmatrix", "b8", kNewer},
+    {"wgmma.mma_async", "sp", kSparse},
+};
+
+}  // namespace
+
+std::span<const Refusal> refusals() {
+  return kRefusals;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,55 @@
+#include "gpu/virtual/machine/barriers/mbarrier.h"
+
+namespace kvscope::ptx {
+
+bool Mbarrier::add_tx(std::int64_t bytes) {
+  const std::int64_t sum = tx + bytes;
+  if (sum > kMost || sum < -kMost) return false;
+  tx = sum;
+  return true;
+}
+
+void Mbarrier::end_phase_if_complete() {
+  if (pending != 0 || tx != 0) return;
+  ++phase;
+  current = pending = expected;
+  arrivals = {};
+  arrival_count = 0;
+}
+
+bool Mbarrier::complete_tx(std::int64_t bytes) {
+  // An engine completes in pieces: with too few bytes announced the phase ends when those have come, and what follows
+  // counts in the next one.
+  const std::int64_t before = tx;
+  const bool ends_early = pending == 0 && tx > 0 && bytes > tx;
+  if (!add_tx(ends_early ? -tx : -bytes)) return false;
+  if (ends_early) {
+    const std::int64_t rest = bytes - before;
+    end_phase_if_complete();
+    return complete_tx(rest);
+  }
+  end_phase_if_complete();
+  return true;
+}
+
+bool Mbarrier::arrive(std::int64_t count) {
+  if (count > pending) return false;
+  pending -= count;
+  end_phase_if_complete();
+  return true;
+}
+
+bool Mbarrier::arrive_and_drop(std::int64_t count) {
+  if (count > pending || count > expected) return false;
+  expected -= count;  // before the phase ends: the next one is without them
+  return arrive(count);
+}
+
+bool Mbarrier::raise_pending() {
+  if (pending == kMost) return false;
+  ++pending;
+  ++current;
+  return true;
+}
+
+}  // namespace kvscope::ptx

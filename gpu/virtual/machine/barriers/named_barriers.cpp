@@ -1,0 +1,251 @@
+#include "gpu/virtual/machine/barriers/named_barriers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "gpu/virtual/machine/barriers/cluster_barriers.h"
+#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// What NamedBarrier::reduction says.
+enum Reduction : std::int32_t { kPlain = 0, kPopc = 1, kAnd = 2, kOr = 3 };
+
+// Of Wait::value: the warp has been counted, and waits for the others.
+constexpr std::uint64_t kCounted = std::uint64_t{1} << 32;
+
+struct Request {
+  std::uint32_t barrier = 0;
+  std::uint32_t threads = 0;  // 0: all
+  std::int32_t reduction = kPlain;
+  bool waits = true;
+  bool any_pc = false;  // barrier.sync without .aligned
+};
+
+std::uint32_t first_value(const Exec& exec, std::uint32_t row, LaneMask lanes) {
+  std::uint32_t out = 0;
+  std::memcpy(&out, exec.rows + row + 4 * std::countr_zero(lanes), sizeof out);
+  return out;
+}
+
+bool is_uniform(const Exec& exec, std::uint32_t row, LaneMask lanes) {
+  std::array<std::uint32_t, kLanes> values{};
+  std::memcpy(values.data(), exec.rows + row, sizeof values);
+  const std::uint32_t first = values[static_cast<std::size_t>(std::countr_zero(lanes))];
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    if (values[static_cast<std::size_t>(std::countr_zero(left))] != first) return false;
+  }
+  return true;
+}
+
+// Operands: of bar.red d, a {, b}, p; else a {, b}. p is the last one.
+Request request_of(const Exec& exec, const Op& op, LaneMask lanes) {
+  const Instr& instr = exec.program().instr(op);
+  Request r;
+  r.any_pc = instr.has(Mod::barrier) && !instr.has(Mod::aligned);
+  r.waits = instr.opcode != Opcode::bar_arrive;
+  const bool reduces = instr.opcode == Opcode::bar_red;
+  if (reduces) r.reduction = instr.has(Mod::popc) ? kPopc : instr.has(Mod::and_) ? kAnd : kOr;
+  const std::size_t first = reduces ? 1 : 0;
+  r.barrier = first_value(exec, op.at[first], lanes);
+  const std::uint32_t count_row = op.at[first + 1];
+  const bool has_count = count_row != kNoRow && width_of(op, static_cast<int>(first) + 1) == 4;
+  if (has_count) r.threads = first_value(exec, count_row, lanes);
+  return r;
+}
+
+// The predicate that bar.red reduces, in the lanes.
+LaneMask predicate_of(const Exec& exec, const Op& op) {
+  const std::size_t last = op.at[3] != kNoRow ? 3 : 2;
+  LaneMask p = 0;
+  std::memcpy(&p, exec.rows + op.at[last], sizeof p);
+  return (op.negated >> last & 1) != 0 ? ~p : p;
+}
+
+Report mismatch(std::string message, ReportKind kind = ReportKind::barrier_mismatch) {
+  Report r;
+  r.kind = kind;
+  r.message = std::move(message);
+  return r;
+}
+
+std::string_view reduction_name(std::int32_t reduction) {
+  constexpr std::array<std::string_view, 4> kNames{"bar.sync or bar.arrive", "bar.red.popc", "bar.red.and",
+                                                   "bar.red.or"};
+  return kNames[static_cast<std::size_t>(reduction)];
+}
+
+// bar.red's value in the lanes of one fragment that has waited for it.
+void write_result(const Program& program, Warp& warp, const Fragment& f, std::int32_t pc, const NamedBarrier& barrier) {
+  const Op& op = program.ops[static_cast<std::size_t>(pc)];
+  if (barrier.reduction == kPlain || op.at[0] == kNoRow) return;
+  std::byte* const row = rows_of(warp, f) + op.at[0];
+  if (barrier.reduction == kPopc) {
+    const auto count = static_cast<std::uint32_t>(barrier.reduced);
+    for (LaneMask left = f.lanes; left != 0; left &= left - 1) std::memcpy(row + 4 * std::countr_zero(left), &count, 4);
+    return;
+  }
+  LaneMask word = 0;
+  std::memcpy(&word, row, sizeof word);
+  word = barrier.reduced != 0 ? word | f.lanes : word & ~f.lanes;
+  std::memcpy(row, &word, sizeof word);
+}
+
+bool is_complete(const Cta& cta, const NamedBarrier& b) {
+  std::int64_t arrived = 0;
+  bool all = true;
+  for (std::size_t w = 0; w < cta.warps.size(); ++w) {
+    if (b.arrived[w] != 0) {
+      ++arrived;
+    } else if (!has_ended(cta.warps[w])) {
+      all = false;
+    }
+  }
+  if (arrived == 0) return false;
+  return b.expected > 0 ? arrived * kLanes >= b.expected : all;
+}
+
+void complete(Launch& launch, Cta& cta, std::uint32_t number) {
+  NamedBarrier& b = cta.barriers[number];
+  for (Warp& warp : cta.warps) {
+    for (Fragment& f : warp.fragments) {
+      const bool waits = f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::named_barrier &&
+                         f.wait.object == number && (f.wait.value & kCounted) != 0;
+      if (!waits) continue;
+      write_result(*launch.program, warp, f, f.pc - 1, b);
+      f.wait = {};
+      wake(launch, cta, warp, f);
+    }
+  }
+  if (launch.monitor != nullptr) {
+    launch.monitor->barrier_done(launch, cta, static_cast<int>(number), b.arrived, b.waiting);
+  }
+  std::fill(b.arrived.begin(), b.arrived.end(), 0);
+  std::fill(b.waiting.begin(), b.waiting.end(), 0);
+  ++b.phase;
+  event(launch, cta);
+}
+
+// The warp's fragments that are at this barrier already, at other instructions, and wait for the rest of the warp.
+LaneMask elsewhere(const Exec& exec, const Request& r) {
+  LaneMask out = 0;
+  for (const Fragment& f : exec.warp.fragments) {
+    if (&f != &exec.fragment && f.lanes != 0 && f.state == FragmentState::waiting && f.retries &&
+        f.wait.kind == WaitKind::named_barrier && f.wait.object == r.barrier && f.wait.value == r.threads) {
+      out |= f.lanes;
+    }
+  }
+  return out;
+}
+
+// The other fragments of a warp that has arrived are behind their instruction too.
+void move_behind(Exec& exec, const Request& r) {
+  for (Fragment& f : exec.warp.fragments) {
+    if (&f == &exec.fragment || f.lanes == 0 || f.state != FragmentState::waiting || !f.retries) continue;
+    if (f.wait.kind != WaitKind::named_barrier || f.wait.object != r.barrier || f.wait.value != r.threads) continue;
+    ++f.pc;
+    f.retries = false;
+    f.wait.value |= kCounted;
+    if (!r.waits) {
+      f.wait = {};
+      wake(exec.launch, exec.cta, exec.warp, f);
+    }
+  }
+}
+
+// Counts the warp. Flow::next: it may go on.
+Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
+  Cta& cta = exec.cta;
+  NamedBarrier& b = cta.barriers[r.barrier];
+  if (b.arrived.empty()) b.arrived.assign(cta.warps.size(), 0), b.waiting.assign(cta.warps.size(), 0);
+  const auto w = static_cast<std::size_t>(exec.warp.index);
+  const bool idle = std::all_of(b.arrived.begin(), b.arrived.end(), [](LaneMask m) { return m == 0; });
+  if (idle) {
+    b.expected = static_cast<std::int32_t>(r.threads);
+    b.reduction = r.reduction;
+    b.reduced = r.reduction == kAnd ? 1 : 0;
+  } else if (b.arrived[w] != 0) {
+    const Flow flow = report(exec, mismatch(fmt::format("warp {} arrives at barrier {} again before it is complete",
+                                                        exec.warp.index, r.barrier),
+                                            ReportKind::barrier_rearrive));
+    if (flow == Flow::stopped) return flow;
+  } else if (b.expected != static_cast<std::int32_t>(r.threads)) {
+    const Flow flow = report(exec, mismatch(fmt::format("barrier {} is waited for with {} threads, and here with {}",
+                                                        r.barrier, b.expected, r.threads)));
+    if (flow == Flow::stopped) return flow;
+  } else if (b.reduction != r.reduction) {
+    const Flow flow = report(exec, mismatch(fmt::format("barrier {} is one of {}, and here of {}", r.barrier,
+                                                        reduction_name(b.reduction), reduction_name(r.reduction))));
+    if (flow == Flow::stopped) return flow;
+  }
+  if (r.reduction != kPlain) {
+    const LaneMask p = predicate_of(exec, op) & all;
+    if (b.reduction == kPopc) b.reduced += static_cast<std::uint64_t>(std::popcount(p));
+    if (b.reduction == kAnd) b.reduced &= p == all ? 1 : 0;
+    if (b.reduction == kOr) b.reduced |= p != 0 ? 1 : 0;
+  }
+  b.arrived[w] = all;
+  b.waiting[w] = r.waits ? all : 0;
+  if (exec.launch.monitor != nullptr) {
+    exec.launch.monitor->barrier_arrive(exec, static_cast<int>(r.barrier), all, r.waits);
+  }
+  event(exec);
+  move_behind(exec, r);
+  if (!is_complete(cta, b)) {
+    if (!r.waits) return Flow::next;
+    exec.fragment.wait = {.kind = WaitKind::named_barrier, .object = r.barrier, .value = r.threads | kCounted};
+    return Flow::waits_behind;
+  }
+  if (r.waits) write_result(exec.program(), exec.warp, exec.fragment, exec.fragment.pc, b);
+  complete(exec.launch, cta, r.barrier);
+  return Flow::next;
+}
+
+Flow run_barrier(Exec& exec, const Op& op, LaneMask lanes) {
+  const Request r = request_of(exec, op, lanes);
+  const std::size_t first = exec.program().instr(op).opcode == Opcode::bar_red ? 1 : 0;
+  if (r.barrier > 15 || !is_uniform(exec, op.at[first], lanes)) {
+    return report(exec, mismatch(r.barrier > 15 ? fmt::format("barrier {}: there are 0 to 15", r.barrier)
+                                                : "the lanes name different barriers"));
+  }
+  if (r.threads % kLanes != 0) {
+    const Flow flow = report(exec, mismatch(fmt::format("barrier {} with {} threads: a multiple of {} is needed",
+                                                        r.barrier, r.threads, kLanes)));
+    return flow;
+  }
+  LaneMask all = lanes;
+  if (r.any_pc) all |= elsewhere(exec, r);
+  if (all != live_lanes(exec.warp)) {
+    exec.fragment.wait = {.kind = WaitKind::named_barrier, .object = r.barrier, .value = r.threads};
+    return Flow::waits;
+  }
+  return arrive(exec, op, r, all);
+}
+
+}  // namespace
+
+void look_again_at_named_barriers(Launch& launch, Cta& cta) {
+  for (std::uint32_t i = 0; i < cta.barriers.size(); ++i) {
+    const NamedBarrier& b = cta.barriers[i];
+    if (!b.arrived.empty() && b.expected == 0 && is_complete(cta, b)) complete(launch, cta, i);
+  }
+}
+
+MachineHandler find_named_barrier(const Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::bar_sync:
+    case Opcode::bar_arrive:
+    case Opcode::bar_red:
+      return run_barrier;
+    default:
+      return find_cluster_barrier(instr);
+  }
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,204 @@
+#include "gpu/virtual/machine/copies/async.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
+#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/state.h"
+#include "gpu/virtual/machine/warp/random_schedule.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+bool is_store(AsyncKind kind) {
+  return kind == AsyncKind::bulk_store || kind == AsyncKind::bulk_reduce || kind == AsyncKind::tensor_store ||
+         kind == AsyncKind::tensor_reduce;
+}
+
+// st.async and red.async bring registers to another CTA: their own may go.
+bool uses_own_memory(AsyncKind kind) {
+  return kind != AsyncKind::st_async && kind != AsyncKind::red_async;
+}
+
+void perform_at(Launch& launch, Cta& cta, std::size_t index) {
+  auto& queue = cta.async.queue;
+  const PendingOp op = std::move(queue[index]);
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(index));
+  perform(launch, cta, op);
+}
+
+void make_arrival(Launch& launch, Cta& cta, std::size_t index) {
+  auto& arrivals = cta.async.arrivals;
+  const CpAsyncArrival arrival = arrivals[index];
+  arrivals.erase(arrivals.begin() + static_cast<std::ptrdiff_t>(index));
+  perform_copies(launch, cta, arrival.op.thread, arrival.last);
+  arrive_by_engine(launch, cta, offset_of(arrival.op.mbarrier), arrival.op);
+}
+
+// Stores whose source nobody has waited for when their CTA ends.
+void report_unread(Launch& launch, Cta& cta) {
+  for (std::size_t thread = 0; thread < cta.async.bulk.size(); ++thread) {
+    const ThreadGroups& t = cta.async.bulk[thread];
+    std::uint64_t last = 0;
+    for (const auto& group : t.groups) last = group.empty() ? last : std::max(last, group.back());
+    if (!t.open.empty()) last = std::max(last, t.open.back());
+    if (last <= t.read) continue;
+    AsyncOp op;
+    op.kind = AsyncKind::bulk_store;
+    op.number = last;
+    op.cta = cta.index;
+    op.thread = static_cast<std::int32_t>(thread);
+    op.pc = t.last_pc;
+    engine_fault(launch, cta, op, ReportKind::exit_in_flight,
+                 fmt::format("thread {} ended the kernel while a bulk store may still read shared memory", thread),
+                 "cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0 before the end");
+  }
+}
+
+void report_copies(Launch& launch, Cta& cta) {
+  for (std::size_t thread = 0; thread < cta.async.cp_async.size(); ++thread) {
+    const auto& copies = cta.async.cp_async[thread].copies;
+    if (copies.empty()) continue;
+    const AsyncOp op{copies.back().number,
+                     AsyncKind::cp_async,
+                     cta.index,
+                     static_cast<std::int32_t>(thread),
+                     copies.back().pc,
+                     0,
+                     0};
+    engine_note(launch, cta, op, ReportKind::exit_in_flight,
+                fmt::format("thread {} ended the kernel with {} cp.async not waited for", thread, copies.size()),
+                "cp.async.wait_all");
+    return;  // one for all threads
+  }
+}
+
+void report_barriers(Launch& launch, Cta& cta) {
+  for (const auto& [offset, b] : cta.mbarriers) {
+    if (b.tx == 0) continue;
+    const std::uint64_t address = shared_address(static_cast<std::uint64_t>(cta.cluster_rank), offset);
+    const ReportAddress at = name_address(launch, Space::shared, address, 8);
+    AsyncOp op;
+    op.cta = cta.index;
+    op.kind = AsyncKind::bulk_load;
+    op.mbarrier = address;
+    engine_fault(launch, cta, op, ReportKind::mbar_tx,
+                 b.tx < 0 ? fmt::format("{} bytes came at {} that nobody announced (tx {}, phase {})", -b.tx,
+                                        place_name(at), b.tx, b.phase)
+                          : fmt::format("{} bytes were announced at {} and never came (tx {}, phase {})", b.tx,
+                                        place_name(at), b.tx, b.phase),
+                 "expect_tx must name exactly the bytes of the copies", at);
+  }
+}
+
+}  // namespace
+
+std::string_view name(AsyncKind kind) {
+  constexpr std::string_view kNames[] = {"cp.async",
+                                         "bulk load",
+                                         "bulk store",
+                                         "bulk reduction",
+                                         "tensor load",
+                                         "tensor store",
+                                         "tensor reduction",
+                                         "bulk copy to the cluster",
+                                         "st.async",
+                                         "red.async",
+                                         "wgmma"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind) {
+  return {exec.launch.next_async++, kind, exec.cta.index, thread_of(exec, lane), pc_of(exec, op), 0, 0};
+}
+
+void issue(Exec& exec, PendingOp op) {
+  if (exec.launch.monitor != nullptr) exec.launch.monitor->copy_issued(exec, op);
+  issue_part(exec, std::move(op));
+}
+
+void issue_part(Exec& exec, PendingOp op) {
+  if (exec.launch.monitor != nullptr) exec.launch.monitor->async_issue(exec, op.op, op.reads, op.writes);
+  if (exec.launch.config.options.policy == Policy::early) {
+    perform(exec.launch, exec.cta, op);
+  } else {
+    exec.cta.async.queue.push_back(std::move(op));
+  }
+}
+
+void perform(Launch& launch, Cta& cta, const PendingOp& op) {
+  if (launch.monitor != nullptr) launch.monitor->async_moves(launch, cta, op.op, op.reads, op.writes);
+  switch (op.op.kind) {
+    case AsyncKind::tensor_load:
+    case AsyncKind::tensor_store:
+    case AsyncKind::tensor_reduce:
+      perform_tensor(launch, cta, op);
+      break;
+    default:
+      perform_bulk(launch, cta, op);
+      break;
+  }
+  event(launch, cta);
+}
+
+void perform_all(Launch& launch, Cta& cta, const std::vector<std::uint64_t>& numbers) {
+  for (const std::uint64_t number : numbers) {
+    const auto& queue = cta.async.queue;
+    const auto found =
+        std::find_if(queue.begin(), queue.end(), [&](const PendingOp& p) { return p.op.number == number; });
+    if (found != queue.end()) perform_at(launch, cta, static_cast<std::size_t>(found - queue.begin()));
+  }
+}
+
+bool perform_next(Launch& launch, Cta& cta) {
+  auto& a = cta.async;
+  if (launch.config.options.policy == Policy::seeded) {
+    const std::uint64_t copies = waiting_copies(cta), all = a.queue.size() + a.arrivals.size() + copies;
+    if (all == 0) return false;
+    std::uint64_t chosen = next_random(launch, all);
+    if (chosen < a.queue.size()) {
+      perform_at(launch, cta, chosen);
+    } else if ((chosen -= a.queue.size()) < a.arrivals.size()) {
+      make_arrival(launch, cta, chosen);
+    } else {
+      perform_one_copy(launch, cta, chosen - a.arrivals.size());
+    }
+    return true;
+  }
+  // In the order of issue. A cp.async by itself waits for its wait, or for its arrival.
+  if (a.queue.empty() && a.arrivals.empty()) return false;
+  if (a.queue.empty() || (!a.arrivals.empty() && a.arrivals.front().op.number < a.queue.front().op.number)) {
+    make_arrival(launch, cta, 0);
+  } else {
+    perform_at(launch, cta, 0);
+  }
+  return true;
+}
+
+void check_ended(Launch& launch, Cta& cta) {
+  report_unread(launch, cta);
+  report_copies(launch, cta);
+  auto& queue = cta.async.queue;
+  for (const PendingOp& p : queue) {
+    if (is_store(p.op.kind) || !uses_own_memory(p.op.kind) || p.bytes == 0) continue;  // told above, or nothing lost
+    engine_fault(launch, cta, p.op, ReportKind::exit_in_flight,
+                 fmt::format("the CTA ended with {} bytes of this copy on their way", p.bytes),
+                 "wait for its mbarrier before the end");
+  }
+  while (!queue.empty()) perform_at(launch, cta, 0);
+  report_barriers(launch, cta);
+}
+
+MachineHandler find_copy(const Instr& instr) {
+  for (const auto find : {find_cp_async, find_bulk_copy, find_tensor_copy, find_fence}) {
+    if (const MachineHandler handler = find(instr)) return handler;
+  }
+  return nullptr;
+}
+
+}  // namespace kvscope::ptx

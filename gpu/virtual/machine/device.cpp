@@ -1,0 +1,165 @@
+#include "gpu/virtual/machine/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/base/errors.h"
+#include "core/tma/tensor_map_record.h"
+#include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::int64_t kMostConstants = 65536;  // [bytes] of a module
+
+// Device address of a module's variable, 0 when it has none.
+std::uint64_t address_of(const std::vector<std::pair<std::int32_t, std::uint64_t>>& addresses, std::int32_t variable) {
+  const auto at = std::lower_bound(addresses.begin(), addresses.end(), std::pair{variable, std::uint64_t{0}});
+  return at != addresses.end() && at->first == variable ? at->second : 0;
+}
+
+std::uint64_t value_of(const InitItem& item, const LoadedModule& module) {
+  const auto add = static_cast<std::uint64_t>(item.value);
+  switch (item.kind) {
+    case InitItem::Kind::bits:
+      return add;
+    case InitItem::Kind::variable:
+    case InitItem::Kind::generic_variable:
+      return address_of(module.addresses, item.index) + add;
+    case InitItem::Kind::function:
+      return code_address(item.index) + add;
+  }
+  return 0;
+}
+
+void initialise(const Variable& v, const LoadedModule& module, std::uint64_t address, DeviceMemory& memory) {
+  const std::size_t size = std::max<std::size_t>(static_cast<std::size_t>(bits(v.type)) / 8, 1);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(v.bytes));
+  for (std::size_t i = 0; i < v.init.size() && (i + 1) * size <= bytes.size(); ++i) {
+    std::uint64_t value = value_of(v.init[i], module);
+    if (v.init[i].byte_mask != 0) value >>= 8 * std::countr_zero(static_cast<unsigned>(v.init[i].byte_mask));
+    std::memcpy(bytes.data() + i * size, &value, std::min<std::size_t>(size, sizeof value));
+  }
+  memory.write(address, bytes);
+}
+
+// Addresses of variables in the rows that an activation begins with; local ones from 0, shared ones of rank 0.
+void fill_addresses(const Launch& launch, const FunctionCode& code, RegisterBuffer& rows) {
+  for (const AddressRow& row : code.addresses) {
+    std::uint64_t base = address_of(launch.module_addresses, row.variable);
+    if (row.space == Space::local) {
+      base = static_cast<std::uint64_t>(launch.program->placements[static_cast<std::size_t>(row.variable)]);
+    } else if (row.space == Space::shared) {
+      for (const auto& [variable, offset] : launch.layout->shared) {
+        if (variable == row.variable) base = static_cast<std::uint64_t>(offset);
+      }
+    }
+    base += static_cast<std::uint64_t>(row.offset);
+    for (int lane = 0; lane < kLanes; ++lane) std::memcpy(rows.data() + row.row + lane * row.bytes, &base, row.bytes);
+  }
+}
+
+std::shared_ptr<const std::vector<RegisterBuffer>> initial_rows(const Launch& launch) {
+  const Program& program = *launch.program;
+  auto out = std::make_shared<std::vector<RegisterBuffer>>(program.functions.size());
+  for (std::size_t f = 0; f < program.functions.size(); ++f) {
+    if (!launch.layout->reaches[f]) continue;
+    const FunctionCode& code = program.functions[f];
+    (*out)[f].assign(code.initial.begin(), code.initial.end());
+    fill_addresses(launch, code, (*out)[f]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t LoadedModule::symbol(std::string_view name) const {
+  const std::int32_t v = program->module->find_variable(name);
+  const std::uint64_t address = v < 0 ? 0 : address_of(addresses, v);
+  if (address != 0) return address;
+  std::string known;
+  for (const auto& [variable, at] : addresses) {
+    known += fmt::format("{}'{}'", known.empty() ? "" : ", ",
+                         program->module->variables[static_cast<std::size_t>(variable)].name);
+  }
+  throw IndexError(fmt::format("no variable '{}' in {}: {}", name, program->module->file,
+                               known.empty() ? "it has none in device memory" : "there are " + known));
+}
+
+bool LaunchResult::clean() const {
+  return status == LaunchStatus::finished &&
+         std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.severity == Severity::error; });
+}
+
+Device::Device(ProgramOptions options, std::int64_t most_bytes) : options_(options), memory_(most_bytes) {}
+
+const LoadedModule& Device::load(Module module) {
+  auto loaded = std::make_unique<LoadedModule>();
+  loaded->program = make_program(std::move(module), options_);
+  const Module& m = *loaded->program->module;
+  std::int64_t constants = 0;
+  for (const Variable& v : m.variables) constants += v.space == Space::constant ? v.bytes : 0;
+  if (constants > kMostConstants) {
+    throw InputError(m.file, "", fmt::format("{} bytes of .const variables: at most {}", constants, kMostConstants));
+  }
+  const auto is_placed = [](const Variable& v) {
+    return (v.space == Space::global || v.space == Space::constant) && v.bytes > 0;
+  };
+  for (std::size_t i = 0; i < m.variables.size(); ++i) {
+    const Variable& v = m.variables[i];
+    if (!is_placed(v)) continue;
+    const std::uint64_t address =
+        v.space == Space::constant ? memory_.allocate_constant(v.bytes, v.name) : memory_.allocate(v.bytes, v.name);
+    loaded->addresses.emplace_back(static_cast<std::int32_t>(i), address);
+  }
+  for (const auto& [i, address] : loaded->addresses) {
+    initialise(m.variables[static_cast<std::size_t>(i)], *loaded, address, memory_);
+  }
+  modules_.push_back(std::move(loaded));
+  return *modules_.back();
+}
+
+Launch Device::begin(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor) {
+  const Program& program = *module.program;
+  std::vector<Fault> faults = launch_faults(program, config);
+  if (!faults.empty()) throw GeometryError(fmt::format("launch of '{}'", config.kernel), std::move(faults));
+  Launch launch;
+  launch.program = module.program;
+  launch.function = find_kernel(program, config.kernel);
+  launch.config = config;
+  const auto& required = program.module->functions[static_cast<std::size_t>(launch.function)].limits.cluster;
+  if (launch.config.cluster[0] == 0 && required[0] > 0) launch.config.cluster = {required[0], required[1], required[2]};
+  launch.layout = &program.kernels.at(launch.function);
+  launch.memory = &memory_;
+  launch.monitor = monitor;
+  launch.module_addresses = module.addresses;
+  launch.number = ++launches_;
+  launch.random = config.options.seed;
+  launch.reports = Reports(config.options.max_reports);
+  launch.initial_rows = initial_rows(launch);
+  return launch;
+}
+
+LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor) {
+  Launch launch = begin(module, config, monitor);
+  while (launch.status == LaunchStatus::running) run(launch, ~std::uint64_t{0});
+  return {.status = launch.status,
+          .steps = launch.step,
+          .reports = launch.reports.all(),
+          .repeated_reports = launch.reports.repeated(),
+          .printed = std::move(launch.printed)};
+}
+
+std::vector<std::byte> map_bytes(const TensorMap& map, int target) {
+  const TensorMapRecord record =
+      encode_tensor_map("a kernel's argument", map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90);
+  return {record.begin(), record.end()};
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,78 @@
+// The virtual GPU as its host sees it: memory, modules, launches.
+//
+//   Device device;
+//   const LoadedModule& module = device.load(parse_module(text, "scale.ptx"));
+//   const std::uint64_t x = device.memory().allocate(4000, "x");
+//   LaunchConfig config{.kernel = "scale", .grid = {10, 1, 1}, .block = {100, 1, 1}};
+//   config.params = pack_params(module, "scale", {x, 1000});
+//   LaunchResult result = device.launch(module, config);
+//
+// Deterministic: the same calls give the same bytes, steps and reports on every host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/tma/tensor_map.h"
+#include "gpu/virtual/machine/state.h"
+
+namespace kvscope::ptx {
+
+// A program whose global and const variables have addresses.
+struct LoadedModule {
+  std::shared_ptr<const Program> program;
+  std::vector<std::pair<std::int32_t, std::uint64_t>> addresses;  // variable -> device address
+
+  // IndexError naming those there are.
+  [[nodiscard]] std::uint64_t symbol(std::string_view name) const;
+};
+
+struct LaunchResult {
+  LaunchStatus status = LaunchStatus::finished;
+  std::uint64_t steps = 0;  // warp instructions
+  std::vector<Report> reports;
+  std::int64_t repeated_reports = 0;
+  std::string printed;
+
+  // Finished, and no report of severity error.
+  [[nodiscard]] bool clean() const;
+};
+
+class Device {
+ public:
+  explicit Device(ProgramOptions options = {}, std::int64_t most_bytes = std::int64_t{16} << 30);
+
+  [[nodiscard]] DeviceMemory& memory() { return memory_; }
+  [[nodiscard]] int target() const { return options_.target; }  // 90 for sm_90a
+  // InputError with the module's errors.
+  const LoadedModule& load(Module module);
+  // GeometryError with every rule the launch breaks; nothing has run then. `monitor` may be null.
+  LaunchResult launch(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor = nullptr);
+  // The same under control: made here, run by run_until and step (scheduler.h).
+  [[nodiscard]] Launch begin(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor = nullptr);
+
+ private:
+  ProgramOptions options_;
+  DeviceMemory memory_;
+  std::vector<std::unique_ptr<LoadedModule>> modules_;
+  std::int64_t launches_ = 0;
+};
+
+// One value of a kernel's parameter block: a scalar by its bits (cut to the parameter's size), or a block of bytes of
+// exactly that size (structs, tensor maps).
+using ParamValue = std::variant<std::uint64_t, double, std::vector<std::byte>>;
+// GeometryError, all faults: a number of values that is not the kernel's, sizes that do not fit.
+[[nodiscard]] std::vector<std::byte> pack_params(const LoadedModule& module, std::string_view kernel,
+                                                 const std::vector<ParamValue>& values);
+// The 128 bytes of a tensor map as this machine reads them (core/tma/tensor_map_record.h). `target`: of the device, 90
+// for sm_90; GeometryError or UnsupportedError when its engine does not take such a map.
+[[nodiscard]] std::vector<std::byte> map_bytes(const TensorMap& map, int target = ProgramOptions{}.target);
+
+}  // namespace kvscope::ptx

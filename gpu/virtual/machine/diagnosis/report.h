@@ -1,0 +1,123 @@
+// What the machine and its checkers have to say about a kernel: which thread did what to which bytes, at which line,
+// and what was missing.
+//
+//   RACE write-after-read  shared 0x00c00 (ring.k[1] + 0)  kernel decode  cta (3,0,0)
+//     read   thread 40 (warp 1 lane 8)     ldmatrix.x4          decode.cuh:134  <- decode_main.cu:22
+//     write  tensor load, mbarrier full[1] issued by thread 0   decode.cuh:108  <- decode_main.cu:22
+//     no order between them; thread 40 last synchronised at decode.cuh:121 (mbarrier wait)
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpu/virtual/semantics/op.h"
+
+namespace kvscope::ptx {
+
+enum class ReportKind : std::uint8_t {
+  out_of_bounds,
+  misaligned,
+  bad_window,
+  use_after_free,
+  uninitialised,
+  race_ww,
+  race_wr,
+  race_rw,
+  proxy_fence,
+  deadlock,
+  global_spin,
+  runaway,
+  tma_arg,
+  cp_arg,
+  trap,
+  assert_,
+  unsupported,
+  stack,
+  store_collision,
+  nc_modified,
+  reg_in_flight,
+  no_wgmma_fence,
+  diverged,
+  diverged_warpgroup,
+  barrier_rearrive,
+  barrier_mismatch,
+  mbar_underflow,
+  mbar_tx,
+  no_mbarrier,
+  mbarrier_touched,
+  tma_all_fill,
+  warp_pc_mix,
+  same_value,
+  leak,
+  div_by_zero,
+  exit_in_flight,
+  dsmem_after_exit,
+  invalid_launch,
+  watch_limit,
+  register_count,
+};
+enum class Severity : std::uint8_t { note, warning, error };
+
+[[nodiscard]] std::string_view name(ReportKind kind);  // "OUT_OF_BOUNDS", "RACE_WR"
+[[nodiscard]] std::string_view name(Severity severity);
+[[nodiscard]] Severity severity_of(ReportKind kind);
+
+// One side of what happened.
+struct ReportParty {
+  std::string action;        // "read", "write", "waits", "arrived", "issued"
+  std::string actor;         // "thread 40 (warp 1 lane 8)", "tensor load, mbarrier full[1] issued by thread 0"
+  std::int32_t thread = -1;  // in the CTA; -1: an engine
+  std::int32_t warp = -1;
+  LaneMask lanes = 0;
+  std::int32_t pc = -1;
+  std::string opcode;  // "ldmatrix.sync.aligned..."
+  std::string source;  // "decode.cuh:134  <- decode_main.cu:22"
+};
+
+struct ReportAddress {
+  Space space = Space::generic;
+  std::uint64_t absolute = 0;
+  std::string symbol;       // "ring.k"; "": none known
+  std::int64_t offset = 0;  // in the symbol [bytes]
+  std::int64_t bytes = 0;
+  bool known = false;
+};
+
+struct Report {
+  ReportKind kind = ReportKind::trap;
+  Severity severity = Severity::error;
+  std::string kernel;
+  std::array<std::int64_t, 3> cta{};
+  std::int32_t cluster_rank = 0;
+  std::uint64_t step = 0;
+  std::string message;  // one sentence with values
+  ReportAddress address;
+  std::vector<ReportParty> parties;
+  std::string hint;  // what to do; may be empty
+};
+[[nodiscard]] std::string to_text(const Report& report);  // lines as above, no newline at the end
+
+// Keeps each distinct (kind, positions) once, and counts the rest.
+class Reports {
+ public:
+  explicit Reports(int most = 20) : most_(most) {}
+  // True: kept; false: one like it is there already, or there are enough.
+  bool add(Report report);
+  [[nodiscard]] const std::vector<Report>& all() const { return reports_; }
+  [[nodiscard]] bool full() const { return static_cast<int>(reports_.size()) >= most_; }
+  [[nodiscard]] bool has_errors() const { return errors_ > 0; }
+  [[nodiscard]] std::int64_t repeated() const { return repeated_; }
+
+ private:
+  int most_;
+  std::vector<Report> reports_;
+  std::vector<std::uint64_t> keys_;
+  std::int64_t errors_ = 0;
+  std::int64_t repeated_ = 0;
+};
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,177 @@
+#include "gpu/virtual/machine/launch_checks.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+namespace kvscope::ptx {
+namespace {
+
+using Extents = std::array<std::int64_t, 3>;
+
+constexpr std::int64_t kMostThreads = 1024;
+constexpr Extents kMostBlock{1024, 1024, 64};
+constexpr Extents kMostGrid{std::numeric_limits<std::int32_t>::max(), 65535, 65535};
+constexpr std::int64_t kSharedWithoutOptIn = 49152;
+constexpr std::int64_t kMostParams = 32764;
+constexpr std::array<char, 3> kAxis{'x', 'y', 'z'};
+
+std::string text(const Extents& e) {
+  return fmt::format("({}, {}, {})", e[0], e[1], e[2]);
+}
+Extents wide(const std::array<std::int32_t, 3>& e) {
+  return {e[0], e[1], e[2]};
+}
+// Extents are checked one by one before: no product overflows.
+std::int64_t product(const Extents& e) {
+  return e[0] * e[1] * e[2];
+}
+
+class Checks {
+ public:
+  Checks(const Program& program, const LaunchConfig& config, std::int32_t kernel)
+      : program_(program),
+        config_(config),
+        function_(program.module->functions[static_cast<std::size_t>(kernel)]),
+        layout_(program.kernels.at(kernel)) {}
+
+  std::vector<Fault> all() {
+    target();
+    const bool block_fits = extents("block", config_.block, kMostBlock);
+    if (block_fits) block();
+    const bool grid_fits = extents("grid", config_.grid, kMostGrid);
+    shared();
+    params();
+    if (grid_fits) cluster();
+    return std::move(faults_);
+  }
+
+ private:
+  void fault(std::string_view where, std::string message) {
+    faults_.push_back({std::string(where), std::move(message)});
+  }
+
+  bool extents(std::string_view what, const Extents& e, const Extents& most) {
+    bool fits = true;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (e[i] >= 1 && e[i] <= most[i]) continue;
+      fault(what, fmt::format("{} is {}: 1 to {}", kAxis[i], e[i], most[i]));
+      fits = false;
+    }
+    return fits;
+  }
+
+  void target() {
+    const Module& m = *program_.module;
+    const int own = program_.options.target;
+    const std::string_view suffix(&m.target_suffix, m.target_suffix == 0 ? 0 : 1);
+    const bool same_family = m.target_suffix != 'f' || m.target / 10 == own / 10;
+    if (m.target > own || (m.target_suffix == 'a' && m.target != own) || !same_family) {
+      fault("target", fmt::format("the module is for sm_{}{}, the machine is an sm_{}: make it one of target {}",
+                                  m.target, suffix, own, m.target));
+    }
+  }
+
+  void block() {
+    const std::int64_t threads = product(config_.block);
+    if (threads > kMostThreads) fault("block", fmt::format("{} threads: 1 to {}", threads, kMostThreads));
+    const KernelLimits& limits = function_.limits;
+    const Extents most = wide(limits.max_threads), exactly = wide(limits.required_threads);
+    if (most[0] > 0) {
+      const std::int64_t bound = most[0] * std::max<std::int64_t>(most[1], 1) * std::max<std::int64_t>(most[2], 1);
+      if (threads > bound) fault("block", fmt::format("{} threads: the kernel says .maxntid of {}", threads, bound));
+    }
+    if (exactly[0] > 0) {
+      const Extents wanted{exactly[0], std::max<std::int64_t>(exactly[1], 1), std::max<std::int64_t>(exactly[2], 1)};
+      if (config_.block != wanted) {
+        fault("block", fmt::format("{}: the kernel says .reqntid {}", text(config_.block), text(wanted)));
+      }
+    }
+  }
+
+  void shared() {
+    if (config_.dynamic_shared < 0) {
+      fault("shared", fmt::format("{} dynamic bytes: 0 or more", config_.dynamic_shared));
+      return;
+    }
+    const std::int64_t most = most_shared(program_.options.target);
+    const std::int64_t opt_in = config_.options.shared_opt_in;
+    if (opt_in > most) fault("shared", fmt::format("opted in for {} bytes: at most {}", opt_in, most));
+    const std::int64_t whole = layout_.static_shared + config_.dynamic_shared;
+    const std::int64_t limit = opt_in > 0 ? std::min(std::max(opt_in, kSharedWithoutOptIn), most) : kSharedWithoutOptIn;
+    if (whole <= limit) return;
+    std::string message = fmt::format("{} static + {} dynamic bytes = {}: at most {}", layout_.static_shared,
+                                      config_.dynamic_shared, whole, limit);
+    if (limit < most) message += fmt::format("; opt in for up to {}", most);
+    fault("shared", std::move(message));
+  }
+
+  void params() {
+    const auto given = static_cast<std::int64_t>(config_.params.size());
+    if (given != function_.parameter_bytes) {
+      fault("params", fmt::format("{} bytes: the kernel's block has {}", given, function_.parameter_bytes));
+    } else if (given > kMostParams) {
+      fault("params", fmt::format("{} bytes: at most {}", given, kMostParams));
+    }
+  }
+
+  void cluster() {
+    const Extents wanted = wide(function_.limits.cluster);
+    Extents own = config_.cluster;
+    if (own[0] == 0) own = wanted;
+    if (own[0] == 0) return;
+    for (std::int64_t& e : own) e = std::max<std::int64_t>(e, 1);
+    if (wanted[0] > 0 &&
+        own != Extents{wanted[0], std::max<std::int64_t>(wanted[1], 1), std::max<std::int64_t>(wanted[2], 1)}) {
+      fault("cluster", fmt::format("{}: the kernel says .reqnctapercluster {}", text(own), text(wanted)));
+    }
+    const std::int64_t most = config_.options.non_portable_cluster ? 16 : 8;
+    const std::string_view more = most < 16 ? ", 16 with a non-portable size" : "";
+    for (const std::int64_t e : own) {
+      if (e > most) return fault("cluster", fmt::format("{}: at most {} CTAs{}", text(own), most, more));
+    }
+    if (product(own) > most) fault("cluster", fmt::format("{} CTAs: at most {}{}", product(own), most, more));
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (config_.grid[i] % own[i] == 0) continue;
+      fault("cluster", fmt::format("{} is {}, which does not divide the grid's {}", kAxis[i], own[i], config_.grid[i]));
+    }
+    const std::int32_t rank = function_.limits.max_cluster_rank;
+    if (rank > 0 && product(own) > rank) {
+      fault("cluster", fmt::format("{} CTAs: the kernel says .maxclusterrank {}", product(own), rank));
+    }
+  }
+
+  const Program& program_;
+  const LaunchConfig& config_;
+  const Function& function_;
+  const KernelLayout& layout_;
+  std::vector<Fault> faults_;
+};
+
+}  // namespace
+
+std::int32_t find_kernel(const Program& program, std::string_view name) {
+  const std::int32_t f = program.module->find_function(name);
+  return f >= 0 && program.kernels.contains(f) ? f : -1;
+}
+
+std::string unknown_kernel(const Program& program, std::string_view name) {
+  std::string out = fmt::format("no kernel '{}' in {}", name, program.module->file);
+  if (program.kernels.empty()) return out + ": it has none";
+  out += ": there are ";
+  bool first = true;
+  for (const auto& [f, layout] : program.kernels) {
+    out += fmt::format("{}'{}'", first ? "" : ", ", program.module->functions[static_cast<std::size_t>(f)].name);
+    first = false;
+  }
+  return out;
+}
+
+std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config) {
+  const std::int32_t kernel = find_kernel(program, config.kernel);
+  if (kernel < 0) return {{"kernel", unknown_kernel(program, config.kernel)}};
+  return Checks(program, config, kernel).all();
+}
+
+}  // namespace kvscope::ptx

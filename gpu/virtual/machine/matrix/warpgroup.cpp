@@ -1,0 +1,192 @@
+#include "gpu/virtual/machine/matrix/warpgroup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// Wait::value of who waits for its group: the group was complete, it may go on.
+constexpr std::uint64_t kMet = 1;
+
+std::span<Warp> group_of(Exec& exec) {
+  const auto first = static_cast<std::size_t>(exec.warp.index / kGroupWarps * kGroupWarps);
+  return std::span(exec.cta.warps).subspan(first, kGroupWarps);
+}
+
+// The fragment of a warp that waits for its group; null: none does.
+Fragment* waiting_in(Warp& warp) {
+  const auto at = std::find_if(warp.fragments.begin(), warp.fragments.end(), [](const Fragment& f) {
+    return f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::warpgroup;
+  });
+  return at == warp.fragments.end() ? nullptr : &*at;
+}
+
+void let_go(Exec& exec, Warp& warp, Fragment& f) {
+  f.wait.value = kMet;
+  wake(exec.launch, exec.cta, warp, f);
+}
+void let_all_go(Exec& exec) {
+  for (Warp& warp : group_of(exec)) {
+    if (Fragment* f = &warp == &exec.warp ? nullptr : waiting_in(warp)) let_go(exec, warp, *f);
+  }
+  event(exec.launch, exec.cta);
+}
+
+// The group falls apart: said once, and nobody waits for it any more.
+std::optional<Flow> fall_apart(Exec& exec, const Op& op, std::string message, const Warp* other, const Fragment* at) {
+  Report r;
+  r.kind = ReportKind::diverged_warpgroup;
+  r.message = std::move(message);
+  r.hint = "all four warps of a warpgroup execute the same instruction, or none does";
+  r.parties.push_back(lanes_party(exec.launch, exec.warp, exec.fragment.lanes, pc_of(exec, op), "issued"));
+  if (at != nullptr) r.parties.push_back(lanes_party(exec.launch, *other, at->lanes, at->pc, "issued"));
+  warpgroup_of(exec).apart = true;
+  let_all_go(exec);
+  if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
+  return std::nullopt;
+}
+
+std::uint64_t value_in(const std::byte* rows, const GroupValue& value, int lane) {
+  std::uint64_t v = 0;
+  if (value.bytes == 0) {
+    LaneMask word = 0;
+    std::memcpy(&word, rows + value.row, sizeof word);
+    return word >> lane & 1;
+  }
+  std::memcpy(&v, rows + value.row + lane * value.bytes, static_cast<std::size_t>(value.bytes));
+  return v;
+}
+
+// Within the warp, before it waits. False: stopped.
+bool lanes_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
+  for (const GroupValue& value : values) {
+    const int first = std::countr_zero(lanes);
+    const std::uint64_t own = value_in(exec.rows, value, first);
+    for (LaneMask left = lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      const std::uint64_t other = value_in(exec.rows, value, lane);
+      if (other == own) continue;
+      const Flow flow = fault(exec, op, lane, ReportKind::diverged_warpgroup,
+                              fmt::format("lanes of warp {} have different values of the {}: 0x{:x} in lane {}, 0x{:x} "
+                                          "in lane {}",
+                                          exec.warp.index, value.what, own, first, other, lane),
+                              "one value for the whole warpgroup");
+      if (flow == Flow::stopped) return false;
+      break;
+    }
+  }
+  return true;
+}
+
+// Between the warps, which are all here. False: stopped.
+bool warps_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
+  for (const GroupValue& value : values) {
+    const std::uint64_t own = value_in(exec.rows, value, std::countr_zero(lanes));
+    for (Warp& warp : group_of(exec)) {
+      const Fragment* f = &warp == &exec.warp ? nullptr : waiting_in(warp);
+      if (f == nullptr) continue;
+      const std::uint64_t other = value_in(rows_of(warp, *f), value, std::countr_zero(f->lanes));
+      if (other == own) continue;
+      Report r;
+      r.kind = ReportKind::diverged_warpgroup;
+      r.message = fmt::format(
+          "warps of one warpgroup have different values of the {}: 0x{:x} in warp {}, 0x{:x} in "
+          "warp {}",
+          value.what, other, warp.index, own, exec.warp.index);
+      r.hint = "one value for the whole warpgroup";
+      r.parties.push_back(lanes_party(exec.launch, exec.warp, lanes, pc_of(exec, op), "issued"));
+      r.parties.push_back(lanes_party(exec.launch, warp, f->lanes, f->pc, "issued"));
+      if (report(exec, std::move(r)) == Flow::stopped) return false;
+      break;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
+  if (!all_lanes_here(exec, lanes)) return Flow::waits;
+  if (exec.fragment.wait.kind == WaitKind::warpgroup && exec.fragment.wait.value == kMet) {
+    exec.fragment.wait = {};
+    return std::nullopt;
+  }
+  const int first = exec.warp.index / kGroupWarps * kGroupWarps;
+  if (first + kGroupWarps > static_cast<int>(exec.cta.warps.size())) {
+    const Flow flow = fault(exec, op, 0, ReportKind::diverged_warpgroup,
+                            fmt::format("warps {} to {} make a warpgroup, and the CTA has {}", first,
+                                        first + kGroupWarps - 1, exec.cta.warps.size()),
+                            "start it with a multiple of 128 threads");
+    return flow;
+  }
+  if (!exec.fragment.retries && !lanes_agree(exec, op, lanes, values)) return Flow::stopped;
+  if (warpgroup_of(exec).apart) return std::nullopt;
+  bool complete = true;
+  for (Warp& warp : group_of(exec)) {
+    if (&warp == &exec.warp) continue;
+    if (live_lanes(warp) == 0) {
+      return fall_apart(exec, op,
+                        fmt::format("warp {} is at an instruction of warps {} to {}, and warp {} has exited",
+                                    exec.warp.index, first, first + kGroupWarps - 1, warp.index),
+                        nullptr, nullptr);
+    }
+    const Fragment* const f = waiting_in(warp);
+    if (f != nullptr && f->pc != exec.fragment.pc) {
+      return fall_apart(
+          exec, op,
+          fmt::format("warps {} and {} of one warpgroup are at different instructions: {} and {}", exec.warp.index,
+                      warp.index, exec.program().text(exec.fragment.pc), exec.program().text(f->pc)),
+          &warp, f);
+    }
+    complete = complete && f != nullptr;
+  }
+  if (!complete) {
+    exec.fragment.wait = {.kind = WaitKind::warpgroup};
+    return Flow::waits;
+  }
+  if (!warps_agree(exec, op, lanes, values)) return Flow::stopped;
+  let_all_go(exec);
+  exec.fragment.wait = {};
+  return std::nullopt;
+}
+
+Flow run_setmaxnreg(Exec& exec, const Op& op, LaneMask lanes) {
+  if (const auto flow = meet_warpgroup(exec, op, lanes)) return *flow;
+  const Instr& instr = exec.program().instr(op);
+  const auto& limits = exec.program().module->functions[static_cast<std::size_t>(exec.launch.function)].limits;
+  const auto wanted = static_cast<std::int32_t>(lane_value(exec, op.at[0], width_of(op, 0), 0));
+  if (limits.max_registers == 0 && limits.max_threads[0] == 0 && limits.required_threads[0] == 0) {
+    Report r;
+    r.kind = ReportKind::register_count;
+    r.severity = Severity::note;
+    r.message = fmt::format("setmaxnreg in kernel {}, which has neither .maxnreg nor a number of threads",
+                            exec.launch.config.kernel);
+    r.hint = "without __launch_bounds__ or a register limit the assembler ignores it";
+    if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
+  }
+  std::int32_t& current = exec.warp.max_registers;
+  if (current == 0) current = limits.max_registers;
+  const bool grows = instr.has(Mod::inc);
+  if (current != 0 && (grows ? wanted < current : wanted > current)) {
+    const Flow flow = fault(
+        exec, op, 0, ReportKind::register_count,
+        fmt::format("setmaxnreg.{} to {} registers, and a thread may have {}", grows ? "inc" : "dec", wanted, current),
+        grows ? "inc takes no fewer than there are" : "dec takes no more than there are");
+    if (flow == Flow::stopped) return Flow::stopped;
+  }
+  current = wanted;
+  return Flow::next;
+}
+
+}  // namespace kvscope::ptx

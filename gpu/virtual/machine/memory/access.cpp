@@ -1,0 +1,373 @@
+#include "gpu/virtual/machine/memory/access.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <span>
+
+#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/program/address_operand.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// Of the lanes in a mask, the others having the first one's address.
+struct Spread {
+  std::uint64_t low = 0, high = 0, bits = 0;
+  bool unit = false;  // all 32, each behind the one before
+};
+
+Spread spread_of(LaneAddresses& addresses, LaneMask lanes, std::int32_t bytes) {
+  auto& a = addresses.at;
+  Spread s;
+  if (lanes == kAllLanes) [[likely]] {
+    std::uint64_t other = 0, bits = 0;
+    const auto step = static_cast<std::uint64_t>(bytes);
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      other |= a[i] - a[0] - i * step;
+      bits |= a[i];
+    }
+    if (other == 0) return {a[0], a[31], bits, true};
+    s.bits = bits;
+  } else {
+    const std::uint64_t first = a[static_cast<std::size_t>(std::countr_zero(lanes))];
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      if ((lanes >> i & 1) == 0) a[i] = first;
+      s.bits |= a[i];
+    }
+  }
+  s.low = s.high = a[0];
+  for (std::size_t i = 1; i < kLanes; ++i) {
+    s.low = a[i] < s.low ? a[i] : s.low;
+    s.high = a[i] > s.high ? a[i] : s.high;
+  }
+  return s;
+}
+
+// A piece of memory that several lanes may be in: addresses [start, start + size) are at `bytes`.
+struct Region {
+  std::byte* bytes = nullptr;
+  std::uint64_t start = 0;
+  std::uint64_t size = 0;
+};
+
+Region region_of(Exec& exec, const AccessRequest& request, Space space, std::uint64_t address) {
+  switch (space) {
+    case Space::global:
+    case Space::constant: {
+      const Allocation* a = exec.launch.memory->find(address);
+      if (a == nullptr || a->freed || space_of(a->address) != space) return {};
+      return {exec.launch.memory->at(a->address, 0), a->address, a->bytes.size()};
+    }
+    case Space::shared: {
+      Cta* cta = &exec.cta;
+      const std::uint64_t rank = rank_of(address);
+      if (rank != static_cast<std::uint64_t>(cta->cluster_rank)) {
+        if (request.own_cta) return {};
+        cta = cta_of_rank(exec.launch, *cta, rank);
+        if (cta == nullptr || cta->state == CtaState::done) return {};
+      }
+      return {cta->shared.data(), shared_address(rank, kSharedBase), cta->shared.size()};
+    }
+    case Space::param: {
+      auto& params = exec.launch.config.params;
+      return {params.data(), 0, params.size()};
+    }
+    default:
+      return {};  // of each lane its own
+  }
+}
+
+// Parameters of calls are written, the kernel's own are not.
+bool may_store(Space space, std::uint64_t address) {
+  return space != Space::constant && (space != Space::param || address >= kBodyParams);
+}
+
+// Memory of which each lane has its own: local, and the parameters of functions.
+bool is_lanes_own(Space space, std::uint64_t address) {
+  return space == Space::local || (space == Space::param && address >= kBodyParams);
+}
+std::span<std::byte> lanes_own(Exec& exec, Space space, int lane) {
+  const auto i = static_cast<std::size_t>(lane);
+  if (space == Space::local) return exec.warp.local[i];
+  auto& activation = exec.warp.activations[static_cast<std::size_t>(exec.fragment.activation)];
+  const std::size_t each = activation.params.size() / kLanes;
+  return std::span(activation.params).subspan(i * each, each);
+}
+
+// --- what a lane did wrong -------------------------------------------------------------------------------------------
+
+std::string_view verb(AccessKind kind) {
+  return kind == AccessKind::load ? "read" : kind == AccessKind::store ? "write" : "atomic";
+}
+
+struct Wrong {
+  ReportKind kind = ReportKind::out_of_bounds;
+  std::string message;
+  std::string hint;
+};
+
+Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes) {
+  const DeviceMemory& memory = *exec.launch.memory;
+  const Space really = space_of(address);
+  if (really != space && really != Space::global) {
+    return {ReportKind::bad_window,
+            fmt::format("{} bytes at 0x{:x}, which is an address of {} and not of {}", bytes, address, name(really),
+                        name(space)),
+            "use a generic access, or convert the address with cvta.to"};
+  }
+  const ReportAddress at = name_address(exec.launch, space, address, bytes);
+  const Allocation* a = memory.find(address);
+  if (a == nullptr) a = memory.nearest(address);
+  if (address < DeviceMemory::kGap) {
+    return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}", bytes, address), "a null pointer, or nearly"};
+  }
+  if (at.symbol.empty() || a == nullptr) {
+    return {
+        ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}, where nothing is allocated", bytes, address), {}};
+  }
+  if (a->freed && address >= a->address && address < a->end()) {
+    return {ReportKind::use_after_free, fmt::format("{} bytes at {}, which has been freed", bytes, place_name(at)), {}};
+  }
+  return {
+      ReportKind::out_of_bounds, fmt::format("{} bytes at {} (size {})", bytes, place_name(at), a->bytes.size()), {}};
+}
+
+Wrong wrong_shared(Exec& exec, bool own_cta, std::uint64_t address, std::int64_t bytes) {
+  const std::uint64_t rank = rank_of(address);
+  const auto own = static_cast<std::uint64_t>(exec.cta.cluster_rank);
+  const std::int64_t ranks = cluster_size(exec.launch);
+  if (rank != own && rank >= static_cast<std::uint64_t>(ranks)) {
+    return {ReportKind::bad_window,
+            fmt::format("{} bytes at shared 0x{:08x}: rank {} of a cluster of {}", bytes, address, rank, ranks),
+            {}};
+  }
+  if (rank != own && own_cta) {
+    return {ReportKind::bad_window,
+            fmt::format("{} bytes at shared 0x{:08x}: memory of rank {}, and this CTA is rank {}", bytes, address, rank,
+                        own),
+            "say .shared::cluster to reach another CTA"};
+  }
+  Cta* cta = rank == own ? &exec.cta : cta_of_rank(exec.launch, exec.cta, rank);
+  if (cta == nullptr || cta->state == CtaState::done) {
+    return {ReportKind::dsmem_after_exit,
+            fmt::format("{} bytes at shared 0x{:08x}: the CTA of rank {} has exited", bytes, address, rank),
+            "end the kernel with a cluster barrier: barrier.cluster.arrive, barrier.cluster.wait"};
+  }
+  const std::uint64_t end = kSharedBase + cta->shared.size();
+  return {ReportKind::out_of_bounds,
+          fmt::format("{} bytes at shared 0x{:05x}: the CTA has 0x{:05x} to 0x{:05x} (size {})", bytes,
+                      offset_of(address), kSharedBase, end, cta->shared.size()),
+          offset_of(address) < kSharedBase && address != 0 ? "the first 1024 bytes are the system's" : ""};
+}
+
+// Nothing to report: an empty message.
+Wrong misaligned(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes, std::int64_t align) {
+  const ReportAddress at = name_address(exec.launch, space, address, bytes);
+  const std::string symbol = at.symbol.empty() ? "" : fmt::format(" ({})", place_name(at));
+  const std::string where = space == Space::shared ? fmt::format("shared 0x{:05x}", address)
+                            : space == Space::local || space == Space::param
+                                ? fmt::format("{} {}", name(space), address)
+                                : fmt::format("0x{:x}", address);
+  return {ReportKind::misaligned,
+          fmt::format("{}-byte access at {}{}: not a multiple of {}", bytes, where, symbol, align),
+          {}};
+}
+
+Flow tell(Exec& exec, const Op& op, int lane, AccessKind kind, Space space, std::uint64_t address, std::int64_t bytes,
+          Wrong wrong) {
+  return fault(exec, op, lane, wrong.kind, std::move(wrong.message), std::move(wrong.hint),
+               name_address(exec.launch, space, address, bytes), verb(kind));
+}
+
+// The lane's bytes, or null and what is wrong. `space` is not generic.
+std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int lane, std::uint64_t& address,
+                      Wrong& wrong) {
+  const auto count = static_cast<std::uint64_t>(request.bytes);
+  if (request.kind != AccessKind::load && !may_store(space, address)) {
+    wrong = {
+        ReportKind::bad_window,
+        fmt::format("{} of {} bytes to {}, which kernels only read", verb(request.kind), request.bytes, name(space)),
+        {}};
+    return nullptr;
+  }
+  if (request.kind == AccessKind::atomic && is_lanes_own(space, address)) {
+    wrong = {ReportKind::bad_window,
+             fmt::format("atomic of {} bytes in {}, which no two threads share", request.bytes, name(space)),
+             {}};
+    return nullptr;
+  }
+  std::byte* found = nullptr;
+  if (is_lanes_own(space, address)) {
+    const std::span<std::byte> own = lanes_own(exec, space, lane);
+    const std::uint64_t from = space == Space::param ? address - kBodyParams : address;
+    if (from <= own.size() && count <= own.size() - from) {
+      found = own.data() + from;
+    } else {
+      wrong = {ReportKind::out_of_bounds,
+               fmt::format("{} bytes at {} {}: the thread has {} bytes", request.bytes, name(space), from, own.size()),
+               {}};
+      return nullptr;
+    }
+  } else {
+    const AccessRequest shape{.space = space, .kind = request.kind, .own_cta = request.own_cta};
+    const Region region = region_of(exec, shape, space, address);
+    if (region.bytes != nullptr && address - region.start <= region.size &&
+        count <= region.size - (address - region.start)) {
+      found = region.bytes + (address - region.start);
+    } else {
+      wrong = space == Space::shared  ? wrong_shared(exec, request.own_cta, address, request.bytes)
+              : space == Space::param ? Wrong{ReportKind::out_of_bounds,
+                                              fmt::format("{} bytes at param {}: the parameters have {} bytes",
+                                                          request.bytes, address, region.size),
+                                              {}}
+                                      : wrong_global(exec, space, address, request.bytes);
+      return nullptr;
+    }
+  }
+  if ((address & static_cast<std::uint64_t>(request.align - 1)) != 0) {
+    wrong = misaligned(exec, space, address, request.bytes, request.align);
+    return nullptr;
+  }
+  return found;
+}
+
+// A constant's 32-bit address is the low half of its generic one.
+std::uint64_t in_space(Space space, std::uint64_t address) {
+  return space == Space::constant && address < kWindowBytes ? kConstWindow + address : address;
+}
+
+bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses& addresses, LaneMask part,
+                        Reach& out) {
+  const LaneRequest one{out.space, request.kind, request.bytes, request.bytes, request.own_cta, request.mbarrier};
+  bool told = false;
+  out.lanes = 0;
+  out.row = nullptr;
+  for (LaneMask rest = part; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    auto& address = addresses.at[static_cast<std::size_t>(lane)];
+    Wrong wrong;
+    std::byte* const at = lane_bytes(exec, one, out.space, lane, address, wrong);
+    out.lane[static_cast<std::size_t>(lane)] = at;
+    if (at != nullptr) {
+      out.lanes |= LaneMask{1} << lane;
+    } else if (!told) {
+      told = true;
+      if (tell(exec, op, lane, request.kind, out.space, address, request.bytes, std::move(wrong)) == Flow::stopped) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void operand_addresses(const Exec& exec, const Op& op, int operand, LaneAddresses& out) {
+  const auto offset = static_cast<std::uint64_t>(address_offset(op, operand));
+  const std::uint32_t row = op.at[static_cast<std::size_t>(operand)];
+  if (row == kNoRow) {
+    out.at.fill(offset);
+  } else if (width_of(op, operand) == 8) {
+    const auto* base = row_of<std::uint64_t>(exec, row);
+    for (std::size_t i = 0; i < kLanes; ++i) out.at[i] = base[i] + offset;
+  } else {
+    const auto* base = row_of<std::uint32_t>(exec, row);
+    for (std::size_t i = 0; i < kLanes; ++i) out.at[i] = base[i] + offset;
+  }
+}
+
+bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses& addresses, LaneMask& left,
+           Reach& out) {
+  LaneMask part = left;
+  out.space = request.space;
+  auto& a = addresses.at;
+  if (request.space == Space::generic) {
+    out.space = space_of(a[static_cast<std::size_t>(std::countr_zero(left))]);
+    const std::uint64_t window = out.space == Space::constant ? 0 : window_of(out.space);
+    part = 0;
+    const std::uint64_t high = a[static_cast<std::size_t>(std::countr_zero(left))] >> 32;
+    if (out.space == Space::global) {
+      for (std::size_t i = 0; i < kLanes; ++i) part |= static_cast<LaneMask>(!is_in_window(a[i])) << i;
+    } else {
+      for (std::size_t i = 0; i < kLanes; ++i) part |= static_cast<LaneMask>(a[i] >> 32 == high) << i;
+    }
+    part &= left;
+    if (window != 0) {
+      for (LaneMask rest = part; rest != 0; rest &= rest - 1)
+        a[static_cast<std::size_t>(std::countr_zero(rest))] -= window;
+    }
+  } else if (request.space == Space::constant) {
+    for (auto& address : a) address = in_space(Space::constant, address);
+  }
+  left &= ~part;
+
+  // A lane's own memory is nowhere near its neighbour's.
+  if (is_lanes_own(out.space, a[static_cast<std::size_t>(std::countr_zero(part))])) {
+    return reach_lane_by_lane(exec, op, request, addresses, part, out);
+  }
+
+  // The lanes of another part keep their addresses: `a` of lanes outside this part may not be changed.
+  LaneAddresses copy;
+  LaneAddresses* mine = &addresses;
+  if (left != 0) copy = addresses, mine = &copy;
+  const Spread spread = spread_of(*mine, part, request.bytes);
+  const Region region = region_of(exec, request, out.space, spread.low);
+  const auto count = static_cast<std::uint64_t>(request.bytes);
+  if (region.bytes == nullptr || (spread.bits & (count - 1)) != 0 || spread.low < region.start || region.size < count ||
+      spread.high - region.start > region.size - count ||
+      (request.kind != AccessKind::load && !may_store(out.space, spread.low))) [[unlikely]] {
+    return reach_lane_by_lane(exec, op, request, addresses, part, out);
+  }
+  out.lanes = part;
+  std::byte* const base = region.bytes;
+  if (spread.unit) {
+    out.row = base + (spread.low - region.start);
+  } else {
+    out.row = nullptr;
+    for (std::size_t i = 0; i < kLanes; ++i) out.lane[i] = base + (mine->at[i] - region.start);
+  }
+  if (out.space == Space::shared && !request.mbarrier && touches_mbarriers(exec.cta, spread.low, spread.high + count))
+      [[unlikely]] {
+    return report_touched(exec, op, part, addresses, request);
+  }
+  return true;
+}
+
+std::byte* reach_lane(Exec& exec, const Op& op, int lane, const LaneRequest& request, Space& space,
+                      std::uint64_t& address) {
+  space = request.space;
+  if (space == Space::generic) {
+    space = space_of(address);
+    address = from_generic(space, address);
+  }
+  address = in_space(space, address);
+  Wrong wrong;
+  std::byte* const at = lane_bytes(exec, request, space, lane, address, wrong);
+  if (at == nullptr) tell(exec, op, lane, request.kind, space, address, request.bytes, std::move(wrong));
+  return at;
+}
+
+std::int64_t cluster_size(const Launch& launch) {
+  const auto& c = launch.config.cluster;
+  return c[0] > 0 ? c[0] * c[1] * c[2] : 1;
+}
+
+const Cta* cta_of_rank(const Launch& launch, const Cta& cta, std::uint64_t rank) {
+  if (rank == static_cast<std::uint64_t>(cta.cluster_rank)) return &cta;
+  const auto& c = launch.config.cluster;
+  for (const Cta& other : launch.ctas) {
+    if (static_cast<std::uint64_t>(other.cluster_rank) != rank) continue;
+    bool same = c[0] > 0;
+    for (std::size_t i = 0; i < 3 && same; ++i) same = other.at[i] / c[i] == cta.at[i] / c[i];
+    if (same) return &other;
+  }
+  return nullptr;
+}
+
+Cta* cta_of_rank(Launch& launch, Cta& cta, std::uint64_t rank) {
+  return const_cast<Cta*>(cta_of_rank(std::as_const(launch), std::as_const(cta), rank));
+}
+
+}  // namespace kvscope::ptx

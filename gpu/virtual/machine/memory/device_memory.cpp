@@ -1,0 +1,124 @@
+#include "gpu/virtual/machine/memory/device_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/checked.h"
+#include "core/base/errors.h"
+#include "gpu/virtual/machine/memory/windows.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// What a range that is in no live allocation is near to.
+std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
+  if (const Allocation* a = memory.find(address)) {
+    if (a->freed) return fmt::format("'{}' has been freed", a->name);
+    return fmt::format("it begins at byte {} of '{}', which has {}", address - a->address, a->name, a->bytes.size());
+  }
+  const Allocation* a = memory.nearest(address);
+  if (a == nullptr) return "nothing is allocated";
+  if (address < a->address) return fmt::format("{} bytes in front of '{}'", a->address - address, a->name);
+  return fmt::format("{} bytes behind the end of '{}'", address - a->end(), a->name);
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(std::int64_t most) : most_(most), next_constant_(kConstWindow) {}
+
+std::uint64_t DeviceMemory::place(std::uint64_t& next, std::int64_t bytes, std::string_view name) {
+  if (bytes < 1) throw GeometryError(fmt::format("allocation '{}' of {} bytes: at least 1", name, bytes));
+  if (bytes > most_ - used_) {
+    throw OverflowError(fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left", name, bytes,
+                                    most_ - used_, most_));
+  }
+  Allocation a;
+  a.name = name;
+  a.address = next;
+  a.bytes.resize(static_cast<std::size_t>(bytes));
+  used_ += bytes;
+  next = (a.end() + kGap + kAlign - 1) / kAlign * kAlign;
+  const auto at = std::upper_bound(allocations_.begin(), allocations_.end(), a.address,
+                                   [](std::uint64_t address, const Allocation& b) { return address < b.address; });
+  const std::uint64_t address = a.address;
+  allocations_.insert(at, std::move(a));
+  return address;
+}
+
+std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, bool initialised, bool heap) {
+  const std::uint64_t address = place(next_, bytes, name);
+  auto* a = const_cast<Allocation*>(find(address));
+  a->initialised = initialised;
+  a->heap = heap;
+  if (!initialised) std::fill(a->bytes.begin(), a->bytes.end(), std::byte{0xff});
+  return address;
+}
+
+std::uint64_t DeviceMemory::allocate_constant(std::int64_t bytes, std::string_view name) {
+  return place(next_constant_, bytes, name);
+}
+
+void DeviceMemory::free(std::uint64_t address) {
+  const Allocation* a = find(address);
+  if (a == nullptr || a->address != address || a->freed) {
+    throw GeometryError(fmt::format(
+        "free of 0x{:x}: {}", address,
+        a == nullptr || a->address != address ? "no allocation begins there" : "it has been freed already"));
+  }
+  const_cast<Allocation*>(a)->freed = true;
+  used_ -= static_cast<std::int64_t>(a->bytes.size());
+}
+
+void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes) {
+  const auto count = static_cast<std::int64_t>(bytes.size());
+  std::byte* to = at(address, count);
+  if (to == nullptr) {
+    throw IllegalAddress(fmt::format("write of {} bytes at 0x{:x}: {}", count, address, what_is_there(*this, address)),
+                         address, count);
+  }
+  std::copy(bytes.begin(), bytes.end(), to);
+  auto* a = const_cast<Allocation*>(find(address));
+  if (bytes.size() == a->bytes.size()) a->initialised = true;
+}
+
+std::vector<std::byte> DeviceMemory::read(std::uint64_t address, std::int64_t count) const {
+  const std::byte* from = at(address, count);
+  if (from == nullptr) {
+    throw IllegalAddress(fmt::format("read of {} bytes at 0x{:x}: {}", count, address, what_is_there(*this, address)),
+                         address, count);
+  }
+  return {from, from + count};
+}
+
+std::byte* DeviceMemory::at(std::uint64_t address, std::int64_t count) const {
+  const Allocation* a = find(address);
+  if (a == nullptr || a->freed || count < 0) return nullptr;
+  const std::uint64_t offset = address - a->address;
+  if (static_cast<std::uint64_t>(count) > a->bytes.size() - offset) return nullptr;
+  return const_cast<std::byte*>(a->bytes.data()) + offset;
+}
+
+const Allocation* DeviceMemory::look_up(std::uint64_t address) const {
+  const auto after = std::upper_bound(allocations_.begin(), allocations_.end(), address,
+                                      [](std::uint64_t x, const Allocation& a) { return x < a.address; });
+  if (after == allocations_.begin()) return nullptr;
+  const Allocation& a = *(after - 1);
+  if (address - a.address >= a.bytes.size()) return nullptr;
+  last_ = static_cast<std::size_t>(after - allocations_.begin()) - 1;
+  return &a;
+}
+
+const Allocation* DeviceMemory::nearest(std::uint64_t address) const {
+  const Allocation* best = nullptr;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const Allocation& a : allocations_) {
+    const std::uint64_t distance = address < a.address ? a.address - address
+                                   : address < a.end() ? 0
+                                                       : address - a.end();
+    if (best == nullptr || distance < least) best = &a, least = distance;
+  }
+  return best;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,88 @@
+// atom and red: lanes change one place after the other, in ascending order.
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/load_store.h"
+#include "gpu/virtual/machine/memory/reduction.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// Rows of the operands that the instruction has: d of atom, b, and c of cas.
+struct Rows {
+  const std::uint32_t* d = nullptr;  // [vector]; null: red
+  const std::uint32_t* b = nullptr;  // [vector]
+  std::uint32_t c = kNoRow;
+  int address = 0;  // operand
+};
+
+Rows rows_of_atomic(const Op& op, bool returns, std::int32_t vector) {
+  const bool list = vector > 1;
+  Rows rows;
+  if (returns) rows.d = list ? op.list : op.at.data();
+  rows.address = returns ? 1 : 0;
+  const auto b = static_cast<std::size_t>(rows.address) + 1;
+  rows.b = list ? op.list + (returns ? vector + 1 : 1) : op.at.data() + b;
+  if (!list && b + 1 < 4) rows.c = op.at[b + 1];
+  return rows;
+}
+
+Flow atomic(Exec& exec, const Op& op, LaneMask lanes) {
+  const Instr& instr = exec.program().instr(op);
+  const bool returns = instr.opcode == Opcode::atom;
+  const std::int32_t vector = instr.vector;
+  const int size = bits(instr.type()) / 8;
+  const ReduceOp what = reduce_op(instr);
+  const Reduce reduce = find_reduce(what, instr.type());
+  const Rows rows = rows_of_atomic(op, returns, vector);
+
+  const AccessRequest request{.space = space_of(instr),
+                              .kind = AccessKind::atomic,
+                              .bytes = size * vector,
+                              .own_cta = space_of(instr) == Space::shared && !instr.has(Mod::shared_cluster)};
+  LaneAddresses addresses;
+  operand_addresses(exec, op, rows.address, addresses);
+  Reach r;
+  LaneMask left = lanes;
+  while (left != 0) {
+    if (!reach(exec, op, request, addresses, left, r)) return Flow::stopped;
+    if (r.lanes == 0) continue;
+    if (exec.launch.monitor != nullptr) tell_access(exec, op, request, r, addresses);
+    const bool flush = r.space == Space::global;
+    bool changed = false;
+    for (LaneMask rest = r.lanes; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::byte* const at = r.of(lane, request.bytes);
+      std::array<std::array<std::byte, 16>, 8> old{};  // d may be a register of b
+      for (std::int32_t e = 0; e < vector; ++e) {
+        std::byte* const element = at + e * size;
+        std::byte* const before = old[static_cast<std::size_t>(e)].data();
+        std::memcpy(before, element, static_cast<std::size_t>(size));
+        const std::byte* const b = exec.rows + rows.b[e] + lane * size;
+        reduce(element, b, what == ReduceOp::cas ? exec.rows + rows.c + lane * size : nullptr, flush);
+        changed |= std::memcmp(before, element, static_cast<std::size_t>(size)) != 0;
+      }
+      for (std::int32_t e = 0; e < vector && rows.d != nullptr; ++e) {
+        if (rows.d[e] == kNoRow) continue;
+        std::memcpy(exec.rows + rows.d[e] + lane * size, old[static_cast<std::size_t>(e)].data(),
+                    static_cast<std::size_t>(size));
+      }
+    }
+    if (changed) event(exec);
+    if (exec.launch.monitor != nullptr) tell_stored(exec, op, request, r, addresses);
+  }
+  return Flow::next;
+}
+
+}  // namespace
+
+MachineHandler find_atomic(const Instr& instr) {
+  if (instr.opcode != Opcode::atom && instr.opcode != Opcode::red) return nullptr;
+  return find_reduce(reduce_op(instr), instr.type()) == nullptr ? nullptr : atomic;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,230 @@
+// cvta, isspacep, mapa and what else computes addresses; memory of a thread's own stack; hints to caches.
+#include "gpu/virtual/machine/memory/windows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/base/checked.h"
+#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/matrix/matrix_moves.h"
+#include "gpu/virtual/machine/memory/load_store.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::int64_t kMostLocal = 512 * 1024;  // [bytes] of a thread
+
+// d = function(lane, a) in each lane; rows of 4 or 8 bytes a lane.
+template <class Function>
+void for_lanes(Exec& exec, const Op& op, LaneMask lanes, int source, const Function& function) {
+  const int to = width_of(op, 0), from = width_of(op, source);
+  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const std::uint64_t value = function(lane, lane_value(exec, op.at[static_cast<std::size_t>(source)], from, lane));
+    std::memcpy(exec.rows + op.at[0] + lane * to, &value, static_cast<std::size_t>(to));
+  }
+}
+
+Flow cvta(Exec& exec, const Op& op, LaneMask lanes) {
+  const Space space = space_of(exec.program().instr(op));
+  for_lanes(exec, op, lanes, 1, [space](int, std::uint64_t a) { return to_generic(space, a); });
+  return Flow::next;
+}
+
+// The high word is dropped whatever it was, as generated code does; but of a foreign address that is reported.
+Flow cvta_to(Exec& exec, const Op& op, LaneMask lanes) {
+  const Space space = space_of(exec.program().instr(op));
+  Flow flow = Flow::next;
+  bool told = false;
+  for_lanes(exec, op, lanes, 1, [&](int lane, std::uint64_t a) {
+    if (space_of(a) == space) return from_generic(space, a);
+    if (!told && (space != Space::global || space_of(a) != Space::param)) {
+      told = true;
+      flow = fault(exec, op, lane, ReportKind::bad_window,
+                   fmt::format("0x{:x} is an address of {} and not of {}", a, name(space_of(a)), name(space)),
+                   "ask isspacep first");
+    }
+    return space == Space::global || space == Space::constant ? a : a & (kWindowBytes - 1);
+  });
+  return flow == Flow::stopped ? flow : Flow::next;
+}
+
+bool is_in(const Exec& exec, const Instr& instr, std::uint64_t generic) {
+  const Space really = space_of(generic);
+  if (instr.has(Mod::shared_cluster)) {
+    return really == Space::shared &&
+           rank_of(generic - kSharedWindow) < static_cast<std::uint64_t>(cluster_size(exec.launch));
+  }
+  const Space space = space_of(instr);
+  // A kernel's parameters stand in constant memory, which counts as global.
+  if (space == Space::global) return really == Space::global || really == Space::param;
+  if (space == Space::shared) {
+    return really == Space::shared &&
+           rank_of(generic - kSharedWindow) == static_cast<std::uint64_t>(exec.cta.cluster_rank);
+  }
+  return really == space;
+}
+
+Flow isspacep(Exec& exec, const Op& op, LaneMask lanes) {
+  const Instr& instr = exec.program().instr(op);
+  LaneMask yes = 0;
+  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const bool in = is_in(exec, instr, lane_value(exec, op.at[1], width_of(op, 1), lane));
+    yes |= static_cast<LaneMask>(in) << lane;
+  }
+  write_predicate(exec, op.at[0], lanes, yes);
+  return Flow::next;
+}
+
+// The same offset in another CTA of the cluster.
+Flow mapa(Exec& exec, const Op& op, LaneMask lanes) {
+  const bool generic = !exec.program().instr(op).has(Mod::shared_cluster);
+  const std::int64_t ranks = cluster_size(exec.launch);
+  Flow flow = Flow::next;
+  for_lanes(exec, op, lanes, 1, [&](int lane, std::uint64_t a) {
+    const std::uint64_t rank = lane_value(exec, op.at[2], width_of(op, 2), lane) & 0xffffffffU;
+    if (rank >= static_cast<std::uint64_t>(ranks) || (generic && space_of(a) != Space::shared)) {
+      if (flow == Flow::next) {
+        flow = fault(exec, op, lane, ReportKind::bad_window,
+                     rank >= static_cast<std::uint64_t>(ranks)
+                         ? fmt::format("mapa: rank {} of a cluster of {}", rank, ranks)
+                         : fmt::format("mapa: 0x{:x} is an address of {} and not of shared", a, name(space_of(a))));
+      }
+      return a;
+    }
+    const std::uint64_t mapped = shared_address(rank, offset_of(a & (kWindowBytes - 1)));
+    return generic ? kSharedWindow + mapped : mapped;
+  });
+  return flow;
+}
+
+Flow getctarank(Exec& exec, const Op& op, LaneMask lanes) {
+  for_lanes(exec, op, lanes, 1, [](int, std::uint64_t a) { return rank_of(a & (kWindowBytes - 1)); });
+  return Flow::next;
+}
+
+// --- a thread's stack ------------------------------------------------------------------------------------------------
+
+Activation& activation_of(Exec& exec) {
+  return exec.warp.activations[static_cast<std::size_t>(exec.fragment.activation)];
+}
+
+Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
+  auto& ends = activation_of(exec).local_end;
+  Flow flow = Flow::next;
+  for_lanes(exec, op, lanes, 1, [&](int lane, std::uint64_t size) {
+    const auto i = static_cast<std::size_t>(lane);
+    const bool said = op.at[2] != kNoRow;
+    const auto align = std::max<std::int64_t>(
+        said ? static_cast<std::int64_t>(lane_value(exec, op.at[2], width_of(op, 2), lane)) : 8, 1);
+    const std::int64_t from = round_up(ends[i], align);
+    if (size > static_cast<std::uint64_t>(kMostLocal) || from + static_cast<std::int64_t>(size) > kMostLocal) {
+      if (flow == Flow::next) {
+        flow = fault(exec, op, lane, ReportKind::stack,
+                     fmt::format("alloca of {} bytes behind {}: a thread has {} at most", size, from, kMostLocal));
+      }
+      return static_cast<std::uint64_t>(from);
+    }
+    ends[i] = from + static_cast<std::int64_t>(size);
+    auto& local = exec.warp.local[i];
+    if (local.size() < static_cast<std::size_t>(ends[i]))
+      local.resize(static_cast<std::size_t>(ends[i]), std::byte{0xff});
+    return static_cast<std::uint64_t>(from);
+  });
+  return flow;
+}
+
+Flow stacksave(Exec& exec, const Op& op, LaneMask lanes) {
+  const auto& ends = activation_of(exec).local_end;
+  for_lanes(exec, op, lanes, 0,
+            [&](int lane, std::uint64_t) { return static_cast<std::uint64_t>(ends[static_cast<std::size_t>(lane)]); });
+  return Flow::next;
+}
+
+Flow stackrestore(Exec& exec, const Op& op, LaneMask lanes) {
+  auto& ends = activation_of(exec).local_end;
+  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const auto saved = static_cast<std::int64_t>(lane_value(exec, op.at[0], width_of(op, 0), lane));
+    auto& end = ends[static_cast<std::size_t>(lane)];
+    if (saved >= 0 && saved <= end) end = saved;
+  }
+  return Flow::next;
+}
+
+// --- caches ----------------------------------------------------------------------------------------------------------
+
+Flow no_effect(Exec&, const Op&, LaneMask) {
+  return Flow::next;
+}
+
+Flow createpolicy(Exec& exec, const Op& op, LaneMask lanes) {
+  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    row_of<std::uint64_t>(exec, op.at[0])[std::countr_zero(rest)] = 0x1000'0000'0000'0000;
+  }
+  return Flow::next;
+}
+
+// The bytes become unknown; here they stay, which is one of the things they may be. Who watches is told.
+Flow discard(Exec& exec, const Op& op, LaneMask lanes) {
+  const AccessRequest request{.space = space_of(exec.program().instr(op)), .kind = AccessKind::store, .bytes = 128};
+  LaneAddresses addresses;
+  operand_addresses(exec, op, 0, addresses);
+  Reach r;
+  for (LaneMask left = lanes; left != 0;) {
+    if (!reach(exec, op, request, addresses, left, r)) return Flow::stopped;
+    if (exec.launch.monitor == nullptr || r.lanes == 0) continue;
+    exec.launch.monitor->discarded(
+        exec, op,
+        {.kind = request.kind, .space = r.space, .bytes = request.bytes, .lanes = r.lanes, .addresses = addresses.at});
+  }
+  return Flow::next;
+}
+
+}  // namespace
+
+void write_predicate(Exec& exec, std::uint32_t row, LaneMask lanes, LaneMask value) {
+  if (row == kNoRow) return;
+  LaneMask word;
+  std::memcpy(&word, exec.rows + row, sizeof word);
+  word = (word & ~lanes) | (value & lanes);
+  std::memcpy(exec.rows + row, &word, sizeof word);
+}
+
+MachineHandler find_memory(const Instr& instr) {
+  if (const MachineHandler handler = find_load_store(instr)) return handler;
+  if (const MachineHandler handler = find_matrix_move(instr)) return handler;
+  switch (instr.opcode) {
+    case Opcode::cvta:
+      return instr.has(Mod::to) ? cvta_to : cvta;
+    case Opcode::isspacep:
+      return isspacep;
+    case Opcode::mapa:
+      return mapa;
+    case Opcode::getctarank:
+      return getctarank;
+    case Opcode::alloca:
+      return alloca_;
+    case Opcode::stacksave:
+      return stacksave;
+    case Opcode::stackrestore:
+      return stackrestore;
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::applypriority:
+      return no_effect;
+    case Opcode::createpolicy:
+      return createpolicy;
+    case Opcode::discard:
+      return discard;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kvscope::ptx

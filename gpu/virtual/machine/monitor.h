@@ -1,0 +1,157 @@
+// Who watches a launch: race and fence checkers, counters, the event recorder, a debugger. The machine tells what it
+// does, in the order in which it does it; a monitor adds reports (Launch::reports) and changes nothing else. Without
+// one a launch pays a null test an access.
+//
+// Actors. Whatever reads or writes memory is an actor of its CTA: its threads (0 .. threads - 1), and engines that run
+// by themselves, numbered behind them: one cp.async engine a thread, one load engine an mbarrier, one bulk-store engine
+// a thread, one wgmma engine a warpgroup. Engines are named by AsyncOp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "gpu/virtual/semantics/op.h"
+#include "gpu/virtual/text/types.h"
+
+namespace kvscope::ptx {
+
+struct Exec;
+struct Launch;
+struct Cta;
+struct Report;
+struct PendingOp;  // async.h
+
+enum class AccessKind : std::uint8_t { load, store, atomic };
+enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
+enum class Order : std::uint8_t { weak, volatile_, relaxed, acquire, release, acq_rel, sc };
+
+// One memory instruction of a fragment: the same number of bytes in each lane. `addresses` are in `space`: offsets with
+// the rank for shared, device addresses for global, offsets in the lane's own memory for local and param.
+struct WarpAccess {
+  AccessKind kind = AccessKind::load;
+  Space space = Space::global;
+  std::int32_t bytes = 4;  // a lane, whole vector
+  LaneMask lanes = 0;
+  std::span<const std::uint64_t, kLanes> addresses;
+  Order order = Order::weak;
+  Scope scope = Scope::none;
+  bool read_only = false;  // ld.global.nc
+  // ldmatrix and stmatrix: each address is one of 16 bytes that lanes share out; else null.
+  bool matrix_rows = false;
+};
+
+enum class AsyncKind : std::uint8_t {
+  cp_async,
+  bulk_load,
+  bulk_store,
+  bulk_reduce,
+  tensor_load,
+  tensor_store,
+  tensor_reduce,
+  shared_to_cluster,
+  st_async,
+  red_async,
+  wgmma
+};
+[[nodiscard]] std::string_view name(AsyncKind kind);  // "cp.async", "tensor load"
+
+// [address, address + bytes) of a space, read or written by an engine.
+struct ByteRange {
+  Space space = Space::shared;
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+// An operation handed to an engine; the number is unique in its launch, in issue order.
+struct AsyncOp {
+  std::uint64_t number = 0;
+  AsyncKind kind = AsyncKind::cp_async;
+  std::int32_t cta = 0;     // linear, of the issuer
+  std::int32_t thread = 0;  // of the issuer, in its CTA
+  std::int32_t pc = -1;
+  std::uint64_t mbarrier = 0;  // shared address that it completes on; 0: a group
+  std::int64_t bytes = 0;      // credited to that barrier
+};
+
+// wait_false: a wait has looked at the object, and its phase is not over.
+enum class MbarrierEvent : std::uint8_t {
+  init,
+  inval,
+  arrive,
+  expect_tx,
+  complete_tx,
+  phase_done,
+  wait_true,
+  wait_false
+};
+
+// All do nothing by default. `exec` says who: its lanes are `lanes`.
+class Monitor {
+ public:
+  virtual ~Monitor() = default;
+
+  // Called once: which of the costly calls this monitor wants.
+  [[nodiscard]] virtual bool wants_instructions() const { return false; }
+
+  virtual void launch_begins(Launch&) {}
+  virtual void launch_ends(Launch&) {}
+  virtual void cta_begins(Launch&, const Cta&) {}
+  virtual void cta_ends(Launch&, const Cta&) {}
+  virtual void cta_suspended(Launch&, const Cta&) {}
+
+  virtual void instruction(const Exec&, const Op&, LaneMask) {}
+  // One that had parked is tried again; it was told of when it was met first.
+  virtual void retried(const Exec&, const Op&, LaneMask) {}
+  virtual void split(const Exec&, LaneMask /*taken*/, std::int32_t /*pc*/) {}
+  virtual void merge(const Exec&, LaneMask /*joined*/) {}
+  virtual void park(const Exec&, const Op&) {}
+  virtual void resume(const Exec&) {}
+  virtual void exit(const Exec&, LaneMask) {}
+
+  // Before it happens: a monitor sees the old bytes.
+  virtual void access(const Exec&, const Op&, const WarpAccess&) {}
+  // A store or atomic is done: the new bytes are there.
+  virtual void stored(const Exec&, const Op&, const WarpAccess&) {}
+  // What stood in these bytes is lost: discard.
+  virtual void discarded(const Exec&, const Op&, const WarpAccess&) {}
+
+  // A named barrier is complete: `arrived` and `waited` are thread numbers' bits by warp.
+  virtual void barrier_arrive(const Exec&, int /*barrier*/, LaneMask /*lanes*/, bool /*waits*/) {}
+  virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, std::span<const LaneMask> /*arrived*/,
+                            std::span<const LaneMask> /*waiting*/) {}
+  virtual void cluster_arrive(const Exec&, LaneMask, Order) {}
+  virtual void cluster_wait(const Exec&, LaneMask, Order) {}
+  virtual void warp_barrier(const Exec&, LaneMask /*all lanes of the mask*/) {}  // bar.warp.sync
+  virtual void collective(const Exec&, const Op&, LaneMask) {}                   // shfl, vote, ldmatrix, mma ...
+
+  // `exec` is null when an engine does it (complete_tx, and the phase that ends by it).
+  virtual void mbarrier(Launch&, const Cta&, const Exec*, LaneMask, MbarrierEvent, std::uint64_t /*address*/,
+                        std::int64_t /*count or bytes*/, Order, Scope) {}
+
+  virtual void fence(const Exec&, LaneMask, Order, Scope) {}
+  virtual void proxy_fence(const Exec&, LaneMask, Space /*generic: all*/) {}
+
+  // An instruction hands a bulk or tensor copy over: its map, coordinates, shared address and bytes, before the
+  // operations that it is made of are issued. They have numbers from this one's on.
+  virtual void copy_issued(const Exec&, const PendingOp&) {}
+  virtual void async_issue(const Exec&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
+                           std::span<const ByteRange> /*writes*/) {}
+  // The bytes move now: before and after.
+  virtual void async_moves(Launch&, const Cta&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
+                           std::span<const ByteRange> /*writes*/) {}
+  virtual void async_done(Launch&, const Cta&, const AsyncOp&) {}
+  virtual void group_commit(const Exec&, AsyncKind, LaneMask) {}
+  // The copies of these lanes up to `last` (per lane operation number + 1; 0: none) are ordered before what follows.
+  virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/,
+                          std::span<const std::uint64_t, kLanes> /*last*/) {}
+  // cp.async.mbarrier.arrive: the lane's copies so far are ordered before the phase's end.
+  virtual void cp_async_arrive(const Exec&, LaneMask, std::uint64_t /*mbarrier*/) {}
+
+  virtual void printed(const Exec&, std::string_view) {}
+  virtual void reported(Launch&, const Report&) {}
+};
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,196 @@
+#include "gpu/virtual/machine/warp/builtins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "core/base/errors.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/warp/calls.h"
+#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// Argument `i` of a call in one lane; 0 when it is not passed.
+std::uint64_t argument(Exec& exec, const CallSite& site, std::size_t i, int lane) {
+  if (i >= site.arguments.size()) return 0;
+  const CallValue& v = site.arguments[i];
+  const std::byte* from = v.param >= kBodyParams ? call_param(exec, lane, v.param) : nullptr;
+  if (from == nullptr && v.row != kNoRow) from = exec.rows + v.row + lane * v.bytes;
+  std::uint64_t out = 0;
+  if (from != nullptr) std::memcpy(&out, from, static_cast<std::size_t>(std::min<std::int64_t>(v.bytes, 8)));
+  return out;
+}
+
+void give_back(Exec& exec, const CallSite& site, int lane, std::uint64_t value) {
+  if (site.results.empty()) return;
+  const CallValue& v = site.results[0];
+  std::byte* to = v.param >= kBodyParams ? call_param(exec, lane, v.param) : nullptr;
+  if (to == nullptr && v.row != kNoRow) to = exec.rows + v.row + lane * v.bytes;
+  if (to != nullptr) std::memcpy(to, &value, static_cast<std::size_t>(std::min<std::int64_t>(v.bytes, 8)));
+}
+
+// How many values a format takes: what the device's vprintf returns.
+std::uint64_t conversions_of(std::string_view format) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i + 1 < format.size(); ++i) {
+    if (format[i] != '%') continue;
+    if (format[i + 1] == '%') {
+      ++i;
+    } else {
+      ++out;
+    }
+  }
+  return out;
+}
+
+class LaneStrings final : public PrintfStrings {
+ public:
+  LaneStrings(const Exec& exec, int lane) : exec_(exec), lane_(lane) {}
+  [[nodiscard]] std::string at(std::uint64_t address) const override { return string_at(exec_, lane_, address); }
+
+ private:
+  const Exec& exec_;
+  int lane_;
+};
+
+Flow run_printf(Exec& exec, const CallSite& site, LaneMask lanes) {
+  constexpr std::size_t kMostArguments = 4096;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::string format = string_at(exec, lane, argument(exec, site, 0, lane));
+    const auto values = bytes_at(exec, lane, argument(exec, site, 1, lane), kMostArguments);
+    const std::string text = printf_text(format, values, LaneStrings(exec, lane));
+    exec.launch.printed += text;
+    if (exec.launch.monitor != nullptr) exec.launch.monitor->printed(exec, text);
+    give_back(exec, site, lane, conversions_of(format));
+  }
+  return Flow::next;
+}
+
+Report of_kind(ReportKind kind, std::string message) {
+  Report r;
+  r.kind = kind;
+  r.severity = severity_of(kind);
+  r.message = std::move(message);
+  return r;
+}
+
+Flow run_assert_fail(Exec& exec, const CallSite& site, LaneMask lanes) {
+  const int lane = std::countr_zero(lanes);
+  const auto text = [&](std::size_t i) { return string_at(exec, lane, argument(exec, site, i, lane)); };
+  Report r = of_kind(ReportKind::assert_, fmt::format("{}:{}: {}: assertion `{}` failed", text(1),
+                                                      argument(exec, site, 2, lane), text(3), text(0)));
+  r.parties.push_back(lanes_party(exec.launch, exec.warp, lanes, exec.fragment.pc, "at"));
+  return report(exec, std::move(r));
+}
+
+std::int64_t heap_in_use(const DeviceMemory& memory) {
+  std::int64_t out = 0;
+  for (const Allocation& a : memory.allocations()) {
+    if (a.heap && !a.freed) out += static_cast<std::int64_t>(a.bytes.size());
+  }
+  return out;
+}
+
+Flow run_malloc(Exec& exec, const CallSite& site, LaneMask lanes) {
+  DeviceMemory& memory = *exec.launch.memory;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::uint64_t bytes = argument(exec, site, 0, lane);
+    const bool fits = bytes > 0 && bytes <= static_cast<std::uint64_t>(kDeviceHeap - heap_in_use(memory));
+    std::uint64_t address = 0;
+    if (fits) {
+      const std::string name = fmt::format("malloc by cta ({},{},{}) thread {}", exec.cta.at[0], exec.cta.at[1],
+                                           exec.cta.at[2], exec.warp.index * kLanes + lane);
+      address = memory.allocate(static_cast<std::int64_t>(bytes), name, false, true);
+    }
+    give_back(exec, site, lane, address);
+  }
+  event(exec);
+  return Flow::next;
+}
+
+Flow run_free(Exec& exec, const CallSite& site, LaneMask lanes) {
+  DeviceMemory& memory = *exec.launch.memory;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::uint64_t address = argument(exec, site, 0, lane);
+    if (address == 0) continue;
+    const Allocation* a = memory.find(address);
+    const bool known = a != nullptr && a->heap && a->address == address;
+    if (known && !a->freed) {
+      memory.free(address);
+      continue;
+    }
+    Report r = known ? of_kind(ReportKind::use_after_free,
+                               fmt::format("free of 0x{:x}, which has been freed already", address))
+                     : of_kind(ReportKind::out_of_bounds,
+                               fmt::format("free of 0x{:x}, which is no block that malloc gave", address));
+    r.parties.push_back(lanes_party(exec.launch, exec.warp, LaneMask{1} << lane, exec.fragment.pc, "at"));
+    if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
+  }
+  event(exec);
+  return Flow::next;
+}
+
+}  // namespace
+
+Builtin builtin_of(std::string_view function) {
+  if (function == "vprintf") return Builtin::vprintf;
+  if (function == "__assertfail") return Builtin::assert_fail;
+  if (function == "malloc") return Builtin::malloc;
+  if (function == "free") return Builtin::free;
+  return Builtin::none;
+}
+
+std::span<const std::byte> bytes_at(const Exec& exec, int lane, std::uint64_t address, std::size_t most) {
+  const auto cut = [most](const std::vector<std::byte>& memory, std::uint64_t at) -> std::span<const std::byte> {
+    if (at >= memory.size()) return {};
+    return std::span(memory)
+        .subspan(static_cast<std::size_t>(at))
+        .first(std::min(most, memory.size() - static_cast<std::size_t>(at)));
+  };
+  const Space space = space_of(address);
+  const std::uint64_t inside = address - window_of(space);
+  if (space == Space::local) return cut(exec.warp.local[static_cast<std::size_t>(lane)], inside);
+  if (space == Space::shared) return cut(exec.cta.shared, offset_of(inside) - kSharedBase);
+  if (space == Space::param) return cut(exec.launch.config.params, inside);
+  const Allocation* a = exec.launch.memory->find(address);
+  if (a == nullptr || a->freed) return {};
+  return cut(a->bytes, address - a->address);
+}
+
+std::string string_at(const Exec& exec, int lane, std::uint64_t address) {
+  constexpr std::size_t kMost = 1 << 16;
+  if (address == 0) return "(null)";
+  const auto bytes = bytes_at(exec, lane, address, kMost);
+  const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
+  std::string out(static_cast<std::size_t>(end - bytes.begin()), '\0');
+  std::memcpy(out.data(), bytes.data(), out.size());
+  return out;
+}
+
+Flow run_builtin(Exec& exec, const CallSite& site, LaneMask lanes) {
+  switch (site.builtin) {
+    case Builtin::vprintf:
+      return run_printf(exec, site, lanes);
+    case Builtin::assert_fail:
+      return run_assert_fail(exec, site, lanes);
+    case Builtin::malloc:
+      return run_malloc(exec, site, lanes);
+    case Builtin::free:
+      return run_free(exec, site, lanes);
+    case Builtin::none:
+      break;
+  }
+  return Flow::next;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,282 @@
+#include "gpu/virtual/machine/warp/calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/base/checked.h"
+#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/warp/builtins.h"
+#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/machine/warp/special_registers.h"
+
+namespace kvscope::ptx {
+namespace {
+
+Activation& activation(Warp& warp, std::int32_t index) {
+  return warp.activations[static_cast<std::size_t>(index)];
+}
+
+const FunctionCode& code_of(const Launch& launch, std::int32_t function) {
+  return launch.program->functions[static_cast<std::size_t>(function)];
+}
+
+// Addresses that depend on the activation or on the CTA; the others are in Launch::initial_rows.
+void fill_addresses(const Launch& launch, const Cta& cta, Activation& a) {
+  for (const AddressRow& row : code_of(launch, a.function).addresses) {
+    std::uint64_t add = 0;
+    if (row.space == Space::local) {
+      add = static_cast<std::uint64_t>(a.local_base);
+    } else if (row.space == Space::shared && cta.cluster_rank != 0) {
+      add = static_cast<std::uint64_t>(cta.cluster_rank) << 24;
+    }
+    if (add == 0) continue;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      std::byte* at = a.rows.data() + row.row + lane * row.bytes;
+      std::uint64_t value = 0;
+      std::memcpy(&value, at, row.bytes);
+      value += add;
+      std::memcpy(at, &value, row.bytes);
+    }
+  }
+}
+
+// Grows the local memory of `lanes` to `end` bytes.
+void grow_local(Warp& warp, LaneMask lanes, std::int64_t end) {
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    std::vector<std::byte>& memory = warp.local[static_cast<std::size_t>(std::countr_zero(left))];
+    if (memory.size() < static_cast<std::size_t>(end)) memory.resize(static_cast<std::size_t>(end), std::byte{0xff});
+  }
+}
+
+std::int32_t free_activation(Warp& warp, std::int32_t function) {
+  std::int32_t any = -1;
+  for (std::size_t i = 0; i < warp.activations.size(); ++i) {
+    if (warp.activations[i].users > 0) continue;
+    any = static_cast<std::int32_t>(i);
+    if (warp.activations[i].function == function) return any;
+  }
+  if (any >= 0) return any;
+  warp.activations.emplace_back();
+  return static_cast<std::int32_t>(warp.activations.size()) - 1;
+}
+
+// A new activation, or one in which other lanes are by the same calls.
+std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t function, std::int32_t caller,
+                   std::int32_t return_pc, LaneMask lanes) {
+  std::int64_t base = 0;
+  if (caller >= 0) {
+    for (LaneMask left = lanes; left != 0; left &= left - 1) {
+      base = std::max(base, activation(warp, caller).local_end[static_cast<std::size_t>(std::countr_zero(left))]);
+    }
+    base = round_up(base, 16);
+  }
+  const std::int64_t end = base + code_of(launch, function).local_bytes;
+  for (std::size_t i = 0; i < warp.activations.size(); ++i) {
+    Activation& a = warp.activations[i];
+    if (a.users == 0 || caller < 0 || a.caller != caller || a.function != function || a.return_pc != return_pc ||
+        a.local_base < base) {
+      continue;
+    }
+    const std::int64_t own_end = a.local_base + code_of(launch, function).local_bytes;
+    for (LaneMask left = lanes; left != 0; left &= left - 1) {
+      a.local_end[static_cast<std::size_t>(std::countr_zero(left))] = own_end;
+    }
+    grow_local(warp, lanes, own_end);
+    return static_cast<std::int32_t>(i);
+  }
+  const std::int32_t index = free_activation(warp, function);
+  if (caller >= 0) ++activation(warp, caller).users;
+  Activation& a = activation(warp, index);
+  a.function = function;
+  a.caller = caller;
+  a.return_pc = return_pc;
+  a.rows = (*launch.initial_rows)[static_cast<std::size_t>(function)];
+  a.params.assign(static_cast<std::size_t>(code_of(launch, function).param_bytes * kLanes), std::byte{0});
+  a.local_base = base;
+  a.local_end.fill(end);
+  a.users = 0;
+  a.entered = launch.step;
+  fill_addresses(launch, cta, a);
+  for (const SpecialRow& row : code_of(launch, function).specials) {
+    fill_special(launch, cta, warp, row, a.rows.data());
+  }
+  grow_local(warp, lanes, end);
+  return index;
+}
+
+// The bytes of one value in the caller: in its params, or in a row.
+std::byte* value_in(Activation& a, const FunctionCode& code, const CallValue& v, int lane) {
+  if (v.param >= kBodyParams) return a.params.data() + lane * code.param_bytes + (v.param - kBodyParams);
+  return v.row == kNoRow ? nullptr : a.rows.data() + v.row + lane * v.bytes;
+}
+
+enum class Direction : std::uint8_t { in, out };
+
+// Copies arguments into the callee, or results out of it. What is missing on one side is left alone.
+void pass(const Launch& launch, Warp& warp, std::int32_t caller, std::int32_t callee,
+          const std::vector<CallValue>& values, const std::vector<std::int32_t>& formals, LaneMask lanes,
+          Direction direction) {
+  Activation& outer = activation(warp, caller);
+  Activation& inner = activation(warp, callee);
+  const FunctionCode& outer_code = code_of(launch, outer.function);
+  const FunctionCode& inner_code = code_of(launch, inner.function);
+  for (std::size_t i = 0; i < std::min(values.size(), formals.size()); ++i) {
+    const auto formal = static_cast<std::size_t>(formals[i]);
+    const Variable& variable = launch.program->module->variables[formal];
+    const auto bytes = static_cast<std::size_t>(std::min(values[i].bytes, variable.bytes));
+    // A parameter in space reg is a register of the callee.
+    CallValue own_value{.param = launch.program->placements[formal], .row = kNoRow, .bytes = variable.bytes};
+    if (variable.in_register >= 0) {
+      own_value = {.param = -1,
+                   .row = inner_code.registers[static_cast<std::size_t>(variable.in_register)].row,
+                   .bytes = inner_code.registers[static_cast<std::size_t>(variable.in_register)].bytes};
+    }
+    for (LaneMask left = lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      std::byte* const own = value_in(inner, inner_code, own_value, lane);
+      std::byte* const other = value_in(outer, outer_code, values[i], lane);
+      if (own == nullptr || other == nullptr) continue;
+      if (direction == Direction::in) {
+        std::memcpy(own, other, bytes);
+      } else {
+        std::memcpy(other, own, bytes);
+      }
+    }
+  }
+}
+
+Report too_deep(std::string message) {
+  Report r;
+  r.kind = ReportKind::stack;
+  r.message = std::move(message);
+  return r;
+}
+
+// The lanes of the running fragment that are `lanes` enter `function`; the others go on behind the call.
+Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, LaneMask lanes) {
+  const Function& callee = exec.program().module->functions[static_cast<std::size_t>(function)];
+  const FunctionCode& code = code_of(exec.launch, function);
+  const std::int32_t call_pc = exec.fragment.pc;
+  if (exec.fragment.depth >= kMostCalls) {
+    return report(exec,
+                  too_deep(fmt::format("{} calls of one another: '{}' would be one more", kMostCalls, callee.name)));
+  }
+  const std::int32_t caller = exec.fragment.activation;
+  const std::int32_t inside = enter(exec.launch, exec.cta, exec.warp, function, caller, call_pc + 1, lanes);
+  const std::int64_t end = activation(exec.warp, inside).local_base + code.local_bytes;
+  if (end > kMostLocal) {
+    return report(exec, too_deep(fmt::format("'{}' needs local memory up to byte {} of a thread: there are {}",
+                                             callee.name, end, kMostLocal)));
+  }
+  pass(exec.launch, exec.warp, caller, inside, site.arguments, callee.parameters, lanes, Direction::in);
+  Fragment* f = &exec.fragment;
+  if (lanes != f->lanes) {
+    f = &split_off(exec, lanes, code.first_op);
+    exec.fragment.pc = call_pc + 1;
+  }
+  release(exec.warp, caller);
+  f->activation = inside;
+  f->depth += 1;
+  f->pc = code.first_op;
+  ++activation(exec.warp, inside).users;
+  return Flow::jumped;
+}
+
+// Lanes whose register holds the same address enter that function; then the next ones.
+Flow call_by_address(Exec& exec, const CallSite& site, LaneMask lanes) {
+  std::array<std::uint64_t, kLanes> to{};
+  std::memcpy(to.data(), exec.rows + site.callee, sizeof to);
+  const std::uint64_t address = to[static_cast<std::size_t>(std::countr_zero(lanes))];
+  LaneMask same = 0;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    if (to[static_cast<std::size_t>(std::countr_zero(left))] == address) same |= left & (~left + 1);
+  }
+  const std::uint64_t number = (address - kCodeBase) / 16;
+  const Program& program = exec.program();
+  if (address < kCodeBase || address % 16 != 0 || number >= program.functions.size() ||
+      program.functions[static_cast<std::size_t>(number)].ops == 0) {
+    Report r;
+    r.kind = ReportKind::trap;
+    r.message = fmt::format("a call of 0x{:x}, where no function is", address);
+    return report(exec, std::move(r));
+  }
+  // The others stay at the call and are called for next.
+  const std::int32_t pc = exec.fragment.pc;
+  const LaneMask others = lanes & ~same;
+  if (others != 0) split_off(exec, others, pc);
+  return enter_function(exec, site, static_cast<std::int32_t>(number), same);
+}
+
+}  // namespace
+
+void release(Warp& warp, std::int32_t index) {
+  while (index >= 0) {
+    Activation& a = activation(warp, index);
+    if (--a.users > 0) return;
+    index = a.caller;
+  }
+}
+
+void begin_kernel(Launch& launch, const Cta& cta, Warp& warp) {
+  const std::int32_t inside = enter(launch, cta, warp, launch.function, -1, -1, live_lanes(warp));
+  activation(warp, inside).users = 1;
+  warp.fragments.reserve(kMostFragments);
+  Fragment f;
+  f.activation = inside;
+  f.pc = code_of(launch, launch.function).first_op;
+  f.lanes = live_lanes(warp);
+  warp.fragments.push_back(f);
+}
+
+std::byte* call_param(Exec& exec, int lane, std::int64_t address) {
+  Activation& a = activation(exec.warp, exec.fragment.activation);
+  return a.params.data() + lane * code_of(exec.launch, a.function).param_bytes + (address - kBodyParams);
+}
+
+Flow run_call(Exec& exec, const Op& op, LaneMask lanes) {
+  const CallSite& site = exec.program().calls[static_cast<std::size_t>(op.target)];
+  if (site.builtin != Builtin::none) return run_builtin(exec, site, lanes);
+  if (site.function < 0) return call_by_address(exec, site, lanes);
+  if (code_of(exec.launch, site.function).ops == 0) {
+    Report r;
+    r.kind = ReportKind::unsupported;
+    const Statement& s = exec.program().statement(op.source);
+    r.message =
+        fmt::format("{}:{}:{} '{}' kernel {}: function '{}' is declared and not defined, and none of the machine's",
+                    exec.program().module->file, s.at.line, s.at.column, s.opcode, exec.launch.config.kernel,
+                    exec.program().module->functions[static_cast<std::size_t>(site.function)].name);
+    return report(exec, std::move(r));
+  }
+  return enter_function(exec, site, site.function, lanes);
+}
+
+Flow run_ret(Exec& exec, const Op&, LaneMask lanes) {
+  if (exec.fragment.depth == 0) return exit_lanes(exec, lanes);
+  const std::int32_t inside = exec.fragment.activation;
+  const std::int32_t caller = activation(exec.warp, inside).caller;
+  const std::int32_t return_pc = activation(exec.warp, inside).return_pc;
+  const Program& program = exec.program();
+  const Op& call = program.ops[static_cast<std::size_t>(return_pc - 1)];
+  const Function& callee = program.module->functions[static_cast<std::size_t>(activation(exec.warp, inside).function)];
+  pass(exec.launch, exec.warp, caller, inside, program.calls[static_cast<std::size_t>(call.target)].results,
+       callee.results, lanes, Direction::out);
+  Fragment* f = &exec.fragment;
+  const std::int32_t pc = f->pc;
+  if (lanes != f->lanes) {
+    f = &split_off(exec, lanes, return_pc);
+    exec.fragment.pc = pc + 1;
+  }
+  ++activation(exec.warp, caller).users;
+  release(exec.warp, inside);
+  f->activation = caller;
+  f->depth -= 1;
+  f->pc = return_pc;
+  return Flow::jumped;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,24 @@
+// Where lanes go on: branches, the end of a kernel, and what cannot run. Also the three wrappers around pure
+// computations that need more than their rows: a clock, a divisor that may be zero, all lanes of the warp.
+#pragma once
+
+#include "gpu/virtual/machine/state.h"
+#include "gpu/virtual/semantics/op.h"
+
+namespace kvscope::ptx {
+
+// A register whose value changes while the kernel runs: clocks and timers. Others keep theirs in an activation.
+[[nodiscard]] bool is_running(SpecialRegister special);
+
+Flow run_uniform_branch(Exec& exec, const Op& op, LaneMask lanes);  // a guarded bra.uni
+Flow run_indexed_branch(Exec& exec, const Op& op, LaneMask lanes);  // brx.idx
+Flow run_unsupported(Exec& exec, const Op& op, LaneMask lanes);     // reports why, and ends the launch
+
+Flow run_clock(Exec& exec, const Op& op, LaneMask lanes);
+Flow run_division(Exec& exec, const Op& op, LaneMask lanes);
+Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes);  // mma, movmatrix
+
+// All lanes of the warp are here. Else the fragment's wait is set, for Flow::waits.
+[[nodiscard]] bool all_lanes_here(Exec& exec, LaneMask lanes);
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,130 @@
+#include "gpu/virtual/machine/warp/lane_groups.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "gpu/virtual/machine/warp/random_schedule.h"
+
+namespace kvscope::ptx {
+namespace {
+
+bool is_ready(const Fragment& f) {
+  return f.lanes != 0 && f.state == FragmentState::ready;
+}
+
+// It stands at the instruction that it waits for, and would run it again with others.
+bool can_be_joined(const Fragment& f) {
+  return f.lanes != 0 && (f.state == FragmentState::ready || f.retries);
+}
+
+void drop_empty(Warp& warp) {
+  std::erase_if(warp.fragments, [](const Fragment& f) { return f.lanes == 0; });
+}
+
+// Deepest in calls, then the lowest pc; of those the first.
+bool before(const Fragment& a, const Fragment& b) {
+  return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc;
+}
+
+// Merges into fragment `to` all that stand where it does.
+void merge(Launch& launch, Cta& cta, Warp& warp, std::int32_t to) {
+  Fragment& f = warp.fragments[static_cast<std::size_t>(to)];
+  for (Fragment& other : warp.fragments) {
+    if (&other == &f || !can_be_joined(other) || other.activation != f.activation || other.pc != f.pc) continue;
+    f.lanes |= other.lanes;
+    f.backward = std::max(f.backward, other.backward);
+    f.retries = f.retries && other.retries;
+    if (launch.monitor != nullptr) launch.monitor->merge(exec_of(launch, cta, warp, f), other.lanes);
+    --warp.activations[static_cast<std::size_t>(f.activation)].users;
+    other.lanes = 0;
+  }
+}
+
+// Of the ready ones those whose turn it is; when all have had theirs, the next round begins.
+bool begin_round_if_over(Warp& warp) {
+  bool any = false;
+  for (const Fragment& f : warp.fragments) {
+    if (!is_ready(f)) continue;
+    if (!f.had_turn) return true;
+    any = true;
+  }
+  for (Fragment& f : warp.fragments) {
+    if (is_ready(f)) f.had_turn = false, f.backward = 0;
+  }
+  return any;
+}
+
+std::int32_t first_of(const Warp& warp) {
+  std::int32_t best = -1;
+  for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
+    const Fragment& f = warp.fragments[i];
+    if (!is_ready(f) || f.had_turn) continue;
+    if (best < 0 || before(f, warp.fragments[static_cast<std::size_t>(best)])) best = static_cast<std::int32_t>(i);
+  }
+  return best;
+}
+
+// A seeded schedule lets another one go first now and then.
+std::int32_t any_of(Launch& launch, const Warp& warp, std::int32_t best) {
+  if (launch.config.options.policy != Policy::seeded || next_random(launch, 8) != 0) return best;
+  std::vector<std::int32_t> ready;
+  for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
+    if (is_ready(warp.fragments[i]) && !warp.fragments[i].had_turn) ready.push_back(static_cast<std::int32_t>(i));
+  }
+  return ready[static_cast<std::size_t>(next_random(launch, ready.size()))];
+}
+
+}  // namespace
+
+Fragment& split_off(Exec& exec, LaneMask lanes, std::int32_t pc) {
+  Fragment& from = exec.fragment;
+  Fragment taken = from;
+  taken.lanes = lanes;
+  taken.pc = pc;
+  taken.state = FragmentState::ready;
+  taken.retries = false;
+  taken.wait = {};
+  from.lanes &= ~lanes;
+  ++exec.warp.activations[static_cast<std::size_t>(from.activation)].users;
+  exec.warp.current = -1;
+  if (exec.launch.monitor != nullptr) exec.launch.monitor->split(exec, lanes, pc);
+  exec.warp.fragments.push_back(taken);  // kMostFragments are reserved: `from` stays where it is
+  return exec.warp.fragments.back();
+}
+
+std::int32_t choose_fragment(Launch& launch, Cta& cta, Warp& warp) {
+  drop_empty(warp);
+  if (!begin_round_if_over(warp)) {
+    warp.current = -1;
+    return -1;
+  }
+  const std::int32_t best = any_of(launch, warp, first_of(warp));
+  merge(launch, cta, warp, best);
+  warp.current = best;
+  return limit_of(warp, warp.fragments[static_cast<std::size_t>(best)]);
+}
+
+std::int32_t limit_of(const Warp& warp, const Fragment& f) {
+  std::int32_t limit = std::numeric_limits<std::int32_t>::max();
+  for (const Fragment& other : warp.fragments) {
+    if (&other == &f || !can_be_joined(other)) continue;
+    const bool mergeable = other.activation == f.activation;
+    if (!mergeable && (!is_ready(other) || other.had_turn || other.depth != f.depth)) continue;
+    if (other.pc > f.pc) limit = std::min(limit, other.pc);
+    // It has jumped back to where others stand.
+    if (other.pc == f.pc && mergeable) limit = f.pc;
+    // One that cannot be merged at the same place: they go on in turns.
+    if (other.pc == f.pc && !mergeable) limit = std::min(limit, f.pc + 1);
+  }
+  return limit;
+}
+
+bool has_ready(const Warp& warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.end(), is_ready);
+}
+
+bool has_ready(const Cta& cta) {
+  return std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return has_ready(w); });
+}
+
+}  // namespace kvscope::ptx

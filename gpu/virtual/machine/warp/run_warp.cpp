@@ -1,0 +1,249 @@
+#include "gpu/virtual/machine/warp/run_warp.h"
+
+#include <cstring>
+
+#include "gpu/virtual/machine/barriers/cluster_barriers.h"
+#include "gpu/virtual/machine/barriers/named_barriers.h"
+#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/warp/calls.h"
+#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+[[gnu::always_inline]] inline LaneMask guarded(const std::byte* rows, const Op& op, LaneMask lanes) {
+  if (op.guard == kNoRow) return lanes;
+  LaneMask predicate;
+  std::memcpy(&predicate, rows + op.guard, sizeof predicate);
+  return lanes & ((op.flags & kGuardNegated) != 0 ? ~predicate : predicate);
+}
+
+bool others_are_ready(const Warp& warp, const Fragment& f) {
+  for (const Fragment& other : warp.fragments) {
+    if (&other != &f && other.lanes != 0 && other.state == FragmentState::ready) return true;
+  }
+  return false;
+}
+
+// A branch has gone backwards: others have their turn when this one has gone round often.
+// False: another fragment has to be chosen.
+bool went_back(Launch& launch, Warp& warp, Fragment& f, std::int32_t from) {
+  if (!launch.backward_taken.empty()) ++launch.backward_taken[static_cast<std::size_t>(from)];
+  if (++f.backward < kTurn) return true;
+  f.backward = 0;
+  if (!others_are_ready(warp, f)) return true;
+  f.had_turn = true;
+  warp.current = -1;
+  return false;
+}
+
+// One fragment, from where it stands until another has to be chosen.
+template <bool kWatched>
+class FragmentRun {
+ public:
+  FragmentRun(Launch& launch, Cta& cta, Warp& warp, std::int32_t limit, std::int64_t most)
+      : exec_(exec_of(launch, cta, warp, warp.fragments[static_cast<std::size_t>(warp.current)])),
+        limit_(limit),
+        most_(most) {}
+
+  std::int64_t run() {
+    const Op* const ops = exec_.launch.program->ops.data();
+    Fragment& f = exec_.fragment;
+    std::byte* const rows = exec_.rows;
+    const LaneMask all = f.lanes;
+    std::int32_t pc = f.pc;
+    while (ran_ < most_) {
+      const Op& op = ops[pc];
+      const LaneMask lanes = guarded(rows, op, all);
+      if constexpr (kWatched) {
+        f.pc = pc;
+        count();
+        if (f.retries) {
+          exec_.launch.monitor->retried(exec_, op, lanes);
+        } else {
+          exec_.launch.monitor->instruction(exec_, op, lanes);
+        }
+      }
+      if (op.machine == nullptr && op.row != nullptr) [[likely]] {
+        if (lanes != 0) op.row(rows, op, lanes);
+        ++pc;
+      } else if ((op.flags & kBranch) != 0) {
+        if (lanes == 0) {
+          ++pc;
+        } else {
+          if (lanes != all) {
+            f.pc = pc;
+            branch(exec_, lanes, op.target);
+            ++ran_;
+            break;
+          }
+          const bool back = (op.flags & kBackward) != 0;
+          const std::int32_t from = pc;
+          pc = op.target;
+          if (back) {
+            f.pc = pc;
+            const bool goes_on = went_back(exec_.launch, exec_.warp, f, from);
+            if (!goes_on) {
+              ++ran_;
+              break;
+            }
+            if (exec_.warp.fragments.size() > 1) limit_ = limit_of(exec_.warp, f);
+          }
+        }
+      } else {
+        if (lanes == 0) {
+          ++pc;
+        } else {
+          f.pc = pc;
+          const bool goes_on = run_machine(op, lanes);
+          if (!goes_on) break;
+          pc = f.pc;
+          if (pc >= limit_) break;
+          continue;
+        }
+      }
+      ++ran_;
+      f.pc = pc;
+      if (pc >= limit_) {
+        exec_.warp.current = -1;
+        break;
+      }
+    }
+    if (f.pc >= limit_) exec_.warp.current = -1;
+    count();
+    return ran_;
+  }
+
+ private:
+  // Lets the clocks know of what has run.
+  void count() {
+    const std::int64_t fresh = ran_ - counted_;
+    counted_ = ran_;
+    exec_.launch.step += static_cast<std::uint64_t>(fresh);
+    exec_.launch.turn.warp_left -= fresh;
+    exec_.cta.steps += fresh;
+    exec_.warp.steps += fresh;
+  }
+
+  // False: another fragment has to be chosen.
+  bool run_machine(const Op& op, LaneMask lanes) {
+    Fragment& f = exec_.fragment;
+    count();
+    const LaneMask before = f.lanes;
+    switch (op.machine(exec_, op, lanes)) {
+      case Flow::next:
+        ++ran_;
+        ++f.pc;
+        f.retries = false;
+        // Lanes have left, or another fragment has been woken: `all` and the limit are not what they were.
+        return exec_.warp.current >= 0 && f.lanes == before;
+      case Flow::jumped:
+        ++ran_;
+        f.retries = false;
+        exec_.warp.current = -1;
+        return false;
+      case Flow::waits:
+        park(op);
+        f.retries = true;
+        return false;
+      case Flow::waits_behind:
+        ++ran_;
+        park(op);
+        f.retries = false;
+        ++f.pc;
+        return false;
+      case Flow::ended:
+        ++ran_;
+        exec_.warp.current = -1;
+        return false;
+      case Flow::stopped:
+        ++ran_;
+        return false;
+    }
+    return false;
+  }
+
+  void park(const Op& op) {
+    exec_.fragment.state = FragmentState::waiting;
+    exec_.warp.current = -1;
+    if (exec_.launch.monitor != nullptr) exec_.launch.monitor->park(exec_, op);
+  }
+
+  Exec exec_;
+  std::int32_t limit_;
+  std::int64_t most_;
+  std::int64_t ran_ = 0;
+  std::int64_t counted_ = 0;
+};
+
+// Lanes have left: who waits for all lanes of this warp, or of its warpgroup, looks again.
+void look_again(Launch& launch, Cta& cta, const Warp& left) {
+  for (Warp& warp : cta.warps) {
+    for (Fragment& f : warp.fragments) {
+      if (f.lanes == 0 || f.state != FragmentState::waiting || !f.retries) continue;
+      const bool same_warp = f.wait.kind == WaitKind::warp_sync || f.wait.kind == WaitKind::warp_aligned ||
+                             f.wait.kind == WaitKind::named_barrier;
+      if ((same_warp && warp.index == left.index) || f.wait.kind == WaitKind::warpgroup) wake(launch, cta, warp, f);
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most) {
+  warp.fragments.reserve(kMostFragments);
+  const bool watched = launch.monitor != nullptr && launch.monitor->wants_instructions();
+  std::int64_t ran = 0;
+  while (ran < most && launch.status == LaunchStatus::running && launch.turn.warp_left > 0) {
+    std::int32_t limit = 0;
+    if (warp.current < 0) {
+      limit = choose_fragment(launch, cta, warp);
+      if (warp.current < 0) break;
+    } else {
+      limit = limit_of(warp, warp.fragments[static_cast<std::size_t>(warp.current)]);
+    }
+    const auto chosen = static_cast<std::size_t>(warp.current);
+    const std::int64_t left = most - ran;
+    const std::int64_t now = watched ? FragmentRun<true>(launch, cta, warp, limit, left).run()
+                                     : FragmentRun<false>(launch, cta, warp, limit, left).run();
+    Fragment& f = warp.fragments[chosen];
+    if (f.quiet_since != cta.events) f.quiet = 0, f.quiet_since = cta.events;
+    f.quiet += now;
+    ran += now;
+  }
+  return ran;
+}
+
+void branch(Exec& exec, LaneMask taken, std::int32_t pc) {
+  Fragment& f = exec.fragment;
+  const std::int32_t here = f.pc;
+  const bool back = pc <= here;
+  if (taken == f.lanes) {
+    f.pc = pc;
+    if (back) static_cast<void>(went_back(exec.launch, exec.warp, f, here));
+    return;
+  }
+  if (taken != 0) {
+    Fragment& other = split_off(exec, taken, pc);
+    if (back) static_cast<void>(went_back(exec.launch, exec.warp, other, here));
+  }
+  f.pc = here + 1;
+}
+
+Flow exit_lanes(Exec& exec, LaneMask lanes) {
+  Warp& warp = exec.warp;
+  Fragment& f = exec.fragment;
+  if (exec.launch.monitor != nullptr) exec.launch.monitor->exit(exec, lanes);
+  warp.exited |= lanes;
+  f.lanes &= ~lanes;
+  const bool ended = f.lanes == 0;
+  if (ended) release(warp, f.activation);
+  event(exec);
+  look_again(exec.launch, exec.cta, warp);
+  look_again_at_named_barriers(exec.launch, exec.cta);
+  look_again_at_cluster_barrier(exec.launch, exec.cta);
+  return ended ? Flow::ended : Flow::next;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,25 @@
+// What a special register reads: the place of a thread in its grid, masks of lanes, clocks that count instructions.
+//
+//   %nwarpid 64   %nsmid 132   %smid = CTA % 132   %gridid = number of the launch   %envreg 0
+//   %clock = warp instructions of this CTA so far   %globaltimer = 1000 + warp instructions of the launch
+//
+// Clocks count instead of measuring, so that two runs agree: docs/FIDELITY.md. Source: PTX ISA, "Special Registers".
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/virtual/machine/state.h"
+
+namespace kvscope::ptx {
+
+[[nodiscard]] std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& warp,
+                                          SpecialRegister special, int lane);
+// A row of `bytes` a lane; 0: a predicate.
+void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const SpecialRow& row, std::byte* rows);
+
+// Thread `linear` of a block: its coordinates, x fastest.
+[[nodiscard]] std::array<std::int64_t, 3> thread_at(const std::array<std::int64_t, 3>& block, std::int64_t linear);
+// Extents of a cluster: 1 1 1 without one.
+[[nodiscard]] std::array<std::int64_t, 3> cluster_extents(const Launch& launch);
+
+}  // namespace kvscope::ptx

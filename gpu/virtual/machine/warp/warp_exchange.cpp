@@ -1,0 +1,268 @@
+#include "gpu/virtual/machine/warp/warp_exchange.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+
+namespace kvscope::ptx {
+namespace {
+
+// Where the operands of an instruction of this file stand.
+struct Operands {
+  int d = 0;
+  int a = 1;
+  int mask = 2;
+  bool has_d = true;
+  bool has_a = true;
+};
+
+Operands operands_of(const Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::elect:
+      return {.mask = 1, .has_a = false};
+    case Opcode::bar_warp_sync:
+      return {.mask = 0, .has_d = false, .has_a = false};
+    default:
+      return {};
+  }
+}
+
+std::uint32_t mask_row(const Instr& instr, const Op& op) {
+  // shfl has five operands: the mask is the last of its list.
+  if (instr.opcode == Opcode::shfl) return op.list[op.count - 1];
+  return op.at[static_cast<std::size_t>(operands_of(instr).mask)];
+}
+
+void load_row(const std::byte* rows, std::uint32_t row, int bytes, LaneWords& to) {
+  if (bytes == 0) {
+    LaneMask word = 0;
+    std::memcpy(&word, rows + row, sizeof word);
+    for (int lane = 0; lane < kLanes; ++lane) to[static_cast<std::size_t>(lane)] = word >> lane & 1;
+    return;
+  }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, rows + row + lane * bytes, static_cast<std::size_t>(bytes));
+    to[static_cast<std::size_t>(lane)] = value;
+  }
+}
+
+void store_row(std::byte* rows, std::uint32_t row, int bytes, const LaneWords& from, LaneMask lanes) {
+  if (bytes == 0) {
+    LaneMask word = 0;
+    std::memcpy(&word, rows + row, sizeof word);
+    for (LaneMask left = lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      word &= ~(LaneMask{1} << lane);
+      word |= static_cast<LaneMask>(from[static_cast<std::size_t>(lane)] & 1) << lane;
+    }
+    std::memcpy(rows + row, &word, sizeof word);
+    return;
+  }
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    std::memcpy(rows + row + lane * bytes, &from[static_cast<std::size_t>(lane)], static_cast<std::size_t>(bytes));
+  }
+}
+
+void merge_lanes(const LaneWords& from, LaneMask lanes, LaneWords& to) {
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(left));
+    to[lane] = from[lane];
+  }
+}
+
+// What lanes at one op bring.
+void bring(const Instr& instr, const Op& op, const std::byte* rows, LaneMask lanes, Exchange& x) {
+  const Operands at = operands_of(instr);
+  LaneWords row{};
+  if (at.has_a) {
+    load_row(rows, op.at[static_cast<std::size_t>(at.a)], width_of(op, at.a), row);
+    if ((op.negated >> at.a & 1) != 0) {
+      for (std::uint64_t& v : row) v ^= 1;
+    }
+    merge_lanes(row, lanes, x.a);
+  }
+  if (instr.opcode == Opcode::shfl) {
+    load_row(rows, op.at[2], 4, row);
+    merge_lanes(row, lanes, x.b);
+    load_row(rows, op.at[3], 4, row);
+    merge_lanes(row, lanes, x.c);
+  }
+  x.lanes |= lanes;
+}
+
+void take_away(const Instr& instr, const Op& op, std::byte* rows, LaneMask lanes, const Exchange& x) {
+  const Operands at = operands_of(instr);
+  if (at.has_d && op.at[0] != kNoRow) store_row(rows, op.at[0], width_of(op, 0), x.d, lanes);
+  if (op.at[4] == kNoRow) return;
+  LaneMask word = 0;
+  std::memcpy(&word, rows + op.at[4], sizeof word);
+  word = (word & ~lanes) | (x.p & lanes);
+  std::memcpy(rows + op.at[4], &word, sizeof word);
+}
+
+// Lanes of `lanes` that name the same mask as the first of them.
+LaneMask of_one_mask(const std::byte* row, LaneMask lanes, LaneMask& mask) {
+  std::array<LaneMask, kLanes> masks{};
+  std::memcpy(masks.data(), row, sizeof masks);
+  mask = masks[static_cast<std::size_t>(std::countr_zero(lanes))];
+  LaneMask same = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    same |= static_cast<LaneMask>(masks[static_cast<std::size_t>(lane)] == mask ? 1 : 0) << lane;
+  }
+  return same & lanes;
+}
+
+bool waits_for(const Fragment& f, std::uint16_t instr, LaneMask mask) {
+  return f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::warp_sync &&
+         f.wait.object == mask && f.wait.value == instr;
+}
+
+Report odd(ReportKind kind, std::string message, Severity severity) {
+  Report r;
+  r.kind = kind;
+  r.severity = severity;
+  r.message = std::move(message);
+  return r;
+}
+
+void tell_exchange(Exec& exec, const Op& op, LaneMask lanes) {
+  Monitor* const monitor = exec.launch.monitor;
+  if (monitor == nullptr) return;
+  if (exec.program().instr(op).opcode == Opcode::bar_warp_sync) {
+    monitor->warp_barrier(exec, lanes);
+  } else {
+    monitor->collective(exec, op, lanes);
+  }
+}
+
+Flow report_strange(Exec& exec, const Exchange& x) {
+  return report(exec, odd(ReportKind::diverged,
+                          fmt::format("lanes {:08x} read lanes that are not in their mask {:08x}: they keep their own "
+                                      "value",
+                                      x.strange, x.mask),
+                          Severity::warning));
+}
+
+// The lanes of one mask are all here, `own` of them in the running fragment: they exchange, and the others go on.
+Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
+  const Instr& instr = exec.program().instr(op);
+  Exchange x;
+  x.mask = mask;
+  bring(instr, op, exec.rows, own, x);
+  bool mixed = false;
+  for (Fragment& f : exec.warp.fragments) {
+    if (!waits_for(f, op.instr, mask)) continue;
+    const Op& other = exec.program().ops[static_cast<std::size_t>(f.pc)];
+    bring(instr, other, rows_of(exec.warp, f), f.lanes, x);
+    mixed = mixed || f.pc != exec.fragment.pc;
+  }
+  exchange(instr, live_lanes(exec.warp), x);
+  tell_exchange(exec, op, x.lanes);
+  take_away(instr, op, exec.rows, own, x);
+  for (Fragment& f : exec.warp.fragments) {
+    if (!waits_for(f, op.instr, mask)) continue;
+    take_away(instr, exec.program().ops[static_cast<std::size_t>(f.pc)], rows_of(exec.warp, f), f.lanes, x);
+    ++f.pc;
+    f.wait = {};
+    f.retries = false;
+    wake(exec.launch, exec.cta, exec.warp, f);
+  }
+  Flow flow = Flow::next;
+  if (mixed) {
+    flow =
+        report(exec, odd(ReportKind::warp_pc_mix,
+                         fmt::format("lanes of mask {:08x} meet from different instructions", mask), Severity::note));
+  }
+  if (x.strange != 0 && flow != Flow::stopped) flow = report_strange(exec, x);
+  return flow;
+}
+
+// Lanes with different masks, or not all here: each group completes by itself or waits as a fragment of its own.
+Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t row) {
+  const std::int32_t pc = exec.fragment.pc;
+  LaneMask left = lanes;
+  while (left != 0) {
+    LaneMask mask = 0;
+    const LaneMask own = of_one_mask(exec.rows + row, left, mask);
+    left &= ~own;
+    LaneMask outside = own & ~mask;
+    if (outside != 0) {
+      Report r =
+          odd(ReportKind::diverged,
+              fmt::format("lanes {:08x} are not in the mask {:08x} that they name", outside, mask), Severity::error);
+      if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
+    }
+    LaneMask here = own;
+    for (const Fragment& f : exec.warp.fragments) {
+      if (waits_for(f, op.instr, mask)) here |= f.lanes;
+    }
+    if ((mask & live_lanes(exec.warp) & ~here) == 0) {
+      if (complete(exec, op, own, mask) == Flow::stopped) return Flow::stopped;
+      continue;
+    }
+    const Wait wait{.kind = WaitKind::warp_sync, .object = mask, .value = op.instr};
+    if (own == exec.fragment.lanes) {
+      exec.fragment.wait = wait;
+      return Flow::waits;
+    }
+    // Its lanes wait by themselves; those that are done, or were not meant, go on.
+    Fragment& f = split_off(exec, own, pc);
+    f.state = FragmentState::waiting;
+    f.retries = true;
+    f.wait = wait;
+    if (exec.launch.monitor != nullptr) {
+      exec.launch.monitor->park(exec_of(exec.launch, exec.cta, exec.warp, f), op);
+    }
+  }
+  return Flow::next;
+}
+
+Flow run_exchange(Exec& exec, const Op& op, LaneMask lanes) {
+  const Instr& instr = exec.program().instr(op);
+  const std::uint32_t row = mask_row(instr, op);
+  LaneMask mask = 0;
+  if (of_one_mask(exec.rows + row, lanes, mask) == lanes && (mask & live_lanes(exec.warp)) == lanes) [[likely]] {
+    Exchange x;
+    x.mask = mask;
+    bring(instr, op, exec.rows, lanes, x);
+    exchange(instr, live_lanes(exec.warp), x);
+    tell_exchange(exec, op, lanes);
+    take_away(instr, op, exec.rows, lanes, x);
+    return x.strange == 0 ? Flow::next : report_strange(exec, x);
+  }
+  return run_groups(exec, op, lanes, row);
+}
+
+Flow run_activemask(Exec& exec, const Op& op, LaneMask lanes) {
+  LaneWords d;
+  d.fill(lanes);
+  store_row(exec.rows, op.at[0], width_of(op, 0), d, lanes);
+  return Flow::next;
+}
+
+}  // namespace
+
+MachineHandler find_warp_exchange(const Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::elect:
+    case Opcode::bar_warp_sync:
+      return run_exchange;
+    case Opcode::activemask:
+      return run_activemask;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,182 @@
+// cvt to the formats of tensor cores: pairs of e4m3 and e5m2, tf32, f16 and bf16 with .relu or .satfinite or towards
+// zero, in pairs; and cvt.pack. Of two sources the first goes to the upper half.
+//
+//   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never by way of f16
+//   cvt.pack.sat.s8.s32.b32 d, 300, -300, c    (c << 16) | 7f80
+#include "gpu/virtual/semantics/fp8.h"
+#include "gpu/virtual/semantics/lanes.h"
+#include "gpu/virtual/semantics/op_families.h"
+
+namespace kvscope::ptx::semantics {
+namespace {
+
+// --- f16 and bf16 ----------------------------------------------------------------------------------------------------
+// The largest finite number is one below infinity.
+template <class F, Rounding kRounding, bool kRelu, bool kFinite>
+u16 to_16(float x) {
+  const u32 bits = round_to<F, kRounding>(double{x}, kNan16);
+  const u32 magnitude = bits & 0x7fff;
+  if (x != x) return kNan16;
+  if (kRelu && (bits & 0x8000) != 0) return 0;
+  if (kFinite && magnitude >= F::kInfinity) return static_cast<u16>((bits & 0x8000) | (F::kInfinity - 1));
+  return static_cast<u16>(bits);
+}
+template <u16 (*kOne)(float)>
+u32 pair_16(float upper, float lower) {
+  return u32{kOne(upper)} << 16 | kOne(lower);
+}
+template <u16 (*kOne)(float)>
+OpHandler single_or_paired(const OpQuery& query) {
+  if (query.bytes == 2) return has_rows(query, 2, 4) ? lanewise<kOne> : nullptr;
+  return has_rows(query, 4, 4, 4) ? lanewise<pair_16<kOne>> : nullptr;
+}
+template <class F, Rounding kRounding>
+OpHandler find_to_16_rounded(const OpQuery& query) {
+  if (query.relu) {
+    return query.satfinite ? single_or_paired<to_16<F, kRounding, true, true>>(query)
+                           : single_or_paired<to_16<F, kRounding, true, false>>(query);
+  }
+  return query.satfinite ? single_or_paired<to_16<F, kRounding, false, true>>(query)
+                         : single_or_paired<to_16<F, kRounding, false, false>>(query);
+}
+template <class F>
+OpHandler find_to_16(const OpQuery& query) {
+  if (query.rounding == Rounding::nearest) return find_to_16_rounded<F, Rounding::nearest>(query);
+  return query.rounding == Rounding::zero ? find_to_16_rounded<F, Rounding::zero>(query) : nullptr;
+}
+
+// --- tf32 ------------------------------------------------------------------------------------------------------------
+// f32 with 10 bits of fraction, the lower 13 zero. The NaN are what the assembler folds constants to.
+using FormatTf32 = Format<8, 10>;
+template <Rounding kRounding, bool kRelu, bool kFinite>
+u32 to_tf32(float x) {
+  if (x != x) return kFinite ? 0x7fbfe000u : 0x7fc00000u;
+  const u32 bits = round_to<FormatTf32, kRounding>(double{x}, 0) << 13;
+  if (kRelu && (bits >> 31) != 0) return 0;
+  if (kFinite && (bits & 0x7fffffffu) == 0x7f800000u) return (bits & 0x80000000u) | 0x7f7fe000u;
+  return bits;
+}
+template <Rounding kRounding>
+OpHandler find_tf32_rounded(const OpQuery& query) {
+  if (query.relu) {
+    return query.satfinite ? lanewise<to_tf32<kRounding, true, true>> : lanewise<to_tf32<kRounding, true, false>>;
+  }
+  return query.satfinite ? lanewise<to_tf32<kRounding, false, true>> : lanewise<to_tf32<kRounding, false, false>>;
+}
+OpHandler find_tf32(const OpQuery& query) {
+  if (!has_rows(query, 4, 4)) return nullptr;
+  switch (query.rounding) {
+    case Rounding::nearest:
+      return find_tf32_rounded<Rounding::nearest>(query);
+    case Rounding::zero:
+      return find_tf32_rounded<Rounding::zero>(query);
+    case Rounding::away:
+      return find_tf32_rounded<Rounding::away>(query);
+    default:
+      return nullptr;
+  }
+}
+
+// --- 8 bits ----------------------------------------------------------------------------------------------------------
+template <u8 (*kOne)(double), bool kRelu>
+u32 to_8(float x) {
+  const u32 bits = kOne(double{x});
+  return kRelu && (bits & 0x80) != 0 ? 0 : bits;  // NaN is 7f
+}
+template <u8 (*kOne)(double), bool kRelu>
+u16 pair_8(float upper, float lower) {
+  return static_cast<u16>(to_8<kOne, kRelu>(upper) << 8 | to_8<kOne, kRelu>(lower));
+}
+template <u8 (*kOne)(double), bool kRelu>
+u16 pair_8_of_f16(u32 pair) {
+  return pair_8<kOne, kRelu>(f16_to_f32(static_cast<u16>(pair >> 16)), f16_to_f32(static_cast<u16>(pair)));
+}
+template <u8 (*kOne)(double)>
+OpHandler find_to_8(const OpQuery& query) {
+  if (!query.satfinite) return nullptr;
+  if (query.type2 == Type::f32) {
+    if (!has_rows(query, 2, 4, 4)) return nullptr;
+    return query.relu ? lanewise<pair_8<kOne, true>> : lanewise<pair_8<kOne, false>>;
+  }
+  if (query.type2 != Type::f16x2 || !has_rows(query, 2, 4)) return nullptr;
+  return query.relu ? lanewise<pair_8_of_f16<kOne, true>> : lanewise<pair_8_of_f16<kOne, false>>;
+}
+
+template <u16 (*kOne)(u8), bool kRelu>
+u32 f16_pair_of_8(u16 pair) {
+  const auto one = [](u8 x) {
+    const u16 bits = kOne(x);
+    return kRelu && (bits & 0x8000) != 0 ? u16{0} : bits;  // NaN is 7fff
+  };
+  return u32{one(static_cast<u8>(pair >> 8))} << 16 | one(static_cast<u8>(pair));
+}
+template <u16 (*kOne)(u8)>
+OpHandler find_of_8(const OpQuery& query) {
+  if (!has_rows(query, 4, 2)) return nullptr;
+  return query.relu ? lanewise<f16_pair_of_8<kOne, true>> : lanewise<f16_pair_of_8<kOne, false>>;
+}
+
+OpHandler find_narrow(const OpQuery& query) {
+  switch (query.type) {
+    case Type::f16:
+      return query.type2 == Type::f32 ? find_to_16<FormatF16>(query) : nullptr;
+    case Type::bf16:
+      return query.type2 == Type::f32 ? find_to_16<FormatBf16>(query) : nullptr;
+    case Type::bf16x2:
+      return query.type2 == Type::f32 ? find_to_16<FormatBf16>(query) : nullptr;
+    case Type::f16x2:
+      if (query.type2 == Type::f32) return find_to_16<FormatF16>(query);
+      if (query.type2 == Type::e4m3x2) return find_of_8<e4m3_to_f16>(query);
+      return query.type2 == Type::e5m2x2 ? find_of_8<e5m2_to_f16>(query) : nullptr;
+    case Type::tf32:
+      return query.type2 == Type::f32 ? find_tf32(query) : nullptr;
+    case Type::e4m3x2:
+      return find_to_8<to_e4m3>(query);
+    case Type::e5m2x2:
+      return find_to_8<to_e5m2>(query);
+    default:
+      return nullptr;
+  }
+}
+
+// --- cvt.pack --------------------------------------------------------------------------------------------------------
+template <class T>
+u32 clamped(i32 x) {
+  constexpr bool kSigned = T(-1) < T(0);
+  constexpr i32 kHighest = kSigned ? (1 << (8 * sizeof(T) - 1)) - 1 : (1 << (8 * sizeof(T))) - 1;
+  constexpr i32 kLowest = kSigned ? -kHighest - 1 : 0;
+  constexpr u32 kMask = (u32{1} << (8 * sizeof(T))) - 1;
+  return static_cast<u32>(x < kLowest ? kLowest : x > kHighest ? kHighest : x) & kMask;
+}
+template <class T>
+u32 packed_16(i32 upper, i32 lower) {
+  return clamped<T>(upper) << 16 | clamped<T>(lower);
+}
+template <class T>
+u32 packed_8(i32 upper, i32 lower, u32 before) {
+  return before << 16 | clamped<T>(upper) << 8 | clamped<T>(lower);
+}
+OpHandler find_pack(const OpQuery& query) {
+  if (query.type2 != Type::s32 || !has_rows(query, 4, 4, 4, 4)) return nullptr;
+  switch (query.type) {
+    case Type::u8:
+      return lanewise<packed_8<u8>>;
+    case Type::s8:
+      return lanewise<packed_8<i8>>;
+    case Type::u16:
+      return lanewise<packed_16<u16>>;
+    case Type::s16:
+      return lanewise<packed_16<i16>>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+OpHandler convert_narrow(const OpQuery& query) {
+  if (query.opcode == Opcode::cvt_pack) return find_pack(query);
+  return query.opcode == Opcode::cvt && !query.ftz && !query.sat ? find_narrow(query) : nullptr;
+}
+
+}  // namespace kvscope::ptx::semantics

@@ -1,0 +1,119 @@
+#include "gpu/virtual/semantics/matrix_product.h"
+
+#include "gpu/virtual/semantics/float_bits.h"
+#include "gpu/virtual/semantics/fp8.h"
+#include "gpu/virtual/semantics/matrix_sums.h"
+#include "gpu/virtual/semantics/op_families.h"
+
+namespace kvscope::ptx {
+
+using namespace semantics;
+
+namespace {
+
+auto product_for(Simd simd) {
+#if defined(__x86_64__)
+  if (simd == Simd::avx512) return avx512::product;
+  if (simd == Simd::avx2) return avx2::product;
+#endif
+  static_cast<void>(simd);
+  return baseline::product;
+}
+
+}  // namespace
+
+void multiply_add(const MatrixProduct& product, const float* a, const float* b, float* d, Simd simd) {
+  if (product.sum == SumMode::seq) {
+    product_for(simd)(product.m, product.n, product.k, a, b, d);
+    if (product.d != Type::f16) return;
+    for (int i = 0; i < product.m * product.n; ++i) d[i] = f16_to_f32(f64_to_f16(double{d[i]}));
+    return;
+  }
+  const auto element = product.sum == SumMode::exact ? exact_element : hopper_element;
+  for (int i = 0; i < product.m; ++i) {
+    for (int j = 0; j < product.n; ++j) {
+      float& x = d[i * product.n + j];
+      x = element(product, x, a + i * product.k, b + j, product.n);
+    }
+  }
+}
+
+void multiply_add(const MatrixProduct& product, const std::int32_t* a, const std::int32_t* b, std::int32_t* d) {
+  const bool bits = product.a == Type::b1;
+  for (int i = 0; i < product.m; ++i) {
+    for (int j = 0; j < product.n; ++j) {
+      std::int64_t sum = d[i * product.n + j];
+      for (int k = 0; k < product.k; ++k) {
+        const std::int32_t x = a[i * product.k + k];
+        const std::int32_t y = b[k * product.n + j];
+        sum += bits ? (product.both ? x & y : x ^ y) : x * y;
+      }
+      if (product.saturate) sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
+      d[i * product.n + j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum));
+    }
+  }
+}
+
+void multiply_add(const MatrixProduct& product, const double* a, const double* b, double* d) {
+  for (int i = 0; i < product.m; ++i) {
+    for (int j = 0; j < product.n; ++j) {
+      double sum = d[i * product.n + j];
+      for (int k = 0; k < product.k; ++k) sum = __builtin_fma(a[i * product.k + k], b[k * product.n + j], sum);
+      d[i * product.n + j] = canonical(sum);
+    }
+  }
+}
+
+void decode_elements(Type type, const std::byte* from, int count, float* to) {
+  for (int i = 0; i < count; ++i) {
+    u32 word = 0;
+    switch (type) {
+      case Type::f16:
+      case Type::bf16:
+        __builtin_memcpy(&word, from + 2 * i, 2);
+        to[i] = type == Type::f16 ? f16_to_f32(static_cast<u16>(word)) : bf16_to_f32(static_cast<u16>(word));
+        break;
+      case Type::e4m3:
+        to[i] = e4m3_to_f32(static_cast<u8>(from[i]));
+        break;
+      case Type::e5m2:
+        to[i] = e5m2_to_f32(static_cast<u8>(from[i]));
+        break;
+      default:
+        __builtin_memcpy(&word, from + 4 * i, 4);
+        to[i] = bits_as<float>(type == Type::tf32 ? word & 0xffffe000u : word);
+        break;
+    }
+  }
+}
+
+void decode_elements(Type type, const std::byte* from, int count, std::int32_t* to) {
+  for (int i = 0; i < count; ++i) {
+    switch (type) {
+      case Type::s8:
+        to[i] = static_cast<i8>(from[i]);
+        break;
+      case Type::u8:
+        to[i] = static_cast<u8>(from[i]);
+        break;
+      case Type::s4:
+      case Type::u4: {
+        const u8 nibble = static_cast<u8>(from[i / 2]) >> (4 * (i % 2)) & 0xf;
+        to[i] = type == Type::s4 ? (nibble ^ 8) - 8 : nibble;
+        break;
+      }
+      default:
+        to[i] = static_cast<u8>(from[i / 8]) >> (i % 8) & 1;
+        break;
+    }
+  }
+}
+
+std::uint16_t f16_bits_of(float x) {
+  return f64_to_f16(double{x});
+}
+float float_of_f16_bits(std::uint16_t x) {
+  return f16_to_f32(x);
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,154 @@
+#include "gpu/virtual/semantics/matrix_sums.h"
+
+#include "gpu/virtual/semantics/exact.h"
+
+namespace kvscope::ptx::semantics {
+namespace {
+
+// A sum of doubles between 2^-266 and 2^300, exact: a number of 640 bits in two's complement, the lowest worth 2^-320.
+class FixedSum {
+ public:
+  static constexpr int kWords = 10;
+  static constexpr int kLowest = -320;
+
+  void add(double x) {
+    if (x == 0) return;
+    const Exact e = exact_of(x);
+    const int at_bit = e.exponent - kLowest;  // the numbers added have zeros below 2^-320
+    const u64 significand = static_cast<u64>(e.significand) >> (at_bit < 0 ? -at_bit : 0);
+    const int from = at_bit < 0 ? 0 : at_bit;
+    const u128 placed = static_cast<u128>(significand) << (from % 64);
+    add_at(from / 64, static_cast<u64>(placed), e.negative);
+    add_at(from / 64 + 1, static_cast<u64>(placed >> 64), e.negative);
+  }
+
+  [[nodiscard]] Exact value() const {
+    Exact e;
+    e.negative = (words_[kWords - 1] >> 63) != 0;
+    u64 magnitude[kWords];
+    u64 carry = e.negative ? 1 : 0;
+    int top = -1;
+    for (int i = 0; i < kWords; ++i) {
+      magnitude[i] = (e.negative ? ~words_[i] : words_[i]) + carry;
+      carry = carry != 0 && magnitude[i] == 0 ? 1 : 0;
+      if (magnitude[i] != 0) top = i;
+    }
+    if (top < 0) return e;
+    e.significand = magnitude[top];
+    e.exponent = kLowest + 64 * top;
+    if (top == 0) return e;
+    e.significand = e.significand << 64 | magnitude[top - 1];
+    e.exponent -= 64;
+    for (int i = 0; i < top - 1; ++i) e.rest = e.rest || magnitude[i] != 0;
+    return e;
+  }
+
+ private:
+  void add_at(int word, u64 amount, bool negative) {
+    for (int i = word; i < kWords && amount != 0; ++i) {
+      const u64 before = words_[i];
+      words_[i] = negative ? before - amount : before + amount;
+      amount = (negative ? words_[i] > before : words_[i] < before) ? 1 : 0;
+    }
+  }
+  u64 words_[kWords] = {};
+};
+
+// What a sum with infinities or NaN is; finite: neither is in it.
+struct Special {
+  bool finite = true;
+  float value = 0;
+};
+Special special_of(int count, float c, const float* a, const float* b, int stride) {
+  // Infinities and NaN of exact products and their sum come out of the plain sum of their kind.
+  double sum = is_finite(double{c}) ? 0.0 : double{c};
+  bool finite = is_finite(double{c});
+  for (int k = 0; k < count; ++k) {
+    const double product = double{a[k]} * double{b[k * stride]};
+    if (is_finite(product)) continue;
+    sum += product;
+    finite = false;
+  }
+  return {finite, canonical(static_cast<float>(sum))};
+}
+
+float rounded(Type d, const Exact& sum) {
+  if (d == Type::f16) return f16_to_f32(static_cast<u16>(round_exact<FormatF16>(sum, Rounding::nearest)));
+  return bits_as<float>(static_cast<u32>(round_exact<FormatF32>(sum, Rounding::nearest)));
+}
+
+// The exponent that an aligner sees: floor(log2 |x|), of a subnormal its type's least one.
+int seen_exponent(float x, int least) {
+  const int biased = static_cast<int>(bits_as<u32>(x) >> 23 & 0xff);
+  const int exponent = biased == 0 ? -126 : biased - 127;
+  return exponent > least ? exponent : least;
+}
+int least_exponent(Type type) {
+  switch (type) {
+    case Type::f16:
+    case Type::e5m2:
+      return -14;
+    case Type::e4m3:
+      return -6;
+    default:
+      return -126;
+  }
+}
+
+double power_of_two(int exponent) {
+  return bits_as<double>(static_cast<u64>(exponent + 1023) << 52);
+}
+// x as a whole number of units of 2^unit, cut towards zero.
+i64 cut(double x, int unit) {
+  return static_cast<i64>(x * power_of_two(-unit));
+}
+
+bool is_fp8(Type type) {
+  return type == Type::e4m3 || type == Type::e5m2;
+}
+
+}  // namespace
+
+float exact_element(const MatrixProduct& product, float c, const float* a, const float* b, int stride) {
+  const Special special = special_of(product.k, c, a, b, stride);
+  if (!special.finite) return special.value;
+  FixedSum sum;
+  sum.add(double{c});
+  for (int k = 0; k < product.k; ++k) sum.add(double{a[k]} * double{b[k * stride]});
+  return rounded(product.d, sum.value());
+}
+
+float hopper_element(const MatrixProduct& product, float c, const float* a, const float* b, int stride) {
+  const Special special = special_of(product.k, c, a, b, stride);
+  if (!special.finite) return special.value;
+  const bool fp8 = is_fp8(product.a);
+  const int group = fp8 ? 32 : product.a == Type::tf32 ? 8 : 16;
+  const int fraction = fp8 ? 13 : 25;
+  const int least_a = least_exponent(product.a);
+  const int least_b = least_exponent(product.b);
+  const int least_c = least_exponent(product.d);
+  for (int first = 0; first < product.k; first += group) {
+    const int end = first + group < product.k ? first + group : product.k;
+    int highest = c != 0 ? seen_exponent(c, least_c) : -1000;
+    for (int k = first; k < end; ++k) {
+      if (a[k] == 0 || b[k * stride] == 0) continue;
+      const int exponent = seen_exponent(a[k], least_a) + seen_exponent(b[k * stride], least_b);
+      highest = exponent > highest ? exponent : highest;
+    }
+    if (highest == -1000) return c;
+    const int unit = highest - fraction;
+    i64 sum = cut(double{c}, unit);
+    for (int k = first; k < end; ++k) sum += cut(double{a[k]} * double{b[k * stride]}, unit);
+    const double exact = static_cast<double>(sum) * power_of_two(unit);
+    if (product.d == Type::f16) {
+      c = f16_to_f32(f64_to_f16(exact));
+    } else if (fp8) {
+      c = bits_as<float>(round_to<Format<8, 13>, Rounding::zero>(exact, kNanF32 >> 10) << 10);
+    } else {
+      c = round_to_f32<Rounding::zero>(exact);
+    }
+  }
+  return c;
+}
+
+}  // namespace kvscope::ptx::semantics

@@ -1,0 +1,55 @@
+// What an instruction asks of its lanes, as plain values: made of an Instr by the one file that may use the standard
+// library's inline functions, read by files that are compiled for AVX2 and AVX-512 and must not.
+//
+//   mul.wide.s32        {mul, type s32 of 4 bytes, half wide}
+//   setp.lt.and.ftz.f32 {setp, type f32, compare lt, combine and_, ftz}
+#pragma once
+
+#include "gpu/virtual/semantics/op.h"
+
+namespace kvscope::ptx::semantics {
+
+enum class Rounding : std::uint8_t { nearest, zero, down, up, away /* ties away from zero: .rna */ };
+enum class Half : std::uint8_t { none, lo, hi, wide };
+enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
+inline constexpr int kCompares = 14;
+enum class Combine : std::uint8_t { none, and_, or_, xor_ };
+enum class Class : std::uint8_t { none, finite, infinite, number, notanumber, normal, subnormal };
+enum class PrmtMode : std::uint8_t { none, f4e, b4e, rc8, ecl, ecr, rc16 };
+
+struct OpQuery {
+  Opcode opcode = Opcode::unsupported;
+  Type type = Type::none;   // the instruction's first, second, ...
+  Type type2 = Type::none;  // of cvt: the source's
+  Type type3 = Type::none;
+  Type type4 = Type::none;
+  int type_count = 0;
+  int bytes = 0;  // of type
+  bool is_signed = false;
+  bool is_float = false;
+  int vector = 1;
+  int m = 0, n = 0, k = 0;                       // mma's shape
+  unsigned char row_bytes[5] = {0, 0, 0, 0, 0};  // OpRequest::row_bytes
+  bool uses_list = false;                        // a vector, or more than four operands
+  int results = 0;                               // OpRequest::results
+  SumMode sum = SumMode::seq;
+  Fused fused = Fused::none;  // OpRequest::fused
+
+  bool rounded = false;     // one of .rn .rz .rm .rp .rna is written
+  bool to_integer = false;  // one of .rni .rzi .rmi .rpi is
+  Rounding rounding{};      // either's direction
+  Half half{};
+  Compare compare{};
+  bool compares = false;
+  Combine combine{};
+  Class float_class{};
+  PrmtMode prmt{};
+  bool ftz = false, sat = false, satfinite = false, relu = false, approx = false, full = false, nan = false,
+       xorsign = false, oob = false;
+  bool carry = false, shiftamt = false, clamp = false, wrap = false, left = false, right = false, popc = false,
+       abs = false, add = false;
+};
+
+[[nodiscard]] OpQuery query_of(const OpRequest& request);
+
+}  // namespace kvscope::ptx::semantics

@@ -1,0 +1,468 @@
+#include "core/staging/staging_events.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/pipeline/run_scenario.h"
+#include "core/staging/explain.h"
+#include "core/staging/focus.h"
+#include "core/trace/event_text.h"
+#include "core/trace/trace_reader.h"
+#include "core/trace/trace_writer.h"
+
+namespace kvscope::staging_events_test {
+namespace {
+
+using trace::Event;
+
+// Two sequences of 150 and 70 tokens, two layers, two KV heads of 128; the second layer's second head, and the longer
+// sequence's third tile, which the step's last tokens do not fill.
+Scenario scenario_of(DType dtype, std::int64_t page, StagingDetail staging) {
+  Scenario scenario;
+  scenario.name = "events";
+  scenario.model = {"custom", 2, 4, 2, 128, false, 128};
+  scenario.cache.dtype = dtype;
+  scenario.cache.kind = page > 0 ? CacheKind::paged : CacheKind::continuous;
+  scenario.cache.page_size = page > 0 ? page : 16;
+  scenario.cache.blocks = page > 0 ? 512 / page : 3;
+  scenario.cache.max_tokens = page > 0 ? 0 : 200;
+  scenario.cache.prefix_sharing = page > 0;
+  scenario.requests.list = {Request{0, 70, 3, {}}, Request{0, 150, 3, {}}};
+  scenario.tile = {.BN = 64, .BK = 128};
+  scenario.focus = {.layer = 1, .head = 1, .tile = 2, .staging = staging};
+  return scenario;
+}
+
+const std::vector<Request>& requests_of(const Scenario& scenario) {
+  return scenario.requests.list;
+}
+
+CacheState state_of(const Scenario& scenario) {
+  trace::Recorder off;
+  const EngineRun run = run_engine(scenario, requests_of(scenario), off);
+  return state_at(scenario, requests_of(scenario), focus_step(scenario, run.report)).cache;
+}
+
+std::vector<Event> events_of(const Scenario& scenario, trace::Detail detail = trace::Detail::full) {
+  trace::MemoryRecorder recorder(detail);
+  record_staging(scenario, state_of(scenario), recorder);
+  return recorder.events();
+}
+
+std::string kind(const Event& event) {
+  return std::visit([](const auto& e) { return std::string(e.kName); }, event);
+}
+
+// Kinds in order, runs of one kind counted: "tile_opened barrier_expects box_copied*4 ...".
+std::string shape_of(const std::vector<Event>& events) {
+  std::string text, last;
+  int run = 0;
+  const auto close = [&] {
+    if (run > 1) text += '*' + std::to_string(run);
+  };
+  for (const Event& event : events) {
+    const std::string now = kind(event);
+    if (now == last) {
+      ++run;
+      continue;
+    }
+    close();
+    text += (text.empty() ? "" : " ") + now;
+    last = now;
+    run = 1;
+  }
+  close();
+  return text;
+}
+
+std::vector<Event> without(const std::vector<Event>& events, const std::vector<std::string>& kinds) {
+  std::vector<Event> rest;
+  for (const Event& event : events) {
+    if (std::ranges::find(kinds, kind(event)) == kinds.end()) rest.push_back(event);
+  }
+  return rest;
+}
+
+template <class E>
+std::vector<E> all(const std::vector<Event>& events) {
+  std::vector<E> found;
+  for (const Event& event : events) {
+    if (const auto* e = std::get_if<E>(&event)) found.push_back(*e);
+  }
+  return found;
+}
+
+std::vector<std::string> texts(const std::vector<Event>& events) {
+  std::vector<std::string> lines;
+  for (const Event& event : events) lines.push_back(to_text(event));
+  return lines;
+}
+
+// The events of each tile, by what it is: (V?, TMA?).
+using Tile = std::pair<bool, bool>;
+std::map<Tile, std::vector<Event>> by_tile(const std::vector<Event>& events) {
+  std::map<Tile, std::vector<Event>> tiles;
+  std::optional<Tile> now;
+  for (const Event& event : events) {
+    if (const auto* opened = std::get_if<trace::TileOpened>(&event)) now = Tile{opened->value, opened->tma};
+    EXPECT_TRUE(now) << "events before the first tile";
+    if (now) tiles[*now].push_back(event);
+  }
+  return tiles;
+}
+
+// --- the sequence ----------------------------------------------------------------------------------------------------
+
+// bf16 tiles of 64 x 128: 16 KiB, two chunks of columns. Pages of 16 give 4 pages a tile, of which the last tile's 23
+// tokens fill two: K copies these, V fills the others. LDS takes no pages of 16.
+TEST(StagingEvents, CopiesOfPagesOf16AreBoxesAndReadsOfEveryPiece) {
+  const auto events = events_of(scenario_of(DType::bf16, 16, StagingDetail::copies));
+  EXPECT_EQ(shape_of(events),
+            "tile_opened barrier_expects box_copied*4 barrier_completed fragment_read*32 "
+            "tile_opened barrier_expects box_copied*8 barrier_completed fragment_read*32");
+  EXPECT_EQ(texts(events)[0],
+            "tile_opened step=1 seq=1 layer=1 head=1 value=0 tma=1 first_token=128 rows=64 tokens=23 columns=128 "
+            "bytes=16384");
+}
+
+// Pages of 64 are one box of K and one chunk each; the waves copy 8 sub-tiles of 32 rows, two instructions each, and
+// read 64 registers of every lane: 16 bytes of K, 8 of V at a time, in each of the four waves.
+TEST(StagingEvents, CopiesOfPagesOf64GoBothWays) {
+  EXPECT_EQ(shape_of(events_of(scenario_of(DType::bf16, 64, StagingDetail::copies))),
+            "tile_opened barrier_expects box_copied*2 barrier_completed fragment_read*32 "
+            "tile_opened lds_copied*16 wave_waited*4 fragment_read*64 "
+            "tile_opened barrier_expects box_copied*2 barrier_completed fragment_read*32 "
+            "tile_opened lds_copied*16 wave_waited*4 fragment_read*128");
+}
+
+TEST(StagingEvents, LanesAreTheSameEventsWithWhatEachCopyAndReadIsMadeOf) {
+  for (const std::int64_t page : {0, 16, 64}) {
+    for (const DType dtype : {DType::bf16, DType::e4m3}) {
+      SCOPED_TRACE(page);
+      const auto copies = events_of(scenario_of(dtype, page, StagingDetail::copies));
+      const auto lanes = events_of(scenario_of(dtype, page, StagingDetail::lanes));
+      EXPECT_EQ(texts(without(lanes, {"chunk_landed", "lane_read"})), texts(copies));
+      // Each stands behind its own copy or read.
+      std::int64_t copy = -1, read = -1, chunks = 0, reads = 0;
+      bool waves = false;
+      const auto next_copy = [&](std::int64_t number) {
+        EXPECT_TRUE(!waves || copy < 0 || chunks == 64) << chunks << " chunks of copy " << copy;
+        copy = number;
+        chunks = 0;
+      };
+      for (const Event& event : lanes) {
+        if (const auto* opened = std::get_if<trace::TileOpened>(&event)) {
+          waves = !opened->tma;
+          copy = -1;
+        }
+        if (const auto* box = std::get_if<trace::BoxCopied>(&event)) next_copy(box->copy);
+        if (const auto* instruction = std::get_if<trace::LdsCopied>(&event)) next_copy(instruction->copy);
+        if (const auto* chunk = std::get_if<trace::ChunkLanded>(&event)) {
+          EXPECT_EQ(chunk->copy, copy);
+          ++chunks;
+        }
+        if (const auto* fragment = std::get_if<trace::FragmentRead>(&event)) {
+          read = fragment->read;
+          reads = 0;
+        }
+        if (const auto* lane = std::get_if<trace::LaneRead>(&event)) {
+          EXPECT_EQ(lane->read, read);
+          EXPECT_EQ(lane->lane, reads++);
+        }
+      }
+    }
+  }
+}
+
+// --- copies ----------------------------------------------------------------------------------------------------------
+
+std::int64_t slots_of(const Scenario& scenario) {
+  return scenario.cache.kind == CacheKind::paged ? scenario.cache.page_size : scenario.cache.max_tokens;
+}
+
+// Where the lookup table has the token of sequence 1.
+std::int64_t block_of(const Scenario& scenario, const CacheState& state, std::int64_t token) {
+  const std::int64_t row = std::ranges::find(state.batch, SeqIdx{1}) - state.batch.begin();
+  return state.lookup_table[static_cast<std::size_t>(row * state.table_columns + token / slots_of(scenario))];
+}
+
+// The byte of the pool by its axes and the lookup table alone.
+std::int64_t pool_byte(const Scenario& scenario, const CacheState& state, KOrV kv, std::int64_t token,
+                       std::int64_t dim) {
+  const std::int64_t slots = slots_of(scenario);
+  const std::int64_t block = block_of(scenario, state, token);
+  std::int64_t element = block * 2 + (kv == KOrV::v ? 1 : 0);
+  element = (element * 2 + scenario.focus.layer) * slots + token % slots;
+  return ((element * 2 + scenario.focus.head) * 128 + dim) * size_of(scenario.cache.dtype);
+}
+
+TEST(StagingEvents, EveryChunkNamesTheBytesThatExplainNames) {
+  std::int64_t checked = 0, filled = 0, asked = 0;
+  for (const std::int64_t page : {0, 16, 64}) {
+    for (const DType dtype : {DType::bf16, DType::e4m3}) {
+      SCOPED_TRACE(page);
+      const Scenario scenario = scenario_of(dtype, page, StagingDetail::lanes);
+      const CacheState state = state_of(scenario);
+      for (const auto& [tile, events] : by_tile(events_of(scenario))) {
+        const KOrV kv = tile.first ? KOrV::v : KOrV::k;
+        const auto opened = std::get<trace::TileOpened>(events.at(0));
+        std::map<std::int64_t, std::int64_t> landed;  // shared -> how often
+        for (const auto& chunk : all<trace::ChunkLanded>(events)) {
+          ++landed[chunk.shared];
+          const std::int64_t token = opened.first_token.value + chunk.row;
+          if (chunk.row >= opened.tokens) {
+            filled += chunk.pool == -1 ? 1 : 0;
+            EXPECT_TRUE(tile.second || chunk.pool == -1) << "LDS is zero past the last token";
+            continue;
+          }
+          ASSERT_EQ(chunk.pool, pool_byte(scenario, state, kv, token, chunk.column))
+              << chunk.row << ' ' << chunk.column;
+          ++checked;
+          if (checked % 61 != 0) continue;
+          const trace::Question q{SeqIdx{1}, TokIdx{token}, LayerIdx{1}, HeadIdx{1}, DimIdx{chunk.column},
+                                  kv,        state.step};
+          for (const trace::Link& link : explain(scenario, requests_of(scenario), q, state).links) {
+            if (link.name != "byte") continue;
+            EXPECT_THAT(link.result, testing::StartsWith(std::to_string(chunk.pool) + " (0x"));
+            ++asked;
+          }
+        }
+        for (const auto& [shared, count] : landed) {
+          EXPECT_EQ(count, 1) << "two copies into shared byte " << shared;
+          EXPECT_EQ(shared % 16, 0);
+          EXPECT_TRUE(shared >= 0 && shared < opened.bytes);
+        }
+      }
+    }
+  }
+  EXPECT_GT(checked, 4000);
+  EXPECT_GT(filled, 500);
+  EXPECT_GT(asked, 60);
+}
+
+TEST(StagingEvents, BytesOfTheBoxesAddUpToWhatTheBarrierExpects) {
+  for (const std::int64_t page : {0, 16, 64}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {
+      SCOPED_TRACE(page);
+      for (const auto& [tile, events] : by_tile(events_of(scenario_of(dtype, page, StagingDetail::lanes)))) {
+        if (!tile.second) continue;
+        const auto expects = all<trace::BarrierExpects>(events);
+        ASSERT_EQ(expects.size(), 1u);
+        std::int64_t bytes = 0, filled = 0, chunks = 0;
+        std::map<std::int64_t, std::int64_t> filled_chunks;  // copy -> bytes
+        for (const auto& chunk : all<trace::ChunkLanded>(events)) {
+          ++chunks;
+          if (chunk.pool == -1) filled_chunks[chunk.copy] += 16;
+        }
+        std::int64_t number = 0;
+        for (const auto& box : all<trace::BoxCopied>(events)) {
+          EXPECT_EQ(box.copy, number++);
+          bytes += box.bytes;
+          filled += box.filled;
+          EXPECT_EQ(box.filled, filled_chunks[box.copy]);
+          EXPECT_EQ(box.shared % 128, 0);
+        }
+        EXPECT_EQ(bytes, expects[0].bytes);
+        EXPECT_EQ(bytes, 16 * chunks);
+        const auto opened = std::get<trace::TileOpened>(events.at(0));
+        if (tile.first) {
+          EXPECT_EQ(bytes, opened.bytes) << "V is whole: pages past the last are filled";
+        }
+        if (page == 16) {
+          EXPECT_EQ(filled, tile.first ? bytes / 2 : 0);  // two of the four pages
+        }
+      }
+    }
+  }
+}
+
+// Page p of the sequence is wherever the engine put it; boxes of one page differ in their column alone.
+TEST(StagingEvents, BoxesNameTheirPageColumnAndRow) {
+  const Scenario scenario = scenario_of(DType::bf16, 16, StagingDetail::copies);
+  const CacheState state = state_of(scenario);
+  const auto boxes = all<trace::BoxCopied>(by_tile(events_of(scenario)).at({true, true}));
+  ASSERT_EQ(boxes.size(), 8u);
+  for (std::int64_t n = 0; n < 8; ++n) {
+    const trace::BoxCopied& box = boxes[static_cast<std::size_t>(n)];
+    EXPECT_EQ(box.sub_tile, n / 2);
+    EXPECT_EQ(box.column, n % 2 * 64);
+    EXPECT_EQ(box.shared, (n % 2 * 64 + n / 2 * 16) * 128);  // chunks of 64 rows of 128 B
+    EXPECT_EQ(box.bytes, 2048);
+    EXPECT_EQ(box.filled, n < 4 ? 0 : 2048);
+    const std::int64_t block = block_of(scenario, state, 128 + n / 2 * 16);
+    EXPECT_EQ(box.row, n < 4 ? block * 64 : std::int64_t{1} << 30);  // a block is K and V of two layers, 16 rows each
+  }
+}
+
+TEST(StagingEvents, WavesWaitForAllTheyCopied) {
+  for (const auto& [tile, events] : by_tile(events_of(scenario_of(DType::bf16, 64, StagingDetail::copies)))) {
+    if (tile.second) continue;
+    std::map<std::int64_t, std::int64_t> copied;
+    std::int64_t zero_lanes = 0, number = 0;
+    for (const auto& copy : all<trace::LdsCopied>(events)) {
+      EXPECT_EQ(copy.copy, number++);
+      EXPECT_EQ(copy.stage, 0);
+      EXPECT_EQ(copy.shared % 1024, 0);
+      ++copied[copy.wave];
+      zero_lanes += copy.zero_lanes;
+    }
+    EXPECT_EQ(zero_lanes, (64 - 23) * 128 / 8);  // a lane is 8 elements
+    std::int64_t wave = 0;
+    for (const auto& wait : all<trace::WaveWaited>(events)) {
+      EXPECT_EQ(wait.wave, wave++);
+      EXPECT_EQ(wait.outstanding, copied[wait.wave]);
+      EXPECT_EQ(wait.allowed, 0);
+    }
+    EXPECT_EQ(wave, 4);
+  }
+}
+
+// --- reads -----------------------------------------------------------------------------------------------------------
+
+// Every register of a wave is filled once, in order or not; nothing is read that no copy brought.
+TEST(StagingEvents, ReadsFillEveryRegisterOfEachWaveFromBytesThatLanded) {
+  for (const DType dtype : {DType::bf16, DType::e4m3}) {
+    for (const auto& [tile, events] : by_tile(events_of(scenario_of(dtype, 64, StagingDetail::lanes)))) {
+      SCOPED_TRACE(std::string(tile.first ? "V" : "K") + (tile.second ? " by TMA" : " through LDS"));
+      const auto opened = std::get<trace::TileOpened>(events.at(0));
+      std::map<std::int64_t, std::map<std::int64_t, int>> filled;  // [wave][register]
+      std::int64_t number = 0;
+      for (const auto& read : all<trace::FragmentRead>(events)) {
+        EXPECT_EQ(read.read, number++);
+        EXPECT_GE(read.cycles, 1);
+        EXPECT_TRUE(read.conflicts >= 0 && read.conflicts < read.cycles);
+        for (std::int64_t r = 0; r < read.registers; ++r) ++filled[read.wave][read.first_register + r];
+      }
+      const std::int64_t lanes = tile.second ? 32 : 64;
+      for (const auto& [wave, registers] : filled) {
+        EXPECT_EQ(static_cast<std::int64_t>(registers.size()), opened.bytes / 4 / lanes);
+        for (const auto& [index, count] : registers) EXPECT_EQ(count, 1) << "wave " << wave << ", register " << index;
+        EXPECT_EQ(registers.rbegin()->first, opened.bytes / 4 / lanes - 1);
+      }
+      EXPECT_EQ(filled.size(), tile.second ? 1u : 4u);
+      std::map<std::int64_t, int> landed;
+      for (const auto& chunk : all<trace::ChunkLanded>(events)) landed[chunk.shared] = 1;
+      for (const auto& lane : all<trace::LaneRead>(events)) EXPECT_TRUE(landed.contains(lane.shared / 16 * 16));
+    }
+  }
+}
+
+TEST(StagingEvents, ValuesOf32BitsAreCopiedAndReadByNoFragment) {
+  EXPECT_EQ(shape_of(events_of(scenario_of(DType::f32, 64, StagingDetail::copies))),
+            "tile_opened barrier_expects box_copied*4 barrier_completed "
+            "tile_opened barrier_expects box_copied*4 barrier_completed");
+}
+
+TEST(StagingEvents, MlaHasNoTileOfV) {
+  Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
+  scenario.model = {"mla", 2, 16, 1, 576, true, 512};
+  scenario.attention.scale = 0.1;
+  scenario.focus.head = 0;
+  std::vector<Tile> tiles;
+  for (const auto& [tile, events] : by_tile(events_of(scenario))) tiles.push_back(tile);
+  EXPECT_EQ(tiles, (std::vector<Tile>{{false, false}, {false, true}}));
+}
+
+// --- when, and when not ----------------------------------------------------------------------------------------------
+
+TEST(StagingEvents, NobodyAskedNothingIsRecorded) {
+  EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::none)).empty());
+  EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::lanes), trace::Detail::steps).empty());
+  EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::lanes), trace::Detail::off).empty());
+  // Nor is the focus looked at.
+  Scenario nowhere = scenario_of(DType::bf16, 64, StagingDetail::none);
+  nowhere.focus.tile = 1000;
+  EXPECT_TRUE(events_of(nowhere).empty());
+}
+
+TEST(StagingEvents, ARunEndsWithThemWhicheverWayItIsRun) {
+  const Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
+  const auto staged = texts(events_of(scenario));
+  trace::MemoryRecorder engine;
+  const EngineRun run = run_engine(scenario, requests_of(scenario), engine);
+  auto expected = texts(engine.events());
+  expected.insert(expected.end(), staged.begin(), staged.end());
+
+  record_staging(scenario, requests_of(scenario), run.report, engine);
+  EXPECT_EQ(texts(engine.events()), expected);
+  trace::MemoryRecorder whole;
+  static_cast<void>(run_scenario(scenario, requests_of(scenario), whole));
+  EXPECT_EQ(texts(whole.events()), expected);
+
+  trace::MemoryRecorder nothing;
+  record_staging(scenario, requests_of(scenario), RunReport{}, nothing);
+  EXPECT_TRUE(nothing.events().empty()) << "no step ran";
+}
+
+std::string refusal(const Scenario& scenario) {
+  try {
+    static_cast<void>(events_of(scenario));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(StagingEvents, AFocusThatTheStepDoesNotHaveIsRefused) {
+  Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
+  scenario.focus.sequence = 7;
+  EXPECT_EQ(refusal(scenario),
+            "scenario 'events' rejected: $.focus.sequence: 7 is not in the batch of step 1, which holds 0, 1: "
+            "choose one of these, or -1 for the longest");
+  scenario.focus.sequence = 0;
+  EXPECT_EQ(refusal(scenario),
+            "scenario 'events' rejected: $.focus.tile: 2 is outside [0, 2): sequence 0 has 71 tokens at step "
+            "1, 64 a tile");
+  scenario.focus.tile = 1;
+  EXPECT_EQ(refusal(scenario), "no error");
+}
+
+TEST(StagingEvents, TheFocusIsTheSequenceAskedForOrTheLongest) {
+  Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
+  const CacheState state = state_of(scenario);
+  const StagedTile longest = focus_tile(scenario, state, KOrV::v, 32);
+  EXPECT_EQ(state.batch[static_cast<std::size_t>(longest.batch_row.value)], SeqIdx{1});
+  EXPECT_EQ(longest.first_token, TokIdx{64});  // tile 2 of 32
+  EXPECT_EQ(longest.tokens, 151);
+  EXPECT_EQ(longest.layer, LayerIdx{1});
+  EXPECT_EQ(longest.head, HeadIdx{1});
+  EXPECT_EQ(longest.kv, KOrV::v);
+  scenario.focus.sequence = 0;
+  EXPECT_EQ(focus_tile(scenario, state, KOrV::k, 32).tokens, 71);
+  // Of two of one length the first.
+  scenario.focus.sequence = -1;
+  scenario.requests.list = {Request{0, 150, 3, {}}, Request{0, 150, 3, {}}};
+  EXPECT_EQ(focus_tile(scenario, state_of(scenario), KOrV::k, 64).batch_row, SeqIdx{0});
+}
+
+TEST(StagingEvents, ATraceFileGivesThemBackAsTheyWere) {
+  std::string folder = (std::filesystem::temp_directory_path() / "kvscope_staging_XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::filesystem::path path = std::filesystem::path(folder) / "trace.kvt";
+  const Scenario scenario = scenario_of(DType::e4m3, 64, StagingDetail::lanes);
+  trace::MemoryRecorder memory;
+  static_cast<void>(run_scenario(scenario, requests_of(scenario), memory));
+  trace::TraceWriter writer(path, trace::Detail::full);
+  static_cast<void>(run_scenario(scenario, requests_of(scenario), writer));
+  writer.finish();
+  trace::TraceReader reader(path);
+  reader.verify_all();
+  std::vector<Event> read;
+  reader.for_each([&](std::int64_t, const Event& event) { read.push_back(event); });
+  EXPECT_EQ(texts(read), texts(memory.events()));
+  EXPECT_GT(all<trace::LaneRead>(read).size(), 1000u);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace kvscope::staging_events_test

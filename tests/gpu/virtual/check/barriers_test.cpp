@@ -1,0 +1,198 @@
+// Every edge of the order: with it a kernel is clean under all schedules, without it both sides are named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/gpu/virtual/check/watched.h"
+
+namespace kvscope::ptx::test::barriers_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(BarSync, OrdersAllWhoComeToIt) {
+  const auto kernel = [](const char* barrier) {
+    return Watched{.body = std::string("@%p0 st.shared.u32 [s], %r0;\n") + barrier + "\nld.shared.u32 %r9, [s];"};
+  };
+  EXPECT_THAT(watch_all(kernel("bar.sync 0;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("barrier.sync 3, 64;")), IsEmpty());
+  const Seen seen = watch(kernel(""));
+  EXPECT_EQ(seen.text,
+            "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
+            "  write  thread 0 (warp 0 lane 0)  st.shared.u32          k.ptx:1\n"
+            "  read   thread 1 (warp 0 lane 1)  ld.shared.u32          k.ptx:3\n"
+            "  no order between them; thread 1 has not synchronised since it began");
+}
+
+TEST(BarSync, OfAnotherNumberOrdersNothing) {
+  EXPECT_THAT(
+      watch({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p2 bar.sync 1, 32;\n@!%p2 bar.sync 2, 32;\n"
+                     "@!%p2 ld.shared.u32 %r9, [s];"})
+          .races,
+      ElementsAre("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
+}
+
+TEST(BarSync, AStoreBehindItIsNotOrderedByIt) {
+  EXPECT_THAT(watch({.body = "bar.sync 0;\n@%p0 st.shared.u32 [s], %r0;\n@!%p2 ld.shared.u32 %r9, [s];"}).text,
+              HasSubstr("no order between them; thread 0 last synchronised at k.ptx:1 (barrier)"));
+}
+
+TEST(BarArrive, HandsOnWhatCameBeforeAndLearnsNothing) {
+  const std::string consumer = "@!%p2 bar.sync 1, 64;\n@!%p2 ld.shared.u32 %r9, [s];\n";
+  EXPECT_THAT(watch_all({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p2 bar.arrive 1, 64;\n" + consumer}), IsEmpty());
+  // What is stored behind the arrival is not covered.
+  EXPECT_THAT(watch_all({.body = "@%p2 bar.arrive 1, 64;\n@%p0 st.shared.u32 [s], %r0;\n" + consumer}), Not(IsEmpty()));
+  // The one who arrives has not waited: what the other did before is not ordered before it.
+  EXPECT_THAT(watch_all({.body = "@!%p2 st.shared.u32 [s+4], %r0;\n@!%p2 bar.sync 1, 64;\n@%p2 bar.arrive 1, 64;\n"
+                                 "@%p0 ld.shared.u32 %r9, [s+4];"}),
+              Contains(StartsWith("RACE_")));
+}
+
+// Who has left has published nothing: neither its warp's barriers nor its neighbours speak for it.
+TEST(Exit, ALaneThatStoredAndLeftIsOrderedBeforeNobody) {
+  EXPECT_THAT(
+      watch({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p0 exit;\nbar.sync 0;\nld.shared.u32 %r9, [s];"}).races,
+      Contains("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
+  // Tail guards are no such thing.
+  EXPECT_THAT(watch_all({.body = "@%p0 exit;\nst.shared.u32 [%r3], %r0;\nbar.sync 0;\nxor.b32 %r4, %r3, 64;\n"
+                                 "ld.shared.u32 %r9, [%r4];"}),
+              IsEmpty());
+}
+
+TEST(BarWarpSync, OrdersTheLanesOfItsMask) {
+  const auto kernel = [](const char* barrier) {
+    return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + barrier +
+                           "\nxor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];",
+                   .threads = 32};
+  };
+  EXPECT_THAT(watch_all(kernel("bar.warp.sync 0xffffffff;")), IsEmpty());
+  EXPECT_THAT(
+      watch(kernel("")).races,
+      ElementsAre("RACE_WR s+4 4: write thread 1 (warp 0 lane 1) k.ptx:1; read thread 0 (warp 0 lane 0) k.ptx:4"));
+  // Halves of a warp that wait among themselves.
+  EXPECT_THAT(
+      watch({.body = "setp.lt.u32 %p3, %r1, 16;\nst.shared.u32 [%r3], %r0;\n@%p3 bar.warp.sync 0xffff;\n"
+                     "@!%p3 bar.warp.sync 0xffff0000;\nxor.b32 %r4, %r3, 64;\nld.shared.u32 %r9, [%r4];",
+             .threads = 32})
+          .races,
+      ElementsAre("RACE_WR s+64 4: write thread 16 (warp 0 lane 16) k.ptx:2; read thread 0 (warp 0 lane 0) k.ptx:6"));
+}
+
+TEST(Collectives, OrderNothingUnlessAskedTo) {
+  Watched kernel{.body =
+                     "st.shared.u32 [%r3], %r0;\nshfl.sync.idx.b32 %r8, %r0, 0, 31, 0xffffffff;\n"
+                     "xor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];",
+                 .threads = 32};
+  EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("RACE_WR s+4 4")));
+  kernel.checks.race.collectives_order = true;
+  EXPECT_THAT(watch_all(kernel), IsEmpty());
+}
+
+const char* const kInit = "@%p0 mbarrier.init.shared.b64 [m], 1;\nbar.sync 0;\n";
+
+TEST(Mbarrier, AnArrivalIsOrderedBeforeTheWaitForItsPhase) {
+  const auto kernel = [](const std::string& arrive, const std::string& wait) {
+    return Watched{.body = kInit + std::string("@%p0 st.shared.u32 [s], %r0;\n@%p0 mbarrier.arrive.") + arrive +
+                           "shared::cta.b64 _, [m];\nW: mbarrier.try_wait.parity." + wait +
+                           "shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\nld.shared.u32 %r9, [s];"};
+  };
+  EXPECT_THAT(watch_all(kernel("", "")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("release.cta.", "acquire.cta.")), IsEmpty());
+  EXPECT_THAT(
+      watch(kernel("relaxed.cta.", "")).races,
+      ElementsAre("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:3; read thread 1 (warp 0 lane 1) k.ptx:7"));
+  EXPECT_THAT(watch(kernel("", "relaxed.cta.")).races, ElementsAre(StartsWith("RACE_WR s+0 4")));
+  // Relaxed on both sides, fences around.
+  EXPECT_THAT(
+      watch_all({.body = kInit + std::string("@%p0 st.shared.u32 [s], %r0;\n@%p0 fence.acq_rel.cta;\n"
+                                             "@%p0 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [m];\nW: "
+                                             "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p5, [m], 0;\n"
+                                             "@!%p5 bra W;\nfence.acq_rel.cta;\nld.shared.u32 %r9, [s];")}),
+      IsEmpty());
+}
+
+// B11 in small: the arrival of one lane says nothing about its neighbours.
+TEST(Mbarrier, OneLanesArrivalDoesNotSpeakForItsWarp) {
+  const auto kernel = [](const char* sync) {
+    return Watched{.body = kInit + std::string("@%p2 ld.shared.u32 %r9, [%r3];\n@%p2 bar.warp.sync ") + sync +
+                           ";\n@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\n@%p2 bra E;\nW: "
+                           "mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\n"
+                           "sub.u32 %r4, %r3, 128;\nst.shared.u32 [%r4], %r0;\nE:"};
+  };
+  EXPECT_THAT(watch_all(kernel("0xffffffff")), IsEmpty());
+  Watched without = kernel("0xffffffff");
+  const std::size_t at = without.body.find("@%p2 bar.warp.sync");
+  without.body.erase(at, without.body.find('\n', at) - at);
+  EXPECT_THAT(
+      watch(without).races,
+      ElementsAre("RACE_RW s+4 4: read thread 1 (warp 0 lane 1) k.ptx:3; write thread 33 (warp 1 lane 1) k.ptx:10"));
+}
+
+// B05: an object that is used before anyone can know that it is there.
+TEST(Mbarrier, InitHasToBeOrderedBeforeEveryUse) {
+  const std::string wait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;";
+  EXPECT_THAT(
+      watch({.body = "@%p0 mbarrier.init.shared.b64 [m], 1;\n@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\n" + wait})
+          .races,
+      Contains("RACE_WR m+0 8: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 1 (warp 0 lane 1) k.ptx:3"));
+}
+
+TEST(Mbarrier, InvalHasToBeOrderedBehindEveryUse) {
+  const auto kernel = [](const char* barrier) {
+    return Watched{.body = kInit +
+                           std::string("@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\nW: "
+                                       "mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\n") +
+                           barrier + "\n@%p0 mbarrier.inval.shared.b64 [m];"};
+  };
+  EXPECT_THAT(watch_all(kernel("bar.sync 0;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("")), Contains(StartsWith("RACE_RW m+0 8: read thread ")));
+}
+
+TEST(Flags, AReleaseIsOrderedBeforeTheAcquireThatSeesIt) {
+  const auto kernel = [](const char* store, const char* load) {
+    return Watched{.body = std::string("@%p0 st.relaxed.cta.shared.u32 [s+16], 0;\nbar.sync 0;\n@!%p0 bra C;\n"
+                                       "st.shared.u32 [s], 7;\n") +
+                           store + " [s+16], 1;\nC: @%p2 bra E;\nW: " + load +
+                           " %r8, [s+16];\nsetp.eq.u32 %p6, %r8, 0;\n@%p6 bra W;\nld.shared.u32 %r9, [s];\nE:"};
+  };
+  EXPECT_THAT(watch_all(kernel("st.release.cta.shared.u32", "ld.acquire.cta.shared.u32")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("fence.acq_rel.cta; st.relaxed.cta.shared.u32", "ld.acquire.cta.shared.u32")),
+              IsEmpty());
+  EXPECT_THAT(watch_all(kernel("membar.cta; st.volatile.shared.u32", "ld.acquire.cta.shared.u32")), IsEmpty());
+  EXPECT_THAT(
+      watch(kernel("st.relaxed.cta.shared.u32", "ld.acquire.cta.shared.u32")).races,
+      ElementsAre("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:4; read thread 32 (warp 1 lane 0) k.ptx:10"));
+  EXPECT_THAT(watch(kernel("st.release.cta.shared.u32", "ld.relaxed.cta.shared.u32")).races,
+              ElementsAre(StartsWith("RACE_WR s+0 4")));
+  EXPECT_THAT(watch(kernel("st.volatile.shared.u32", "ld.volatile.shared.u32")).races,
+              ElementsAre(StartsWith("RACE_WR s+0 4")));
+}
+
+TEST(Flags, AFenceBehindAPlainLookOrders) {
+  EXPECT_THAT(
+      watch_all({.body = "@%p0 st.shared.u32 [s+16], 0; bar.sync 0;\n@!%p0 bra C;\nst.shared.u32 [s], "
+                         "7;\nmembar.cta;\nred.shared.or.b32 [s+16], 1;\nC: @%p2 bra "
+                         "E;\nW: ld.volatile.shared.u32 %r8, [s+16];\nand.b32 %r8, %r8, 1;\nsetp.eq.u32 %p6, %r8, "
+                         "0;\n@%p6 bra W;\nmembar.cta;\nld.shared.u32 %r9, [s];\nE:"}),
+      IsEmpty());
+}
+
+TEST(Cluster, ItsBarrierOrdersTheOthersSharedMemory) {
+  const auto kernel = [](const char* arrive) {
+    return Watched{
+        .body = std::string("mov.u32 %r5, %cluster_ctarank;\nxor.b32 %r6, %r5, 1;\nmapa.shared::cluster.u32 %r7, "
+                            "%r3, %r6;\nst.shared::cluster.u32 [%r7], %r0;\nbarrier.cluster.arrive") +
+                arrive + ".aligned;\nbarrier.cluster.wait.aligned;\nld.shared.u32 %r9, [%r3];",
+        .grid = 2,
+        .cluster = {2, 1, 1}};
+  };
+  EXPECT_THAT(watch_all(kernel("")), IsEmpty());
+  EXPECT_THAT(watch(kernel(".relaxed")).races, Contains(HasSubstr("of rank")));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::barriers_test

@@ -1,0 +1,40 @@
+// discard: bytes of global memory that are lost until somebody writes them again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/gpu/virtual/check/watched.h"
+
+namespace kvscope::ptx::test::discard_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// One thread; %rd0 points at memory that the host has filled.
+std::vector<std::string> said(const std::string& body) {
+  return watch({.body = body, .threads = 1, .checks = {.init = true}}).races;
+}
+
+TEST(Discard, BytesAreUninitialisedUntilTheyAreWritten) {
+  EXPECT_THAT(
+      said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+132];\nld.global.u32 %r4, [%rd0+132];"),
+      ElementsAre("UNINITIALISED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2"));
+  EXPECT_THAT(
+      said("discard.global.L2 [%rd0+128], 128;\nst.global.u32 [%rd0+132], %r0;\nld.global.u32 %r4, [%rd0+132];"),
+      IsEmpty());
+}
+
+TEST(Discard, TakesItsHundredAndTwentyEightBytesAndNoOther) {
+  EXPECT_THAT(
+      said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+124];\nld.global.u32 %r4, [%rd0+256];"),
+      IsEmpty());
+  EXPECT_THAT(said("discard.global.L2 [%rd0+128], 128;\nld.global.u64 %rd4, [%rd0+248];"),
+              ElementsAre("UNINITIALISED x+248 8: read thread 0 (warp 0 lane 0) k.ptx:2"));
+}
+
+TEST(Discard, WithoutOneMemoryOfTheHostIsWritten) {
+  EXPECT_THAT(said("ld.global.u32 %r4, [%rd0+132];"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::discard_test

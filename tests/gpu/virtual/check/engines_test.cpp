@@ -1,0 +1,214 @@
+// What engines read and write, and what orders it: waits of the issuer, arrival barriers, proxy fences.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/gpu/virtual/check/watched.h"
+
+namespace kvscope::ptx::test::engines_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Each thread copies 4 bytes to its place in `s`.
+const char* const kCopyIn =
+    "cvt.u64.u32 %rd1, %r0; shl.b64 %rd1, %rd1, 2; add.u64 %rd1, %rd1, %rd0; cp.async.ca.shared.global [%r3], [%rd1], "
+    "4;\n";
+
+TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
+  const auto kernel = [](const char* wait) {
+    return Watched{.body = std::string(kCopyIn) + "cp.async.commit_group;\n" + wait + "\nld.shared.u32 %r9, [%r3];"};
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.wait_group 0;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("cp.async.wait_all;")), IsEmpty());
+  const Seen seen = watch(kernel(""));
+  EXPECT_EQ(seen.text,
+            "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
+            "  write  cp.async of thread 0                             k.ptx:1\n"
+            "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:4\n"
+            "  no order between them; thread 0 has not synchronised since it began");
+}
+
+TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {
+  const auto kernel = [](const char* left) {
+    return Watched{.body = std::string(kCopyIn) +
+                           "cp.async.commit_group;\ncp.async.ca.shared.global [%r3+1024], [%rd1], 4;\n"
+                           "cp.async.commit_group;\ncp.async.wait_group " +
+                           left + ";\nld.shared.u32 %r9, [%r3];\nld.shared.u32 %r9, [%r3+1024];"};
+  };
+  EXPECT_THAT(watch_all(kernel("0")), IsEmpty());
+  EXPECT_THAT(watch(kernel("1")).races,
+              Contains("RACE_WR s+1024 4: write cp.async of thread 0 k.ptx:3; read thread 0 (warp 0 lane 0) k.ptx:7"));
+}
+
+TEST(CpAsync, OthersNeedABarrierBehindTheWait) {
+  const auto kernel = [](const char* order) {
+    return Watched{.body = std::string(kCopyIn) + order + "\nxor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];"};
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.wait_all; bar.sync 0;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("cp.async.wait_all;")),
+              Contains(HasSubstr("write cp.async of thread 1 k.ptx:1; read thread 0")));
+  // The barrier before the wait hands on nothing of the copies.
+  EXPECT_THAT(watch_all(kernel("bar.sync 0; cp.async.wait_all;")), Not(IsEmpty()));
+}
+
+TEST(CpAsync, AnArrivalForCopiesOrdersThem) {
+  const auto kernel = [](const char* arrive) {
+    return Watched{
+        .body = std::string("@%p0 mbarrier.init.shared.b64 [m], 64;\nbar.sync 0;\n") + kCopyIn + arrive +
+                "\nW: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\nxor.b32 %r4, %r3, 4;\n"
+                "ld.shared.u32 %r9, [%r4];"};
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.mbarrier.arrive.noinc.shared.b64 [m];")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("mbarrier.arrive.shared::cta.b64 _, [m];")),
+              Contains("RACE_WR s+4 4: write cp.async of thread 1 k.ptx:3; read thread 0 (warp 0 lane 0) k.ptx:8"));
+}
+
+// An arrival that has taken the copies away must not make a later wait forget them.
+TEST(CpAsync, AWaitBehindAnArrivalStillCovers) {
+  EXPECT_THAT(watch_all({.body = std::string("@%p0 mbarrier.init.shared.b64 [m], 64;\nbar.sync 0;\n") + kCopyIn +
+                                 "cp.async.mbarrier.arrive.noinc.shared.b64 [m];\ncp.async.wait_all;\n"
+                                 "ld.shared.u32 %r9, [%r3];"}),
+              IsEmpty());
+}
+
+// Thread 0 loads 256 bytes.
+std::string bulk_load(const std::string& expect = "256") {
+  return "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [m], " + expect +
+         ";\n@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd0], 256, [m];\n";
+}
+const char* const kInit = "@%p0 mbarrier.init.shared.b64 [m], 1; fence.mbarrier_init.release.cluster; bar.sync 0;\n";
+const char* const kWait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\n";
+
+TEST(BulkLoad, ItsBytesAreThereBehindThePhase) {
+  EXPECT_THAT(watch_all({.body = kInit + bulk_load() + kWait + "ld.shared.u32 %r9, [%r3];"}), IsEmpty());
+}
+
+// The bytes have not moved yet under `late`: the write counts from its issue on.
+TEST(BulkLoad, IsPendingFromItsIssueOn) {
+  for (const Policy policy : {Policy::late, Policy::early}) {
+    EXPECT_THAT(
+        watch({.body = kInit + bulk_load() + "ld.shared.u32 %r9, [%r3];\n" + kWait, .launch = {.policy = policy}})
+            .races,
+        Contains("RACE_WR s+0 4: write bulk load, mbarrier m + 0 issued by thread 0 k.ptx:3; read thread 0 "
+                 "(warp 0 lane 0) k.ptx:4"));
+  }
+}
+
+TEST(BulkLoad, OverwritesOnlyWhatHasBeenRead) {
+  const auto kernel = [](const char* between) {
+    return Watched{.body = kInit + std::string("ld.shared.u32 %r9, [%r3];\n") + between + "\n" + bulk_load() + kWait};
+  };
+  EXPECT_THAT(watch_all(kernel("bar.sync 0;")), IsEmpty());
+  EXPECT_THAT(
+      watch(kernel("")).races,
+      ElementsAre("RACE_RW s+4 4: read thread 1 (warp 0 lane 1) k.ptx:2; write bulk load, mbarrier m + 0 issued by "
+                  "thread 0 k.ptx:5"));
+}
+
+// B03: the phase ends when half of the bytes are there.
+TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
+  const std::string second =
+      "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+1024], [%rd0], 256, [m];\n";
+  Watched kernel{.body = kInit + bulk_load("256") + second + kWait + "ld.shared.u32 %r9, [%r3+1024];"};
+  EXPECT_THAT(watch(kernel).races, Contains(StartsWith("RACE_WR s+1024 4: write bulk load")));
+  kernel.body = kInit + bulk_load("512") + second + kWait + "ld.shared.u32 %r9, [%r3+1024];";
+  EXPECT_THAT(watch_all(kernel), IsEmpty());
+}
+
+// Under `early` the product has read at its issue; the wait orders it all the same.
+TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
+  const auto kernel = [](const char* before, const char* behind) {
+    return Watched{.body =
+                       "shr.u32 %r4, %r60, 4;\ncvt.u64.u32 %rd1, %r4;\nor.b64 %rd1, %rd1, 0x1000080000;\n"
+                       "mov.f32 %f1, 0f00000000;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;\nmov.f32 %f4, %f1;\n"
+                       "wgmma.fence.sync.aligned;\n"
+                       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd1, 1, 1, "
+                       "1, 0, 0;\nwgmma.commit_group.sync.aligned;\n" +
+                       std::string(before) + "\nbar.sync 0;\nst.shared.u32 [%r3], %r0;\n" + behind,
+                   .threads = 128};
+  };
+  EXPECT_THAT(watch_all(kernel("wgmma.wait_group.sync.aligned 0;", "")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("", "wgmma.wait_group.sync.aligned 0;")), Contains(HasSubstr("wgmma of warpgroup 0")));
+}
+
+TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
+  const auto kernel = [](const char* fence, const char* late_fence) {
+    return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" + late_fence +
+                           "\n@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
+                           "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;"};
+  };
+  EXPECT_THAT(watch_all(kernel("fence.proxy.async.shared::cta;", "")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("fence.proxy.async;", "")), IsEmpty());
+  // By the issuer, behind the barrier.
+  EXPECT_THAT(watch_all(kernel("", "fence.proxy.async;")), IsEmpty());
+  const Seen seen = watch(kernel("", ""));
+  EXPECT_EQ(seen.text,
+            "PROXY_FENCE  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
+            "  write  thread 0 (warp 0 lane 0)  st.shared.u32          k.ptx:1\n"
+            "  read   bulk store issued by thread 0                    k.ptx:5\n"
+            "  ordinary stores must be followed by fence.proxy.async before the barrier");
+  EXPECT_THAT(watch(kernel("fence.proxy.async.global;", "")).races, ElementsAre(StartsWith("PROXY_FENCE")));
+  EXPECT_THAT(watch(kernel("fence.acq_rel.cta;", "")).races, ElementsAre(StartsWith("PROXY_FENCE")));
+}
+
+TEST(ProxyFence, StandsBetweenStoresAndACopyThatOverwritesThem) {
+  const auto kernel = [](const char* fence) {
+    return Watched{.body = kInit + std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" +
+                           bulk_load() + kWait};
+  };
+  EXPECT_THAT(watch_all(kernel("fence.proxy.async;")), IsEmpty());
+  EXPECT_THAT(watch(kernel("")).races,
+              ElementsAre("PROXY_FENCE s+0 4: write thread 0 (warp 0 lane 0) k.ptx:2; write bulk "
+                          "load, mbarrier m + 0 issued by thread 0 k.ptx:6"));
+}
+
+TEST(ProxyFence, IsAskedForBehindLoadsOnlyWhenStrict) {
+  Watched kernel{.body = kInit + std::string("ld.shared.u32 %r9, [%r3];\nbar.sync 0;\n") + bulk_load() + kWait};
+  EXPECT_THAT(watch_all(kernel), IsEmpty());
+  kernel.checks.race.strict_war_proxy = true;
+  EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("PROXY_FENCE s+0 4: read thread 0")));
+}
+
+TEST(InitFence, StandsBetweenInitAndACopyThatCountsOnIt) {
+  const auto kernel = [](const char* fence) {
+    return Watched{.body = "@%p0 mbarrier.init.shared.b64 [m], 1;\n" + std::string(fence) + "\n" + bulk_load() +
+                           "bar.sync 0;\n" + kWait};
+  };
+  EXPECT_THAT(watch_all(kernel("fence.mbarrier_init.release.cluster;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("bar.sync 0;")), IsEmpty());
+  EXPECT_THAT(watch(kernel("fence.mbarrier_init.release.cluster;")).races, IsEmpty());
+  Watched without = kernel("");
+  without.body =
+      "@%p0 mbarrier.init.shared.b64 [m], 1;\n@%p0 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [m], 256;\n"
+      "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd0], 256, [m];\n"
+      "@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\nbar.sync 0;\n" +
+      std::string(kWait);
+  EXPECT_THAT(watch(without).races,
+              ElementsAre("PROXY_FENCE m+0 8: write thread 0 (warp 0 lane 0) k.ptx:1; read bulk load, "
+                          "mbarrier m + 0 issued by thread 0 k.ptx:3"));
+  without.checks.race.init_fence = false;
+  EXPECT_THAT(watch_all(without), IsEmpty());
+}
+
+TEST(BulkStore, ItsSourceIsFreeBehindTheWait) {
+  const auto kernel = [](const char* wait) {
+    return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\nfence.proxy.async;\nbar.sync 0;\n"
+                                       "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
+                                       "@%p0 cp.async.bulk.commit_group;\n") +
+                           wait + "\nst.shared.u32 [%r3], 7;\n@%p0 cp.async.bulk.wait_group 0;"};
+  };
+  EXPECT_THAT(watch_all(kernel("@%p0 cp.async.bulk.wait_group.read 0;\nbar.sync 0;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("@%p0 cp.async.bulk.wait_group 0;\nbar.sync 0;")), IsEmpty());
+  EXPECT_THAT(watch(kernel("bar.sync 0;")).races,
+              Contains(StartsWith("RACE_RW s+0 4: read bulk store issued by thread 0 "
+                                  "k.ptx:4; write thread 0 (warp 0 lane 0) k.ptx:7")));
+  EXPECT_THAT(watch_all(kernel("@%p0 cp.async.bulk.wait_group.read 0;")), Contains(StartsWith("RACE_RW s+")));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::engines_test

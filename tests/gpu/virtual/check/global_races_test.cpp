@@ -1,0 +1,266 @@
+// Races in global memory: each edge between CTAs and within one with it and without it, engines, bytes, bounds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/gpu/virtual/check/watched.h"
+
+namespace kvscope::ptx::test::global_races_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr CheckOptions kGlobal{.init = false, .race = {.races = false, .proxy = false}, .global_race = true};
+
+Watched on(std::string body, std::int64_t grid = 1, std::int64_t threads = 64) {
+  return {.body = std::move(body), .threads = threads, .grid = grid, .checks = kGlobal};
+}
+
+TEST(GlobalRaces, TwoCtasThatWriteOneWordAreNamedWithTheirCtas) {
+  EXPECT_EQ(watch(on("mov.u32 %r4, %ctaid.x;\n@%p0 st.global.u32 [%rd0+16], %r4;", 2)).text,
+            "RACE write-after-write  global 0x200000010 (x + 16)  kernel k  cta (1,0,0)\n"
+            "  write  thread 0 (warp 0 lane 0) of cta (0,0,0)  st.global.u32          k.ptx:2\n"
+            "  write  thread 0 (warp 0 lane 0) of cta (1,0,0)  st.global.u32          k.ptx:2\n"
+            "  nothing orders them\n"
+            "  CTAs are ordered by a release and an acquire at gpu scope, or by a fence, an atomic or volatile access, "
+            "and a fence");
+}
+
+TEST(GlobalRaces, AreNotLookedForUnlessAskedFor) {
+  EXPECT_THAT(watch({.body = "mov.u32 %r4, %ctaid.x;\n@%p0 st.global.u32 [%rd0+16], %r4;", .grid = 2}).races,
+              IsEmpty());
+}
+
+TEST(GlobalRaces, EqualBytesAreANoteAnErrorOrNothing) {
+  Watched kernel = on("mov.u32 %r4, 5;\n@%p0 st.global.u32 [%rd0], %r4;", 2);
+  EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("SAME_VALUE x+0 4")));
+  EXPECT_TRUE(watch(kernel).result.clean());
+  kernel.checks.race.same_value = SameValue::error;
+  EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("RACE_WW x+0 4")));
+  kernel.checks.race.same_value = SameValue::ignore;
+  EXPECT_THAT(watch(kernel).races, IsEmpty());
+}
+
+TEST(GlobalRaces, ABarrierOrdersTheThreadsOfItsCta) {
+  EXPECT_THAT(watch_all(on("@%p0 st.global.u32 [%rd0], %r0;\nbar.sync 0;\nld.global.u32 %r9, [%rd0];\nbar.sync 0;\n"
+                           "@!%p2 st.global.u32 [%rd0], 3;\n@!%p2 bra E;\nE: ret;",
+                           1, 33)),
+              IsEmpty());
+  EXPECT_THAT(watch(on("@%p0 st.global.u32 [%rd0], %r0;\nld.global.u32 %r9, [%rd0];")).races,
+              ElementsAre("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:1; read thread 1 (warp 0 "
+                          "lane 1) of cta (0,0,0) k.ptx:2"));
+  EXPECT_THAT(watch(on("ld.global.u32 %r9, [%rd0];\n@%p0 st.global.u32 [%rd0], 3;", 1, 32)).races,
+              ElementsAre("RACE_RW x+0 4: read thread 1 (warp 0 lane 1) of cta (0,0,0) k.ptx:1; write thread 0 (warp 0 "
+                          "lane 0) of cta (0,0,0) k.ptx:2"));
+  // It orders nothing between CTAs, though the second starts when the first has ended.
+  EXPECT_THAT(watch(on("mov.u32 %r4, %ctaid.x;\nsetp.eq.u32 %p3, %r4, 0; and.pred %p4, %p3, %p0;\n@%p4 st.global.u32 "
+                       "[%rd0], 7;\nbar.sync 0;\n"
+                       "@!%p3 ld.global.u32 %r9, [%rd0];",
+                       2))
+                  .races,
+              Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3")));
+}
+
+TEST(GlobalRaces, NeighboursOfOneAndTwoBytesAreNoRace) {
+  EXPECT_THAT(watch_all(on("mov.u32 %r4, %ctaid.x; shl.b32 %r5, %r0, 1; add.u32 %r5, %r5, %r4; cvt.u64.u32 %rd4, %r5;\n"
+                           "add.u64 %rd4, %rd4, %rd0;\nst.global.u8 [%rd4], %r0;\nld.global.u8 %r9, [%rd4];",
+                           2)),
+              IsEmpty());
+  EXPECT_THAT(watch(on("mov.u32 %r4, %ctaid.x; shl.b32 %r5, %r4, 1; cvt.u64.u32 %rd4, %r5; add.u64 %rd4, %rd4, %rd0;\n"
+                       "@%p0 st.global.u16 [%rd4], 7;\n@%p0 ld.global.u8 %r9, [%rd4+1];",
+                       2))
+                  .races,
+              IsEmpty());
+  EXPECT_THAT(watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; and.pred %p4, %p0, %p3; xor.b32 %r5, %r4, 1; "
+                       "setp.eq.u32 %p5, %r5, 0; and.pred %p5, %p5, %p0;\n@%p4 st.global.u16 [%rd0+2], 7;\n"
+                       "@%p5 ld.global.u8 %r9, [%rd0+3];",
+                       2))
+                  .races,
+              ElementsAre(StartsWith("RACE_WR x+3 1")));
+}
+
+// CTA 0 stores and raises a flag, CTA 1 waits for it and loads.
+Watched handed_over(const std::string& raise, const std::string& look, const std::string& behind) {
+  return on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; @!%p0 ret;\n@!%p3 bra WAIT;\nst.global.u32 [%rd0], 7;\n" +
+                raise + "\nret;\nWAIT: " + look + "\nsetp.ne.u32 %p4, %r5, 1;\n@%p4 bra WAIT;\n" + behind +
+                "\nld.global.u32 %r6, [%rd0];",
+            2);
+}
+
+TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
+  const char* const release = "st.release.gpu.global.u32 [%rd0+128], 1;";
+  const char* const fenced = "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd0+128], 1;";
+  const char* const volatile_ = "membar.gl; st.volatile.global.u32 [%rd0+128], 1;";
+  const char* const acquire = "ld.acquire.gpu.global.u32 %r5, [%rd0+128];";
+  const char* const relaxed = "ld.relaxed.gpu.global.u32 %r5, [%rd0+128];";
+  const char* const exchange = "fence.acq_rel.gpu; atom.relaxed.gpu.global.exch.b32 %r7, [%rd0+128], 1;";
+  for (const char* raise : {release, fenced, volatile_, exchange}) {
+    SCOPED_TRACE(raise);
+    EXPECT_THAT(watch_all(handed_over(raise, acquire, "")), IsEmpty());
+    EXPECT_THAT(watch_all(handed_over(raise, relaxed, "fence.acq_rel.gpu;")), IsEmpty());
+    EXPECT_THAT(watch_all(handed_over(raise, "ld.volatile.global.u32 %r5, [%rd0+128];", "membar.gl;")), IsEmpty());
+    // A barrier passes on what its threads have seen.
+    EXPECT_THAT(watch_all(handed_over(raise, relaxed, "bar.warp.sync 1;")), IsEmpty());
+  }
+  const auto race =
+      Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3; read thread 0"));
+  // Polled without acquire.
+  EXPECT_THAT(watch_all(handed_over(release, relaxed, "")), race);
+  EXPECT_THAT(watch_all(handed_over(release, "ld.volatile.global.u32 %r5, [%rd0+128];", "")), race);
+  // Raised without release.
+  EXPECT_THAT(watch_all(handed_over("st.relaxed.gpu.global.u32 [%rd0+128], 1;", acquire, "")), race);
+  EXPECT_THAT(watch_all(handed_over("atom.relaxed.gpu.global.exch.b32 %r7, [%rd0+128], 1;", acquire, "")), race);
+  // Scopes that hold only one of the two.
+  EXPECT_THAT(watch_all(handed_over("st.release.cta.global.u32 [%rd0+128], 1;", acquire, "")), race);
+  EXPECT_THAT(watch_all(handed_over(release, "ld.acquire.cta.global.u32 %r5, [%rd0+128];", "")), race);
+  EXPECT_THAT(watch_all(handed_over("fence.acq_rel.cta; st.relaxed.gpu.global.u32 [%rd0+128], 1;", acquire, "")), race);
+  EXPECT_THAT(watch_all(handed_over(release, relaxed, "fence.acq_rel.cta;")), race);
+}
+
+TEST(GlobalRaces, WhatIsStoredBehindAReleaseIsNotOrderedByIt) {
+  const auto kernel = [](const char* raise) {
+    return handed_over(std::string(raise) + " st.global.u32 [%rd0+4], 8;", "ld.acquire.gpu.global.u32 %r5, [%rd0+128];",
+                       "ld.global.u32 %r7, [%rd0+4];");
+  };
+  const auto race = Contains(StartsWith("RACE_WR x+4 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:4"));
+  EXPECT_THAT(watch_all(kernel("st.release.gpu.global.u32 [%rd0+128], 1;")), race);
+  EXPECT_THAT(watch_all(kernel("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd0+128], 1;")), race);
+}
+
+TEST(GlobalRaces, AReleaseAtClusterScopeOrdersTheCtasOfOneCluster) {
+  Watched kernel =
+      handed_over("st.release.cluster.global.u32 [%rd0+128], 1;", "ld.acquire.cluster.global.u32 %r5, [%rd0+128];", "");
+  EXPECT_THAT(watch_all(kernel), Contains(StartsWith("RACE_WR")));
+  kernel.cluster = {2, 1, 1};
+  EXPECT_THAT(watch_all(kernel), IsEmpty());
+}
+
+// A store of the flag by somebody who has published nothing hides what was published before.
+TEST(GlobalRaces, AnAtomicHandsOnWhatWasPublishedBeforeAndAStoreDoesNot) {
+  const auto third = [](const char* second) {
+    return on(
+        "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; setp.eq.u32 %p4, %r4, 1; @!%p0 ret;\n@%p3 bra A;\n"
+        "@%p4 bra B;\nC: ld.acquire.gpu.global.u32 %r5, [%rd0+128];\nsetp.ne.u32 %p5, %r5, 2;\n@%p5 bra C;\n"
+        "ld.global.u32 %r6, [%rd0];\nret;\nA: st.global.u32 [%rd0], 7;\nst.release.gpu.global.u32 [%rd0+128], 1;\n"
+        "ret;\nB: ld.relaxed.gpu.global.u32 %r5, [%rd0+128];\nsetp.ne.u32 %p5, %r5, 1;\n@%p5 bra B;\n" +
+            std::string(second),
+        3);
+  };
+  EXPECT_THAT(watch_all(third("atom.relaxed.gpu.global.add.u32 %r7, [%rd0+128], 1;")), IsEmpty());
+  EXPECT_THAT(watch_all(third("st.relaxed.gpu.global.u32 [%rd0+128], 2;")), Contains(StartsWith("RACE_WR x+0 4")));
+}
+
+TEST(GlobalRaces, AtomicsAreNoneAmongThemselvesAndOneWithAPlainLoad) {
+  EXPECT_THAT(watch_all(on("red.global.add.u32 [%rd0], 1;", 3)), IsEmpty());
+  EXPECT_THAT(watch(on("red.global.add.u32 [%rd0], 1;\n@%p0 ld.global.u32 %r4, [%rd0];", 1, 32)).races,
+              ElementsAre(StartsWith("RACE_WR x+0 4")));
+}
+
+TEST(GlobalRaces, OneOfManyReadsIsEnough) {
+  EXPECT_THAT(watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 8; and.pred %p3, %p3, %p0;\n"
+                       "ld.global.u32 %r5, [%rd0];\n@%p3 st.global.u32 [%rd0], 9;",
+                       9, 32))
+                  .races,
+              ElementsAre(StartsWith("RACE_RW x+0 4: read thread 0 (warp 0 lane 0) of cta (0,0,0)")));
+  // Only the seventh of twelve CTAs is not waited for.
+  EXPECT_THAT(
+      watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 11; setp.ne.u32 %p4, %r4, 6; @!%p0 ret;\n@%p3 bra LAST;\n"
+               "ld.global.u32 %r5, [%rd0];\n@%p4 red.release.gpu.global.add.u32 [%rd0+64], 1;\nret;\n"
+               "LAST: ld.acquire.gpu.global.u32 %r5, [%rd0+64];\nst.global.u32 [%rd0], 9;",
+               12))
+          .races,
+      ElementsAre(
+          "RACE_RW x+0 4: read thread 0 (warp 0 lane 0) of cta (6,0,0) k.ptx:3; write thread 0 (warp 0 lane 0) of "
+          "cta (11,0,0) k.ptx:7"));
+}
+
+// A word that many have read is written by one byte: who has read it is remembered of each byte.
+TEST(GlobalRaces, ReadsOfAWordAreReadsOfItsBytes) {
+  EXPECT_THAT(
+      watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 5; setp.ne.u32 %p4, %r4, 3; @!%p0 ret;\n@%p3 bra LAST;\n"
+               "ld.global.u32 %r5, [%rd0];\n@%p4 red.release.gpu.global.add.u32 [%rd0+64], 1;\nret;\n"
+               "LAST: ld.acquire.gpu.global.u32 %r5, [%rd0+64];\nst.global.u8 [%rd0+2], 9;",
+               6))
+          .races,
+      ElementsAre(
+          "RACE_RW x+2 1: read thread 0 (warp 0 lane 0) of cta (3,0,0) k.ptx:3; write thread 0 (warp 0 lane 0) of "
+          "cta (5,0,0) k.ptx:7"));
+}
+
+// --- engines ---------------------------------------------------------------------------------------------------------
+
+TEST(GlobalRaces, ABulkStoreIsOrderedByTheWaitForItsWrite) {
+  const auto kernel = [](const char* wait) {
+    return on(
+        "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 16;\n@%p0 cp.async.bulk.commit_group;\n@%p0 " +
+        std::string(wait) + "\nbar.sync 0;\nld.global.u32 %r9, [%rd0+12];");
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.bulk.wait_group 0;")), IsEmpty());
+  EXPECT_THAT(
+      watch_all(kernel("cp.async.bulk.wait_group.read 0;")),
+      Contains("RACE_WR x+12 4: write bulk store issued by thread 0 of cta (0,0,0) k.ptx:1; read thread 0 (warp 0 "
+               "lane 0) of cta (0,0,0) k.ptx:5"));
+}
+
+TEST(GlobalRaces, AReductionByAnEngineIsStrong) {
+  EXPECT_THAT(watch_all(on("@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [s], 16;\n@%p0 "
+                           "cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;",
+                           3)),
+              IsEmpty());
+}
+
+TEST(GlobalRaces, ACpAsyncReadsUntilItIsWaitedFor) {
+  const auto kernel = [](const char* wait) {
+    return on("@%p0 cp.async.ca.shared.global [s], [%rd0], 16;\n" + std::string(wait) +
+              "\nbar.sync 0;\n@!%p2 st.global.u32 [%rd0+8], 5;");
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.wait_all;")), ::testing::Each(StartsWith("SAME_VALUE")));
+  EXPECT_THAT(watch_all(kernel("")),
+              Contains(StartsWith("RACE_RW x+8 4: read cp.async issued by thread 0 of cta (0,0,0) "
+                                  "k.ptx:1; write thread 32")));
+}
+
+TEST(GlobalRaces, ABulkLoadReadsUntilItsPhaseIsOver) {
+  const auto kernel = [](const char* wait) {
+    return on(
+        "@%p0 mbarrier.init.shared.b64 [m], 1;\nbar.sync 0;\n@!%p0 bra W;\n"
+        "mbarrier.arrive.expect_tx.shared.b64 _, [m], 16;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd0], 16, [m];\nW: " +
+            std::string(wait) + "\n@%p6 bra S;\nbra W;\nS: @%p0 st.global.u32 [%rd0+8], 5;",
+        1, 32);
+  };
+  EXPECT_THAT(watch_all(kernel("mbarrier.try_wait.parity.shared.b64 %p6, [m], 0;")), IsEmpty());
+  EXPECT_THAT(
+      watch_all(kernel("setp.eq.u32 %p6, 0, 0;")),
+      Contains(StartsWith("RACE_RW x+8 4: read bulk load issued by thread 0 of cta (0,0,0) k.ptx:5; write thread 0")));
+}
+
+// --- bounds ----------------------------------------------------------------------------------------------------------
+
+TEST(GlobalRaces, WhatIsNotKeptAnyMoreIsSaid) {
+  GlobalRaces few({.most_cells = 256});  // a page: 1024 bytes
+  Watched kernel{.body =
+                     "shl.b32 %r4, %r0, 5; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd4, %rd0;\nst.global.u32 [%rd4], 1;\n"
+                     "st.global.u32 [%rd4+4], 1;",
+                 .checks = {.init = false}};
+  kernel.also = &few;
+  const Seen seen = watch(kernel);
+  EXPECT_THAT(seen.races, ElementsAre(StartsWith("WATCH_LIMIT")));
+  EXPECT_TRUE(seen.result.clean());
+  EXPECT_THAT(seen.text, HasSubstr("global_race keeps 256 cells of 4 bytes"));
+  // 64 threads that have all published: with fewer places to remember that by, silence is better than a wrong word.
+  GlobalRaces blind({.most_flags = 30});
+  kernel.body =
+      "fence.acq_rel.gpu; shl.b32 %r4, %r0, 2; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd4, %rd0;\n"
+      "red.global.add.u32 [%rd4], 1;\nst.global.u32 [%rd0+2048], %r0;\nld.global.u32 %r5, [%rd0+2048];";
+  kernel.also = &blind;
+  const Seen after = watch(kernel);
+  EXPECT_THAT(after.races, Contains(StartsWith("WATCH_LIMIT")));
+  EXPECT_THAT(after.races, ::testing::Not(Contains(StartsWith("RACE"))));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::global_races_test

@@ -1,0 +1,194 @@
+// Random programs of loads, stores, atomics, barriers, fences, flags and copies: the checker finds the races that clocks
+// without a trick find, and no other.
+#include "tests/gpu/virtual/check/oracle.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tests/gpu/virtual/check/watched.h"
+#include "tests/property.h"
+
+namespace kvscope::ptx::test::oracle_test {
+namespace {
+
+constexpr std::int64_t kThreads = 80;  // the last warp has 16 lanes
+constexpr int kWarps = 3, kObjects = 12;
+
+int below(int n) {
+  return prop::uniform<int>(0, n);
+}
+
+// A straight line, so whoever is waited for comes.
+struct RandomProgram {
+  std::string text;
+  int objects = 0, barriers = 0;
+
+  // %p3: the lanes that do the next operation.
+  void choose() {
+    const int warp = below(kWarps);
+    const unsigned masks[] = {0xffffffffu, 1u << below(16), 0xffffu,
+                              0x55555555u, 0xff00ffu,       prop::uniform<unsigned>(1u, 0xffffu)};
+    const unsigned mask = masks[below(6)];
+    if (below(4) == 0) {
+      text += "setp.ge.u32 %p3, %r0, 0;\n";
+    } else {
+      text += fmt::format(
+          "setp.eq.u32 %p4, %r2, {}; shr.u32 %r10, {}, %r1; and.b32 %r10, %r10, 1; setp.ne.and.u32 %p3, "
+          "%r10, 0, %p4;\n",
+          warp, mask);
+    }
+  }
+  // %r11: where each lane touches `size` bytes of 192.
+  void place(int size) {
+    const int at = below(4) * 64;
+    switch (below(5)) {
+      case 0:
+        text += fmt::format("add.u32 %r11, %r60, {};\n", at);  // one place
+        break;
+      case 1:
+        text += fmt::format("xor.b32 %r11, %r1, {}; mad.lo.u32 %r11, %r11, {}, %r60;\n", below(8), size);
+        break;
+      case 2:
+        text +=
+            fmt::format("and.b32 %r11, %r1, 15; mad.lo.u32 %r11, %r11, {}, %r60; add.u32 %r11, %r11, {};\n", size, at);
+        break;
+      case 3:
+        text +=
+            fmt::format("mul.lo.u32 %r11, %r1, 5; and.b32 %r11, %r11, 31; mad.lo.u32 %r11, %r11, {}, %r60;\n", size);
+        break;
+      default:
+        text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60;\n", size);
+    }
+  }
+  void one() {
+    const int sizes[] = {1, 2, 4, 8};
+    const int size = sizes[below(4)];
+    switch (below(17)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        choose();
+        place(size);
+        text += size == 8 ? "@%p3 ld.shared.u64 %rd9, [%r11];\n"
+                          : fmt::format("@%p3 ld.shared.u{} %r12, [%r11];\n", 8 * size);
+        break;
+      case 4:
+      case 5:
+      case 6:
+        choose();
+        place(size);
+        text += size == 8 ? "@%p3 st.shared.u64 [%r11], %rd0;\n"
+                          : fmt::format("@%p3 st.shared.u{} [%r11], %r0;\n", 8 * size);
+        break;
+      case 7:
+        choose();
+        place(4);
+        text +=
+            below(2) == 0 ? "@%p3 red.shared.add.u32 [%r11], 1;\n" : "@%p3 ld.relaxed.cta.shared.u32 %r12, [%r11];\n";
+        break;
+      case 8:
+        text += "bar.sync 0;\n";
+        break;
+      case 9:
+        if (barriers == 15) break;  // each once: an arrival may run far ahead of who waits
+        ++barriers;
+        text += fmt::format("@%p2 bar.arrive {0}, 64;\nsetp.eq.u32 %p4, %r2, 1;\n@%p4 bar.sync {0}, 64;\n", barriers);
+        break;
+      case 10:
+        text += below(2) == 0 ? fmt::format("setp.eq.u32 %p4, %r2, {};\n@%p4 bar.warp.sync 0xffffffff;\n", below(2))
+                              : fmt::format(
+                                    "setp.eq.u32 %p4, %r2, {}; setp.lt.and.u32 %p3, %r1, 16, %p4;\n@%p3 "
+                                    "bar.warp.sync 0xffff;\n",
+                                    below(3));
+        break;
+      case 11:  // an arrival of one thread, waited for by some
+        if (objects == kObjects) break;
+        text += fmt::format("setp.eq.u32 %p4, %r0, {};\n@%p4 mbarrier.arrive.{}shared::cta.b64 _, [n+{}];\n",
+                            below(kThreads), below(4) == 0 ? "relaxed.cta." : "", 8 * objects);
+        wait();
+        break;
+      case 12:  // of a thread's copies
+        if (objects == kObjects) break;
+        text += fmt::format("setp.eq.u32 %p4, %r0, {};\n@%p4 cp.async.mbarrier.arrive.noinc.shared.b64 [n+{}];\n",
+                            below(kThreads), 8 * objects);
+        wait();
+        break;
+      case 13:
+        choose();
+        place(4);
+        text += "@%p3 cp.async.ca.shared.global [%r11], [%rd0], 4;\n@%p3 cp.async.commit_group;\n";
+        break;
+      case 14:
+        choose();
+        text += fmt::format("@%p3 cp.async.wait_group {};\n", below(3));
+        break;
+      case 15:
+        choose();
+        text += "@%p3 fence.acq_rel.cta;\n";
+        break;
+      default:
+        choose();
+        text += fmt::format("add.u32 %r11, %r60, {};\n@%p3 {};\n", 256 + 4 * below(2),
+                            below(2) == 0 ? (below(2) == 0 ? "st.release.cta.shared.u32 [%r11], %r0"
+                                                           : "st.relaxed.cta.shared.u32 [%r11], %r0")
+                                          : (below(2) == 0 ? "ld.acquire.cta.shared.u32 %r12, [%r11]"
+                                                           : "ld.relaxed.cta.shared.u32 %r12, [%r11]"));
+    }
+  }
+  void wait() {
+    choose();
+    const int object = objects++;
+    text += fmt::format(
+        "W{0}: @%p3 mbarrier.try_wait.parity.{2}shared::cta.b64 %p5, [n+{1}], 0;\n@!%p3 setp.ge.u32 %p5, "
+        "%r0, 0;\n@!%p5 bra W{0};\n",
+        object, 8 * object, below(5) == 0 ? "relaxed.cta." : "");
+  }
+};
+
+TEST(RaceChecker, FindsWhatClocksWithoutATrickFind) {
+  EXPECT_TRUE(prop::check("the same races", [] {
+    RandomProgram program;
+    for (int object = 0; object < kObjects; ++object)
+      program.text += fmt::format("@%p0 mbarrier.init.shared.b64 [n+{}], 1;\n", 8 * object);
+    program.text += "bar.sync 0;\n";
+    const int length = 4 + below(40);
+    for (int i = 0; i < length; ++i) program.one();
+    Oracle oracle(kThreads);
+    Watched kernel{.body = program.text, .threads = kThreads};
+    kernel.launch.policy = below(3) == 0 ? Policy::late : below(2) == 0 ? Policy::early : Policy::seeded;
+    if (kernel.launch.policy == Policy::seeded) kernel.launch.seed = static_cast<std::uint64_t>(1 + below(1000));
+    kernel.launch.max_reports = 10'000;
+    kernel.checks = {
+        .init = false, .race = {.same_value = SameValue::error, .init_fence = false}, .nc_modified = false};
+    kernel.also = &oracle;
+    const Seen seen = watch(kernel);
+    std::set<Oracle::Race> found;
+    for (const Report& r : seen.result.reports) {
+      if (name(r.kind).starts_with("RACE")) found.insert({std::string(name(r.kind)), r.parties[0].pc, r.parties[1].pc});
+      if (r.kind == ReportKind::deadlock || r.kind == ReportKind::diverged) RC_FAIL(program.text + to_text(r));
+    }
+    // Nothing that is none.
+    for (const Oracle::Race& race : found) {
+      if (oracle.races().count(race) == 0)
+        RC_FAIL(program.text +
+                fmt::format("{} {} {} is no race", std::get<0>(race), std::get<1>(race), std::get<2>(race)));
+    }
+    // Each access that races with something is named for it; earlier sides that are ordered before one another need not all be.
+    for (const Oracle::Race& race : oracle.certain()) {
+      const bool named = std::any_of(found.begin(), found.end(), [&](const Oracle::Race& f) {
+        return std::get<0>(f) == std::get<0>(race) && std::get<2>(f) == std::get<2>(race);
+      });
+      if (!named)
+        RC_FAIL(program.text +
+                fmt::format("{} {} {} is missing", std::get<0>(race), std::get<1>(race), std::get<2>(race)));
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::oracle_test

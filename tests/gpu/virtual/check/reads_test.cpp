@@ -1,0 +1,94 @@
+// Reads that nobody has looked at chunk by chunk: a write that is not behind
+// them finds them all the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/gpu/virtual/check/watched.h"
+
+namespace kvscope::ptx::test::reads_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+// Warp 0 reads its words of s over and over.
+std::string warp_0_reads(int times) {
+  return "setp.ne.u32 %p3, %r2, 0;\n@%p3 bra READ;\nmov.u32 %r20, 0;\nL: "
+         "ld.shared.u32 %r12, [%r3];\nadd.u32 %r20, "
+         "%r20, 1;\nsetp.lt.u32 %p4, %r20, " +
+         std::to_string(times) + ";\n@%p4 bra L;\nREAD:\n";
+}
+// A flag that orders nothing: relaxed, and no fence.
+std::string raise_flag(int warp, int flag) {
+  const std::string f = std::to_string(2048 + 64 * flag);
+  return "mov.u32 %r21, 1;\nsetp.eq.u32 %p5, %r0, " + std::to_string(32 * warp) +
+         ";\n@%p5 st.relaxed.cta.shared.u32 [s+" + f + "], %r21;\n";
+}
+std::string await_flag(int warp, int flag) {
+  const std::string f = std::to_string(2048 + 64 * flag), n = std::to_string(flag);
+  return "setp.ne.u32 %p5, %r2, " + std::to_string(warp) + ";\n@%p5 bra D" + n + ";\nW" + n +
+         ": ld.relaxed.cta.shared.u32 %r22, [s+" + f + "];\nsetp.ne.u32 %p5, %r22, 1;\n@%p5 bra W" + n + ";\nD" + n +
+         ":\n";
+}
+std::string warp_stores(int warp, const std::string& store) {
+  return "setp.eq.u32 %p6, %r0, " + std::to_string(32 * warp) + ";\n@%p6 " + store + "\n";
+}
+const std::string kWord = "st.shared.u32 [s+32], %r0;";
+const std::string kChunk = "st.shared.v4.u32 [s+32], {%r0, %r0, %r0, %r0};";
+
+TEST(ManyReads, OneOfThemIsFoundByAWriteThatIsNotBehindIt) {
+  // Few, many, and more than are kept without marks.
+  for (const int times : {1, 40, 1100, 2100}) {
+    for (const std::string& store : {kWord, kChunk}) {
+      const std::string body = warp_0_reads(times) + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, store);
+      EXPECT_THAT(watch({.body = body}).races, ElementsAre(StartsWith("RACE_RW s+32 4: read thread 8 (warp "
+                                                                      "0 lane 8) k.ptx:4; write thread 32")))
+          << times;
+    }
+  }
+}
+
+TEST(ManyReads, ABarrierIsBehindThemAll) {
+  for (const int times : {1, 40, 1100, 2100}) {
+    for (const std::string& store : {kWord, kChunk}) {
+      EXPECT_THAT(watch({.body = warp_0_reads(times) + "bar.sync 0;\n" + warp_stores(1, store)}).races, IsEmpty());
+    }
+  }
+}
+
+// Warp 1 stands behind the reads and overwrites them; warp 2 stands behind
+// neither, and the later one is what it meets.
+TEST(ManyReads, AWriteTakesThePlaceOfThoseBeforeIt) {
+  const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
+  for (const int times : {1, 40, 1100}) {
+    const std::string body = warp_0_reads(times) + both + warp_stores(1, kChunk) + raise_flag(1, 0) + await_flag(2, 0) +
+                             warp_stores(2, kWord);
+    EXPECT_THAT(watch({.body = body, .threads = 96}).races,
+                ElementsAre(StartsWith("RACE_WW s+32 4: write thread 32 (warp 1 lane 0)")));
+  }
+}
+
+// The same, and reads again behind the write: those are met.
+TEST(ManyReads, ThoseBehindAWriteAreStillThere) {
+  const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
+  const std::string again = "setp.eq.u32 %p6, %r0, 8;\n@%p6 ld.shared.u32 %r12, [%r3];\n";
+  const std::string body = warp_0_reads(40) + both + warp_stores(1, kChunk) + both + again + raise_flag(0, 0) +
+                           await_flag(2, 0) + warp_stores(2, kWord);
+  EXPECT_THAT(watch({.body = body, .threads = 96}).races,
+              ElementsAre(StartsWith("RACE_RW s+32 4: read thread 8 (warp 0 lane 8)"),
+                          StartsWith("RACE_WW s+32 4: write thread 32 (warp 1 lane 0)")));
+}
+
+// A read that is known to some is not forgotten while others do not know it.
+TEST(ManyReads, AreKeptUntilAllThreadsKnowThem) {
+  const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
+  const std::string body = warp_0_reads(40) + both + raise_flag(0, 0) + await_flag(2, 0) + warp_stores(2, kWord);
+  EXPECT_THAT(watch({.body = body, .threads = 96}).races,
+              ElementsAre(StartsWith("RACE_RW s+32 4: read thread 8 (warp 0 lane 8)")));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::reads_test

@@ -1,0 +1,91 @@
+// Random writes and reads of a window against a model that keeps the last write
+// of every byte.
+#include "gpu/virtual/check/shadow.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+
+#include "tests/property.h"
+
+namespace kvscope::ptx::shadow_test {
+namespace {
+
+constexpr std::uint64_t kFirst = 0x400;
+constexpr std::size_t kChunks = 40;  // no power of two
+
+int below(int n) {
+  return prop::uniform<int>(0, n);
+}
+
+using Writes = std::array<std::tuple<ActorKey, Step, std::int32_t>,
+                          kChunks * kChunkBytes>;  // step 0: none
+
+// What is said of a chunk in one number is true of its marks, and those are the
+// last writes.
+void same(Shadow& shadow, const Writes& model, std::size_t chunk) {
+  const std::uint64_t address = kFirst + chunk * kChunkBytes;
+  const Shadow::Writer writer = shadow.last()[chunk] >> 1;
+  const Mark said = shadow.mark_of(writer);
+  Writes::value_type found[kChunkBytes] = {};
+  const Mark* const alone = shadow.alone(address);
+  if (alone != nullptr && alone->bytes != 0) RC_ASSERT(alone->bytes == Shadow::kWholeChunk);
+  for (const Mark& mark : shadow.marks(address)) {
+    if (!mark.write) continue;
+    if (writer == Shadow::kNobody) RC_FAIL("a chunk of nobody has a write");
+    if (writer != Shadow::kSeveral) RC_ASSERT(mark.actor == said.actor && mark.step == said.step);
+    for (std::size_t i = 0; i < kChunkBytes; ++i) {
+      if ((mark.bytes >> i & 1) == 0) continue;
+      RC_ASSERT(std::get<1>(found[i]) == 0u);
+      found[i] = {mark.actor, mark.step, mark.pc};
+    }
+  }
+  for (std::size_t i = 0; i < kChunkBytes; ++i) RC_ASSERT(found[i] == model[chunk * kChunkBytes + i]);
+}
+
+TEST(Shadow, KeepsTheLastWriteOfEveryByte) {
+  EXPECT_TRUE(prop::check("last writes", [] {
+    Shadow shadow(kFirst, kChunks * kChunkBytes);
+    Writes model{};
+    Step step = 1;
+    const int many = below(8) == 0 ? 3000 : 60;  // more writers than are kept without a look at who is left
+    for (int n = 0; n < many; ++n) {
+      if (below(3) != 0) ++step;
+      const std::size_t chunk = static_cast<std::size_t>(below(kChunks));
+      const std::uint64_t address = kFirst + chunk * kChunkBytes;
+      Mark mark{.actor = static_cast<ActorKey>(below(3) * kLanes), .lanes = 1, .step = step, .pc = n};
+      mark.shift = Mark::kEveryLane;
+      mark.bytes = below(2) == 0 ? Shadow::kWholeChunk : static_cast<ChunkBytes>(0xff << 4 * below(3) & 0xffff);
+      mark.write = below(3) != 0;
+      if (!mark.write) {
+        shadow.read(address, mark);
+        continue;
+      }
+      std::size_t chunks = 1;
+      if (below(3) == 0) {
+        mark.actor = kEngines + static_cast<ActorKey>(below(2));
+        mark.lanes = 0;
+      }
+      if (mark.lanes == 0 && below(2) == 0) {
+        mark.bytes = Shadow::kWholeChunk;
+        chunks = 1 + static_cast<std::size_t>(below(static_cast<int>(kChunks - chunk)));
+        shadow.write_chunks(address, chunks, shadow.writer_of(mark, static_cast<std::uint64_t>(n + 1)));
+      } else {
+        shadow.write(address, mark, static_cast<std::uint64_t>(n + 1));
+      }
+      for (std::size_t i = 0; i < chunks * kChunkBytes; ++i) {
+        if ((mark.bytes >> i % kChunkBytes & 1) != 0) model[chunk * kChunkBytes + i] = {mark.actor, mark.step, mark.pc};
+      }
+      if (mark.bytes == Shadow::kWholeChunk) RC_ASSERT(shadow.written_at(address) == static_cast<std::uint64_t>(n + 1));
+      if (below(4) == 0) same(shadow, model, static_cast<std::size_t>(below(kChunks)));
+    }
+    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) same(shadow, model, chunk);
+  }));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::shadow_test

@@ -1,0 +1,220 @@
+// Forwards, backwards and anywhere: every way to a step leads to the same machine.
+#include "gpu/virtual/debug/controlled_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/gpu/virtual/debug/kernel_text.h"
+#include "tests/property.h"
+
+namespace kvscope::ptx::controlled_run_test {
+namespace {
+
+using test::steps_launch;
+using test::StepsLaunch;
+
+// Everything that a position must say again when it is reached by another way, as bytes.
+std::string state_of(const ControlledRun& run) {
+  std::string out = std::to_string(run.step());
+  const auto add = [&out](const void* from, std::size_t bytes) { out.append(static_cast<const char*>(from), bytes); };
+  for (const Cta& cta : run.launch().ctas) {
+    out += "|cta " + std::to_string(cta.index);
+    add(cta.shared.data(), cta.shared.size());
+    for (const Warp& warp : cta.warps) {
+      out += "|warp " + std::to_string(warp.exited);
+      for (const Fragment& f : warp.fragments) {
+        if (f.lanes == 0) continue;  // merged into another, and in the list until the warp's next turn
+        out += "|" + std::to_string(f.pc) + " " + std::to_string(f.lanes) + " " +
+               std::to_string(static_cast<int>(f.state));
+      }
+      for (const Activation& a : warp.activations) add(a.rows.data(), a.rows.size());
+    }
+  }
+  for (const Allocation& a : run.memory().allocations()) add(a.bytes.data(), a.bytes.size());
+  return out;
+}
+
+std::uint64_t end_of(int rounds) {
+  const auto launch = steps_launch(rounds);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  static_cast<void>(run.run());
+  return run.step();
+}
+
+std::uint32_t word(std::uint32_t thread, int rounds) {
+  std::uint32_t x = thread;
+  for (int i = 0; i < rounds; ++i) {
+    x = 3 * x + thread;
+    if (x & 1) x >>= 1;
+  }
+  return x;
+}
+
+TEST(ControlledRun, RunsToTheEndAsALaunchDoes) {
+  const auto launch = steps_launch(9);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  EXPECT_EQ(run.run().reason, StopReason::finished);
+  EXPECT_TRUE(run.ended());
+  EXPECT_TRUE(run.reports().empty());
+  for (std::uint32_t t = 0; t < 64; ++t) {
+    std::uint32_t got = 0;
+    std::memcpy(&got, launch->device.memory().read(launch->out + 4 * t, 4).data(), 4);
+    EXPECT_EQ(got, word(t ^ 32, 9)) << t;
+  }
+  const auto again = steps_launch(9);
+  EXPECT_EQ(again->device.launch(*again->module, again->config).steps, run.step());
+}
+
+// Snapshots are taken as the run goes, so a long run has some to go back to that are not the beginning.
+TEST(ControlledRun, EveryWayToAStepLeadsToTheSameState) {
+  for (const std::uint64_t seed : {0u, 5u}) {
+    const Policy policy = seed == 0 ? Policy::late : Policy::seeded;
+    const auto forwards = steps_launch(700, policy, seed);
+    ControlledRun reference(forwards->device, *forwards->module, forwards->config);
+    std::vector<std::pair<std::uint64_t, std::string>> states;
+    while (!reference.ended()) {
+      states.emplace_back(reference.step(), state_of(reference));
+      static_cast<void>(reference.steps(101));
+    }
+    ASSERT_GT(states.size(), 100u);
+    const auto other = steps_launch(700, policy, seed);
+    ControlledRun run(other->device, *other->module, other->config);
+    static_cast<void>(run.run());
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t to = static_cast<std::size_t>(i) * 7919 % states.size();
+      static_cast<void>(run.seek(states[to].first));
+      ASSERT_EQ(state_of(run), states[to].second) << "step " << states[to].first << ", seed " << seed;
+    }
+  }
+}
+
+TEST(ControlledRun, ForwardsAndBackAgainIsWhereItWas) {
+  const auto launch = steps_launch(40);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  EXPECT_TRUE(prop::check([&] {
+    static_cast<void>(run.seek(prop::in_range<std::uint64_t>(0, 900)));
+    const std::string before = state_of(run);
+    const std::uint64_t here = run.step();
+    static_cast<void>(run.steps(prop::in_range<std::uint64_t>(1, 400)));
+    static_cast<void>(run.back(run.step() - here));
+    RC_ASSERT(state_of(run) == before);
+  }));
+}
+
+TEST(ControlledRun, StopsBeforeTheFirstInstructionOfALine) {
+  const auto launch = steps_launch(2);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  const std::vector<std::int32_t> pcs = run.pcs_of("steps.cu", 3);
+  ASSERT_EQ(pcs.size(), 1u);
+  EXPECT_EQ(run.add_breakpoint(pcs), 1);
+  // Three CTAs of two warps come there.
+  for (int time = 0; time < 6; ++time) {
+    const Stop stop = run.run();
+    ASSERT_EQ(stop.reason, StopReason::breakpoint);
+    EXPECT_EQ(stop.what, "breakpoint 1");
+    EXPECT_EQ(stop.at.pc, pcs[0]);
+    EXPECT_EQ(run.position().pc, pcs[0]);
+    EXPECT_EQ(run.position().warp, time % 2);
+    EXPECT_EQ(run.position().cta, time / 2);
+  }
+  EXPECT_EQ(run.run().reason, StopReason::finished);
+  static_cast<void>(run.seek(0));
+  EXPECT_TRUE(run.remove(1));
+  EXPECT_FALSE(run.remove(1));
+  EXPECT_EQ(run.run().reason, StopReason::finished);
+}
+
+TEST(ControlledRun, StopsBehindTheStoreThatChangedWhatIsWatched) {
+  const auto launch = steps_launch(3);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  EXPECT_EQ(run.add_watch({.space = Space::global, .address = launch->out + 4, .bytes = 4}), 1);
+  const Stop stop = run.run();
+  EXPECT_EQ(stop.reason, StopReason::watchpoint);
+  EXPECT_EQ(run.launch().program->statement(stop.at.pc).opcode, "st.global.u32");
+  const std::uint32_t value = word(33, 3);
+  std::uint32_t now = 0;
+  std::memcpy(&now, run.memory().read(launch->out + 4, 4).data(), 4);
+  EXPECT_EQ(now, value);
+  static_cast<void>(run.back(1));
+  std::memcpy(&now, run.memory().read(launch->out + 4, 4).data(), 4);
+  EXPECT_EQ(now, 0u);
+}
+
+TEST(ControlledRun, StopsWhereABarrierIsComplete) {
+  const auto launch = steps_launch(3);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  const Stop stop = run.to(StopReason::barrier);
+  EXPECT_EQ(stop.reason, StopReason::barrier);
+  EXPECT_EQ(stop.what, "barrier 0");
+  for (const Warp& warp : run.launch().ctas.front().warps) {
+    for (const Fragment& f : warp.fragments) {
+      EXPECT_TRUE(f.lanes == 0 || f.state == FragmentState::ready);
+    }
+  }
+}
+
+TEST(ControlledRun, StepsByLineInOneWarp) {
+  const auto launch = steps_launch(2);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  std::vector<std::int32_t> lines;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(run.line().reason, StopReason::line);
+    const Program& program = *run.launch().program;
+    lines.push_back(program.module->frames[static_cast<std::size_t>(program.statement(run.position().pc).frame)].line);
+    EXPECT_EQ(run.position().warp, 0);
+  }
+  EXPECT_EQ(lines, (std::vector<std::int32_t>{2, 3, 4, 5, 6}));
+  ASSERT_EQ(run.back_line().reason, StopReason::line);
+  EXPECT_EQ(run.position().warp, 0);
+}
+
+TEST(ControlledRun, AtTheBeginningThereIsNothingFurtherBack) {
+  const auto launch = steps_launch(2);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  EXPECT_EQ(run.back(1).reason, StopReason::beginning);
+  static_cast<void>(run.steps(3));
+  static_cast<void>(run.back(100));
+  EXPECT_EQ(run.step(), 0u);
+}
+
+// A checker that heard a step twice would find races between an access and itself.
+TEST(ControlledRun, CheckersHearOfEveryStepOnce) {
+  const auto launch = steps_launch(30);
+  class Listener final : public Monitor {
+   public:
+    [[nodiscard]] bool wants_instructions() const override { return true; }
+    void instruction(const Exec& exec, const Op&, LaneMask) override {
+      fresh = fresh && seen.insert({exec.launch.step, exec.cta.index, exec.warp.index, exec.fragment.pc}).second;
+    }
+    std::set<std::tuple<std::uint64_t, int, int, int>> seen;
+    bool fresh = true;
+  } listener;
+  ControlledRun run(launch->device, *launch->module, launch->config, &listener);
+  for (int i = 0; i < 20; ++i) {
+    static_cast<void>(run.steps(50));
+    static_cast<void>(run.back(30));
+  }
+  static_cast<void>(run.run());
+  static_cast<void>(run.seek(10));
+  static_cast<void>(run.run());
+  EXPECT_TRUE(listener.fresh);
+  EXPECT_GE(listener.seen.size(), end_of(30));
+}
+
+// Memory of its own for one snapshot is all there is: the beginning stays, so going back still works.
+TEST(ControlledRun, GoesBackWithoutRoomForSnapshots) {
+  const auto launch = steps_launch(900);
+  ControlledRun run(launch->device, *launch->module, launch->config, nullptr, 1);
+  static_cast<void>(run.seek(9000));
+  const std::string there = state_of(run);
+  static_cast<void>(run.seek(20));
+  static_cast<void>(run.seek(9000));
+  EXPECT_EQ(state_of(run), there);
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::controlled_run_test

@@ -1,0 +1,42 @@
+// Every kernel here, with one mistake each: what is wrong, how to launch it, and what has to be said about it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpu/virtual/machine/diagnosis/report.h"
+#include "tests/gpu/virtual/kernels/harness.h"
+
+namespace kvscope::ptx::test {
+
+struct Finding {
+  ReportKind kind;
+  std::vector<std::string> words;  // all in the text of one report of that kind
+};
+
+struct Outcome {
+  LaunchResult result;
+  bool right_numbers = true;  // the output is the right kernel's
+};
+
+struct SeededBug {
+  const char* name;  // "B01_NoExpect"
+  const char* what;
+  std::function<Outcome(const Schedule&)> run;
+  std::vector<Finding> findings;  // under policy late
+  bool wrong_numbers = false;     // no report is an error, and the output is wrong
+};
+
+// In the order of their numbers.
+[[nodiscard]] const std::vector<SeededBug>& seeded_bugs();
+
+// The same small kernels as they should be: each has to be clean.
+struct FixedTwin {
+  const char* name;
+  std::function<LaunchResult(const Schedule&)> run;
+};
+[[nodiscard]] const std::vector<FixedTwin>& fixed_twins();
+
+}  // namespace kvscope::ptx::test

@@ -1,0 +1,68 @@
+// What must not change a kernel's results: who watches, how rows are laid out, which instruction set the host has, how
+// often it is run.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/gpu/virtual/kernels/bugs.h"
+#include "tests/gpu/virtual/kernels/decode_case.h"
+
+namespace kvscope::ptx::test::sameness_test {
+namespace {
+
+struct Done {
+  std::uint64_t fnv = 0;
+  std::uint64_t steps = 0;
+  std::string reports;
+  friend bool operator==(const Done&, const Done&) = default;
+};
+
+Done decode(const Schedule& schedule, const ProgramOptions& options, bool checked) {
+  const DecodeCase data(277);
+  Gpu gpu("decode.ptx", schedule, options);
+  const DecodeCase::Launch launch = data.launch(gpu, "paged_decode");
+  const LaunchResult result = checked ? gpu.run_checked(launch.run) : gpu.run(launch.run, nullptr);
+  return {fnv_of(data.output(gpu, launch)), result.steps, reports_text(result)};
+}
+
+TEST(DecodeIsTheSame, WithAndWithoutCheckers) {
+  for (const Schedule& schedule : kSchedules) {
+    SCOPED_TRACE(schedule.name);
+    EXPECT_EQ(decode(schedule, {}, true), decode(schedule, {}, false));
+  }
+}
+
+TEST(DecodeIsTheSame, WithARowForEveryRegister) {
+  ProgramOptions options;
+  options.rows_by_liveness = false;
+  for (const Schedule& schedule : kSchedules) {
+    SCOPED_TRACE(schedule.name);
+    EXPECT_EQ(decode(schedule, options, false), decode(schedule, {}, false));
+  }
+}
+
+TEST(DecodeIsTheSame, OnEveryInstructionSetOfTheHost) {
+  for (const Simd simd : {Simd::baseline, Simd::avx2, Simd::avx512}) {
+    if (simd > best_simd()) continue;
+    ProgramOptions options;
+    options.simd = simd;
+    EXPECT_EQ(decode(kLate, options, false), decode(kLate, {}, false)) << static_cast<int>(simd);
+  }
+}
+
+// Reports name threads, places and steps: all of them again.
+TEST(EverySeededBugIsTheSame, RunTwice) {
+  for (const SeededBug& bug : seeded_bugs())
+    for (const Schedule& schedule : {kSchedules[0], kSchedules[2]}) {
+      SCOPED_TRACE(std::string(bug.name) + ' ' + schedule.name);
+      const LaunchResult first = bug.run(schedule).result, second = bug.run(schedule).result;
+      EXPECT_EQ(first.steps, second.steps);
+      EXPECT_EQ(reports_text(first), reports_text(second));
+      EXPECT_EQ(first.repeated_reports, second.repeated_reports);
+    }
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::sameness_test

@@ -1,0 +1,91 @@
+#include "gpu/virtual/machine/memory/device_memory.h"
+
+#include <gmock/gmock.h>
+
+#include "core/base/errors.h"
+#include "gpu/virtual/machine/memory/windows.h"
+
+namespace kvscope::ptx::device_memory_test {
+namespace {
+
+template <class Error, class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(DeviceMemory, AddressesAreTheSameEverywhereAndFarApart) {
+  DeviceMemory memory;
+  EXPECT_EQ(memory.allocate(4000, "x"), 0x200000000u);
+  EXPECT_EQ(memory.allocate(1, "y"), 0x200002000u);  // 4000 + 4096, then the next multiple of 256
+  EXPECT_EQ(memory.allocate_constant(16, "c"), 0x7d0000000000u);
+  EXPECT_EQ(memory.allocate(1, "z"), 0x200003100u);  // constants have a bank of their own
+}
+
+TEST(DeviceMemory, WhatIsNotInitialisedIsFilledWithFf) {
+  DeviceMemory memory;
+  EXPECT_EQ(memory.read(memory.allocate(2, "a", false), 2), (std::vector<std::byte>(2, std::byte{0xff})));
+  EXPECT_EQ(memory.read(memory.allocate(2, "b"), 2), (std::vector<std::byte>(2)));
+}
+
+TEST(DeviceMemory, ARangeLiesInOneLiveAllocationOrIsNamed) {
+  DeviceMemory memory;
+  const std::uint64_t x = memory.allocate(64, "x");
+  EXPECT_NE(memory.at(x + 60, 4), nullptr);
+  EXPECT_EQ(memory.at(x + 61, 4), nullptr);
+  EXPECT_EQ(memory.at(x - 1, 1), nullptr);
+  EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x + 62, 4)); }),
+            "read of 4 bytes at 0x20000003e: it begins at byte 62 of 'x', which has 64");
+  EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x + 74, 4)); }),
+            "read of 4 bytes at 0x20000004a: 10 bytes behind the end of 'x'");
+  EXPECT_EQ(error_of<IllegalAddress>([&] { memory.write(x - 8, std::vector<std::byte>(4)); }),
+            "write of 4 bytes at 0x1fffffff8: 8 bytes in front of 'x'");
+  memory.free(x);
+  EXPECT_EQ(memory.at(x, 4), nullptr);
+  EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x, 4)); }),
+            "read of 4 bytes at 0x200000000: 'x' has been freed");
+  EXPECT_EQ(error_of<GeometryError>([&] { memory.free(x); }), "free of 0x200000000: it has been freed already");
+  EXPECT_EQ(error_of<GeometryError>([&] { memory.free(x + 1); }), "free of 0x200000001: no allocation begins there");
+}
+
+TEST(DeviceMemory, HasSoMuchAndNoMore) {
+  DeviceMemory memory(100);
+  const std::uint64_t x = memory.allocate(60, "x");
+  EXPECT_EQ(error_of<OverflowError>([&] { memory.allocate(41, "y"); }),
+            "allocation 'y' of 41 bytes: 40 of the device's 100 bytes are left");
+  memory.free(x);
+  EXPECT_NO_THROW(memory.allocate(100, "z"));
+  EXPECT_EQ(error_of<GeometryError>([&] { memory.allocate(0, "n"); }), "allocation 'n' of 0 bytes: at least 1");
+}
+
+// A copy of the machine has a memory of its own.
+TEST(DeviceMemory, ACopyIsASecondMemory) {
+  DeviceMemory memory;
+  const std::uint64_t x = memory.allocate(4, "x");
+  DeviceMemory other = memory;
+  other.write(x, std::vector<std::byte>(4, std::byte{7}));
+  EXPECT_EQ(memory.read(x, 1)[0], std::byte{0});
+}
+
+TEST(Windows, SpacesStandWhereTheyAreSaidToStand) {
+  EXPECT_EQ(to_generic(Space::shared, 0x01000410), 0x7f0001000410u);
+  EXPECT_EQ(from_generic(Space::shared, 0x7f0001000410), 0x01000410u);
+  EXPECT_EQ(rank_of(0x01000410), 1u);
+  EXPECT_EQ(offset_of(0x01000410), 0x410u);
+  EXPECT_EQ(space_of(std::uint64_t{0x7e0000000010}), Space::local);
+  EXPECT_EQ(space_of(std::uint64_t{0x7d0000000000}), Space::constant);
+  EXPECT_EQ(space_of(std::uint64_t{0x7c00ffffffff}), Space::param);
+  EXPECT_EQ(space_of(std::uint64_t{0x7c0100000000}), Space::global);
+  for (std::uint64_t high = 0x7000; high < 0x9000; ++high) {
+    EXPECT_EQ(is_in_window(high << 32 | 5), space_of(high << 32 | 5) != Space::global) << high;
+  }
+  EXPECT_EQ(to_generic(Space::constant, 0x10), 0x7d0000000010u);
+  EXPECT_EQ(from_generic(Space::constant, 0x7d0000000010), 0x7d0000000010u);
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::device_memory_test

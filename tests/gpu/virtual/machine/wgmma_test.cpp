@@ -1,0 +1,234 @@
+// wgmma.mma_async: every type, every N, every layout of a descriptor, signs and scales, against a plain loop.
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "tests/gpu/virtual/machine/one_kernel.h"
+#include "tests/gpu/virtual/machine/wgmma_product.h"
+
+namespace kvscope::ptx::test::wgmma_test {
+namespace {
+
+using ::testing::IsEmpty;
+
+std::vector<int> legal_n(Type d) {
+  std::vector<int> all;
+  for (int n = 8; n <= 256; n += 8) {
+    if (d != Type::s32 || n == 8 || n == 24 || n % 16 == 0) all.push_back(n);
+  }
+  return all;
+}
+
+struct Types {
+  Type d, a, b;
+};
+std::vector<Types> every_type() {
+  std::vector<Types> all{{Type::f32, Type::f16, Type::f16},
+                         {Type::f16, Type::f16, Type::f16},
+                         {Type::f32, Type::bf16, Type::bf16},
+                         {Type::f32, Type::tf32, Type::tf32},
+                         {Type::s32, Type::b1, Type::b1}};
+  for (const Type a : {Type::e4m3, Type::e5m2}) {
+    for (const Type b : {Type::e4m3, Type::e5m2}) {
+      for (const Type d : {Type::f32, Type::f16}) all.push_back({d, a, b});
+    }
+  }
+  for (const Type a : {Type::s8, Type::u8}) {
+    for (const Type b : {Type::s8, Type::u8}) all.push_back({Type::s32, a, b});
+  }
+  return all;
+}
+
+std::string title(const WgmmaProduct& p) {
+  return std::string(name(p.d)) + "." + std::string(name(p.a)) + "." + std::string(name(p.b)) + " n " +
+         std::to_string(p.n) + " rows of " + std::to_string(p.row) + (p.a_along_m ? ", A along m" : "") +
+         (p.b_along_n ? ", B along n" : "") + (p.a_in_registers ? ", A in registers" : "") + " signs " +
+         std::to_string(p.sign_a) + " " + std::to_string(p.sign_b) + (p.adds ? "" : ", D = A B");
+}
+
+void expect_product(const WgmmaProduct& p) {
+  SCOPED_TRACE(title(p));
+  const WgmmaOutcome outcome = run_wgmma(p);
+  EXPECT_THAT(outcome.messages, IsEmpty());
+  std::vector<double> expected;
+  for (int i = 0; i < kWgmmaRows; ++i) {
+    for (int j = 0; j < p.n; ++j) {
+      double sum = p.adds ? i - j : 0;
+      for (int k = 0; k < wgmma_k(p.a); ++k) {
+        sum += p.sign_a * integer_a(p.a, i, k) * p.sign_b * integer_b(p.b, k, j);
+      }
+      expected.push_back(sum);
+    }
+  }
+  EXPECT_EQ(outcome.d, expected);
+}
+
+// Every choice that is not N goes round with it, so that each N meets another one.
+WgmmaProduct turn(const Types& types, int n, int i) {
+  constexpr int kRows[] = {128, 16, 64, 32};
+  WgmmaProduct p{.n = n, .d = types.d, .a = types.a, .b = types.b, .row = kRows[i % 4]};
+  const bool major = types.a == Type::f16 || types.a == Type::bf16;
+  p.a_in_registers = i % 3 == 2;
+  p.a_along_m = major && !p.a_in_registers && i % 5 < 2;
+  p.b_along_n = major && i % 7 < 4;
+  if (types.d != Type::s32) p.sign_a = i % 11 < 5 ? -1 : 1, p.sign_b = i % 13 < 6 ? -1 : 1;
+  p.adds = i % 6 != 4;
+  p.scale_by_register = i % 2 == 0;
+  p.policy = i % 4 == 3 ? Policy::early : Policy::late;
+  return p;
+}
+
+TEST(Wgmma, EveryTypeAndWidthIsTheProductOfAPlainLoop) {
+  int i = 0;
+  for (const Types& types : every_type()) {
+    // Mixtures of fp8, and of signs, are the same but for reading their numbers: three widths of those.
+    const bool sibling = (bits(types.a) == 8 && (types.a == types.b || types.a == Type::u8 || types.d == Type::f16));
+    for (const int n : sibling ? std::vector<int>{8, 96, 256} : legal_n(types.d)) expect_product(turn(types, n, i++));
+  }
+}
+
+TEST(Wgmma, EveryLayoutOfBothOperandsSignAndScale) {
+  for (const Types& types : every_type()) {
+    const bool major = types.a == Type::f16 || types.a == Type::bf16;
+    for (const int row : {16, 32, 64, 128}) {
+      for (int flags = 0; flags < 8; ++flags) {
+        WgmmaProduct p{.n = 24, .d = types.d, .a = types.a, .b = types.b, .row = row};
+        p.a_along_m = (flags & 1) != 0, p.b_along_n = (flags & 2) != 0, p.a_in_registers = (flags & 4) != 0;
+        if ((!major && (flags & 3) != 0) || (p.a_in_registers && p.a_along_m)) continue;
+        expect_product(p);
+      }
+    }
+    for (int flags = 0; flags < 8; ++flags) {
+      WgmmaProduct p{.n = 8, .d = types.d, .a = types.a, .b = types.b};
+      if (types.d != Type::s32) p.sign_a = (flags & 1) != 0 ? -1 : 1, p.sign_b = (flags & 2) != 0 ? -1 : 1;
+      p.adds = (flags & 4) != 0;
+      p.scale_by_register = flags % 3 == 0;
+      expect_product(p);
+    }
+  }
+}
+
+// Row after row, as 32 bits: checksums that were made elsewhere.
+TEST(Wgmma, ChecksumsOfTheIntegerVectors) {
+  struct Golden {
+    int n;
+    Types types;
+    std::uint64_t fnv;
+  };
+  for (const auto& [n, types, golden] : {Golden{8, {Type::f32, Type::bf16, Type::bf16}, 0xf01bd9661e934f71u},
+                                         Golden{16, {Type::f32, Type::e4m3, Type::e5m2}, 0x2c209bc511a60a05u},
+                                         Golden{16, {Type::s32, Type::s8, Type::s8}, 0x6995e629a7a76ce8u},
+                                         Golden{64, {Type::f32, Type::f16, Type::f16}, 0x164126ae312ca430u},
+                                         Golden{256, {Type::f32, Type::bf16, Type::bf16}, 0xaff893c2654a1084u}}) {
+    std::vector<std::uint32_t> words;
+    for (const double x : run_wgmma({.n = n, .d = types.d, .a = types.a, .b = types.b}).d) {
+      words.push_back(types.d == Type::s32 ? static_cast<std::uint32_t>(static_cast<std::int32_t>(x))
+                                           : std::bit_cast<std::uint32_t>(static_cast<float>(x)));
+    }
+    const std::vector<std::byte> bytes = bytes_of(words);
+    EXPECT_EQ(fnv(bytes.data(), bytes.size()), golden) << n;
+  }
+}
+
+// Wraps, or stops at the ends.
+TEST(Wgmma, IntegersWrapUnlessSatfiniteClampsThem) {
+  constexpr double kMost = std::numeric_limits<std::int32_t>::max(), kLeast = std::numeric_limits<std::int32_t>::min();
+  for (const bool saturate : {false, true}) {
+    for (const bool up : {false, true}) {
+      const WgmmaProduct p{.n = 8,
+                           .d = Type::s32,
+                           .a = Type::s8,
+                           .b = Type::u8,
+                           .saturate = saturate,
+                           .a_at = [up](int, int) { return up ? 127 : -128; },
+                           .b_at = [](int, int) { return 255; },
+                           .c_at = [&](int, int) { return up ? kMost - 1 : kLeast + 1; }};
+      const double sum = up ? 127.0 * 255 * 32 - 1 : -128.0 * 255 * 32 + 1;  // past the end
+      const double wrapped = up ? kLeast + sum - 1 : kMost + sum + 1;
+      EXPECT_EQ(run_wgmma(p).d[17], saturate ? (up ? kMost : kLeast) : wrapped);
+    }
+  }
+}
+
+// One element in the three orders of adding: seven sums, the one of row i and column i.
+TEST(Wgmma, TheThreeWaysOfAddingDifferWhereTheyShould) {
+  struct Sum {
+    double c;
+    std::function<double(int)> a, b;
+    std::uint32_t seq, exact, hopper;
+  };
+  const auto always = [](double x) { return [x](int) { return x; }; };
+  const auto first = [](double x) { return [x](int k) { return k == 0 ? x : 0.0; }; };
+  const auto small_then_one = [](int k) { return k < 15 ? 0x1p-12 : 1.0; };
+  const std::vector<Sum> sums{
+      {0x1p24, always(1), always(1), 0x4b800000, 0x4b800008, 0x4b800008},
+      {1, always(0x1p-12), always(0x1p-12), 0x3f800000, 0x3f800008, 0x3f800008},
+      {1, always(0x1p-13), always(0x1p-13), 0x3f800000, 0x3f800002, 0x3f800000},
+      {1, first(1.5 * 0x1p-11), always(0x1p-12), 0x3f800002, 0x3f800002, 0x3f800001},
+      {-1, first(-1.5 * 0x1p-11), always(0x1p-12), 0xbf800002, 0xbf800002, 0xbf800001},
+      {0, small_then_one, small_then_one, 0x3f800008, 0x3f800008, 0x3f800007},
+      {0x1p-30, [](int k) { return k == 0   ? 1.0
+                                   : k == 1 ? -1.0
+                                            : 0.0; }, always(1), 0, 0x30800000, 0}};
+  const auto sum_at = [&](int i) -> const Sum& { return sums[static_cast<std::size_t>(i) % sums.size()]; };
+  for (const Type type : {Type::f16, Type::bf16}) {
+    for (const bool registers : {false, true}) {
+      for (const SumMode mode : {SumMode::seq, SumMode::exact, SumMode::hopper}) {
+        WgmmaProduct p{.n = 8, .a = type, .b = type, .a_in_registers = registers, .sum = mode};
+        p.a_at = [&](int i, int k) { return sum_at(i).a(k); };
+        p.b_at = [&](int k, int j) { return sum_at(j).b(k); };
+        p.c_at = [&](int i, int) { return sum_at(i).c; };
+        const std::vector<double> d = run_wgmma(p).d;
+        for (int i = 0; i < kWgmmaRows; ++i) {
+          const int j = i % static_cast<int>(sums.size());
+          const Sum& sum = sum_at(i);
+          EXPECT_EQ(std::bit_cast<std::uint32_t>(static_cast<float>(d[static_cast<std::size_t>(i * 8 + j)])),
+                    mode == SumMode::seq     ? sum.seq
+                    : mode == SumMode::exact ? sum.exact
+                                             : sum.hopper)
+              << name(type) << " mode " << static_cast<int>(mode) << " sum " << j;
+        }
+      }
+    }
+  }
+}
+
+// What is run here is PTX: the assembler, where there is one, takes a kernel of every type.
+TEST(Wgmma, TheAssemblerTakesTheTextOfEveryType) {
+  const char* const home = std::getenv("CUDA_HOME");
+  std::filesystem::path assembler;
+  for (const std::string& folder :
+       {std::string(home != nullptr ? home : "") + "/bin", std::string("/usr/local/cuda/bin")}) {
+    if (assembler.empty() && std::filesystem::exists(folder + "/ptxas")) assembler = folder + "/ptxas";
+  }
+  if (assembler.empty()) GTEST_SKIP() << "no ptxas in $CUDA_HOME/bin or /usr/local/cuda/bin";
+  std::string text = ".version 8.4\n.target sm_90a\n.address_size 64\n";
+  int number = 0;
+  for (const Types& types : every_type()) {
+    for (const int n : {8, 24, 128}) {
+      WgmmaProduct p = turn(types, n, number);
+      p.saturate = types.d == Type::s32 && types.a != Type::b1 && number % 2 == 0;
+      text += wgmma_text(p, "k" + std::to_string(number++));
+    }
+  }
+  const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "kvscope_wgmma.ptx";
+  std::ofstream(file) << text;
+  const std::string said = file.string() + ".said";
+  const std::string command = assembler.string() + " -arch=sm_90a -O0 " + file.string() + " -o /dev/null 2> " + said;
+  const int status = std::system(command.c_str());
+  std::ostringstream words;
+  words << std::ifstream(said).rdbuf();
+  EXPECT_EQ(status, 0) << command << '\n' << words.str();
+  std::filesystem::remove(file);
+  std::filesystem::remove(said);
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::wgmma_test

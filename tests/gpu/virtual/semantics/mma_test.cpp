@@ -1,0 +1,442 @@
+// mma: registers in, registers out, against a product computed from the published fragment maps by other code: the maps
+// are written here once more, lane by lane, from the manual's tables.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "gpu/virtual/semantics/matrix_product.h"
+#include "tests/gpu/virtual/semantics/one_op.h"
+
+namespace kvscope::ptx::testing::mma_test {
+namespace {
+
+using Tile = std::vector<double>;  // [row][column]
+
+struct Shape {
+  int m, n, k;
+};
+
+// A(i,k), B(k,n), C(i,n) of the integer vectors.
+int a_of(int i, int k) {
+  return (i + 2 * k) % 5 - 2;
+}
+int b_of(int k, int n) {
+  return (3 * k + n) % 7 - 3;
+}
+
+std::uint64_t fnv(const std::vector<std::uint32_t>& words) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::uint32_t word : words) {
+    for (int byte = 0; byte < 4; ++byte) hash = (hash ^ (word >> (8 * byte) & 0xff)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+// A number's bits in an element type; every number here is a small integer or a short binary fraction.
+std::uint64_t encode(Type type, double x) {
+  const auto f32 = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  switch (type) {
+    case Type::f64:
+      return std::bit_cast<std::uint64_t>(x);
+    case Type::f32:
+    case Type::tf32:
+      return f32;
+    case Type::bf16:
+      return f32 >> 16;
+    case Type::f16:
+    case Type::e4m3:
+    case Type::e5m2: {
+      if (x == 0) return 0;
+      int exponent = 0;
+      const double fraction = std::frexp(std::fabs(x), &exponent);  // [0.5, 1)
+      const int bits = type == Type::f16 ? 10 : type == Type::e4m3 ? 3 : 2;
+      const int bias = type == Type::e4m3 ? 7 : 15;
+      const auto mantissa = static_cast<std::uint64_t>((2 * fraction - 1) * (1 << bits));
+      const std::uint64_t sign = x < 0 ? (type == Type::f16 ? 0x8000u : 0x80u) : 0u;
+      return sign | static_cast<std::uint64_t>(exponent - 1 + bias) << bits | mantissa;
+    }
+    default:
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));  // an integer: its low bits
+  }
+}
+int width_of_type(Type type) {
+  static const std::map<Type, int> kWidths{{Type::f64, 64}, {Type::f32, 32},  {Type::s32, 32}, {Type::tf32, 32},
+                                           {Type::f16, 16}, {Type::bf16, 16}, {Type::e4m3, 8}, {Type::e5m2, 8},
+                                           {Type::s8, 8},   {Type::u8, 8},    {Type::s4, 4},   {Type::u4, 4},
+                                           {Type::b1, 1}};
+  return kWidths.at(type);
+}
+
+// Fills the registers of a fragment; at(e, r, g, t) says which number of the tile stands there.
+std::vector<Lanes> registers(Type type, int count, const std::function<double(int e, int r, int g, int t)>& at) {
+  std::vector<Lanes> all_registers(static_cast<std::size_t>(count));
+  const int width = width_of_type(type);
+  const int register_bits = width == 64 ? 64 : 32;
+  const std::uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
+  for (int r = 0; r < count; ++r) {
+    for (int lane = 0; lane < 32; ++lane) {
+      std::uint64_t& word = all_registers[static_cast<std::size_t>(r)][static_cast<std::size_t>(lane)];
+      for (int e = 0; e < register_bits / width; ++e) {
+        word |= (encode(type, at(e, r, lane / 4, lane % 4)) & mask) << (width * e);
+      }
+    }
+  }
+  return all_registers;
+}
+
+struct Mma {
+  std::string word;
+  Shape shape;
+  Type a, b, d;
+};
+
+// Runs it on A(i,k), B(k,n), C(i,n) and gives D, row-major.
+Tile run_mma(const Mma& mma, const std::function<double(int, int)>& a, const std::function<double(int, int)>& b,
+             const std::function<double(int, int)>& c, SumMode sum, Simd simd) {
+  const int e_of_ab = std::max(1, 32 / width_of_type(mma.a));
+  const int in_register = 32 * e_of_ab;
+  const bool m8 = mma.shape.m == 8;
+  Case x;
+  x.word = mma.word;
+  x.sum = sum;
+  x.simd = simd;
+  const auto add = [&x](std::vector<Lanes> more) { x.in.insert(x.in.end(), more.begin(), more.end()); };
+  add(registers(mma.a, mma.shape.m * mma.shape.k / in_register, [&](int e, int r, int g, int t) {
+    const int row = m8 ? g : g + 8 * (r % 2);
+    return a(row, t * e_of_ab + e + 4 * e_of_ab * (m8 ? 0 : r / 2));
+  }));
+  add(registers(mma.b, mma.shape.k * mma.shape.n / in_register,
+                [&](int e, int r, int g, int t) { return b(t * e_of_ab + e + 4 * e_of_ab * r, g); }));
+  const bool half = mma.d == Type::f16;
+  const int count_d = mma.shape.m * mma.shape.n / (half ? 64 : 32);
+  add(registers(mma.d, count_d, [&](int e, int i, int g, int t) {
+    return half ? c(g + 8 * i, 2 * t + e) : c(g + 8 * (i / 2), 2 * t + i % 2);
+  }));
+  const Outcome outcome = run(x);
+  Tile d(static_cast<std::size_t>(mma.shape.m * mma.shape.n));
+  if (outcome.d.size() != static_cast<std::size_t>(count_d)) {
+    ADD_FAILURE() << mma.word << " writes " << outcome.d.size() << " registers";
+    return d;
+  }
+  for (int i = 0; i < count_d; ++i) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const std::uint64_t word = outcome.d[static_cast<std::size_t>(i)][static_cast<std::size_t>(lane)];
+      const auto put = [&](int row, int column, double value) {
+        d[static_cast<std::size_t>(row * mma.shape.n + column)] = value;
+      };
+      const int g = lane / 4;
+      const int t = lane % 4;
+      if (half) {
+        for (int e = 0; e < 2; ++e) {
+          put(g + 8 * i, 2 * t + e, float_of_f16_bits(static_cast<std::uint16_t>(word >> (16 * e))));
+        }
+        continue;
+      }
+      const double value = mma.d == Type::f64   ? std::bit_cast<double>(word)
+                           : mma.d == Type::s32 ? static_cast<double>(static_cast<std::int32_t>(word))
+                                                : double{as_float(word)};
+      put(g + 8 * (i / 2), 2 * t + i % 2, value);
+    }
+  }
+  return d;
+}
+
+std::string word_of(const std::string& shape, const std::string& d, const std::string& a, const std::string& b,
+                    const std::string& c, const std::string& tail = "") {
+  return "mma.sync.aligned." + shape + ".row.col" + (tail.empty() ? "" : "." + tail) + "." + d + "." + a + "." + b +
+         "." + c;
+}
+
+std::vector<Mma> every_mma() {
+  std::vector<Mma> all_mma;
+  const auto add = [&all_mma](Shape s, const std::string& d, const std::string& a, const std::string& b,
+                              const std::string& tail = "") {
+    const std::string shape = "m" + std::to_string(s.m) + "n" + std::to_string(s.n) + "k" + std::to_string(s.k);
+    all_mma.push_back(
+        {word_of(shape, d, a, b, d, tail), s, *type_from_name(a), *type_from_name(b), *type_from_name(d)});
+  };
+  for (const int k : {8, 16}) {
+    for (const char* d : {"f32", "f16"}) add({16, 8, k}, d, "f16", "f16");
+    add({16, 8, k}, "f32", "bf16", "bf16");
+  }
+  for (const int k : {4, 8}) add({16, 8, k}, "f32", "tf32", "tf32");
+  for (const char* a : {"e4m3", "e5m2"}) {
+    for (const char* b : {"e4m3", "e5m2"}) {
+      for (const char* d : {"f32", "f16"}) {
+        for (const int k : {16, 32}) add({16, 8, k}, d, a, b);
+      }
+    }
+  }
+  for (const char* tail : {"", "satfinite"}) {
+    for (const char* a : {"s8", "u8"}) {
+      for (const char* b : {"s8", "u8"}) {
+        add({8, 8, 16}, "s32", a, b, tail);
+        for (const int k : {16, 32}) add({16, 8, k}, "s32", a, b, tail);
+      }
+    }
+    for (const char* a : {"s4", "u4"}) {
+      for (const char* b : {"s4", "u4"}) {
+        add({8, 8, 32}, "s32", a, b, tail);
+        for (const int k : {32, 64}) add({16, 8, k}, "s32", a, b, tail);
+      }
+    }
+  }
+  add({8, 8, 4}, "f64", "f64", "f64");
+  for (const int k : {4, 8, 16}) add({16, 8, k}, "f64", "f64", "f64");
+  return all_mma;
+}
+
+// Small integers are exact in every type and mode; every number of the tile is another one somewhere, so a register, a
+// lane or a half word in another's place shows. Unsigned types see the numbers 2 and 3 higher.
+TEST(Mma, EveryShapeAndTypeMultipliesTheTilesThatTheFragmentMapsName) {
+  for (const Mma& mma : every_mma()) {
+    const auto is_unsigned = [](Type t) { return t == Type::u8 || t == Type::u4; };
+    const int up_a = is_unsigned(mma.a) ? 2 : 0;
+    const int up_b = is_unsigned(mma.b) ? 3 : 0;
+    for (const SumMode sum : {SumMode::seq, SumMode::exact, SumMode::hopper}) {
+      for (const Simd simd : simds()) {
+        const Tile d = run_mma(
+            mma, [&](int i, int k) { return a_of(i, k) + up_a; }, [&](int k, int n) { return b_of(k, n) + up_b; },
+            [](int i, int n) { return i - n; }, sum, simd);
+        for (int i = 0; i < mma.shape.m; ++i) {
+          for (int n = 0; n < mma.shape.n; ++n) {
+            int expected = i - n;
+            for (int k = 0; k < mma.shape.k; ++k) expected += (a_of(i, k) + up_a) * (b_of(k, n) + up_b);
+            ASSERT_EQ(d[static_cast<std::size_t>(i * mma.shape.n + n)], expected)
+                << mma.word << " D(" << i << ", " << n << ") mode " << static_cast<int>(sum);
+          }
+        }
+      }
+    }
+  }
+}
+
+struct Golden {
+  Shape shape;
+  std::array<int, 4> first;
+  int last;
+  int sum;
+  std::uint64_t fnv_f32, fnv_s32;
+};
+// D of the integer vectors, row-major, little endian.
+const Golden kGolden[] = {
+    {{16, 8, 8}, {13, -2, -10, -11}, 21, 525, 0xbf2d01d15c005179u, 0xe5b3baae1af208aau},
+    {{16, 8, 16}, {10, -14, -24, -20}, 18, 522, 0x2b7627f38ea962f1u, 0x95854b635767e211u},
+    {{16, 8, 32}, {-7, -10, 1, 5}, 1, 505, 0x5f985cebdfd22145u, 0xc106079bb15e07cdu},
+    {{64, 8, 16}, {10, -14, -24, -20}, 42, 14353, 0xf01bd9661e934f71u, 0},
+    {{64, 16, 32}, {-7, -10, 1, 5}, 52, 24587, 0x2c209bc511a60a05u, 0x6995e629a7a76ce8u},
+    {{64, 64, 16}, {10, -14, -24, -20}, -14, 17, 0x164126ae312ca430u, 0},
+    {{64, 256, 16}, {10, -14, -24, -20}, -175, -1572822, 0xaff893c2654a1084u, 0},
+};
+
+void expect_golden(const Golden& golden, const Tile& d, bool as_integers) {
+  std::vector<std::uint32_t> words;
+  double sum = 0;
+  for (const double x : d) {
+    sum += x;
+    words.push_back(as_integers ? static_cast<std::uint32_t>(static_cast<std::int32_t>(x))
+                                : std::bit_cast<std::uint32_t>(static_cast<float>(x)));
+  }
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(d[i], golden.first[i]);
+  EXPECT_EQ(d.back(), golden.last);
+  EXPECT_EQ(sum, golden.sum);
+  EXPECT_EQ(fnv(words), as_integers ? golden.fnv_s32 : golden.fnv_f32) << golden.shape.m << "x" << golden.shape.n;
+}
+
+TEST(Mma, ChecksumsOfTheIntegerVectors) {
+  const auto run_golden = [](const Golden& golden, const Mma& mma, bool as_integers) {
+    expect_golden(golden,
+                  run_mma(
+                      mma, a_of, b_of, [](int i, int n) { return i - n; }, SumMode::seq, best_simd()),
+                  as_integers);
+  };
+  run_golden(kGolden[0], {word_of("m16n8k8", "f32", "f16", "f16", "f32"), {16, 8, 8}, Type::f16, Type::f16, Type::f32},
+             false);
+  run_golden(kGolden[0],
+             {word_of("m16n8k8", "f32", "tf32", "tf32", "f32"), {16, 8, 8}, Type::tf32, Type::tf32, Type::f32}, false);
+  run_golden(kGolden[1],
+             {word_of("m16n8k16", "f32", "bf16", "bf16", "f32"), {16, 8, 16}, Type::bf16, Type::bf16, Type::f32},
+             false);
+  run_golden(kGolden[1], {word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32},
+             true);
+  run_golden(kGolden[2],
+             {word_of("m16n8k32", "f32", "e4m3", "e5m2", "f32"), {16, 8, 32}, Type::e4m3, Type::e5m2, Type::f32},
+             false);
+  run_golden(kGolden[2], {word_of("m16n8k32", "s32", "s8", "s8", "s32"), {16, 8, 32}, Type::s8, Type::s8, Type::s32},
+             true);
+}
+
+TEST(MatrixProducts, ChecksumsOfTheTilesOfFourWarps) {
+  for (const Golden& golden : kGolden) {
+    const Shape s = golden.shape;
+    std::vector<float> a, b, d;
+    std::vector<std::int32_t> ia, ib, id;
+    for (int i = 0; i < s.m; ++i) {
+      for (int k = 0; k < s.k; ++k) ia.push_back(a_of(i, k));
+      for (int n = 0; n < s.n; ++n) id.push_back(i - n);
+    }
+    for (int k = 0; k < s.k; ++k) {
+      for (int n = 0; n < s.n; ++n) ib.push_back(b_of(k, n));
+    }
+    a.assign(ia.begin(), ia.end());
+    b.assign(ib.begin(), ib.end());
+    for (const SumMode sum : {SumMode::seq, SumMode::exact, SumMode::hopper}) {
+      for (const Simd simd : simds()) {
+        d.assign(id.begin(), id.end());
+        multiply_add({s.m, s.n, s.k, Type::f16, Type::f16, Type::f32, sum}, a.data(), b.data(), d.data(), simd);
+        expect_golden(golden, Tile(d.begin(), d.end()), false);
+      }
+    }
+    if (golden.fnv_s32 == 0) continue;
+    multiply_add({s.m, s.n, s.k, Type::s8, Type::s8, Type::s32}, ia.data(), ib.data(), id.data());
+    expect_golden(golden, Tile(id.begin(), id.end()), true);
+  }
+}
+
+// The registers as they stand in lanes 0 and 31, low number in the low half.
+TEST(Mma, FragmentsOfTheIntegerVectorsInBf16) {
+  const auto a = registers(Type::bf16, 4, [](int e, int r, int g, int t) {
+    return double{static_cast<double>(a_of(g + 8 * (r % 2), 2 * t + e + 8 * (r / 2)))};
+  });
+  const auto b = registers(Type::bf16, 2,
+                           [](int e, int r, int g, int t) { return static_cast<double>(b_of(2 * t + e + 8 * r, g)); });
+  EXPECT_EQ(a[0][0], 0x0000c000u);
+  EXPECT_EQ(a[1][0], 0xc0003f80u);
+  EXPECT_EQ(a[2][0], 0x3f80bf80u);
+  EXPECT_EQ(a[3][0], 0xbf804000u);
+  EXPECT_EQ(b[0][0], 0x0000c040u);
+  EXPECT_EQ(b[1][0], 0x40400000u);
+  EXPECT_EQ(a[0][31], 0xbf804000u);
+  EXPECT_EQ(a[1][31], 0x40000000u);
+  EXPECT_EQ(a[2][31], 0x0000c000u);
+  EXPECT_EQ(a[3][31], 0xc0003f80u);
+  EXPECT_EQ(b[0][31], 0xc0403f80u);
+  EXPECT_EQ(b[1][31], 0x0000c040u);
+}
+
+struct SumRow {
+  const char* what;
+  double c;
+  std::function<double(int)> a, b;
+  std::uint32_t seq, exact, hopper;
+};
+
+// One output element, K = 16, in the three orders of adding.
+TEST(Mma, TheThreeWaysOfAddingDifferWhereTheyShould) {
+  const auto always = [](double x) { return [x](int) { return x; }; };
+  const auto only = [](int at, double x) { return [at, x](int k) { return k == at ? x : 0.0; }; };
+  const SumRow rows[] = {
+      {"2^24 and ones", 0x1p24, always(1), always(1), 0x4b800000, 0x4b800008, 0x4b800008},
+      {"1 and 2^-24", 1, always(0x1p-12), always(0x1p-12), 0x3f800000, 0x3f800008, 0x3f800008},
+      {"1 and 2^-26", 1, always(0x1p-13), always(0x1p-13), 0x3f800000, 0x3f800002, 0x3f800000},
+      {"1 and eight 2^-25", 1, [](int k) { return k < 8 ? 0x1p-12 : 0.0; }, always(0x1p-13), 0x3f800000, 0x3f800002,
+       0x3f800002},
+      {"1 and 1.5 * 2^-23", 1, only(0, 1.5 * 0x1p-11), only(0, 0x1p-12), 0x3f800002, 0x3f800002, 0x3f800001},
+      {"-1 and -1.5 * 2^-23", -1, only(0, -1.5 * 0x1p-11), only(0, 0x1p-12), 0xbf800002, 0xbf800002, 0xbf800001},
+      {"small ones before 1", 0, [](int k) { return k < 15 ? 0x1p-12 : 1.0; },
+       [](int k) { return k < 15 ? 0x1p-12 : 1.0; }, 0x3f800008, 0x3f800008, 0x3f800007},
+      {"cancelling", 0x1p-30, [](int k) { return k == 0   ? 1.0
+                                                 : k == 1 ? -1.0
+                                                          : 0.0; }, always(1), 0, 0x30800000, 0},
+  };
+  for (const char* type : {"f16", "bf16"}) {
+    const Mma mma{word_of("m16n8k16", "f32", type, type, "f32"),
+                  {16, 8, 16},
+                  *type_from_name(type),
+                  *type_from_name(type),
+                  Type::f32};
+    for (const SumRow& row : rows) {
+      for (const Simd simd : simds()) {
+        const auto bits_in = [&](SumMode mode) {
+          const Tile d = run_mma(
+              mma, [&](int, int k) { return row.a(k); }, [&](int k, int) { return row.b(k); },
+              [&](int, int) { return row.c; }, mode, simd);
+          return bits(static_cast<float>(d[77]));
+        };
+        EXPECT_EQ(bits_in(SumMode::seq), row.seq) << type << " " << row.what;
+        EXPECT_EQ(bits_in(SumMode::exact), row.exact) << type << " " << row.what;
+        EXPECT_EQ(bits_in(SumMode::hopper), row.hopper) << type << " " << row.what;
+      }
+    }
+  }
+}
+
+// Wraps, or stops at the ends: 16 * 127 * 127 on top of nearly 2^31.
+TEST(Mma, IntegersWrapUnlessSatfiniteClampsThem) {
+  const Mma wraps{word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
+  const Mma clamps{
+      word_of("m16n8k16", "s32", "s8", "s8", "s32", "satfinite"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
+  const auto of = [](const Mma& mma, int a, int c) {
+    return run_mma(
+        mma, [a](int, int) { return a; }, [](int, int) { return 127; }, [c](int, int) { return c; }, SumMode::seq,
+        Simd::baseline)[5];
+  };
+  EXPECT_EQ(of(wraps, 127, 0x7fffffff), static_cast<double>(static_cast<std::int32_t>(0x7fffffffu + 258064u)));
+  EXPECT_EQ(of(clamps, 127, 0x7fffffff), 0x7fffffff);
+  EXPECT_EQ(of(clamps, -127, std::numeric_limits<std::int32_t>::min()), std::numeric_limits<std::int32_t>::min());
+}
+
+TEST(Mma, OneBitCountsDifferencesOrCommonOnes) {
+  for (const std::string& shape : {std::string("m8n8k128"), std::string("m16n8k128"), std::string("m16n8k256")}) {
+    const Shape s{shape[1] == '8' ? 8 : 16, 8, shape.back() == '6' ? 256 : 128};
+    for (const bool both_ones : {false, true}) {
+      const Mma mma{"mma.sync.aligned." + shape + ".row.col.s32.b1.b1.s32." + (both_ones ? "and" : "xor") + ".popc", s,
+                    Type::b1, Type::b1, Type::s32};
+      const auto a = [](int i, int k) { return (i * 7 + k * k) % 3 == 0 ? 1 : 0; };
+      const auto b = [](int k, int n) { return (n * 5 + k * 11) % 4 < 2 ? 1 : 0; };
+      const Tile d = run_mma(
+          mma, a, b, [](int i, int n) { return i - n; }, SumMode::seq, Simd::baseline);
+      for (int i = 0; i < s.m; ++i) {
+        for (int n = 0; n < 8; ++n) {
+          int expected = i - n;
+          for (int k = 0; k < s.k; ++k) expected += both_ones ? (a(i, k) & b(k, n)) : (a(i, k) ^ b(k, n));
+          ASSERT_EQ(d[static_cast<std::size_t>(8 * i + n)], expected) << mma.word << " " << i << " " << n;
+        }
+      }
+    }
+  }
+}
+
+// Infinities win over numbers, and NaN and inf - inf are the one canonical NaN in every mode.
+TEST(Mma, InfinityAndNan) {
+  const Mma mma{word_of("m16n8k16", "f32", "bf16", "bf16", "f32"), {16, 8, 16}, Type::bf16, Type::bf16, Type::f32};
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const SumMode sum : {SumMode::seq, SumMode::exact, SumMode::hopper}) {
+    for (const Simd simd : simds()) {
+      const auto of = [&](double first, double second) {
+        const Tile d = run_mma(
+            mma, [&](int, int k) { return k == 3   ? first
+                                          : k == 9 ? second
+                                                   : 0.0; }, [](int, int) { return 1.0; },
+            [](int, int) { return 1.0; }, sum, simd);
+        return bits(static_cast<float>(d[19]));
+      };
+      EXPECT_EQ(of(inf, 2), 0x7f800000u);
+      EXPECT_EQ(of(-inf, 2), 0xff800000u);
+      EXPECT_EQ(of(inf, -inf), 0x7fffffffu);
+      EXPECT_EQ(of(std::numeric_limits<double>::quiet_NaN(), 1), 0x7fffffffu);
+    }
+  }
+}
+
+TEST(Movmatrix, RowsBecomeColumns) {
+  Lanes a{};
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    const std::size_t g = lane / 4;
+    const std::size_t t = lane % 4;
+    a[lane] = (16 * g + 2 * t) | (16 * g + 2 * t + 1) << 16;  // element (row, column) is 16 row + column
+  }
+  const Outcome outcome = run({.word = "movmatrix.sync.aligned.m8n8.trans.b16", .in = {a}});
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    const std::size_t g = lane / 4;
+    const std::size_t t = lane % 4;
+    EXPECT_EQ(outcome.d[0][lane], (16 * (2 * t) + g) | (16 * (2 * t + 1) + g) << 16) << lane;
+  }
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::testing::mma_test

@@ -1,0 +1,74 @@
+// One instruction on rows of its own: what goes in, lane by lane, and what comes out. Whatever else stands in the
+// buffer is poison before and has to be the same poison after, the lanes outside of the mask too.
+//
+//   one("add.s32", {1, 2}) == 3             in every instruction set that this processor has, full and partial masks
+//   run({.word = "mul.wide.s32", .in = {a, b}}).d[0][17]
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "gpu/virtual/isa/instr.h"
+#include "gpu/virtual/semantics/op.h"
+
+namespace kvscope::ptx::testing {
+
+// A value per lane; 128 bits of b128 are two of them, one after the other. A predicate is 0 or 1.
+using Lanes = std::array<std::uint64_t, 32>;
+
+struct Case {
+  std::string word{};
+  std::vector<Lanes> in{};       // elements of the operands that are read, in the order written
+  bool pair = false;             // d|p
+  std::vector<int> row_bytes{};  // of all elements, results first; 0 and what is missing: as the type says
+  std::uint8_t negated = 0;      // Op::negated
+  LaneMask mask = kAllLanes;
+  Simd simd = Simd::baseline;
+  SumMode sum = SumMode::seq;
+  Lanes before{};         // of every result
+  bool in_place = false;  // the result's row is the first source's, where both are as wide
+  int results = 0;  // not 0: a mov of pieces, `row_bytes` says which: so many elements are written, those of `in` read
+};
+struct Outcome {
+  std::vector<Lanes> d;  // [result]: elements written
+  Lanes p{};             // of a pair, or the carry
+};
+// Fails the test where there is no handler, or a byte changed that is none of the result's.
+[[nodiscard]] Outcome run(const Case& c);
+[[nodiscard]] OpHandler handler_of(const Case& c);
+
+// The instruction sets of this processor.
+[[nodiscard]] std::vector<Simd> simds();
+
+[[nodiscard]] Lanes all(std::uint64_t value);
+// The value that the result has in every lane when every source has the same value in all lanes.
+[[nodiscard]] std::uint64_t one(const std::string& word, std::initializer_list<std::uint64_t> in,
+                                std::vector<int> row_bytes = {});
+// Results d and p of a pair, or the two predicates of setp p|q.
+struct Both {
+  std::uint64_t d = 0, p = 0;
+  friend bool operator==(const Both&, const Both&) = default;
+};
+[[nodiscard]] Both both(const std::string& word, std::initializer_list<std::uint64_t> in);
+
+[[nodiscard]] std::uint64_t bits(float x);
+[[nodiscard]] std::uint64_t bits(double x);
+[[nodiscard]] float as_float(std::uint64_t x);
+[[nodiscard]] double as_double(std::uint64_t x);
+
+// A small generator whose numbers are the same everywhere.
+struct Random {
+  std::uint64_t state;
+  std::uint64_t next() {
+    state += 0x9e3779b97f4a7c15u;
+    std::uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+};
+
+}  // namespace kvscope::ptx::testing
