@@ -236,7 +236,7 @@ MUTANTS = [
      "base-2 weights taken as natural ones"),
     (MERGE, "(weight * o[d] + other_weight * other[d]) / sum", "(weight * o[d] + other_weight * other[d])",
      "merged without normalising"),
-    (MERGE, "portable_log(sum) * (base == LseBase::two ? kLog2E : 1.0)", "portable_log(sum)",
+    (MERGE, "portable_log(sum) * (base == LseBase::two ? kLog2OfE : 1.0)", "portable_log(sum)",
      "base-2 lse with a natural logarithm added"),
     # --- bounds ---
     (BOUNDS, "unit * std::min(a1, 4.0 * a2)", "unit * std::max(a1, 4.0 * a2)", "the larger of two bounds"),
@@ -427,7 +427,7 @@ MUTANTS = [
      "one swizzle for every kernel"),
     (LDS_PARAMS, "return std::max(shape.K, 64 / size_of(dtype));", "return 64 / size_of(dtype);",
      "a strip narrower than its instruction"),
-    (LDS_STAGING, "static_cast<int>(at % kRegisterBytes) * 8}", "0}", "every element in the low bits of its register"),
+    (LDS_STAGING, "static_cast<int>(byte % kRegisterWidth) * 8}", "0}", "every element in the low bits of its register"),
     (EXPLAIN, "std::to_string(shared() / 4 % kNvidiaBanks)", "std::to_string(shared() / 4 / kNvidiaBanks)",
      "the line for the bank"),
     (EXPLAIN, "std::to_string(at / 4 % kGfx950Banks)", "std::to_string(at / 4 % kNvidiaBanks)",

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 """Makes one formula wrong at a time and checks that a test notices.
 
-    tests/mutation/mutate.py [--only TEXT] [--list]
+    tests/mutation/mutate.py [--only TEXT] [--list] [--jobs N]
 
-Works on a copy of the tree in build/mutation, so the tree itself is never touched. A mutant of core/<folder> is judged
-by that folder's own test program. Prints one line a mutant with the test that killed it; exits 1 when one survives,
-does not compile, or no longer matches the source exactly once.
+Works on copies of the tree in build/mutation, one per job, so the tree itself is never touched. A mutant of core/<folder> or
+gpu/virtual/<folder> is judged by that folder's own test program, with thinned grids (tests/whole_grid.h). Prints one
+line per mutant with the test that killed it; exits 1 when one survives, does not compile, or no longer matches the source
+exactly once.
 """
 import argparse
+import concurrent.futures
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -21,8 +24,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mutants import MUTANTS  # noqa: E402
 
 WORK = os.path.join(ROOT, "build", "mutation")
-TREE = os.path.join(WORK, "tree")
-BUILD = os.path.join(WORK, "build")
 TIMEOUT = 300  # [s] of one test program: a mutant that loops for ever is noticed too
 
 
@@ -39,33 +40,18 @@ def write_if_changed(path, text):
         file.write(text)
 
 
-def copy_tree():
-    keep = ["CMakeLists.txt", "core", "viz", "apps", "tests"]
-    wanted = set()
-    for top in keep:
-        source = os.path.join(ROOT, top)
-        files = [source] if os.path.isfile(source) else [
-            os.path.join(folder, name) for folder, _, names in os.walk(source) for name in names
-            if name.endswith((".h", ".cpp", ".txt", ".in"))]
-        for path in files:
-            target = os.path.join(TREE, os.path.relpath(path, ROOT))
-            wanted.add(target)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            write_if_changed(target, read(path))
-    for folder, _, names in os.walk(TREE):
-        for name in names:
-            if os.path.join(folder, name) not in wanted:
-                os.remove(os.path.join(folder, name))
+def test_program(path):
+    """(ninja target, program below the build folder) that judges a mutant of this file."""
+    parts = path.split("/")
+    if parts[:2] == ["gpu", "virtual"]:
+        return f"virtual_{parts[2]}_test", os.path.join("tests", "gpu", "virtual", parts[2], f"virtual_{parts[2]}_test")
+    return f"{parts[1]}_test", os.path.join("tests", "core", parts[1], f"{parts[1]}_test")
 
 
 def place_of(text, old):
     """(begin, end) of each place where `old` stands, white space aside."""
     pattern = r"\s+".join(re.escape(word) for word in old.split())
     return [match.span() for match in re.finditer(pattern, text)]
-
-
-def build(target):
-    return subprocess.run(["ninja", "-C", BUILD, target], capture_output=True, text=True, check=False)
 
 
 def first_failure(output, code):
@@ -76,52 +62,78 @@ def first_failure(output, code):
     return f"{started[-1] if started else 'before the first test'} (ended with {code})"
 
 
-def run_tests(folder):
-    """None when all pass, else the name of the first that does not."""
-    program = os.path.join(BUILD, "tests", "core", folder, folder + "_test")
-    try:
-        done = subprocess.run([program, "--gtest_fail_fast"], capture_output=True, text=True, errors="replace",
-                              timeout=TIMEOUT, cwd=BUILD, check=False)
-    except subprocess.TimeoutExpired as late:
-        return first_failure((late.stdout or b"").decode("utf-8", "replace"), f"nothing after {TIMEOUT} s")
-    return None if done.returncode == 0 else first_failure(done.stdout, done.returncode)
+class Copy:
+    """A copy of the tree and its build folder, in which one mutant at a time is judged."""
 
+    def __init__(self, number):
+        self.tree = os.path.join(WORK, str(number), "tree")
+        self.folder = os.path.join(WORK, str(number), "build")
+        self.ready = set()  # test programs that were built and passed without a mutant
+        os.makedirs(self.tree, exist_ok=True)
+        self.copy_tree()
+        configured = subprocess.run(
+            ["cmake", "-G", "Ninja", "-S", self.tree, "-B", self.folder, "-D", "CMAKE_BUILD_TYPE=Mutation",
+             "-D", "CMAKE_CXX_FLAGS=-O1", "-D", "KVSCOPE_CHECK_HEADERS=OFF", "-D", "KVSCOPE_BUILD_VIEWER=OFF"],
+            capture_output=True, text=True, check=False)
+        if configured.returncode != 0:
+            sys.exit("configuring the copy failed:\n" + configured.stdout + configured.stderr)
 
-def prepare(folders):
-    copy_tree()
-    configured = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", TREE, "-B", BUILD, "-D", "CMAKE_BUILD_TYPE=Mutation",
-         "-D", "CMAKE_CXX_FLAGS=-O1", "-D", "KVSCOPE_CHECK_HEADERS=OFF", "-D", "KVSCOPE_BUILD_VIEWER=OFF"],
-        capture_output=True, text=True, check=False)
-    if configured.returncode != 0:
-        sys.exit("configuring the copy failed:\n" + configured.stdout + configured.stderr)
-    for folder in folders:
-        built = build(folder + "_test")
+    def copy_tree(self):
+        """Keeps the time stamps of unchanged files, so that only changed ones are compiled again."""
+        for top in ["CMakeLists.txt", "core", "gpu", "viz", "apps", "tests"]:
+            source, target = os.path.join(ROOT, top), os.path.join(self.tree, top)
+            if os.path.isfile(source):
+                shutil.copy2(source, target)
+                continue
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("corpus", "__pycache__"))
+
+    def build(self, target):
+        return subprocess.run(["ninja", "-j2", "-C", self.folder, target], capture_output=True, text=True, check=False)
+
+    def run_tests(self, program):
+        """None when all pass, else the name of the first that does not."""
+        try:
+            done = subprocess.run([os.path.join(self.folder, program), "--gtest_fail_fast"], capture_output=True, text=True,
+                                  errors="replace", timeout=TIMEOUT, cwd=self.folder, check=False)
+        except subprocess.TimeoutExpired as late:
+            return first_failure((late.stdout or b"").decode("utf-8", "replace"), f"nothing after {TIMEOUT} s")
+        return None if done.returncode == 0 else first_failure(done.stdout, done.returncode)
+
+    def prepare(self, target, program):
+        """The reason why no mutant of this test program can be judged, or None."""
+        if target in self.ready:
+            return None
+        built = self.build(target)
         if built.returncode != 0:
-            sys.exit(f"the tree as it is does not build {folder}_test:\n{built.stdout[-4000:]}")
-        failure = run_tests(folder)
+            return f"the tree as it is does not build {target}: {built.stdout[-2000:]}"
+        failure = self.run_tests(program)
         if failure is not None:
-            sys.exit(f"the tree as it is fails {failure}: no mutant can be judged")
+            return f"the tree as it is fails {failure}"
+        self.ready.add(target)
+        return None
 
-
-def judge(path, old, new):
-    """('killed' | 'SURVIVED' | 'DOES NOT COMPILE' | 'NOT FOUND ONCE', detail)"""
-    target = os.path.join(TREE, path)
-    original = read(target)  # of the copy: somebody may be editing the tree
-    places = place_of(original, old)
-    if len(places) != 1:
-        return "NOT FOUND ONCE", f"stands there {len(places)} times: bring tests/mutation/mutants.py up to date"
-    begin, end = places[0]
-    folder = path.split("/")[1]
-    write_if_changed(target, original[:begin] + new + original[end:])
-    try:
-        built = build(folder + "_test")
-        if built.returncode != 0:
-            return "DOES NOT COMPILE", next((line for line in built.stdout.splitlines() if "error:" in line), "")
-        failure = run_tests(folder)
-    finally:
-        write_if_changed(target, original)
-    return ("SURVIVED", f"add a test of {path}") if failure is None else ("killed", failure)
+    def judge(self, path, old, new):
+        """('killed' | 'SURVIVED' | 'DOES NOT COMPILE' | 'NOT FOUND ONCE' | 'NOT JUDGED', detail)"""
+        file = os.path.join(self.tree, path)
+        original = read(file)
+        places = place_of(original, old)
+        if len(places) != 1:
+            return "NOT FOUND ONCE", f"found {len(places)} times: bring tests/mutation/mutants.py up to date"
+        begin, end = places[0]
+        target, program = test_program(path)
+        reason = self.prepare(target, program)
+        if reason is not None:
+            return "NOT JUDGED", reason
+        write_if_changed(file, original[:begin] + new + original[end:])
+        try:
+            built = self.build(target)
+            if built.returncode != 0:
+                return "DOES NOT COMPILE", next((line for line in built.stdout.splitlines() if "error:" in line), "")
+            failure = self.run_tests(program)
+        finally:
+            write_if_changed(file, original)
+        return ("SURVIVED", f"add a test of {path}") if failure is None else ("killed", failure)
 
 
 def main():
@@ -129,6 +141,7 @@ def main():
     parser.add_argument("--only", default="", help="mutants whose file or mistake contains this text")
     parser.add_argument("--list", action="store_true",
                         help="print the mutants and whether each is found once; build nothing")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants judged at the same time (default: 2)")
     arguments = parser.parse_args()
     chosen = [m for m in MUTANTS if arguments.only in m[0] or arguments.only in m[3]]
     if not chosen:
@@ -145,13 +158,23 @@ def main():
         if shutil.which(tool) is None:
             sys.exit(f"no {tool} here: tests/run.sh installs it")
     started = time.monotonic()
-    os.makedirs(TREE, exist_ok=True)
-    prepare(sorted({path.split("/")[1] for path, *_ in chosen}))
+    jobs = max(1, min(arguments.jobs, len(chosen)))
+    copies = queue.Queue()
+    for number in range(jobs):
+        copies.put(Copy(number))
+
+    def judge(mutant):
+        copy = copies.get()
+        try:
+            return copy.judge(*mutant[:3])
+        finally:
+            copies.put(copy)
+
     verdicts = []
-    for path, old, new, why in chosen:
-        verdict, detail = judge(path, old, new)
-        verdicts.append(verdict)
-        print(f"{verdict:<8} {path}: {why}\n         {detail}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as workers:
+        for (path, _, _, why), (verdict, detail) in zip(chosen, workers.map(judge, chosen)):
+            verdicts.append(verdict)
+            print(f"{verdict:<8} {path}: {why}\n         {detail}", flush=True)
     killed = verdicts.count("killed")
     print(f"{killed} of {len(verdicts)} mutants killed in {time.monotonic() - started:.0f} s")
     return 0 if killed == len(verdicts) else 1

@@ -63,7 +63,7 @@ TEST(WholeGrid, HasAsManyConfigurationsAsTheRulesLeave) {
 // Every point, accepted or not: a rule that refuses too much would make a grid that is merely smaller.
 TEST(WholeGrid, IsAcceptedPointByPointAndNothingElseIs) {
   std::size_t points = 0, wrong = 0;
-  const std::size_t step = test::kThinGrids ? 101 : 1;
+  const std::size_t step = test::grid_step(101);
   test::for_each_point([&](const KVBufferParams& p) {
     if (points++ % step != 0) return;
     if (check(p).refusals.empty() == test::the_rules_take(p)) return;
