@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECORDED_TRACES = ["mooncake_conversation.jsonl"]
 
 
 def measured(program):
@@ -31,6 +32,27 @@ def measured(program):
             if name not in best or row["real_time"] < best[name]["real_time"]:
                 best[name] = row
     return best
+
+
+def unmet_needs(program):
+    """One line for each thing that a run of many minutes would fail for at its end."""
+    unmet = []
+    if not os.access(program, os.X_OK):
+        return [f"{program} is no program: cmake --preset bench && cmake --build --preset bench"]
+    numpy = subprocess.run(["/usr/bin/python3", ROOT / "tests/bench/numpy_attention.py", "--check"], capture_output=True,
+                           text=True)
+    if numpy.returncode != 0:
+        unmet.append("the comparison with NumPy: " + (numpy.stderr.strip().splitlines() or ["failed"])[-1])
+    listed = subprocess.run([program, "--benchmark_list_tests"], capture_output=True, text=True, cwd=ROOT)
+    if listed.returncode != 0:
+        return [*unmet, f"{program} does not start: {listed.stderr.strip()[-300:]}"]
+    recorded = ROOT.parent / "shared" / "data"
+    for trace in RECORDED_TRACES:
+        if not (recorded / trace).exists():
+            unmet.append(f"the recorded trace {trace}: put it into ../{recorded.parent.name}/{recorded.name}")
+    if not os.access(ROOT / "docs" / "BENCHMARKS.md", os.W_OK):
+        unmet.append("docs/BENCHMARKS.md cannot be written")
+    return unmet
 
 
 def milliseconds(row):
@@ -207,6 +229,9 @@ def copies_section(rows):
 def main():
     program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
     program = pathlib.Path(program).resolve()
+    missing = unmet_needs(program)
+    if missing:
+        sys.exit("nothing was measured:\n" + "\n".join(f"  {need}" for need in missing))
     rows = measured(program)
     instructions = counted(program, rows)
     memory = peak_memory_mib(program, "MooncakePage16")
