@@ -124,7 +124,7 @@ class ContinuousBatchingKVCache {
   }
   [[nodiscard]] static constexpr std::byte* scales_raw_ptr() { return nullptr; }
 
-  // --- tensor maps --- (tma_tiles.h)
+  // --- tensor maps --- (tma_tile.h)
   [[nodiscard]] TmaTile create_tma_tile(const TileOptions& options) const;
   // The older, 2-D form over [rows, H*D]: `tile_m` rows by `tile_n` columns. MN-major:
   // the shared tile is the transpose.

@@ -204,7 +204,7 @@ class PagedKVCache {
   [[nodiscard]] PageCoords scale_tma_coords(SeqIdx seq, TokIdx tok) const;
   [[nodiscard]] std::int64_t num_scale_rows() const;
 
-  // --- tensor maps --- (tma_tiles.h)
+  // --- tensor maps --- (tma_tile.h)
   [[nodiscard]] TmaTile create_tma_tile(const TileOptions& options) const;
   [[nodiscard]] TmaTile create_paged_tma_tile(const TileOptions& options) const;
   [[nodiscard]] TmaTile create_ragged_tma_tile(const TileOptions& options) const;

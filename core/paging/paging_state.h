@@ -1,5 +1,5 @@
 // What a paging engine holds between two steps: who waits, who runs with which pages, the clock, and the step last run.
-// paging_step.cpp makes the steps, paging_engine.cpp shows the state to callers; nothing else includes this.
+// paging_engine_step.cpp makes the steps, paging_engine.cpp shows the state to callers; nothing else includes this.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // A tensor map as the driver's encoder is told it: the tensor in memory, the box one instruction copies of it, and how
 // the box is spread over shared memory. Every list runs fastest (innermost, contiguous) dimension first, as the encoder
-// and the instruction's coordinates do; core/cache keeps its maps slow -> fast (tma_tiles.h).
+// and the instruction's coordinates do; tma_tile.h lists the dimensions of its maps slowest first.
 //
 //   dims    {64, 20}   [elements]    box     {64, 8}  [elements]         coordinates {0, 17}
 //   strides {128}      [bytes]       rows 17..24 of the tensor; rows 20..24 do not exist and are filled

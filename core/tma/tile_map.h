@@ -1,10 +1,10 @@
 // From a cache's tile to the map that the encoder takes: the same axes the other way round, strides in bytes.
 //
-//   TmaTile (core/cache, slow -> fast, elements)           TensorMap (fastest first, bytes)
+//   TmaTile (tma_tile.h, slow -> fast, elements)          TensorMap (fastest first, bytes)
 //   f32, dims [100, 2, 8], strides [16, 8, 1],     ->      dims {8, 2, 100}, strides {32, 64},
 //   box [4, 1, 32], 128B swizzle                           box {32, 1, 4}, 128B swizzle, fp8 and e8m0 as u8
 //
-// Coordinates stay as they are: those of tma_tiles.h are fastest first already.
+// Coordinates stay as they are: those of tma_tile.h are fastest first already.
 #pragma once
 
 #include <cstdint>

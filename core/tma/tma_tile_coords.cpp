@@ -1,4 +1,4 @@
-// Names, sizes and coordinates of tensor maps (tma_tiles.h); the makers are in tma_tiles.cpp.
+// Names, sizes and coordinates of tensor maps (tma_tile.h); the makers are in tma_tile.cpp.
 #include <fmt/format.h>
 
 #include "core/base/checked.h"

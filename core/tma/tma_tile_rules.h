@@ -1,4 +1,4 @@
-// What a tensor map must obey, gathered so that one error names every broken rule. For the makers of tma_tiles.h.
+// What a tensor map must obey, gathered so that one error names every broken rule. For the makers in tma_tile.cpp.
 #pragma once
 
 #include <cstdint>

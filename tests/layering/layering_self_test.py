@@ -69,11 +69,19 @@ BROKEN = [
     ("file length", "apps/kvscope-viewer/main.cpp", "\n" * 101, 101),
     ("top level", "notes.txt", "", 1),
     ("one name one type", "viz/view/b.h", HEADER + "namespace kvscope::viz {\nclass Prepared final : public X {\n", 4),
+    ("readme lists files", "core/base/a.h", HEADER, 1),
+    ("readme lists files", "gpu/launch/a.h", HEADER, 1),
+    ("readme lists files", "core/layout/README.md", "# layout\n\n- `gone.h` what it was\n", 3),
+    ("readme lists files", "core/layout/README.md", "# layout\n\n- `listed.h` of another folder\n", 3),
+    ("readme lists files", "gpu/launch/README.md", "# launch\n\n- `b.h/.cpp` the second does not exist\n", 3),
 ]
 
 # What else stands in the tree of a rule that is about two files.
 BESIDE = {"own header first": {"core/base/a.h": HEADER},
-          "one name one type": {"viz/view/a.h": HEADER + "namespace kvscope::viz {\nstruct Prepared {\n"}}
+          "one name one type": {"viz/view/a.h": HEADER + "namespace kvscope::viz {\nstruct Prepared {\n"},
+          "readme lists files": {"core/base/README.md": "# base\n\n- `listed.h` what\n", "core/base/listed.h": HEADER,
+                                 "gpu/README.md": "# gpu\n\n- `launch/b.h` what\n",
+                                 "gpu/launch/b.h": HEADER}}
 
 # What only looks like a fault.
 SOUND = {
@@ -99,6 +107,17 @@ SOUND = {
     "gpu/kernels/x/kernel.cu": '#include "core/base/index.h"\n#include <cuda.h>\n',
     "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\n#include <sqlite3.h>\n'
                                   'auto data = root / "../shared' + '/data";\n',
+    # A README that names no header lists nothing; patterns, pairs and files of folders below or above are names too.
+    "core/trace/README.md": "# trace\n\nIn short: `recorder` and `event`.\n",
+    "core/trace/events.h": HEADER,
+    "core/smem/README.md": "# smem\n\n- `banks.h/.cpp`, `deep/*_map.h`, `core/base/b.h`, `<kernel>/params.h`\n",
+    "core/smem/banks.h": HEADER,
+    "core/smem/banks.cpp": "",
+    "core/smem/deep/one_map.h": HEADER,
+    "core/smem/copy/params.h": HEADER,
+    "tests/README.md": "# tests\n\n- `property.h`\n",
+    "tests/property.h": HEADER,
+    "tests/core/base/fixture.h": HEADER,
     "tests/fuzz/corpus/x/1": "TO" + "DO /" + "work",
     "build/dev/junk.h": "TO" + "DO",
     "docs/picture.png": "\0TO" + "DO",

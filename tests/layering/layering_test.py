@@ -6,6 +6,7 @@
 Prints one line a fault, "file:line: [rule] what: next step", and exits 1 when there is one.
 layering_self_test.py breaks each rule once and checks that it is seen.
 """
+import fnmatch
 import os
 import re
 import sys
@@ -44,6 +45,11 @@ TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMake
 NOT_OURS = {".git", "build", "out", "__pycache__"}  # git's own, and what .gitignore names
 WIDE = 120                                          # [characters] of a line
 LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
+
+# Folders whose READMEs list their files. Below tests/ a README lists the headers of its own folder only: fixtures are
+# found through the test that includes them.
+LISTED = ("core", "gpu", "viz", "apps", "tests")
+LISTED_NAME = re.compile(r"`([\w./*<>-]+\.(?:h|cpp|cu|cuh|py|sh)(?:/\.cpp)?)`")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TYPE = re.compile(r"(?:enum )?(?:class|struct) (\w+)(?: final)?(?: :.*)?(?: \{.*)?$(?<!;)")
@@ -216,6 +222,62 @@ def type_faults(root):
                                 f"{'::'.join(name)} is defined in {seen[name]} too", "give one of them another name")
 
 
+def listed_names(lines):
+    """(line number, name) of each file that a README names in backquotes; `x.h/.cpp` names two."""
+    for number, text in enumerate(lines, 1):
+        for name in LISTED_NAME.findall(text):
+            if name.endswith("/.cpp"):
+                yield number, name[:-len("/.cpp")]
+                yield number, name[:-len(".h/.cpp")] + ".cpp"
+            else:
+                yield number, re.sub(r"<\w+>", "*", name)
+
+
+def names_file(name, folder, path):
+    """Whether `name` in the README of `folder` names `path`: from the root, from a folder above, or any tail of a path
+    below. `*` stands for part of one name."""
+    name = os.path.normpath(name)
+    if name.startswith(".."):
+        return os.path.normpath(os.path.join(folder, name)) == path
+    wanted, parts = name.split("/"), path.split("/")
+    if len(wanted) > len(parts):
+        return False
+    begin = len(parts) - len(wanted)
+    if not all(fnmatch.fnmatchcase(part, want) for part, want in zip(parts[begin:], wanted)):
+        return False
+    before = "/".join(parts[:begin] + [""])
+    return path.startswith(folder + "/") or (len(wanted) > 1 and (folder + "/").startswith(before))
+
+
+def readme_faults(root):
+    """A README that names a header in backquotes names all headers that it is responsible for, and no missing file."""
+    files = [path for path in our_files(root) if path.split("/")[0] in LISTED]
+    names = {}  # folder -> [(line, name)]
+    for path in files:
+        folder, base = os.path.split(path)
+        if base == "README.md":
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                names[folder] = list(listed_names(file.read().splitlines()))
+    for folder, listed in names.items():
+        for number, name in listed:
+            if not any(names_file(name, folder, path) for path in files):
+                yield Fault(folder + "/README.md", number, "readme lists files", f"`{name}` does not exist",
+                            "correct the name, or remove the line")
+    for path in files:
+        if not path.endswith(".h"):
+            continue
+        home = os.path.dirname(path)
+        while home and home not in names and not path.startswith("tests/"):
+            home = os.path.dirname(home)
+        listed = [name for _, name in names.get(home, [])]
+        above = [name for _, name in names.get(os.path.dirname(home), [])] if home else []
+        if any(name.endswith(".h") for name in listed) and \
+                not any(names_file(name, home, path) for name in listed) and \
+                not any(names_file(name, os.path.dirname(home), path) for name in above):
+            yield Fault(path, 1, "readme lists files", f"{home}/README.md does not name {os.path.relpath(path, home)}",
+                        "add a line to that list, at the file's place in the data flow")
+
+
 def our_files(root):
     for folder, below, names in os.walk(root):
         below[:] = sorted(set(below) - NOT_OURS)
@@ -226,7 +288,7 @@ def our_files(root):
 
 
 def all_faults(root):
-    faults = [*tree_faults(root), *type_faults(root)]
+    faults = [*tree_faults(root), *type_faults(root), *readme_faults(root)]
     for path in our_files(root):
         faults.extend(file_faults(root, path))
     return faults
