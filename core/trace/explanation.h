@@ -1,5 +1,5 @@
 // An address explained: the chain from a token to a byte as plain data, link by link, each with its formula and the
-// numbers filled in. core/pipeline fills it; the command line and the viewer show the same text.
+// numbers filled in. core/staging fills it; the command line and the viewer show the same text.
 #pragma once
 
 #include <string>
