@@ -16,8 +16,8 @@
 
 namespace kvscope {
 
-// The type that a map uses for elements of `dtype`. GeometryError for a type that no map can carry (e5m2, e2m1, i8, i16,
-// f64): "tensor map of <object> rejected: dtype: ...".
+// The type that a map uses for elements of `dtype`. GeometryError for a type that no map can carry (e5m2, e2m1, i8,
+// i16, f64): "tensor map of <object> rejected: dtype: ...".
 [[nodiscard]] TmaDataType tma_data_type(DType dtype, std::string_view object = {});
 [[nodiscard]] TmaSwizzle tma_swizzle(SwizzleMode mode);
 

@@ -4,9 +4,9 @@
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
+#include "core/tma/detail/tma_tile_rules.h"
 #include "core/tma/tile_map.h"
 #include "core/tma/tile_sizes.h"
-#include "core/tma/tma_tile_rules.h"
 
 namespace kvscope {
 

@@ -1,6 +1,7 @@
 // Tiles of packed rows as tensor maps: what a cache would hand to the driver for a TMA copy of its rows, and how
-// coordinates are formed. Nothing is executed here. Every list runs slow -> fast and counts elements; tile_map.h turns a
-// tile into the encoder's TensorMap, which is fastest first and counts bytes. Coordinates are fastest first here too.
+// coordinates are formed. Nothing is executed here. Every list runs slow -> fast and counts elements; tile_map.h
+// turns a tile into the encoder's TensorMap, which is fastest first and counts bytes. Coordinates are fastest first
+// here too.
 //
 // A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where
 // every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster
@@ -17,10 +18,9 @@
 // matrix     [rows, H*D]                  [H*D, 1]                 [box rows, gran]      column, row
 // scales     [1, total] or [NB, P]        [line, 1]                [1, BMN]              offset, line
 //
-// GeometryError: a rule of the maker, or of the driver (tensor_map_rules.h, held against the tile's map), is broken: all
-// faults at once, the maker's first. OverflowError: 2^31 rows or more, which a signed 32-bit coordinate cannot name.
-// Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides
-// [16,8,1], box [4,1,32].
+// GeometryError: a rule of the maker, or of the driver (tensor_map_rules.h, held against the tile's map), is broken:
+// all faults at once, the maker's first. OverflowError: 2^31 rows or more, which a signed 32-bit coordinate cannot
+// name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides [16,8,1], box [4,1,32].
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-#include "core/tma/tma_tile_rules.h"
+#include "core/tma/detail/tma_tile_rules.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// The rules that makers of tiles (tma_tile.cpp) add to the driver's, collected so that one error names every broken rule.
-// The driver's own rules are in tensor_map_rules.h alone.
+// The rules that makers of tiles (tma_tile.cpp) add to the driver's, collected so that one error names every broken
+// rule. The driver's own rules are in tensor_map_rules.h alone.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class TmaTileRules {
   std::vector<Fault> faults_;
 };
 
-// GeometryError unless each size is positive. Thrown before other rules are checked, because they divide by these sizes.
+// GeometryError unless each size is positive. Thrown before other rules are checked, because they divide by these
+// sizes.
 void require_sizes(std::string_view object, std::initializer_list<std::pair<const char*, std::int64_t>> sizes);
 
 // OverflowError for 2^31 rows or more: a copy's coordinate is a signed 32-bit number.
