@@ -13,6 +13,7 @@
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
+#include "core/smem/shared_limits.h"
 #include "core/staging/lds/dram_to_lds.h"
 #include "core/staging/lds/kv_buffer_config.h"
 #include "core/staging/lds/lds_layout.h"
@@ -35,7 +36,18 @@ void row(const char* name, std::int64_t value, const char* meaning) {
   std::cout << fmt::format("{:<20} {:>8}   {}\n", name, value, meaning);
 }
 
-int show_constants(const KVBufferParams& params) {
+// How many blocks of K's and V's bytes an AMD compute unit holds, as far as LDS decides, or why it holds none.
+void show_lds_limits(std::int64_t bytes) {
+  for (const SharedLimits& limits : all_shared_limits()) {
+    if (limits.target == SharedTarget::nvidia) continue;
+    const std::optional<Fault> fault = shared_fault(limits.arch, "K and V", bytes);
+    row(fmt::format("blocks on {}", limits.name).c_str(), blocks_per_sm(limits.arch, bytes),
+        fault ? fault->message.c_str() : "fit into the LDS of a compute unit");
+  }
+}
+
+// `both_bytes`: LDS of every stage of K and V.
+int show_constants(const KVBufferParams& params, std::int64_t both_bytes) {
   const KVBufferReport report = check(params);
   const KVBufferConstants c = constants_of(params);
   std::cout << fmt::format("KVBuffer ({}), {}, MMA {}, swizzle {}\n\n", params.transpose ? "K" : "V",
@@ -57,6 +69,8 @@ int show_constants(const KVBufferParams& params) {
   row("smem_cols", c.smem_cols, "columns a stage holds");
   row("smem_stage_size", c.smem_stage_size, "elements of a stage");
   row("stage bytes", c.stage_bytes, "of LDS a stage takes");
+  row("K and V bytes", both_bytes, "of LDS every stage of both takes");
+  show_lds_limits(both_bytes);
   row("mma_layout rows", c.mma_rows, "of a lane's register tile");
   row("mma_layout columns", c.mma_cols, "elements of each");
   row("vm_instrs_per_load", c.vm_instrs_per_load, "copies a wave is said to issue a load");
@@ -115,7 +129,10 @@ int show_registers(const KVBufferConfig& config, WaveIdx wave, StripIdx strip) {
 int show_table(const LdsTableCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
   const KVBufferParams params = lds_params(input.scenario, command.kv == "k" ? KOrV::k : KOrV::v);
-  if (command.what == "constants") return show_constants(params);
+  if (command.what == "constants") {
+    const KVBufferParams other = lds_params(input.scenario, command.kv == "k" ? KOrV::v : KOrV::k);
+    return show_constants(params, constants_of(params).region_bytes + constants_of(other).region_bytes);
+  }
   const KVBufferConfig config(params);
   const KVBufferConstants& c = config.constants();
   check_index("--wave", command.wave, c.waves, "waves of the block");

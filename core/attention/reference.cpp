@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "core/attention/detail/reference_kernels.h"
+#include "core/attention/detail/row_reader.h"
 #include "core/attention/mask.h"
 #include "core/attention/problem_checks.h"
-#include "core/attention/reference_kernels.h"
-#include "core/attention/row_reader.h"
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/base/portable_math.h"

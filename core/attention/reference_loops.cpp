@@ -1,5 +1,5 @@
 // Compiled once per instruction set (CMakeLists.txt).
-#include "core/attention/reference_loops.h"
+#include "core/attention/detail/reference_loops.h"
 
 namespace kvscope::attention::KVSCOPE_ISA {
 

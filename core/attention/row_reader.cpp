@@ -1,4 +1,4 @@
-#include "core/attention/row_reader.h"
+#include "core/attention/detail/row_reader.h"
 
 #include <algorithm>
 #include <array>

@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/detail/utf8.h"
 #include "core/base/errors.h"
-#include "core/base/utf8.h"
 
 namespace kvscope::json {
 namespace {

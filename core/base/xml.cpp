@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "core/base/utf8.h"
+#include "core/base/detail/utf8.h"
 
 namespace kvscope {
 namespace {

@@ -390,11 +390,11 @@ std::byte* PagedKVCache::block_paged_ptr(std::int64_t tile, SeqIdx seq, TokIdx t
                     "divisor of {}",
                     tile, page_size(), page_size()));
   }
-  if (tok.value % tile != 0) {
+  if (const std::int64_t page_row = floor_mod(tok.value, page_size()); page_row > page_size() - tile) {
     throw GeometryError(
-        fmt::format("PagedKVCache.block_paged_ptr: token {} is not a multiple of the tile's {} tokens, which "
-                    "would leave the page: begin at {}",
-                    tok.value, tile, floor_div(tok.value, tile) * tile));
+        fmt::format("PagedKVCache.block_paged_ptr: a tile of {} tokens from token {}, row {} of its page, leaves the "
+                    "page of {}: begin at token {} at the latest",
+                    tile, tok.value, page_row, page_size(), tok.value - page_row + page_size() - tile));
   }
   return assigned_element(seq, head, tok, dim, 1);
 }

@@ -184,8 +184,9 @@ class PagedKVCache {
                         const std::byte* in) const;
 
   // --- pointers ---
-  // Address of [block, slot, head, dim], good for `tile` tokens, each H*D elements further. GeometryError unless tile
-  // divides the page and tok is a multiple of tile: else the last tokens would be another layer's.
+  // Address of [block, slot, head, dim], valid for `tile` tokens, each H*D elements further. GeometryError unless
+  // P % tile == 0 and tok % P + tile <= P: past the page's end the rows belong to another layer. tok need not be a
+  // multiple of tile. Example: P 16, tile 8: tokens 0 to 8 of a page are accepted, 9 to 15 are not.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(tile, seq, tok, head, dim);

@@ -1,4 +1,4 @@
-#include "core/golden/layout_adapters.h"
+#include "core/golden/detail/layout_adapters.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

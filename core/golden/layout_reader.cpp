@@ -1,4 +1,4 @@
-#include "core/golden/layout_reader.h"
+#include "core/golden/detail/layout_reader.h"
 
 #include <fmt/format.h>
 

@@ -12,9 +12,9 @@
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
 #include "core/base/convert.h"
+#include "core/golden/detail/layout_adapters.h"
+#include "core/golden/detail/layout_reader.h"
 #include "core/golden/golden_bundle.h"
-#include "core/golden/layout_adapters.h"
-#include "core/golden/layout_reader.h"
 
 namespace kvscope::golden {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/paging/paging_checks.h"
+#include "core/paging/detail/paging_checks.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
-#include "core/paging/paging_checks.h"
-#include "core/paging/paging_state.h"
+#include "core/paging/detail/paging_checks.h"
+#include "core/paging/detail/paging_state.h"
 
 namespace kvscope {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "core/base/checked.h"
-#include "core/scenario/fault_list.h"
-#include "core/scenario/field_faults.h"
-#include "core/scenario/fields.h"
+#include "core/scenario/detail/fault_list.h"
+#include "core/scenario/detail/field_faults.h"
+#include "core/scenario/detail/fields.h"
 #include "core/scenario/requests.h"
 
 namespace kvscope {

@@ -1,4 +1,4 @@
-#include "core/scenario/field_faults.h"
+#include "core/scenario/detail/field_faults.h"
 
 #include <fmt/format.h>
 

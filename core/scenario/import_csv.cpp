@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/checked.h"
-#include "core/scenario/trace_lines.h"
+#include "core/scenario/detail/trace_lines.h"
 
 namespace kvscope {
 namespace {

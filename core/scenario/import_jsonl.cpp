@@ -9,7 +9,7 @@
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/scenario/trace_lines.h"
+#include "core/scenario/detail/trace_lines.h"
 
 namespace kvscope {
 namespace {

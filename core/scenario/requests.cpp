@@ -9,10 +9,10 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/random.h"
-#include "core/scenario/fields.h"
+#include "core/scenario/detail/fields.h"
+#include "core/scenario/detail/trace_lines.h"
 #include "core/scenario/import_csv.h"
 #include "core/scenario/import_jsonl.h"
-#include "core/scenario/trace_lines.h"
 
 namespace kvscope {
 namespace {

@@ -10,9 +10,9 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/scenario/checks.h"
-#include "core/scenario/fault_list.h"
-#include "core/scenario/field_faults.h"
-#include "core/scenario/fields.h"
+#include "core/scenario/detail/fault_list.h"
+#include "core/scenario/detail/field_faults.h"
+#include "core/scenario/detail/fields.h"
 #include "core/scenario/nearest_name.h"
 #include "core/scenario/presets.h"
 

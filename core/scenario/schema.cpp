@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/scenario/fields.h"
+#include "core/scenario/detail/fields.h"
 #include "core/scenario/presets.h"
 #include "core/scenario/scenario.h"
 

@@ -1,4 +1,4 @@
-#include "core/scenario/trace_lines.h"
+#include "core/scenario/detail/trace_lines.h"
 
 #include <fmt/format.h>
 

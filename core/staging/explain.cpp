@@ -10,8 +10,8 @@
 #include "core/cache/layer_view.h"
 #include "core/scenario/pool_extents.h"
 #include "core/staging/addressed_cache.h"
-#include "core/staging/batch_row.h"
-#include "core/staging/explain_staging.h"
+#include "core/staging/detail/batch_row.h"
+#include "core/staging/detail/explain_staging.h"
 #include "core/staging/focus.h"
 
 namespace kvscope {

@@ -1,4 +1,4 @@
-#include "core/staging/explain_staging.h"
+#include "core/staging/detail/explain_staging.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,7 @@
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/staging/addressed_cache.h"
-#include "core/staging/batch_row.h"
+#include "core/staging/detail/batch_row.h"
 #include "core/staging/lds/lds_params.h"
 #include "core/staging/lds/lds_staging.h"
 #include "core/staging/staged_tile.h"

@@ -9,7 +9,7 @@
 #include "core/base/errors.h"
 #include "core/smem/banks.h"
 #include "core/staging/addressed_cache.h"
-#include "core/staging/batch_row.h"
+#include "core/staging/detail/batch_row.h"
 #include "core/staging/focus.h"
 #include "core/staging/lds/dram_to_lds.h"
 #include "core/staging/lds/lds_params.h"

@@ -1,6 +1,6 @@
 // A tensor map as the driver's encoder is told it: the tensor in memory, the box one instruction copies of it, and how
 // the box is spread over shared memory. Every list runs fastest (innermost, contiguous) dimension first, as the encoder
-// and the instruction's coordinates do; tma_tile.h lists the dimensions of its maps slowest first.
+// and the instruction's coordinates do.
 //
 //   dims    {64, 20}   [elements]    box     {64, 8}  [elements]         coordinates {0, 17}
 //   strides {128}      [bytes]       rows 17..24 of the tensor; rows 20..24 do not exist and are filled
@@ -14,8 +14,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-
-#include "core/tma/tma_tile.h"  // L2Promotion, OobFill: the same enumerations
 
 namespace kvscope {
 
@@ -38,6 +36,9 @@ enum class TmaDataType : std::uint8_t {
   u6x16_align16 = 15,  // 16 values in 12 B, and a gap of 4 B
 };
 inline constexpr int kTmaDataTypes = 16;
+
+enum class L2Promotion : std::uint8_t { none = 0, b64 = 1, b128 = 2, b256 = 3 };  // no functional effect
+enum class OobFill : std::uint8_t { none = 0, nan_request_zero_fma = 1 };         // none: zeros
 
 enum class TmaInterleave : std::uint8_t { none = 0, b16 = 1, b32 = 2 };
 

@@ -234,14 +234,18 @@ TensorMapResult TensorMapReport::result() const {
                                                                   : TensorMapResult::invalid_value;
 }
 
-void TensorMapReport::throw_if_broken(std::string_view object) const {
-  if (broken.empty()) return;
+std::vector<Fault> TensorMapReport::faults() const {
   std::vector<Fault> faults;
   for (const BrokenMapRule& rule : broken)
     faults.push_back({fmt::format("{} ({})", rule.where, name(rule.rule)), rule.message});
+  return faults;
+}
+
+void TensorMapReport::throw_if_broken(std::string_view object) const {
+  if (broken.empty()) return;
   const std::string title = fmt::format("tensor map of {}", object);
-  if (result() == TensorMapResult::unsupported_on_target) throw UnsupportedError(format_faults(title, faults));
-  throw GeometryError(title, std::move(faults));
+  if (result() == TensorMapResult::unsupported_on_target) throw UnsupportedError(format_faults(title, faults()));
+  throw GeometryError(title, faults());
 }
 
 TensorMapReport check_tensor_map(const TensorMap& map, TmaTarget target) {

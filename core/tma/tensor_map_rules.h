@@ -78,7 +78,9 @@ struct TensorMapReport {
   std::vector<Fault> notes;           // legal, but nobody has settled what it does: a stride of 0
 
   [[nodiscard]] TensorMapResult result() const;
-  // "tensor map of <object> rejected, 2 faults: ...", each place followed by its rule: "box[0] (V17)".
+  // Each broken rule as a fault, its place followed by its rule: "box[0] (V17)".
+  [[nodiscard]] std::vector<Fault> faults() const;
+  // "tensor map of <object> rejected, 2 faults: ...", with the faults above.
   // UnsupportedError when the target alone stands against it, GeometryError otherwise; nothing when all rules held.
   void throw_if_broken(std::string_view object) const;
 };

@@ -4,12 +4,13 @@
 
 #include <cstddef>
 
+#include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/tma/tensor_map_rules.h"
 
 namespace kvscope {
 
-TmaDataType tma_data_type(DType dtype) {
+TmaDataType tma_data_type(DType dtype, std::string_view object) {
   switch (dtype) {
     case DType::u8:
     case DType::e4m3:  // there is no 8-bit float among the map's types
@@ -33,9 +34,10 @@ TmaDataType tma_data_type(DType dtype) {
       return TmaDataType::f32;
     default:
       throw GeometryError(
-          fmt::format("{} cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or "
-                      "u64",
-                      name(dtype)));
+          object.empty() ? "tensor map" : fmt::format("tensor map of {}", object),
+          {{"dtype",
+            fmt::format("{} cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64",
+                        name(dtype))}});
   }
 }
 
@@ -43,22 +45,27 @@ TmaSwizzle tma_swizzle(SwizzleMode mode) {
   return static_cast<TmaSwizzle>(mode);  // both count 0 to 3 as the encoder does
 }
 
-TensorMap tensor_map_of(std::string_view object, const TmaTile& tile, std::uint64_t base, TmaTarget target) {
+TensorMap unchecked_tensor_map_of(std::string_view object, const TmaTile& tile, std::uint64_t base) {
   TensorMap map;
-  map.data_type = tma_data_type(tile.dtype);
+  map.data_type = tma_data_type(tile.dtype, object);
   map.rank = tile.dims.rank;
   const std::int64_t size = size_of(tile.dtype);
-  const std::int64_t offset = tile.base_offset * size;
-  map.base = base + static_cast<std::uint64_t>(offset);
+  map.base = base + static_cast<std::uint64_t>(tile.base_offset * size);
   for (int axis = 0; axis < map.rank; ++axis) {
     const auto i = static_cast<std::size_t>(map.rank - 1 - axis);
     map.dims[i] = static_cast<std::uint64_t>(tile.dims[axis]);
-    map.box[i] = static_cast<std::uint32_t>(tile.box[axis]);
+    map.box[i] = narrow<std::uint32_t>(tile.box[axis], "box extent");
     if (i > 0) map.strides[i - 1] = static_cast<std::uint64_t>(tile.strides[axis] * size);
   }
   map.swizzle = tma_swizzle(tile.swizzle);
   map.l2 = tile.l2;
   map.fill = tile.oob;
+  return map;
+}
+
+TensorMap tensor_map_of(std::string_view object, const TmaTile& tile, std::uint64_t base, TmaTarget target) {
+  const TensorMap map = unchecked_tensor_map_of(object, tile, base);
+  const std::int64_t offset = tile.base_offset * size_of(tile.dtype);
   if (offset < 0 && base < static_cast<std::uint64_t>(-offset)) {
     throw GeometryError(
         fmt::format("tensor map of {}", object),

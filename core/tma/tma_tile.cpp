@@ -4,15 +4,16 @@
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
+#include "core/tma/detail/tma_tile_rules.h"
+#include "core/tma/tile_map.h"
 #include "core/tma/tile_sizes.h"
-#include "core/tma/tma_tile_rules.h"
 
 namespace kvscope {
 
 // --- makers ----------------------------------------------------------------------------------------------------------
 
 TmaTile make_tma_tile(const TmaRows& rows, const TileOptions& options) {
-  require_dtype(rows.object, rows.dtype);
+  (void)tma_data_type(rows.dtype, rows.object);  // throws for a type no map can carry
   const std::int64_t granularity = swizzle_granularity(rows.dtype, options.mode);
   const std::int64_t BN = options.BN;
   const std::int64_t BK = options.BK.value_or(padded_depth(rows.dtype, options.mode, rows.depth));
@@ -49,8 +50,8 @@ TmaTile make_tma_tile(const TmaRows& rows, const TileOptions& options) {
     tile.desc_shape = {BN, 1, n * granularity};
   }
 
-  TmaRules rules(rows.object);
-  require_whole_granules(rules, BK, granularity);
+  TmaTileRules rules(rows.object);
+  rules.require_whole_granules(BK, granularity);
   if (n > 1) {
     rules.require(n * granularity == BK, "fold_chunks",
                   fmt::format("{} chunks of {} columns are {}, not the tile's {}: fold all of them or none", n,
@@ -63,14 +64,13 @@ TmaTile make_tma_tile(const TmaRows& rows, const TileOptions& options) {
   rules.require(BK <= granularity || tile.box_bytes() % 128 == 0, "box",
                 fmt::format("{} B are not a multiple of 128 B, so the next box would begin unaligned: use more rows",
                             tile.box_bytes()));
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
 TmaTile make_matrix_tma_tile(const TmaRows& rows, std::int64_t tile_m, std::int64_t tile_n, SwizzleMode mode,
                              bool is_k_major) {
-  require_dtype(rows.object, rows.dtype);
+  (void)tma_data_type(rows.dtype, rows.object);  // throws for a type no map can carry
   require_sizes(rows.object, {{"tile_m", tile_m}, {"tile_n", tile_n}, {"heads", rows.heads}, {"depth", rows.depth}});
   require_32_bits(rows.object, "rows", rows.rows);
   const std::int64_t granularity = swizzle_granularity(rows.dtype, mode);
@@ -90,7 +90,7 @@ TmaTile make_matrix_tma_tile(const TmaRows& rows, std::int64_t tile_m, std::int6
   tile.tile_shape = {tile_m, tile_n};
   tile.desc_shape = tile.box;
 
-  TmaRules rules(rows.object);
+  TmaTileRules rules(rows.object);
   rules.require(is_k_major || mode == SwizzleMode::b128, "swizzle",
                 fmt::format("{} with an MN-major tile: only the 128B swizzle is defined there", name(mode)));
   rules.require(
@@ -101,13 +101,12 @@ TmaTile make_matrix_tma_tile(const TmaRows& rows, std::int64_t tile_m, std::int6
   rules.require(box_rows * granularity >= tile_m * tile_n || tile.box_bytes() % 128 == 0, "box",
                 fmt::format("{} B are not a multiple of 128 B, so the next box would begin unaligned: use more rows",
                             tile.box_bytes()));
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
 TmaTile make_paged_tma_tile(std::string_view object, const AnyView<4>& blocks, const TileOptions& options) {
-  require_dtype(object, blocks.dtype);
+  (void)tma_data_type(blocks.dtype, object);  // throws for a type no map can carry
   const std::int64_t page = blocks.dim(1);
   const std::int64_t BN = options.BN;
   const std::int64_t BK = options.BK.value_or(padded_depth(blocks.dtype, options.mode, blocks.dim(3)));
@@ -128,17 +127,16 @@ TmaTile make_paged_tma_tile(std::string_view object, const AnyView<4>& blocks, c
   tile.tile_shape = {1, BN, 1, BK};
   tile.desc_shape = {1, BN, 1, BK};
 
-  TmaRules rules(object);
+  TmaTileRules rules(object);
   rules.require(page % BN == 0, "BN",
                 fmt::format("{} rows do not divide a page of {}: use a divisor of {}", BN, page, page));
   rules.require(options.fold_chunks == 1, "fold_chunks", "a tile with its own block coordinate is not folded: use 1");
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
 TmaTile make_ragged_tma_tile(const TmaRows& rows, const TileOptions& options) {
-  require_dtype(rows.object, rows.dtype);
+  (void)tma_data_type(rows.dtype, rows.object);  // throws for a type no map can carry
   const std::int64_t granularity = swizzle_granularity(rows.dtype, options.mode);
   const std::int64_t BM = options.BN;
   const std::int64_t BK = options.BK.value_or(padded_depth(rows.dtype, options.mode, rows.depth));
@@ -162,11 +160,10 @@ TmaTile make_ragged_tma_tile(const TmaRows& rows, const TileOptions& options) {
   tile.tile_shape = {1, BM, round_up(BK, granularity)};
   tile.desc_shape = {1, BM, granularity};
 
-  TmaRules rules(rows.object);
-  require_whole_granules(rules, BK, granularity);
+  TmaTileRules rules(rows.object);
+  rules.require_whole_granules(BK, granularity);
   rules.require(options.fold_chunks == 1, "fold_chunks", "a ragged tile is not folded: use 1");
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
@@ -175,7 +172,7 @@ namespace {
 // The map of both kinds of gather: whole rows of tile_stride columns; one copy takes `box` columns of four of them.
 TmaTile gather4_map(const TmaRows& rows, const Gather4Options& options) {
   const DType dtype = options.tma_dtype.value_or(rows.dtype);
-  require_dtype(rows.object, dtype);
+  (void)tma_data_type(dtype, rows.object);  // throws for a type no map can carry
   require_sizes(rows.object, {{"tile_width", options.tile_width},
                               {"tile_height", options.tile_height},
                               {"heads", rows.heads},
@@ -199,7 +196,7 @@ TmaTile gather4_map(const TmaRows& rows, const Gather4Options& options) {
   return tile;
 }
 
-void require_whole_gathers(TmaRules& rules, std::int64_t tile_height) {
+void require_whole_gathers(TmaTileRules& rules, std::int64_t tile_height) {
   rules.require(tile_height % 4 == 0, "tile_height",
                 fmt::format("{} rows are not whole gathers of 4: use {}", tile_height, round_up(tile_height, 4)));
 }
@@ -211,7 +208,7 @@ TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options
   const std::int64_t width = tile.columns, stride = tile.strides[0], box = tile.box[1];
   const std::int64_t row_bytes = rows.heads * rows.depth * size_of(rows.dtype);
 
-  TmaRules rules(rows.object);
+  TmaTileRules rules(rows.object);
   require_whole_gathers(rules, options.tile_height);
   rules.require(stride >= width, "tile_stride",
                 fmt::format("{} is less than the tile's {} columns: give the elements of a whole row", stride, width));
@@ -225,8 +222,7 @@ TmaTile make_gather4_tma_tile(const TmaRows& rows, const Gather4Options& options
       fmt::format("{} columns are not whole boxes of {}, so more bytes would arrive than the barrier expects: "
                   "use {}",
                   width, box, round_up(width, box)));
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
@@ -234,7 +230,7 @@ namespace {
 
 // Rope rows are bytes: `padded_depth` fp8 of content, then bf16 values; offsets are applied as elements
 // of the cache type.
-void require_rope_rows(TmaRules& rules, const TmaRows& rows, std::int64_t content) {
+void require_rope_rows(TmaTileRules& rules, const TmaRows& rows, std::int64_t content) {
   rules.require(size_of(rows.dtype) == 1, "dtype",
                 fmt::format("{} elements are {} B: rope-aware rows need a cache of 1-byte elements", name(rows.dtype),
                             size_of(rows.dtype)));
@@ -270,19 +266,18 @@ TmaTile make_rope_tma_tile(const TmaRows& rows, const RopeOptions& options) {
   tile.tile_shape = {options.BN, 1, BK};
   tile.desc_shape = {options.BN, 1, granularity};
 
-  TmaRules rules(rows.object);
+  TmaTileRules rules(rows.object);
   require_rope_rows(rules, rows, content);
   rules.require(content % 16 == 0, "padded_depth",
                 fmt::format("{} B of content are not whole chunks of 16 B: use {}", content, round_up(content, 16)));
-  require_whole_granules(rules, BK, granularity);
+  rules.require_whole_granules(BK, granularity);
   rules.require(content + 2 * BK == rows.depth, "BK",
                 fmt::format("{} B of content and {} rope values of 2 B are {} B, but a row of a head is {} B: use {}",
                             content, BK, content + 2 * BK, rows.depth, rope));
   rules.require(BK <= granularity || tile.box_bytes() % 128 == 0, "box",
                 fmt::format("{} B are not a multiple of 128 B, so the next box would begin unaligned: use more rows",
                             tile.box_bytes()));
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
@@ -298,7 +293,7 @@ TmaTile make_rope_gather4_tma_tile(const TmaRows& rows, const RopeGather4Options
   tile.columns = rope;  // the columns loads may use; the map's width is the whole row
   tile.depth_end = rope;
 
-  TmaRules rules(rows.object);
+  TmaTileRules rules(rows.object);
   require_rope_rows(rules, rows, content);
   rules.require(content % 16 == 0, "padded_depth",
                 fmt::format("{} B of content are not whole chunks of 16 B: use {}", content, round_up(content, 16)));
@@ -314,14 +309,13 @@ TmaTile make_rope_gather4_tma_tile(const TmaRows& rows, const RopeGather4Options
       options.mode == SwizzleMode::none || rope % box == 0, "padded_depth",
       fmt::format("{} rope values are not whole boxes of {}, so the last box would run into the next row", rope, box));
   require_whole_gathers(rules, options.tile_height);
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  rules.throw_if_broken(tile);
   return tile;
 }
 
 TmaTile make_scale_lines_tma_tile(std::string_view object, std::byte* base, DType dtype, std::int64_t lines,
                                   std::int64_t length, std::int64_t line_stride, std::int64_t BMN) {
-  require_dtype(object, dtype);
+  (void)tma_data_type(dtype, object);  // throws for a type no map can carry
   require_sizes(object, {{"lines", lines}, {"line length", length}, {"BMN", BMN}});
   require_32_bits(object, "scales in a line", length);
   require_32_bits(object, "lines", lines);
@@ -336,15 +330,14 @@ TmaTile make_scale_lines_tma_tile(std::string_view object, std::byte* base, DTyp
   tile.tile_shape = {1, BMN};
   tile.desc_shape = {1, BMN};
 
-  TmaRules rules(object);
-  require_driver_rules(rules, tile);
-  rules.throw_if_broken();
+  TmaTileRules rules(object);
+  rules.throw_if_broken(tile);
   return tile;
 }
 
 TmaTile make_scale_tma_tile(std::string_view object, std::byte* base, DType dtype, std::int64_t total,
                             std::int64_t BMN) {
-  TmaRules rules(object);
+  TmaTileRules rules(object);
   rules.require(total % 4 == 0, "scales",
                 fmt::format("{} scales are not a multiple of 4: pad them to {}", total, round_up(total, 4)));
   rules.throw_if_broken();
@@ -367,7 +360,7 @@ TmaTile make_paged_index_scale_tma_tile(std::string_view object, const AnyView<4
   const std::int64_t align = index_scale_align(scales.dtype);
   const std::int64_t page = scales.dim(1);
   const std::int64_t per_row = scales.dim(2) * scales.dim(3);
-  TmaRules rules(object);
+  TmaTileRules rules(object);
   rules.require(per_row == 1, "scales", fmt::format("{} scales a row: an index-scale window needs exactly 1", per_row));
   rules.require(page % tile == 0, "TILE", fmt::format("{} rows do not divide a page of {}: use a divisor", tile, page));
   rules.require(scales.stride(0) / per_row % align == 0, "page stride",

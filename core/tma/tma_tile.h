@@ -1,6 +1,7 @@
-// Tensor maps as plain data: what a cache would hand to the driver for a TMA copy of its rows, and how coordinates are
-// formed. Nothing is executed here. Every list runs slow -> fast; hardware wants the reverse, and coordinates are
-// fast-first as there.
+// Tiles of packed rows as tensor maps: what a cache would hand to the driver for a TMA copy of its rows, and how
+// coordinates are formed. Nothing is executed here. Every list runs slow -> fast and counts elements; tile_map.h
+// turns a tile into the encoder's TensorMap, which is fastest first and counts bytes. Coordinates are fastest first
+// here too.
 //
 // A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where
 // every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster
@@ -17,9 +18,9 @@
 // matrix     [rows, H*D]                  [H*D, 1]                 [box rows, gran]      column, row
 // scales     [1, total] or [NB, P]        [line, 1]                [1, BMN]              offset, line
 //
-// GeometryError: a rule of the maker or of the driver is broken (all faults at once). OverflowError: 2^31 rows or more,
-// which a signed 32-bit coordinate cannot name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides
-// [16,8,1], box [4,1,32].
+// GeometryError: a rule of the maker, or of the driver (tensor_map_rules.h, held against the tile's map), is broken:
+// all faults at once, the maker's first. OverflowError: 2^31 rows or more, which a signed 32-bit coordinate cannot
+// name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides [16,8,1], box [4,1,32].
 #pragma once
 
 #include <array>
@@ -35,11 +36,10 @@
 #include "core/base/index.h"
 #include "core/layout/strided_view.h"
 #include "core/layout/swizzle.h"
+#include "core/tma/tensor_map.h"
 
 namespace kvscope {
 
-enum class L2Promotion : std::uint8_t { none = 0, b64 = 1, b128 = 2, b256 = 3 };  // no functional effect
-enum class OobFill : std::uint8_t { none = 0, nan_request_zero_fma = 1 };  // none: zeros; the other is never used
 enum class TmaKind : std::uint8_t { plain, fold_outer, fold_inner, page, ragged, gather4, rope, matrix, scales };
 
 [[nodiscard]] std::string_view name(TmaKind kind);

@@ -1,4 +1,4 @@
-#include "core/trace/sqlite.h"
+#include "core/trace/detail/sqlite.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "core/base/errors.h"
-#include "core/trace/sqlite.h"
-#include "core/trace/trace_schema.h"
+#include "core/trace/detail/sqlite.h"
+#include "core/trace/detail/trace_schema.h"
 
 namespace kvscope::trace {
 namespace {

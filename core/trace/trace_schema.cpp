@@ -1,4 +1,4 @@
-#include "core/trace/trace_schema.h"
+#include "core/trace/detail/trace_schema.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/trace/detail/sqlite.h"
 #include "core/trace/event_text.h"
-#include "core/trace/sqlite.h"
 
 namespace kvscope::trace {
 namespace {

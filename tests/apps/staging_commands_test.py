@@ -612,8 +612,18 @@ class LdsTables(unittest.TestCase):
         expected = {"BN": 64, "WN": 64, "BK": 32, "depth": 128, "smem_depth": 128, "bk_smem": 32, "num_threads": 256,
                     "num_mmas": 2, "num_k_mmas2": 2, "num_k_tiles": 4, "input_frag_size": 8, "simd_width": 8,
                     "num_repeats": 4, "smem_cols": 128, "smem_stage_size": 8192, "stage bytes": 16384,
-                    "mma_layout rows": 16, "mma_layout columns": 8, "vm_instrs_per_load": 4}
+                    "K and V bytes": 65536, "blocks on gfx942": 1, "blocks on gfx950": 2, "mma_layout rows": 16, "mma_layout columns": 8, "vm_instrs_per_load": 4}
         self.assertEqual(numbers, expected)
+
+    def test_stages_that_no_compute_unit_holds_are_0_blocks_and_the_limit(self):
+        scenario = tile_scenario("bf16", 64)
+        scenario["cache"]["page_size"], scenario["lds"] = 128, {"BN": 128}
+        text = fine("lds", "table", write_json(self.path, scenario))
+        # Two stages of K and of V, 128 keys of 128 bf16.
+        self.assertIn(f"K and V bytes          {2 * 2 * 128 * 128 * 2}   ", text)
+        self.assertIn("\nblocks on gfx942            0   131072 B, but a block has at most 65536 B: use fewer stages, a "
+                      "smaller tile or a narrower type (gfx950 takes up to 163840 B)\n", text)
+        self.assertIn("\nblocks on gfx950            1   ", text)
 
     def test_a_configuration_that_breaks_rules_is_a_check_that_failed(self):
         scenario = tile_scenario("bf16", 64)

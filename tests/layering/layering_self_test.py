@@ -52,6 +52,10 @@ BROKEN = [
     ("wrapped library", "apps/kvscope/a.cpp", '#include "apps/common/cli.h"\n', 1),
     ("tests apart", "core/base/a.cpp", "#include <gtest/gtest.h>\n", 1),
     ("tests apart", "apps/kvscope/a.cpp", "#include <rapidcheck.h>\n", 1),
+    ("detail stays inside", "core/cache/a.cpp", '#include "core/tma/detail/b.h"\n', 1),
+    ("detail stays inside", "core/tma/a.h", HEADER + '#include "core/tma/detail/b.h"\n', 3),
+    ("detail stays inside", "tests/core/cache/a_test.cpp", '#include "core/tma/detail/b.h"\n', 1),
+    ("detail stays inside", "gpu/virtual/check/a.cpp", '#include "gpu/virtual/machine/warp/detail/b.h"\n', 1),
     ("include path", "core/base/a.cpp", '#include "index.h"\n', 1),
     ("include path", "core/base/a.cpp", '#include "../layout/swizzle.h"\n', 1),
     ("own header first", "core/base/a.cpp", '// What.\n#include <vector>\n#include "core/base/a.h"\n', 2),
@@ -105,6 +109,9 @@ SOUND = {
     "viz/view/d.h": HEADER + "namespace kvscope::viz {\nclass Canvas {\nclass Inner {\n",
     "viz/model/a.h": HEADER + "namespace kvscope {\nstruct Cell { int a; };\n",
     "gpu/kernels/x/kernel.cu": '#include "core/base/index.h"\n#include <cuda.h>\n',
+    "core/staging/a.cpp": '#include "core/staging/lds/detail/b.h"\n',
+    "core/staging/lds/detail/b.h": HEADER + '#include "core/staging/detail/c.h"\n',
+    "tests/core/staging/lds/a_test.cpp": '#include "core/staging/lds/detail/b.h"\n',
     "tests/core/base/a_test.cpp": '#include <gtest/gtest.h>\n#include <sqlite3.h>\n'
                                   'auto data = root / "../shared' + '/data";\n',
     # A README that names no header lists nothing; patterns, pairs and files of folders below or above are names too.

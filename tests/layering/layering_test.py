@@ -130,6 +130,16 @@ def include_faults(path, line, quoted, target):
         if quoted and re.match(r"(viz|apps|tests)/", target):
             yield fault("gpu below the programs", f"gpu includes {target}",
                         "gpu sees core and itself: turn the call round, or join the two in apps")
+    if "/detail/" in target and quoted:
+        library = target.split("/detail/")[0]
+        of_core = library.startswith("core/")
+        library = "/".join(library.split("/")[:2 if of_core else 3])  # core/tma, gpu/virtual/machine
+        if not path.startswith((library + "/", f"tests/{library}/")):
+            yield fault("detail stays inside", f"{path} includes {target}, an internal header of {library}",
+                        "use a public header of that library, or move this one out of detail/")
+        elif path.endswith(".h") and "/detail/" not in path and top != "tests":
+            yield fault("detail stays inside", f"the public header {path} includes {target}, which is not installed",
+                        "move the one out of detail/, or the other in")
     device_code = path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))
     if device_code and target.startswith("core/") and target not in DEVICE_SEES:
         yield fault("device code shares no formula", f"device code includes {target}",

@@ -13,7 +13,7 @@ TMA = "core/tma/tma_tile.cpp"
 COORDS = "core/tma/tma_tile_coords.cpp"
 SPARSE = "core/cache/sparse_remap.cpp"
 REFERENCE = "core/attention/reference.cpp"
-LOOPS = "core/attention/reference_loops.h"
+LOOPS = "core/attention/detail/reference_loops.h"
 TILED = "core/attention/tiled.cpp"
 MASK = "core/attention/mask.cpp"
 MERGE = "core/attention/merge.cpp"
@@ -84,6 +84,8 @@ MUTANTS = [
      "a vector that ends with its granule refused"),
     (PAGED, "tile < 1 || page_size() % tile != 0", "tile < 1 || tile > page_size()",
      "a tile that does not divide the page accepted"),
+    (PAGED, "page_row > page_size() - tile", "page_row >= page_size() - tile", "a tile that ends with its page rejected"),
+    (PAGED, "page_row > page_size() - tile", "page_row > page_size()", "a tile that leaves its page accepted"),
     (PAGED, "place.slot / chunk * chunk", "place.slot", "a scale coordinate off its 16-byte chunk"),
     (PAGED, "locate(scales_lookup_table(), seq, tok); return RowIdx", "locate(lookup_table(), seq, tok); return RowIdx",
      "scales looked up in the values' table"),

@@ -4,8 +4,10 @@
 //            |-- 64 ----|-- 64 ----|- 22 -|        fourth tile: empty
 //
 // A tile is a 2-D view [rows, depth] of the cache's memory: element (r, c) is r * kv_num_heads * cache_depth + c
-// elements after the first. It must lie in one page, so a page is whole tiles. Past the end the kernels still form a
-// pointer; the model gives an empty view without looking at the table.
+// elements after the first. tile_size divides the page, and each tile fits in one page: the cursor need not be a
+// multiple of tile_size, but cursor % page + tile_size <= page. Example: page 64, tile_size 16: a tile may begin at
+// token 20 and may not at token 50. Past the end the kernels still form a pointer; the model returns an empty view
+// without looking at the table.
 // Example: rope part of a latent cache: depth 64, cache_depth 576, head_dim_offset 512: rows of 64 that are 576 apart,
 // the first column is 512.
 #pragma once
@@ -39,7 +41,7 @@ class KVCacheIterator {
   KVCacheIterator(const Cache& cache, const KVCacheWalk& walk, TokIdx end, SeqIdx batch_idx, HeadIdx kv_head_idx);
 
   // The tile at the cursor, which stays. Rows: max(0, min(tile_size, end - tile_start_row)). IndexError when a token it
-  // names is outside the cache, or its page was never assigned.
+  // names is outside the cache, or its page was never assigned. GeometryError when the tile leaves its page.
   [[nodiscard]] AnyView<2> tile() const;  // [rows, depth], strides [kv_num_heads * cache_depth, 1]
   // The same, and the cursor moves on by tile_size, past the end too.
   AnyView<2> next_tile();

@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "core/attention/detail/reference_kernels.h"
+#include "core/attention/detail/row_reader.h"
 #include "core/attention/reference.h"
-#include "core/attention/reference_kernels.h"
-#include "core/attention/row_reader.h"
 #include "core/base/convert.h"
 #include "tests/core/attention/paged_case.h"
 #include "tests/property.h"

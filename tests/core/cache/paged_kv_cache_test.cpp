@@ -114,20 +114,69 @@ TEST(KvTmaCoords, SplitTheRowIntoPageRowAndBlock) {
   }
 }
 
-// T19: legal and illegal tiles. 3 does not divide the page; 8 does not fit; 2 at token 5 would leave its own pair.
-TEST(BlockPagedPtr, NeedsATileThatDividesThePageAndATokenOnIt) {
+// Legal and illegal tiles of pages of 4: 3 does not divide the page; 8 is longer than the page; 2 tokens fit at token 5,
+// which is no multiple of 2, and do not at token 7.
+TEST(BlockPagedPtr, NeedsATileThatDividesThePageAndFitsInIt) {
   auto a = fix_a();
   const PagedKVCache k = a.k(1);
   EXPECT_EQ(a.flat(k.block_paged_ptr<4>(seq(0), tok(4), head(1))), 72);
   EXPECT_EQ(a.flat(k.block_paged_ptr<2>(seq(0), tok(6), head(1), dim(3))), 64 + 2 * 16 + 8 + 3);
+  EXPECT_EQ(a.flat(k.block_paged_ptr<2>(seq(0), tok(5), head(1), dim(3))), 64 + 1 * 16 + 8 + 3);
   EXPECT_EQ(message_of<GeometryError>([&] { (void)k.block_paged_ptr<3>(seq(0), tok(4), head(1)); }),
             "PagedKVCache.block_paged_ptr: a tile of 3 tokens does not divide a page of 4: use a divisor of 4");
   EXPECT_THROW((void)k.block_paged_ptr<8>(seq(0), tok(4), head(1)), GeometryError);
   EXPECT_THROW((void)k.block_paged_ptr<0>(seq(0), tok(4), head(1)), GeometryError);
-  EXPECT_EQ(
-      message_of<GeometryError>([&] { (void)k.block_paged_ptr<4>(seq(0), tok(6), head(1)); }),
-      "PagedKVCache.block_paged_ptr: token 6 is not a multiple of the tile's 4 tokens, which would leave the page: "
-      "begin at 4");
+  EXPECT_THROW((void)k.block_paged_ptr<2>(seq(0), tok(7), head(1)), GeometryError);
+  EXPECT_EQ(message_of<GeometryError>([&] { (void)k.block_paged_ptr<4>(seq(0), tok(6), head(1)); }),
+            "PagedKVCache.block_paged_ptr: a tile of 4 tokens from token 6, row 2 of its page, leaves the page of 4: "
+            "begin at token 4 at the latest");
+  EXPECT_THROW((void)k.block_paged_ptr<4>(seq(0), tok(-4), head(1)), IndexError);
+}
+
+// A tile that begins inside a page, at a token that is no multiple of the tile: rows 4 to 11 of a page of 16.
+TEST(BlockPagedPtr, TakesATileAtAnyTokenFromWhichItFitsInThePage) {
+  auto f = test::fix_p();
+  const PagedKVCache k = f.k(0);
+  // Pages of 16 tokens of 64 elements, blocks of K and V of 2 layers: token 20 is row 4 of block 9.
+  EXPECT_EQ(f.flat(k.block_paged_ptr<8>(seq(0), tok(20), head(0), dim(5))), (9 * 4 * 16 + 4) * 64 + 5);
+}
+
+// Every page, tile and token of a grid against brute force: the tile is a divisor of the page and all its tokens are in
+// one page. An accepted address is compared with the row-by-row walk over the lookup table.
+TEST(BlockPagedPtr, AcceptsExactlyTheTilesWhoseTokensAreInOnePage) {
+  constexpr std::int64_t kPages = 3, kLayers = 2;
+  const std::vector<std::uint32_t> blocks{2, 0, 1};
+  std::int64_t accepted = 0, unaligned = 0;
+  for (const std::int64_t page : {1, 2, 3, 4, 6, 8, 12, 16}) {
+    auto f = test::paged_fixture({1, 4}, {kPages + 1, 2, kLayers, page, 1, 4}, {0}, test::table_of({blocks}, kPages, 3),
+                                 kPages, 1, 1);
+    const PagedKVCache v = f.v(1);
+    for (std::int64_t tile = -1; tile <= 2 * page; ++tile) {
+      for (std::int64_t token = 0; token < kPages * page; ++token) {
+        bool divides = false;
+        for (std::int64_t n = 1; n <= page; ++n) divides = divides || n * tile == page;
+        bool one_page = true;
+        for (std::int64_t t = token; t < token + tile; ++t) one_page = one_page && t / page == token / page;
+        const std::string where =
+            "page " + std::to_string(page) + ", tile " + std::to_string(tile) + ", token " + std::to_string(token);
+        if (!divides || !one_page) {
+          EXPECT_THROW((void)v.block_paged_ptr(tile, seq(0), tok(token), head(0)), GeometryError) << where;
+          continue;
+        }
+        ++accepted;
+        unaligned += token % tile != 0 ? 1 : 0;
+        const std::byte* first = nullptr;
+        ASSERT_NO_THROW(first = v.block_paged_ptr(tile, seq(0), tok(token), head(0))) << where;
+        for (std::int64_t r = 0; r < tile; ++r) {
+          const std::int64_t block = blocks[static_cast<std::size_t>((token + r) / page)];
+          const std::int64_t row = ((block * 2 + 1) * kLayers + 1) * page + (token + r) % page;
+          EXPECT_EQ(f.flat(first) + r * 4, row * 4) << where << ", row " << r;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(accepted, 471);
+  EXPECT_EQ(unaligned, 168);
 }
 
 // T19: bad indices, each with the object and the range. Column 24 is one past the table, not past the page or the pool.

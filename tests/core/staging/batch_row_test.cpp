@@ -1,4 +1,4 @@
-#include "core/staging/batch_row.h"
+#include "core/staging/detail/batch_row.h"
 
 #include <gtest/gtest.h>
 

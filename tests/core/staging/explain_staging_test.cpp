@@ -1,5 +1,5 @@
 // Links past the row, each with numbers worked out by hand: nothing here calls a swizzle, a map or a layout.
-#include "core/staging/explain_staging.h"
+#include "core/staging/detail/explain_staging.h"
 
 #include <gmock/gmock.h>
 

@@ -2,6 +2,7 @@
 // direct addressing of the cache finds, and zero outside the map.
 #include "core/tma/tma_tile.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -105,16 +106,28 @@ TEST(PlainTile, RefusesWhatTheDriverWould) {
     return message_of<GeometryError>([&] { (void)make_tma_tile(rows, options); });
   };
   const TmaRows rows{"rows", test::bytes_of(pool), DType::f32, 8, 2, 8};
-  EXPECT_EQ(
-      refused({"rows", test::bytes_of(pool) + 4, DType::f32, 8, 2, 8}, {.BN = 4, .BK = 4}),
-      "tensor map of rows rejected: base: the address is 4 bytes past a multiple of 16: align the pool and keep every "
-      "offset whole chunks of 16 bytes");
+  const auto address = reinterpret_cast<std::uintptr_t>(pool.data()) + 4;
+  EXPECT_EQ(refused({"rows", test::bytes_of(pool) + 4, DType::f32, 8, 2, 8}, {.BN = 4, .BK = 4}),
+            fmt::format("tensor map of rows rejected: base (V05): {:#x} is 4 B past a multiple of 16: move the tensor",
+                        address));
   EXPECT_EQ(refused(rows, {.BN = 257, .BK = 4}),
-            "tensor map of rows rejected: box axis 0: 257 is outside 1 to 256: copy the tile in several boxes");
+            "tensor map of rows rejected: box[2] (V13): 257 is outside 1 to 256: copy the tile in several boxes");
   EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 8, 1, 6}, {.BN = 4, .BK = 4}),
             "tensor map of rows rejected, 2 faults:\n"
-            "  stride axis 0: 6 x f32 = 24 B is not a multiple of 16 B: pad the rows\n"
-            "  stride axis 1: 6 x f32 = 24 B is not a multiple of 16 B: pad the rows");
+            "  strides[0] (V10): 24 B is not a multiple of 16 B: pad the rows\n"
+            "  strides[1] (V10): 24 B is not a multiple of 16 B: pad the rows");
+  // The maker's rules come first, then the driver's. 2^32 + 4 rows are not 4.
+  EXPECT_EQ(refused(rows, {.BN = 304, .BK = 10}),
+            "tensor map of rows rejected, 2 faults:\n"
+            "  BK: 10 columns are not whole boxes of 4: use 12\n"
+            "  box[2] (V13): 304 is outside 1 to 256: copy the tile in several boxes");
+  EXPECT_THROW((void)make_tma_tile(rows, {.BN = (std::int64_t{1} << 32) + 4, .BK = 4}), OverflowError);
+  // No rows at all, and fewer than a folded tile's group of 8.
+  EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 0, 2, 8}, {.BN = 4, .BK = 4}),
+            "tensor map of rows rejected: dims[2] (V08): 0 is outside 1 to 2^32");
+  EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 7, 2, 8},
+                    {.BN = 8, .BK = 8, .fold_chunks = 2, .row_major = true}),
+            "tensor map of rows rejected: dims[3] (V08): 0 is outside 1 to 2^32");
   EXPECT_EQ(refused(rows, {.mode = SwizzleMode::b128, .BN = 4, .BK = 40}),
             "tensor map of rows rejected: BK: 40 columns are not whole boxes of 32: use 64");
   EXPECT_EQ(refused(rows, {.BN = 0}), "tensor map of rows rejected: BN: 0 is not positive: give 1 or more");
@@ -320,7 +333,7 @@ TEST(Gather4Tile, RefusesRowsThatAreNotTheCaches) {
       "row");
   EXPECT_EQ(refused({.tile_width = 0}), "tensor map of rows rejected: tile_width: 0 is not positive: give 1 or more");
   EXPECT_EQ(refused({.tile_width = 320}),
-            "tensor map of rows rejected: box axis 1: 320 is outside 1 to 256: copy the tile in several boxes");
+            "tensor map of rows rejected: box[0] (V13): 320 is outside 1 to 256: copy the tile in several boxes");
 }
 
 // T34: rope of (row r, value i) are the bytes 640 r + 512 + 2 i.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/sqlite.h"
+#include "core/trace/detail/sqlite.h"
 
 namespace kvscope::trace {
 

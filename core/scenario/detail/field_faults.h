@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/scenario/fields.h"
+#include "core/scenario/detail/fields.h"
 
 namespace kvscope::fields {
 

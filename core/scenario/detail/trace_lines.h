@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/scenario/fault_list.h"
+#include "core/scenario/detail/fault_list.h"
 #include "core/scenario/scenario.h"
 
 namespace kvscope {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/attention/detail/reference_kernels.h"
 #include "core/attention/problem.h"
-#include "core/attention/reference_kernels.h"
 
 namespace kvscope::attention {
 

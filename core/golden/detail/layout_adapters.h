@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/golden/layout_reader.h"
+#include "core/golden/detail/layout_reader.h"
 #include "core/golden/layouts.h"
 
 namespace kvscope::golden {

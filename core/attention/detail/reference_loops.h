@@ -4,7 +4,7 @@
 // the linker keeps for the whole program.
 #pragma once
 
-#include "core/attention/reference_kernels.h"
+#include "core/attention/detail/reference_kernels.h"
 
 namespace kvscope::attention {
 namespace {
