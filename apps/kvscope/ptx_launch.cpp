@@ -77,7 +77,7 @@ PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
   PreparedLaunch out;
   out.config = config_of(request, entry);
   out.device = std::make_unique<ptx::Device>(ptx::ProgramOptions{
-      .target = request.target, .rows_by_liveness = !keeps_registers, .contract = request.contract});
+      .target = request.target, .registers_by_liveness = !keeps_registers, .contract = request.contract});
   out.module = &out.device->load(std::move(text));
   if (request.strict) refuse_unsupported(request.path, *out.module->program);
   out.arguments = place_arguments(*out.device, *out.module, entry, request.args);

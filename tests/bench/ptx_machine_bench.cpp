@@ -26,7 +26,7 @@ std::string text_of(const std::string& name) {
 // the others for six instructions.
 void alu_rounds(benchmark::State& state) {
   ProgramOptions options;
-  options.rows_by_liveness = state.range(1) != 0;
+  options.registers_by_liveness = state.range(1) != 0;
   Device device(options);
   const LoadedModule& module = device.load(parse_module(text_of("elementwise.ptx"), "elementwise.ptx"));
   const std::uint64_t out = device.memory().allocate(512, "out");

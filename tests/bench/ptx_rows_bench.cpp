@@ -33,7 +33,7 @@ void RunInstruction(benchmark::State& state, const std::string& word, const std:
   for (std::size_t i = 0; i < row_bytes.size(); ++i) {
     places.push_back(next);
     next += row_bytes[i] == 0 ? 64u : 32u * static_cast<std::uint32_t>(row_bytes[i]);
-    if (i < 5) request.row_bytes[i] = static_cast<std::uint8_t>(row_bytes[i]);
+    if (i < 5) request.register_bytes[i] = static_cast<std::uint8_t>(row_bytes[i]);
     if (!list && i < 5) op.at[i] = places[i];
   }
   if (list) op.list = places.data();

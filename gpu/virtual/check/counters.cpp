@@ -219,11 +219,11 @@ void Counters::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
   OpCounts& counts = at(pc_of(program_, op));
   counts.runs += 1;
   counts.lanes += lanes == kAllLanes ? kLanes : std::popcount(lanes);
-  counts.divergent += exec.fragment.lanes != ~exec.warp.exited;
+  counts.divergent += exec.lane_group.lanes != ~exec.warp.exited;
 }
 
 void Counters::split(const Exec& exec, LaneMask, std::int32_t) {
-  at(exec.fragment.pc).splits += 1;
+  at(exec.lane_group.pc).splits += 1;
 }
 
 void Counters::park(const Exec&, const Op& op) {

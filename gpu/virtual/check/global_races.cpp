@@ -177,7 +177,7 @@ void GlobalRaces::Grid::tell_limit(const Exec& exec, const Op& op) {
   Report r;
   r.kind = ReportKind::watch_limit;
   r.severity = severity_of(r.kind);
-  r.parties = {lane_party(exec, op, std::countr_zero(exec.fragment.lanes), exec.fragment.lanes, "at")};
+  r.parties = {lane_party(exec, op, std::countr_zero(exec.lane_group.lanes), exec.lane_group.lanes, "at")};
   r.message = fmt::format(
       "global_race keeps {} cells of 4 bytes and {} reads beside the first of each: from here on "
       "races of more than that are not seen",

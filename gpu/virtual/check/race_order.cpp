@@ -30,7 +30,7 @@ void each_lane(LaneMask lanes, Body body) {
 
 void RaceChecker::synchronise(const Exec& exec, LaneMask lanes, std::string_view how) {
   if (Cluster* cluster = of(exec.cta))
-    cluster->threads.synchronised(warp_of(exec.cta, exec.warp.index), lanes, exec.fragment.pc, how);
+    cluster->threads.synchronised(warp_of(exec.cta, exec.warp.index), lanes, exec.lane_group.pc, how);
 }
 
 // A relaxed operation publishes what stands behind the lane's last fence, and nothing without one.
@@ -73,7 +73,7 @@ void RaceChecker::fence(const Exec& exec, LaneMask lanes, Order, Scope) {
     auto& pending = fences->pending[static_cast<std::size_t>(lane)];
     if ((fences->has_pending & bit) != 0) {
       cluster->threads.acquire(warp, bit, pending);
-      cluster->threads.synchronised(warp, bit, exec.fragment.pc, "fence");
+      cluster->threads.synchronised(warp, bit, exec.lane_group.pc, "fence");
       pending = nullptr;
       fences->has_pending &= ~bit;
     }
@@ -189,7 +189,7 @@ void RaceChecker::touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes
   Mark mark{.actor = base_of_warp(who.warp),
             .lanes = lanes,
             .step = who.cluster.threads.act(who.warp, lanes),
-            .pc = who.exec.fragment.pc,
+            .pc = who.exec.lane_group.pc,
             .bytes = static_cast<ChunkBytes>(0xff << address % kChunkBytes)};
   mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
   mark.shift = Mark::kEveryLane;

@@ -40,7 +40,7 @@ std::int64_t first_clear(const std::vector<std::uint64_t>& words, std::uint64_t 
 bool adds(const Exec& exec, const Op& op) {
   const WgmmaShape shape = wgmma_shape(exec, op);
   std::uint32_t scale = 0;
-  std::memcpy(&scale, exec.rows + op.list[shape.scale_d_at], sizeof scale);
+  std::memcpy(&scale, exec.registers + op.list[shape.scale_d_at], sizeof scale);
   if (!shape.scale_is_predicate) return scale != 0;
   return ((op.negated >> 3 & 1) != 0 ? ~scale & 1 : scale & 1) != 0;
 }
@@ -48,7 +48,7 @@ bool adds(const Exec& exec, const Op& op) {
 // The variable of the thread's functions that a byte of its local memory is in.
 void name_local(const Exec& exec, std::uint64_t address, ReportAddress& to) {
   const Program& program = exec.program();
-  for (std::int32_t a = exec.fragment.activation; a >= 0;) {
+  for (std::int32_t a = exec.lane_group.activation; a >= 0;) {
     const Activation& activation = exec.warp.activations[static_cast<std::size_t>(a)];
     const std::int64_t offset = static_cast<std::int64_t>(address) - activation.local_base;
     const Function& f = program.module->functions[static_cast<std::size_t>(activation.function)];
@@ -113,7 +113,7 @@ void UninitChecker::cta_ends(Launch&, const Cta& cta) {
 
 // Lanes are at the first statement of a function that they have been called into.
 void UninitChecker::enter(const Exec& exec, WarpState& warp, ActivationState& state, LaneMask lanes) {
-  const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.fragment.activation)];
+  const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   for (LaneMask& written : state.written) written &= ~lanes;
   const auto function = static_cast<std::size_t>(activation.function);
   for (const std::int32_t p : exec.program().module->functions[function].parameters) {
@@ -129,7 +129,7 @@ void UninitChecker::enter(const Exec& exec, WarpState& warp, ActivationState& st
 
 void UninitChecker::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
   WarpState& warp = warps_.at(exec.cta.index)[static_cast<std::size_t>(exec.warp.index)];
-  const Fragment& f = exec.fragment;
+  const LaneGroup& f = exec.lane_group;
   const auto place = static_cast<std::size_t>(f.activation);
   if (warp.activations.size() <= place) warp.activations.resize(place + 1);
   ActivationState& state = warp.activations[place];

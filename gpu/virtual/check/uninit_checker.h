@@ -5,7 +5,7 @@
 //     read   thread 3 (warp 0 lane 3)  add.u32          k.cu:5
 //     %r5 is read in lanes 00000008 before anything has written it there
 //
-// Registers are those of the text, whatever rows they share. Each call of a function begins with none written but its
+// Registers are those of the text, whatever places they share. Each call of a function begins with none written but its
 // parameters, and with its local variables unwritten. Memory of alloca that is taken again counts as written.
 //
 // Off unless asked for: compilers copy undefined registers on purpose, and code for a debugger copies padding. Costs a

@@ -50,7 +50,8 @@ std::int64_t size_of(const Launch& launch, const DeviceMemory& memory) {
   for (const Cta& cta : launch.ctas) {
     bytes += static_cast<std::int64_t>(cta.shared.size());
     for (const Warp& warp : cta.warps) {
-      for (const Activation& a : warp.activations) bytes += static_cast<std::int64_t>(a.rows.size() + a.params.size());
+      for (const Activation& a : warp.activations)
+        bytes += static_cast<std::int64_t>(a.registers.size() + a.params.size());
       for (const auto& local : warp.local) bytes += static_cast<std::int64_t>(local.size());
     }
   }
@@ -157,7 +158,7 @@ class ControlledRun::Watcher final : public Monitor {
           .cta = exec.cta.index,
           .warp = exec.warp.index,
           .pc = pc_of(exec, op),
-          .lanes = exec.fragment.lanes};
+          .lanes = exec.lane_group.lanes};
     return to;
   }
   [[nodiscard]] bool wants(bool Until::*what) const { return until_ != nullptr && !hit_ && until_->*what; }

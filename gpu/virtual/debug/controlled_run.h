@@ -34,7 +34,7 @@ struct Position {
   std::int32_t cta = -1;   // linear; -1: nothing comes next
   std::int32_t warp = -1;
   std::int32_t pc = -1;
-  LaneMask lanes = 0;  // of the fragment, its guard not yet looked at
+  LaneMask lanes = 0;  // of the lane group, its guard not yet looked at
 };
 
 enum class StopReason : std::uint8_t {

@@ -65,7 +65,7 @@ MachineEvent of_cta(const Launch& launch, const Cta& cta, Kind kind) {
 MachineEvent of_lanes(const Exec& exec, Kind kind, LaneMask lanes) {
   MachineEvent e = of_cta(exec.launch, exec.cta, kind);
   e.warp = static_cast<std::int8_t>(exec.warp.index);
-  e.pc = exec.fragment.pc;
+  e.pc = exec.lane_group.pc;
   e.lanes = lanes;
   return e;
 }
@@ -207,10 +207,10 @@ void EventList::merge(const Exec& exec, LaneMask joined) {
   hand_on(of_lanes(exec, Kind::merge, joined));
 }
 void EventList::park(const Exec& exec, const Op& op) {
-  hand_on(of_op(exec, op, Kind::park, exec.fragment.lanes));
+  hand_on(of_op(exec, op, Kind::park, exec.lane_group.lanes));
 }
 void EventList::resume(const Exec& exec) {
-  hand_on(of_lanes(exec, Kind::resume, exec.fragment.lanes));
+  hand_on(of_lanes(exec, Kind::resume, exec.lane_group.lanes));
 }
 void EventList::exit(const Exec& exec, LaneMask lanes) {
   hand_on(of_lanes(exec, Kind::exit, lanes));
@@ -323,7 +323,7 @@ void EventList::cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t 
 }
 
 void EventList::printed(const Exec& exec, std::string_view text) {
-  MachineEvent e = of_lanes(exec, Kind::printf, exec.fragment.lanes);
+  MachineEvent e = of_lanes(exec, Kind::printf, exec.lane_group.lanes);
   e.value = static_cast<std::int64_t>(text.size());
   hand_on(e);
 }

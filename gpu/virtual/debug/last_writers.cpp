@@ -85,7 +85,7 @@ void LastWriters::mbarrier(Launch& launch, const Cta& cta, const Exec* exec, Lan
   if (event != MbarrierEvent::init || exec == nullptr) return;
   Writer writer;
   writer.step = launch.step;
-  writer.pc = exec->fragment.pc;
+  writer.pc = exec->lane_group.pc;
   writer.thread = static_cast<std::int16_t>(thread_of(*exec, std::countr_zero(lanes)));
   write(launch, cta, address, kMbarrierBytes, writer);
 }

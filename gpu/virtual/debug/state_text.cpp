@@ -26,17 +26,17 @@ const Warp* find_warp(const Launch& launch, std::int32_t cta, std::int32_t warp)
   return &c->warps[static_cast<std::size_t>(warp)];
 }
 
-// The fragment that has these lanes, or the most of them.
-const Fragment* find_fragment(const Warp& warp, LaneMask lanes) {
-  const Fragment* best = nullptr;
-  for (const Fragment& f : warp.fragments) {
+// The lane group that has these lanes, or the most of them.
+const LaneGroup* find_lane_group(const Warp& warp, LaneMask lanes) {
+  const LaneGroup* best = nullptr;
+  for (const LaneGroup& f : warp.lane_groups) {
     const int common = std::popcount(f.lanes & lanes);
     if (common > 0 && (best == nullptr || common > std::popcount(best->lanes & lanes))) best = &f;
   }
   return best;
 }
 
-std::string wait_text(const Launch& launch, const Fragment& f) {
+std::string wait_text(const Launch& launch, const LaneGroup& f) {
   const Wait& wait = f.wait;
   switch (wait.kind) {
     case WaitKind::none:
@@ -134,14 +134,14 @@ std::string where_text(const Launch& launch, const Position* next) {
     out += fmt::format("cta ({},{},{}){}\n", cta.at[0], cta.at[1], cta.at[2],
                        cta.state == CtaState::suspended ? "  suspended: it polls" : "");
     for (const Warp& warp : cta.warps) {
-      for (const Fragment& f : warp.fragments) {
+      for (const LaneGroup& f : warp.lane_groups) {
         if (f.lanes == 0) continue;
         const bool is_next =
             next != nullptr && next->cta == cta.index && next->warp == warp.index && (next->lanes & f.lanes) != 0;
-        const char* state = is_next ? "next" : (f.state == FragmentState::waiting ? "waits" : "ready");
+        const char* state = is_next ? "next" : (f.state == LaneGroupState::waiting ? "waits" : "ready");
         std::string line = fmt::format("  warp {:<2}  lanes {:08x}  {:<5}  {}  {}", warp.index, f.lanes, state,
                                        launch.program->source_text(f.pc), instruction_text(*launch.program, f.pc));
-        if (f.state == FragmentState::waiting) line += "  waits for " + wait_text(launch, f);
+        if (f.state == LaneGroupState::waiting) line += "  waits for " + wait_text(launch, f);
         out += line + "\n";
       }
     }
@@ -152,7 +152,7 @@ std::string where_text(const Launch& launch, const Position* next) {
 std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes,
                                            std::string_view name) {
   const Warp* w = find_warp(launch, cta, warp);
-  const Fragment* f = w == nullptr ? nullptr : find_fragment(*w, lanes);
+  const LaneGroup* f = w == nullptr ? nullptr : find_lane_group(*w, lanes);
   if (f == nullptr) return std::nullopt;
   const Activation& activation = w->activations[static_cast<std::size_t>(f->activation)];
   const auto function = static_cast<std::size_t>(activation.function);
@@ -160,23 +160,23 @@ std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t ct
   const FunctionCode& code = launch.program->functions[function];
   for (std::size_t r = 0; r < registers.size(); ++r) {
     if (kvscope::ptx::name(registers[r]) != name) continue;
-    const RegisterRow& row = code.registers[r];
-    if (row.row == kNoRow) return std::nullopt;
+    const RegisterPlace& reg = code.registers[r];
+    if (reg.reg == kNoRegister) return std::nullopt;
     RegisterValue out{.name = std::string(name),
                       .type = registers[r].type,
                       .lanes = f->lanes,
-                      .alive = row.alive.empty(),
+                      .alive = reg.alive.empty(),
                       .bits = {}};
-    for (const auto& [from, to] : row.alive) out.alive = out.alive || (f->pc >= from && f->pc < to);
+    for (const auto& [from, to] : reg.alive) out.alive = out.alive || (f->pc >= from && f->pc < to);
     out.bits.resize(kLanes);
-    const std::byte* at = activation.rows.data() + row.row;
+    const std::byte* at = activation.registers.data() + reg.reg;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      if (row.bytes == 0) {
+      if (reg.bytes == 0) {
         LaneMask word = 0;
         std::memcpy(&word, at, sizeof word);
         out.bits[lane] = word >> lane & 1;
       } else {
-        std::memcpy(&out.bits[lane], at + lane * row.bytes, std::min<std::size_t>(row.bytes, 8));
+        std::memcpy(&out.bits[lane], at + lane * reg.bytes, std::min<std::size_t>(reg.bytes, 8));
       }
     }
     return out;
@@ -187,15 +187,15 @@ std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t ct
 std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp, LaneMask lanes) {
   std::vector<std::string> out;
   const Warp* w = find_warp(launch, cta, warp);
-  const Fragment* f = w == nullptr ? nullptr : find_fragment(*w, lanes);
+  const LaneGroup* f = w == nullptr ? nullptr : find_lane_group(*w, lanes);
   if (f == nullptr) return out;
   const auto function = static_cast<std::size_t>(w->activations[static_cast<std::size_t>(f->activation)].function);
   const std::vector<Register>& registers = launch.program->module->functions[function].registers;
   const FunctionCode& code = launch.program->functions[function];
   for (std::size_t r = 0; r < registers.size(); ++r) {
-    const RegisterRow& row = code.registers[r];
-    bool alive = row.row != kNoRow && row.alive.empty();
-    for (const auto& [from, to] : row.alive) alive = alive || (f->pc >= from && f->pc < to);
+    const RegisterPlace& reg = code.registers[r];
+    bool alive = reg.reg != kNoRegister && reg.alive.empty();
+    for (const auto& [from, to] : reg.alive) alive = alive || (f->pc >= from && f->pc < to);
     if (alive) out.push_back(name(registers[r]));
   }
   return out;
@@ -214,7 +214,7 @@ std::string to_text(const RegisterValue& value) {
     if (!found) groups.emplace_back(bits, bit);
   }
   std::string out = fmt::format("{}  .{}{}\n", value.name, name(value.type),
-                                value.alive ? "" : "  not alive here: its row may hold another register by now");
+                                value.alive ? "" : "  not alive here: its place may hold another register by now");
   if (groups.size() <= kMostGroups) {
     for (const auto& [bits, lanes] : groups) {
       const bool everyone = lanes == value.lanes;

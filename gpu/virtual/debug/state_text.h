@@ -20,21 +20,21 @@ namespace kvscope::ptx {
 // The instruction at a pc with its guard, on one line: "@!%p1 ld.global.u32 %r3, [%rd3+4]".
 [[nodiscard]] std::string instruction_text(const Program& program, std::int32_t pc);
 
-// Every fragment of every CTA that has started and not ended; `next`, when given, is marked.
+// Every lane group of every CTA that has started and not ended; `next`, when given, is marked.
 [[nodiscard]] std::string where_text(const Launch& launch, const Position* next = nullptr);
 
 // A register's lanes. Bits are of the register's width; a predicate's are 0 and 1.
 struct RegisterValue {
   std::string name;
   Type type = Type::none;
-  LaneMask lanes = 0;               // of the fragment
-  bool alive = true;                // false: another register may have taken its row since
+  LaneMask lanes = 0;               // of the lane group
+  bool alive = true;                // false: another register may have taken its place since
   std::vector<std::uint64_t> bits;  // [32]
 };
-// "%r12" as the PTX has it. Nothing when the fragment's function has no such register, or never uses it.
+// "%r12" as the PTX has it. Nothing when the lane group's function has no such register, or never uses it.
 [[nodiscard]] std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t cta, std::int32_t warp,
                                                          LaneMask lanes, std::string_view name);
-// Names of the registers that are alive where the fragment of those lanes stands.
+// Names of the registers that are alive where the lane group of those lanes stands.
 [[nodiscard]] std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp,
                                                       LaneMask lanes);
 // One line a distinct value: "lanes 0-15  0x3f800000  1"; with more than four of them eight lanes a line.

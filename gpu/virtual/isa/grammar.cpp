@@ -342,11 +342,11 @@ struct Grammar {
   std::unordered_map<std::string_view, std::vector<std::int32_t>> by_base;
 
   Grammar() {
-    const std::span<const Form> subjects[] = {
+    const std::span<const Form> families[] = {
         integer_forms(), bit_forms(),     float_forms(),   convert_forms(), memory_forms(),   atomic_forms(),
         warp_forms(),    control_forms(), barrier_forms(), copy_forms(),    mbarrier_forms(), matrix_forms(),
     };
-    for (const auto forms : subjects) {
+    for (const auto forms : families) {
       for (const Form& form : forms) {
         for (const std::string& words : rows_of(form.words)) {
           by_base[form.base].push_back(static_cast<std::int32_t>(patterns.size()));

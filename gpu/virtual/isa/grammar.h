@@ -44,7 +44,7 @@ struct Form {
 };
 inline constexpr std::int32_t kOnly90a = 9000;  // Form::target of wgmma and setmaxnreg
 
-// By subject, one file each.
+// By family, one file each.
 [[nodiscard]] std::span<const Form> integer_forms();
 [[nodiscard]] std::span<const Form> bit_forms();
 [[nodiscard]] std::span<const Form> float_forms();

@@ -49,23 +49,24 @@ void initialise(const Variable& v, const LoadedModule& module, std::uint64_t add
   memory.write(address, bytes);
 }
 
-// Addresses of variables in the rows that an activation begins with; local ones from 0, shared ones of rank 0.
-void fill_addresses(const Launch& launch, const FunctionCode& code, RegisterBuffer& rows) {
-  for (const AddressRow& row : code.addresses) {
-    std::uint64_t base = address_of(launch.module_addresses, row.variable);
-    if (row.space == Space::local) {
-      base = static_cast<std::uint64_t>(launch.program->placements[static_cast<std::size_t>(row.variable)]);
-    } else if (row.space == Space::shared) {
+// Addresses of variables in the registers that an activation begins with; local ones from 0, shared ones of rank 0.
+void fill_addresses(const Launch& launch, const FunctionCode& code, RegisterBuffer& registers) {
+  for (const AddressPlace& reg : code.addresses) {
+    std::uint64_t base = address_of(launch.module_addresses, reg.variable);
+    if (reg.space == Space::local) {
+      base = static_cast<std::uint64_t>(launch.program->placements[static_cast<std::size_t>(reg.variable)]);
+    } else if (reg.space == Space::shared) {
       for (const auto& [variable, offset] : launch.layout->shared) {
-        if (variable == row.variable) base = static_cast<std::uint64_t>(offset);
+        if (variable == reg.variable) base = static_cast<std::uint64_t>(offset);
       }
     }
-    base += static_cast<std::uint64_t>(row.offset);
-    for (int lane = 0; lane < kLanes; ++lane) std::memcpy(rows.data() + row.row + lane * row.bytes, &base, row.bytes);
+    base += static_cast<std::uint64_t>(reg.offset);
+    for (int lane = 0; lane < kLanes; ++lane)
+      std::memcpy(registers.data() + reg.reg + lane * reg.bytes, &base, reg.bytes);
   }
 }
 
-std::shared_ptr<const std::vector<RegisterBuffer>> initial_rows(const Launch& launch) {
+std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers(const Launch& launch) {
   const Program& program = *launch.program;
   auto out = std::make_shared<std::vector<RegisterBuffer>>(program.functions.size());
   for (std::size_t f = 0; f < program.functions.size(); ++f) {
@@ -142,7 +143,7 @@ Launch Device::begin(const LoadedModule& module, const LaunchConfig& config, Mon
   launch.number = ++launches_;
   launch.random = config.options.seed;
   launch.reports = Reports(config.options.max_reports);
-  launch.initial_rows = initial_rows(launch);
+  launch.initial_registers = initial_registers(launch);
   return launch;
 }
 

@@ -27,8 +27,8 @@ enum class AccessKind : std::uint8_t { load, store, atomic };
 enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
 enum class Order : std::uint8_t { weak, volatile_, relaxed, acquire, release, acq_rel, sc };
 
-// One memory instruction of a fragment: the same number of bytes in each lane. `addresses` are in `space`: offsets with
-// the rank for shared, device addresses for global, offsets in the lane's own memory for local and param.
+// One memory instruction of a lane group: the same number of bytes in each lane. `addresses` are in `space`: offsets
+// with the rank for shared, device addresses for global, offsets in the lane's own memory for local and param.
 struct WarpAccess {
   AccessKind kind = AccessKind::load;
   Space space = Space::global;

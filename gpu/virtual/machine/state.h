@@ -3,10 +3,10 @@
 //
 //   Launch          grid, steps, monitors, device memory (by pointer: the host's)
 //     Cta           shared memory, named barriers, arrival barriers, what its engines have still to do
-//       Warp        rows of its activations, exited lanes
-//         Fragment  activation, pc, lanes: the lanes of a warp that go on together
+//       Warp        registers of its activations, exited lanes
+//         LaneGroup activation, pc, lanes: the lanes of a warp that go on together
 //
-// Fragments: of the ready ones of a warp the deepest in calls runs, then the lowest pc, and those at one place with
+// Lane groups: of the ready ones of a warp the deepest in calls runs, then the lowest pc, and those at one place with
 // identical calls are merged before. It runs until it splits, reaches another's place, waits, ends, or has used up its
 // turn. So both sides of an if meet again behind it, without the compiler's help.
 //
@@ -55,14 +55,14 @@ struct Wait {
   bool timed_out = false;  // woken without what it waited for: try_wait answers false
 };
 
-enum class FragmentState : std::uint8_t { ready, waiting };
+enum class LaneGroupState : std::uint8_t { ready, waiting };
 
-struct Fragment {
+struct LaneGroup {
   std::int32_t activation = 0;  // Warp::activations: the innermost
   std::int32_t depth = 0;       // of calls; 0: the kernel itself
   std::int32_t pc = 0;
   LaneMask lanes = 0;
-  FragmentState state = FragmentState::ready;
+  LaneGroupState state = LaneGroupState::ready;
   bool retries = false;   // parked at its instruction, or woken there: it has been counted
   bool had_turn = false;  // has branched backwards kTurn times while others were ready: they go first
   Wait wait;
@@ -76,24 +76,24 @@ struct Activation {
   std::int32_t function = -1;
   std::int32_t caller = -1;       // Warp::activations; -1: the kernel itself
   std::int32_t return_pc = -1;    // where the caller goes on
-  RegisterBuffer rows;            // FunctionCode::initial, then the lanes' values
+  RegisterBuffer registers;       // FunctionCode::initial, then the lanes' values
   std::vector<std::byte> params;  // [lane][FunctionCode::param_bytes]: address kBodyParams on (address_operand.h)
   std::int64_t local_base = 0;    // [bytes] in each lane's local memory: its .local variables
   // [lane]: end of what it uses there, grown by alloca; what it calls begins behind all of them.
   std::array<std::int64_t, kLanes> local_end{};
-  std::int32_t users = 0;     // fragments and activations right above it; 0: may be taken again
+  std::int32_t users = 0;     // lane groups and activations right above it; 0: may be taken again
   std::uint64_t entered = 0;  // Launch::step when it began: an activation taken again is another one
 };
 
 struct Warp {
   std::int32_t index = 0;  // in the CTA
   LaneMask exited = 0;     // also lanes that never were
-  std::vector<Fragment> fragments;
+  std::vector<LaneGroup> lane_groups;
   std::vector<Activation> activations;
   // [lane]: local memory, grown as calls need it.
   std::array<std::vector<std::byte>, kLanes> local;
   std::int64_t steps = 0;          // instructions issued
-  std::int32_t current = -1;       // fragments: whose turn it is; -1: to be chosen
+  std::int32_t current = -1;       // lane groups: whose turn it is; -1: to be chosen
   std::int32_t max_registers = 0;  // as setmaxnreg has left it; 0: it has not
 };
 
@@ -181,9 +181,9 @@ struct Launch {
   Monitor* monitor = nullptr;                                            // may be null
   std::vector<std::pair<std::int32_t, std::uint64_t>> module_addresses;  // variable -> device address
   std::int64_t number = 1;                                               // %gridid
-  // [Module::functions] the rows of an activation as it begins, variables' addresses filled in; those of the functions
-  // that this kernel can reach.
-  std::shared_ptr<const std::vector<RegisterBuffer>> initial_rows;
+  // [Module::functions] the registers of an activation as it begins, variables' addresses filled in; those of the
+  // functions that this kernel can reach.
+  std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers;
 
   std::deque<Cta> ctas;  // started and not ended, and those a cluster still needs
   std::int64_t next_cta = 0;
@@ -202,13 +202,13 @@ struct Launch {
   [[nodiscard]] std::int64_t cta_count() const { return config.grid[0] * config.grid[1] * config.grid[2]; }
 };
 
-// What a handler gets: who runs, and its rows.
+// What a handler gets: who runs, and its registers.
 struct Exec {
   Launch& launch;
   Cta& cta;
   Warp& warp;
-  Fragment& fragment;
-  std::byte* rows = nullptr;  // of the fragment's innermost activation
+  LaneGroup& lane_group;
+  std::byte* registers = nullptr;  // of the lane group's innermost activation
 
   [[nodiscard]] const Program& program() const { return *launch.program; }
 };

@@ -121,12 +121,12 @@ OpHandler find_f32_function(const OpQuery& query) {
   const bool nearest = query.rounding == Rounding::nearest;
   switch (query.opcode) {
     case Opcode::div:
-      if (!nearest || !has_rows(query, 4, 4, 4)) return nullptr;
+      if (!nearest || !has_widths(query, 4, 4, 4)) return nullptr;
       return query.approx ? lanewise<quotient_approx<kFlush>> : lanewise<quotient<kFlush>>;
     default:
       break;
   }
-  if (!nearest || !has_rows(query, 4, 4)) return nullptr;
+  if (!nearest || !has_widths(query, 4, 4)) return nullptr;
   switch (query.opcode) {
     case Opcode::rcp:
       return lanewise<reciprocal<kFlush>>;
@@ -148,11 +148,11 @@ inline OpHandler find_function(const OpQuery& query) {
   if (query.type != Type::f64 || query.rounding != Rounding::nearest || query.approx) return nullptr;
   switch (query.opcode) {
     case Opcode::div:
-      return has_rows(query, 8, 8, 8) ? lanewise<quotient_f64> : nullptr;
+      return has_widths(query, 8, 8, 8) ? lanewise<quotient_f64> : nullptr;
     case Opcode::rcp:
-      return has_rows(query, 8, 8) ? lanewise<reciprocal_f64> : nullptr;
+      return has_widths(query, 8, 8) ? lanewise<reciprocal_f64> : nullptr;
     case Opcode::sqrt:
-      return has_rows(query, 8, 8) ? lanewise<root_f64> : nullptr;
+      return has_widths(query, 8, 8) ? lanewise<root_f64> : nullptr;
     default:
       return nullptr;
   }

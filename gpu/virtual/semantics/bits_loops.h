@@ -28,16 +28,16 @@ inline T is_zero(T a) {
   return a == 0 ? T{1} : T{0};
 }
 
-// A predicate row is one word: the handlers work on all lanes of it at once.
+// A predicate register is one word: the handlers work on all lanes of it at once.
 template <Opcode kOpcode>
-void logic_of_predicates(std::byte* rows, const Op& op, LaneMask lanes) {
-  const LaneMask a = read_pred(rows, op, 1);
+void logic_of_predicates(std::byte* registers, const Op& op, LaneMask lanes) {
+  const LaneMask a = read_pred(registers, op, 1);
   LaneMask result = a;
-  if constexpr (kOpcode == Opcode::and_) result = a & read_pred(rows, op, 2);
-  if constexpr (kOpcode == Opcode::or_) result = a | read_pred(rows, op, 2);
-  if constexpr (kOpcode == Opcode::xor_) result = a ^ read_pred(rows, op, 2);
+  if constexpr (kOpcode == Opcode::and_) result = a & read_pred(registers, op, 2);
+  if constexpr (kOpcode == Opcode::or_) result = a | read_pred(registers, op, 2);
+  if constexpr (kOpcode == Opcode::xor_) result = a ^ read_pred(registers, op, 2);
   if constexpr (kOpcode == Opcode::not_) result = ~a;
-  write_pred(rows, at(op, 0), lanes, result);
+  write_pred(registers, at(op, 0), lanes, result);
 }
 
 // Bit i of the result is bit 4 a_i + 2 b_i + c_i of the table: 8 products, of which those in the table are joined.
@@ -52,19 +52,20 @@ inline u32 lookup3(u32 a, u32 b, u32 c, u32 table) {
 // lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q; q is operand 5 as written, d|p being
 // one.
 template <Combine kCombine>
-void lookup3_with_test(std::byte* rows, const Op& op, LaneMask lanes) {
-  const Cell<u32>* a = row<u32>(rows, op.list[2]);
-  const Cell<u32>* b = row<u32>(rows, op.list[3]);
-  const Cell<u32>* c = row<u32>(rows, op.list[4]);
-  const Cell<u32>* table = row<u32>(rows, op.list[5]);
+void lookup3_with_test(std::byte* registers, const Op& op, LaneMask lanes) {
+  const Cell<u32>* a = register_of<u32>(registers, op.list[2]);
+  const Cell<u32>* b = register_of<u32>(registers, op.list[3]);
+  const Cell<u32>* c = register_of<u32>(registers, op.list[4]);
+  const Cell<u32>* table = register_of<u32>(registers, op.list[5]);
   u32 d[kLanes];
   for (int i = 0; i < kLanes; ++i) d[i] = lookup3(a[i], b[i], c[i], table[i]);
   LaneMask q;
-  __builtin_memcpy(&q, rows + op.list[6], sizeof q);
+  __builtin_memcpy(&q, registers + op.list[6], sizeof q);
   if ((op.negated >> 5 & 1) != 0) q = ~q;
   const LaneMask any = lanes_where<u32>([&d](int i) { return d[i] != 0; });
-  if (op.list[0] != kNoRow) store_lanes<u32>(row<u32>(rows, op.list[0]), lanes, [&d](int i) { return d[i]; });
-  write_pred(rows, op.list[1], lanes, kCombine == Combine::and_ ? any & q : any | q);
+  if (op.list[0] != kNoRegister)
+    store_lanes<u32>(register_of<u32>(registers, op.list[0]), lanes, [&d](int i) { return d[i]; });
+  write_pred(registers, op.list[1], lanes, kCombine == Combine::and_ ? any & q : any | q);
 }
 
 // Amounts are unsigned and clamp: a shift by the width or more leaves zeros, or copies of the sign.
@@ -120,11 +121,11 @@ inline u32 permute_by_mode(u32 a, u32 b, u32 c) {
 
 // d = p ? a : b; the predicate is operand 3.
 template <class T>
-void select(std::byte* rows, const Op& op, LaneMask lanes) {
-  const LaneMask p = read_pred(rows, op, 3);
-  const Cell<T>* a = row<T>(rows, at(op, 1));
-  const Cell<T>* b = row<T>(rows, at(op, 2));
-  Cell<T>* d = row<T>(rows, at(op, 0));
+void select(std::byte* registers, const Op& op, LaneMask lanes) {
+  const LaneMask p = read_pred(registers, op, 3);
+  const Cell<T>* a = register_of<T>(registers, at(op, 1));
+  const Cell<T>* b = register_of<T>(registers, at(op, 2));
+  Cell<T>* d = register_of<T>(registers, at(op, 0));
   if (lanes == kAllLanes) [[likely]] {
     choose<T>(
         d, p, [a](int i) { return static_cast<T>(a[i]); }, [b](int i) { return static_cast<T>(b[i]); });
@@ -156,9 +157,9 @@ inline OpHandler find_move_to(int from_bytes) {
 struct Quad {
   u64 lo, hi;
 };
-inline void move_quad(std::byte* rows, const Op& op, LaneMask lanes) {
-  const std::byte* a = rows + at(op, 1);
-  std::byte* d = rows + at(op, 0);
+inline void move_quad(std::byte* registers, const Op& op, LaneMask lanes) {
+  const std::byte* a = registers + at(op, 1);
+  std::byte* d = registers + at(op, 0);
   for (int i = 0; i < kLanes; ++i) {
     if ((lanes >> i & 1) != 0) __builtin_memmove(d + 16 * i, a + 16 * i, 16);
   }
@@ -167,8 +168,8 @@ inline void move_quad(std::byte* rows, const Op& op, LaneMask lanes) {
 // A special register may be read narrower or wider than it is; the low bits are moved.
 inline OpHandler find_move(const OpQuery& query) {
   if (query.type == Type::pred) return logic_of_predicates<Opcode::mov>;
-  const int to = query.row_bytes[0] != 0 ? query.row_bytes[0] : query.bytes;
-  const int from = query.row_bytes[1] != 0 ? query.row_bytes[1] : query.bytes;
+  const int to = query.register_bytes[0] != 0 ? query.register_bytes[0] : query.bytes;
+  const int from = query.register_bytes[1] != 0 ? query.register_bytes[1] : query.bytes;
   switch (to) {
     case 2:
       return find_move_to<u16>(from);
@@ -203,22 +204,22 @@ inline OpHandler find_bits_by_width(const OpQuery& query) {
   constexpr int kBytes = sizeof(U);
   switch (query.opcode) {
     case Opcode::and_:
-      return has_rows(query, kBytes, kBytes, kBytes) ? lanewise<bit_and<U>> : nullptr;
+      return has_widths(query, kBytes, kBytes, kBytes) ? lanewise<bit_and<U>> : nullptr;
     case Opcode::or_:
-      return has_rows(query, kBytes, kBytes, kBytes) ? lanewise<bit_or<U>> : nullptr;
+      return has_widths(query, kBytes, kBytes, kBytes) ? lanewise<bit_or<U>> : nullptr;
     case Opcode::xor_:
-      return has_rows(query, kBytes, kBytes, kBytes) ? lanewise<bit_xor<U>> : nullptr;
+      return has_widths(query, kBytes, kBytes, kBytes) ? lanewise<bit_xor<U>> : nullptr;
     case Opcode::not_:
-      return has_rows(query, kBytes, kBytes) ? lanewise<bit_not<U>> : nullptr;
+      return has_widths(query, kBytes, kBytes) ? lanewise<bit_not<U>> : nullptr;
     case Opcode::cnot:
-      return has_rows(query, kBytes, kBytes) ? lanewise<is_zero<U>> : nullptr;
+      return has_widths(query, kBytes, kBytes) ? lanewise<is_zero<U>> : nullptr;
     case Opcode::shl:
-      return has_rows(query, kBytes, kBytes, 4) ? lanewise<shift_left<U>> : nullptr;
+      return has_widths(query, kBytes, kBytes, 4) ? lanewise<shift_left<U>> : nullptr;
     case Opcode::shr:
-      if (!has_rows(query, kBytes, kBytes, 4)) return nullptr;
+      if (!has_widths(query, kBytes, kBytes, 4)) return nullptr;
       return query.is_signed ? lanewise<shift_right<Signed<U>>> : lanewise<shift_right<U>>;
     case Opcode::selp:
-      return has_rows(query, kBytes, kBytes, kBytes) ? select<U> : nullptr;
+      return has_widths(query, kBytes, kBytes, kBytes) ? select<U> : nullptr;
     default:
       return nullptr;
   }
@@ -250,13 +251,13 @@ inline OpHandler find_bits(const OpQuery& query) {
     case Opcode::lop3:
       if (query.combine == Combine::and_) return lookup3_with_test<Combine::and_>;
       if (query.combine == Combine::or_) return lookup3_with_test<Combine::or_>;
-      return has_rows(query, 4, 4, 4, 4, 4) ? lanewise<lookup3> : nullptr;
+      return has_widths(query, 4, 4, 4, 4, 4) ? lanewise<lookup3> : nullptr;
     case Opcode::shf:
-      if (!has_rows(query, 4, 4, 4, 4)) return nullptr;
+      if (!has_widths(query, 4, 4, 4, 4)) return nullptr;
       if (query.left) return query.clamp ? lanewise<funnel<true, true>> : lanewise<funnel<true, false>>;
       return query.clamp ? lanewise<funnel<false, true>> : lanewise<funnel<false, false>>;
     case Opcode::prmt:
-      return has_rows(query, 4, 4, 4, 4) ? find_permute(query) : nullptr;
+      return has_widths(query, 4, 4, 4, 4) ? find_permute(query) : nullptr;
     default:
       break;
   }

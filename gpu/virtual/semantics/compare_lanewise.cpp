@@ -9,8 +9,8 @@ namespace kvscope::ptx::semantics {
 namespace {
 
 // --- set, and setp of 16-bit numbers ---------------------------------------------------------------------------------
-// All go one way: both rows are read as integers of 64 bits or doubles, compared there, and the mask is written as the
-// instruction wants it. Which instruction it is, is one number, and a handler is made for each.
+// All go one way: both registers are read as integers of 64 bits or doubles, compared there, and the mask is written as
+// the instruction wants it. Which instruction it is, is one number, and a handler is made for each.
 //
 //   set.gt.f32.s32 d, a, b      d = a > b ? 1.0f : 0.0f
 //   setp.lt.f16x2 p|q, a, b     p compares the lower halves, q the upper ones
@@ -49,7 +49,7 @@ bool is_pair(Reading reading) {
 }
 
 template <class T, class To>
-void widen_row(const std::byte* from, To* to) {
+void widen_register(const std::byte* from, To* to) {
   for (int i = 0; i < kLanes; ++i) {
     T x;
     __builtin_memcpy(&x, from + sizeof(T) * static_cast<u32>(i), sizeof x);
@@ -74,7 +74,7 @@ double float_of(Reading reading, u32 word, int half) {
   }
 }
 void read_floats(Reading reading, const std::byte* from, int half, double* to) {
-  if (reading == Reading::f64) return widen_row<double>(from, to);
+  if (reading == Reading::f64) return widen_register<double>(from, to);
   const int stride = reading == Reading::f16 || reading == Reading::f16_flushed || reading == Reading::bf16 ? 2 : 4;
   for (int i = 0; i < kLanes; ++i) {
     u32 word = 0;
@@ -85,15 +85,15 @@ void read_floats(Reading reading, const std::byte* from, int half, double* to) {
 void read_integers(Reading reading, const std::byte* from, i64* to) {
   switch (reading) {
     case Reading::unsigned16:
-      return widen_row<u16>(from, to);
+      return widen_register<u16>(from, to);
     case Reading::signed16:
-      return widen_row<i16>(from, to);
+      return widen_register<i16>(from, to);
     case Reading::unsigned32:
-      return widen_row<u32>(from, to);
+      return widen_register<u32>(from, to);
     case Reading::signed32:
-      return widen_row<i32>(from, to);
+      return widen_register<i32>(from, to);
     default:
-      return widen_row<i64>(from, to);
+      return widen_register<i64>(from, to);
   }
 }
 
@@ -136,7 +136,7 @@ LaneMask mask_of(Compare compare, const T* a, const T* b) {
   for (int i = 0; i < kLanes; ++i) mask |= static_cast<LaneMask>(holds_for(compare, a[i], b[i])) << i;
   return mask;
 }
-LaneMask compare_rows(Reading reading, Compare compare, const std::byte* a, const std::byte* b, int half) {
+LaneMask compare_registers(Reading reading, Compare compare, const std::byte* a, const std::byte* b, int half) {
   if (reading >= Reading::f32) {
     double x[kLanes], y[kLanes];
     read_floats(reading, a, half, x);
@@ -172,36 +172,37 @@ u32 bits_of_one(Reading reading) {
   }
 }
 
-void compare_by(int code, std::byte* rows, const Op& op, LaneMask lanes) {
+void compare_by(int code, std::byte* registers, const Op& op, LaneMask lanes) {
   const auto result = static_cast<Result>(code % kResults);
   const auto combine = static_cast<Combine>(code / kResults % kCombines);
   const auto compare = static_cast<Compare>(code / (kResults * kCombines) % kCompares);
   const auto reading = static_cast<Reading>(code / (kResults * kCombines * kCompares));
-  const std::byte* a = rows + at(op, 1);
-  const std::byte* b = rows + at(op, 2);
-  const LaneMask c = combine == Combine::none ? 0 : read_pred(rows, op, 3);
-  const LaneMask lower = compare_rows(reading, compare, a, b, 0);
-  const LaneMask upper = is_pair(reading) ? compare_rows(reading, compare, a, b, 1) : lower;
+  const std::byte* a = registers + at(op, 1);
+  const std::byte* b = registers + at(op, 2);
+  const LaneMask c = combine == Combine::none ? 0 : read_pred(registers, op, 3);
+  const LaneMask lower = compare_registers(reading, compare, a, b, 0);
+  const LaneMask upper = is_pair(reading) ? compare_registers(reading, compare, a, b, 1) : lower;
   const LaneMask low = combined(combine, lower, c);
   const LaneMask high = combined(combine, upper, c);
   if (result == Result::predicate) {
-    write_pred(rows, at(op, 4), lanes, is_pair(reading) ? high : combined(combine, ~lower, c));
-    write_pred(rows, at(op, 0), lanes, low);
+    write_pred(registers, at(op, 4), lanes, is_pair(reading) ? high : combined(combine, ~lower, c));
+    write_pred(registers, at(op, 0), lanes, low);
     return;
   }
   const bool narrow = result == Result::ones16 || (result == Result::one && bits_of_one(reading) < 0x10000u);
   const u32 yes = result == Result::one ? bits_of_one(reading) : 0xffffffffu;
   if (narrow) {
-    store_lanes<u16>(row<u16>(rows, at(op, 0)), lanes, [=](int i) { return static_cast<u16>((low >> i & 1) * yes); });
+    store_lanes<u16>(register_of<u16>(registers, at(op, 0)), lanes,
+                     [=](int i) { return static_cast<u16>((low >> i & 1) * yes); });
     return;
   }
-  store_lanes<u32>(row<u32>(rows, at(op, 0)), lanes,
+  store_lanes<u32>(register_of<u32>(registers, at(op, 0)), lanes,
                    [=](int i) { return ((low >> i & 1) * 0xffffu | (high >> i & 1) * 0xffff0000u) & yes; });
 }
 
 template <int kCode>
-void coded(std::byte* rows, const Op& op, LaneMask lanes) {
-  compare_by(kCode, rows, op, lanes);
+void coded(std::byte* registers, const Op& op, LaneMask lanes) {
+  compare_by(kCode, registers, op, lanes);
 }
 template <int... kCode>
 constexpr std::array<OpHandler, kCodes> comparison_handlers(std::integer_sequence<int, kCode...>) {
@@ -290,7 +291,7 @@ U slct_flushed(U a, U b, float c) {
 }
 template <class U>
 OpHandler find_slct(const OpQuery& query) {
-  if (!has_rows(query, sizeof(U), sizeof(U), sizeof(U), 4)) return nullptr;
+  if (!has_widths(query, sizeof(U), sizeof(U), sizeof(U), 4)) return nullptr;
   if (query.type2 == Type::s32) return lanewise<slct<U, i32>>;
   if (query.type2 != Type::f32) return nullptr;
   return query.ftz ? lanewise<slct_flushed<U>> : lanewise<slct<U, float>>;
@@ -319,9 +320,9 @@ bool is(T x) {
   }
 }
 template <Class kClass, class T>
-void test_class(std::byte* rows, const Op& op, LaneMask lanes) {
-  const Cell<T>* a = row<T>(rows, at(op, 1));
-  write_pred(rows, at(op, 0), lanes, lanes_where<T>([a](int i) { return is<kClass, T>(a[i]); }));
+void test_class(std::byte* registers, const Op& op, LaneMask lanes) {
+  const Cell<T>* a = register_of<T>(registers, at(op, 1));
+  write_pred(registers, at(op, 0), lanes, lanes_where<T>([a](int i) { return is<kClass, T>(a[i]); }));
 }
 template <class T>
 OpHandler find_class(const OpQuery& query) {
@@ -366,8 +367,8 @@ OpHandler compare_lanewise(const OpQuery& query) {
     case Opcode::testp:
       return query.type == Type::f64 ? find_class<double>(query) : find_class<float>(query);
     case Opcode::copysign:
-      if (query.type == Type::f64) return has_rows(query, 8, 8, 8) ? lanewise<copy_sign<double>> : nullptr;
-      return has_rows(query, 4, 4, 4) ? lanewise<copy_sign<float>> : nullptr;
+      if (query.type == Type::f64) return has_widths(query, 8, 8, 8) ? lanewise<copy_sign<double>> : nullptr;
+      return has_widths(query, 4, 4, 4) ? lanewise<copy_sign<float>> : nullptr;
     default:
       return nullptr;
   }

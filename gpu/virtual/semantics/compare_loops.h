@@ -50,7 +50,7 @@ inline bool holds(T a, T b) {
   }
 }
 
-// How a lane of a row is read as a number to compare.
+// How a lane of a register is read as a number to compare.
 template <class T>
 struct Plain {
   using Stored = T;
@@ -89,10 +89,10 @@ inline LaneMask mask_of_words(const u16* words) {
 
 using MaskFunction = LaneMask (*)(const std::byte* a, const std::byte* b);
 template <Compare kCompare, class Reading>
-LaneMask compared(const std::byte* a_row, const std::byte* b_row) {
+LaneMask compared(const std::byte* a_register, const std::byte* b_register) {
   using T = typename Reading::Stored;
-  const auto* a = static_cast<const Cell<T>*>(__builtin_assume_aligned(a_row, 64));
-  const auto* b = static_cast<const Cell<T>*>(__builtin_assume_aligned(b_row, 64));
+  const auto* a = static_cast<const Cell<T>*>(__builtin_assume_aligned(a_register, 64));
+  const auto* b = static_cast<const Cell<T>*>(__builtin_assume_aligned(b_register, 64));
 #if defined(__AVX2__)
   using U = Unsigned<T>;
   alignas(64) U words[kLanes];
@@ -120,11 +120,11 @@ inline LaneMask combined(Combine combine, LaneMask a, LaneMask c) {
 }
 
 template <MaskFunction kMask, Combine kCombine>
-void set_predicates(std::byte* rows, const Op& op, LaneMask lanes) {
-  const LaneMask c = kCombine == Combine::none ? 0 : read_pred(rows, op, 3);
-  const LaneMask holding = kMask(rows + at(op, 1), rows + at(op, 2));
-  write_pred(rows, at(op, 4), lanes, combined(kCombine, ~holding, c));
-  write_pred(rows, at(op, 0), lanes, combined(kCombine, holding, c));
+void set_predicates(std::byte* registers, const Op& op, LaneMask lanes) {
+  const LaneMask c = kCombine == Combine::none ? 0 : read_pred(registers, op, 3);
+  const LaneMask holding = kMask(registers + at(op, 1), registers + at(op, 2));
+  write_pred(registers, at(op, 4), lanes, combined(kCombine, ~holding, c));
+  write_pred(registers, at(op, 0), lanes, combined(kCombine, holding, c));
 }
 
 // The handlers of all comparisons of one way to read, by number.
@@ -155,7 +155,8 @@ OpHandler find_setp(const OpQuery& query, Compares compares) {
 }
 
 inline OpHandler find_comparison(const OpQuery& query) {
-  if (query.opcode != Opcode::setp || !query.compares || !has_rows(query, 0, query.bytes, query.bytes)) return nullptr;
+  if (query.opcode != Opcode::setp || !query.compares || !has_widths(query, 0, query.bytes, query.bytes))
+    return nullptr;
   switch (query.type) {
     case Type::b16:
     case Type::u16:

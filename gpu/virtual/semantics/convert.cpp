@@ -221,11 +221,11 @@ u64 convert(const Conversion& c, u64 bits) {
   return c.saturates ? saturated(c.to, number) : number;
 }
 
-void convert_row(const Conversion& c, std::byte* rows, const Op& op, LaneMask lanes) {
+void convert_register(const Conversion& c, std::byte* registers, const Op& op, LaneMask lanes) {
   const int from_bytes = width_of(op, 1) != 0 ? width_of(op, 1) : bytes_of(c.from) < 2 ? 2 : bytes_of(c.from);
   const int to_bytes = width_of(op, 0) != 0 ? width_of(op, 0) : bytes_of(c.to) < 2 ? 2 : bytes_of(c.to);
-  const std::byte* a = rows + at(op, 1);
-  std::byte* d = rows + at(op, 0);
+  const std::byte* a = registers + at(op, 1);
+  std::byte* d = registers + at(op, 0);
   for (int i = 0; i < kLanes; ++i) {
     if ((lanes >> i & 1) == 0) continue;
     u64 bits = 0;
@@ -236,8 +236,8 @@ void convert_row(const Conversion& c, std::byte* rows, const Op& op, LaneMask la
   }
 }
 template <std::size_t kNumber>
-void numbered(std::byte* rows, const Op& op, LaneMask lanes) {
-  convert_row(kConversions[kNumber], rows, op, lanes);
+void numbered(std::byte* registers, const Op& op, LaneMask lanes) {
+  convert_register(kConversions[kNumber], registers, op, lanes);
 }
 template <std::size_t... kNumber>
 constexpr std::array<OpHandler, kConversionCount> handlers(std::index_sequence<kNumber...>) {
@@ -299,8 +299,8 @@ OpHandler convert_any(const OpQuery& query) {
   c.flushes = query.ftz;
   c.saturates = query.sat;
   // Floats stand in registers of their own width.
-  if (!is_integer(c.to) && !has_rows(query, bytes_of(c.to), 0)) return nullptr;
-  if (!is_integer(c.from) && !has_rows(query, 0, bytes_of(c.from))) return nullptr;
+  if (!is_integer(c.to) && !has_widths(query, bytes_of(c.to), 0)) return nullptr;
+  if (!is_integer(c.from) && !has_widths(query, 0, bytes_of(c.from))) return nullptr;
   if (is_integer(c.to) && !is_integer(c.from)) c.saturates = false;
   const auto* found = std::find(kConversions.begin(), kConversions.end(), c);
   return found != kConversions.end() ? kHandlers[static_cast<std::size_t>(found - kConversions.begin())] : nullptr;

@@ -88,7 +88,7 @@ inline OpHandler find_extension(int to_bytes) {
 }
 // Whole registers on both sides, nothing clamped; wider numbers lose their upper bits.
 inline OpHandler find_integer_conversion(const OpQuery& query, int from_bytes) {
-  if (query.sat || !has_rows(query, query.bytes, from_bytes)) return nullptr;
+  if (query.sat || !has_widths(query, query.bytes, from_bytes)) return nullptr;
   switch (query.type2) {
     case Type::u16:
       return find_extension<u16>(query.bytes);
@@ -109,7 +109,7 @@ inline OpHandler find_integer_conversion(const OpQuery& query, int from_bytes) {
 
 template <class To>
 inline OpHandler find_from_integer(const OpQuery& query, int from_bytes) {
-  if (query.rounding != Rounding::nearest || query.sat || !has_rows(query, sizeof(To), from_bytes)) return nullptr;
+  if (query.rounding != Rounding::nearest || query.sat || !has_widths(query, sizeof(To), from_bytes)) return nullptr;
   switch (query.type2) {
     case Type::u16:
       return lanewise<from_integer<To, u16>>;
@@ -131,8 +131,8 @@ inline OpHandler find_from_integer(const OpQuery& query, int from_bytes) {
 template <class To, Rounding kRounding>
 inline OpHandler find_to_integer_rounded(const OpQuery& query) {
   if (query.type2 == Type::f64)
-    return has_rows(query, sizeof(To), 8) ? lanewise<f64_to_integer<To, kRounding>> : nullptr;
-  if (!has_rows(query, sizeof(To), 4)) return nullptr;
+    return has_widths(query, sizeof(To), 8) ? lanewise<f64_to_integer<To, kRounding>> : nullptr;
+  if (!has_widths(query, sizeof(To), 4)) return nullptr;
   return query.ftz ? lanewise<f32_flushed_to_integer<To, kRounding>> : lanewise<f32_to_integer<To, kRounding>>;
 }
 template <class To>
@@ -175,15 +175,16 @@ inline OpHandler find_float_conversion(const OpQuery& query) {
   if (!plain || query.to_integer || query.rounding != Rounding::nearest) return nullptr;
   const Type to = query.type;
   const Type from = query.type2;
-  if (to == Type::f32 && from == Type::f16) return has_rows(query, 4, 2) ? lanewise<f16_to_float> : nullptr;
-  if (to == Type::f32 && from == Type::bf16) return has_rows(query, 4, 2) ? lanewise<bf16_to_float> : nullptr;
-  if (to == Type::f64 && from == Type::f32) return has_rows(query, 8, 4) ? lanewise<widened> : nullptr;
-  if (to == Type::f32 && from == Type::f64) return has_rows(query, 4, 8) ? lanewise<narrowed> : nullptr;
-  if (to == Type::f16 && from == Type::f32) return has_rows(query, 2, 4) ? lanewise<f32_to_f16> : nullptr;
-  if (to == Type::bf16 && from == Type::f32) return has_rows(query, 2, 4) ? lanewise<f32_to_bf16> : nullptr;
-  if (to == Type::f16x2 && from == Type::f32) return has_rows(query, 4, 4, 4) ? lanewise<pair_of<f32_to_f16>> : nullptr;
+  if (to == Type::f32 && from == Type::f16) return has_widths(query, 4, 2) ? lanewise<f16_to_float> : nullptr;
+  if (to == Type::f32 && from == Type::bf16) return has_widths(query, 4, 2) ? lanewise<bf16_to_float> : nullptr;
+  if (to == Type::f64 && from == Type::f32) return has_widths(query, 8, 4) ? lanewise<widened> : nullptr;
+  if (to == Type::f32 && from == Type::f64) return has_widths(query, 4, 8) ? lanewise<narrowed> : nullptr;
+  if (to == Type::f16 && from == Type::f32) return has_widths(query, 2, 4) ? lanewise<f32_to_f16> : nullptr;
+  if (to == Type::bf16 && from == Type::f32) return has_widths(query, 2, 4) ? lanewise<f32_to_bf16> : nullptr;
+  if (to == Type::f16x2 && from == Type::f32)
+    return has_widths(query, 4, 4, 4) ? lanewise<pair_of<f32_to_f16>> : nullptr;
   if (to == Type::bf16x2 && from == Type::f32)
-    return has_rows(query, 4, 4, 4) ? lanewise<pair_of<f32_to_bf16>> : nullptr;
+    return has_widths(query, 4, 4, 4) ? lanewise<pair_of<f32_to_bf16>> : nullptr;
   return nullptr;
 }
 

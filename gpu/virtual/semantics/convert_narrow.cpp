@@ -27,8 +27,8 @@ u32 pair_16(float upper, float lower) {
 }
 template <u16 (*kOne)(float)>
 OpHandler single_or_paired(const OpQuery& query) {
-  if (query.bytes == 2) return has_rows(query, 2, 4) ? lanewise<kOne> : nullptr;
-  return has_rows(query, 4, 4, 4) ? lanewise<pair_16<kOne>> : nullptr;
+  if (query.bytes == 2) return has_widths(query, 2, 4) ? lanewise<kOne> : nullptr;
+  return has_widths(query, 4, 4, 4) ? lanewise<pair_16<kOne>> : nullptr;
 }
 template <class F, Rounding kRounding>
 OpHandler find_to_16_rounded(const OpQuery& query) {
@@ -64,7 +64,7 @@ OpHandler find_tf32_rounded(const OpQuery& query) {
   return query.satfinite ? lanewise<to_tf32<kRounding, false, true>> : lanewise<to_tf32<kRounding, false, false>>;
 }
 OpHandler find_tf32(const OpQuery& query) {
-  if (!has_rows(query, 4, 4)) return nullptr;
+  if (!has_widths(query, 4, 4)) return nullptr;
   switch (query.rounding) {
     case Rounding::nearest:
       return find_tf32_rounded<Rounding::nearest>(query);
@@ -95,10 +95,10 @@ template <u8 (*kOne)(double)>
 OpHandler find_to_8(const OpQuery& query) {
   if (!query.satfinite) return nullptr;
   if (query.type2 == Type::f32) {
-    if (!has_rows(query, 2, 4, 4)) return nullptr;
+    if (!has_widths(query, 2, 4, 4)) return nullptr;
     return query.relu ? lanewise<pair_8<kOne, true>> : lanewise<pair_8<kOne, false>>;
   }
-  if (query.type2 != Type::f16x2 || !has_rows(query, 2, 4)) return nullptr;
+  if (query.type2 != Type::f16x2 || !has_widths(query, 2, 4)) return nullptr;
   return query.relu ? lanewise<pair_8_of_f16<kOne, true>> : lanewise<pair_8_of_f16<kOne, false>>;
 }
 
@@ -112,7 +112,7 @@ u32 f16_pair_of_8(u16 pair) {
 }
 template <u16 (*kOne)(u8)>
 OpHandler find_of_8(const OpQuery& query) {
-  if (!has_rows(query, 4, 2)) return nullptr;
+  if (!has_widths(query, 4, 2)) return nullptr;
   return query.relu ? lanewise<f16_pair_of_8<kOne, true>> : lanewise<f16_pair_of_8<kOne, false>>;
 }
 
@@ -157,7 +157,7 @@ u32 packed_8(i32 upper, i32 lower, u32 before) {
   return before << 16 | clamped<T>(upper) << 8 | clamped<T>(lower);
 }
 OpHandler find_pack(const OpQuery& query) {
-  if (query.type2 != Type::s32 || !has_rows(query, 4, 4, 4, 4)) return nullptr;
+  if (query.type2 != Type::s32 || !has_widths(query, 4, 4, 4, 4)) return nullptr;
   switch (query.type) {
     case Type::u8:
       return lanewise<packed_8<u8>>;

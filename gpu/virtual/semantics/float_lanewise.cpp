@@ -347,7 +347,7 @@ OpHandler find_function(const OpQuery& query) {
 
 OpHandler float_lanewise(const OpQuery& query) {
   if ((query.type != Type::f32 && query.type != Type::f64) || query.type_count > 1 || query.sat) return nullptr;
-  if (!has_rows(query, query.bytes, query.bytes)) return nullptr;
+  if (!has_widths(query, query.bytes, query.bytes)) return nullptr;
   if (query.approx) return find_function(query);
   switch (query.rounding) {
     case Rounding::zero:

@@ -78,7 +78,7 @@ template <Rounding kRounding, bool kFlush, bool kSaturate>
 inline OpHandler find_f32_arithmetic(const OpQuery& query) {
   using Arithmetic = F32<kRounding, kFlush, kSaturate>;
   const bool three = query.opcode == Opcode::fma || query.opcode == Opcode::mad;
-  if (!has_rows(query, 4, 4, 4, three ? 4 : 0)) return nullptr;
+  if (!has_widths(query, 4, 4, 4, three ? 4 : 0)) return nullptr;
   switch (query.opcode) {
     case Opcode::add:
       return lanewise<Arithmetic::add>;
@@ -122,7 +122,7 @@ inline float fused_sum(float a, float b, float c) {
 }
 template <bool kFlush>
 inline OpHandler find_fused(const OpQuery& query) {
-  if (!has_rows(query, 4, 4, 4, 4)) return nullptr;
+  if (!has_widths(query, 4, 4, 4, 4)) return nullptr;
   switch (query.fused) {
     case Fused::plus:
       return lanewise<fused_sum<kFlush, false, false>>;
@@ -156,15 +156,15 @@ inline OpHandler find_f32(const OpQuery& query) {
           return nullptr;
       }
     case Opcode::neg:
-      if (!has_rows(query, 4, 4)) return nullptr;
+      if (!has_widths(query, 4, 4)) return nullptr;
       return query.ftz ? lanewise<negate_flushed> : lanewise<negate_float<float>>;
     case Opcode::abs:
-      if (!has_rows(query, 4, 4)) return nullptr;
+      if (!has_widths(query, 4, 4)) return nullptr;
       return query.ftz ? lanewise<absolute_flushed> : lanewise<absolute_float<float>>;
     case Opcode::min:
-      return has_rows(query, 4, 4, 4) ? find_extreme<false>(query) : nullptr;
+      return has_widths(query, 4, 4, 4) ? find_extreme<false>(query) : nullptr;
     case Opcode::max:
-      return has_rows(query, 4, 4, 4) ? find_extreme<true>(query) : nullptr;
+      return has_widths(query, 4, 4, 4) ? find_extreme<true>(query) : nullptr;
     default:
       return nullptr;
   }
@@ -174,22 +174,22 @@ inline OpHandler find_f64(const OpQuery& query) {
   const bool nearest = query.rounding == Rounding::nearest && !query.sat && !query.ftz;
   switch (query.opcode) {
     case Opcode::add:
-      return nearest && has_rows(query, 8, 8, 8) ? lanewise<add_f64> : nullptr;
+      return nearest && has_widths(query, 8, 8, 8) ? lanewise<add_f64> : nullptr;
     case Opcode::sub:
-      return nearest && has_rows(query, 8, 8, 8) ? lanewise<sub_f64> : nullptr;
+      return nearest && has_widths(query, 8, 8, 8) ? lanewise<sub_f64> : nullptr;
     case Opcode::mul:
-      return nearest && has_rows(query, 8, 8, 8) ? lanewise<mul_f64> : nullptr;
+      return nearest && has_widths(query, 8, 8, 8) ? lanewise<mul_f64> : nullptr;
     case Opcode::fma:
     case Opcode::mad:
-      return nearest && has_rows(query, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
+      return nearest && has_widths(query, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
     case Opcode::neg:
-      return has_rows(query, 8, 8) ? lanewise<negate_float<double>> : nullptr;
+      return has_widths(query, 8, 8) ? lanewise<negate_float<double>> : nullptr;
     case Opcode::abs:
-      return has_rows(query, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
+      return has_widths(query, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
     case Opcode::min:
-      return has_rows(query, 8, 8, 8) ? find_extreme<false>(query) : nullptr;
+      return has_widths(query, 8, 8, 8) ? find_extreme<false>(query) : nullptr;
     case Opcode::max:
-      return has_rows(query, 8, 8, 8) ? find_extreme<true>(query) : nullptr;
+      return has_widths(query, 8, 8, 8) ? find_extreme<true>(query) : nullptr;
     default:
       return nullptr;
   }

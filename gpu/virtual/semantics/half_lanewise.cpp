@@ -187,7 +187,7 @@ OpHandler half(const OpQuery& query) {
   const bool is_f16 = query.type == Type::f16 || query.type == Type::f16x2;
   const bool is_bf16 = query.type == Type::bf16 || query.type == Type::bf16x2;
   if (!is_f16 && !is_bf16) return nullptr;
-  if (!has_rows(query, query.bytes, query.bytes)) return nullptr;
+  if (!has_widths(query, query.bytes, query.bytes)) return nullptr;
   if (query.opcode == Opcode::ex2) {
     if (is_f16) return alone_or_paired<exponential_of<HalfPrecision, false>>(query);
     return alone_or_paired<exponential_of<Brain, true>>(query);

@@ -31,10 +31,10 @@ struct Terms {
 };
 enum class Carrying : std::uint8_t { add, sub, mad_lo, mad_hi, mad_hi_signed };
 template <class U, Carrying kWhat>
-Terms<U> terms_of(const std::byte* rows, const Op& op, int i) {
-  const auto value = [rows, &op, i](int operand) {
+Terms<U> terms_of(const std::byte* registers, const Op& op, int i) {
+  const auto value = [registers, &op, i](int operand) {
     U x;
-    __builtin_memcpy(&x, rows + at(op, operand) + sizeof(U) * static_cast<u32>(i), sizeof x);
+    __builtin_memcpy(&x, registers + at(op, operand) + sizeof(U) * static_cast<u32>(i), sizeof x);
     return x;
   };
   const U a = value(1);
@@ -52,20 +52,20 @@ Terms<U> terms_of(const std::byte* rows, const Op& op, int i) {
 }
 
 template <class U, Carrying kWhat, bool kIn, bool kOut>
-void with_carry(std::byte* rows, const Op& op, LaneMask lanes) {
+void with_carry(std::byte* registers, const Op& op, LaneMask lanes) {
   LaneMask carry_in = 0;
-  if constexpr (kIn) __builtin_memcpy(&carry_in, rows + at(op, 4), sizeof carry_in);
+  if constexpr (kIn) __builtin_memcpy(&carry_in, registers + at(op, 4), sizeof carry_in);
   LaneMask carry_out = 0;
   U d[kLanes];
   for (int i = 0; i < kLanes; ++i) {
-    const Terms<U> t = terms_of<U, kWhat>(rows, op, i);
+    const Terms<U> t = terms_of<U, kWhat>(registers, op, i);
     const u128 in = carry_in >> i & 1;
     const u128 wide = kWhat == Carrying::sub ? static_cast<u128>(t.x) - t.y - in : static_cast<u128>(t.x) + t.y + in;
     d[i] = static_cast<U>(wide);
     carry_out |= static_cast<LaneMask>(wide >> (8 * sizeof(U)) & 1) << i;
   }
-  store_lanes<U>(row<U>(rows, at(op, 0)), lanes, [&d](int i) { return d[i]; });
-  if constexpr (kOut) write_pred(rows, at(op, 4), lanes, carry_out);
+  store_lanes<U>(register_of<U>(registers, at(op, 0)), lanes, [&d](int i) { return d[i]; });
+  if constexpr (kOut) write_pred(registers, at(op, 4), lanes, carry_out);
 }
 
 template <class U, Carrying kWhat>
@@ -77,7 +77,7 @@ OpHandler find_carrying(bool in, bool out) {
 template <class U>
 OpHandler find_carry(const OpQuery& query) {
   constexpr int kBytes = sizeof(U);
-  if (!has_rows(query, kBytes, kBytes, kBytes)) return nullptr;
+  if (!has_widths(query, kBytes, kBytes, kBytes)) return nullptr;
   switch (query.opcode) {
     case Opcode::add:
       return find_carrying<U, Carrying::add>(false, query.carry);
@@ -89,7 +89,7 @@ OpHandler find_carry(const OpQuery& query) {
       return find_carrying<U, Carrying::sub>(true, query.carry);
     case Opcode::mad:
     case Opcode::madc: {
-      if (query.row_bytes[3] != 0 && query.row_bytes[3] != kBytes) return nullptr;
+      if (query.register_bytes[3] != 0 && query.register_bytes[3] != kBytes) return nullptr;
       const bool in = query.opcode == Opcode::madc;
       if (query.half == Half::lo) return find_carrying<U, Carrying::mad_lo>(in, query.carry);
       if (query.half != Half::hi) return nullptr;
@@ -119,7 +119,7 @@ T remainder(T a, T b) {
 }
 template <class T>
 OpHandler find_division(const OpQuery& query) {
-  if (!has_rows(query, sizeof(T), sizeof(T), sizeof(T))) return nullptr;
+  if (!has_widths(query, sizeof(T), sizeof(T), sizeof(T))) return nullptr;
   return query.opcode == Opcode::div ? lanewise<quotient<T>> : lanewise<remainder<T>>;
 }
 OpHandler find_division_by_type(const OpQuery& query) {
@@ -169,7 +169,7 @@ OpHandler find_dot(const OpQuery& query) {
   return query.half == Half::hi ? lanewise<dot2<kSignedA, kSignedB, 2>> : lanewise<dot2<kSignedA, kSignedB, 0>>;
 }
 OpHandler find_dot_by_signs(const OpQuery& query) {
-  if (!has_rows(query, 4, 4, 4, 4)) return nullptr;
+  if (!has_widths(query, 4, 4, 4, 4)) return nullptr;
   const bool signed_b = query.type2 == Type::s32;
   if (query.is_signed) return signed_b ? find_dot<true, true>(query) : find_dot<true, false>(query);
   return signed_b ? find_dot<false, true>(query) : find_dot<false, false>(query);
@@ -221,7 +221,7 @@ u32 nth_set_bit(u32 mask, u32 base, i32 offset) {
 }
 
 OpHandler find_mask(const OpQuery& query) {
-  if (!has_rows(query, 4, 4, 4)) return nullptr;
+  if (!has_widths(query, 4, 4, 4)) return nullptr;
   switch (query.opcode) {
     case Opcode::bmsk:
       return query.clamp ? lanewise<bit_mask<true>> : lanewise<bit_mask<false>>;
@@ -229,7 +229,7 @@ OpHandler find_mask(const OpQuery& query) {
       if (query.is_signed) return query.clamp ? lanewise<extend_from<true, true>> : lanewise<extend_from<true, false>>;
       return query.clamp ? lanewise<extend_from<false, true>> : lanewise<extend_from<false, false>>;
     default:
-      return has_rows(query, 4, 4, 4, 4) ? lanewise<nth_set_bit> : nullptr;
+      return has_widths(query, 4, 4, 4, 4) ? lanewise<nth_set_bit> : nullptr;
   }
 }
 
@@ -254,7 +254,7 @@ OpHandler integer_lanewise(const OpQuery& query) {
       return find_dot_by_signs(query);
     case Opcode::vabsdiff4:
       if (query.type != Type::u32 || query.type2 != Type::u32 || query.type3 != Type::u32) return nullptr;
-      if (!has_rows(query, 4, 4, 4, 4)) return nullptr;
+      if (!has_widths(query, 4, 4, 4, 4)) return nullptr;
       return query.add ? lanewise<sum_of_byte_differences> : lanewise<byte_differences>;
     case Opcode::bmsk:
     case Opcode::szext:

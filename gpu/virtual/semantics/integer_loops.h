@@ -223,7 +223,7 @@ inline T insert(T a, T b, u32 from, u32 count) {
 
 template <class T>
 inline OpHandler find_add_sub(const OpQuery& query) {
-  if (!has_rows(query, sizeof(T), sizeof(T), sizeof(T))) return nullptr;
+  if (!has_widths(query, sizeof(T), sizeof(T), sizeof(T))) return nullptr;
   return query.opcode == Opcode::add ? lanewise<add<T>> : lanewise<sub<T>>;
 }
 
@@ -234,14 +234,14 @@ inline OpHandler find_product(const OpQuery& query) {
   const bool mad = query.opcode == Opcode::mad;
   switch (query.half) {
     case Half::lo:
-      if (!has_rows(query, kBytes, kBytes, kBytes, mad ? kBytes : 0) || query.sat) return nullptr;
+      if (!has_widths(query, kBytes, kBytes, kBytes, mad ? kBytes : 0) || query.sat) return nullptr;
       return mad ? lanewise<mad_lo<U>> : lanewise<mul_lo<U>>;
     case Half::hi:
-      if (!has_rows(query, kBytes, kBytes, kBytes, mad ? kBytes : 0) || query.sat) return nullptr;
+      if (!has_widths(query, kBytes, kBytes, kBytes, mad ? kBytes : 0) || query.sat) return nullptr;
       return mad ? lanewise<mad_hi<T>> : lanewise<mul_hi<T>>;
     case Half::wide:
       if constexpr (kBytes < 8) {
-        if (!has_rows(query, 2 * kBytes, kBytes, kBytes, mad ? 2 * kBytes : 0) || query.sat) return nullptr;
+        if (!has_widths(query, 2 * kBytes, kBytes, kBytes, mad ? 2 * kBytes : 0) || query.sat) return nullptr;
         return mad ? lanewise<mad_wide<T>> : lanewise<mul_wide<T>>;
       }
       return nullptr;
@@ -252,26 +252,26 @@ inline OpHandler find_product(const OpQuery& query) {
 
 template <class T>
 inline OpHandler find_min_max(const OpQuery& query) {
-  if (!has_rows(query, sizeof(T), sizeof(T), sizeof(T)) || query.relu) return nullptr;
+  if (!has_widths(query, sizeof(T), sizeof(T), sizeof(T)) || query.relu) return nullptr;
   return query.opcode == Opcode::min ? lanewise<minimum<T>> : lanewise<maximum<T>>;
 }
 
 template <class T>
 inline OpHandler find_24(const OpQuery& query) {
   const bool mad = query.opcode == Opcode::mad24;
-  if (!has_rows(query, 4, 4, 4, mad ? 4 : 0)) return nullptr;
+  if (!has_widths(query, 4, 4, 4, mad ? 4 : 0)) return nullptr;
   if (query.half == Half::hi) return mad ? lanewise<mad24_hi<T>> : lanewise<mul24_hi<T>>;
   return mad ? lanewise<mad24_lo<T>> : lanewise<mul24_lo<T>>;
 }
 
 template <class T>
 inline OpHandler find_bit_search(const OpQuery& query) {
-  if (!has_rows(query, 4, sizeof(T))) return nullptr;
+  if (!has_widths(query, 4, sizeof(T))) return nullptr;
   return query.shiftamt ? lanewise<find_highest<T, true>> : lanewise<find_highest<T, false>>;
 }
 
 inline OpHandler find_packed(const OpQuery& query) {
-  if (!has_rows(query, 4, 4, 4)) return nullptr;
+  if (!has_widths(query, 4, 4, 4)) return nullptr;
   const bool s = query.is_signed;
   switch (query.opcode) {
     case Opcode::add:
@@ -294,23 +294,23 @@ inline OpHandler find_clamped(const OpQuery& query) {
   if (query.type != Type::s32) return nullptr;
   switch (query.opcode) {
     case Opcode::add:
-      return has_rows(query, 4, 4, 4) ? lanewise<add_sat> : nullptr;
+      return has_widths(query, 4, 4, 4) ? lanewise<add_sat> : nullptr;
     case Opcode::sub:
-      return has_rows(query, 4, 4, 4) ? lanewise<sub_sat> : nullptr;
+      return has_widths(query, 4, 4, 4) ? lanewise<sub_sat> : nullptr;
     case Opcode::mad:
-      return query.half == Half::hi && has_rows(query, 4, 4, 4, 4) ? lanewise<mad_hi_sat> : nullptr;
+      return query.half == Half::hi && has_widths(query, 4, 4, 4, 4) ? lanewise<mad_hi_sat> : nullptr;
     case Opcode::mad24:
-      return query.half == Half::hi && has_rows(query, 4, 4, 4, 4) ? lanewise<mad24_hi_sat> : nullptr;
+      return query.half == Half::hi && has_widths(query, 4, 4, 4, 4) ? lanewise<mad24_hi_sat> : nullptr;
     case Opcode::min:
-      return has_rows(query, 4, 4, 4) ? lanewise<minimum_relu<i32>> : nullptr;
+      return has_widths(query, 4, 4, 4) ? lanewise<minimum_relu<i32>> : nullptr;
     case Opcode::max:
-      return has_rows(query, 4, 4, 4) ? lanewise<maximum_relu<i32>> : nullptr;
+      return has_widths(query, 4, 4, 4) ? lanewise<maximum_relu<i32>> : nullptr;
     default:
       return nullptr;
   }
 }
 
-// U is the unsigned type of the instruction's width; the sign is in the ask.
+// U is the unsigned type of the instruction's width; the sign is in the query.
 template <class U>
 inline OpHandler find_by_width(const OpQuery& query) {
   using S = Signed<U>;
@@ -328,11 +328,11 @@ inline OpHandler find_by_width(const OpQuery& query) {
     case Opcode::max:
       return s ? find_min_max<S>(query) : find_min_max<U>(query);
     case Opcode::abs:
-      return s && has_rows(query, kBytes, kBytes) ? lanewise<absolute<U>> : nullptr;
+      return s && has_widths(query, kBytes, kBytes) ? lanewise<absolute<U>> : nullptr;
     case Opcode::neg:
-      return s && has_rows(query, kBytes, kBytes) ? lanewise<negate<U>> : nullptr;
+      return s && has_widths(query, kBytes, kBytes) ? lanewise<negate<U>> : nullptr;
     case Opcode::sad:
-      if (!has_rows(query, kBytes, kBytes, kBytes, kBytes)) return nullptr;
+      if (!has_widths(query, kBytes, kBytes, kBytes, kBytes)) return nullptr;
       return s ? lanewise<sad<S>> : lanewise<sad<U>>;
     default:
       break;
@@ -340,24 +340,24 @@ inline OpHandler find_by_width(const OpQuery& query) {
   if constexpr (kBytes >= 4) {
     switch (query.opcode) {
       case Opcode::popc:
-        if (!has_rows(query, 4, kBytes)) return nullptr;
+        if (!has_widths(query, 4, kBytes)) return nullptr;
         if constexpr (kLong) return lanewise<population64>;
         return lanewise<population>;
       case Opcode::clz:
-        if (!has_rows(query, 4, kBytes)) return nullptr;
+        if (!has_widths(query, 4, kBytes)) return nullptr;
         if constexpr (kLong) return lanewise<leading_zeros64>;
         return lanewise<leading_zeros>;
       case Opcode::brev:
-        if (!has_rows(query, kBytes, kBytes)) return nullptr;
+        if (!has_widths(query, kBytes, kBytes)) return nullptr;
         if constexpr (kLong) return lanewise<reversed64>;
         return lanewise<reversed>;
       case Opcode::bfind:
         return s ? find_bit_search<S>(query) : find_bit_search<U>(query);
       case Opcode::bfe:
-        if (!has_rows(query, kBytes, kBytes, 4, 4)) return nullptr;
+        if (!has_widths(query, kBytes, kBytes, 4, 4)) return nullptr;
         return s ? lanewise<extract<S>> : lanewise<extract<U>>;
       case Opcode::bfi:
-        return has_rows(query, kBytes, kBytes, kBytes, 4, 4) ? lanewise<insert<U>> : nullptr;
+        return has_widths(query, kBytes, kBytes, kBytes, 4, 4) ? lanewise<insert<U>> : nullptr;
       default:
         break;
     }

@@ -1,14 +1,14 @@
 // How a function of one lane becomes the handler of an instruction: a straight loop over 32 lanes, which the compiler
 // turns into vectors, and the same loop with a choice between new and old value for a partial mask.
 //
-//   u32 add(u32 a, u32 b)   ->   lanewise<add>: rows at op.at[1], at[2] -> row at op.at[0]
+//   u32 add(u32 a, u32 b)   ->   lanewise<add>: registers at op.at[1], at[2] -> register at op.at[0]
 //
 // Included by one source file per instruction set, each compiled with its own flags. Everything is in an unnamed
 // namespace and nothing of the standard library is called: an inline function compiled with AVX-512 must not be the
 // copy that the linker keeps for the whole program.
 //
-// The rows of one op's operands are the same row, or disjoint: then a lane's result never overwrites what another lane
-// has still to read, and a loop may go in any order.
+// The registers of one op's operands are the same place, or disjoint: then a lane's result never overwrites what
+// another lane has still to read, and a loop may go in any order.
 #pragma once
 
 #include "gpu/virtual/semantics/op.h"
@@ -34,7 +34,7 @@ using i64 = std::int64_t;
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 i128;
 
-// A row holds what the last instruction made of it, whatever its type was.
+// A register holds what the last instruction made of it, whatever its type was.
 template <class T>
 struct Aliased {
   typedef T type __attribute__((may_alias));
@@ -43,8 +43,8 @@ template <class T>
 using Cell = typename Aliased<T>::type;
 
 template <class T>
-inline Cell<T>* row(std::byte* rows, u32 at) {
-  return static_cast<Cell<T>*>(__builtin_assume_aligned(static_cast<void*>(rows + at), sizeof(T) < 2 ? 4 : 64));
+inline Cell<T>* register_of(std::byte* registers, u32 at) {
+  return static_cast<Cell<T>*>(__builtin_assume_aligned(static_cast<void*>(registers + at), sizeof(T) < 2 ? 4 : 64));
 }
 
 template <class To, class From>
@@ -82,12 +82,12 @@ inline u32 at(const Op& op, int i) {
   return reinterpret_cast<const u32*>(&op.at)[i];
 }
 
-// Operand i has rows of so many bytes a lane; 0 on either side goes with everything.
-inline bool has_rows(const OpQuery& query, int wanted0, int wanted1, int wanted2 = 0, int wanted3 = 0,
-                     int wanted4 = 0) {
+// Operand i has registers of so many bytes a lane; 0 on either side goes with everything.
+inline bool has_widths(const OpQuery& query, int wanted0, int wanted1, int wanted2 = 0, int wanted3 = 0,
+                       int wanted4 = 0) {
   const int wanted[5] = {wanted0, wanted1, wanted2, wanted3, wanted4};
   for (int i = 0; i < 5; ++i) {
-    if (wanted[i] != 0 && query.row_bytes[i] != 0 && wanted[i] != query.row_bytes[i]) return false;
+    if (wanted[i] != 0 && query.register_bytes[i] != 0 && wanted[i] != query.register_bytes[i]) return false;
   }
   return true;
 }
@@ -142,17 +142,17 @@ template <class D, class Value>
 }
 
 // Predicates.
-inline LaneMask read_pred(const std::byte* rows, const Op& op, int i) {
+inline LaneMask read_pred(const std::byte* registers, const Op& op, int i) {
   LaneMask word;
-  __builtin_memcpy(&word, rows + at(op, i), sizeof word);
+  __builtin_memcpy(&word, registers + at(op, i), sizeof word);
   return (op.negated >> i & 1) != 0 ? ~word : word;
 }
-inline void write_pred(std::byte* rows, u32 at, LaneMask lanes, LaneMask value) {
-  if (at == kNoRow) return;
+inline void write_pred(std::byte* registers, u32 at, LaneMask lanes, LaneMask value) {
+  if (at == kNoRegister) return;
   LaneMask word;
-  __builtin_memcpy(&word, rows + at, sizeof word);
+  __builtin_memcpy(&word, registers + at, sizeof word);
   word = (word & ~lanes) | (value & lanes);
-  __builtin_memcpy(rows + at, &word, sizeof word);
+  __builtin_memcpy(registers + at, &word, sizeof word);
 }
 
 // The handler of a function of one, two or three values. Operands from at[1] on; the result goes to at[0].
@@ -160,37 +160,39 @@ template <auto kFunction>
 struct Lanewise;
 template <class D, class A, D (*kFunction)(A)>
 struct Lanewise<kFunction> {
-  static void run(std::byte* rows, const Op& op, LaneMask lanes) {
-    const Cell<A>* a = row<A>(rows, at(op, 1));
-    store_lanes<D>(row<D>(rows, at(op, 0)), lanes, [a](int i) { return kFunction(a[i]); });
+  static void run(std::byte* registers, const Op& op, LaneMask lanes) {
+    const Cell<A>* a = register_of<A>(registers, at(op, 1));
+    store_lanes<D>(register_of<D>(registers, at(op, 0)), lanes, [a](int i) { return kFunction(a[i]); });
   }
 };
 template <class D, class A, class B, D (*kFunction)(A, B)>
 struct Lanewise<kFunction> {
-  static void run(std::byte* rows, const Op& op, LaneMask lanes) {
-    const Cell<A>* a = row<A>(rows, at(op, 1));
-    const Cell<B>* b = row<B>(rows, at(op, 2));
-    store_lanes<D>(row<D>(rows, at(op, 0)), lanes, [a, b](int i) { return kFunction(a[i], b[i]); });
+  static void run(std::byte* registers, const Op& op, LaneMask lanes) {
+    const Cell<A>* a = register_of<A>(registers, at(op, 1));
+    const Cell<B>* b = register_of<B>(registers, at(op, 2));
+    store_lanes<D>(register_of<D>(registers, at(op, 0)), lanes, [a, b](int i) { return kFunction(a[i], b[i]); });
   }
 };
 template <class D, class A, class B, class C, D (*kFunction)(A, B, C)>
 struct Lanewise<kFunction> {
-  static void run(std::byte* rows, const Op& op, LaneMask lanes) {
-    const Cell<A>* a = row<A>(rows, at(op, 1));
-    const Cell<B>* b = row<B>(rows, at(op, 2));
-    const Cell<C>* c = row<C>(rows, at(op, 3));
-    store_lanes<D>(row<D>(rows, at(op, 0)), lanes, [a, b, c](int i) { return kFunction(a[i], b[i], c[i]); });
+  static void run(std::byte* registers, const Op& op, LaneMask lanes) {
+    const Cell<A>* a = register_of<A>(registers, at(op, 1));
+    const Cell<B>* b = register_of<B>(registers, at(op, 2));
+    const Cell<C>* c = register_of<C>(registers, at(op, 3));
+    store_lanes<D>(register_of<D>(registers, at(op, 0)), lanes,
+                   [a, b, c](int i) { return kFunction(a[i], b[i], c[i]); });
   }
 };
 // Five operands stand in the list.
 template <class D, class A, class B, class C, class E, D (*kFunction)(A, B, C, E)>
 struct Lanewise<kFunction> {
-  static void run(std::byte* rows, const Op& op, LaneMask lanes) {
-    const Cell<A>* a = row<A>(rows, op.list[1]);
-    const Cell<B>* b = row<B>(rows, op.list[2]);
-    const Cell<C>* c = row<C>(rows, op.list[3]);
-    const Cell<E>* e = row<E>(rows, op.list[4]);
-    store_lanes<D>(row<D>(rows, op.list[0]), lanes, [a, b, c, e](int i) { return kFunction(a[i], b[i], c[i], e[i]); });
+  static void run(std::byte* registers, const Op& op, LaneMask lanes) {
+    const Cell<A>* a = register_of<A>(registers, op.list[1]);
+    const Cell<B>* b = register_of<B>(registers, op.list[2]);
+    const Cell<C>* c = register_of<C>(registers, op.list[3]);
+    const Cell<E>* e = register_of<E>(registers, op.list[4]);
+    store_lanes<D>(register_of<D>(registers, op.list[0]), lanes,
+                   [a, b, c, e](int i) { return kFunction(a[i], b[i], c[i], e[i]); });
   }
 };
 

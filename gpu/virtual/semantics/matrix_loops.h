@@ -116,14 +116,15 @@ template <int kPair>
 
 // List: d0..d3, a0..a(2 kSteps - 1), b0..b(kSteps - 1), c0..c3; kSteps eights of k.
 template <bool kBrain, int kSteps>
-void mma_in_order(std::byte* rows, const Op& op, LaneMask lanes) {
+void mma_in_order(std::byte* registers, const Op& op, LaneMask lanes) {
   alignas(64) float a[kSteps][2][2][kLanes];  // [step, row half, lower or upper of a word, lane]
   alignas(64) Columns b[kSteps];
   const u32* list = op.list;
   for (int s = 0; s < kSteps; ++s) {
-    for (int half = 0; half < 2; ++half) widen<kBrain>(rows + list[4 + 2 * s + half], a[s][half][0], a[s][half][1]);
+    for (int half = 0; half < 2; ++half)
+      widen<kBrain>(registers + list[4 + 2 * s + half], a[s][half][0], a[s][half][1]);
     alignas(64) float numbers[2][kLanes];
-    widen<kBrain>(rows + list[4 + 2 * kSteps + s], numbers[0], numbers[1]);
+    widen<kBrain>(registers + list[4 + 2 * kSteps + s], numbers[0], numbers[1]);
     for (int upper = 0; upper < 2; ++upper) {  // column n is row n of what stands in the register
       transpose(numbers[upper], b[s].even[0][upper], b[s].even[1][upper], b[s].even[2][upper], b[s].even[3][upper]);
       transpose(numbers[upper] + 4, b[s].odd[0][upper], b[s].odd[1][upper], b[s].odd[2][upper], b[s].odd[3][upper]);
@@ -134,7 +135,7 @@ void mma_in_order(std::byte* rows, const Op& op, LaneMask lanes) {
   for (int v = 0; v < kVectors; v += kTogether) {
     FloatVector d[kTogether][4];
     for (int t = 0; t < kTogether; ++t) {
-      for (int i = 0; i < 4; ++i) __builtin_memcpy(&d[t][i], rows + c[i] + 4 * kVector * (v + t), sizeof d[t][i]);
+      for (int i = 0; i < 4; ++i) __builtin_memcpy(&d[t][i], registers + c[i] + 4 * kVector * (v + t), sizeof d[t][i]);
     }
     for (int s = 0; s < kSteps; ++s) {
       add_products_of<0>(a[s], b[s], v, d);
@@ -148,7 +149,8 @@ void mma_in_order(std::byte* rows, const Op& op, LaneMask lanes) {
   }
   for (int i = 0; i < 4; ++i) {
     const float* from = result[i];
-    store_lanes<float>(row<float>(rows, list[i]), lanes, [from](int lane) { return canonical(from[lane]); });
+    store_lanes<float>(register_of<float>(registers, list[i]), lanes,
+                       [from](int lane) { return canonical(from[lane]); });
   }
 }
 

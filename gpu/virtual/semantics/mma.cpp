@@ -43,14 +43,14 @@ constexpr int element_bits(Type type) {
 
 // The registers of a fragment as 32 lanes each, decoded: [register][lane][number].
 template <class T>
-void decode_registers(Type type, const std::byte* rows, const u32* list, int registers, T* numbers) {
+void decode_registers(Type type, const std::byte* registers, const u32* list, int count, T* numbers) {
   const int per_register = 32 / element_bits(type);
-  for (int r = 0; r < registers; ++r) {
-    decode_elements(type, rows + list[r], kLanes * per_register, numbers + r * kLanes * per_register);
+  for (int r = 0; r < count; ++r) {
+    decode_elements(type, registers + list[r], kLanes * per_register, numbers + r * kLanes * per_register);
   }
 }
-void decode_registers(Type, const std::byte* rows, const u32* list, int registers, double* numbers) {
-  for (int r = 0; r < registers; ++r) __builtin_memcpy(numbers + r * kLanes, rows + list[r], 8 * kLanes);
+void decode_registers(Type, const std::byte* registers, const u32* list, int count, double* numbers) {
+  for (int r = 0; r < count; ++r) __builtin_memcpy(numbers + r * kLanes, registers + list[r], 8 * kLanes);
 }
 
 struct Counts {
@@ -87,73 +87,73 @@ int place(int n, int i, int lane) {
 }
 
 template <class T>
-void read_tile(const MatrixProduct& p, const Counts& n, const std::byte* rows, const u32* list, T* tile) {
+void read_tile(const MatrixProduct& p, const Counts& n, const std::byte* registers, const u32* list, T* tile) {
   for (int i = 0; i < n.d; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      const std::byte* from = rows + list[i] + sizeof(T) * static_cast<u32>(lane);
+      const std::byte* from = registers + list[i] + sizeof(T) * static_cast<u32>(lane);
       __builtin_memcpy(tile + place(p.n, i, lane), from, sizeof(T));
     }
   }
 }
 template <class T>
-void write_tile(const MatrixProduct& p, const Counts& n, const T* tile, std::byte* rows, const u32* list,
+void write_tile(const MatrixProduct& p, const Counts& n, const T* tile, std::byte* registers, const u32* list,
                 LaneMask lanes) {
   for (int i = 0; i < n.d; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      std::byte* to = rows + list[i] + sizeof(T) * static_cast<u32>(lane);
+      std::byte* to = registers + list[i] + sizeof(T) * static_cast<u32>(lane);
       if ((lanes >> lane & 1) != 0) __builtin_memcpy(to, tile + place(p.n, i, lane), sizeof(T));
     }
   }
 }
-void read_f16_tile(const MatrixProduct& p, const Counts& n, const std::byte* rows, const u32* list, float* tile) {
+void read_f16_tile(const MatrixProduct& p, const Counts& n, const std::byte* registers, const u32* list, float* tile) {
   for (int i = 0; i < 2 * n.d; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
       u16 x;
-      __builtin_memcpy(&x, rows + list[i / 2] + 4 * lane + 2 * (i % 2), sizeof x);
+      __builtin_memcpy(&x, registers + list[i / 2] + 4 * lane + 2 * (i % 2), sizeof x);
       tile[place(p.n, i, lane)] = float_of_f16_bits(x);
     }
   }
 }
-void write_f16_tile(const MatrixProduct& p, const Counts& n, const float* tile, std::byte* rows, const u32* list,
+void write_f16_tile(const MatrixProduct& p, const Counts& n, const float* tile, std::byte* registers, const u32* list,
                     LaneMask lanes) {
   for (int i = 0; i < 2 * n.d; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
       if ((lanes >> lane & 1) == 0) continue;
       const u16 x = f16_bits_of(tile[place(p.n, i, lane)]);
-      __builtin_memcpy(rows + list[i / 2] + 4 * lane + 2 * (i % 2), &x, sizeof x);
+      __builtin_memcpy(registers + list[i / 2] + 4 * lane + 2 * (i % 2), &x, sizeof x);
     }
   }
 }
 
 template <class T>
-void run_mma(const MatrixProduct& p, std::byte* rows, const Op& op, LaneMask lanes) {
+void run_mma(const MatrixProduct& p, std::byte* registers, const Op& op, LaneMask lanes) {
   const Counts n = counts_of(p);
   const u32* list_d = op.list;
   const u32* list_a = list_d + n.d;
   const u32* list_b = list_a + n.a;
   const u32* list_c = list_b + n.b;
   T in_a[kMostA], in_b[kMostB], a[kMostA], b[kMostB], d[kMostD];
-  decode_registers(p.a, rows, list_a, n.a, in_a);
-  decode_registers(p.b, rows, list_b, n.b, in_b);
+  decode_registers(p.a, registers, list_a, n.a, in_a);
+  decode_registers(p.b, registers, list_b, n.b, in_b);
   gather(p, n, in_a, in_b, a, b);
   if constexpr (sizeof(T) == 4) {
     if (p.d == Type::f16) {
       if constexpr (T(0.5f) != 0) {
-        read_f16_tile(p, n, rows, list_c, d);
+        read_f16_tile(p, n, registers, list_c, d);
         multiply_add(p, a, b, d);
-        write_f16_tile(p, n, d, rows, list_d, lanes);
+        write_f16_tile(p, n, d, registers, list_d, lanes);
       }
       return;
     }
   }
-  read_tile(p, n, rows, list_c, d);
+  read_tile(p, n, registers, list_c, d);
   multiply_add(p, a, b, d);
-  write_tile(p, n, d, rows, list_d, lanes);
+  write_tile(p, n, d, registers, list_d, lanes);
 }
 
 template <class T, MatrixProduct kProduct>
-void mma(std::byte* rows, const Op& op, LaneMask lanes) {
-  run_mma<T>(kProduct, rows, op, lanes);
+void mma(std::byte* registers, const Op& op, LaneMask lanes) {
+  run_mma<T>(kProduct, registers, op, lanes);
 }
 
 // --- which there are -------------------------------------------------------------------------------------------------
@@ -237,10 +237,10 @@ OpHandler find_mma(const MatrixProduct& wanted) {
 
 // --- movmatrix -------------------------------------------------------------------------------------------------------
 // An 8x8 matrix of 16 bits, lane (g,t) holding (g, 2t) and (g, 2t+1), transposed: it receives (2t, g) and (2t+1, g).
-void transpose(std::byte* rows, const Op& op, LaneMask lanes) {
+void transpose(std::byte* registers, const Op& op, LaneMask lanes) {
   u16 from[8][8];
-  __builtin_memcpy(from, rows + at(op, 1), sizeof from);
-  std::byte* d = rows + at(op, 0);
+  __builtin_memcpy(from, registers + at(op, 1), sizeof from);
+  std::byte* d = registers + at(op, 0);
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     const int g = lane / 4;

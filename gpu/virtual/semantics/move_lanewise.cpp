@@ -1,5 +1,5 @@
 // mov of several values: a vector to a vector, the pieces of a value to the value, and back. Element 0 is the least
-// significant. Everything is read before anything is written: a piece may stand in a row that is also a result.
+// significant. Everything is read before anything is written: a piece may stand in a register that is also a result.
 //
 //   mov.b64 r, {a, b}      list r a b      r = b << 32 | a
 //   mov.b32 {h, _}, r      list h _ r      h = low half of r
@@ -10,7 +10,7 @@
 namespace kvscope::ptx::semantics {
 namespace {
 
-// One piece, and what its row holds for it: 8 bits stand in a row of 16.
+// One piece, and what its register holds for it: 8 bits stand in a register of 16.
 template <int kBytes>
 struct Piece;
 template <>
@@ -25,7 +25,7 @@ requires(kBytes > 1) struct Piece<kBytes> {
 };
 
 template <int kBytes, int kPieces>
-void pack_of(std::byte* rows, const Op& op, LaneMask lanes) {
+void pack_of(std::byte* registers, const Op& op, LaneMask lanes) {
   using Value = typename Piece<kBytes / kPieces>::Value;
   using Stored = typename Piece<kBytes / kPieces>::Stored;
   struct Whole {
@@ -33,10 +33,10 @@ void pack_of(std::byte* rows, const Op& op, LaneMask lanes) {
   };
   alignas(64) Whole whole[kLanes];
   for (int p = 0; p < kPieces; ++p) {
-    const Cell<Stored>* from = row<Stored>(rows, op.list[1 + p]);
+    const Cell<Stored>* from = register_of<Stored>(registers, op.list[1 + p]);
     for (int i = 0; i < kLanes; ++i) whole[i].piece[p] = static_cast<Value>(from[i]);
   }
-  std::byte* d = rows + op.list[0];
+  std::byte* d = registers + op.list[0];
   if (lanes == kAllLanes) {
     __builtin_memcpy(d, whole, sizeof whole);
     return;
@@ -47,17 +47,17 @@ void pack_of(std::byte* rows, const Op& op, LaneMask lanes) {
 }
 
 template <int kBytes, int kPieces>
-void unpack_of(std::byte* rows, const Op& op, LaneMask lanes) {
+void unpack_of(std::byte* registers, const Op& op, LaneMask lanes) {
   using Value = typename Piece<kBytes / kPieces>::Value;
   using Stored = typename Piece<kBytes / kPieces>::Stored;
   struct Whole {
     Value piece[kPieces];
   };
   alignas(64) Whole whole[kLanes];
-  __builtin_memcpy(whole, rows + op.list[kPieces], sizeof whole);
+  __builtin_memcpy(whole, registers + op.list[kPieces], sizeof whole);
   for (int p = 0; p < kPieces; ++p) {
-    if (op.list[p] == kNoRow) continue;
-    Cell<Stored>* to = row<Stored>(rows, op.list[p]);
+    if (op.list[p] == kNoRegister) continue;
+    Cell<Stored>* to = register_of<Stored>(registers, op.list[p]);
     for (int i = 0; i < kLanes; ++i) {
       if ((lanes >> i & 1) != 0) to[i] = whole[i].piece[p];
     }
@@ -65,25 +65,25 @@ void unpack_of(std::byte* rows, const Op& op, LaneMask lanes) {
 }
 
 template <int kBytes>
-void pack(std::byte* rows, const Op& op, LaneMask lanes) {
-  if (op.count == 3) return pack_of<kBytes, 2>(rows, op, lanes);
-  if constexpr (kBytes >= 4) pack_of<kBytes, 4>(rows, op, lanes);
+void pack(std::byte* registers, const Op& op, LaneMask lanes) {
+  if (op.count == 3) return pack_of<kBytes, 2>(registers, op, lanes);
+  if constexpr (kBytes >= 4) pack_of<kBytes, 4>(registers, op, lanes);
 }
 template <int kBytes>
-void unpack(std::byte* rows, const Op& op, LaneMask lanes) {
-  if (op.count == 3) return unpack_of<kBytes, 2>(rows, op, lanes);
-  if constexpr (kBytes >= 4) unpack_of<kBytes, 4>(rows, op, lanes);
+void unpack(std::byte* registers, const Op& op, LaneMask lanes) {
+  if (op.count == 3) return unpack_of<kBytes, 2>(registers, op, lanes);
+  if constexpr (kBytes >= 4) unpack_of<kBytes, 4>(registers, op, lanes);
 }
 
 template <int kElements, int kBytes>
-void copy_vector(std::byte* rows, const Op& op, LaneMask lanes) {
+void copy_vector(std::byte* registers, const Op& op, LaneMask lanes) {
   alignas(64) std::byte values[kElements][kBytes * kLanes];
   for (int e = 0; e < kElements; ++e) {
-    __builtin_memcpy(values[e], rows + op.list[kElements + e], sizeof values[e]);
+    __builtin_memcpy(values[e], registers + op.list[kElements + e], sizeof values[e]);
   }
   for (int e = 0; e < kElements; ++e) {
-    if (op.list[e] == kNoRow) continue;
-    std::byte* d = rows + op.list[e];
+    if (op.list[e] == kNoRegister) continue;
+    std::byte* d = registers + op.list[e];
     for (int i = 0; i < kLanes; ++i) {
       if ((lanes >> i & 1) != 0) __builtin_memcpy(d + kBytes * i, values[e] + kBytes * i, kBytes);
     }
@@ -108,8 +108,8 @@ template <int kBytes>
 OpHandler find_pieces(const OpQuery& query) {
   // One result of the whole width is a pack, several narrower ones are its opposite.
   if (query.results != 0) return query.results == 1 ? pack<kBytes> : unpack<kBytes>;
-  if (kBytes == 2) return nullptr;  // bytes have rows of 16 bits: the widths do not tell
-  return query.row_bytes[0] == kBytes ? pack<kBytes> : unpack<kBytes>;
+  if (kBytes == 2) return nullptr;  // bytes have registers of 16 bits: the widths do not tell
+  return query.register_bytes[0] == kBytes ? pack<kBytes> : unpack<kBytes>;
 }
 
 }  // namespace

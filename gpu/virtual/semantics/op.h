@@ -1,17 +1,17 @@
 // One instruction as the machine runs it: what to call and where its operands are. Made once from a statement
 // (machine/lower.h), run millions of times.
 //
-// A register is a row: its value in all 32 lanes, side by side. Rows of one function's registers stand in one buffer of
-// the warp; an operand is a byte offset into it. Constants and special registers are rows too, so that no instruction
+// A register holds its value in all 32 lanes, side by side. The registers of one function stand in one buffer of the
+// warp; an operand is a byte offset into it. Constants and special registers stand there too, so that no instruction
 // has to know the difference. A predicate is one 32-bit word, a bit a lane.
 //
-//   width  1 bit (predicate)    16 bits    32 bits    64 bits    128 bits
-//   row    4 bytes              64         128        256        512          begins at a multiple of min(its size, 64)
+//   width   1 bit (predicate)    16 bits    32 bits    64 bits    128 bits
+//   bytes   4                    64         128        256        512       begins at a multiple of min(its size, 64)
 //
-// Two rows of one op are the same row, or disjoint, and those of different widths are disjoint: a handler may compute
-// lanes in any order.
+// Two registers of one op are the same place, or disjoint, and those of different widths are disjoint: a handler may
+// compute lanes in any order.
 //
-// Example: add.s32 %r3, %r1, 4: run = the addition of 32 lanes; at = {%r3, %r1, the row of 4s}.
+// Example: add.s32 %r3, %r1, 4: compute = the addition of 32 lanes; at = {%r3, %r1, the constant 4 in all lanes}.
 #pragma once
 
 #include <array>
@@ -28,10 +28,10 @@ inline constexpr LaneMask kAllLanes = 0xffffffffu;
 
 struct Op;
 
-// Computes lanes of a row from lanes of rows: no memory, no other warp, no jump. Lanes outside `lanes` stay.
-using OpHandler = void (*)(std::byte* rows, const Op& op, LaneMask lanes);
+// Computes lanes of a register from lanes of registers: no memory, no other warp, no jump. Lanes outside `lanes` stay.
+using OpHandler = void (*)(std::byte* registers, const Op& op, LaneMask lanes);
 
-// How the fragment goes on after an instruction.
+// How the lane group goes on after an instruction.
 enum class Flow : std::uint8_t {
   next,          // at the following instruction
   jumped,        // where the handler has put it; it may have split
@@ -43,25 +43,26 @@ enum class Flow : std::uint8_t {
 struct Exec;
 using MachineHandler = Flow (*)(Exec& exec, const Op& op, LaneMask lanes);
 
-inline constexpr std::uint32_t kNoRow = 0xffffffffu;
+inline constexpr std::uint32_t kNoRegister = 0xffffffffu;
 
 struct alignas(64) Op {
-  OpHandler row = nullptr;           // either this
-  MachineHandler machine = nullptr;  // or this; with both, the machine's wraps the row's
+  OpHandler compute = nullptr;       // either this
+  MachineHandler machine = nullptr;  // or this; with both, the machine's wraps it
   // Operands in the order written, the first four; a pair d|p (or p|q) has d in at[0] and p in at[4]. The carry that
   // add.cc writes and addc reads is the predicate in at[4].
-  std::array<std::uint32_t, 5> at{kNoRow, kNoRow, kNoRow, kNoRow, kNoRow};
-  std::uint32_t guard = kNoRow;         // the predicate word
-  const std::uint32_t* list = nullptr;  // statements with a vector, a matrix or over four operands: all rows, flattened
-                                        // in the order written (d before p); _ is kNoRow
-  std::int32_t target = -1;             // of a branch: the op to go on at; of an address: what is added to it; of a
-                                        // call: Program::calls
-  std::int32_t source = -1;             // Program::sources: the statement it was made of
-  std::uint16_t instr = 0;              // Program::instrs
-  std::uint16_t count = 0;              // of list
-  std::uint8_t flags = 0;               // OpFlag
-  std::uint8_t negated = 0;             // bit i: the predicate at[i] is read as its opposite
-  std::uint16_t widths = 0;             // of the rows at[i]: see width_of
+  std::array<std::uint32_t, 5> at{kNoRegister, kNoRegister, kNoRegister, kNoRegister, kNoRegister};
+  std::uint32_t guard = kNoRegister;  // the predicate word
+  // Statements with a vector, a matrix or over four operands: all registers, flattened in the order written (d before
+  // p); _ is kNoRegister.
+  const std::uint32_t* list = nullptr;
+  std::int32_t target = -1;  // of a branch: the op to go on at; of an address: what is added to it; of a
+                             // call: Program::calls
+  std::int32_t source = -1;  // Program::sources: the statement it was made of
+  std::uint16_t instr = 0;   // Program::instrs
+  std::uint16_t count = 0;   // of list
+  std::uint8_t flags = 0;    // OpFlag
+  std::uint8_t negated = 0;  // bit i: the predicate at[i] is read as its opposite
+  std::uint16_t widths = 0;  // of the registers at[i]: see width_of
 };
 static_assert(sizeof(Op) == 64);
 
@@ -72,9 +73,9 @@ enum OpFlag : std::uint8_t {
   kBranch = 8,          // a jump to `target` and nothing else: the scheduler does it itself
 };
 
-// Bytes a lane of the row at[i], 2 4 8 or 16; 0: a predicate, or no row. For handlers whose rows may be wider than the
-// type they work on (ld.u8 into a 32-bit register), and for addresses of 32 bits. Of a vector: of its first row; all
-// rows of one vector are equally wide.
+// Bytes a lane of the register at[i], 2 4 8 or 16; 0: a predicate, or no register. For handlers whose registers may be
+// wider than the type they work on (ld.u8 into a 32-bit register), and for addresses of 32 bits. Of a vector: of its
+// first register; all registers of one vector are equally wide.
 [[nodiscard]] constexpr int width_of(const Op& op, int i) {
   const int code = op.widths >> (3 * i) & 7;
   return code == 0 ? 0 : 1 << code;
@@ -87,7 +88,7 @@ enum class SumMode : std::uint8_t {
   hopper,  // terms aligned to the largest and cut, as published models of the H100 do
 };
 
-// A sum that has a product of its own: what add or sub does with rows d, a, b, c.
+// A sum that has a product of its own: what add or sub does with registers d, a, b, c.
 enum class Fused : std::uint8_t {
   none,
   plus,        // a b + c
@@ -95,14 +96,14 @@ enum class Fused : std::uint8_t {
   subtracted,  // c - a b
 };
 
-// What find_op_handler needs to choose: the instruction, and the rows' widths in the order of `at` (of `list`, where
-// that is used: then of its first five).
+// What find_op_handler needs to choose: the instruction, and the registers' widths in the order of `at` (of `list`,
+// where that is used: then of its first five).
 struct OpRequest {
   const Instr* instr = nullptr;
-  std::array<std::uint8_t, 5> row_bytes{};  // of one lane: 2, 4, 8, 16; 0: a predicate or nothing there
+  std::array<std::uint8_t, 5> register_bytes{};  // of one lane: 2, 4, 8, 16; 0: a predicate or nothing there
   SumMode sum = SumMode::seq;
-  std::uint8_t results =
-      0;  // elements of the first operand; 0: not said. Tells mov.b16 {a, b}, r from mov.b16 r, {a, b}
+  // Elements of the first operand; 0: not said. Tells mov.b16 {a, b}, r from mov.b16 r, {a, b}.
+  std::uint8_t results = 0;
   Fused fused = Fused::none;  // of add and sub of f32: rounded once
 };
 

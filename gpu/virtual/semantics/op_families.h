@@ -1,5 +1,5 @@
-// The handlers by subject. Each subject knows its instructions and answers nullptr for all others; those whose loops
-// are compiled once per instruction set have three names.
+// The handlers by family of instructions. Each family returns a handler for its own instructions and nullptr for all
+// others; the families whose loops are compiled once per instruction set have three names.
 #pragma once
 
 #include "gpu/virtual/semantics/op_query.h"

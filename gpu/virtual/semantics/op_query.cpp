@@ -66,7 +66,7 @@ bool is_float_type(Type type) {
   }
 }
 
-void ask_rounding(const Instr& instr, OpQuery& query) {
+void read_rounding(const Instr& instr, OpQuery& query) {
   static constexpr std::pair<Mod, Rounding> kTo[] = {{Mod::rn, Rounding::nearest},
                                                      {Mod::rz, Rounding::zero},
                                                      {Mod::rm, Rounding::down},
@@ -86,7 +86,7 @@ void ask_rounding(const Instr& instr, OpQuery& query) {
   }
 }
 
-void ask_compare(const Instr& instr, OpQuery& query) {
+void read_compare(const Instr& instr, OpQuery& query) {
   // The unsigned words lo ls hi hs say lt le gt ge of unsigned types.
   static constexpr std::pair<Mod, Compare> kWords[] = {
       {Mod::eq, Compare::eq},          {Mod::ne, Compare::ne},   {Mod::lt, Compare::lt},
@@ -105,7 +105,7 @@ void ask_compare(const Instr& instr, OpQuery& query) {
   if (instr.has(Mod::xor_)) query.combine = Combine::xor_;
 }
 
-void ask_words(const Instr& instr, OpQuery& query) {
+void read_words(const Instr& instr, OpQuery& query) {
   static constexpr std::pair<Mod, bool OpQuery::*> kFlags[] = {
       {Mod::ftz, &OpQuery::ftz},   {Mod::sat, &OpQuery::sat},           {Mod::satfinite, &OpQuery::satfinite},
       {Mod::relu, &OpQuery::relu}, {Mod::approx, &OpQuery::approx},     {Mod::full, &OpQuery::full},
@@ -150,14 +150,14 @@ OpQuery query_of(const OpRequest& request) {
   query.m = instr.shape.m;
   query.n = instr.shape.n;
   query.k = instr.shape.k;
-  for (std::size_t i = 0; i < request.row_bytes.size(); ++i) query.row_bytes[i] = request.row_bytes[i];
-  query.uses_list = query.row_bytes[2] != 0 || query.row_bytes[3] != 0 || query.row_bytes[4] != 0;
+  for (std::size_t i = 0; i < request.register_bytes.size(); ++i) query.register_bytes[i] = request.register_bytes[i];
+  query.uses_list = query.register_bytes[2] != 0 || query.register_bytes[3] != 0 || query.register_bytes[4] != 0;
   query.results = request.results;
   query.sum = request.sum;
   query.fused = request.fused;
-  ask_rounding(instr, query);
-  ask_compare(instr, query);
-  ask_words(instr, query);
+  read_rounding(instr, query);
+  read_compare(instr, query);
+  read_words(instr, query);
   return query;
 }
 

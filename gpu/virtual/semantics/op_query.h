@@ -1,4 +1,4 @@
-// What an instruction asks of its lanes, as plain values: made of an Instr by the one file that may use the standard
+// What an instruction computes, as plain values: made of an Instr by the one file that may use the standard
 // library's inline functions, read by files that are compiled for AVX2 and AVX-512 and must not.
 //
 //   mul.wide.s32        {mul, type s32 of 4 bytes, half wide}
@@ -28,10 +28,10 @@ struct OpQuery {
   bool is_signed = false;
   bool is_float = false;
   int vector = 1;
-  int m = 0, n = 0, k = 0;                       // mma's shape
-  unsigned char row_bytes[5] = {0, 0, 0, 0, 0};  // OpRequest::row_bytes
-  bool uses_list = false;                        // a vector, or more than four operands
-  int results = 0;                               // OpRequest::results
+  int m = 0, n = 0, k = 0;                            // mma's shape
+  unsigned char register_bytes[5] = {0, 0, 0, 0, 0};  // OpRequest::register_bytes
+  bool uses_list = false;                             // a vector, or more than four operands
+  int results = 0;                                    // OpRequest::results
   SumMode sum = SumMode::seq;
   Fused fused = Fused::none;  // OpRequest::fused
 

@@ -71,7 +71,7 @@ Flow run_wait(Exec& exec, const Op& op, LaneMask lanes) {
                   misuse(fmt::format("lanes {:08x} wait at the cluster's barrier without having arrived", without)));
   }
   if ((lanes & ~passed) != 0) {
-    exec.fragment.wait = {.kind = WaitKind::cluster_barrier};
+    exec.lane_group.wait = {.kind = WaitKind::cluster_barrier};
     return Flow::waits;
   }
   passed &= ~lanes;

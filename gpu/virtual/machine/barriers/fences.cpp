@@ -42,7 +42,7 @@ Flow nothing(Exec&, const Op&, LaneMask) {
 Flow tensormap_acquire(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    std::uint64_t address = lane_address(exec.rows, op, 0, lane);
+    std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     Space space = Space::generic;
     const LaneRequest request{Space::generic, AccessKind::load, 128, 64};
     if (reach_lane(exec, op, lane, request, space, address) == nullptr && exec.launch.status == LaunchStatus::failed) {

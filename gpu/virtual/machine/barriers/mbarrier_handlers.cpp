@@ -87,9 +87,9 @@ struct Site {
 };
 
 std::int64_t operand_value(const Exec& exec, const Op& op, int operand, int lane, std::int64_t without) {
-  const std::uint32_t row = op.at[static_cast<std::size_t>(operand)];
-  if (row == kNoRow) return without;
-  return static_cast<std::int64_t>(lane_value(exec, row, width_of(op, operand), lane) & 0xffffffffU);
+  const std::uint32_t reg = op.at[static_cast<std::size_t>(operand)];
+  if (reg == kNoRegister) return without;
+  return static_cast<std::int64_t>(lane_value(exec, reg, width_of(op, operand), lane) & 0xffffffffU);
 }
 
 Flow expect(const Site& s, std::int64_t bytes) {
@@ -116,7 +116,7 @@ Flow arrive_at(const Site& s, std::int64_t count, bool drops, bool may_complete)
   b.remember(thread_of(s.exec, s.lane), pc_of(s.exec, s.op));
   static_cast<void>(drops ? b.arrive_and_drop(count) : b.arrive(count));
   settle(s.launch(), *s.at.cta, &s.exec, s.lane, s.at.offset, b, phase);
-  s.exec.fragment.backward = 0;
+  s.exec.lane_group.backward = 0;
   if (!owes_bytes(b)) return Flow::next;
   return s.wrong(ReportKind::mbar_tx, owed_bytes(s.launch(), *s.at.cta, s.at.offset, b), kExpectHint);
 }
@@ -133,7 +133,7 @@ Flow for_each_object(Exec& exec, const Op& op, LaneMask lanes, int operand, cons
   const Scope scope = scope_of(instr) == Scope::none ? Scope::cta : scope_of(instr);
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::uint64_t address = lane_address(exec.rows, op, operand, lane);
+    const std::uint64_t address = lane_address(exec.registers, op, operand, lane);
     const MbarrierAt at = find_mbarrier_at(exec, op, lane, space, address, remote);
     if (at.object == nullptr) {
       if (exec.launch.status == LaunchStatus::failed) return Flow::stopped;
@@ -150,7 +150,7 @@ Flow init(Exec& exec, const Op& op, LaneMask lanes) {
   const Space space = space_of(exec.program().instr(op));
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    std::uint64_t address = lane_address(exec.rows, op, 0, lane);
+    std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     Space where = space;
     const LaneRequest request{space, AccessKind::store, kObjectBytes, kObjectBytes, true, true};
     if (reach_lane(exec, op, lane, request, where, address) == nullptr) {
@@ -206,7 +206,7 @@ Flow arrive_instr(Exec& exec, const Op& op, LaneMask lanes) {
     const std::int64_t value = operand_value(exec, op, 2, s.lane, 1);
     Flow flow = expects ? expect(s, value) : Flow::next;
     if (flow != Flow::stopped) flow = arrive_at(s, expects ? 1 : value, kDrops, may_complete);
-    if (op.at[0] != kNoRow) row_of<std::uint64_t>(exec, op.at[0])[s.lane] = token;
+    if (op.at[0] != kNoRegister) register_of<std::uint64_t>(exec, op.at[0])[s.lane] = token;
     return flow;
   });
 }
@@ -303,15 +303,15 @@ Flow test_wait(Exec& exec, const Op& op, LaneMask lanes) {
 
 // Waits until the phase is over, at this place; the machine gives up for it when nothing else can run.
 Flow try_wait(Exec& exec, const Op& op, LaneMask lanes) {
-  const bool timed_out = exec.fragment.wait.timed_out;
+  const bool timed_out = exec.lane_group.wait.timed_out;
   Asked asked;
   if (ask(exec, op, lanes, asked) == Flow::stopped) return Flow::stopped;
   // Some lanes may go on: those that may not ask again.
   if (asked.yes == 0 && asked.wait.kind != WaitKind::none && !timed_out) {
-    exec.fragment.wait = asked.wait;
+    exec.lane_group.wait = asked.wait;
     return Flow::waits;
   }
-  exec.fragment.wait = {};
+  exec.lane_group.wait = {};
   write_predicate(exec, op.at[0], lanes, asked.yes);
   return Flow::next;
 }
@@ -320,7 +320,7 @@ Flow pending_count(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const std::uint64_t token = lane_value(exec, op.at[1], 8, lane);
-    row_of<std::uint32_t>(exec, op.at[0])[lane] = static_cast<std::uint32_t>(Mbarrier::pending_of(token));
+    register_of<std::uint32_t>(exec, op.at[0])[lane] = static_cast<std::uint32_t>(Mbarrier::pending_of(token));
   }
   return Flow::next;
 }

@@ -28,15 +28,15 @@ struct Request {
   bool any_pc = false;  // barrier.sync without .aligned
 };
 
-std::uint32_t first_value(const Exec& exec, std::uint32_t row, LaneMask lanes) {
+std::uint32_t first_value(const Exec& exec, std::uint32_t reg, LaneMask lanes) {
   std::uint32_t out = 0;
-  std::memcpy(&out, exec.rows + row + 4 * std::countr_zero(lanes), sizeof out);
+  std::memcpy(&out, exec.registers + reg + 4 * std::countr_zero(lanes), sizeof out);
   return out;
 }
 
-bool is_uniform(const Exec& exec, std::uint32_t row, LaneMask lanes) {
+bool is_uniform(const Exec& exec, std::uint32_t reg, LaneMask lanes) {
   std::array<std::uint32_t, kLanes> values{};
-  std::memcpy(values.data(), exec.rows + row, sizeof values);
+  std::memcpy(values.data(), exec.registers + reg, sizeof values);
   const std::uint32_t first = values[static_cast<std::size_t>(std::countr_zero(lanes))];
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     if (values[static_cast<std::size_t>(std::countr_zero(left))] != first) return false;
@@ -54,17 +54,17 @@ Request request_of(const Exec& exec, const Op& op, LaneMask lanes) {
   if (reduces) r.reduction = instr.has(Mod::popc) ? kPopc : instr.has(Mod::and_) ? kAnd : kOr;
   const std::size_t first = reduces ? 1 : 0;
   r.barrier = first_value(exec, op.at[first], lanes);
-  const std::uint32_t count_row = op.at[first + 1];
-  const bool has_count = count_row != kNoRow && width_of(op, static_cast<int>(first) + 1) == 4;
-  if (has_count) r.threads = first_value(exec, count_row, lanes);
+  const std::uint32_t count_register = op.at[first + 1];
+  const bool has_count = count_register != kNoRegister && width_of(op, static_cast<int>(first) + 1) == 4;
+  if (has_count) r.threads = first_value(exec, count_register, lanes);
   return r;
 }
 
 // The predicate that bar.red reduces, in the lanes.
 LaneMask predicate_of(const Exec& exec, const Op& op) {
-  const std::size_t last = op.at[3] != kNoRow ? 3 : 2;
+  const std::size_t last = op.at[3] != kNoRegister ? 3 : 2;
   LaneMask p = 0;
-  std::memcpy(&p, exec.rows + op.at[last], sizeof p);
+  std::memcpy(&p, exec.registers + op.at[last], sizeof p);
   return (op.negated >> last & 1) != 0 ? ~p : p;
 }
 
@@ -81,20 +81,21 @@ std::string_view reduction_name(std::int32_t reduction) {
   return kNames[static_cast<std::size_t>(reduction)];
 }
 
-// bar.red's value in the lanes of one fragment that has waited for it.
-void write_result(const Program& program, Warp& warp, const Fragment& f, std::int32_t pc, const NamedBarrier& barrier) {
+// bar.red's value in the lanes of one lane group that has waited for it.
+void write_result(const Program& program, Warp& warp, const LaneGroup& f, std::int32_t pc,
+                  const NamedBarrier& barrier) {
   const Op& op = program.ops[static_cast<std::size_t>(pc)];
-  if (barrier.reduction == kPlain || op.at[0] == kNoRow) return;
-  std::byte* const row = rows_of(warp, f) + op.at[0];
+  if (barrier.reduction == kPlain || op.at[0] == kNoRegister) return;
+  std::byte* const reg = registers_of(warp, f) + op.at[0];
   if (barrier.reduction == kPopc) {
     const auto count = static_cast<std::uint32_t>(barrier.reduced);
-    for (LaneMask left = f.lanes; left != 0; left &= left - 1) std::memcpy(row + 4 * std::countr_zero(left), &count, 4);
+    for (LaneMask left = f.lanes; left != 0; left &= left - 1) std::memcpy(reg + 4 * std::countr_zero(left), &count, 4);
     return;
   }
   LaneMask word = 0;
-  std::memcpy(&word, row, sizeof word);
+  std::memcpy(&word, reg, sizeof word);
   word = barrier.reduced != 0 ? word | f.lanes : word & ~f.lanes;
-  std::memcpy(row, &word, sizeof word);
+  std::memcpy(reg, &word, sizeof word);
 }
 
 bool is_complete(const Cta& cta, const NamedBarrier& b) {
@@ -114,8 +115,8 @@ bool is_complete(const Cta& cta, const NamedBarrier& b) {
 void complete(Launch& launch, Cta& cta, std::uint32_t number) {
   NamedBarrier& b = cta.barriers[number];
   for (Warp& warp : cta.warps) {
-    for (Fragment& f : warp.fragments) {
-      const bool waits = f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::named_barrier &&
+    for (LaneGroup& f : warp.lane_groups) {
+      const bool waits = f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::named_barrier &&
                          f.wait.object == number && (f.wait.value & kCounted) != 0;
       if (!waits) continue;
       write_result(*launch.program, warp, f, f.pc - 1, b);
@@ -132,11 +133,11 @@ void complete(Launch& launch, Cta& cta, std::uint32_t number) {
   event(launch, cta);
 }
 
-// The warp's fragments that are at this barrier already, at other instructions, and wait for the rest of the warp.
+// The warp's lane groups that are at this barrier already, at other instructions, and wait for the rest of the warp.
 LaneMask elsewhere(const Exec& exec, const Request& r) {
   LaneMask out = 0;
-  for (const Fragment& f : exec.warp.fragments) {
-    if (&f != &exec.fragment && f.lanes != 0 && f.state == FragmentState::waiting && f.retries &&
+  for (const LaneGroup& f : exec.warp.lane_groups) {
+    if (&f != &exec.lane_group && f.lanes != 0 && f.state == LaneGroupState::waiting && f.retries &&
         f.wait.kind == WaitKind::named_barrier && f.wait.object == r.barrier && f.wait.value == r.threads) {
       out |= f.lanes;
     }
@@ -144,10 +145,10 @@ LaneMask elsewhere(const Exec& exec, const Request& r) {
   return out;
 }
 
-// The other fragments of a warp that has arrived are behind their instruction too.
+// The other lane groups of a warp that has arrived are behind their instruction too.
 void move_behind(Exec& exec, const Request& r) {
-  for (Fragment& f : exec.warp.fragments) {
-    if (&f == &exec.fragment || f.lanes == 0 || f.state != FragmentState::waiting || !f.retries) continue;
+  for (LaneGroup& f : exec.warp.lane_groups) {
+    if (&f == &exec.lane_group || f.lanes == 0 || f.state != LaneGroupState::waiting || !f.retries) continue;
     if (f.wait.kind != WaitKind::named_barrier || f.wait.object != r.barrier || f.wait.value != r.threads) continue;
     ++f.pc;
     f.retries = false;
@@ -199,10 +200,10 @@ Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
   move_behind(exec, r);
   if (!is_complete(cta, b)) {
     if (!r.waits) return Flow::next;
-    exec.fragment.wait = {.kind = WaitKind::named_barrier, .object = r.barrier, .value = r.threads | kCounted};
+    exec.lane_group.wait = {.kind = WaitKind::named_barrier, .object = r.barrier, .value = r.threads | kCounted};
     return Flow::waits_behind;
   }
-  if (r.waits) write_result(exec.program(), exec.warp, exec.fragment, exec.fragment.pc, b);
+  if (r.waits) write_result(exec.program(), exec.warp, exec.lane_group, exec.lane_group.pc, b);
   complete(exec.launch, cta, r.barrier);
   return Flow::next;
 }
@@ -222,7 +223,7 @@ Flow run_barrier(Exec& exec, const Op& op, LaneMask lanes) {
   LaneMask all = lanes;
   if (r.any_pc) all |= elsewhere(exec, r);
   if (all != live_lanes(exec.warp)) {
-    exec.fragment.wait = {.kind = WaitKind::named_barrier, .object = r.barrier, .value = r.threads};
+    exec.lane_group.wait = {.kind = WaitKind::named_barrier, .object = r.barrier, .value = r.threads};
     return Flow::waits;
   }
   return arrive(exec, op, r, all);

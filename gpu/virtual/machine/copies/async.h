@@ -2,7 +2,7 @@
 // (LaunchOptions::policy): late (when nobody else can go on, or at its wait), early (at issue), or at random.
 //
 //   cp.async            a list for each thread: open copies, then groups; late: they move at the wait that retires them
-//   bulk and tensor     one queue a CTA; late: when no fragment of the CTA can go on, in the order of issue; stores
+//   bulk and tensor     one queue a CTA; late: when no lane group of the CTA can go on, in the order of issue; stores
 //                       also at the wait of their group; at random: each row of a box is an operation of its own
 //   wgmma               a list for each warp; late: at its wait
 #pragma once
@@ -70,11 +70,11 @@ struct CpAsyncArrival {
   std::uint64_t last = 0;  // number of the last copy before it
 };
 
-// A warp's wgmma: operations not yet performed. The accumulators stay in their rows.
+// A warp's wgmma: operations not yet performed. The accumulators stay in their registers.
 struct WgmmaOp {
   AsyncOp op;
-  std::uint64_t a = 0, b = 0;     // descriptors; a: when the operand is in shared memory
-  std::vector<std::byte> a_rows;  // else the registers as they were at the issue
+  std::uint64_t a = 0, b = 0;       // descriptors; a: when the operand is in shared memory
+  std::vector<std::byte> a_values;  // else the registers as they were at the issue
   bool scale_d = true;
   std::int32_t activation = 0;  // whose registers: Warp::activations, and which life of it
   std::uint64_t entered = 0;

@@ -92,15 +92,15 @@ Flow to_shared(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
-    p.shared = lane_address(exec.rows, op, 0, lane);
-    p.other = lane_address(exec.rows, op, 1, lane);
+    p.shared = lane_address(exec.registers, op, 0, lane);
+    p.other = lane_address(exec.registers, op, 1, lane);
     const std::uint64_t size = operand_value(exec, op, 2, lane) & 0xffffffffU;
     const bool fits =
         check_units(exec, op, lane, size, p.shared, p.other) &&
         reach_shared(exec, op, lane, reduces ? AccessKind::atomic : AccessKind::store, own, size, p.shared) &&
         (from_global ? reach_global(exec, op, lane, AccessKind::load, size, p.other)
                      : reach_shared(exec, op, lane, AccessKind::load, true, size, p.other));
-    const std::uint64_t barrier = lane_address(exec.rows, op, 3, lane);
+    const std::uint64_t barrier = lane_address(exec.registers, op, 3, lane);
     const MbarrierAt at = fits ? find_mbarrier_at(exec, op, lane, Space::shared, barrier, !own) : MbarrierAt{};
     if (at.object == nullptr) {
       if (stopped(exec)) return Flow::stopped;
@@ -136,8 +136,8 @@ Flow to_global(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
-    p.other = lane_address(exec.rows, op, 0, lane);
-    p.shared = lane_address(exec.rows, op, 1, lane);
+    p.other = lane_address(exec.registers, op, 0, lane);
+    p.shared = lane_address(exec.registers, op, 1, lane);
     const std::uint64_t size = operand_value(exec, op, 2, lane) & 0xffffffffU;
     if (!check_units(exec, op, lane, size, p.other, p.shared) ||
         !reach_shared(exec, op, lane, AccessKind::load, true, size, p.shared) ||
@@ -162,7 +162,7 @@ Flow to_global(Exec& exec, const Op& op, LaneMask lanes) {
 Flow prefetch_bulk(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    std::uint64_t address = lane_address(exec.rows, op, 0, lane);
+    std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     const std::uint64_t size = operand_value(exec, op, 1, lane) & 0xffffffffU;
     if (check_units(exec, op, lane, size, 0, address)) {
       static_cast<void>(reach_global(exec, op, lane, AccessKind::load, size, address));
@@ -181,12 +181,12 @@ Flow small_async(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
-    p.shared = lane_address(exec.rows, op, 0, lane);
+    p.shared = lane_address(exec.registers, op, 0, lane);
     const Space said = instr.has(Mod::shared_cluster) ? Space::shared : Space::generic;
     Space space = said;
     const LaneRequest request{said, reduces ? AccessKind::atomic : AccessKind::store, static_cast<std::int64_t>(bytes),
                               static_cast<std::int64_t>(bytes)};
-    std::uint64_t barrier = lane_address(exec.rows, op, 2, lane);
+    std::uint64_t barrier = lane_address(exec.registers, op, 2, lane);
     MbarrierAt at;
     if (reach_lane(exec, op, lane, request, space, p.shared) != nullptr) {
       at = find_mbarrier_at(exec, op, lane, said, barrier, true);
@@ -203,9 +203,9 @@ Flow small_async(Exec& exec, const Op& op, LaneMask lanes) {
       continue;
     }
     for (std::size_t e = 0; e < count; ++e) {
-      const std::uint32_t row = op.list[1 + e];
+      const std::uint32_t reg = op.list[1 + e];
       std::memcpy(reinterpret_cast<std::byte*>(p.values.data()) + e * size,
-                  exec.rows + row + static_cast<std::size_t>(lane) * size, size);
+                  exec.registers + reg + static_cast<std::size_t>(lane) * size, size);
     }
     p.op = new_operation(exec, op, lane, reduces ? AsyncKind::red_async : AsyncKind::st_async);
     p.op.mbarrier = barrier;

@@ -59,19 +59,19 @@ struct ReadSize {
 ReadSize read_sizes(const Exec& exec, const Op& op, std::int64_t n) {
   ReadSize sizes;
   sizes.of.fill(n);
-  const std::uint32_t row = op.at[3];
+  const std::uint32_t reg = op.at[3];
   const int width = width_of(op, 3);
-  if (row == kNoRow || width == 8) return sizes;  // a cache policy
-  if (width == 0) {                               // a predicate: true ignores the source
+  if (reg == kNoRegister || width == 8) return sizes;  // a cache policy
+  if (width == 0) {                                    // a predicate: true ignores the source
     LaneMask word;
-    std::memcpy(&word, exec.rows + row, sizeof word);
+    std::memcpy(&word, exec.registers + reg, sizeof word);
     if ((op.negated >> 3 & 1) != 0) word = ~word;
     sizes.whole = word == 0;
     for (std::size_t i = 0; i < kLanes; ++i) sizes.of[i] = (word >> i & 1) != 0 ? 0 : n;
     return sizes;
   }
   for (std::size_t i = 0; i < kLanes; ++i) {
-    sizes.of[i] = static_cast<std::int64_t>(lane_value(exec, row, width, static_cast<int>(i)));
+    sizes.of[i] = static_cast<std::int64_t>(lane_value(exec, reg, width, static_cast<int>(i)));
     sizes.whole = sizes.whole && sizes.of[i] == n;
   }
   return sizes;
@@ -202,7 +202,7 @@ Flow mbarrier_arrive(Exec& exec, const Op& op, LaneMask lanes) {
   const Space space = space_of(instr);
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::uint64_t address = lane_address(exec.rows, op, 0, lane);
+    const std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     const MbarrierAt at = find_mbarrier_at(exec, op, lane, space, address, false);
     if (at.object == nullptr) {
       if (exec.launch.status == LaunchStatus::failed) return Flow::stopped;

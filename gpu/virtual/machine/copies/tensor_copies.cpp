@@ -42,9 +42,9 @@ TensorMap window_map(const PendingOp& p) {
 
 // The 128 bytes at a map operand, read as ours; nothing: reported.
 std::optional<TensorMap> read_map(Exec& exec, const Op& op, int operand, int lane) {
-  std::uint64_t address = lane_address(exec.rows, op, operand, lane);
+  std::uint64_t address = lane_address(exec.registers, op, operand, lane);
   // A parameter by its name has no generic address.
-  const Space said = op.at[static_cast<std::size_t>(operand)] == kNoRow ? Space::param : Space::generic;
+  const Space said = op.at[static_cast<std::size_t>(operand)] == kNoRegister ? Space::param : Space::generic;
   Space space = said;
   const LaneRequest request{said, AccessKind::load, static_cast<std::int64_t>(kTensorMapBytes), 64};
   const std::byte* const bytes = reach_lane(exec, op, lane, request, space, address);
@@ -70,8 +70,8 @@ TmaCoord read_coordinates(const Exec& exec, const Op& op, std::size_t first, int
   TmaCoord at;
   at.rank = count;
   for (int i = 0; i < count; ++i) {
-    const std::uint32_t row = op.list[first + static_cast<std::size_t>(i)];
-    at.at[static_cast<std::size_t>(i)] = row_of<std::int32_t>(exec, row)[lane];
+    const std::uint32_t reg = op.list[first + static_cast<std::size_t>(i)];
+    at.at[static_cast<std::size_t>(i)] = register_of<std::int32_t>(exec, reg)[lane];
   }
   return at;
 }
@@ -228,7 +228,7 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
-    p.shared = lane_address(exec.rows, op, 0, lane);
+    p.shared = lane_address(exec.registers, op, 0, lane);
     p.gather = gather;
     p.at = read_coordinates(exec, op, 2, count, lane);
     const auto map = read_map(exec, op, 1, lane);
@@ -239,7 +239,7 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     bool good = map && check_arguments(exec, op, lane, p, BoxDirection::load) &&
                 reach_lane(exec, op, lane, whose, space, to) != nullptr &&
                 check_global(exec, op, lane, p, AccessKind::load);
-    const std::uint64_t barrier = lane_address(exec.rows, op, 2, lane);
+    const std::uint64_t barrier = lane_address(exec.registers, op, 2, lane);
     MbarrierAt at;
     if (good) at = find_mbarrier_at(exec, op, lane, Space::shared, barrier, !own);
     if (at.object == nullptr) {
@@ -265,7 +265,7 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
-    p.shared = lane_address(exec.rows, op, 1, lane);
+    p.shared = lane_address(exec.registers, op, 1, lane);
     p.at = read_coordinates(exec, op, 1, rank_of(instr), lane);
     const auto map = read_map(exec, op, 0, lane);
     if (map) p.map = *map;

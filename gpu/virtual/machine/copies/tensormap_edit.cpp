@@ -51,7 +51,7 @@ Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
   const int value_at = numbered ? 2 : 1;
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    std::uint64_t address = lane_address(exec.rows, op, 0, lane);
+    std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     Space space = space_of(instr);
     const LaneRequest request{space, AccessKind::store, static_cast<std::int64_t>(kTensorMapBytes), 64, true};
     std::byte* const record = reach_lane(exec, op, lane, request, space, address);
@@ -82,7 +82,8 @@ Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
 // [global], [shared], 128: one copy for the warp.
 Flow copy_and_release(Exec& exec, const Op& op, LaneMask lanes) {
   const int lane = std::countr_zero(lanes);
-  std::uint64_t to_address = lane_address(exec.rows, op, 0, lane), from_address = lane_address(exec.rows, op, 1, lane);
+  std::uint64_t to_address = lane_address(exec.registers, op, 0, lane),
+                from_address = lane_address(exec.registers, op, 1, lane);
   const auto bytes = static_cast<std::int64_t>(kTensorMapBytes);
   Space to_space = Space::global, from_space = Space::shared;
   const LaneRequest to_request{Space::global, AccessKind::store, bytes, bytes};

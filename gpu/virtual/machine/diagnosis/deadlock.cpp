@@ -18,7 +18,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::size_t kMostLines = 40;  // of waiting fragments in one report
+constexpr std::size_t kMostLines = 40;  // of waiting lane groups in one report
 constexpr int kMostHot = 3;             // branches of a runaway
 
 // "shared 0x00400" or "full + 8": a barrier of shared memory by the variable that it is in.
@@ -42,17 +42,17 @@ std::string warp_list(const std::vector<std::int32_t>& warps) {
   return fmt::format("{}", fmt::join(warps, " "));
 }
 
-// The instruction that a fragment is at: of one that waits behind its own, that one.
-std::int32_t pc_of(const Fragment& f) {
-  return f.state == FragmentState::waiting && !f.retries ? f.pc - 1 : f.pc;
+// The instruction that a lane group is at: of one that waits behind its own, that one.
+std::int32_t pc_of(const LaneGroup& f) {
+  return f.state == LaneGroupState::waiting && !f.retries ? f.pc - 1 : f.pc;
 }
 
-// Where a warp is that somebody waits for: "exited", or its fragments' places.
+// Where a warp is that somebody waits for: "exited", or its lane groups' places.
 std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   const LaneMask gone = of & warp.exited;
   std::string out;
   if (gone != 0) out = fmt::format("lanes {:08x} exited", gone);
-  for (const Fragment& f : warp.fragments) {
+  for (const LaneGroup& f : warp.lane_groups) {
     if ((f.lanes & of) == 0) continue;
     if (!out.empty()) out += "; ";
     out += fmt::format("lanes {:08x} at {}", f.lanes & of, place(launch, pc_of(f)));
@@ -60,7 +60,7 @@ std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   return out;
 }
 
-std::string named_barrier_text(const Launch& launch, const Cta& cta, const Fragment& f) {
+std::string named_barrier_text(const Launch& launch, const Cta& cta, const LaneGroup& f) {
   const NamedBarrier& b = cta.barriers[f.wait.object];
   std::vector<std::int32_t> arrived, missing;
   for (std::size_t w = 0; w < cta.warps.size(); ++w) {
@@ -99,18 +99,18 @@ std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t addr
 }
 
 // The object is always of the CTA that waits: nobody can wait for another's.
-std::string mbarrier_text(const Launch& launch, const Cta& cta, const Fragment& f) {
+std::string mbarrier_text(const Launch& launch, const Cta& cta, const LaneGroup& f) {
   return object_text(launch, cta, f.wait.object,
                      fmt::format("{} {}, ", f.wait.parity ? "parity" : "phase", f.wait.value));
 }
 
-std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragment& f) {
+std::string warp_sync_text(const Launch& launch, const Warp& warp, const LaneGroup& f) {
   const bool all = f.wait.kind == WaitKind::warp_aligned;
   const LaneMask mask = all ? live_lanes(warp) : static_cast<LaneMask>(f.wait.object);
   LaneMask present = f.lanes;
-  for (const Fragment& other : warp.fragments) {
-    if (other.state == FragmentState::waiting && other.wait.kind == f.wait.kind && other.wait.object == f.wait.object &&
-        (all ? other.pc == f.pc : other.wait.value == f.wait.value)) {
+  for (const LaneGroup& other : warp.lane_groups) {
+    if (other.state == LaneGroupState::waiting && other.wait.kind == f.wait.kind &&
+        other.wait.object == f.wait.object && (all ? other.pc == f.pc : other.wait.value == f.wait.value)) {
       present |= other.lanes;
     }
   }
@@ -120,12 +120,12 @@ std::string warp_sync_text(const Launch& launch, const Warp& warp, const Fragmen
                      whereabouts(launch, warp, missing));
 }
 
-std::string warpgroup_text(const Launch& launch, const Cta& cta, const Warp& warp, const Fragment& f) {
+std::string warpgroup_text(const Launch& launch, const Cta& cta, const Warp& warp, const LaneGroup& f) {
   const auto first = static_cast<std::size_t>(warp.index / kGroupWarps * kGroupWarps);
   std::string out = fmt::format("warps {} to {}, all at this instruction", first, first + kGroupWarps - 1);
   for (std::size_t w = first; w < first + kGroupWarps; ++w) {
     const Warp& other = cta.warps[w];
-    const bool here = std::any_of(other.fragments.begin(), other.fragments.end(), [&](const Fragment& o) {
+    const bool here = std::any_of(other.lane_groups.begin(), other.lane_groups.end(), [&](const LaneGroup& o) {
       return o.lanes != 0 && o.wait.kind == WaitKind::warpgroup && o.pc == f.pc;
     });
     if (!here) out += fmt::format("\n  missing warp {}: {}", w, whereabouts(launch, other, kAllLanes));
@@ -133,9 +133,9 @@ std::string warpgroup_text(const Launch& launch, const Cta& cta, const Warp& war
   return out;
 }
 
-std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, const Fragment& f,
+std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, const LaneGroup& f,
                       const std::string& polled) {
-  if (f.state == FragmentState::ready) return polled;
+  if (f.state == LaneGroupState::ready) return polled;
   switch (f.wait.kind) {
     case WaitKind::warp_sync:
     case WaitKind::warp_aligned:
@@ -170,7 +170,7 @@ std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, co
 }
 
 // What is usually wrong with an mbarrier that does not complete.
-std::string mbarrier_hint(const Cta& cta, const Fragment& f) {
+std::string mbarrier_hint(const Cta& cta, const LaneGroup& f) {
   const auto at = cta.mbarriers.find(f.wait.object & 0xffffff);
   if (at == cta.mbarriers.end()) return "";
   const Mbarrier& m = at->second;
@@ -183,15 +183,15 @@ std::string mbarrier_hint(const Cta& cta, const Fragment& f) {
 }
 
 // Of the warps that a barrier misses, the first that has left and the first that waits at another one.
-std::string barrier_hint(const Cta& cta, const Fragment& f) {
+std::string barrier_hint(const Cta& cta, const LaneGroup& f) {
   const NamedBarrier& b = cta.barriers[f.wait.object];
   std::string left, elsewhere;
   for (std::size_t w = 0; w < cta.warps.size(); ++w) {
     if (w < b.arrived.size() && b.arrived[w] != 0) continue;
     const Warp& warp = cta.warps[w];
     if (has_ended(warp) && b.expected > 0 && left.empty()) left = fmt::format("warp {} is missing: it has exited", w);
-    for (const Fragment& other : warp.fragments) {
-      if (other.lanes == 0 || other.state != FragmentState::waiting || !elsewhere.empty()) continue;
+    for (const LaneGroup& other : warp.lane_groups) {
+      if (other.lanes == 0 || other.state != LaneGroupState::waiting || !elsewhere.empty()) continue;
       if (other.wait.kind == WaitKind::named_barrier && other.wait.object != f.wait.object) {
         elsewhere = fmt::format("warp {} is missing: it waits at barrier {}", w, other.wait.object);
       }
@@ -200,7 +200,7 @@ std::string barrier_hint(const Cta& cta, const Fragment& f) {
   return elsewhere + (elsewhere.empty() || left.empty() ? "" : "\n") + left;
 }
 
-std::string hint_of(const Cta& cta, const Fragment& f) {
+std::string hint_of(const Cta& cta, const LaneGroup& f) {
   if (f.wait.kind == WaitKind::mbarrier) return mbarrier_hint(cta, f);
   if (f.wait.kind == WaitKind::named_barrier) return barrier_hint(cta, f);
   return "";
@@ -209,9 +209,9 @@ std::string hint_of(const Cta& cta, const Fragment& f) {
 // Lanes of one warp wait for lanes of the same warp, and none of it for anybody else: nobody can help them.
 bool is_diverged(const Warp& warp) {
   bool any = false;
-  for (const Fragment& f : warp.fragments) {
+  for (const LaneGroup& f : warp.lane_groups) {
     if (f.lanes == 0) continue;
-    const bool within = f.state == FragmentState::waiting &&
+    const bool within = f.state == LaneGroupState::waiting &&
                         (f.wait.kind == WaitKind::warp_sync || f.wait.kind == WaitKind::warp_aligned ||
                          (f.wait.kind == WaitKind::named_barrier && f.retries));
     if (!within) return false;
@@ -223,8 +223,8 @@ bool is_diverged(const Warp& warp) {
 // Some warp waits for the others of its warpgroup, and nobody can go on.
 bool misses_its_group(const Cta& cta) {
   return !has_ready(cta) && std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& warp) {
-    return std::any_of(warp.fragments.begin(), warp.fragments.end(), [](const Fragment& f) {
-      return f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::warpgroup;
+    return std::any_of(warp.lane_groups.begin(), warp.lane_groups.end(), [](const LaneGroup& f) {
+      return f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::warpgroup;
     });
   });
 }
@@ -248,8 +248,8 @@ struct Text {
   }
 };
 
-ReportParty party_of(const Launch& launch, const Warp& warp, const Fragment& f) {
-  return lanes_party(launch, warp, f.lanes, pc_of(f), f.state == FragmentState::ready ? "polls" : "waits");
+ReportParty party_of(const Launch& launch, const Warp& warp, const LaneGroup& f) {
+  return lanes_party(launch, warp, f.lanes, pc_of(f), f.state == LaneGroupState::ready ? "polls" : "waits");
 }
 
 std::vector<const Warp*> unfinished(const Cta& cta) {
@@ -269,7 +269,7 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
 // Where the warp's lanes are; and what their registers hold, which takes a thousand times as long to find out.
 std::uint64_t places_of(const Warp& warp) {
   std::uint64_t h = 1;
-  for (const Fragment& f : warp.fragments) {
+  for (const LaneGroup& f : warp.lane_groups) {
     if (f.lanes == 0) continue;
     h = mix(mix(mix(h, static_cast<std::uint64_t>(f.pc)), f.lanes), static_cast<std::uint64_t>(f.activation));
   }
@@ -277,12 +277,12 @@ std::uint64_t places_of(const Warp& warp) {
 }
 std::uint64_t registers_of(const Warp& warp) {
   std::uint64_t h = 1;
-  for (const Fragment& f : warp.fragments) {
+  for (const LaneGroup& f : warp.lane_groups) {
     if (f.lanes == 0) continue;
-    const RegisterBuffer& rows = warp.activations[static_cast<std::size_t>(f.activation)].rows;
-    for (std::size_t i = 0; i + 8 <= rows.size(); i += 8) {
+    const RegisterBuffer& registers = warp.activations[static_cast<std::size_t>(f.activation)].registers;
+    for (std::size_t i = 0; i + 8 <= registers.size(); i += 8) {
       std::uint64_t word = 0;
-      std::memcpy(&word, rows.data() + i, sizeof word);
+      std::memcpy(&word, registers.data() + i, sizeof word);
       h = mix(h, word);
     }
   }
@@ -378,7 +378,7 @@ void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<cons
   }
   for (const Warp* warp : warps) {
     const std::string polled = trial == nullptr ? "" : trial->watcher.text(launch, cta, *warp);
-    for (const Fragment& f : warp->fragments) {
+    for (const LaneGroup& f : warp->lane_groups) {
       if (f.lanes == 0) continue;
       if (r.parties.size() < 2) r.parties.push_back(party_of(launch, *warp, f));
       text.line(fmt::format("warp {} lanes {:08x} {}: {}", warp->index, f.lanes, place(launch, pc_of(f)),

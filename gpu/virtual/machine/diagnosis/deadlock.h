@@ -1,4 +1,4 @@
-// Why a launch goes on no more: what each fragment waits for, who is missing, and what is usually wrong then.
+// Why a launch goes on no more: what each lane group waits for, who is missing, and what is usually wrong then.
 #pragma once
 
 #include <cstdint>

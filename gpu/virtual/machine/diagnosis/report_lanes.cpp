@@ -62,7 +62,7 @@ bool add_report(Launch& launch, const Cta& cta, Report report) {
 
 Flow report(Exec& exec, Report report) {
   if (report.parties.empty()) {
-    report.parties.push_back(lanes_party(exec.launch, exec.warp, exec.fragment.lanes, exec.fragment.pc, "at"));
+    report.parties.push_back(lanes_party(exec.launch, exec.warp, exec.lane_group.lanes, exec.lane_group.pc, "at"));
   }
   return add_report(exec.launch, exec.cta, std::move(report)) ? Flow::next : Flow::stopped;
 }

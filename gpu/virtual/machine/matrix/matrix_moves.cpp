@@ -53,17 +53,17 @@ Flow ldmatrix(Exec& exec, const Op& op, LaneMask lanes) {
                                                     std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                                     std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff}};
   for (int m = 0; m < count; ++m) {
-    if (to[m] == kNoRow) continue;
-    std::byte* const row = exec.rows + to[m];
+    if (to[m] == kNoRegister) continue;
+    std::byte* const reg = exec.registers + to[m];
     if (!instr.has(Mod::trans)) {  // lane 4g + t: word t of row g, so the rows side by side
       for (int g = 0; g < 8; ++g) {
         const std::byte* from = rows[8 * m + g];
-        std::memcpy(row + g * kRowBytes, from != nullptr ? from : kUnknown, kRowBytes);
+        std::memcpy(reg + g * kRowBytes, from != nullptr ? from : kUnknown, kRowBytes);
       }
     } else {  // halfword h of lane 4g + t: row 2t + h, column g
       for (int k = 0; k < 8; ++k) {
         const std::byte* from = rows[8 * m + k] != nullptr ? rows[8 * m + k] : kUnknown;
-        for (int g = 0; g < 8; ++g) std::memcpy(row + (4 * g + k / 2) * 4 + k % 2 * 2, from + 2 * g, 2);
+        for (int g = 0; g < 8; ++g) std::memcpy(reg + (4 * g + k / 2) * 4 + k % 2 * 2, from + 2 * g, 2);
       }
     }
   }
@@ -83,14 +83,14 @@ Flow stmatrix(Exec& exec, const Op& op, LaneMask lanes) {
   if (!reach_rows(exec, op, request, count, addresses, r, rows)) return Flow::stopped;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->collective(exec, op, lanes);
   for (int m = 0; m < count; ++m) {
-    const std::byte* const row = exec.rows + from[m];
+    const std::byte* const reg = exec.registers + from[m];
     for (int k = 0; k < 8; ++k) {
       std::byte* const to = rows[8 * m + k];
       if (to == nullptr) continue;
       if (!instr.has(Mod::trans)) {
-        std::memcpy(to, row + k * kRowBytes, kRowBytes);
+        std::memcpy(to, reg + k * kRowBytes, kRowBytes);
       } else {
-        for (int g = 0; g < 8; ++g) std::memcpy(to + 2 * g, row + (4 * g + k / 2) * 4 + k % 2 * 2, 2);
+        for (int g = 0; g < 8; ++g) std::memcpy(to + 2 * g, reg + (4 * g + k / 2) * 4 + k % 2 * 2, 2);
       }
     }
   }

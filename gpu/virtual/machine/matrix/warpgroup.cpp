@@ -24,32 +24,32 @@ std::span<Warp> group_of(Exec& exec) {
   return std::span(exec.cta.warps).subspan(first, kGroupWarps);
 }
 
-// The fragment of a warp that waits for its group; null: none does.
-Fragment* waiting_in(Warp& warp) {
-  const auto at = std::find_if(warp.fragments.begin(), warp.fragments.end(), [](const Fragment& f) {
-    return f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::warpgroup;
+// The lane group of a warp that waits for its group; null: none does.
+LaneGroup* waiting_in(Warp& warp) {
+  const auto at = std::find_if(warp.lane_groups.begin(), warp.lane_groups.end(), [](const LaneGroup& f) {
+    return f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::warpgroup;
   });
-  return at == warp.fragments.end() ? nullptr : &*at;
+  return at == warp.lane_groups.end() ? nullptr : &*at;
 }
 
-void let_go(Exec& exec, Warp& warp, Fragment& f) {
+void let_go(Exec& exec, Warp& warp, LaneGroup& f) {
   f.wait.value = kMet;
   wake(exec.launch, exec.cta, warp, f);
 }
 void let_all_go(Exec& exec) {
   for (Warp& warp : group_of(exec)) {
-    if (Fragment* f = &warp == &exec.warp ? nullptr : waiting_in(warp)) let_go(exec, warp, *f);
+    if (LaneGroup* f = &warp == &exec.warp ? nullptr : waiting_in(warp)) let_go(exec, warp, *f);
   }
   event(exec.launch, exec.cta);
 }
 
 // The group falls apart: said once, and nobody waits for it any more.
-std::optional<Flow> fall_apart(Exec& exec, const Op& op, std::string message, const Warp* other, const Fragment* at) {
+std::optional<Flow> fall_apart(Exec& exec, const Op& op, std::string message, const Warp* other, const LaneGroup* at) {
   Report r;
   r.kind = ReportKind::diverged_warpgroup;
   r.message = std::move(message);
   r.hint = "all four warps of a warpgroup execute the same instruction, or none does";
-  r.parties.push_back(lanes_party(exec.launch, exec.warp, exec.fragment.lanes, pc_of(exec, op), "issued"));
+  r.parties.push_back(lanes_party(exec.launch, exec.warp, exec.lane_group.lanes, pc_of(exec, op), "issued"));
   if (at != nullptr) r.parties.push_back(lanes_party(exec.launch, *other, at->lanes, at->pc, "issued"));
   warpgroup_of(exec).apart = true;
   let_all_go(exec);
@@ -57,14 +57,14 @@ std::optional<Flow> fall_apart(Exec& exec, const Op& op, std::string message, co
   return std::nullopt;
 }
 
-std::uint64_t value_in(const std::byte* rows, const GroupValue& value, int lane) {
+std::uint64_t value_in(const std::byte* registers, const GroupValue& value, int lane) {
   std::uint64_t v = 0;
   if (value.bytes == 0) {
     LaneMask word = 0;
-    std::memcpy(&word, rows + value.row, sizeof word);
+    std::memcpy(&word, registers + value.reg, sizeof word);
     return word >> lane & 1;
   }
-  std::memcpy(&v, rows + value.row + lane * value.bytes, static_cast<std::size_t>(value.bytes));
+  std::memcpy(&v, registers + value.reg + lane * value.bytes, static_cast<std::size_t>(value.bytes));
   return v;
 }
 
@@ -72,10 +72,10 @@ std::uint64_t value_in(const std::byte* rows, const GroupValue& value, int lane)
 bool lanes_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
   for (const GroupValue& value : values) {
     const int first = std::countr_zero(lanes);
-    const std::uint64_t own = value_in(exec.rows, value, first);
+    const std::uint64_t own = value_in(exec.registers, value, first);
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
-      const std::uint64_t other = value_in(exec.rows, value, lane);
+      const std::uint64_t other = value_in(exec.registers, value, lane);
       if (other == own) continue;
       const Flow flow = fault(exec, op, lane, ReportKind::diverged_warpgroup,
                               fmt::format("lanes of warp {} have different values of the {}: 0x{:x} in lane {}, 0x{:x} "
@@ -92,11 +92,11 @@ bool lanes_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const Group
 // Between the warps, which are all here. False: stopped.
 bool warps_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
   for (const GroupValue& value : values) {
-    const std::uint64_t own = value_in(exec.rows, value, std::countr_zero(lanes));
+    const std::uint64_t own = value_in(exec.registers, value, std::countr_zero(lanes));
     for (Warp& warp : group_of(exec)) {
-      const Fragment* f = &warp == &exec.warp ? nullptr : waiting_in(warp);
+      const LaneGroup* f = &warp == &exec.warp ? nullptr : waiting_in(warp);
       if (f == nullptr) continue;
-      const std::uint64_t other = value_in(rows_of(warp, *f), value, std::countr_zero(f->lanes));
+      const std::uint64_t other = value_in(registers_of(warp, *f), value, std::countr_zero(f->lanes));
       if (other == own) continue;
       Report r;
       r.kind = ReportKind::diverged_warpgroup;
@@ -118,8 +118,8 @@ bool warps_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const Group
 
 std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
   if (!all_lanes_here(exec, lanes)) return Flow::waits;
-  if (exec.fragment.wait.kind == WaitKind::warpgroup && exec.fragment.wait.value == kMet) {
-    exec.fragment.wait = {};
+  if (exec.lane_group.wait.kind == WaitKind::warpgroup && exec.lane_group.wait.value == kMet) {
+    exec.lane_group.wait = {};
     return std::nullopt;
   }
   const int first = exec.warp.index / kGroupWarps * kGroupWarps;
@@ -130,7 +130,7 @@ std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes, std
                             "start it with a multiple of 128 threads");
     return flow;
   }
-  if (!exec.fragment.retries && !lanes_agree(exec, op, lanes, values)) return Flow::stopped;
+  if (!exec.lane_group.retries && !lanes_agree(exec, op, lanes, values)) return Flow::stopped;
   if (warpgroup_of(exec).apart) return std::nullopt;
   bool complete = true;
   for (Warp& warp : group_of(exec)) {
@@ -141,23 +141,23 @@ std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes, std
                                     exec.warp.index, first, first + kGroupWarps - 1, warp.index),
                         nullptr, nullptr);
     }
-    const Fragment* const f = waiting_in(warp);
-    if (f != nullptr && f->pc != exec.fragment.pc) {
+    const LaneGroup* const f = waiting_in(warp);
+    if (f != nullptr && f->pc != exec.lane_group.pc) {
       return fall_apart(
           exec, op,
           fmt::format("warps {} and {} of one warpgroup are at different instructions: {} and {}", exec.warp.index,
-                      warp.index, exec.program().text(exec.fragment.pc), exec.program().text(f->pc)),
+                      warp.index, exec.program().text(exec.lane_group.pc), exec.program().text(f->pc)),
           &warp, f);
     }
     complete = complete && f != nullptr;
   }
   if (!complete) {
-    exec.fragment.wait = {.kind = WaitKind::warpgroup};
+    exec.lane_group.wait = {.kind = WaitKind::warpgroup};
     return Flow::waits;
   }
   if (!warps_agree(exec, op, lanes, values)) return Flow::stopped;
   let_all_go(exec);
-  exec.fragment.wait = {};
+  exec.lane_group.wait = {};
   return std::nullopt;
 }
 

@@ -24,7 +24,7 @@ inline constexpr int kGroupWarps = 4;
 // An operand that is one value for all 128 threads.
 struct GroupValue {
   std::string_view what;  // "descriptor of A"
-  std::uint32_t row = 0;
+  std::uint32_t reg = 0;
   int bytes = 8;  // of a lane; 0: a predicate
 };
 

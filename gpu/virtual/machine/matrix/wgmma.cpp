@@ -48,11 +48,11 @@ bool read_operand(Cta& cta, const std::vector<WgmmaChunk>& chunks, Type type, bo
 
 // Registers of A, 32 lanes each and one after the other -> [16][ks].
 template <class T>
-void read_a_registers(const std::byte* rows, Type type, int registers, int ks, Numbers<T>& to) {
+void read_a_registers(const std::byte* values, Type type, int registers, int ks, Numbers<T>& to) {
   const int per = 32 / bits(type);
   std::vector<T> some(static_cast<std::size_t>(kLanes * per));
   for (int r = 0; r < registers; ++r) {
-    decode_elements(type, rows + r * kLanes * 4, kLanes * per, some.data());
+    decode_elements(type, values + r * kLanes * 4, kLanes * per, some.data());
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int e = 0; e < per; ++e) {
         const int row = lane / 4 + 8 * (r % 2), k = lane % 4 * per + e + 4 * per * (r / 2);
@@ -80,7 +80,7 @@ void for_each_d(int n, Type type, const Visit& visit) {  // visit(register, lane
 template <class T>
 void read_d(const Exec& exec, const Op& op, int n, Type type, Numbers<T>& d) {
   for_each_d(n, type, [&](int i, int lane, int half, int at) {
-    const std::byte* from = exec.rows + op.list[i] + lane * 4;
+    const std::byte* from = exec.registers + op.list[i] + lane * 4;
     if (type == Type::f16) {
       std::uint16_t h;
       std::memcpy(&h, from + 2 * half, sizeof h);
@@ -93,7 +93,7 @@ void read_d(const Exec& exec, const Op& op, int n, Type type, Numbers<T>& d) {
 template <class T>
 void write_d(Exec& exec, const Op& op, int n, Type type, const Numbers<T>& d) {
   for_each_d(n, type, [&](int i, int lane, int half, int at) {
-    std::byte* to = exec.rows + op.list[i] + lane * 4;
+    std::byte* to = exec.registers + op.list[i] + lane * 4;
     if (type == Type::f16) {
       const std::uint16_t h = f16_bits_of(static_cast<float>(d[static_cast<std::size_t>(at)]));
       std::memcpy(to + 2 * half, &h, sizeof h);
@@ -105,7 +105,7 @@ void write_d(Exec& exec, const Op& op, int n, Type type, const Numbers<T>& d) {
 
 std::int32_t constant(const Exec& exec, const Op& op, int at, std::int32_t without) {
   if (at < 0) return without;
-  return row_of<std::int32_t>(exec, op.list[at])[0];
+  return register_of<std::int32_t>(exec, op.list[at])[0];
 }
 
 template <class T>
@@ -151,7 +151,7 @@ bool multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
   const auto size = [](int x, int y) { return static_cast<std::size_t>(x) * static_cast<std::size_t>(y); };
   Numbers<T> a(size(kWarpRows, k)), b_columns(size(n, k)), b(size(k, n)), d(size(kWarpRows, n));
   if (p.shape.a_registers > 0) {
-    read_a_registers(w.a_rows.data(), p.product.a, p.shape.a_registers, k, a);
+    read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, k, a);
   } else if (!read_operand(exec.cta, a_chunks(exec, op, p, w), p.product.a,
                            constant(exec, op, p.shape.trans_a_at, 0) != 0, k, kWarpRows * warp, a)) {
     return false;
@@ -206,10 +206,10 @@ std::vector<ByteRange> ranges_of(const Exec& exec, const Op& op, const Product& 
 }
 
 // The registers of a product that a function has issued before it called this one: an activation that is still there.
-std::byte* rows_of_product(Exec& exec, const WgmmaOp& w) {
-  for (std::int32_t i = exec.fragment.activation; i >= 0;) {
+std::byte* registers_of_product(Exec& exec, const WgmmaOp& w) {
+  for (std::int32_t i = exec.lane_group.activation; i >= 0;) {
     Activation& a = exec.warp.activations[static_cast<std::size_t>(i)];
-    if (i == w.activation && a.entered == w.entered) return a.rows.data();
+    if (i == w.activation && a.entered == w.entered) return a.registers.data();
     i = a.caller;
   }
   return nullptr;
@@ -217,8 +217,8 @@ std::byte* rows_of_product(Exec& exec, const WgmmaOp& w) {
 
 void perform_product(Exec& now, const WgmmaOp& w) {
   const Op& op = now.program().ops[static_cast<std::size_t>(w.op.pc)];
-  Exec exec{now.launch, now.cta, now.warp, now.fragment, rows_of_product(now, w)};
-  if (exec.rows == nullptr) {
+  Exec exec{now.launch, now.cta, now.warp, now.lane_group, registers_of_product(now, w)};
+  if (exec.registers == nullptr) {
     fault(now, op, 0, ReportKind::reg_in_flight,
           "the function that issued this product has returned, and its registers are gone",
           "wgmma.wait_group comes before the function returns");
@@ -251,19 +251,19 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   if (const auto flow = meet_warpgroup(exec, op, lanes, common_values(op, p.shape))) return *flow;
   WgmmaOp w;
   w.op = new_operation(exec, op, 0, AsyncKind::wgmma);
-  w.activation = exec.fragment.activation;
+  w.activation = exec.lane_group.activation;
   w.entered = exec.warp.activations[static_cast<std::size_t>(w.activation)].entered;
-  w.b = row_of<std::uint64_t>(exec, op.list[p.shape.b_at])[0];
+  w.b = register_of<std::uint64_t>(exec, op.list[p.shape.b_at])[0];
   if (p.shape.a_registers == 0) {
-    w.a = row_of<std::uint64_t>(exec, op.list[p.shape.a_at])[0];
+    w.a = register_of<std::uint64_t>(exec, op.list[p.shape.a_at])[0];
   } else {
-    w.a_rows.resize(static_cast<std::size_t>(p.shape.a_registers) * kLanes * 4);
+    w.a_values.resize(static_cast<std::size_t>(p.shape.a_registers) * kLanes * 4);
     for (int r = 0; r < p.shape.a_registers; ++r) {
-      std::memcpy(w.a_rows.data() + r * kLanes * 4, exec.rows + op.list[p.shape.a_at + r], kLanes * 4);
+      std::memcpy(w.a_values.data() + r * kLanes * 4, exec.registers + op.list[p.shape.a_at + r], kLanes * 4);
     }
   }
   std::uint32_t scale = 0;
-  std::memcpy(&scale, exec.rows + op.list[p.shape.scale_d_at], sizeof scale);
+  std::memcpy(&scale, exec.registers + op.list[p.shape.scale_d_at], sizeof scale);
   w.scale_d = p.shape.scale_is_predicate ? ((op.negated >> 3 & 1) != 0 ? (~scale & 1) : (scale & 1)) != 0 : scale != 0;
   try {
     for (const auto& chunks : {a_chunks(exec, op, p, w), b_chunks(exec, op, p, w)}) {

@@ -29,12 +29,12 @@ bool share(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& 
   return false;
 }
 
-struct RegisterPlace {
+struct StatementPlace {
   const Function& function;
   std::int32_t number = 0;               // of the function
   const Statement* statement = nullptr;  // null: the closing ret
 };
-RegisterPlace register_place(const Exec& exec, const Op& op) {
+StatementPlace statement_place(const Exec& exec, const Op& op) {
   const Program& program = exec.program();
   const OpSource& source = program.sources[static_cast<std::size_t>(op.source)];
   const Function& f = program.module->functions[static_cast<std::size_t>(source.function)];
@@ -56,7 +56,7 @@ const WgmmaRegisters::Uses& WgmmaRegisters::uses_at(const Exec& exec, const Op& 
   Uses& uses = uses_[static_cast<std::size_t>(pc_of(exec, op))];
   if (uses.known) return uses;
   uses.known = true;
-  const RegisterPlace place = register_place(exec, op);
+  const StatementPlace place = statement_place(exec, op);
   const Instr& instr = exec.program().instr(op);
   if (place.statement == nullptr || !instr.unsupported.empty()) return uses;
   const auto operands = place.function.operands_of(*place.statement);
@@ -73,7 +73,7 @@ const WgmmaRegisters::Uses& WgmmaRegisters::uses_at(const Exec& exec, const Op& 
 void WgmmaRegisters::instruction(const Exec& exec, const Op& op, LaneMask) {
   if (!has_products_) return;
   WarpState& warp = warps_[{exec.cta.index, exec.warp.index}];
-  const RegisterPlace place = register_place(exec, op);
+  const StatementPlace place = statement_place(exec, op);
   if (warp.function != place.number) {
     if (warp.function >= 0 && place.number != exec.launch.function) return;  // a callee has registers of its own
     warp.function = place.number;
@@ -103,7 +103,7 @@ void WgmmaRegisters::instruction(const Exec& exec, const Op& op, LaneMask) {
 }
 
 void WgmmaRegisters::issue(const Exec& exec, const Op& op, WarpState& warp) {
-  const RegisterPlace place = register_place(exec, op);
+  const StatementPlace place = statement_place(exec, op);
   const auto operands = place.function.operands_of(*place.statement);
   Flight flight;
   flight.pc = pc_of(exec, op);
@@ -147,9 +147,9 @@ void WgmmaRegisters::tell(const Exec& exec, const Op& op, std::int32_t other, bo
                         : "registers of this product were written since the last wgmma.fence";
   r.hint = in_flight ? "wgmma.commit_group and wgmma.wait_group come first"
                      : "wgmma.fence.sync.aligned comes between the writes and the first wgmma.mma_async";
-  r.parties.push_back(lane_party(exec, op, 0, exec.fragment.lanes, in_flight ? "uses" : "issued"));
-  r.parties.push_back(lane_party(exec, that, 0, exec.fragment.lanes, in_flight ? "issued" : "write"));
-  Exec again{exec.launch, exec.cta, exec.warp, exec.fragment, exec.rows};
+  r.parties.push_back(lane_party(exec, op, 0, exec.lane_group.lanes, in_flight ? "uses" : "issued"));
+  r.parties.push_back(lane_party(exec, that, 0, exec.lane_group.lanes, in_flight ? "issued" : "write"));
+  Exec again{exec.launch, exec.cta, exec.warp, exec.lane_group, exec.registers};
   static_cast<void>(report(again, std::move(r)));
 }
 

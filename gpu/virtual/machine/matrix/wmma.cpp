@@ -146,7 +146,7 @@ std::optional<Tile> tile_of(Exec& exec, const Op& op, LaneMask lanes, AccessKind
   if (!base) return std::nullopt;
   tile.base = *base;
   tile.distance = static_cast<std::uint64_t>(tile.line);
-  if (op.at[2] != kNoRow) {
+  if (op.at[2] != kNoRegister) {
     for (int lane = 0; lane < kLanes; ++lane) {
       named.at[static_cast<std::size_t>(lane)] = lane_value(exec, op.at[2], width_of(op, 2), lane) & 0xffffffffU;
     }
@@ -224,9 +224,10 @@ Flow load_matrix(Exec& exec, const Op& op, LaneMask lanes) {
   });
   if (!goes_on) return Flow::stopped;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->collective(exec, op, lanes);
-  for_each_element(*tile, [&](int r, int in_row, int in_tile) {
-    if (op.list[r] == kNoRow) return;
-    std::memcpy(exec.rows + op.list[r] + in_row, bytes.data() + in_tile, static_cast<std::size_t>(tile->element));
+  for_each_element(*tile, [&](int r, int in_register, int in_tile) {
+    if (op.list[r] == kNoRegister) return;
+    std::memcpy(exec.registers + op.list[r] + in_register, bytes.data() + in_tile,
+                static_cast<std::size_t>(tile->element));
   });
   return Flow::next;
 }
@@ -237,8 +238,9 @@ Flow store_matrix(Exec& exec, const Op& op, LaneMask lanes) {
   if (!tile) return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
   TileBytes bytes;
   const std::uint32_t* const registers = op.list + 1;
-  for_each_element(*tile, [&](int r, int in_row, int in_tile) {
-    std::memcpy(bytes.data() + in_tile, exec.rows + registers[r] + in_row, static_cast<std::size_t>(tile->element));
+  for_each_element(*tile, [&](int r, int in_register, int in_tile) {
+    std::memcpy(bytes.data() + in_tile, exec.registers + registers[r] + in_register,
+                static_cast<std::size_t>(tile->element));
   });
   if (exec.launch.monitor != nullptr) exec.launch.monitor->collective(exec, op, lanes);
   const bool goes_on = reach_tile(exec, op, *tile, [&](const Reach& r, int from, const LaneAddresses& addresses) {
@@ -264,9 +266,9 @@ void read_factor(const Exec& exec, const MatrixFragment& f, const std::uint32_t*
   std::array<T, kLanes * 32> decoded;
   for (int r = 0; r < f.distinct(); ++r) {
     if constexpr (std::is_same_v<T, double>) {
-      std::memcpy(decoded.data(), exec.rows + list[r], kLanes * sizeof(T));
+      std::memcpy(decoded.data(), exec.registers + list[r], kLanes * sizeof(T));
     } else {
-      decode_elements(f.type, exec.rows + list[r], kLanes * f.per_register, decoded.data());
+      decode_elements(f.type, exec.registers + list[r], kLanes * f.per_register, decoded.data());
     }
     for (int i = 0; i < kLanes * f.per_register; ++i) {
       const MatrixFragment::Place p = f.place(r, i / f.per_register, i % f.per_register);
@@ -279,11 +281,11 @@ void read_factor(const Exec& exec, const MatrixFragment& f, const std::uint32_t*
 template <class Visit>
 void for_each_sum(const Exec& exec, const MatrixFragment& f, const std::uint32_t* list, const Visit& visit) {
   for (int r = 0; r < f.registers; ++r) {
-    if (list[r] == kNoRow) continue;
+    if (list[r] == kNoRegister) continue;
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int e = 0; e < f.per_register; ++e) {
         const MatrixFragment::Place p = f.place(r, lane, e);
-        visit(exec.rows + list[r] + lane * f.register_bytes + e * (f.register_bytes / f.per_register),
+        visit(exec.registers + list[r] + lane * f.register_bytes + e * (f.register_bytes / f.per_register),
               static_cast<std::size_t>(p.row * f.n + p.column));
       }
     }

@@ -91,7 +91,7 @@ bool is_lanes_own(Space space, std::uint64_t address) {
 std::span<std::byte> lanes_own(Exec& exec, Space space, int lane) {
   const auto i = static_cast<std::size_t>(lane);
   if (space == Space::local) return exec.warp.local[i];
-  auto& activation = exec.warp.activations[static_cast<std::size_t>(exec.fragment.activation)];
+  auto& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   const std::size_t each = activation.params.size() / kLanes;
   return std::span(activation.params).subspan(i * each, each);
 }
@@ -243,7 +243,7 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
   const LaneRequest one{out.space, request.kind, request.bytes, request.bytes, request.own_cta, request.mbarrier};
   bool told = false;
   out.lanes = 0;
-  out.row = nullptr;
+  out.contiguous = nullptr;
   for (LaneMask rest = part; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     auto& address = addresses.at[static_cast<std::size_t>(lane)];
@@ -266,14 +266,14 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
 
 void operand_addresses(const Exec& exec, const Op& op, int operand, LaneAddresses& out) {
   const auto offset = static_cast<std::uint64_t>(address_offset(op, operand));
-  const std::uint32_t row = op.at[static_cast<std::size_t>(operand)];
-  if (row == kNoRow) {
+  const std::uint32_t reg = op.at[static_cast<std::size_t>(operand)];
+  if (reg == kNoRegister) {
     out.at.fill(offset);
   } else if (width_of(op, operand) == 8) {
-    const auto* base = row_of<std::uint64_t>(exec, row);
+    const auto* base = register_of<std::uint64_t>(exec, reg);
     for (std::size_t i = 0; i < kLanes; ++i) out.at[i] = base[i] + offset;
   } else {
-    const auto* base = row_of<std::uint32_t>(exec, row);
+    const auto* base = register_of<std::uint32_t>(exec, reg);
     for (std::size_t i = 0; i < kLanes; ++i) out.at[i] = base[i] + offset;
   }
 }
@@ -323,9 +323,9 @@ bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses
   out.lanes = part;
   std::byte* const base = region.bytes;
   if (spread.unit) {
-    out.row = base + (spread.low - region.start);
+    out.contiguous = base + (spread.low - region.start);
   } else {
-    out.row = nullptr;
+    out.contiguous = nullptr;
     for (std::size_t i = 0; i < kLanes; ++i) out.lane[i] = base + (mine->at[i] - region.start);
   }
   if (out.space == Space::shared && !request.mbarrier && touches_mbarriers(exec.cta, spread.low, spread.high + count))

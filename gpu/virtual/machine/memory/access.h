@@ -4,7 +4,7 @@
 //   LaneMask left = lanes;
 //   while (left != 0) {                                  lanes of one generic access may be in several spaces
 //     if (!reach(exec, op, request, addresses, left, r)) return Flow::stopped;
-//     ... r.lanes may go on: their bytes are at r.row + lane * bytes when r.row is there, else at r.lane[lane]
+//     ... r.lanes may go on: the bytes of a lane are at r.of(lane, bytes)
 //   }
 //
 // A lane that must not touch what it names is reported (one report an instruction, for its first such lane) and left
@@ -26,25 +26,25 @@
 
 namespace kvscope::ptx {
 
-// A row holds what the last instruction made of it, whatever its type was.
+// A register holds what the last instruction made of it, whatever its type was.
 template <class T>
-struct RowCell {
+struct RegisterCell {
   typedef T type __attribute__((may_alias));
 };
 template <class T>
-[[nodiscard]] inline typename RowCell<T>::type* row_of(const Exec& exec, std::uint32_t row) {
-  return static_cast<typename RowCell<T>::type*>(
-      __builtin_assume_aligned(static_cast<void*>(exec.rows + row), sizeof(T) < 2 ? 4 : 64));
+[[nodiscard]] inline typename RegisterCell<T>::type* register_of(const Exec& exec, std::uint32_t reg) {
+  return static_cast<typename RegisterCell<T>::type*>(
+      __builtin_assume_aligned(static_cast<void*>(exec.registers + reg), sizeof(T) < 2 ? 4 : 64));
 }
 // A value of a lane, widened without a sign: for operands that are read a few times (counts, coordinates, policies).
-[[nodiscard]] inline std::uint64_t lane_value(const Exec& exec, std::uint32_t row, int bytes, int lane) {
+[[nodiscard]] inline std::uint64_t lane_value(const Exec& exec, std::uint32_t reg, int bytes, int lane) {
   std::uint64_t value = 0;
-  std::memcpy(&value, exec.rows + row + lane * bytes, static_cast<std::size_t>(bytes));
+  std::memcpy(&value, exec.registers + reg + lane * bytes, static_cast<std::size_t>(bytes));
   return value;
 }
 
-// The lanes of a predicate's word; nothing for kNoRow.
-void write_predicate(Exec& exec, std::uint32_t row, LaneMask lanes, LaneMask value);
+// The lanes of a predicate's word; nothing for kNoRegister.
+void write_predicate(Exec& exec, std::uint32_t reg, LaneMask lanes, LaneMask value);
 
 // Not initialised: every instruction fills it in.
 struct alignas(64) LaneAddresses {
@@ -66,10 +66,10 @@ void operand_addresses(const Exec& exec, const Op& op, int operand, LaneAddresse
 struct Reach {
   Space space = Space::global;  // of these lanes; their addresses are in it now (monitor.h, WarpAccess)
   LaneMask lanes = 0;
-  std::byte* row = nullptr;             // all 32 lanes side by side from here
-  std::array<std::byte*, kLanes> lane;  // of `lanes`, when row is null
+  std::byte* contiguous = nullptr;      // all 32 lanes side by side from here
+  std::array<std::byte*, kLanes> lane;  // of `lanes`, when contiguous is null
   [[nodiscard]] std::byte* of(int i, std::int32_t bytes) const {
-    return row != nullptr ? row + i * bytes : lane[static_cast<std::size_t>(i)];
+    return contiguous != nullptr ? contiguous + i * bytes : lane[static_cast<std::size_t>(i)];
   }
 };
 

@@ -27,30 +27,30 @@ struct Cell {
                                             std::conditional_t<kBytes == 8, std::uint64_t, B128>>>>;
 };
 
-// --- memory -> a row -------------------------------------------------------------------------------------------------
+// --- memory -> a register --------------------------------------------------------------------------------------------
 
 template <int kMem, int kReg, bool kSigned>
-void load_row(const Reach& r, std::byte* row, std::int64_t skip, std::int64_t each) {
+void load_register(const Reach& r, std::byte* values, std::int64_t skip, std::int64_t each) {
   using Mem = typename Cell<kMem, kSigned>::Type;
   using Reg = typename Cell<kReg, kSigned>::Type;
-  const auto load_one = [row](int i, const std::byte* from) {
+  const auto load_one = [values](int i, const std::byte* from) {
     Mem value;
     std::memcpy(&value, from, kMem);
     if constexpr (kMem == kReg) {
-      std::memcpy(row + i * kReg, &value, kReg);
+      std::memcpy(values + i * kReg, &value, kReg);
     } else {
       const auto wide = static_cast<Reg>(static_cast<std::conditional_t<kSigned, std::int64_t, std::uint64_t>>(value));
-      std::memcpy(row + i * kReg, &wide, kReg);
+      std::memcpy(values + i * kReg, &wide, kReg);
     }
   };
-  if (r.row != nullptr) {
+  if (r.contiguous != nullptr) {
     if constexpr (kMem == kReg) {
       if (each == kMem) {
-        std::memcpy(row, r.row, std::size_t{kMem} * kLanes);
+        std::memcpy(values, r.contiguous, std::size_t{kMem} * kLanes);
         return;
       }
     }
-    const std::byte* from = r.row + skip;
+    const std::byte* from = r.contiguous + skip;
     for (int i = 0; i < kLanes; ++i) load_one(i, from + i * each);
   } else if (r.lanes == kAllLanes) {
     for (int i = 0; i < kLanes; ++i) load_one(i, r.lane[static_cast<std::size_t>(i)] + skip);
@@ -62,57 +62,57 @@ void load_row(const Reach& r, std::byte* row, std::int64_t skip, std::int64_t ea
   }
 }
 
-using RowMove = void (*)(const Reach&, std::byte*, std::int64_t, std::int64_t);
+using RegisterMove = void (*)(const Reach&, std::byte*, std::int64_t, std::int64_t);
 
 template <bool kSigned>
-RowMove loader(int mem, int reg) {
+RegisterMove loader(int mem, int reg) {
   switch (mem * 32 + reg) {
     case 1 * 32 + 2:
-      return load_row<1, 2, kSigned>;
+      return load_register<1, 2, kSigned>;
     case 1 * 32 + 4:
-      return load_row<1, 4, kSigned>;
+      return load_register<1, 4, kSigned>;
     case 1 * 32 + 8:
-      return load_row<1, 8, kSigned>;
+      return load_register<1, 8, kSigned>;
     case 2 * 32 + 2:
-      return load_row<2, 2, false>;
+      return load_register<2, 2, false>;
     case 2 * 32 + 4:
-      return load_row<2, 4, kSigned>;
+      return load_register<2, 4, kSigned>;
     case 2 * 32 + 8:
-      return load_row<2, 8, kSigned>;
+      return load_register<2, 8, kSigned>;
     case 4 * 32 + 4:
-      return load_row<4, 4, false>;
+      return load_register<4, 4, false>;
     case 4 * 32 + 8:
-      return load_row<4, 8, kSigned>;
+      return load_register<4, 8, kSigned>;
     case 8 * 32 + 8:
-      return load_row<8, 8, false>;
+      return load_register<8, 8, false>;
     case 16 * 32 + 16:
-      return load_row<16, 16, false>;
+      return load_register<16, 16, false>;
     default:
       return nullptr;
   }
 }
 
-// --- a row -> memory -------------------------------------------------------------------------------------------------
+// --- a register -> memory --------------------------------------------------------------------------------------------
 
 // True when a byte of memory is another one now.
 template <int kMem>
-bool store_row(const Reach& r, const std::byte* row, int reg, std::int64_t skip, std::int64_t each) {
+bool store_register(const Reach& r, const std::byte* values, int reg, std::int64_t skip, std::int64_t each) {
   using Mem = typename Cell<kMem, false>::Type;
-  if (r.row != nullptr && each == kMem && reg == kMem) {
-    const bool changed = std::memcmp(r.row, row, std::size_t{kMem} * kLanes) != 0;
-    std::memcpy(r.row, row, std::size_t{kMem} * kLanes);
+  if (r.contiguous != nullptr && each == kMem && reg == kMem) {
+    const bool changed = std::memcmp(r.contiguous, values, std::size_t{kMem} * kLanes) != 0;
+    std::memcpy(r.contiguous, values, std::size_t{kMem} * kLanes);
     return changed;
   }
   bool changed = false;
   const auto store_one = [&](int i, std::byte* to) {
     Mem value, old;
-    std::memcpy(&value, row + i * reg, kMem);
+    std::memcpy(&value, values + i * reg, kMem);
     std::memcpy(&old, to, kMem);
     changed |= std::memcmp(&value, &old, kMem) != 0;
     std::memcpy(to, &value, kMem);
   };
-  if (r.row != nullptr) {
-    for (int i = 0; i < kLanes; ++i) store_one(i, r.row + skip + i * each);
+  if (r.contiguous != nullptr) {
+    for (int i = 0; i < kLanes; ++i) store_one(i, r.contiguous + skip + i * each);
   } else {
     for (LaneMask rest = r.lanes; rest != 0; rest &= rest - 1) {  // ascending: the highest lane stays
       const int i = std::countr_zero(rest);
@@ -122,24 +122,24 @@ bool store_row(const Reach& r, const std::byte* row, int reg, std::int64_t skip,
   return changed;
 }
 
-bool store_row(int mem, const Reach& r, const std::byte* row, int reg, std::int64_t skip, std::int64_t each) {
+bool store_register(int mem, const Reach& r, const std::byte* values, int reg, std::int64_t skip, std::int64_t each) {
   switch (mem) {
     case 1:
-      return store_row<1>(r, row, reg, skip, each);
+      return store_register<1>(r, values, reg, skip, each);
     case 2:
-      return store_row<2>(r, row, reg, skip, each);
+      return store_register<2>(r, values, reg, skip, each);
     case 4:
-      return store_row<4>(r, row, reg, skip, each);
+      return store_register<4>(r, values, reg, skip, each);
     case 8:
-      return store_row<8>(r, row, reg, skip, each);
+      return store_register<8>(r, values, reg, skip, each);
     default:
-      return store_row<16>(r, row, reg, skip, each);
+      return store_register<16>(r, values, reg, skip, each);
   }
 }
 
 // Whether two lanes may have one address: never says no when they do. Addresses are multiples of `bytes`.
 bool may_collide(const Reach& r, const LaneAddresses& addresses, std::int32_t bytes) {
-  if (r.row != nullptr || (r.lanes & (r.lanes - 1)) == 0) return false;
+  if (r.contiguous != nullptr || (r.lanes & (r.lanes - 1)) == 0) return false;
   const int shift = std::countr_zero(static_cast<std::uint32_t>(bytes));
   std::array<std::uint64_t, 4> seen{};
   bool twice = false;
@@ -160,20 +160,20 @@ struct Shape {
   bool is_signed;
 };
 
-const std::uint32_t* rows_of_vector(const Op& op, int first) {
+const std::uint32_t* vector_registers(const Op& op, int first) {
   return op.list != nullptr ? op.list + first : op.at.data() + first;
 }
 
 // Lanes whose value another lane has overwritten with a different one: reports the first.
 Flow report_collision(Exec& exec, const Op& op, const Shape& shape, const Reach& r, const LaneAddresses& addresses,
                       std::int32_t vector) {
-  const std::uint32_t* rows = rows_of_vector(op, 1);
+  const std::uint32_t* registers = vector_registers(op, 1);
   const int reg = width_of(op, 1);
   for (LaneMask rest = r.lanes; rest != 0; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const auto lane = static_cast<std::size_t>(i);
     for (std::int32_t e = 0; e < vector; ++e) {
-      if (std::memcmp(exec.rows + rows[e] + i * reg, r.lane[lane] + e * shape.mem,
+      if (std::memcmp(exec.registers + registers[e] + i * reg, r.lane[lane] + e * shape.mem,
                       static_cast<std::size_t>(shape.mem)) == 0) {
         continue;
       }
@@ -196,11 +196,11 @@ Flow load(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
   const std::int32_t vector = op.list == nullptr ? 1 : exec.program().instr(op).vector;
   const AccessRequest request{
       .space = shape.space, .kind = AccessKind::load, .bytes = shape.mem * vector, .own_cta = shape.own_cta};
-  const std::uint32_t* rows = rows_of_vector(op, 0);
+  const std::uint32_t* registers = vector_registers(op, 0);
   const int reg = std::max({width_of(op, 0), shape.mem, 2});  // of a vector that begins with _ nothing is known
   LaneAddresses addresses;
   operand_addresses(exec, op, 1, addresses);
-  const RowMove move = shape.is_signed ? loader<true>(shape.mem, reg) : loader<false>(shape.mem, reg);
+  const RegisterMove move = shape.is_signed ? loader<true>(shape.mem, reg) : loader<false>(shape.mem, reg);
   Reach r;
   LaneMask left = lanes, moved = 0;
   while (left != 0) {
@@ -208,14 +208,15 @@ Flow load(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
     if (r.lanes == 0) continue;
     if (exec.launch.monitor != nullptr) tell_access(exec, op, request, r, addresses);
     for (std::int32_t e = 0; e < vector; ++e) {
-      if (rows[e] != kNoRow && move != nullptr) move(r, exec.rows + rows[e], e * shape.mem, request.bytes);
+      if (registers[e] != kNoRegister && move != nullptr)
+        move(r, exec.registers + registers[e], e * shape.mem, request.bytes);
     }
     moved |= r.lanes;
   }
   if (moved != lanes) [[unlikely]] {
     for (std::int32_t e = 0; e < vector; ++e) {
-      for (LaneMask rest = lanes & ~moved; rest != 0 && rows[e] != kNoRow; rest &= rest - 1) {
-        std::memset(exec.rows + rows[e] + std::countr_zero(rest) * reg, 0xff, static_cast<std::size_t>(reg));
+      for (LaneMask rest = lanes & ~moved; rest != 0 && registers[e] != kNoRegister; rest &= rest - 1) {
+        std::memset(exec.registers + registers[e] + std::countr_zero(rest) * reg, 0xff, static_cast<std::size_t>(reg));
       }
     }
   }
@@ -226,7 +227,7 @@ Flow store(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
   const std::int32_t vector = op.list == nullptr ? 1 : exec.program().instr(op).vector;
   const AccessRequest request{
       .space = shape.space, .kind = AccessKind::store, .bytes = shape.mem * vector, .own_cta = shape.own_cta};
-  const std::uint32_t* rows = rows_of_vector(op, 1);
+  const std::uint32_t* registers = vector_registers(op, 1);
   const int reg = width_of(op, 1);
   LaneAddresses addresses;
   operand_addresses(exec, op, 0, addresses);
@@ -238,7 +239,7 @@ Flow store(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
     if (exec.launch.monitor != nullptr) tell_access(exec, op, request, r, addresses);
     bool changed = false;
     for (std::int32_t e = 0; e < vector; ++e) {
-      changed |= store_row(shape.mem, r, exec.rows + rows[e], reg, e * shape.mem, request.bytes);
+      changed |= store_register(shape.mem, r, exec.registers + registers[e], reg, e * shape.mem, request.bytes);
     }
     if (changed) event(exec);
     if (exec.launch.monitor != nullptr) tell_stored(exec, op, request, r, addresses);

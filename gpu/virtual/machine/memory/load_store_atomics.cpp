@@ -12,23 +12,23 @@
 namespace kvscope::ptx {
 namespace {
 
-// Rows of the operands that the instruction has: d of atom, b, and c of cas.
-struct Rows {
+// Registers of the operands that the instruction has: d of atom, b, and c of cas.
+struct AtomicRegisters {
   const std::uint32_t* d = nullptr;  // [vector]; null: red
   const std::uint32_t* b = nullptr;  // [vector]
-  std::uint32_t c = kNoRow;
+  std::uint32_t c = kNoRegister;
   int address = 0;  // operand
 };
 
-Rows rows_of_atomic(const Op& op, bool returns, std::int32_t vector) {
+AtomicRegisters atomic_registers(const Op& op, bool returns, std::int32_t vector) {
   const bool list = vector > 1;
-  Rows rows;
-  if (returns) rows.d = list ? op.list : op.at.data();
-  rows.address = returns ? 1 : 0;
-  const auto b = static_cast<std::size_t>(rows.address) + 1;
-  rows.b = list ? op.list + (returns ? vector + 1 : 1) : op.at.data() + b;
-  if (!list && b + 1 < 4) rows.c = op.at[b + 1];
-  return rows;
+  AtomicRegisters registers;
+  if (returns) registers.d = list ? op.list : op.at.data();
+  registers.address = returns ? 1 : 0;
+  const auto b = static_cast<std::size_t>(registers.address) + 1;
+  registers.b = list ? op.list + (returns ? vector + 1 : 1) : op.at.data() + b;
+  if (!list && b + 1 < 4) registers.c = op.at[b + 1];
+  return registers;
 }
 
 Flow atomic(Exec& exec, const Op& op, LaneMask lanes) {
@@ -38,14 +38,14 @@ Flow atomic(Exec& exec, const Op& op, LaneMask lanes) {
   const int size = bits(instr.type()) / 8;
   const ReduceOp what = reduce_op(instr);
   const Reduce reduce = find_reduce(what, instr.type());
-  const Rows rows = rows_of_atomic(op, returns, vector);
+  const AtomicRegisters registers = atomic_registers(op, returns, vector);
 
   const AccessRequest request{.space = space_of(instr),
                               .kind = AccessKind::atomic,
                               .bytes = size * vector,
                               .own_cta = space_of(instr) == Space::shared && !instr.has(Mod::shared_cluster)};
   LaneAddresses addresses;
-  operand_addresses(exec, op, rows.address, addresses);
+  operand_addresses(exec, op, registers.address, addresses);
   Reach r;
   LaneMask left = lanes;
   while (left != 0) {
@@ -62,13 +62,13 @@ Flow atomic(Exec& exec, const Op& op, LaneMask lanes) {
         std::byte* const element = at + e * size;
         std::byte* const before = old[static_cast<std::size_t>(e)].data();
         std::memcpy(before, element, static_cast<std::size_t>(size));
-        const std::byte* const b = exec.rows + rows.b[e] + lane * size;
-        reduce(element, b, what == ReduceOp::cas ? exec.rows + rows.c + lane * size : nullptr, flush);
+        const std::byte* const b = exec.registers + registers.b[e] + lane * size;
+        reduce(element, b, what == ReduceOp::cas ? exec.registers + registers.c + lane * size : nullptr, flush);
         changed |= std::memcmp(before, element, static_cast<std::size_t>(size)) != 0;
       }
-      for (std::int32_t e = 0; e < vector && rows.d != nullptr; ++e) {
-        if (rows.d[e] == kNoRow) continue;
-        std::memcpy(exec.rows + rows.d[e] + lane * size, old[static_cast<std::size_t>(e)].data(),
+      for (std::int32_t e = 0; e < vector && registers.d != nullptr; ++e) {
+        if (registers.d[e] == kNoRegister) continue;
+        std::memcpy(exec.registers + registers.d[e] + lane * size, old[static_cast<std::size_t>(e)].data(),
                     static_cast<std::size_t>(size));
       }
     }

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::int64_t kMostLocal = 512 * 1024;  // [bytes] of a thread
 
-// d = function(lane, a) in each lane; rows of 4 or 8 bytes a lane.
+// d = function(lane, a) in each lane; registers of 4 or 8 bytes a lane.
 template <class Function>
 void for_lanes(Exec& exec, const Op& op, LaneMask lanes, int source, const Function& function) {
   const int to = width_of(op, 0), from = width_of(op, source);
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const std::uint64_t value = function(lane, lane_value(exec, op.at[static_cast<std::size_t>(source)], from, lane));
-    std::memcpy(exec.rows + op.at[0] + lane * to, &value, static_cast<std::size_t>(to));
+    std::memcpy(exec.registers + op.at[0] + lane * to, &value, static_cast<std::size_t>(to));
   }
 }
 
@@ -111,7 +111,7 @@ Flow getctarank(Exec& exec, const Op& op, LaneMask lanes) {
 // --- a thread's stack ------------------------------------------------------------------------------------------------
 
 Activation& activation_of(Exec& exec) {
-  return exec.warp.activations[static_cast<std::size_t>(exec.fragment.activation)];
+  return exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
 }
 
 Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
@@ -119,7 +119,7 @@ Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
   Flow flow = Flow::next;
   for_lanes(exec, op, lanes, 1, [&](int lane, std::uint64_t size) {
     const auto i = static_cast<std::size_t>(lane);
-    const bool said = op.at[2] != kNoRow;
+    const bool said = op.at[2] != kNoRegister;
     const auto align = std::max<std::int64_t>(
         said ? static_cast<std::int64_t>(lane_value(exec, op.at[2], width_of(op, 2), lane)) : 8, 1);
     const std::int64_t from = round_up(ends[i], align);
@@ -165,7 +165,7 @@ Flow no_effect(Exec&, const Op&, LaneMask) {
 
 Flow createpolicy(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
-    row_of<std::uint64_t>(exec, op.at[0])[std::countr_zero(rest)] = 0x1000'0000'0000'0000;
+    register_of<std::uint64_t>(exec, op.at[0])[std::countr_zero(rest)] = 0x1000'0000'0000'0000;
   }
   return Flow::next;
 }
@@ -188,12 +188,12 @@ Flow discard(Exec& exec, const Op& op, LaneMask lanes) {
 
 }  // namespace
 
-void write_predicate(Exec& exec, std::uint32_t row, LaneMask lanes, LaneMask value) {
-  if (row == kNoRow) return;
+void write_predicate(Exec& exec, std::uint32_t reg, LaneMask lanes, LaneMask value) {
+  if (reg == kNoRegister) return;
   LaneMask word;
-  std::memcpy(&word, exec.rows + row, sizeof word);
+  std::memcpy(&word, exec.registers + reg, sizeof word);
   word = (word & ~lanes) | (value & lanes);
-  std::memcpy(exec.rows + row, &word, sizeof word);
+  std::memcpy(exec.registers + reg, &word, sizeof word);
 }
 
 MachineHandler find_memory(const Instr& instr) {

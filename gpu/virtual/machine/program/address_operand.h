@@ -1,8 +1,8 @@
 // Where a memory instruction finds the address that is written in brackets.
 //
-//   ld.global.f32 %f1, [%rd4+8]       at[1] = the row of %rd4, 8 bytes a lane       offset 8
-//   ld.shared.u32 %r1, [tile+16]      at[1] = a constant row: the address of tile   offset 16    kUniformAddress
-//   ld.param.u64  %rd1, [scale_0]     at[1] = kNoRow                                offset = the address (params only)
+//   ld.global.f32 %f1, [%rd4+8]       at[1] = the register of %rd4, 8 bytes a lane       offset 8
+//   ld.shared.u32 %r1, [tile+16]      at[1] = a constant register: the address of tile   offset 16    kUniformAddress
+//   ld.param.u64  %rd1, [scale_0]     at[1] = kNoRegister                                offset = the address (params)
 //   cp.async.ca.shared.global [%r1], [%rd2+4], 16      two addresses: at[0] and at[1], offsets 0 and 4
 //   cp.async.bulk.tensor... [%r1], [%rd2, {%r3, %r4}], [%r5]   at = {%r1, %rd2, %r5}; list = {%r1, %rd2, %r3, %r4, %r5}
 //
@@ -10,7 +10,7 @@
 // (width_of). The offset of a statement with one address stands in Op::target; a statement that has a list has the
 // offsets of its operands 0 .. 3 behind it: list[count + operand].
 //
-// What a variable's address is (its row is filled in when a launch begins, or with the activation):
+// What a variable's address is (its register is filled in when a launch begins, or with the activation):
 //   global     the device address                     const   likewise, in the window of constants (windows.h)
 //   shared     rank << 24 | offset in the CTA's window, from kSharedBase on
 //   local      offset in the lane's own memory: Activation::local_base + its placement
@@ -41,13 +41,13 @@ inline constexpr std::uint64_t kCodeBase = 0x7b00'0000'0000;
   return static_cast<std::int32_t>(op.list[op.count + operand]);
 }
 
-// The address of one lane. Loops over lanes read the row themselves.
-[[nodiscard]] inline std::uint64_t lane_address(const std::byte* rows, const Op& op, int operand, int lane) {
+// The address of one lane. Loops over lanes read the register themselves.
+[[nodiscard]] inline std::uint64_t lane_address(const std::byte* registers, const Op& op, int operand, int lane) {
   std::uint64_t base = 0;
-  const std::uint32_t row = op.at[static_cast<std::size_t>(operand)];
-  if (row != kNoRow) {
+  const std::uint32_t reg = op.at[static_cast<std::size_t>(operand)];
+  if (reg != kNoRegister) {
     const int width = width_of(op, operand);
-    std::memcpy(&base, rows + row + static_cast<std::ptrdiff_t>(lane) * width, static_cast<std::size_t>(width));
+    std::memcpy(&base, registers + reg + static_cast<std::ptrdiff_t>(lane) * width, static_cast<std::size_t>(width));
   }
   return base + static_cast<std::uint64_t>(address_offset(op, operand));
 }

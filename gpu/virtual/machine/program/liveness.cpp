@@ -188,11 +188,11 @@ std::vector<Ranges> ranges_of(const std::vector<Block>& blocks, const std::vecto
   return out;
 }
 
-// Rows in the order in which the registers begin, each the one that has been free for the longest of its width.
-std::vector<std::int32_t> share_rows(const Function& f, const std::vector<Ranges>& alive,
-                                     const std::vector<bool>& alone) {
+// Places in the order in which the registers begin, each the one that has been free for the longest of its width.
+std::vector<std::int32_t> share_registers(const Function& f, const std::vector<Ranges>& alive,
+                                          const std::vector<bool>& alone) {
   struct Life {
-    std::int32_t from, to, reg;
+    std::int32_t from, to, place;
   };
   std::vector<Life> lives;
   for (std::size_t r = 0; r < alive.size(); ++r) {
@@ -200,26 +200,26 @@ std::vector<std::int32_t> share_rows(const Function& f, const std::vector<Ranges
       lives.push_back({alive[r].front().first, alive[r].back().second, static_cast<std::int32_t>(r)});
   }
   std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.from < b.from; });
-  using Busy = std::pair<std::int32_t, std::int32_t>;  // until, row
+  using Busy = std::pair<std::int32_t, std::int32_t>;  // until, place
   std::map<int, std::priority_queue<Busy, std::vector<Busy>, std::greater<>>> busy;
   std::vector<std::int32_t> out(alive.size(), -1);
-  std::int32_t rows = 0;
+  std::int32_t registers = 0;
   for (const Life& life : lives) {
-    const auto r = static_cast<std::size_t>(life.reg);
+    const auto r = static_cast<std::size_t>(life.place);
     if (alone[r]) {
-      out[r] = rows++;
+      out[r] = registers++;
       continue;
     }
-    auto& of_width = busy[row_bytes_of(f.registers[r].type)];
-    std::int32_t row = rows;
+    auto& of_width = busy[register_bytes_of(f.registers[r].type)];
+    std::int32_t place = registers;
     if (!of_width.empty() && of_width.top().first <= life.from) {
-      row = of_width.top().second;
+      place = of_width.top().second;
       of_width.pop();
     } else {
-      ++rows;
+      ++registers;
     }
-    of_width.emplace(life.to, row);
-    out[r] = row;
+    of_width.emplace(life.to, place);
+    out[r] = place;
   }
   return out;
 }
@@ -231,7 +231,7 @@ Liveness find_liveness(const Program& program, std::int32_t function) {
   const std::size_t registers = f.registers.size();
   Liveness out;
   if (f.body.empty()) {
-    out.row.assign(registers, -1);
+    out.place.assign(registers, -1);
     out.alive.resize(registers);
     return out;
   }
@@ -248,7 +248,7 @@ Liveness find_liveness(const Program& program, std::int32_t function) {
       for (const std::int32_t r : *set) alone[static_cast<std::size_t>(r)] = true;
     }
   }
-  out.row = share_rows(f, out.alive, alone);
+  out.place = share_registers(f, out.alive, alone);
   return out;
 }
 

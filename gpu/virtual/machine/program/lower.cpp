@@ -52,7 +52,7 @@ class Lowering {
         module_(*program.module),
         function_(module_.functions[static_cast<std::size_t>(index)]),
         code_(program.functions[static_cast<std::size_t>(index)]),
-        rows_(make_rows()) {
+        registers_(make_registers()) {
     for (const UnsupportedStatement& u : program.decoded.unsupported) {
       if (u.function == index) refused_.insert(u.statement);
     }
@@ -63,11 +63,11 @@ class Lowering {
     code_.ops = static_cast<std::int32_t>(function_.body.size()) + 1;
     for (std::size_t i = 0; i < function_.body.size(); ++i) statement(static_cast<std::int32_t>(i));
     close();
-    rows_.finish();
+    registers_.finish();
   }
 
  private:
-  FunctionRows make_rows() {
+  FunctionRegisters make_registers() {
     std::vector<bool> used(function_.registers.size());
     for (const Statement& s : function_.body) {
       if (s.guard >= 0) used[static_cast<std::size_t>(s.guard)] = true;
@@ -75,18 +75,18 @@ class Lowering {
     for (const Operand& o : function_.operands) {
       if (o.kind == OperandKind::reg) used[static_cast<std::size_t>(o.index)] = true;
     }
-    std::vector<std::int32_t> same_row;
-    if (options_.rows_by_liveness) {
+    std::vector<std::int32_t> same_place;
+    if (options_.registers_by_liveness) {
       Liveness live = find_liveness(program_, index_);
-      same_row = std::move(live.row);
+      same_place = std::move(live.place);
       alive_ = std::move(live.alive);
     }
-    FunctionRows rows(function_, used, same_row, code_);
+    FunctionRegisters registers(function_, used, same_place, code_);
     const auto first = static_cast<std::int32_t>(program_.ops.size());
     for (std::size_t r = 0; r < alive_.size(); ++r) {
       for (auto [from, to] : alive_[r]) code_.registers[r].alive.emplace_back(first + from, first + to);
     }
-    return rows;
+    return registers;
   }
 
   void statement(std::int32_t number) {
@@ -98,7 +98,7 @@ class Lowering {
     op.instr = static_cast<std::uint16_t>(instr_index);
     op.source = static_cast<std::int32_t>(program_.ops.size());
     if (s.guard >= 0) {
-      op.guard = rows_.of_register(s.guard);
+      op.guard = registers_.of_register(s.guard);
       if (s.guard_negated) op.flags |= kGuardNegated;
     }
     program_.sources.push_back({index_, number});
@@ -121,8 +121,8 @@ class Lowering {
       default:
         break;
     }
-    const OperandRows at =
-        rows_of(module_, function_, s, operand_rules(instr, static_cast<int>(operands.size())), program_, rows_);
+    const OperandRegisters at = operand_registers(
+        module_, function_, s, operand_rules(instr, static_cast<int>(operands.size())), program_, registers_);
     if (!at.refusal.empty()) return at.refusal;
     place(op, at, instr);
     const auto product = program_.fused.find({index_, static_cast<std::int32_t>(&s - function_.body.data())});
@@ -130,27 +130,28 @@ class Lowering {
     return choose(op, at, s, instr);
   }
 
-  // The sum of the op's rows becomes one of the product's factors and the other summand.
+  // The sum of the op's registers becomes one of the product's factors and the other summand.
   std::string fuse(Op& op, const Statement& sum, const Instr& instr, std::int32_t product) {
     const Statement& p = function_.body[static_cast<std::size_t>(product)];
     const Instr& product_instr = program_.decoded.at(index_, product);
-    const OperandRows factors = rows_of(module_, function_, p, operand_rules(product_instr, 3), program_, rows_);
+    const OperandRegisters factors =
+        operand_registers(module_, function_, p, operand_rules(product_instr, 3), program_, registers_);
     if (!factors.refusal.empty()) return factors.refusal;
     const auto operands = function_.operands_of(sum);
     const std::int32_t dead = function_.operands_of(p)[0].index;
     const bool product_first = operands[1].kind == OperandKind::reg && operands[1].index == dead;
     const std::uint32_t other = op.at[product_first ? 2 : 1];
-    op.at[1] = factors.flat[1].row, op.at[2] = factors.flat[2].row, op.at[3] = other;
+    op.at[1] = factors.flat[1].reg, op.at[2] = factors.flat[2].reg, op.at[3] = other;
     op.widths = static_cast<std::uint16_t>(op.widths | width_code(4) << 9);
-    OpRequest request{.instr = &instr, .row_bytes = {4, 4, 4, 4}, .sum = options_.sum};
+    OpRequest request{.instr = &instr, .register_bytes = {4, 4, 4, 4}, .sum = options_.sum};
     request.fused = instr.opcode == Opcode::add ? Fused::plus : product_first ? Fused::minus : Fused::subtracted;
-    op.row = find_op_handler(request, options_.simd);
-    return op.row != nullptr ? "" : "is not modelled when it is fused with a product";
+    op.compute = find_op_handler(request, options_.simd);
+    return op.compute != nullptr ? "" : "is not modelled when it is fused with a product";
   }
 
-  void place(Op& op, const OperandRows& at, const Instr& instr) {
-    const auto set = [&op](std::size_t i, OperandRows::Place p) {
-      op.at[i] = p.row;
+  void place(Op& op, const OperandRegisters& at, const Instr& instr) {
+    const auto set = [&op](std::size_t i, OperandRegisters::Place p) {
+      op.at[i] = p.reg;
       op.widths = static_cast<std::uint16_t>(op.widths | width_code(p.bytes) << (3 * i));
     };
     for (std::size_t i = 0; i < at.first.size(); ++i) {
@@ -162,7 +163,7 @@ class Lowering {
       op.target = 0;
     }
     if (uses_carry(instr)) {
-      op.at[4] = rows_.carry();
+      op.at[4] = registers_.carry();
     } else {
       set(4, at.second);
     }
@@ -172,8 +173,8 @@ class Lowering {
     auto list = std::make_unique<std::vector<std::uint32_t>>();
     // d before p; the carry is not written.
     for (std::size_t i = 0; i < at.flat.size(); ++i) {
-      list->push_back(at.flat[i].row);
-      if (i == 0 && at.has_second) list->push_back(at.second.row);
+      list->push_back(at.flat[i].reg);
+      if (i == 0 && at.has_second) list->push_back(at.second.reg);
     }
     op.count = static_cast<std::uint16_t>(list->size());
     for (const std::int64_t o : at.offsets) list->push_back(static_cast<std::uint32_t>(static_cast<std::int32_t>(o)));
@@ -181,8 +182,8 @@ class Lowering {
     program_.lists.push_back(std::move(list));
   }
 
-  std::string choose(Op& op, const OperandRows& at, const Statement& s, const Instr& instr) {
-    OpRequest request{.instr = &instr, .row_bytes = {}, .sum = options_.sum};
+  std::string choose(Op& op, const OperandRegisters& at, const Statement& s, const Instr& instr) {
+    OpRequest request{.instr = &instr, .register_bytes = {}, .sum = options_.sum};
     request.results = static_cast<std::uint8_t>(at.first[1] > 0 ? at.first[1] : 0);
     if (op.list != nullptr) {
       std::vector<std::uint8_t> bytes;
@@ -190,13 +191,13 @@ class Lowering {
         bytes.push_back(at.flat[i].bytes);
         if (i == 0 && at.has_second) bytes.push_back(at.second.bytes);
       }
-      for (std::size_t i = 0; i < std::min<std::size_t>(5, bytes.size()); ++i) request.row_bytes[i] = bytes[i];
+      for (std::size_t i = 0; i < std::min<std::size_t>(5, bytes.size()); ++i) request.register_bytes[i] = bytes[i];
     } else {
       for (int i = 0; i < 5; ++i)
-        request.row_bytes[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(width_of(op, i));
+        request.register_bytes[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(width_of(op, i));
     }
-    op.row = find_op_handler(request, options_.simd);
-    if (op.row != nullptr) {
+    op.compute = find_op_handler(request, options_.simd);
+    if (op.compute != nullptr) {
       if (is_aligned_matrix(instr)) op.machine = run_aligned;
       if (is_integer_division(instr) && divisor_may_be_zero(s)) op.machine = run_division;
       if (reads_clock(s)) op.machine = run_clock;
@@ -245,7 +246,7 @@ class Lowering {
     if (operands.size() != 2 || operands[0].kind != OperandKind::reg || operands[1].kind != OperandKind::table) {
       return "a branch by index without a register and a table";
     }
-    op.at[0] = rows_.of_register(operands[0].index);
+    op.at[0] = registers_.of_register(operands[0].index);
     auto list = std::make_unique<std::vector<std::uint32_t>>();
     for (const std::int32_t t : function_.tables[static_cast<std::size_t>(operands[1].index)].targets) {
       list->push_back(static_cast<std::uint32_t>(op_of(t)));
@@ -270,7 +271,7 @@ class Lowering {
         if (!callee.defined) site.builtin = builtin_of(callee.name);
         found = true;
       } else if (o.kind == OperandKind::reg) {
-        site.callee = rows_.of_register(o.index);
+        site.callee = registers_.of_register(o.index);
         found = true;
       } else if (o.kind == OperandKind::list && !found) {
         before = &o;
@@ -297,18 +298,18 @@ class Lowering {
           if (v.param < kBodyParams) return "a value that is no parameter of a call";
           break;
         case OperandKind::reg:
-          v.row = rows_.of_register(e.index);
-          v.bytes = row_bytes_of(function_.registers[static_cast<std::size_t>(e.index)].type);
+          v.reg = registers_.of_register(e.index);
+          v.bytes = register_bytes_of(function_.registers[static_cast<std::size_t>(e.index)].type);
           if (v.bytes == 0) return "a predicate passed to a call";
           break;
         case OperandKind::integer:
-          v.row = rows_.constant(static_cast<std::uint64_t>(e.value), 8);
+          v.reg = registers_.constant(static_cast<std::uint64_t>(e.value), 8);
           v.bytes = 8;
           break;
         case OperandKind::float_bits:
         case OperandKind::double_bits:
           v.bytes = e.kind == OperandKind::float_bits ? 4 : 8;
-          v.row = rows_.constant(static_cast<std::uint64_t>(e.value), static_cast<int>(v.bytes));
+          v.reg = registers_.constant(static_cast<std::uint64_t>(e.value), static_cast<int>(v.bytes));
           break;
         case OperandKind::sink:
           break;
@@ -353,7 +354,7 @@ class Lowering {
   const Function& function_;
   FunctionCode& code_;
   std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> alive_;
-  FunctionRows rows_;
+  FunctionRegisters registers_;
   std::set<std::int32_t> refused_;  // statements that decode says cannot run
 };
 

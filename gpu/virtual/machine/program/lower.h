@@ -1,8 +1,8 @@
 // The steps of make_program (program.h), one function at a time:
 //
 //   layout    where variables stand: in shared memory by kernel, in an activation              lower_layout.cpp
-//   operands  registers, constants, addresses -> rows                                          lower_operands.cpp
-//   ops       a statement -> an Op: its handler, its rows, where it jumps, what it passes      lower.cpp
+//   operands  registers, constants, addresses -> places in the buffer                             lower_operands.cpp
+//   ops       a statement -> an Op: its handler, its operands, where it jumps, what it passes     lower.cpp
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ void lay_out_kernels(const Module& module, Program& program);
 
 // --- operands --------------------------------------------------------------------------------------------------------
 
-// What an Op says of its operands, while it is put together.
-struct OperandRows {
+// The operands of an Op, while it is put together.
+struct OperandRegisters {
   struct Place {
-    std::uint32_t row = kNoRow;
+    std::uint32_t reg = kNoRegister;
     std::uint8_t bytes = 0;
   };
-  std::vector<Place> flat;                            // all rows in the order written
+  std::vector<Place> flat;                            // all registers in the order written
   std::array<std::int32_t, 4> first{-1, -1, -1, -1};  // flat: where operand i begins
   Place second;                                       // p of a pair d|p
   bool has_second = false;
@@ -42,8 +42,9 @@ struct OperandRows {
 };
 
 // The statement's operands as the rules of its instruction read them. `program` for placements.
-[[nodiscard]] OperandRows rows_of(const Module& module, const Function& function, const Statement& statement,
-                                  const std::vector<OperandRule>& rules, const Program& program, FunctionRows& rows);
+[[nodiscard]] OperandRegisters operand_registers(const Module& module, const Function& function,
+                                                 const Statement& statement, const std::vector<OperandRule>& rules,
+                                                 const Program& program, FunctionRegisters& registers);
 
 // The bits of a number in the text as a value of that type: 1.5 for f32 is 0x3fc00000.
 [[nodiscard]] std::uint64_t literal_bits(const Operand& operand, Type type);

@@ -10,12 +10,13 @@
 namespace kvscope::ptx {
 namespace {
 
-using Place = OperandRows::Place;
+using Place = OperandRegisters::Place;
 
 class Reader {
  public:
-  Reader(const Module& module, const Function& function, const Program& program, FunctionRows& rows, OperandRows& out)
-      : module_(module), function_(function), program_(program), rows_(rows), out_(out) {}
+  Reader(const Module& module, const Function& function, const Program& program, FunctionRegisters& registers,
+         OperandRegisters& out)
+      : module_(module), function_(function), program_(program), registers_(registers), out_(out) {}
 
   void read(const Operand& o, const OperandRule& rule, int number) {
     switch (o.kind) {
@@ -48,8 +49,8 @@ class Reader {
   // Does the operand take the rule's second meaning: cp.async's predicate instead of a size, wgmma's descriptor?
   [[nodiscard]] bool alternative(const Operand& o, const OperandRule& rule) const {
     if (o.kind != OperandKind::reg) return false;
-    return row_bytes_of(type_of(o)) == row_bytes_of(rule.alternative) &&
-           row_bytes_of(type_of(o)) != row_bytes_of(rule.type);
+    return register_bytes_of(type_of(o)) == register_bytes_of(rule.alternative) &&
+           register_bytes_of(type_of(o)) != register_bytes_of(rule.type);
   }
 
   [[nodiscard]] Type type_of(const Operand& reg) const {
@@ -67,8 +68,8 @@ class Reader {
     std::uint8_t bytes = 0;
     for (const Operand& e : elements) {
       const Place p = value(e, type);
-      if (p.row != kNoRow && bytes != 0 && p.bytes != bytes) refuse("registers of different widths in one vector");
-      if (p.row != kNoRow) bytes = p.bytes;
+      if (p.reg != kNoRegister && bytes != 0 && p.bytes != bytes) refuse("registers of different widths in one vector");
+      if (p.reg != kNoRegister) bytes = p.bytes;
       out_.flat.push_back(p);
     }
   }
@@ -108,7 +109,7 @@ class Reader {
   // Moves what is known of a parameter's or a number's address into the offset.
   Place address_base(const Operand& e, std::int64_t& offset) {
     if (e.kind == OperandKind::reg) return value(e, Type::b64);
-    if (e.kind == OperandKind::integer) return {rows_.constant(static_cast<std::uint64_t>(e.value), 8), 8};
+    if (e.kind == OperandKind::integer) return {registers_.constant(static_cast<std::uint64_t>(e.value), 8), 8};
     if (e.kind != OperandKind::variable) {
       refuse("an address that is neither a register, a variable nor a number");
       return {};
@@ -119,38 +120,38 @@ class Reader {
       return {};
     }
     offset += e.value;
-    return {rows_.address(e.index, v.space, 0, 8), 8};
+    return {registers_.address(e.index, v.space, 0, 8), 8};
   }
 
   // One register, constant or address. `type`: what the instruction reads or writes there.
   Place value(const Operand& e, Type type) {
-    const auto bytes = static_cast<std::uint8_t>(type == Type::none ? 4 : row_bytes_of(type));
+    const auto bytes = static_cast<std::uint8_t>(type == Type::none ? 4 : register_bytes_of(type));
     switch (e.kind) {
       case OperandKind::reg: {
         const Register& r = function_.registers[static_cast<std::size_t>(e.index)];
         if (e.value != 0) refuse("a part of a register");
 
-        return {rows_.of_register(e.index), static_cast<std::uint8_t>(row_bytes_of(r.type))};
+        return {registers_.of_register(e.index), static_cast<std::uint8_t>(register_bytes_of(r.type))};
       }
       case OperandKind::integer:
       case OperandKind::float_bits:
       case OperandKind::double_bits:
-        return {rows_.constant(literal_bits(e, type), bytes), bytes};
+        return {registers_.constant(literal_bits(e, type), bytes), bytes};
       case OperandKind::special:
-        return {rows_.special(static_cast<SpecialRegister>(e.index), bytes), bytes};
+        return {registers_.special(static_cast<SpecialRegister>(e.index), bytes), bytes};
       case OperandKind::function:
-        return {rows_.constant(code_address(e.index), bytes), bytes};
+        return {registers_.constant(code_address(e.index), bytes), bytes};
       case OperandKind::variable: {
         const Variable& v = module_.variables[static_cast<std::size_t>(e.index)];
-        if (v.space != Space::param) return {rows_.address(e.index, v.space, e.value, bytes), bytes};
+        if (v.space != Space::param) return {registers_.address(e.index, v.space, e.value, bytes), bytes};
         const std::int64_t at = program_.placements[static_cast<std::size_t>(e.index)];
         if (at >= kBodyParams) refuse("the address of a function's own parameter");
-        return {rows_.constant(static_cast<std::uint64_t>(at + e.value), bytes), bytes};
+        return {registers_.constant(static_cast<std::uint64_t>(at + e.value), bytes), bytes};
       }
       case OperandKind::sink:
         return {};
       default:
-        refuse("an operand of a kind that no row can hold");
+        refuse("an operand of a kind that no register can hold");
         return {};
     }
   }
@@ -158,8 +159,8 @@ class Reader {
   const Module& module_;
   const Function& function_;
   const Program& program_;
-  FunctionRows& rows_;
-  OperandRows& out_;
+  FunctionRegisters& registers_;
+  OperandRegisters& out_;
 };
 
 }  // namespace
@@ -175,10 +176,11 @@ std::uint64_t literal_bits(const Operand& o, Type type) {
   return raw;
 }
 
-OperandRows rows_of(const Module& module, const Function& function, const Statement& statement,
-                    const std::vector<OperandRule>& rules, const Program& program, FunctionRows& rows) {
-  OperandRows out;
-  Reader reader(module, function, program, rows, out);
+OperandRegisters operand_registers(const Module& module, const Function& function, const Statement& statement,
+                                   const std::vector<OperandRule>& rules, const Program& program,
+                                   FunctionRegisters& registers) {
+  OperandRegisters out;
+  Reader reader(module, function, program, registers, out);
   const auto operands = function.operands_of(statement);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const OperandRule rule = i < rules.size() ? rules[i] : OperandRule{};

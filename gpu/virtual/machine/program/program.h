@@ -3,9 +3,9 @@
 //
 //   statement 3 of kernel "scale"   ->  ops[12]   pc 12; sources[12] = {function 0, statement 3}
 //
-// Rows: each function has one buffer layout. Registers come first (one row each, or by liveness: registers that are
-// never alive together share one), then constants, then special registers. `initial` is the buffer as an activation
-// begins: constants filled in, all else zero; special registers are filled per warp.
+// Registers: each function has one buffer layout. Its declared registers come first (one place each, or by liveness:
+// registers that are never alive together share a place), then constants, then special registers. `initial` is the
+// buffer as an activation begins: constants filled in, all else zero; special registers are filled per warp.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct ProgramOptions {
   int target = 90;
   SumMode sum = SumMode::seq;
   Simd simd = best_simd();
-  bool rows_by_liveness = true;  // off: every register keeps its value until the function ends, for a debugger
-  bool contract = false;         // products and sums are fused as the assembler fuses them (survey.h, ContractionPair)
+  bool registers_by_liveness = true;  // off: every register keeps its value until the function ends, for a debugger
+  bool contract = false;  // products and sums are fused as the assembler fuses them (survey.h, ContractionPair)
 };
 
 struct OpSource {
@@ -37,18 +37,18 @@ struct OpSource {
   std::int32_t statement = 0;
 };
 
-// A special register of a function's buffer, and how wide its row is (2, 4 or 8 bytes a lane).
-struct SpecialRow {
+// A special register of a function's buffer, and how wide it is (2, 4 or 8 bytes a lane).
+struct SpecialPlace {
   SpecialRegister special = SpecialRegister::tid_x;
-  std::uint32_t row = kNoRow;
+  std::uint32_t reg = kNoRegister;
   std::uint8_t bytes = 4;
 };
 
-// A constant row that holds a variable's or a function's address, known when a launch begins or, in the local space and
-// for shared memory of a cluster, with the activation.
-struct AddressRow {
+// A constant that holds a variable's or a function's address, known when a launch begins or, in the local space and for
+// shared memory of a cluster, with the activation.
+struct AddressPlace {
   std::int32_t variable = -1;  // Module::variables
-  std::uint32_t row = kNoRow;
+  std::uint32_t reg = kNoRegister;
   std::uint8_t bytes = 8;
   Space space = Space::global;  // of the variable
   std::int64_t offset = 0;      // what is added
@@ -56,23 +56,23 @@ struct AddressRow {
 
 // One value that a call passes or receives.
 struct CallValue {
-  std::int64_t param = -1;     // offset in the caller's params, -1: a row
-  std::uint32_t row = kNoRow;  // kNoRow with param -1: _
-  std::int64_t bytes = 0;      // of the value; of a row: of its lanes
+  std::int64_t param = -1;          // offset in the caller's params, -1: a register
+  std::uint32_t reg = kNoRegister;  // kNoRegister with param -1: _
+  std::int64_t bytes = 0;           // of the value; of a register: of its lanes
 };
 // Functions that the machine has itself: declared in a module, defined by nobody.
 enum class Builtin : std::uint8_t { none, vprintf, assert_fail, malloc, free };
 struct CallSite {
-  std::int32_t function = -1;  // Module::functions; -1: the address in the row `callee` says
-  std::uint32_t callee = kNoRow;
+  std::int32_t function = -1;  // Module::functions; -1: the address in the register `callee` says
+  std::uint32_t callee = kNoRegister;
   Builtin builtin = Builtin::none;
   std::vector<CallValue> arguments;
   std::vector<CallValue> results;
 };
 
-// Where a register's value stands; with rows by liveness only between the ops where it is alive.
-struct RegisterRow {
-  std::uint32_t row = kNoRow;                                // kNoRow: never used
+// Where a register's value stands; with places shared by liveness only between the ops where it is alive.
+struct RegisterPlace {
+  std::uint32_t reg = kNoRegister;                           // kNoRegister: never used
   std::uint8_t bytes = 0;                                    // 0: predicate
   std::vector<std::pair<std::int32_t, std::int32_t>> alive;  // [from, to) in ops; empty: everywhere
 };
@@ -81,11 +81,11 @@ struct FunctionCode {
   std::int32_t first_op = 0;  // pc of its first op
   std::int32_t ops = 0;       // one a statement, and a closing ret
   std::vector<std::byte> initial;
-  std::vector<SpecialRow> specials;
-  std::vector<AddressRow> addresses;
-  std::vector<RegisterRow> registers;  // as Function::registers
-  std::int64_t local_bytes = 0;        // .local variables of one activation, a lane
-  std::int64_t param_bytes = 0;        // .param variables of its body and its own parameters, a lane
+  std::vector<SpecialPlace> specials;
+  std::vector<AddressPlace> addresses;
+  std::vector<RegisterPlace> registers;  // as Function::registers
+  std::int64_t local_bytes = 0;          // .local variables of one activation, a lane
+  std::int64_t param_bytes = 0;          // .param variables of its body and its own parameters, a lane
 };
 
 struct KernelLayout {              // of an entry: what its launch needs

@@ -1,4 +1,5 @@
-// A buffer of rows, aligned so that vector instructions may load a whole row; copied as a value.
+// The registers of one activation, 32 lanes each, aligned so that vector instructions may load a whole register; copied
+// as a value.
 #pragma once
 
 #include <cstddef>

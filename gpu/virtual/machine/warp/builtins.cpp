@@ -22,7 +22,7 @@ std::uint64_t argument(Exec& exec, const CallSite& site, std::size_t i, int lane
   if (i >= site.arguments.size()) return 0;
   const CallValue& v = site.arguments[i];
   const std::byte* from = v.param >= kBodyParams ? call_param(exec, lane, v.param) : nullptr;
-  if (from == nullptr && v.row != kNoRow) from = exec.rows + v.row + lane * v.bytes;
+  if (from == nullptr && v.reg != kNoRegister) from = exec.registers + v.reg + lane * v.bytes;
   std::uint64_t out = 0;
   if (from != nullptr) std::memcpy(&out, from, static_cast<std::size_t>(std::min<std::int64_t>(v.bytes, 8)));
   return out;
@@ -32,7 +32,7 @@ void give_back(Exec& exec, const CallSite& site, int lane, std::uint64_t value) 
   if (site.results.empty()) return;
   const CallValue& v = site.results[0];
   std::byte* to = v.param >= kBodyParams ? call_param(exec, lane, v.param) : nullptr;
-  if (to == nullptr && v.row != kNoRow) to = exec.rows + v.row + lane * v.bytes;
+  if (to == nullptr && v.reg != kNoRegister) to = exec.registers + v.reg + lane * v.bytes;
   if (to != nullptr) std::memcpy(to, &value, static_cast<std::size_t>(std::min<std::int64_t>(v.bytes, 8)));
 }
 
@@ -87,7 +87,7 @@ Flow run_assert_fail(Exec& exec, const CallSite& site, LaneMask lanes) {
   const auto text = [&](std::size_t i) { return string_at(exec, lane, argument(exec, site, i, lane)); };
   Report r = of_kind(ReportKind::assert_, fmt::format("{}:{}: {}: assertion `{}` failed", text(1),
                                                       argument(exec, site, 2, lane), text(3), text(0)));
-  r.parties.push_back(lanes_party(exec.launch, exec.warp, lanes, exec.fragment.pc, "at"));
+  r.parties.push_back(lanes_party(exec.launch, exec.warp, lanes, exec.lane_group.pc, "at"));
   return report(exec, std::move(r));
 }
 
@@ -133,7 +133,7 @@ Flow run_free(Exec& exec, const CallSite& site, LaneMask lanes) {
                                fmt::format("free of 0x{:x}, which has been freed already", address))
                      : of_kind(ReportKind::out_of_bounds,
                                fmt::format("free of 0x{:x}, which is no block that malloc gave", address));
-    r.parties.push_back(lanes_party(exec.launch, exec.warp, LaneMask{1} << lane, exec.fragment.pc, "at"));
+    r.parties.push_back(lanes_party(exec.launch, exec.warp, LaneMask{1} << lane, exec.lane_group.pc, "at"));
     if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
   }
   event(exec);

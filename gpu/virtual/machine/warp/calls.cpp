@@ -25,22 +25,22 @@ const FunctionCode& code_of(const Launch& launch, std::int32_t function) {
   return launch.program->functions[static_cast<std::size_t>(function)];
 }
 
-// Addresses that depend on the activation or on the CTA; the others are in Launch::initial_rows.
+// Addresses that depend on the activation or on the CTA; the others are in Launch::initial_registers.
 void fill_addresses(const Launch& launch, const Cta& cta, Activation& a) {
-  for (const AddressRow& row : code_of(launch, a.function).addresses) {
+  for (const AddressPlace& reg : code_of(launch, a.function).addresses) {
     std::uint64_t add = 0;
-    if (row.space == Space::local) {
+    if (reg.space == Space::local) {
       add = static_cast<std::uint64_t>(a.local_base);
-    } else if (row.space == Space::shared && cta.cluster_rank != 0) {
+    } else if (reg.space == Space::shared && cta.cluster_rank != 0) {
       add = static_cast<std::uint64_t>(cta.cluster_rank) << 24;
     }
     if (add == 0) continue;
     for (int lane = 0; lane < kLanes; ++lane) {
-      std::byte* at = a.rows.data() + row.row + lane * row.bytes;
+      std::byte* at = a.registers.data() + reg.reg + lane * reg.bytes;
       std::uint64_t value = 0;
-      std::memcpy(&value, at, row.bytes);
+      std::memcpy(&value, at, reg.bytes);
       value += add;
-      std::memcpy(at, &value, row.bytes);
+      std::memcpy(at, &value, reg.bytes);
     }
   }
 }
@@ -95,24 +95,24 @@ std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t func
   a.function = function;
   a.caller = caller;
   a.return_pc = return_pc;
-  a.rows = (*launch.initial_rows)[static_cast<std::size_t>(function)];
+  a.registers = (*launch.initial_registers)[static_cast<std::size_t>(function)];
   a.params.assign(static_cast<std::size_t>(code_of(launch, function).param_bytes * kLanes), std::byte{0});
   a.local_base = base;
   a.local_end.fill(end);
   a.users = 0;
   a.entered = launch.step;
   fill_addresses(launch, cta, a);
-  for (const SpecialRow& row : code_of(launch, function).specials) {
-    fill_special(launch, cta, warp, row, a.rows.data());
+  for (const SpecialPlace& reg : code_of(launch, function).specials) {
+    fill_special(launch, cta, warp, reg, a.registers.data());
   }
   grow_local(warp, lanes, end);
   return index;
 }
 
-// The bytes of one value in the caller: in its params, or in a row.
+// The bytes of one value in the caller: in its params, or in a register.
 std::byte* value_in(Activation& a, const FunctionCode& code, const CallValue& v, int lane) {
   if (v.param >= kBodyParams) return a.params.data() + lane * code.param_bytes + (v.param - kBodyParams);
-  return v.row == kNoRow ? nullptr : a.rows.data() + v.row + lane * v.bytes;
+  return v.reg == kNoRegister ? nullptr : a.registers.data() + v.reg + lane * v.bytes;
 }
 
 enum class Direction : std::uint8_t { in, out };
@@ -130,10 +130,10 @@ void pass(const Launch& launch, Warp& warp, std::int32_t caller, std::int32_t ca
     const Variable& variable = launch.program->module->variables[formal];
     const auto bytes = static_cast<std::size_t>(std::min(values[i].bytes, variable.bytes));
     // A parameter in space reg is a register of the callee.
-    CallValue own_value{.param = launch.program->placements[formal], .row = kNoRow, .bytes = variable.bytes};
+    CallValue own_value{.param = launch.program->placements[formal], .reg = kNoRegister, .bytes = variable.bytes};
     if (variable.in_register >= 0) {
       own_value = {.param = -1,
-                   .row = inner_code.registers[static_cast<std::size_t>(variable.in_register)].row,
+                   .reg = inner_code.registers[static_cast<std::size_t>(variable.in_register)].reg,
                    .bytes = inner_code.registers[static_cast<std::size_t>(variable.in_register)].bytes};
     }
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
@@ -157,16 +157,16 @@ Report too_deep(std::string message) {
   return r;
 }
 
-// The lanes of the running fragment that are `lanes` enter `function`; the others go on behind the call.
+// The lanes of the running lane group that are `lanes` enter `function`; the others go on behind the call.
 Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, LaneMask lanes) {
   const Function& callee = exec.program().module->functions[static_cast<std::size_t>(function)];
   const FunctionCode& code = code_of(exec.launch, function);
-  const std::int32_t call_pc = exec.fragment.pc;
-  if (exec.fragment.depth >= kMostCalls) {
+  const std::int32_t call_pc = exec.lane_group.pc;
+  if (exec.lane_group.depth >= kMostCalls) {
     return report(exec,
                   too_deep(fmt::format("{} calls of one another: '{}' would be one more", kMostCalls, callee.name)));
   }
-  const std::int32_t caller = exec.fragment.activation;
+  const std::int32_t caller = exec.lane_group.activation;
   const std::int32_t inside = enter(exec.launch, exec.cta, exec.warp, function, caller, call_pc + 1, lanes);
   const std::int64_t end = activation(exec.warp, inside).local_base + code.local_bytes;
   if (end > kMostLocal) {
@@ -174,10 +174,10 @@ Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, Lan
                                              callee.name, end, kMostLocal)));
   }
   pass(exec.launch, exec.warp, caller, inside, site.arguments, callee.parameters, lanes, Direction::in);
-  Fragment* f = &exec.fragment;
+  LaneGroup* f = &exec.lane_group;
   if (lanes != f->lanes) {
     f = &split_off(exec, lanes, code.first_op);
-    exec.fragment.pc = call_pc + 1;
+    exec.lane_group.pc = call_pc + 1;
   }
   release(exec.warp, caller);
   f->activation = inside;
@@ -190,7 +190,7 @@ Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, Lan
 // Lanes whose register holds the same address enter that function; then the next ones.
 Flow call_by_address(Exec& exec, const CallSite& site, LaneMask lanes) {
   std::array<std::uint64_t, kLanes> to{};
-  std::memcpy(to.data(), exec.rows + site.callee, sizeof to);
+  std::memcpy(to.data(), exec.registers + site.callee, sizeof to);
   const std::uint64_t address = to[static_cast<std::size_t>(std::countr_zero(lanes))];
   LaneMask same = 0;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
@@ -206,7 +206,7 @@ Flow call_by_address(Exec& exec, const CallSite& site, LaneMask lanes) {
     return report(exec, std::move(r));
   }
   // The others stay at the call and are called for next.
-  const std::int32_t pc = exec.fragment.pc;
+  const std::int32_t pc = exec.lane_group.pc;
   const LaneMask others = lanes & ~same;
   if (others != 0) split_off(exec, others, pc);
   return enter_function(exec, site, static_cast<std::int32_t>(number), same);
@@ -225,16 +225,16 @@ void release(Warp& warp, std::int32_t index) {
 void begin_kernel(Launch& launch, const Cta& cta, Warp& warp) {
   const std::int32_t inside = enter(launch, cta, warp, launch.function, -1, -1, live_lanes(warp));
   activation(warp, inside).users = 1;
-  warp.fragments.reserve(kMostFragments);
-  Fragment f;
+  warp.lane_groups.reserve(kMaxLaneGroups);
+  LaneGroup f;
   f.activation = inside;
   f.pc = code_of(launch, launch.function).first_op;
   f.lanes = live_lanes(warp);
-  warp.fragments.push_back(f);
+  warp.lane_groups.push_back(f);
 }
 
 std::byte* call_param(Exec& exec, int lane, std::int64_t address) {
-  Activation& a = activation(exec.warp, exec.fragment.activation);
+  Activation& a = activation(exec.warp, exec.lane_group.activation);
   return a.params.data() + lane * code_of(exec.launch, a.function).param_bytes + (address - kBodyParams);
 }
 
@@ -256,8 +256,8 @@ Flow run_call(Exec& exec, const Op& op, LaneMask lanes) {
 }
 
 Flow run_ret(Exec& exec, const Op&, LaneMask lanes) {
-  if (exec.fragment.depth == 0) return exit_lanes(exec, lanes);
-  const std::int32_t inside = exec.fragment.activation;
+  if (exec.lane_group.depth == 0) return exit_lanes(exec, lanes);
+  const std::int32_t inside = exec.lane_group.activation;
   const std::int32_t caller = activation(exec.warp, inside).caller;
   const std::int32_t return_pc = activation(exec.warp, inside).return_pc;
   const Program& program = exec.program();
@@ -265,11 +265,11 @@ Flow run_ret(Exec& exec, const Op&, LaneMask lanes) {
   const Function& callee = program.module->functions[static_cast<std::size_t>(activation(exec.warp, inside).function)];
   pass(exec.launch, exec.warp, caller, inside, program.calls[static_cast<std::size_t>(call.target)].results,
        callee.results, lanes, Direction::out);
-  Fragment* f = &exec.fragment;
+  LaneGroup* f = &exec.lane_group;
   const std::int32_t pc = f->pc;
   if (lanes != f->lanes) {
     f = &split_off(exec, lanes, return_pc);
-    exec.fragment.pc = pc + 1;
+    exec.lane_group.pc = pc + 1;
   }
   ++activation(exec.warp, caller).users;
   release(exec.warp, inside);

@@ -17,7 +17,7 @@ void begin_kernel(Launch& launch, const Cta& cta, Warp& warp);
 Flow run_call(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_ret(Exec& exec, const Op& op, LaneMask lanes);
 
-// One fragment or activation less is in it; what nobody is in may be taken again.
+// One lane group or activation less is in it; what nobody is in may be taken again.
 void release(Warp& warp, std::int32_t activation);
 
 // A lane's bytes of a param of the running activation. `address` as in address_operand.h, of a call's parameter.

@@ -41,19 +41,19 @@ Flow run_nothing(Exec&, const Op&, LaneMask) {
 
 // The time is ignored; what counts is that the others go on.
 Flow run_nanosleep(Exec& exec, const Op&, LaneMask) {
-  exec.fragment.had_turn = true;
+  exec.lane_group.had_turn = true;
   exec.launch.turn.warp_left = 0;
   exec.warp.current = -1;
   return Flow::next;
 }
 
-// Lanes of the widest row a division has: 8 bytes each.
-LaneMask zero_lanes(const std::byte* row, int bytes, LaneMask lanes) {
+// Lanes of the widest register a division has: 8 bytes each.
+LaneMask zero_lanes(const std::byte* reg, int bytes, LaneMask lanes) {
   LaneMask out = 0;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     std::uint64_t value = 0;
-    std::memcpy(&value, row + lane * bytes, static_cast<std::size_t>(bytes));
+    std::memcpy(&value, reg + lane * bytes, static_cast<std::size_t>(bytes));
     if (value == 0) out |= LaneMask{1} << lane;
   }
   return out;
@@ -76,10 +76,10 @@ bool is_running(SpecialRegister special) {
 }
 
 Flow run_uniform_branch(Exec& exec, const Op& op, LaneMask lanes) {
-  if (lanes != exec.fragment.lanes && exec.launch.config.options.report_uni_diverged) {
+  if (lanes != exec.lane_group.lanes && exec.launch.config.options.report_uni_diverged) {
     Report r =
         about(ReportKind::diverged,
-              fmt::format("bra.uni is taken by lanes {:08x} of {:08x}: the lanes split", lanes, exec.fragment.lanes),
+              fmt::format("bra.uni is taken by lanes {:08x} of {:08x}: the lanes split", lanes, exec.lane_group.lanes),
               "without .uni the branch is legal");
     r.severity = Severity::warning;
     if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
@@ -90,15 +90,15 @@ Flow run_uniform_branch(Exec& exec, const Op& op, LaneMask lanes) {
 
 Flow run_indexed_branch(Exec& exec, const Op& op, LaneMask lanes) {
   std::array<std::uint32_t, kLanes> index{};
-  std::memcpy(index.data(), exec.rows + op.at[0], sizeof index);
+  std::memcpy(index.data(), exec.registers + op.at[0], sizeof index);
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     if (index[static_cast<std::size_t>(lane)] < op.count) continue;
     return report(exec, about(ReportKind::trap, fmt::format("lane {}: index {} is past the table of {} targets", lane,
                                                             index[static_cast<std::size_t>(lane)], op.count)));
   }
-  const std::int32_t here = exec.fragment.pc;
-  const LaneMask stay = exec.fragment.lanes & ~lanes;
+  const std::int32_t here = exec.lane_group.pc;
+  const LaneMask stay = exec.lane_group.lanes & ~lanes;
   LaneMask left = lanes;
   while (left != 0) {
     const std::uint32_t to = index[static_cast<std::size_t>(std::countr_zero(left))];
@@ -108,14 +108,14 @@ Flow run_indexed_branch(Exec& exec, const Op& op, LaneMask lanes) {
     }
     left &= ~same;
     const auto pc = static_cast<std::int32_t>(op.list[to]);
-    if (pc <= here) ++exec.fragment.backward;
+    if (pc <= here) ++exec.lane_group.backward;
     if (left != 0 || stay != 0) {
       split_off(exec, same, pc);
     } else {
-      exec.fragment.pc = pc;
+      exec.lane_group.pc = pc;
     }
   }
-  if (stay != 0) exec.fragment.pc = here + 1;
+  if (stay != 0) exec.lane_group.pc = here + 1;
   return Flow::jumped;
 }
 
@@ -135,15 +135,15 @@ Flow run_unsupported(Exec& exec, const Op& op, LaneMask) {
 
 Flow run_clock(Exec& exec, const Op& op, LaneMask lanes) {
   const OpSource& source = exec.program().sources[static_cast<std::size_t>(op.source)];
-  for (const SpecialRow& row : exec.program().functions[static_cast<std::size_t>(source.function)].specials) {
-    if (is_running(row.special)) fill_special(exec.launch, exec.cta, exec.warp, row, exec.rows);
+  for (const SpecialPlace& reg : exec.program().functions[static_cast<std::size_t>(source.function)].specials) {
+    if (is_running(reg.special)) fill_special(exec.launch, exec.cta, exec.warp, reg, exec.registers);
   }
-  op.row(exec.rows, op, lanes);
+  op.compute(exec.registers, op, lanes);
   return Flow::next;
 }
 
 Flow run_division(Exec& exec, const Op& op, LaneMask lanes) {
-  const LaneMask zero = zero_lanes(exec.rows + op.at[2], width_of(op, 2), lanes);
+  const LaneMask zero = zero_lanes(exec.registers + op.at[2], width_of(op, 2), lanes);
   if (zero != 0 && exec.launch.config.options.report_div_by_zero) {
     const bool rem = exec.program().instr(op).opcode == Opcode::rem;
     const Flow flow =
@@ -152,20 +152,20 @@ Flow run_division(Exec& exec, const Op& op, LaneMask lanes) {
                                        zero, rem ? "remainder" : "quotient")));
     if (flow == Flow::stopped) return flow;
   }
-  op.row(exec.rows, op, lanes);
+  op.compute(exec.registers, op, lanes);
   return Flow::next;
 }
 
 bool all_lanes_here(Exec& exec, LaneMask lanes) {
   if (lanes == live_lanes(exec.warp)) return true;
-  exec.fragment.wait = {.kind = WaitKind::warp_aligned};
+  exec.lane_group.wait = {.kind = WaitKind::warp_aligned};
   return false;
 }
 
 Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes) {
   if (!all_lanes_here(exec, lanes)) return Flow::waits;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->collective(exec, op, lanes);
-  op.row(exec.rows, op, kAllLanes);
+  op.compute(exec.registers, op, kAllLanes);
   return Flow::next;
 }
 

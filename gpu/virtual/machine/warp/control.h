@@ -1,5 +1,5 @@
 // Where lanes go on: branches, the end of a kernel, and what cannot run. Also the three wrappers around pure
-// computations that need more than their rows: a clock, a divisor that may be zero, all lanes of the warp.
+// computations that need more than their registers: a clock, a divisor that may be zero, all lanes of the warp.
 #pragma once
 
 #include "gpu/virtual/machine/state.h"
@@ -18,7 +18,7 @@ Flow run_clock(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_division(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes);  // mma, movmatrix
 
-// All lanes of the warp are here. Else the fragment's wait is set, for Flow::waits.
+// All lanes of the warp are here. Else the lane group's wait is set, for Flow::waits.
 [[nodiscard]] bool all_lanes_here(Exec& exec, LaneMask lanes);
 
 }  // namespace kvscope::ptx

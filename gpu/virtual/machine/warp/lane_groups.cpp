@@ -8,28 +8,28 @@
 namespace kvscope::ptx {
 namespace {
 
-bool is_ready(const Fragment& f) {
-  return f.lanes != 0 && f.state == FragmentState::ready;
+bool is_ready(const LaneGroup& f) {
+  return f.lanes != 0 && f.state == LaneGroupState::ready;
 }
 
 // It stands at the instruction that it waits for, and would run it again with others.
-bool can_be_joined(const Fragment& f) {
-  return f.lanes != 0 && (f.state == FragmentState::ready || f.retries);
+bool can_be_joined(const LaneGroup& f) {
+  return f.lanes != 0 && (f.state == LaneGroupState::ready || f.retries);
 }
 
 void drop_empty(Warp& warp) {
-  std::erase_if(warp.fragments, [](const Fragment& f) { return f.lanes == 0; });
+  std::erase_if(warp.lane_groups, [](const LaneGroup& f) { return f.lanes == 0; });
 }
 
 // Deepest in calls, then the lowest pc; of those the first.
-bool before(const Fragment& a, const Fragment& b) {
+bool before(const LaneGroup& a, const LaneGroup& b) {
   return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc;
 }
 
-// Merges into fragment `to` all that stand where it does.
+// Merges into lane group `to` all that stand where it does.
 void merge(Launch& launch, Cta& cta, Warp& warp, std::int32_t to) {
-  Fragment& f = warp.fragments[static_cast<std::size_t>(to)];
-  for (Fragment& other : warp.fragments) {
+  LaneGroup& f = warp.lane_groups[static_cast<std::size_t>(to)];
+  for (LaneGroup& other : warp.lane_groups) {
     if (&other == &f || !can_be_joined(other) || other.activation != f.activation || other.pc != f.pc) continue;
     f.lanes |= other.lanes;
     f.backward = std::max(f.backward, other.backward);
@@ -43,12 +43,12 @@ void merge(Launch& launch, Cta& cta, Warp& warp, std::int32_t to) {
 // Of the ready ones those whose turn it is; when all have had theirs, the next round begins.
 bool begin_round_if_over(Warp& warp) {
   bool any = false;
-  for (const Fragment& f : warp.fragments) {
+  for (const LaneGroup& f : warp.lane_groups) {
     if (!is_ready(f)) continue;
     if (!f.had_turn) return true;
     any = true;
   }
-  for (Fragment& f : warp.fragments) {
+  for (LaneGroup& f : warp.lane_groups) {
     if (is_ready(f)) f.had_turn = false, f.backward = 0;
   }
   return any;
@@ -56,10 +56,10 @@ bool begin_round_if_over(Warp& warp) {
 
 std::int32_t first_of(const Warp& warp) {
   std::int32_t best = -1;
-  for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
-    const Fragment& f = warp.fragments[i];
+  for (std::size_t i = 0; i < warp.lane_groups.size(); ++i) {
+    const LaneGroup& f = warp.lane_groups[i];
     if (!is_ready(f) || f.had_turn) continue;
-    if (best < 0 || before(f, warp.fragments[static_cast<std::size_t>(best)])) best = static_cast<std::int32_t>(i);
+    if (best < 0 || before(f, warp.lane_groups[static_cast<std::size_t>(best)])) best = static_cast<std::int32_t>(i);
   }
   return best;
 }
@@ -68,31 +68,31 @@ std::int32_t first_of(const Warp& warp) {
 std::int32_t any_of(Launch& launch, const Warp& warp, std::int32_t best) {
   if (launch.config.options.policy != Policy::seeded || next_random(launch, 8) != 0) return best;
   std::vector<std::int32_t> ready;
-  for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
-    if (is_ready(warp.fragments[i]) && !warp.fragments[i].had_turn) ready.push_back(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < warp.lane_groups.size(); ++i) {
+    if (is_ready(warp.lane_groups[i]) && !warp.lane_groups[i].had_turn) ready.push_back(static_cast<std::int32_t>(i));
   }
   return ready[static_cast<std::size_t>(next_random(launch, ready.size()))];
 }
 
 }  // namespace
 
-Fragment& split_off(Exec& exec, LaneMask lanes, std::int32_t pc) {
-  Fragment& from = exec.fragment;
-  Fragment taken = from;
+LaneGroup& split_off(Exec& exec, LaneMask lanes, std::int32_t pc) {
+  LaneGroup& from = exec.lane_group;
+  LaneGroup taken = from;
   taken.lanes = lanes;
   taken.pc = pc;
-  taken.state = FragmentState::ready;
+  taken.state = LaneGroupState::ready;
   taken.retries = false;
   taken.wait = {};
   from.lanes &= ~lanes;
   ++exec.warp.activations[static_cast<std::size_t>(from.activation)].users;
   exec.warp.current = -1;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->split(exec, lanes, pc);
-  exec.warp.fragments.push_back(taken);  // kMostFragments are reserved: `from` stays where it is
-  return exec.warp.fragments.back();
+  exec.warp.lane_groups.push_back(taken);  // kMaxLaneGroups are reserved: `from` stays where it is
+  return exec.warp.lane_groups.back();
 }
 
-std::int32_t choose_fragment(Launch& launch, Cta& cta, Warp& warp) {
+std::int32_t choose_lane_group(Launch& launch, Cta& cta, Warp& warp) {
   drop_empty(warp);
   if (!begin_round_if_over(warp)) {
     warp.current = -1;
@@ -101,12 +101,12 @@ std::int32_t choose_fragment(Launch& launch, Cta& cta, Warp& warp) {
   const std::int32_t best = any_of(launch, warp, first_of(warp));
   merge(launch, cta, warp, best);
   warp.current = best;
-  return limit_of(warp, warp.fragments[static_cast<std::size_t>(best)]);
+  return limit_of(warp, warp.lane_groups[static_cast<std::size_t>(best)]);
 }
 
-std::int32_t limit_of(const Warp& warp, const Fragment& f) {
+std::int32_t limit_of(const Warp& warp, const LaneGroup& f) {
   std::int32_t limit = std::numeric_limits<std::int32_t>::max();
-  for (const Fragment& other : warp.fragments) {
+  for (const LaneGroup& other : warp.lane_groups) {
     if (&other == &f || !can_be_joined(other)) continue;
     const bool mergeable = other.activation == f.activation;
     if (!mergeable && (!is_ready(other) || other.had_turn || other.depth != f.depth)) continue;
@@ -120,7 +120,7 @@ std::int32_t limit_of(const Warp& warp, const Fragment& f) {
 }
 
 bool has_ready(const Warp& warp) {
-  return std::any_of(warp.fragments.begin(), warp.fragments.end(), is_ready);
+  return std::any_of(warp.lane_groups.begin(), warp.lane_groups.end(), is_ready);
 }
 
 bool has_ready(const Cta& cta) {

@@ -12,23 +12,23 @@
 namespace kvscope::ptx {
 namespace {
 
-[[gnu::always_inline]] inline LaneMask guarded(const std::byte* rows, const Op& op, LaneMask lanes) {
-  if (op.guard == kNoRow) return lanes;
+[[gnu::always_inline]] inline LaneMask guarded(const std::byte* registers, const Op& op, LaneMask lanes) {
+  if (op.guard == kNoRegister) return lanes;
   LaneMask predicate;
-  std::memcpy(&predicate, rows + op.guard, sizeof predicate);
+  std::memcpy(&predicate, registers + op.guard, sizeof predicate);
   return lanes & ((op.flags & kGuardNegated) != 0 ? ~predicate : predicate);
 }
 
-bool others_are_ready(const Warp& warp, const Fragment& f) {
-  for (const Fragment& other : warp.fragments) {
-    if (&other != &f && other.lanes != 0 && other.state == FragmentState::ready) return true;
+bool others_are_ready(const Warp& warp, const LaneGroup& f) {
+  for (const LaneGroup& other : warp.lane_groups) {
+    if (&other != &f && other.lanes != 0 && other.state == LaneGroupState::ready) return true;
   }
   return false;
 }
 
 // A branch has gone backwards: others have their turn when this one has gone round often.
-// False: another fragment has to be chosen.
-bool went_back(Launch& launch, Warp& warp, Fragment& f, std::int32_t from) {
+// False: another lane group has to be chosen.
+bool went_back(Launch& launch, Warp& warp, LaneGroup& f, std::int32_t from) {
   if (!launch.backward_taken.empty()) ++launch.backward_taken[static_cast<std::size_t>(from)];
   if (++f.backward < kTurn) return true;
   f.backward = 0;
@@ -38,24 +38,24 @@ bool went_back(Launch& launch, Warp& warp, Fragment& f, std::int32_t from) {
   return false;
 }
 
-// One fragment, from where it stands until another has to be chosen.
+// One lane group, from where it stands until another has to be chosen.
 template <bool kWatched>
-class FragmentRun {
+class LaneGroupRun {
  public:
-  FragmentRun(Launch& launch, Cta& cta, Warp& warp, std::int32_t limit, std::int64_t most)
-      : exec_(exec_of(launch, cta, warp, warp.fragments[static_cast<std::size_t>(warp.current)])),
+  LaneGroupRun(Launch& launch, Cta& cta, Warp& warp, std::int32_t limit, std::int64_t most)
+      : exec_(exec_of(launch, cta, warp, warp.lane_groups[static_cast<std::size_t>(warp.current)])),
         limit_(limit),
         most_(most) {}
 
   std::int64_t run() {
     const Op* const ops = exec_.launch.program->ops.data();
-    Fragment& f = exec_.fragment;
-    std::byte* const rows = exec_.rows;
+    LaneGroup& f = exec_.lane_group;
+    std::byte* const registers = exec_.registers;
     const LaneMask all = f.lanes;
     std::int32_t pc = f.pc;
     while (ran_ < most_) {
       const Op& op = ops[pc];
-      const LaneMask lanes = guarded(rows, op, all);
+      const LaneMask lanes = guarded(registers, op, all);
       if constexpr (kWatched) {
         f.pc = pc;
         count();
@@ -65,8 +65,8 @@ class FragmentRun {
           exec_.launch.monitor->instruction(exec_, op, lanes);
         }
       }
-      if (op.machine == nullptr && op.row != nullptr) [[likely]] {
-        if (lanes != 0) op.row(rows, op, lanes);
+      if (op.machine == nullptr && op.compute != nullptr) [[likely]] {
+        if (lanes != 0) op.compute(registers, op, lanes);
         ++pc;
       } else if ((op.flags & kBranch) != 0) {
         if (lanes == 0) {
@@ -88,7 +88,7 @@ class FragmentRun {
               ++ran_;
               break;
             }
-            if (exec_.warp.fragments.size() > 1) limit_ = limit_of(exec_.warp, f);
+            if (exec_.warp.lane_groups.size() > 1) limit_ = limit_of(exec_.warp, f);
           }
         }
       } else {
@@ -126,9 +126,9 @@ class FragmentRun {
     exec_.warp.steps += fresh;
   }
 
-  // False: another fragment has to be chosen.
+  // False: another lane group has to be chosen.
   bool run_machine(const Op& op, LaneMask lanes) {
-    Fragment& f = exec_.fragment;
+    LaneGroup& f = exec_.lane_group;
     count();
     const LaneMask before = f.lanes;
     switch (op.machine(exec_, op, lanes)) {
@@ -136,7 +136,7 @@ class FragmentRun {
         ++ran_;
         ++f.pc;
         f.retries = false;
-        // Lanes have left, or another fragment has been woken: `all` and the limit are not what they were.
+        // Lanes have left, or another lane group has been woken: `all` and the limit are not what they were.
         return exec_.warp.current >= 0 && f.lanes == before;
       case Flow::jumped:
         ++ran_;
@@ -165,7 +165,7 @@ class FragmentRun {
   }
 
   void park(const Op& op) {
-    exec_.fragment.state = FragmentState::waiting;
+    exec_.lane_group.state = LaneGroupState::waiting;
     exec_.warp.current = -1;
     if (exec_.launch.monitor != nullptr) exec_.launch.monitor->park(exec_, op);
   }
@@ -180,8 +180,8 @@ class FragmentRun {
 // Lanes have left: who waits for all lanes of this warp, or of its warpgroup, looks again.
 void look_again(Launch& launch, Cta& cta, const Warp& left) {
   for (Warp& warp : cta.warps) {
-    for (Fragment& f : warp.fragments) {
-      if (f.lanes == 0 || f.state != FragmentState::waiting || !f.retries) continue;
+    for (LaneGroup& f : warp.lane_groups) {
+      if (f.lanes == 0 || f.state != LaneGroupState::waiting || !f.retries) continue;
       const bool same_warp = f.wait.kind == WaitKind::warp_sync || f.wait.kind == WaitKind::warp_aligned ||
                              f.wait.kind == WaitKind::named_barrier;
       if ((same_warp && warp.index == left.index) || f.wait.kind == WaitKind::warpgroup) wake(launch, cta, warp, f);
@@ -192,22 +192,22 @@ void look_again(Launch& launch, Cta& cta, const Warp& left) {
 }  // namespace
 
 std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most) {
-  warp.fragments.reserve(kMostFragments);
+  warp.lane_groups.reserve(kMaxLaneGroups);
   const bool watched = launch.monitor != nullptr && launch.monitor->wants_instructions();
   std::int64_t ran = 0;
   while (ran < most && launch.status == LaunchStatus::running && launch.turn.warp_left > 0) {
     std::int32_t limit = 0;
     if (warp.current < 0) {
-      limit = choose_fragment(launch, cta, warp);
+      limit = choose_lane_group(launch, cta, warp);
       if (warp.current < 0) break;
     } else {
-      limit = limit_of(warp, warp.fragments[static_cast<std::size_t>(warp.current)]);
+      limit = limit_of(warp, warp.lane_groups[static_cast<std::size_t>(warp.current)]);
     }
     const auto chosen = static_cast<std::size_t>(warp.current);
     const std::int64_t left = most - ran;
-    const std::int64_t now = watched ? FragmentRun<true>(launch, cta, warp, limit, left).run()
-                                     : FragmentRun<false>(launch, cta, warp, limit, left).run();
-    Fragment& f = warp.fragments[chosen];
+    const std::int64_t now = watched ? LaneGroupRun<true>(launch, cta, warp, limit, left).run()
+                                     : LaneGroupRun<false>(launch, cta, warp, limit, left).run();
+    LaneGroup& f = warp.lane_groups[chosen];
     if (f.quiet_since != cta.events) f.quiet = 0, f.quiet_since = cta.events;
     f.quiet += now;
     ran += now;
@@ -216,7 +216,7 @@ std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most) {
 }
 
 void branch(Exec& exec, LaneMask taken, std::int32_t pc) {
-  Fragment& f = exec.fragment;
+  LaneGroup& f = exec.lane_group;
   const std::int32_t here = f.pc;
   const bool back = pc <= here;
   if (taken == f.lanes) {
@@ -225,7 +225,7 @@ void branch(Exec& exec, LaneMask taken, std::int32_t pc) {
     return;
   }
   if (taken != 0) {
-    Fragment& other = split_off(exec, taken, pc);
+    LaneGroup& other = split_off(exec, taken, pc);
     if (back) static_cast<void>(went_back(exec.launch, exec.warp, other, here));
   }
   f.pc = here + 1;
@@ -233,7 +233,7 @@ void branch(Exec& exec, LaneMask taken, std::int32_t pc) {
 
 Flow exit_lanes(Exec& exec, LaneMask lanes) {
   Warp& warp = exec.warp;
-  Fragment& f = exec.fragment;
+  LaneGroup& f = exec.lane_group;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->exit(exec, lanes);
   warp.exited |= lanes;
   f.lanes &= ~lanes;

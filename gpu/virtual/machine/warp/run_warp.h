@@ -1,7 +1,7 @@
 // The inner loop: one warp runs until it waits, ends, or has used up its turn.
 //
 // A pure computation is one call by pointer, a branch that all lanes take none at all. Everything else is a machine
-// handler (rows/op.h, Flow).
+// handler (semantics/op.h, Flow).
 #pragma once
 
 #include <cstdint>

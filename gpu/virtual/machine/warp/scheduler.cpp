@@ -42,11 +42,11 @@ std::int32_t next_warp(Launch& launch, const Cta& cta) {
   return -1;
 }
 
-// Every fragment that could go on has done so for long, and nothing has come of it.
+// Every lane group that could go on has done so for long, and nothing has come of it.
 bool polls(const Cta& cta) {
   for (const Warp& warp : cta.warps) {
-    for (const Fragment& f : warp.fragments) {
-      if (f.lanes == 0 || f.state != FragmentState::ready) continue;
+    for (const LaneGroup& f : warp.lane_groups) {
+      if (f.lanes == 0 || f.state != LaneGroupState::ready) continue;
       if (f.quiet_since != cta.events || f.quiet < kPollingSteps) return false;
     }
   }
@@ -152,7 +152,7 @@ bool resume_suspended(Launch& launch) {
     if (cta.state != CtaState::suspended) continue;
     cta.state = CtaState::running;
     for (Warp& warp : cta.warps) {
-      for (Fragment& f : warp.fragments) f.quiet = 0;
+      for (LaneGroup& f : warp.lane_groups) f.quiet = 0;
     }
   }
   return true;
@@ -160,11 +160,11 @@ bool resume_suspended(Launch& launch) {
 
 // As the hardware's time-out does: whoever waits for an mbarrier goes on, and is told that the phase is not over.
 bool time_out(Launch& launch) {
-  std::vector<std::pair<Cta*, std::pair<Warp*, Fragment*>>> waiting;
+  std::vector<std::pair<Cta*, std::pair<Warp*, LaneGroup*>>> waiting;
   for (Cta& cta : launch.ctas) {
     for (Warp& warp : cta.warps) {
-      for (Fragment& f : warp.fragments) {
-        if (f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::mbarrier) {
+      for (LaneGroup& f : warp.lane_groups) {
+        if (f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::mbarrier) {
           waiting.push_back({&cta, {&warp, &f}});
         }
       }
@@ -252,16 +252,16 @@ std::uint64_t run(Launch& launch, std::uint64_t instructions) {
   return launch.step - begin;
 }
 
-void wake(Launch& launch, Cta& cta, Warp& warp, Fragment& fragment) {
-  fragment.state = FragmentState::ready;
+void wake(Launch& launch, Cta& cta, Warp& warp, LaneGroup& lane_group) {
+  lane_group.state = LaneGroupState::ready;
   warp.current = -1;
-  if (launch.monitor != nullptr) launch.monitor->resume(exec_of(launch, cta, warp, fragment));
+  if (launch.monitor != nullptr) launch.monitor->resume(exec_of(launch, cta, warp, lane_group));
 }
 
 void wake_all(Launch& launch, Cta& cta, WaitKind kind, std::uint64_t object) {
   for (Warp& warp : cta.warps) {
-    for (Fragment& f : warp.fragments) {
-      if (f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == kind && f.wait.object == object) {
+    for (LaneGroup& f : warp.lane_groups) {
+      if (f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == kind && f.wait.object == object) {
         wake(launch, cta, warp, f);
       }
     }

@@ -137,17 +137,18 @@ std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& wa
   }
 }
 
-void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const SpecialRow& row, std::byte* rows) {
+void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const SpecialPlace& reg,
+                  std::byte* registers) {
   LaneMask predicate = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const std::uint64_t value = special_value(launch, cta, warp, row.special, lane);
-    if (row.bytes == 0) {
+    const std::uint64_t value = special_value(launch, cta, warp, reg.special, lane);
+    if (reg.bytes == 0) {
       predicate |= static_cast<LaneMask>(value & 1) << lane;
     } else {
-      std::memcpy(rows + row.row + lane * row.bytes, &value, row.bytes);
+      std::memcpy(registers + reg.reg + lane * reg.bytes, &value, reg.bytes);
     }
   }
-  if (row.bytes == 0) std::memcpy(rows + row.row, &predicate, sizeof predicate);
+  if (reg.bytes == 0) std::memcpy(registers + reg.reg, &predicate, sizeof predicate);
 }
 
 }  // namespace kvscope::ptx

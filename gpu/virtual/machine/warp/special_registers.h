@@ -14,8 +14,9 @@ namespace kvscope::ptx {
 
 [[nodiscard]] std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& warp,
                                           SpecialRegister special, int lane);
-// A row of `bytes` a lane; 0: a predicate.
-void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const SpecialRow& row, std::byte* rows);
+// A register of `bytes` a lane; 0: a predicate.
+void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const SpecialPlace& reg,
+                  std::byte* registers);
 
 // Thread `linear` of a block: its coordinates, x fastest.
 [[nodiscard]] std::array<std::int64_t, 3> thread_at(const std::array<std::int64_t, 3>& block, std::int64_t linear);

@@ -32,41 +32,41 @@ Operands operands_of(const Instr& instr) {
   }
 }
 
-std::uint32_t mask_row(const Instr& instr, const Op& op) {
+std::uint32_t mask_register(const Instr& instr, const Op& op) {
   // shfl has five operands: the mask is the last of its list.
   if (instr.opcode == Opcode::shfl) return op.list[op.count - 1];
   return op.at[static_cast<std::size_t>(operands_of(instr).mask)];
 }
 
-void load_row(const std::byte* rows, std::uint32_t row, int bytes, LaneWords& to) {
+void load_register(const std::byte* registers, std::uint32_t reg, int bytes, LaneWords& to) {
   if (bytes == 0) {
     LaneMask word = 0;
-    std::memcpy(&word, rows + row, sizeof word);
+    std::memcpy(&word, registers + reg, sizeof word);
     for (int lane = 0; lane < kLanes; ++lane) to[static_cast<std::size_t>(lane)] = word >> lane & 1;
     return;
   }
   for (int lane = 0; lane < kLanes; ++lane) {
     std::uint64_t value = 0;
-    std::memcpy(&value, rows + row + lane * bytes, static_cast<std::size_t>(bytes));
+    std::memcpy(&value, registers + reg + lane * bytes, static_cast<std::size_t>(bytes));
     to[static_cast<std::size_t>(lane)] = value;
   }
 }
 
-void store_row(std::byte* rows, std::uint32_t row, int bytes, const LaneWords& from, LaneMask lanes) {
+void store_register(std::byte* registers, std::uint32_t reg, int bytes, const LaneWords& from, LaneMask lanes) {
   if (bytes == 0) {
     LaneMask word = 0;
-    std::memcpy(&word, rows + row, sizeof word);
+    std::memcpy(&word, registers + reg, sizeof word);
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
       word &= ~(LaneMask{1} << lane);
       word |= static_cast<LaneMask>(from[static_cast<std::size_t>(lane)] & 1) << lane;
     }
-    std::memcpy(rows + row, &word, sizeof word);
+    std::memcpy(registers + reg, &word, sizeof word);
     return;
   }
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    std::memcpy(rows + row + lane * bytes, &from[static_cast<std::size_t>(lane)], static_cast<std::size_t>(bytes));
+    std::memcpy(registers + reg + lane * bytes, &from[static_cast<std::size_t>(lane)], static_cast<std::size_t>(bytes));
   }
 }
 
@@ -78,39 +78,39 @@ void merge_lanes(const LaneWords& from, LaneMask lanes, LaneWords& to) {
 }
 
 // What lanes at one op bring.
-void bring(const Instr& instr, const Op& op, const std::byte* rows, LaneMask lanes, Exchange& x) {
+void bring(const Instr& instr, const Op& op, const std::byte* registers, LaneMask lanes, Exchange& x) {
   const Operands at = operands_of(instr);
-  LaneWords row{};
+  LaneWords reg{};
   if (at.has_a) {
-    load_row(rows, op.at[static_cast<std::size_t>(at.a)], width_of(op, at.a), row);
+    load_register(registers, op.at[static_cast<std::size_t>(at.a)], width_of(op, at.a), reg);
     if ((op.negated >> at.a & 1) != 0) {
-      for (std::uint64_t& v : row) v ^= 1;
+      for (std::uint64_t& v : reg) v ^= 1;
     }
-    merge_lanes(row, lanes, x.a);
+    merge_lanes(reg, lanes, x.a);
   }
   if (instr.opcode == Opcode::shfl) {
-    load_row(rows, op.at[2], 4, row);
-    merge_lanes(row, lanes, x.b);
-    load_row(rows, op.at[3], 4, row);
-    merge_lanes(row, lanes, x.c);
+    load_register(registers, op.at[2], 4, reg);
+    merge_lanes(reg, lanes, x.b);
+    load_register(registers, op.at[3], 4, reg);
+    merge_lanes(reg, lanes, x.c);
   }
   x.lanes |= lanes;
 }
 
-void take_away(const Instr& instr, const Op& op, std::byte* rows, LaneMask lanes, const Exchange& x) {
+void take_away(const Instr& instr, const Op& op, std::byte* registers, LaneMask lanes, const Exchange& x) {
   const Operands at = operands_of(instr);
-  if (at.has_d && op.at[0] != kNoRow) store_row(rows, op.at[0], width_of(op, 0), x.d, lanes);
-  if (op.at[4] == kNoRow) return;
+  if (at.has_d && op.at[0] != kNoRegister) store_register(registers, op.at[0], width_of(op, 0), x.d, lanes);
+  if (op.at[4] == kNoRegister) return;
   LaneMask word = 0;
-  std::memcpy(&word, rows + op.at[4], sizeof word);
+  std::memcpy(&word, registers + op.at[4], sizeof word);
   word = (word & ~lanes) | (x.p & lanes);
-  std::memcpy(rows + op.at[4], &word, sizeof word);
+  std::memcpy(registers + op.at[4], &word, sizeof word);
 }
 
 // Lanes of `lanes` that name the same mask as the first of them.
-LaneMask of_one_mask(const std::byte* row, LaneMask lanes, LaneMask& mask) {
+LaneMask of_one_mask(const std::byte* reg, LaneMask lanes, LaneMask& mask) {
   std::array<LaneMask, kLanes> masks{};
-  std::memcpy(masks.data(), row, sizeof masks);
+  std::memcpy(masks.data(), reg, sizeof masks);
   mask = masks[static_cast<std::size_t>(std::countr_zero(lanes))];
   LaneMask same = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -119,8 +119,8 @@ LaneMask of_one_mask(const std::byte* row, LaneMask lanes, LaneMask& mask) {
   return same & lanes;
 }
 
-bool waits_for(const Fragment& f, std::uint16_t instr, LaneMask mask) {
-  return f.lanes != 0 && f.state == FragmentState::waiting && f.wait.kind == WaitKind::warp_sync &&
+bool waits_for(const LaneGroup& f, std::uint16_t instr, LaneMask mask) {
+  return f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::warp_sync &&
          f.wait.object == mask && f.wait.value == instr;
 }
 
@@ -150,25 +150,25 @@ Flow report_strange(Exec& exec, const Exchange& x) {
                           Severity::warning));
 }
 
-// The lanes of one mask are all here, `own` of them in the running fragment: they exchange, and the others go on.
+// The lanes of one mask are all here, `own` of them in the running lane group: they exchange, and the others go on.
 Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
   const Instr& instr = exec.program().instr(op);
   Exchange x;
   x.mask = mask;
-  bring(instr, op, exec.rows, own, x);
+  bring(instr, op, exec.registers, own, x);
   bool mixed = false;
-  for (Fragment& f : exec.warp.fragments) {
+  for (LaneGroup& f : exec.warp.lane_groups) {
     if (!waits_for(f, op.instr, mask)) continue;
     const Op& other = exec.program().ops[static_cast<std::size_t>(f.pc)];
-    bring(instr, other, rows_of(exec.warp, f), f.lanes, x);
-    mixed = mixed || f.pc != exec.fragment.pc;
+    bring(instr, other, registers_of(exec.warp, f), f.lanes, x);
+    mixed = mixed || f.pc != exec.lane_group.pc;
   }
   exchange(instr, live_lanes(exec.warp), x);
   tell_exchange(exec, op, x.lanes);
-  take_away(instr, op, exec.rows, own, x);
-  for (Fragment& f : exec.warp.fragments) {
+  take_away(instr, op, exec.registers, own, x);
+  for (LaneGroup& f : exec.warp.lane_groups) {
     if (!waits_for(f, op.instr, mask)) continue;
-    take_away(instr, exec.program().ops[static_cast<std::size_t>(f.pc)], rows_of(exec.warp, f), f.lanes, x);
+    take_away(instr, exec.program().ops[static_cast<std::size_t>(f.pc)], registers_of(exec.warp, f), f.lanes, x);
     ++f.pc;
     f.wait = {};
     f.retries = false;
@@ -184,13 +184,13 @@ Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
   return flow;
 }
 
-// Lanes with different masks, or not all here: each group completes by itself or waits as a fragment of its own.
-Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t row) {
-  const std::int32_t pc = exec.fragment.pc;
+// Lanes with different masks, or not all here: each group completes by itself or waits as a lane group of its own.
+Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t reg) {
+  const std::int32_t pc = exec.lane_group.pc;
   LaneMask left = lanes;
   while (left != 0) {
     LaneMask mask = 0;
-    const LaneMask own = of_one_mask(exec.rows + row, left, mask);
+    const LaneMask own = of_one_mask(exec.registers + reg, left, mask);
     left &= ~own;
     LaneMask outside = own & ~mask;
     if (outside != 0) {
@@ -200,7 +200,7 @@ Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t row) {
       if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
     }
     LaneMask here = own;
-    for (const Fragment& f : exec.warp.fragments) {
+    for (const LaneGroup& f : exec.warp.lane_groups) {
       if (waits_for(f, op.instr, mask)) here |= f.lanes;
     }
     if ((mask & live_lanes(exec.warp) & ~here) == 0) {
@@ -208,13 +208,13 @@ Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t row) {
       continue;
     }
     const Wait wait{.kind = WaitKind::warp_sync, .object = mask, .value = op.instr};
-    if (own == exec.fragment.lanes) {
-      exec.fragment.wait = wait;
+    if (own == exec.lane_group.lanes) {
+      exec.lane_group.wait = wait;
       return Flow::waits;
     }
     // Its lanes wait by themselves; those that are done, or were not meant, go on.
-    Fragment& f = split_off(exec, own, pc);
-    f.state = FragmentState::waiting;
+    LaneGroup& f = split_off(exec, own, pc);
+    f.state = LaneGroupState::waiting;
     f.retries = true;
     f.wait = wait;
     if (exec.launch.monitor != nullptr) {
@@ -226,24 +226,24 @@ Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t row) {
 
 Flow run_exchange(Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
-  const std::uint32_t row = mask_row(instr, op);
+  const std::uint32_t reg = mask_register(instr, op);
   LaneMask mask = 0;
-  if (of_one_mask(exec.rows + row, lanes, mask) == lanes && (mask & live_lanes(exec.warp)) == lanes) [[likely]] {
+  if (of_one_mask(exec.registers + reg, lanes, mask) == lanes && (mask & live_lanes(exec.warp)) == lanes) [[likely]] {
     Exchange x;
     x.mask = mask;
-    bring(instr, op, exec.rows, lanes, x);
+    bring(instr, op, exec.registers, lanes, x);
     exchange(instr, live_lanes(exec.warp), x);
     tell_exchange(exec, op, lanes);
-    take_away(instr, op, exec.rows, lanes, x);
+    take_away(instr, op, exec.registers, lanes, x);
     return x.strange == 0 ? Flow::next : report_strange(exec, x);
   }
-  return run_groups(exec, op, lanes, row);
+  return run_groups(exec, op, lanes, reg);
 }
 
 Flow run_activemask(Exec& exec, const Op& op, LaneMask lanes) {
   LaneWords d;
   d.fill(lanes);
-  store_row(exec.rows, op.at[0], width_of(op, 0), d, lanes);
+  store_register(exec.registers, op.at[0], width_of(op, 0), d, lanes);
   return Flow::next;
 }
 

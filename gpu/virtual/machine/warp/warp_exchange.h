@@ -30,7 +30,8 @@ struct ShflSource {
 
 using LaneWords = std::array<std::uint64_t, kLanes>;
 
-// What a group's lanes bring and take away. Rows of 32 and 64 bits are widened without a sign, predicates are 0 and 1.
+// What a group's lanes bring and take away. Registers of 32 and 64 bits are widened without a sign, predicates are 0
+// and 1.
 struct Exchange {
   LaneMask lanes = 0;    // of the group, here
   LaneMask mask = 0;     // as named

@@ -26,12 +26,12 @@ std::string state_of(const ControlledRun& run) {
     add(cta.shared.data(), cta.shared.size());
     for (const Warp& warp : cta.warps) {
       out += "|warp " + std::to_string(warp.exited);
-      for (const Fragment& f : warp.fragments) {
+      for (const LaneGroup& f : warp.lane_groups) {
         if (f.lanes == 0) continue;  // merged into another, and in the list until the warp's next turn
         out += "|" + std::to_string(f.pc) + " " + std::to_string(f.lanes) + " " +
                std::to_string(static_cast<int>(f.state));
       }
-      for (const Activation& a : warp.activations) add(a.rows.data(), a.rows.size());
+      for (const Activation& a : warp.activations) add(a.registers.data(), a.registers.size());
     }
   }
   for (const Allocation& a : run.memory().allocations()) add(a.bytes.data(), a.bytes.size());
@@ -151,8 +151,8 @@ TEST(ControlledRun, StopsWhereABarrierIsComplete) {
   EXPECT_EQ(stop.reason, StopReason::barrier);
   EXPECT_EQ(stop.what, "barrier 0");
   for (const Warp& warp : run.launch().ctas.front().warps) {
-    for (const Fragment& f : warp.fragments) {
-      EXPECT_TRUE(f.lanes == 0 || f.state == FragmentState::ready);
+    for (const LaneGroup& f : warp.lane_groups) {
+      EXPECT_TRUE(f.lanes == 0 || f.state == LaneGroupState::ready);
     }
   }
 }
@@ -188,7 +188,7 @@ TEST(ControlledRun, CheckersHearOfEveryStepOnce) {
    public:
     [[nodiscard]] bool wants_instructions() const override { return true; }
     void instruction(const Exec& exec, const Op&, LaneMask) override {
-      fresh = fresh && seen.insert({exec.launch.step, exec.cta.index, exec.warp.index, exec.fragment.pc}).second;
+      fresh = fresh && seen.insert({exec.launch.step, exec.cta.index, exec.warp.index, exec.lane_group.pc}).second;
     }
     std::set<std::tuple<std::uint64_t, int, int, int>> seen;
     bool fresh = true;

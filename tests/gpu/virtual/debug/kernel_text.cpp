@@ -53,7 +53,7 @@ EVEN:
 std::unique_ptr<StepsLaunch> steps_launch(int rounds, Policy policy, std::uint64_t seed) {
   auto out = std::make_unique<StepsLaunch>();
   // Registers keep their values, as a debugger has it.
-  out->device = Device({.rows_by_liveness = false});
+  out->device = Device({.registers_by_liveness = false});
   out->module = &out->device.load(parse_module(steps_ptx(), "steps.ptx"));
   out->out = out->device.memory().allocate(256, "out");
   out->config.kernel = "steps";

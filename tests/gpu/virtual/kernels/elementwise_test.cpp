@@ -57,7 +57,7 @@ struct Rounds {
   std::uint64_t warp_instructions;
 };
 
-// Lanes part and meet again each round: a fragment that does not merge shows in the count, a fused multiply-add that
+// Lanes part and meet again each round: a lane group that does not merge shows in the count, a fused multiply-add that
 // rounds twice in the bits.
 TEST(K02, AluLoopGivesTheBitsOfAPlainLoopInTheExpectedNumberOfInstructions) {
   for (const Rounds& r : {Rounds{10, 0xda3f5a7aa17dabb9U, 892}, Rounds{100, 0x0efd26ab1eaac290U, 7776},

@@ -36,7 +36,7 @@ TEST(DecodeIsTheSame, WithAndWithoutCheckers) {
 
 TEST(DecodeIsTheSame, WithARowForEveryRegister) {
   ProgramOptions options;
-  options.rows_by_liveness = false;
+  options.registers_by_liveness = false;
   for (const Schedule& schedule : kSchedules) {
     SCOPED_TRACE(schedule.name);
     EXPECT_EQ(decode(schedule, options, false), decode(schedule, {}, false));

@@ -1,4 +1,5 @@
-// Products and sums fused as the assembler fuses them: rounded once, to the host's fmaf; and only where that is asked for.
+// Products and sums fused as the assembler fuses them: rounded once, to the host's fmaf; and only where that is asked
+// for.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -101,8 +102,8 @@ TEST(Contract, OneRoundingWithItAndTwoWithout) {
     for (const Simd simd : {Simd::baseline, best_simd()}) {
       for (const bool by_liveness : {true, false}) {
         const std::vector<float> fused =
-            run(form.body, in, {.simd = simd, .rows_by_liveness = by_liveness, .contract = true});
-        const std::vector<float> apart = run(form.body, in, {.simd = simd, .rows_by_liveness = by_liveness});
+            run(form.body, in, {.simd = simd, .registers_by_liveness = by_liveness, .contract = true});
+        const std::vector<float> apart = run(form.body, in, {.simd = simd, .registers_by_liveness = by_liveness});
         int different = 0;
         for (std::size_t i = 0; i < kThreads; ++i) {
           const float a = in[3 * i], b = in[3 * i + 1], c = in[3 * i + 2];

@@ -1,4 +1,4 @@
-// What is said when nobody can go on: every fragment's place and what it waits for, and what is usually wrong.
+// What is said when nobody can go on: every lane group's place and what it waits for, and what is usually wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

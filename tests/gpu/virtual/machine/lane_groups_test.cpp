@@ -32,7 +32,7 @@ TEST(Fragments, AnArithmeticLoopWithADivergentIfTakesThePublishedNumberOfInstruc
   for (const auto& [rounds, steps, fnv] : {Case{10, 892, 0xda3f5a7aa17dabb9}, Case{100, 7776, 0x0efd26ab1eaac290},
                                            Case{1000, 76620, 0xbe3b164d7640974d}}) {
     for (const bool shared_rows : {true, false}) {
-      Device device(ProgramOptions{.rows_by_liveness = shared_rows});
+      Device device(ProgramOptions{.registers_by_liveness = shared_rows});
       const LoadedModule& module = device.load(parse_module(kept_ptx(), "alu_rounds.ptx"));
       const std::uint64_t out = device.memory().allocate(512, "out"), in = device.memory().allocate(512, "in");
       std::vector<float> values(128);
@@ -160,7 +160,7 @@ TEST(Fragments, AnInstructionWhoseGuardIsFalseEverywhereDoesNothing) {
   EXPECT_EQ(ran.result.steps, kAround + 4);
 }
 
-// Quantum, order of warps and choice of fragments are drawn: what the kernel computes is the same.
+// Quantum, order of warps and choice of lane groups are drawn: what the kernel computes is the same.
 TEST(Fragments, SeededSchedulesGiveTheSameValues) {
   for (const std::uint64_t seed : {1u, 2u, 3u, 99u}) {
     LaunchOptions options;

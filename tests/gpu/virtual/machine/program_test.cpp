@@ -1,4 +1,4 @@
-// A module made ready: where variables stand, which registers share a row.
+// A module made ready: where variables stand, which registers share a place.
 #include <gtest/gtest.h>
 
 #include "gpu/virtual/machine/program/address_operand.h"
@@ -12,7 +12,7 @@ std::shared_ptr<const Program> program_of(const std::string& body, bool share = 
   return make_program(parse_module(".version 9.0\n.target sm_90a\n.address_size 64\n" + before +
                                        ".visible .entry k(.param .u64 p0, .param .u32 p1) {\n" + body + "\n}\n",
                                    "p.ptx"),
-                      ProgramOptions{.rows_by_liveness = share});
+                      ProgramOptions{.registers_by_liveness = share});
 }
 
 // 48 static bytes at 0x400; the dynamic part behind them at its own alignment, for every extern symbol the same.
@@ -43,16 +43,16 @@ TEST(Program, RegistersThatAreNeverNeededTogetherShareARow) {
     add.u32 %r3, %r1, 2;
     st.global.v2.u32 [%d0], {%r2, %r3};)";
   const auto shared = program_of(body);
-  const auto& rows = shared->functions[0].registers;
-  EXPECT_EQ(rows[3].row, rows[1].row) << "%r1 is read for the last time where %r3 is written";
-  EXPECT_NE(rows[2].row, rows[1].row);
-  EXPECT_EQ(rows[0].row, kNoRow) << "nobody names it";
+  const auto& registers = shared->functions[0].registers;
+  EXPECT_EQ(registers[3].reg, registers[1].reg) << "%r1 is read for the last time where %r3 is written";
+  EXPECT_NE(registers[2].reg, registers[1].reg);
+  EXPECT_EQ(registers[0].reg, kNoRegister) << "nobody names it";
   using Ranges = std::vector<std::pair<std::int32_t, std::int32_t>>;
-  EXPECT_EQ(rows[1].alive, (Ranges{{2, 4}}));
-  EXPECT_EQ(rows[2].alive, (Ranges{{3, 5}}));
-  EXPECT_EQ(rows[3].alive, (Ranges{{4, 5}}));
+  EXPECT_EQ(registers[1].alive, (Ranges{{2, 4}}));
+  EXPECT_EQ(registers[2].alive, (Ranges{{3, 5}}));
+  EXPECT_EQ(registers[3].alive, (Ranges{{4, 5}}));
   const auto apart = program_of(body, false);
-  EXPECT_NE(apart->functions[0].registers[3].row, apart->functions[0].registers[1].row);
+  EXPECT_NE(apart->functions[0].registers[3].reg, apart->functions[0].registers[1].reg);
 }
 
 // A guard leaves lanes with the old value, and a loop comes back: both need it longer than the text looks.
@@ -70,10 +70,10 @@ TEST(Program, AValueLivesThroughAGuardAndRoundALoop) {
     setp.ne.u32 %p2, %r1, 0;
     @%p2 bra LOOP;
     st.global.u32 [%d0], %r2;)");
-  const auto& rows = program->functions[0].registers;
-  EXPECT_NE(rows[2].row, rows[3].row);
-  EXPECT_NE(rows[2].row, rows[4].row);
-  EXPECT_EQ(rows[2].alive, (std::vector<std::pair<std::int32_t, std::int32_t>>{{3, 11}}));
+  const auto& registers = program->functions[0].registers;
+  EXPECT_NE(registers[2].reg, registers[3].reg);
+  EXPECT_NE(registers[2].reg, registers[4].reg);
+  EXPECT_EQ(registers[2].alive, (std::vector<std::pair<std::int32_t, std::int32_t>>{{3, 11}}));
 }
 
 TEST(Program, AnAddressIsARowAndAnOffset) {
@@ -82,9 +82,9 @@ TEST(Program, AnAddressIsARowAndAnOffset) {
     ld.param.u32 %r1, [p1];
     ld.shared.u32 %r2, [s+8];
     ld.global.v2.u32 {%r3, %r4}, [%d1+-4];)");
-  EXPECT_EQ(program->ops[0].at[1], kNoRow);
+  EXPECT_EQ(program->ops[0].at[1], kNoRegister);
   EXPECT_EQ(address_offset(program->ops[0], 1), 8) << "p1 stands behind the 8 bytes of p0";
-  EXPECT_NE(program->ops[1].at[1], kNoRow);
+  EXPECT_NE(program->ops[1].at[1], kNoRegister);
   EXPECT_EQ(address_offset(program->ops[1], 1), 8);
   EXPECT_NE(program->ops[1].flags & kUniformAddress, 0);
   EXPECT_EQ(program->ops[2].count, 3);

@@ -113,12 +113,12 @@ TEST(Bits, SelectionByPredicateAndBySign) {
   EXPECT_EQ(one("slct.ftz.u64.f32", {7, 9, 0x80000001}), 7u);
 }
 
-// Pieces: element 0 is the least significant. Byte pieces stand in rows of 16 bits.
+// Pieces: element 0 is the least significant. Byte pieces stand in registers of 16 bits.
 TEST(Bits, MovesOfPieces) {
   const auto pieces = [](const char* word, std::vector<int> widths, std::vector<std::uint64_t> in, int results) {
     Case c;
     c.word = word;
-    c.row_bytes = std::move(widths);
+    c.register_bytes = std::move(widths);
     for (const std::uint64_t x : in) c.in.push_back(all(x));
     c.results = results;
     std::vector<std::uint64_t> d;

@@ -16,7 +16,7 @@ struct Buffer {
   alignas(64) std::array<std::byte, kBufferBytes> bytes;
 };
 
-int type_row_bytes(Type type) {
+int type_register_bytes(Type type) {
   const int width = bits(type);
   return type == Type::pred ? 0 : width <= 16 ? 2 : width / 8;
 }
@@ -24,7 +24,7 @@ int type_row_bytes(Type type) {
 struct Element {
   int bytes = 0;  // 0: a predicate
   bool written = false;
-  std::uint32_t row = kNoRow;
+  std::uint32_t reg = kNoRegister;
 };
 
 // The elements of all operands in the order written, d|p as two.
@@ -55,7 +55,8 @@ Layout layout_of(const Case& c) {
     bool vectors = false;
     for (const OperandRule& rule : rules) {
       const bool written = rule.role == Role::written;
-      for (int e = 0; e < rule.elements; ++e) elements.push_back({type_row_bytes(rule.type), written, kNoRow});
+      for (int e = 0; e < rule.elements; ++e)
+        elements.push_back({type_register_bytes(rule.type), written, kNoRegister});
       if (!written) read += static_cast<std::size_t>(rule.elements);
       vectors = vectors || rule.elements > 1;
     }
@@ -70,7 +71,7 @@ Layout layout_of(const Case& c) {
 }
 
 OpRequest request_of(const Case& c, const Layout& layout) {
-  OpRequest request{.instr = &layout.instr, .row_bytes = {}, .sum = c.sum, .results = 0};
+  OpRequest request{.instr = &layout.instr, .register_bytes = {}, .sum = c.sum, .results = 0};
   if (c.results > 0) request.results = static_cast<std::uint8_t>(c.results);
   std::vector<int> bytes;
   for (const Element& e : layout.elements) {
@@ -78,14 +79,14 @@ OpRequest request_of(const Case& c, const Layout& layout) {
     if (layout.lists && c.pair && bytes.size() == 1) bytes.push_back(0);
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(5, bytes.size()); ++i) {
-    request.row_bytes[i] = static_cast<std::uint8_t>(bytes[i]);
+    request.register_bytes[i] = static_cast<std::uint8_t>(bytes[i]);
   }
   return request;
 }
 
 void widen(const Case& c, Layout& layout) {
-  for (std::size_t i = 0; i < c.row_bytes.size() && i < layout.elements.size(); ++i) {
-    if (c.row_bytes[i] != 0) layout.elements[i].bytes = c.row_bytes[i];
+  for (std::size_t i = 0; i < c.register_bytes.size() && i < layout.elements.size(); ++i) {
+    if (c.register_bytes[i] != 0) layout.elements[i].bytes = c.register_bytes[i];
   }
 }
 
@@ -93,25 +94,25 @@ void put(std::byte* rows, const Element& e, const Lanes& values) {
   if (e.bytes == 0) {
     LaneMask word = 0;
     for (std::size_t i = 0; i < 32; ++i) word |= static_cast<LaneMask>(values[i] & 1) << i;
-    std::memcpy(rows + e.row, &word, sizeof word);
+    std::memcpy(rows + e.reg, &word, sizeof word);
     return;
   }
   const auto width = static_cast<std::size_t>(e.bytes);
   for (std::size_t i = 0; i < 32; ++i)
-    std::memcpy(rows + e.row + width * i, &values[i], std::min<std::size_t>(width, 8));
+    std::memcpy(rows + e.reg + width * i, &values[i], std::min<std::size_t>(width, 8));
 }
 
 Lanes get(const std::byte* rows, const Element& e) {
   Lanes values{};
   if (e.bytes == 0) {
     LaneMask word = 0;
-    std::memcpy(&word, rows + e.row, sizeof word);
+    std::memcpy(&word, rows + e.reg, sizeof word);
     for (std::size_t i = 0; i < 32; ++i) values[i] = word >> i & 1;
     return values;
   }
   const auto width = static_cast<std::size_t>(e.bytes);
   for (std::size_t i = 0; i < 32; ++i)
-    std::memcpy(&values[i], rows + e.row + width * i, std::min<std::size_t>(width, 8));
+    std::memcpy(&values[i], rows + e.reg + width * i, std::min<std::size_t>(width, 8));
   return values;
 }
 
@@ -119,7 +120,7 @@ void expect_untouched(const Case& c, const std::vector<Element>& results, const 
   Buffer expected = after;
   for (const Element& e : results) {
     const std::size_t bytes = e.bytes == 0 ? 4 : 32 * static_cast<std::size_t>(e.bytes);
-    std::memcpy(expected.bytes.data() + e.row, before.bytes.data() + e.row, bytes);
+    std::memcpy(expected.bytes.data() + e.reg, before.bytes.data() + e.reg, bytes);
   }
   EXPECT_EQ(std::memcmp(expected.bytes.data(), before.bytes.data(), kBufferBytes), 0)
       << c.word << " wrote where it has no result";
@@ -156,17 +157,17 @@ Outcome run(const Case& c) {
   std::memset(before->bytes.data(), kPoison, kBufferBytes);
   std::uint32_t next = 64;
   const auto take = [&next](int bytes) {
-    const std::uint32_t row = next;
+    const std::uint32_t reg = next;
     next += (bytes == 0 ? 64u : 32u * static_cast<std::uint32_t>(bytes)) + 64u;
-    return row;
+    return reg;
   };
-  Element second{0, true, kNoRow};
-  if (c.pair || carry) second.row = take(0);
-  for (Element& e : layout.elements) e.row = take(e.bytes);
+  Element second{0, true, kNoRegister};
+  if (c.pair || carry) second.reg = take(0);
+  for (Element& e : layout.elements) e.reg = take(e.bytes);
   if (c.in_place) {
     for (const Element& e : layout.elements) {
       if (e.written || e.bytes != layout.elements[0].bytes) continue;
-      layout.elements[0].row = e.row;
+      layout.elements[0].reg = e.reg;
       break;
     }
   }
@@ -182,13 +183,13 @@ Outcome run(const Case& c) {
       put(before->bytes.data(), e, c.in[source++]);
     }
   }
-  if (second.row != kNoRow) put(before->bytes.data(), second, carry ? c.before : Lanes{});
+  if (second.reg != kNoRegister) put(before->bytes.data(), second, carry ? c.before : Lanes{});
   const auto after = std::make_unique<Buffer>(*before);
 
   std::vector<std::uint32_t> list;
   for (std::size_t i = 0; i < layout.elements.size(); ++i) {
-    list.push_back(layout.elements[i].row);
-    if (i == 0 && c.pair) list.push_back(second.row);
+    list.push_back(layout.elements[i].reg);
+    if (i == 0 && c.pair) list.push_back(second.reg);
   }
   Op op;
   op.negated = c.negated;
@@ -199,16 +200,16 @@ Outcome run(const Case& c) {
   if (layout.lists) {
     op.list = list.data();
     op.count = static_cast<std::uint16_t>(list.size());
-    if (carry) op.at[4] = second.row;
+    if (carry) op.at[4] = second.reg;
   } else {
-    for (std::size_t i = 0; i < layout.elements.size(); ++i) op.at[i] = layout.elements[i].row;
-    op.at[4] = second.row;
+    for (std::size_t i = 0; i < layout.elements.size(); ++i) op.at[i] = layout.elements[i].reg;
+    op.at[4] = second.reg;
   }
   handler(after->bytes.data(), op, c.mask);
 
   Outcome outcome;
   for (const Element& e : results) outcome.d.push_back(get(after->bytes.data(), e));
-  if (second.row != kNoRow) {
+  if (second.reg != kNoRegister) {
     outcome.p = get(after->bytes.data(), second);
     results.push_back(second);
   }
@@ -256,10 +257,10 @@ Both everywhere(Case c, std::initializer_list<std::uint64_t> in) {
 
 }  // namespace
 
-std::uint64_t one(const std::string& word, std::initializer_list<std::uint64_t> in, std::vector<int> row_bytes) {
+std::uint64_t one(const std::string& word, std::initializer_list<std::uint64_t> in, std::vector<int> register_bytes) {
   Case c;
   c.word = word;
-  c.row_bytes = std::move(row_bytes);
+  c.register_bytes = std::move(register_bytes);
   return everywhere(c, in).d;
 }
 Both both(const std::string& word, std::initializer_list<std::uint64_t> in) {

@@ -21,16 +21,17 @@ using Lanes = std::array<std::uint64_t, 32>;
 
 struct Case {
   std::string word{};
-  std::vector<Lanes> in{};       // elements of the operands that are read, in the order written
-  bool pair = false;             // d|p
-  std::vector<int> row_bytes{};  // of all elements, results first; 0 and what is missing: as the type says
-  std::uint8_t negated = 0;      // Op::negated
+  std::vector<Lanes> in{};            // elements of the operands that are read, in the order written
+  bool pair = false;                  // d|p
+  std::vector<int> register_bytes{};  // of all elements, results first; 0 and what is missing: as the type says
+  std::uint8_t negated = 0;           // Op::negated
   LaneMask mask = kAllLanes;
   Simd simd = Simd::baseline;
   SumMode sum = SumMode::seq;
   Lanes before{};         // of every result
-  bool in_place = false;  // the result's row is the first source's, where both are as wide
-  int results = 0;  // not 0: a mov of pieces, `row_bytes` says which: so many elements are written, those of `in` read
+  bool in_place = false;  // the result is the first source's register, where both are as wide
+  // Not 0: a mov of pieces, `register_bytes` says which: so many elements are written, those of `in` read
+  int results = 0;
 };
 struct Outcome {
   std::vector<Lanes> d;  // [result]: elements written
@@ -46,7 +47,7 @@ struct Outcome {
 [[nodiscard]] Lanes all(std::uint64_t value);
 // The value that the result has in every lane when every source has the same value in all lanes.
 [[nodiscard]] std::uint64_t one(const std::string& word, std::initializer_list<std::uint64_t> in,
-                                std::vector<int> row_bytes = {});
+                                std::vector<int> register_bytes = {});
 // Results d and p of a pair, or the two predicates of setp p|q.
 struct Both {
   std::uint64_t d = 0, p = 0;
