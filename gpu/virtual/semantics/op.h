@@ -1,5 +1,5 @@
 // One instruction as the machine runs it: what to call and where its operands are. Made once from a statement
-// (machine/lower.h), run millions of times.
+// (machine/program/lower.h), run millions of times.
 //
 // A register holds its value in all 32 lanes, side by side. The registers of one function stand in one buffer of the
 // warp; an operand is a byte offset into it. Constants and special registers stand there too, so that no instruction
