@@ -108,6 +108,18 @@ struct Wrong {
   std::string hint;
 };
 
+constexpr std::uint64_t kNullPage = 4096;  // [bytes] from address 0: a null pointer, or a member of what it points to
+
+// The array nearest to an address far from all of them: the base of an index that was -1 and became 0xffffffff.
+std::string nearest_array(const Allocation* a, std::uint64_t address) {
+  if (a == nullptr) return {};
+  return address < a->address
+             ? fmt::format("the nearest array is '{}' (size {}), {} bytes behind this address", a->name,
+                           a->bytes.size(), a->address - address)
+             : fmt::format("the nearest array is '{}' (size {}), which ends {} bytes before this address", a->name,
+                           a->bytes.size(), address - a->end());
+}
+
 Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes) {
   const DeviceMemory& memory = *exec.launch.memory;
   const Space really = space_of(address);
@@ -120,12 +132,12 @@ Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::in
   const ReportAddress at = name_address(exec.launch, space, address, bytes);
   const Allocation* a = memory.find(address);
   if (a == nullptr) a = memory.nearest(address);
-  if (address < DeviceMemory::kGap) {
+  if (address < kNullPage) {
     return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}", bytes, address), "a null pointer, or nearly"};
   }
   if (at.symbol.empty() || a == nullptr) {
-    return {
-        ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}, where nothing is allocated", bytes, address), {}};
+    return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}, where nothing is allocated", bytes, address),
+            nearest_array(a, address)};
   }
   if (a->freed && address >= a->address && address < a->end()) {
     return {ReportKind::use_after_free, fmt::format("{} bytes at {}, which has been freed", bytes, place_name(at)), {}};

@@ -36,8 +36,9 @@ ReportAddress name_address(const Launch& launch, Space space, std::uint64_t addr
     case Space::constant: {
       const Allocation* a = launch.memory->find(address);
       if (a == nullptr) a = launch.memory->nearest(address);
-      // Farther away than the gap between two allocations it has nothing to do with either.
-      if (a != nullptr && address + DeviceMemory::kGap > a->address && address < a->end() + DeviceMemory::kGap) {
+      // Farther away than what is unmapped around an array, an offset from it would mislead: a null pointer is not "x - 8 GB".
+      if (a != nullptr && address + DeviceMemory::kUnmapped > a->address &&
+          address < a->end() + DeviceMemory::kUnmapped) {
         to.symbol = a->name;
         to.offset = static_cast<std::int64_t>(address - a->address);
       }

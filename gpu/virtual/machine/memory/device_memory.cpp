@@ -6,7 +6,6 @@
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
-#include "gpu/virtual/machine/memory/windows.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -25,20 +24,30 @@ std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::int64_t most) : most_(most), next_constant_(kConstWindow) {}
+DeviceMemory::DeviceMemory(std::int64_t most) : most_(most) {}
 
-std::uint64_t DeviceMemory::place(std::uint64_t& next, std::int64_t bytes, std::string_view name) {
+std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_view name) {
   if (bytes < 1) throw GeometryError(fmt::format("allocation '{}' of {} bytes: at least 1", name, bytes));
   if (bytes > most_ - used_) {
     throw OverflowError(fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left", name, bytes,
                                     most_ - used_, most_));
   }
+  const auto size = static_cast<std::uint64_t>(bytes);
+  if (range.next > range.end || range.end - range.next < size || range.end - range.next - size < range.gap) {
+    throw OverflowError(
+        fmt::format("allocation '{}' of {} bytes: the addresses from 0x{:x} to 0x{:x} are used up: every allocation "
+                    "there begins at a "
+                    "multiple of {} bytes, {} or more behind the end of the one before, and freed addresses are not "
+                    "given out again: "
+                    "make fewer, larger allocations, or a new device",
+                    name, bytes, range.begin, range.end, range.align, range.gap));
+  }
   Allocation a;
   a.name = name;
-  a.address = next;
+  a.address = range.next;
   a.bytes.resize(static_cast<std::size_t>(bytes));
   used_ += bytes;
-  next = (a.end() + kGap + kAlign - 1) / kAlign * kAlign;
+  range.next = place_behind(a.end(), range.gap, range.align);
   const auto at = std::upper_bound(allocations_.begin(), allocations_.end(), a.address,
                                    [](std::uint64_t address, const Allocation& b) { return address < b.address; });
   const std::uint64_t address = a.address;
@@ -47,7 +56,7 @@ std::uint64_t DeviceMemory::place(std::uint64_t& next, std::int64_t bytes, std::
 }
 
 std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, bool initialised, bool heap) {
-  const std::uint64_t address = place(next_, bytes, name);
+  const std::uint64_t address = place(heap ? heap_ : arrays_, bytes, name);
   auto* a = const_cast<Allocation*>(find(address));
   a->initialised = initialised;
   a->heap = heap;
@@ -56,7 +65,7 @@ std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, 
 }
 
 std::uint64_t DeviceMemory::allocate_constant(std::int64_t bytes, std::string_view name) {
-  return place(next_constant_, bytes, name);
+  return place(constants_, bytes, name);
 }
 
 void DeviceMemory::free(std::uint64_t address) {

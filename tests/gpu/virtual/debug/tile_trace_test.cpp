@@ -293,7 +293,7 @@ TEST(TileTraceOfBarriers, AGatherIsOneBoxOfFourRows) {
   TensorMap map;
   map.data_type = TmaDataType::bf16;
   map.rank = 2;
-  map.base = DeviceMemory::kBase + 4352;  // of `in`, behind the 64 bytes of `out`
+  map.base = DeviceMemory::kBase + DeviceMemory::kSpacing;  // of `in`, the second array
   map.dims = {32, 16};
   map.strides = {64};
   map.box = {32, 1};

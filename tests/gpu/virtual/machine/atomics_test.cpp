@@ -156,7 +156,7 @@ TEST(Atomics, NobodyElseIsInLocalOrConstantMemory) {
                        .threads = 1});
   ASSERT_EQ(ran.messages.size(), 2u);
   EXPECT_EQ(ran.messages[0], "BAD_WINDOW atomic of 4 bytes in local, which no two threads share");
-  EXPECT_TRUE(ran.messages[1].starts_with("MISALIGNED 8-byte access at 0x2")) << ran.messages[1];
+  EXPECT_TRUE(ran.messages[1].starts_with("MISALIGNED 8-byte access at 0x3")) << ran.messages[1];
 }
 
 // A NaN loses, and -0 is below +0.

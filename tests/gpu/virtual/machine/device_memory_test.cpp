@@ -21,9 +21,38 @@ std::string error_of(const Call& call) {
 TEST(DeviceMemory, AddressesAreTheSameEverywhereAndFarApart) {
   DeviceMemory memory;
   EXPECT_EQ(memory.allocate(4000, "x"), 0x200000000u);
-  EXPECT_EQ(memory.allocate(1, "y"), 0x200002000u);  // 4000 + 4096, then the next multiple of 256
+  EXPECT_EQ(memory.allocate(1, "y"), 0x300000000u);
   EXPECT_EQ(memory.allocate_constant(16, "c"), 0x7d0000000000u);
-  EXPECT_EQ(memory.allocate(1, "z"), 0x200003100u);  // constants have a bank of their own
+  EXPECT_EQ(memory.allocate_constant(16, "d"), 0x7d0000001100u);  // 16 + 4096, then the next multiple of 256
+  EXPECT_EQ(memory.allocate(1, "z"), 0x400000000u);               // constants have a bank of their own
+}
+
+// An array that ends less than 1 GiB before a multiple of 4 GiB leaves the place behind it empty.
+TEST(DeviceMemory, AtLeastAGibibyteIsUnmappedBehindALargeArray) {
+  constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
+  EXPECT_EQ(DeviceMemory::place_behind(0x200000000 + 1), 0x300000000u);
+  EXPECT_EQ(DeviceMemory::place_behind(0x200000000 + 3 * kGibibyte), 0x300000000u);
+  EXPECT_EQ(DeviceMemory::place_behind(0x200000000 + 3 * kGibibyte + 1), 0x400000000u);
+  EXPECT_EQ(DeviceMemory::place_behind(0x300000000 + 10 * kGibibyte), 0x600000000u);
+}
+
+// A kernel's malloc gives many small blocks: they are one heap and use no array's place.
+TEST(DeviceMemory, BlocksOfTheHeapAreApartFromArraysAndFourKibibytesFromEachOther) {
+  DeviceMemory memory;
+  EXPECT_EQ(memory.allocate(100, "malloc", false, true), 0x700000000000u);
+  EXPECT_EQ(memory.allocate(100, "malloc", false, true), 0x700000001100u);
+  EXPECT_EQ(memory.allocate(1, "x"), 0x200000000u);
+}
+
+// The limit of the header, and what is said past it; free gives no address back, so that a use after free is named.
+TEST(DeviceMemory, HasAddressesFor28670ArraysAndNoMore) {
+  DeviceMemory memory;
+  for (int i = 0; i < 28670; ++i) memory.free(memory.allocate(1, "x"));
+  EXPECT_EQ(error_of<OverflowError>([&] { memory.allocate(1, "y"); }),
+            "allocation 'y' of 1 bytes: the addresses from 0x200000000 to 0x700000000000 are used up: every allocation "
+            "there begins at a multiple of 4294967296 bytes, 1073741824 or more behind the end of the one before, and "
+            "freed addresses are not given out again: make fewer, larger allocations, or a new device");
+  EXPECT_NO_THROW(memory.allocate(1, "malloc", false, true));
 }
 
 TEST(DeviceMemory, WhatIsNotInitialisedIsFilledWithFf) {

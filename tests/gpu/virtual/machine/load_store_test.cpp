@@ -219,8 +219,8 @@ TEST(Windows, AnAddressOfAnotherSpaceIsReported) {
   EXPECT_THAT(
       ran.messages,
       ElementsAre("BAD_WINDOW 4 bytes at 0x7f0000000400, which is an address of shared and not of global",
-                  ::testing::MatchesRegex("BAD_WINDOW 0x2000.*, which is an address of global and not of shared|"
-                                          "BAD_WINDOW 0x2000.* is an address of global and not of shared"),
+                  ::testing::MatchesRegex("BAD_WINDOW 0x3000.*, which is an address of global and not of shared|"
+                                          "BAD_WINDOW 0x3000.* is an address of global and not of shared"),
                   "BAD_WINDOW 4 bytes at shared 0x03000400: rank 3 of a cluster of 1"));
 }
 

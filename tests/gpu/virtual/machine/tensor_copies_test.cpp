@@ -247,7 +247,7 @@ TEST(TensorStore, IsTheWayBackOfTheLoad) {
 
 // --- arguments -----------------------------------------------------------------------------------------------------------------
 
-constexpr std::uint64_t kIn = 0x200001100;  // of a kernel whose `out` has 64 bytes
+constexpr std::uint64_t kIn = 0x300000000;  // the second array of a kernel
 
 // The messages of one copy with this map and text; u32 elements so that reductions have a type.
 std::vector<std::string> said(const std::string& copy, std::size_t tensor_bytes = 20 * 256, bool ours = true) {

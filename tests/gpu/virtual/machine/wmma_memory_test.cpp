@@ -57,7 +57,7 @@ TEST(WmmaMemory, ReachesSharedMemoryBothWays) {
 
 TEST(WmmaMemory, ABaseAndADistanceThatAreNotAlignedAreSaid) {
   EXPECT_THAT(moved("wmma.load.c.sync.aligned.row.m16n16k16.f32", "%rd1+16", 16, 16).messages,
-              ElementsAre("MISALIGNED a matrix at 0x200001810: not a multiple of its fragment's 32 bytes"));
+              ElementsAre("MISALIGNED a matrix at 0x300000010: not a multiple of its fragment's 32 bytes"));
   EXPECT_THAT(moved("wmma.load.c.sync.aligned.row.m16n16k16.f32", "%rd1", 18, 16).messages,
               ElementsAre("MISALIGNED rows of a matrix 72 bytes apart: not a multiple of 16"));
   EXPECT_THAT(moved("wmma.load.c.sync.aligned.col.m16n16k16.f32", "%rd1", 17, 16).messages,
@@ -75,8 +75,8 @@ TEST(WmmaMemory, AllLanesNameOneMatrix) {
   EXPECT_THAT(moved("setp.eq.u32 %p1, %r0, 5; @%p1 add.u64 %rd1, %rd1, 32; wmma.load.c.sync.aligned.row.m16n16k16.f32",
                     "%rd1", 16, 16)
                   .messages,
-              ElementsAre("DIVERGED lanes of a warp name different addresses of one matrix: 0x200001800 in lane 0, "
-                          "0x200001820 in lane 5"));
+              ElementsAre("DIVERGED lanes of a warp name different addresses of one matrix: 0x300000000 in lane 0, "
+                          "0x300000020 in lane 5"));
 }
 
 }  // namespace
