@@ -15,11 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/virtual/check/happens_before.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
-
-using Step = std::uint32_t;
 
 // Who did something, as one number: threads of a cluster (1024 a CTA), the cp.async engine of each, other engines.
 using ActorKey = std::uint32_t;
@@ -89,6 +88,6 @@ struct View {
 };
 
 // Lanes, warps and barriers that know the same share one view; it never changes.
-using Known = std::shared_ptr<const View>;
+using Known = Shared<View>;
 
 }  // namespace kvscope::ptx

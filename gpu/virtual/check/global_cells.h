@@ -32,7 +32,7 @@ struct GlobalTouch {
   };
   std::int32_t cta = 0;  // linear
   std::int32_t pc = -1;
-  GridStep step = 0;        // threads: of the warp; else the operation's number
+  Step step = 0;            // threads: of the warp; else the operation's number
   std::uint32_t lanes = 0;  // engine: the barrier's shared address
   std::uint16_t thread = 0;
   By by = By::nobody;

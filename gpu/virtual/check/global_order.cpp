@@ -7,26 +7,6 @@
 #include "gpu/virtual/machine/warp/special_registers.h"
 
 namespace kvscope::ptx {
-namespace {
-
-bool releases_order(Order order) {
-  return order == Order::release || order == Order::acq_rel || order == Order::sc;
-}
-bool acquires_order(Order order) {
-  return order == Order::acquire || order == Order::acq_rel || order == Order::sc;
-}
-
-template <class Body>
-void lanes_in_order(LaneMask lanes, Body body) {
-  for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
-}
-
-// The steps of operations are their numbers; 32 bits last for four billion of one launch.
-GridStep step_of(std::uint64_t number) {
-  return static_cast<GridStep>(number);
-}
-
-}  // namespace
 
 std::size_t GlobalOrder::reach_of(Scope scope) {
   return scope == Scope::cta ? kCta : scope == Scope::cluster ? kCluster : kGrid;
@@ -71,7 +51,7 @@ std::int32_t GlobalOrder::cluster_of(std::int32_t cta) const {
   return static_cast<std::int32_t>(x + grid_[0] / cluster_[0] * (y + grid_[1] / cluster_[1] * z));
 }
 
-GridStep GlobalOrder::act(const Who& who) {
+Step GlobalOrder::act(const Who& who) {
   Warp& w = at(who);
   if (w.published) ++w.step, w.published = false;
   return w.step;
@@ -111,12 +91,12 @@ void GlobalOrder::publish(const Who& who, LaneMask lanes, GridClock& to) {
   Warp& w = at(who);
   w.published = true;
   const GridClock* last = nullptr;
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     const Lane& l = w.lanes[static_cast<std::size_t>(lane)];
     if (l.known != nullptr && l.known.get() != last) to.join(*l.known);
     last = l.known.get();
   });
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     const Lane& l = w.lanes[static_cast<std::size_t>(lane)];
     const std::size_t thread = thread_of(who, lane);
     to.raise(who.cta, thread, w.step);
@@ -142,7 +122,7 @@ GlobalOrder::Known GlobalOrder::behind_fence(const Who& who, int lane, std::size
 
 // What these lanes have seen by relaxed reads without a fence since.
 void GlobalOrder::publish_seen(const Who& who, LaneMask lanes, GridClock& to) {
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     const Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
     if (l.fences == nullptr) return;
     for (const auto& seen : l.fences->pending) {
@@ -153,7 +133,7 @@ void GlobalOrder::publish_seen(const Who& who, LaneMask lanes, GridClock& to) {
 
 void GlobalOrder::publish_by(const Who& who, LaneMask lanes, Order order, std::size_t reach, GridClock& to) {
   if (order != Order::relaxed) return publish(who, lanes, to);
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     if (const Known fenced = behind_fence(who, lane, reach)) to.join(*fenced);
   });
 }
@@ -163,7 +143,7 @@ void GlobalOrder::acquire(const Who& who, LaneMask lanes, const Known& known) {
   Warp& w = at(who);
   Known from, made;  // lanes mostly know the same
   bool any = false;
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     Known& mine = w.lanes[static_cast<std::size_t>(lane)].known;
     if (any && mine == from) {
       mine = made;
@@ -171,45 +151,32 @@ void GlobalOrder::acquire(const Who& who, LaneMask lanes, const Known& known) {
     }
     from = mine;
     any = true;
-    if (mine == nullptr || mine == known || known->includes(*mine)) {
-      made = known;
-    } else if (mine->includes(*known)) {
-      made = mine;
-    } else {
-      const auto both = std::make_shared<GridClock>(*mine);
-      both->join(*known);
-      made = both;
-    }
+    made = joined(mine, known);
     mine = made;
   });
 }
 
 void GlobalOrder::learn(const Who& who, LaneMask lanes, Order order, std::size_t reach, const Known& known) {
   if (known == nullptr) return;
-  if (acquires_order(order)) return acquire(who, lanes, known);
-  lanes_in_order(lanes, [&](int lane) {
+  if (acquires(order)) return acquire(who, lanes, known);
+  each_lane(lanes, [&](int lane) {
     Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
     if (l.fences == nullptr) l.fences = std::make_unique<Fences>();
-    auto& pending = l.fences->pending[reach];
-    if (pending == nullptr) pending = std::make_shared<GridClock>();
-    pending->join(*known);
+    see(l.fences->pending[reach], *known, GridClock());
   });
 }
 
 // --- barriers --------------------------------------------------------------------------------------------------------
 
 void GlobalOrder::barrier_arrive(const Who& who, int barrier, LaneMask lanes) {
-  GridClock& gathered = ctas_.at(who.cta).barriers[barrier];
+  GridClock& gathered = ctas_.at(who.cta).barriers.at(barrier, GridClock());
   publish(who, lanes, gathered);
   publish_seen(who, lanes, gathered);
 }
 
 void GlobalOrder::barrier_done(const Cta& cta, int barrier, std::span<const LaneMask> waiting) {
-  CtaThreads& threads = ctas_.at(cta.index);
-  const auto place = threads.barriers.find(barrier);
-  if (place == threads.barriers.end()) return;
-  const Known all = std::make_shared<GridClock>(std::move(place->second));
-  threads.barriers.erase(place);
+  const Known all = ctas_.at(cta.index).barriers.take(barrier);
+  if (all == nullptr) return;
   for (std::size_t w = 0; w < waiting.size(); ++w) {
     if (waiting[w] != 0) acquire(who(cta, static_cast<int>(w)), waiting[w], all);
   }
@@ -235,7 +202,7 @@ void GlobalOrder::cluster_wait(const Who& who, LaneMask lanes, Order order) {
 
 void GlobalOrder::fence(const Who& who, LaneMask lanes, Scope scope) {
   const std::size_t reach = reach_of(scope);
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
     if (l.fences == nullptr) l.fences = std::make_unique<Fences>();
     for (std::size_t r = 0; r <= reach; ++r) {
@@ -269,10 +236,10 @@ void GlobalOrder::flag(const Who& who, int lane, std::uint64_t key, AccessKind k
   if (!atomic && found != flags_.end()) flags_.erase(found);
   const Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
   const bool fenced = l.fences != nullptr && l.fences->before[kCta].there;
-  if (order == Order::weak || (!releases_order(order) && !fenced)) return;
+  if (order == Order::weak || (!releases(order) && !fenced)) return;
   Flag& f = flags_[key];
   Known all;
-  if (releases_order(order)) {
+  if (releases(order)) {
     const auto clock = std::make_shared<GridClock>();
     publish(who, bit, *clock);
     all = clock;
@@ -280,14 +247,7 @@ void GlobalOrder::flag(const Who& who, int lane, std::uint64_t key, AccessKind k
   // Most locations have one clock, which is shared with others that were published in the same step.
   const auto add = [&](Known& to, std::size_t r) {
     const Known more = all != nullptr ? all : behind_fence(who, lane, r);
-    if (more == nullptr || to == more) return;
-    if (to == nullptr || more->includes(*to)) {
-      to = more;
-    } else if (!to->includes(*more)) {
-      const auto both = std::make_shared<GridClock>(*to);
-      both->join(*more);
-      to = both;
-    }
+    if (more != nullptr) to = joined(to, more);
   };
   add(f.ctas[who.cta], kCta);
   if (reach >= kCluster) add(f.clusters[who.cluster], kCluster);
@@ -306,15 +266,13 @@ void GlobalOrder::mbarrier_arrive(const Who& who, LaneMask lanes, std::uint64_t 
 
 // In the order in which they were issued.
 void GlobalOrder::mbarrier_arrive_copies(std::int32_t cluster, std::uint64_t address) {
-  Object& o = object(cluster, address);
-  if (o.copies.empty()) return;
-  o.collecting.raise(o.copies.front().cta, o.copies.front().slot, o.copies.front().step);
-  o.copies.pop_front();
+  object(cluster, address).arrive_copy([](GridClock& to, const Copies& copies) {
+    to.raise(copies.cta, copies.slot, copies.step);
+  });
 }
 
 void GlobalOrder::mbarrier_phase_done(std::int32_t cluster, std::uint64_t address) {
-  Object& o = object(cluster, address);
-  o.done = std::make_shared<GridClock>(o.collecting);
+  object(cluster, address).complete();
 }
 
 void GlobalOrder::mbarrier_waited(const Who& who, LaneMask lanes, std::uint64_t address, Order order) {
@@ -328,23 +286,23 @@ void GlobalOrder::issued_copy(const Who& who, int lane, std::uint64_t number) {
 }
 
 void GlobalOrder::waited_for_copies(const Who& who, LaneMask lanes, std::span<const std::uint64_t, kLanes> last) {
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     const std::uint64_t end = last[static_cast<std::size_t>(lane)];
-    GridStep& done = at(who).lanes[static_cast<std::size_t>(lane)].copies;
+    Step& done = at(who).lanes[static_cast<std::size_t>(lane)].copies;
     if (end > 0) done = std::max(done, step_of(end - 1));
   });
 }
 
 void GlobalOrder::waited_for_stores(const Who& who, LaneMask lanes, std::span<const std::uint64_t, kLanes> last) {
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     const std::uint64_t end = last[static_cast<std::size_t>(lane)];
-    GridStep& done = at(who).lanes[static_cast<std::size_t>(lane)].stores;
+    Step& done = at(who).lanes[static_cast<std::size_t>(lane)].stores;
     if (end > 0) done = std::max(done, step_of(end - 1));
   });
 }
 
 void GlobalOrder::copies_arrive(const Who& who, LaneMask lanes, std::uint64_t address) {
-  lanes_in_order(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     object(who.cluster, address)
         .copies.push_back(
             {who.cta, copies_slot(thread_of(who, lane)), at(who).lanes[static_cast<std::size_t>(lane)].last_copy});
@@ -352,22 +310,16 @@ void GlobalOrder::copies_arrive(const Who& who, LaneMask lanes, std::uint64_t ad
 }
 
 void GlobalOrder::issued_load(const Who& who, std::uint64_t address, std::uint64_t number, std::int64_t bytes) {
-  Object& o = object(who.cluster, address);
-  o.last_load = number;
-  if (bytes > 0) o.open.push_back({number, bytes});
+  object(who.cluster, address).loads.issue(number, bytes);
 }
 
 // The phase that these bytes end hands on that they are there: on every barrier they are credited to.
 void GlobalOrder::moved_load(std::int32_t cluster, std::uint64_t address, std::uint64_t number, std::int64_t bytes) {
-  Object& o = object(cluster, address);
-  for (Object::Open& open : o.open) {
-    if (open.number == number) open.bytes -= bytes;
-  }
-  while (!o.open.empty() && o.open.front().bytes <= 0) o.open.pop_front();
-  const std::uint64_t done = o.open.empty() ? o.last_load : o.open.front().number - 1;
+  OpenOperations& loads = object(cluster, address).loads;
+  loads.moved(number, bytes);
   for (auto at = objects_.lower_bound({cluster, 0}); at != objects_.end() && at->first.first == cluster; ++at) {
     if (offset_of(at->first.second) != offset_of(address)) continue;
-    at->second.collecting.raise_engine(engine_key(cluster, address), step_of(done));
+    at->second.collecting.raise_engine(engine_key(cluster, address), step_of(loads.done()));
   }
 }
 

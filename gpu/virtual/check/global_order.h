@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -27,7 +26,7 @@ namespace kvscope::ptx {
 
 class GlobalOrder {
  public:
-  using Known = std::shared_ptr<const GridClock>;  // null: nothing
+  using Known = Shared<GridClock>;  // null: nothing
 
   // One warp: whose lanes do something.
   struct Who {
@@ -44,7 +43,7 @@ class GlobalOrder {
   [[nodiscard]] Who who(const Cta& cta, int warp) const;
 
   // The step in which the warp does something now.
-  [[nodiscard]] GridStep act(const Who& who);
+  [[nodiscard]] Step act(const Who& who);
   // Is what was touched ordered before this lane goes on? `self`: what it did itself is.
   [[nodiscard]] bool ordered(const Who& who, int lane, const GlobalTouch& touch) const;
 
@@ -82,7 +81,7 @@ class GlobalOrder {
   struct Fenced {
     bool there = false;
     Known known;
-    GridStep step = 0, copies = 0, stores = 0;
+    Step step = 0, copies = 0, stores = 0;
     Known whole;  // all of it, made when it is asked for first
   };
   struct Fences {
@@ -91,38 +90,30 @@ class GlobalOrder {
   };
   struct Lane {
     Known known;
-    GridStep copies = 0, stores = 0;  // its cp.async and bulk stores up to here are done
-    GridStep last_copy = 0;           // issued
+    Step copies = 0, stores = 0;  // its cp.async and bulk stores up to here are done
+    Step last_copy = 0;           // issued
     std::unique_ptr<Fences> fences;
   };
   struct Warp {
-    GridStep step = 1;
+    Step step = 1;
     bool published = false;  // what was done in `step`
     std::array<Lane, kLanes> lanes;
   };
   struct CtaThreads {
     std::vector<Warp> warps;
-    std::map<int, GridClock> barriers;  // being gathered
+    Gatherings<GridClock> barriers;
   };
   struct Flag {
     Known grid;
     std::map<std::int32_t, Known> clusters, ctas;
   };
-  struct Object {  // an arrival barrier
-    GridClock collecting;
-    Known done;
-    struct Open {
-      std::uint64_t number;
-      std::int64_t bytes;
-    };
-    std::deque<Open> open;        // loads whose bytes have not all moved
-    std::uint64_t last_load = 0;  // issued
-    struct Copies {
-      std::int32_t cta;
-      std::size_t slot;
-      GridStep step;
-    };
-    std::deque<Copies> copies;  // cp.async.mbarrier.arrive that have not arrived
+  struct Copies {  // cp.async of a thread up to a step
+    std::int32_t cta;
+    std::size_t slot;
+    Step step;
+  };
+  struct Object : Phases<GridClock, Copies> {  // an arrival barrier
+    OpenOperations loads;
   };
 
   [[nodiscard]] Warp& at(const Who& who) { return ctas_.at(who.cta).warps[static_cast<std::size_t>(who.warp)]; }

@@ -328,7 +328,7 @@ void GlobalRaces::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
   const int lane = op.thread % kLanes;
   GlobalTouch now{.cta = who.cta,
                   .pc = op.pc,
-                  .step = static_cast<GridStep>(op.number),
+                  .step = step_of(op.number),
                   .thread = static_cast<std::uint16_t>(op.thread),
                   .by = By::engine,
                   .kind = op.kind};
@@ -340,9 +340,7 @@ void GlobalRaces::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
     now.strong = reduces(op.kind);
   } else if (op.mbarrier != 0) {
     now.lanes = static_cast<std::uint32_t>(op.mbarrier);
-    std::int64_t bytes = 0;
-    for (const ByteRange& range : writes) bytes += range.bytes;
-    g.order.issued_load(who, op.mbarrier, op.number, bytes);
+    g.order.issued_load(who, op.mbarrier, op.number, bytes_of(writes));
   } else {
     return;
   }
@@ -357,9 +355,7 @@ void GlobalRaces::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
 void GlobalRaces::async_moves(Launch&, const Cta& cta, const AsyncOp& op, std::span<const ByteRange>,
                               std::span<const ByteRange> writes) {
   if (op.mbarrier == 0 || op.kind == AsyncKind::cp_async) return;
-  std::int64_t bytes = 0;
-  for (const ByteRange& range : writes) bytes += range.bytes;
-  grid_->order.moved_load(grid_->order.who(cta, 0).cluster, op.mbarrier, op.number, bytes);
+  grid_->order.moved_load(grid_->order.who(cta, 0).cluster, op.mbarrier, op.number, bytes_of(writes));
 }
 
 void GlobalRaces::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,

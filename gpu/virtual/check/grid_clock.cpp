@@ -5,7 +5,7 @@
 namespace kvscope::ptx {
 namespace {
 
-bool includes_steps(const std::vector<GridStep>& a, const std::vector<GridStep>& b) {
+bool includes_steps(const std::vector<Step>& a, const std::vector<Step>& b) {
   for (std::size_t i = 0; i < b.size(); ++i) {
     if (b[i] > (i < a.size() ? a[i] : 0)) return false;
   }
@@ -20,17 +20,17 @@ const GridClock::Part* GridClock::find(std::int32_t cta) const {
   return at != parts_.end() && at->cta == cta ? &*at : nullptr;
 }
 
-GridStep GridClock::of(std::int32_t cta, std::size_t slot) const {
+Step GridClock::of(std::int32_t cta, std::size_t slot) const {
   const Part* part = find(cta);
   return part != nullptr && slot < part->steps->size() ? (*part->steps)[slot] : 0;
 }
 
-GridStep GridClock::of_engine(std::uint64_t key) const {
-  const auto at = std::lower_bound(engines_.begin(), engines_.end(), std::pair{key, GridStep{0}});
+Step GridClock::of_engine(std::uint64_t key) const {
+  const auto at = std::lower_bound(engines_.begin(), engines_.end(), std::pair{key, Step{0}});
   return at != engines_.end() && at->first == key ? at->second : 0;
 }
 
-void GridClock::raise(std::int32_t cta, std::size_t slot, GridStep step) {
+void GridClock::raise(std::int32_t cta, std::size_t slot, Step step) {
   auto at =
       std::lower_bound(parts_.begin(), parts_.end(), cta, [](const Part& p, std::int32_t c) { return p.cta < c; });
   if (at == parts_.end() || at->cta != cta) at = parts_.insert(at, {cta, std::make_shared<Steps>()});
@@ -40,8 +40,8 @@ void GridClock::raise(std::int32_t cta, std::size_t slot, GridStep step) {
   (*at->steps)[slot] = std::max((*at->steps)[slot], step);
 }
 
-void GridClock::raise_engine(std::uint64_t key, GridStep step) {
-  const auto at = std::lower_bound(engines_.begin(), engines_.end(), std::pair{key, GridStep{0}});
+void GridClock::raise_engine(std::uint64_t key, Step step) {
+  const auto at = std::lower_bound(engines_.begin(), engines_.end(), std::pair{key, Step{0}});
   if (at != engines_.end() && at->first == key) {
     at->second = std::max(at->second, step);
   } else {

@@ -13,30 +13,30 @@
 #include <utility>
 #include <vector>
 
-namespace kvscope::ptx {
+#include "gpu/virtual/check/happens_before.h"
 
-using GridStep = std::uint32_t;
+namespace kvscope::ptx {
 
 class GridClock {
  public:
-  [[nodiscard]] GridStep of(std::int32_t cta, std::size_t slot) const;
-  [[nodiscard]] GridStep of_engine(std::uint64_t key) const;
-  void raise(std::int32_t cta, std::size_t slot, GridStep step);
-  void raise_engine(std::uint64_t key, GridStep step);
+  [[nodiscard]] Step of(std::int32_t cta, std::size_t slot) const;
+  [[nodiscard]] Step of_engine(std::uint64_t key) const;
+  void raise(std::int32_t cta, std::size_t slot, Step step);
+  void raise_engine(std::uint64_t key, Step step);
   void join(const GridClock& other);
   // All that `other` knows.
   [[nodiscard]] bool includes(const GridClock& other) const;
 
  private:
-  using Steps = std::vector<GridStep>;
+  using Steps = std::vector<Step>;
   struct Part {
     std::int32_t cta = 0;
     std::shared_ptr<Steps> steps;  // written only while nobody shares it
   };
   [[nodiscard]] const Part* find(std::int32_t cta) const;
 
-  std::vector<Part> parts_;                                  // by CTA
-  std::vector<std::pair<std::uint64_t, GridStep>> engines_;  // by key
+  std::vector<Part> parts_;                              // by CTA
+  std::vector<std::pair<std::uint64_t, Step>> engines_;  // by key
 };
 
 }  // namespace kvscope::ptx

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,41 +32,25 @@ inline ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
 inline int warp_of_key(ActorKey actor) {
   return static_cast<int>(thread_behind(actor)) / kLanes;
 }
-// Operations of engines count as steps by their number in the launch.
-inline Step step_of(std::uint64_t number) {
-  return static_cast<Step>(number);
-}
-
 // An engine of a cluster: what it is called in a report, and which of its operations have not moved their bytes.
 struct RaceChecker::Engine {
   AsyncKind kind = AsyncKind::bulk_load;
   bool by_barrier = false;
   std::uint64_t owner = 0;  // an mbarrier's address with its rank, a thread's key, a warpgroup
-  struct Open {
-    std::uint64_t number;
-    std::int64_t bytes;
-  };
-  std::deque<Open> open;
-  std::uint64_t last = 0;  // issued
-
-  // The last operation up to which all are done.
-  [[nodiscard]] std::uint64_t done() const { return open.empty() ? last : open.front().number - 1; }
+  OpenOperations open;
 };
 
 // CTAs that see one another's shared memory.
 struct RaceChecker::Cluster {
-  struct Object {  // an arrival barrier
-    explicit Object(int warps) : collecting(warps), done(std::make_shared<View>(warps)) {}
-    View collecting;  // from all phases
-    Known done;
-    Known joined;  // what went into `collecting` last
+  struct Object : Phases<View, std::pair<ActorKey, Step>> {  // an arrival barrier
+    explicit Object(int warps) : Phases{View(warps), std::make_shared<View>(warps), {}} {}
+    Known collected;  // what went into `collecting` last
     // Arrivals of one warp in one step: when it is the whole warp, they are one number.
     int arriving_warp = -1;
     Step arriving_step = 0;
     LaneMask arriving = 0;
-    Mark made;                                     // mbarrier.init
-    std::vector<Mark> uses;                        // by threads: an inval or an init behind them must be ordered
-    std::deque<std::pair<ActorKey, Step>> copies;  // cp.async.mbarrier.arrive that have not arrived
+    Mark made;               // mbarrier.init
+    std::vector<Mark> uses;  // by threads: an inval or an init behind them must be ordered
   };
   struct Flag {  // a location that a release, or a store behind a fence, has published through
     Known published;
@@ -86,7 +69,7 @@ struct RaceChecker::Cluster {
   ThreadViews threads;
   std::vector<std::optional<Shadow>> shadows;  // by rank
   std::vector<PendingReads> pending;           // by rank
-  std::vector<std::map<int, View>> barriers;   // by rank: named ones, being gathered
+  std::vector<Gatherings<View>> barriers;      // by rank: named ones
   View cluster_gathering;
   std::map<std::uint64_t, Object> objects;  // by shared address with rank
   std::map<std::uint64_t, Flag> flags;      // by address, shared ones with rank
@@ -111,7 +94,7 @@ struct RaceChecker::Cluster {
                                        engines[number].owner != owner)) {
       ++number;
     }
-    if (number == engines.size()) engines.push_back({kind, by_barrier, owner, {}, 0});
+    if (number == engines.size()) engines.push_back({kind, by_barrier, owner, {}});
     return kEngines + static_cast<ActorKey>(number);
   }
   [[nodiscard]] Engine& engine_of(ActorKey actor) { return engines[actor - kEngines]; }

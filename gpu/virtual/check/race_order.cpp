@@ -14,18 +14,6 @@ bool is_async_proxy(AsyncKind kind) {
   return kind != AsyncKind::cp_async && kind != AsyncKind::st_async && kind != AsyncKind::red_async;
 }
 
-bool releases(Order order) {
-  return order == Order::release || order == Order::acq_rel || order == Order::sc;
-}
-bool acquires(Order order) {
-  return order == Order::acquire || order == Order::acq_rel || order == Order::sc;
-}
-
-template <class Body>
-void each_lane(LaneMask lanes, Body body) {
-  for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
-}
-
 }  // namespace
 
 void RaceChecker::synchronise(const Exec& exec, LaneMask lanes, std::string_view how) {
@@ -54,10 +42,9 @@ void RaceChecker::learn(const Exec& exec, Cluster& cluster, int warp, LaneMask l
   }
   auto& fences = cluster.fences[static_cast<std::size_t>(warp)];
   if (fences == nullptr) fences = std::make_unique<Cluster::WarpFences>();
+  const View nothing(cluster.threads.warps());
   each_lane(lanes, [&](int lane) {
-    auto& pending = fences->pending[static_cast<std::size_t>(lane)];
-    if (pending == nullptr) pending = std::make_shared<View>(cluster.threads.warps());
-    pending->join(*view);
+    see(fences->pending[static_cast<std::size_t>(lane)], *view, nothing);
     fences->has_pending |= LaneMask{1} << lane;
   });
 }
@@ -128,7 +115,7 @@ void RaceChecker::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, 
   Cluster* cluster = of(exec.cta);
   if (cluster == nullptr) return;
   auto& gathered = cluster->barriers[static_cast<std::size_t>(exec.cta.cluster_rank)];
-  View& view = gathered.try_emplace(barrier, View(cluster->threads.warps())).first->second;
+  View& view = gathered.at(barrier, View(cluster->threads.warps()));
   cluster->threads.publish(warp_of(exec.cta, exec.warp.index), lanes, view);
   synchronise(exec, lanes, "barrier");
 }
@@ -137,11 +124,8 @@ void RaceChecker::barrier_done(Launch&, const Cta& cta, int barrier, std::span<c
                                std::span<const LaneMask> waiting) {
   Cluster* cluster = of(cta);
   if (cluster == nullptr) return;
-  auto& gathered = cluster->barriers[static_cast<std::size_t>(cta.cluster_rank)];
-  const auto place = gathered.find(barrier);
-  if (place == gathered.end()) return;
-  const Known all = std::make_shared<View>(std::move(place->second));
-  gathered.erase(place);
+  const Known all = cluster->barriers[static_cast<std::size_t>(cta.cluster_rank)].take(barrier);
+  if (all == nullptr) return;
   for (std::size_t w = 0; w < waiting.size(); ++w) {
     if (waiting[w] != 0) cluster->threads.acquire(warp_of(cta, static_cast<int>(w)), waiting[w], all);
   }
@@ -238,18 +222,13 @@ void RaceChecker::mbarrier(Launch&, const Cta& cta, const Exec* exec, LaneMask l
   Cluster* cluster = of(cta);
   if (cluster == nullptr) return;
   if (event == MbarrierEvent::phase_done) {
-    Cluster::Object& object = cluster->object(address);
-    object.done = std::make_shared<View>(object.collecting);
-    return;
+    return cluster->object(address).complete();
   }
   if (exec == nullptr) {
     if (event != MbarrierEvent::arrive) return;
     // Of cp.async.mbarrier.arrive: in the order in which they were issued.
-    Cluster::Object& object = cluster->object(address);
-    if (object.copies.empty()) return;
-    object.collecting.ordered.raise(object.copies.front().first, object.copies.front().second);
-    object.copies.pop_front();
-    return;
+    return cluster->object(address).arrive_copy(
+        [](View& to, const auto& copy) { to.ordered.raise(copy.first, copy.second); });
   }
   const int warp = warp_of(exec->cta, exec->warp.index);
   Toucher who(*exec, *cluster, warp, std::countr_zero(lanes));
@@ -268,9 +247,9 @@ void RaceChecker::mbarrier(Launch&, const Cta& cta, const Exec* exec, LaneMask l
   ThreadViews& threads = cluster->threads;
   const Known& known = threads.known(warp, who.lane);
   const Step step = threads.act(warp, lanes);
-  if (object.joined != known || !threads.uniform(warp)) {
+  if (object.collected != known || !threads.uniform(warp)) {
     threads.publish(warp, lanes, object.collecting);
-    object.joined = known;
+    object.collected = known;
   } else {
     threads.publish_own(warp, lanes, object.collecting.ordered);
   }
@@ -327,13 +306,7 @@ void RaceChecker::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
             .pc = op.pc,
             .issuer = static_cast<std::uint16_t>(op.thread),
             .generic = !who.async_proxy};
-  Engine& engine = cluster->engine_of(mark.actor);
-  engine.last = op.number;
-  if (op.mbarrier != 0) {
-    std::int64_t bytes = 0;
-    for (const ByteRange& range : writes) bytes += range.bytes;
-    if (bytes > 0) engine.open.push_back({op.number, bytes});
-  }
+  cluster->engine_of(mark.actor).open.issue(op.number, op.mbarrier != 0 ? bytes_of(writes) : 0);
   touch_ranges(who, mark, reads);
   mark.write = true;
   touch_ranges(who, mark, writes);
@@ -361,13 +334,10 @@ void RaceChecker::async_moves(Launch&, const Cta& cta, const AsyncOp& op, std::s
   if (cluster == nullptr || op.mbarrier == 0 || op.kind == AsyncKind::cp_async) return;
   const ActorKey actor = cluster->engine(op.kind, true, op.mbarrier);
   Engine& engine = cluster->engine_of(actor);
-  for (Engine::Open& open : engine.open) {
-    if (open.number != op.number) continue;
-    for (const ByteRange& range : writes) open.bytes -= range.bytes;
-  }
-  while (!engine.open.empty() && engine.open.front().bytes <= 0) engine.open.pop_front();
+  engine.open.moved(op.number, bytes_of(writes));
   for (auto& [address, object] : cluster->objects) {
-    if (offset_of(address) == offset_of(op.mbarrier)) object.collecting.ordered.raise(actor, step_of(engine.done()));
+    if (offset_of(address) == offset_of(op.mbarrier))
+      object.collecting.ordered.raise(actor, step_of(engine.open.done()));
   }
 }
 

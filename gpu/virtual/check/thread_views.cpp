@@ -11,11 +11,6 @@ ActorKey thread_key(int warp, int lane) {
   return static_cast<ActorKey>(warp * kLanes + lane);
 }
 
-template <class Body>
-void for_lanes(LaneMask lanes, Body body) {
-  for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
-}
-
 }  // namespace
 
 ThreadViews::ThreadViews(int warps) : warps_(static_cast<std::size_t>(warps)) {
@@ -41,17 +36,17 @@ void ThreadViews::change(int warp, LaneMask lanes, Change change) {
   while (left != 0) {
     const auto lead = static_cast<std::size_t>(std::countr_zero(left));
     LaneMask sharing = 0;
-    for_lanes(left, [&](int lane) {
+    each_lane(left, [&](int lane) {
       if (w.known[static_cast<std::size_t>(lane)] == w.known[lead]) sharing |= LaneMask{1} << lane;
     });
     const Known next = change(static_cast<int>(lead), sharing);
-    for_lanes(sharing, [&](int lane) { w.known[static_cast<std::size_t>(lane)] = next; });
+    each_lane(sharing, [&](int lane) { w.known[static_cast<std::size_t>(lane)] = next; });
     left &= ~sharing;
   }
   if (w.live == 0) return;
   const Known& first = w.known[static_cast<std::size_t>(std::countr_zero(w.live))];
   w.uniform = true;
-  for_lanes(w.live, [&](int lane) { w.uniform = w.uniform && w.known[static_cast<std::size_t>(lane)] == first; });
+  each_lane(w.live, [&](int lane) { w.uniform = w.uniform && w.known[static_cast<std::size_t>(lane)] == first; });
   if (w.uniform) w.known.fill(Known(first));
 }
 
@@ -61,13 +56,13 @@ void ThreadViews::publish_own(int warp, LaneMask lanes, Clock& to) {
   if (whole(warp, lanes)) {
     to.raise_warp(warp, w.step);
     Step least = w.copies;
-    for_lanes(lanes, [&](int lane) { least = std::min(least, w.copies_waited[static_cast<std::size_t>(lane)]); });
+    each_lane(lanes, [&](int lane) { least = std::min(least, w.copies_waited[static_cast<std::size_t>(lane)]); });
     if (least > 0) to.raise_copies(warp, least);
   } else {
-    for_lanes(lanes & w.acted, [&](int lane) { to.raise(thread_key(warp, lane), w.step); });
+    each_lane(lanes & w.acted, [&](int lane) { to.raise(thread_key(warp, lane), w.step); });
   }
   if (w.copies > 0) {
-    for_lanes(lanes, [&](int lane) {
+    each_lane(lanes, [&](int lane) {
       const Step up_to = w.copies_waited[static_cast<std::size_t>(lane)];
       if (up_to > 0) to.raise(kCopiesOf + thread_key(warp, lane), up_to);
     });
@@ -80,7 +75,7 @@ void ThreadViews::publish_own(int warp, LaneMask lanes, Clock& to) {
 void ThreadViews::publish(int warp, LaneMask lanes, View& to) {
   const Warp& w = at(warp);
   const View* last = nullptr;
-  for_lanes(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     const View* view = w.known[static_cast<std::size_t>(lane)].get();
     if (view != last) to.join(*view);
     last = view;
@@ -104,14 +99,7 @@ void ThreadViews::publish(int warp, int lane, const Fenced& fence, View& to) con
 }
 
 void ThreadViews::acquire(int warp, LaneMask lanes, const Known& view) {
-  change(warp, lanes, [&](int lead, LaneMask) -> Known {
-    const Known& mine = known(warp, lead);
-    if (mine == view || view->includes(*mine)) return view;
-    if (mine->includes(*view)) return mine;
-    const auto both = std::make_shared<View>(*mine);
-    both->join(*view);
-    return both;
-  });
+  change(warp, lanes, [&](int lead, LaneMask) -> Known { return joined(known(warp, lead), view); });
 }
 
 void ThreadViews::fence_proxy(int warp, LaneMask lanes) {
@@ -127,7 +115,7 @@ void ThreadViews::fence_proxy(int warp, LaneMask lanes) {
     return;
   }
   // Each lane's fence is behind what it did itself, not behind what its neighbours did.
-  for_lanes(lanes, [&](int lane) {
+  each_lane(lanes, [&](int lane) {
     w.uniform = false;
     w.known[static_cast<std::size_t>(lane)] = fence(lane, LaneMask{1} << lane);
   });
@@ -162,7 +150,7 @@ std::vector<Step> ThreadViews::known_to_all() const {
   std::vector<Step> out(warps_.size(), ~Step{0});
   for (const Warp& w : warps_) {
     const View* last = nullptr;
-    for_lanes(w.live, [&](int lane) {
+    each_lane(w.live, [&](int lane) {
       const View* view = w.known[static_cast<std::size_t>(lane)].get();
       if (view != last) view->ordered.lower(out);
       last = view;
@@ -173,7 +161,7 @@ std::vector<Step> ThreadViews::known_to_all() const {
 
 void ThreadViews::synchronised(int warp, LaneMask lanes, std::int32_t pc, std::string_view how) {
   Warp& w = at(warp);
-  for_lanes(lanes, [&](int lane) { w.syncs[static_cast<std::size_t>(lane)] = {pc, how}; });
+  each_lane(lanes, [&](int lane) { w.syncs[static_cast<std::size_t>(lane)] = {pc, how}; });
 }
 
 }  // namespace kvscope::ptx
