@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tma/global_memory.h"  // IllegalAddress
+#include "core/base/errors.h"
 
 namespace kvscope::ptx {
 
