@@ -41,7 +41,7 @@ std::int64_t bytes_of(const PendingOp& p) {
 
 // --- operands --------------------------------------------------------------------------------------------------------
 
-// The 128 bytes at a map operand, read as ours; nothing: reported.
+// The tensor map at a map operand; nothing: it cannot be read, and the fault is reported.
 std::optional<CopyMap> read_map(Exec& exec, const Op& op, int operand, int lane) {
   std::uint64_t address = lane_address(exec.registers, op, operand, lane);
   // A parameter by its name has no generic address.
