@@ -200,7 +200,7 @@ TEST(TensorBoxes, HaveAGridOfEveryRankTypeAndSwizzle) {
 
 TEST(TensorBoxes, AreLoadedAsTheModelLoadsThem) {
   for_whole_grid(
-      "loads", grid(), 29,
+      "loads", grid(), 7,
       [](const Point& p) {
         TensorMap map = map_of_point(p);
         const Twins twins(map, 0);
@@ -230,7 +230,7 @@ TEST(TensorBoxes, AreLoadedAsTheModelLoadsThem) {
 
 TEST(TensorBoxes, AreStoredAsTheModelStoresThem) {
   for_whole_grid(
-      "stores", grid(), 29,
+      "stores", grid(), 7,
       [](const Point& p) {
         TensorMap map = map_of_point(p);
         Twins twins(map, 16);
@@ -649,7 +649,7 @@ bool require_same_reading(const TensorMapRecord& record) {
 
 TEST(TensorMapReaders, AgreeOnEveryMapOfTheGrid) {
   for_whole_grid(
-      "records", grid(), 29,
+      "records", grid(), 7,
       [](const Point& p) {
         TensorMap map = map_of_point(p);
         map.l2 = static_cast<L2Promotion>(p.phase % 4);
@@ -659,7 +659,7 @@ TEST(TensorMapReaders, AgreeOnEveryMapOfTheGrid) {
       text_of);
 }
 
-// Every byte of eight records with every value, the checksum made good again: rules, reserved bytes, entries past the
+// Every byte of eight records with other values, the checksum made good again: rules, reserved bytes, entries past the
 // rank. And without: a damaged record.
 TEST(TensorMapReaders, RejectTheSameRecords) {
   std::vector<TensorMap> maps{
@@ -675,15 +675,16 @@ TEST(TensorMapReaders, RejectTheSameRecords) {
   maps[7].interleave = TmaInterleave::b32;
   maps[1].fill = OobFill::nan_request_zero_fma;
   std::size_t taken = 0, rejected = 0;
-  const int step = kvscope::test::kThinGrids ? 37 : 1;
+  const int thin = static_cast<int>(kvscope::test::grid_step(8));
   for (std::size_t m = 0; m < maps.size(); ++m) {
     const TensorMapRecord good = encode_tensor_map("map", maps[m], TmaTarget::sm_100);
     for (std::size_t at = 0; at < good.size(); ++at) {
-      for (int value = 0; value < 256; value += step) {
+      const bool number = at >= map_field::kVersion && at < map_field::kBase;  // of a table: every value
+      for (int value = 0; value < 256; value += (number ? 1 : 5) * thin) {
         SCOPED_TRACE(::testing::Message() << "map " << m << ", byte " << at << ", value " << value);
         TensorMapRecord record = good;
         record.at(at) = static_cast<std::byte>(value);
-        if (value % 64 == 1) {
+        if (value % 40 == 0) {
           ASSERT_NO_THROW(require_same_reading(record));
         }
         const std::uint32_t sum = map_checksum(bytes_of(record));
@@ -695,7 +696,7 @@ TEST(TensorMapReaders, RejectTheSameRecords) {
     }
   }
   std::cout << taken << " taken, " << rejected << " rejected\n";
-  EXPECT_GT(taken, kvscope::test::kThinGrids ? 100U : 10'000U);
+  EXPECT_GT(taken, 1000U);
   EXPECT_GT(rejected, taken);
 }
 
