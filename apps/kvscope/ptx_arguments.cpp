@@ -17,6 +17,7 @@
 #include "core/golden/safetensors.h"
 #include "core/golden/tensor.h"
 #include "core/tma/tensor_map_json.h"
+#include "core/tma/tensor_map_record.h"
 #include "core/tma/tensor_map_rules.h"
 
 namespace kvscope::apps {
@@ -129,7 +130,7 @@ class Placer {
       file.map.base += found->address;
     }
     check_tensor_map(file.map, file.target).throw_if_broken(path);
-    return ptx::map_bytes(file.map, device_.target());
+    return map_bytes(file.map, device_.target());
   }
 
   ptx::ParamValue number(int argument, const std::string& word) const {

@@ -48,6 +48,21 @@ class GeometryError : public std::invalid_argument {
   std::vector<Fault> faults_;
 };
 
+// Device memory that is in no allocation: CUDA_ERROR_ILLEGAL_ADDRESS, which ends the context on a GPU. The copies of
+// the model and those of the virtual GPU throw it.
+class IllegalAddress : public IndexError {
+ public:
+  IllegalAddress(const std::string& message, std::uint64_t address, std::int64_t count)
+      : IndexError(message), address_(address), count_(count) {}
+  [[nodiscard]] int code() const { return 700; }
+  [[nodiscard]] std::uint64_t address() const { return address_; }
+  [[nodiscard]] std::int64_t count() const { return count_; }  // [bytes]
+
+ private:
+  std::uint64_t address_;
+  std::int64_t count_;
+};
+
 class UnsupportedError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

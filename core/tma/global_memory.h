@@ -21,20 +21,6 @@
 
 namespace kvscope {
 
-// CUDA_ERROR_ILLEGAL_ADDRESS. On a GPU it ends the context.
-class IllegalAddress : public IndexError {
- public:
-  IllegalAddress(const std::string& message, std::uint64_t address, std::int64_t count)
-      : IndexError(message), address_(address), count_(count) {}
-  [[nodiscard]] int code() const { return 700; }
-  [[nodiscard]] std::uint64_t address() const { return address_; }
-  [[nodiscard]] std::int64_t count() const { return count_; }  // [bytes]
-
- private:
-  std::uint64_t address_;
-  std::int64_t count_;
-};
-
 class GlobalMemory {
  public:
   // `bytes` outlive this. GeometryError: no bytes, past 2^64, or over an allocation that is there already.

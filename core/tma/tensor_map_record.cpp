@@ -118,6 +118,12 @@ TensorMapRecord encode_tensor_map(std::string_view object, const TensorMap& map,
   return record_of(map);
 }
 
+std::vector<std::byte> map_bytes(const TensorMap& map, int target) {
+  const TensorMapRecord record =
+      encode_tensor_map("a kernel's argument", map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90);
+  return {record.begin(), record.end()};
+}
+
 TensorMap decode_tensor_map(std::string_view source, std::span<const std::byte> bytes) {
   const auto refuse = [&](std::size_t at, std::string message) {
     throw InputError(source, fmt::format("byte {}", at), std::move(message));

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/tma/tensor_map.h"
 #include "core/tma/tensor_map_rules.h"
@@ -53,6 +54,9 @@ TensorMapReport encode_tensor_map(void* out, const TensorMapArguments& arguments
 
 // GeometryError or UnsupportedError when a rule is broken on `target`. `object` is named in the message.
 [[nodiscard]] TensorMapRecord encode_tensor_map(std::string_view object, const TensorMap& map, TmaTarget target);
+
+// The record as a kernel's argument, for a device of `target` (90 for sm_90, 100 for sm_100); errors as above.
+[[nodiscard]] std::vector<std::byte> map_bytes(const TensorMap& map, int target = 90);
 
 // InputError naming `source` and the offset: not 128 bytes, not ours, a later version, a wrong checksum, bytes that
 // must be 0 and are not, or a map that breaks a rule on every target.

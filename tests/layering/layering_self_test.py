@@ -22,6 +22,8 @@ BROKEN = [
     ("folder order", "core/misc/a.cpp", "", 1),
     ("folder order", "gpu/virtual/isa/a.cpp", '#include "gpu/virtual/machine/b.h"\n', 1),
     ("virtual GPU alone", "gpu/virtual/machine/a.cpp", '#include "core/cache/b.h"\n', 1),
+    ("virtual GPU alone", "gpu/virtual/machine/copies/a.cpp", '#include "core/tma/b.h"\n', 1),
+    ("virtual GPU alone", "gpu/virtual/machine/matrix/a.cpp", '#include "core/fragment/b.h"\n', 1),
     ("core alone", "core/golden/a.cpp", '#include "viz/view/b.h"\n', 1),
     ("core alone", "core/golden/a.cpp", '#include "tests/core/golden/b.h"\n', 1),
     ("core without CUDA", "core/tma/a.cpp", "#include <cuda.h>\n", 1),

@@ -19,7 +19,7 @@ CORE_ORDER = ["base", "layout", "trace", "scenario", "smem", "tma", "fragment", 
               "attention", "golden", "pipeline"]
 VIZ_SEES = ["base", "layout", "trace", "scenario"]
 VIRTUAL_ORDER = ["text", "isa", "semantics", "machine", "check", "debug"]
-VIRTUAL_SEES = ["base", "trace", "tma", "fragment"]
+VIRTUAL_SEES = ["base", "trace"]
 GPU_ORDER = ["virtual", "kernels", "launch", "offload", "verify", "bench", "hardware"]
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 

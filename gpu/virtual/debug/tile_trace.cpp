@@ -211,8 +211,7 @@ void TileTrace::copy_issued(const Exec& exec, const PendingOp& copy) {
     box.event.column = axis(0) - note.column.value_or(0);
     box.event.row = axis(std::clamp<std::int64_t>(note.row_axis.value_or(last), 0, last));
     if (note.head_axis || last >= 2) box.head = axis(std::clamp<std::int64_t>(note.head_axis.value_or(1), 0, last));
-    const std::vector<BoxChunk> chunks = chunks_of(exec.launch, copy);
-    for (const BoxChunk& chunk : chunks) {
+    for (const CopyChunk& chunk : chunks_of(copy)) {
       box.event.filled += kChunk - chunk.data_bytes;
       box.rows = std::max(box.rows, chunk.row + 1);
       box.window = std::max(box.window, chunk.shared + kChunk - box.event.shared);

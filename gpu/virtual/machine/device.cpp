@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "core/base/errors.h"
-#include "core/tma/tensor_map_record.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/program/address_operand.h"
@@ -155,12 +154,6 @@ LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& conf
           .reports = launch.reports.all(),
           .repeated_reports = launch.reports.repeated(),
           .printed = std::move(launch.printed)};
-}
-
-std::vector<std::byte> map_bytes(const TensorMap& map, int target) {
-  const TensorMapRecord record =
-      encode_tensor_map("a kernel's argument", map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90);
-  return {record.begin(), record.end()};
 }
 
 }  // namespace kvscope::ptx

@@ -20,7 +20,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/tma/tensor_map.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
@@ -71,8 +70,5 @@ using ParamValue = std::variant<std::uint64_t, double, std::vector<std::byte>>;
 // GeometryError, all faults: a number of values that is not the kernel's, sizes that do not fit.
 [[nodiscard]] std::vector<std::byte> pack_params(const LoadedModule& module, std::string_view kernel,
                                                  const std::vector<ParamValue>& values);
-// The 128 bytes of a tensor map as this machine reads them (core/tma/tensor_map_record.h). `target`: of the device, 90
-// for sm_90; GeometryError or UnsupportedError when its engine does not take such a map.
-[[nodiscard]] std::vector<std::byte> map_bytes(const TensorMap& map, int target = ProgramOptions{}.target);
 
 }  // namespace kvscope::ptx

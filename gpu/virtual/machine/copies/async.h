@@ -8,15 +8,14 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
-#include "core/tma/box_plan.h"
-#include "core/tma/tensor_map.h"
-#include "core/tma/tensor_map_record.h"
-#include "core/tma/tma_tile.h"
 #include "gpu/virtual/isa/instr.h"
+#include "gpu/virtual/machine/copies/copy_map.h"
+#include "gpu/virtual/machine/copies/tensor_box.h"
 #include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/semantics/op.h"
 
@@ -34,8 +33,8 @@ struct PendingOp {
   bool gather = false;         // a tensor copy of four rows
   bool reduces = false;        // new = op(old, bytes), as the instruction says
   std::uint16_t instr = 0;     // Program::instrs: what a reduction does, and to which type
-  TensorMap map;
-  TmaCoord at;
+  CopyMap map;
+  Coordinates at;
   std::array<std::uint64_t, 4> values{};  // of st.async and red.async
 };
 
@@ -89,8 +88,8 @@ struct WarpProducts {
 // The tensor map that was read last, and its bytes: kernels use few of them, over and over.
 struct MapCache {
   bool filled = false;
-  TensorMapRecord record{};
-  TensorMap map;
+  std::array<std::byte, kMapRecordBytes> record{};
+  CopyMap map;
 };
 
 struct AsyncState {
@@ -132,7 +131,7 @@ void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& op);
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& op);
 // The 16-byte chunks of a tensor copy in the order of rows; of a gather, of its four rows. `row` counts them all.
-[[nodiscard]] std::vector<BoxChunk> chunks_of(const Launch& launch, const PendingOp& op);
+[[nodiscard]] std::vector<CopyChunk> chunks_of(const PendingOp& op);
 // A thread's bulk store is issued: it belongs to the open group.
 void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number);
 

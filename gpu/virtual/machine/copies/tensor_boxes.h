@@ -1,27 +1,31 @@
-// The boxes that a tensor copy is made of: one, or four of a row each, and every one of them row by row.
+// The boxes that a tensor copy is made of: one, or four of one row each (gather4), and each box as copies of one row.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "core/tma/box_plan.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
 
-inline constexpr int kGatherRows = 4;
-
-// What the launch's target leaves no choice of.
-[[nodiscard]] BoxSwitches switches_of(const Launch& launch);
+inline constexpr std::size_t kGatherRows = 4;
 
 struct BoxPiece {
-  TmaCoord at;
+  Coordinates at;
   std::int64_t shared = 0;  // offset in the window
 };
-[[nodiscard]] std::vector<BoxPiece> pieces_of(const PendingOp& p, const BoxSwitches& switches);
+struct BoxPieces {
+  std::array<BoxPiece, kGatherRows> all{};
+  std::size_t count = 0;
+  [[nodiscard]] const BoxPiece* begin() const { return all.data(); }
+  [[nodiscard]] const BoxPiece* end() const { return all.data() + count; }
+};
+// Row i of a gather is i pitches further on in shared memory, as in a box of four rows.
+[[nodiscard]] BoxPieces pieces_of(const PendingOp& p);
 
 // The copy as copies of one row each: a row of a box is a box, further on in the tensor and in shared memory. Whole
 // when a row of it would have a coordinate past 2^31.
-[[nodiscard]] std::vector<PendingOp> rows_of(const PendingOp& whole, const BoxSwitches& switches);
+[[nodiscard]] std::vector<PendingOp> rows_of(const PendingOp& whole);
 
 }  // namespace kvscope::ptx

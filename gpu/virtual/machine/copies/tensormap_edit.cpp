@@ -6,8 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/base/file.h"
-#include "core/tma/tensor_map_record.h"
+#include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/load_store.h"
 #include "gpu/virtual/machine/program/address_operand.h"
@@ -24,7 +23,6 @@ struct Edit {
   bool legal = true;
 };
 
-constexpr std::size_t kChecksumAt = 124;
 // The instruction's number of a type -> the encoder's.
 constexpr std::array<std::uint8_t, 13> kTypes = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
 
@@ -32,16 +30,17 @@ Edit edit_of(const Instr& instr, std::uint64_t ordinal, std::uint64_t value) {
   const auto at = [&](std::size_t first, std::size_t each, std::size_t count, std::uint64_t written) {
     return Edit{first + each * static_cast<std::size_t>(ordinal), each, written, ordinal < count};
   };
-  if (instr.has(Mod::global_address)) return {16, 8, value, true};
-  if (instr.has(Mod::rank)) return {11, 1, (value & 0xffffffffU) + 1, value < 5};
-  if (instr.has(Mod::global_stride)) return at(24, 8, 4, value);
-  if (instr.has(Mod::global_dim)) return at(56, 4, 5, (value - 1) & 0xffffffffU);
-  if (instr.has(Mod::box_dim)) return at(76, 2, 5, value & 0xffffU);
-  if (instr.has(Mod::element_stride)) return at(86, 1, 5, value & 0xffU);
-  if (instr.has(Mod::elemtype)) return {10, 1, value < kTypes.size() ? kTypes[value] : 0U, value < kTypes.size()};
-  if (instr.has(Mod::interleave_layout)) return {12, 1, value, value <= 2};
-  if (instr.has(Mod::swizzle_mode)) return {13, 1, value, value <= 3};
-  return {15, 1, value, value <= 1};  // fill_mode
+  if (instr.has(Mod::global_address)) return {map_field::kBase, 8, value, true};
+  if (instr.has(Mod::rank)) return {map_field::kRank, 1, (value & 0xffffffffU) + 1, value < 5};
+  if (instr.has(Mod::global_stride)) return at(map_field::kStrides, 8, 4, value);
+  if (instr.has(Mod::global_dim)) return at(map_field::kDims, 4, 5, (value - 1) & 0xffffffffU);
+  if (instr.has(Mod::box_dim)) return at(map_field::kBox, 2, 5, value & 0xffffU);
+  if (instr.has(Mod::element_stride)) return at(map_field::kElementStrides, 1, 5, value & 0xffU);
+  if (instr.has(Mod::elemtype))
+    return {map_field::kType, 1, value < kTypes.size() ? kTypes[value] : 0U, value < kTypes.size()};
+  if (instr.has(Mod::interleave_layout)) return {map_field::kInterleave, 1, value, value <= 2};
+  if (instr.has(Mod::swizzle_mode)) return {map_field::kSwizzle, 1, value, value <= 3};
+  return {map_field::kFill, 1, value, value <= 1};  // fill_mode
 }
 
 Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
@@ -53,7 +52,7 @@ Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
     const int lane = std::countr_zero(rest);
     std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     Space space = space_of(instr);
-    const LaneRequest request{space, AccessKind::store, static_cast<std::int64_t>(kTensorMapBytes), 64, true};
+    const LaneRequest request{space, AccessKind::store, static_cast<std::int64_t>(kMapRecordBytes), 64, true};
     std::byte* const record = reach_lane(exec, op, lane, request, space, address);
     if (record == nullptr) {
       if (exec.launch.status == LaunchStatus::failed) return Flow::stopped;
@@ -63,7 +62,7 @@ Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
     const std::uint64_t value =
         lane_value(exec, op.at[static_cast<std::size_t>(value_at)], width_of(op, value_at), lane);
     const Edit edit = edit_of(instr, ordinal, value);
-    if (!edit.legal || std::memcmp(record, "kvsc-map", 8) != 0) {
+    if (!edit.legal || std::memcmp(record, kMapMagic.data(), kMapMagic.size()) != 0) {
       const Flow flow = fault(
           exec, op, lane, ReportKind::tma_arg,
           edit.legal ? std::string("the 128 bytes are not a tensor map of this machine")
@@ -72,8 +71,8 @@ Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
       continue;
     }
     std::memcpy(record + edit.at, &edit.value, edit.bytes);
-    const std::uint32_t sum = crc32({reinterpret_cast<const char*>(record), kChecksumAt});
-    std::memcpy(record + kChecksumAt, &sum, sizeof sum);
+    const std::uint32_t sum = map_checksum(std::span<const std::byte, kMapRecordBytes>(record, kMapRecordBytes));
+    std::memcpy(record + map_field::kChecksum, &sum, sizeof sum);
     event(exec);
   }
   return Flow::next;
@@ -84,14 +83,14 @@ Flow copy_and_release(Exec& exec, const Op& op, LaneMask lanes) {
   const int lane = std::countr_zero(lanes);
   std::uint64_t to_address = lane_address(exec.registers, op, 0, lane),
                 from_address = lane_address(exec.registers, op, 1, lane);
-  const auto bytes = static_cast<std::int64_t>(kTensorMapBytes);
+  const auto bytes = static_cast<std::int64_t>(kMapRecordBytes);
   Space to_space = Space::global, from_space = Space::shared;
   const LaneRequest to_request{Space::global, AccessKind::store, bytes, bytes};
   const LaneRequest from_request{Space::shared, AccessKind::load, bytes, bytes, true};
   std::byte* const to = reach_lane(exec, op, lane, to_request, to_space, to_address);
   const std::byte* const from = reach_lane(exec, op, lane, from_request, from_space, from_address);
   if (to != nullptr && from != nullptr) {
-    std::memcpy(to, from, kTensorMapBytes);
+    std::memcpy(to, from, kMapRecordBytes);
     event(exec);
     if (exec.launch.monitor != nullptr) {
       exec.launch.monitor->fence(exec, lanes, Order::release, scope_of(exec.program().instr(op)));
@@ -104,30 +103,6 @@ Flow copy_and_release(Exec& exec, const Op& op, LaneMask lanes) {
 
 MachineHandler find_tensormap_edit(const Instr& instr) {
   return instr.opcode == Opcode::tensormap_replace ? replace : copy_and_release;
-}
-
-Type element_type(TmaDataType type) {
-  switch (type) {
-    case TmaDataType::u32:
-      return Type::u32;
-    case TmaDataType::i32:
-      return Type::s32;
-    case TmaDataType::u64:
-      return Type::u64;
-    case TmaDataType::i64:
-      return Type::s64;
-    case TmaDataType::f16:
-      return Type::f16;
-    case TmaDataType::bf16:
-      return Type::bf16;
-    case TmaDataType::f32:
-    case TmaDataType::f32_ftz:
-      return Type::f32;
-    case TmaDataType::f64:
-      return Type::f64;
-    default:
-      return Type::none;
-  }
 }
 
 }  // namespace kvscope::ptx

@@ -8,7 +8,6 @@
 #include <exception>
 #include <type_traits>
 
-#include "core/fragment/wgmma_descriptor.h"
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/handlers.h"
 #include "gpu/virtual/machine/matrix/warpgroup.h"
@@ -348,31 +347,6 @@ WgmmaShape wgmma_shape(const Exec& exec, const Op& op) {
   if (immediates == 3) s.trans_b_at = s.scale_d_at + 3;
   if (immediates == 4) s.trans_a_at = s.scale_d_at + 3, s.trans_b_at = s.scale_d_at + 4;
   return s;
-}
-
-std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t bits_of_descriptor, bool mn_major, int element_bits, int mn_from,
-                                     int mns, int ks) {
-  const WgmmaDescriptor descriptor = decode_wgmma(bits_of_descriptor);
-  const WgmmaMajor major = mn_major ? WgmmaMajor::mn : WgmmaMajor::k;
-  // Bits count as bytes of eight: a chunk is 128 of them.
-  const int element_bytes = std::max(1, element_bits / 8), per_chunk = static_cast<int>(kChunk) * 8 / element_bits;
-  const int bytes_in_k = static_cast<int>(kChunk) / element_bytes;
-  std::vector<WgmmaChunk> chunks;
-  if (mn_major) {
-    for (int k = 0; k < ks; ++k) {
-      for (int mn = mn_from; mn < mn_from + mns; mn += per_chunk) {
-        chunks.push_back({static_cast<std::uint64_t>(wgmma_address(descriptor, major, element_bytes, mn, k)), mn, k});
-      }
-    }
-  } else {
-    for (int mn = mn_from; mn < mn_from + mns; ++mn) {
-      for (int k = 0; k < ks; k += per_chunk) {
-        const int at = k / per_chunk * bytes_in_k;
-        chunks.push_back({static_cast<std::uint64_t>(wgmma_address(descriptor, major, element_bytes, mn, at)), mn, k});
-      }
-    }
-  }
-  return chunks;
 }
 
 MachineHandler find_warpgroup(const Instr& instr) {

@@ -1,6 +1,6 @@
 // wgmma: four warps multiply a 64 x K tile by a K x N one; warp w of the group has rows 16w .. 16w + 15 of D in its
-// registers. B, and A unless it is in registers too, stand in shared memory where a 64-bit descriptor says
-// (core/fragment/wgmma_descriptor.h).
+// registers. B, and A unless it is in registers too, are in shared memory where a 64-bit descriptor says
+// (matrix_operand.h).
 //
 //   D register i of lane (g, t)   row 16w + g + 8 ((i / 2) % 2), column 8 (i / 4) + 2t + i % 2, i < N / 2 (f16: pairs)
 //   A register r of lane (g, t)   row 16w + g + 8 (r % 2), k = t E + e + 4 E (r / 2), E elements a register
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpu/virtual/isa/instr.h"
+#include "gpu/virtual/machine/matrix/matrix_operand.h"
 #include "gpu/virtual/machine/state.h"
 #include "gpu/virtual/semantics/op.h"
 
@@ -32,14 +33,5 @@ struct WgmmaShape {
   bool scale_is_predicate = false;       // as a number is, too; else a register of 32 bits
 };
 [[nodiscard]] WgmmaShape wgmma_shape(const Exec& exec, const Op& op);
-
-// An operand in shared memory: 16-byte chunks in the order [mn][k] (K-major) or [k][mn] (MN-major).
-struct WgmmaChunk {
-  std::uint64_t offset = 0;  // in the window
-  int mn = 0, k = 0;         // of its first element
-};
-// Elements [mn_from, mn_from + mns) x [0, ks). GeometryError or UnsupportedError: a descriptor that is not modelled.
-[[nodiscard]] std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, int element_bits,
-                                                   int mn_from, int mns, int ks);
 
 }  // namespace kvscope::ptx

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tma/global_memory.h"  // IllegalAddress
+#include "core/base/errors.h"
 #include "gpu/virtual/machine/memory/windows.h"
 
 namespace kvscope::ptx {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tma/tensor_map_record.h"
 #include "core/trace/event_text.h"
 #include "gpu/virtual/machine/device.h"
 #include "tests/gpu/virtual/machine/one_kernel.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/tma/tensor_map.h"
+#include "core/tma/tensor_map_record.h"
 #include "gpu/virtual/machine/device.h"
 
 namespace kvscope::ptx::test {
