@@ -47,6 +47,12 @@ std::string_view mask_name(MaskKind mask) {
 
 }  // namespace
 
+std::span<const std::string_view> golden_answer_names() {
+  static constexpr std::string_view kNames[] = {
+      "o", "a1", "a2", "lse", "smax", "query_offsets", "key_lengths", "block_table", "o_unquantized"};
+  return kNames;
+}
+
 json::Value conventions(const attention::Options& options) {
   json::Value value;
   value.set("mask", mask_name(options.mask));

@@ -30,7 +30,8 @@ const std::byte* element(const Tensor& tensor, std::int64_t index) {
 
 void same_shape(LayoutReader& r, const char* a, const Tensor& x, const char* b, const Tensor& y) {
   if (x.shape != y.shape || x.dtype != y.dtype) {
-    r.fault(b, fmt::format("is {}, but {} is {}: the two must be alike", describe(y), a, describe(x)));
+    r.fault(r.given(b),
+            fmt::format("is {}, but {} is {}: the two must be alike", describe(y), r.given(a), describe(x)));
   }
 }
 
@@ -40,9 +41,12 @@ void read_max(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   if (blocks != nullptr) {
     const Extents& s = blocks->shape;
     r.blocks = s[0];
+    r.layers = s[2];
     r.page_size = s[3];
     r.heads = s[4];
     r.head_size = s[5];
+    r.axes = "N2LPH";
+    r.values_in_keys = s[1] == 1;
     r.value_size = s[1] == 1 ? r.options().value_size.value_or(s[5]) : s[5];
     if (s[1] != 1 && s[1] != 2)
       r.fault("blocks", fmt::format("has shape {}: axis 1 is 2 (K and V) or 1 (MLA)", shape_text(s)));
@@ -97,6 +101,7 @@ void read_two_caches(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
   if (k == nullptr || v == nullptr) return;
   same_shape(r, "k_cache", *k, "v_cache", *v);
   const Extents& s = k->shape;
+  r.axes = heads_first ? "NHP" : "NPH";
   const std::size_t token_axis = heads_first ? 2 : 1;
   const std::size_t head_axis = heads_first ? 1 : 2;
   r.blocks = s[0];
@@ -111,6 +116,7 @@ void read_two_caches(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
 
 void read_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_two_caches(r, kv, false);
+  r.scales_by_sequence = true;
   if (r.page_size % 256 != 0) {
     r.notes.push_back(
         fmt::format("page size {}: FlashAttention 2 takes pages of multiples of 256 tokens only", r.page_size));
@@ -120,6 +126,7 @@ void read_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
 
 void read_hnd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_two_caches(r, kv, true);
+  r.scales_by_sequence = true;
   r.read_table("block_table", "cache_seqlens", false);
 }
 
@@ -132,8 +139,9 @@ void read_flashinfer(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
     const std::size_t token_axis = heads_first ? 3 : 2;
     const std::size_t head_axis = heads_first ? 2 : 3;
     if (s[1] != 2) {
-      r.fault("kv_cache", fmt::format("has shape {}: axis 1 is 2, K and V", shape_text(s)));
+      r.fault(r.given("kv_cache"), fmt::format("has shape {}: axis 1 is 2, K and V", shape_text(s)));
     } else {
+      r.axes = heads_first ? "N2HP" : "N2PH";
       r.blocks = s[0];
       r.page_size = s[token_axis];
       r.heads = s[head_axis];
@@ -166,15 +174,16 @@ void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues&
     r.page_size = s[3];
     r.head_size = s[2] * s[4];
     r.value_size = r.head_size;
+    r.axes = "NHP";
     const auto size = static_cast<std::size_t>(size_of(k->dtype));
     if (s[4] != 16 / static_cast<std::int64_t>(size)) {
-      r.warnings.push_back(fmt::format("key_cache has x = {}; vLLM's is 16 bytes, {} elements of {}", s[4], 16 / size,
-                                       name(r.cache_dtype)));
+      r.warnings.push_back(fmt::format("{} has x = {}; vLLM's is 16 bytes, {} elements of {}", r.given("key_cache"),
+                                       s[4], 16 / size, name(r.cache_dtype)));
     }
     const Extents want{r.blocks, r.heads, r.head_size, r.page_size};
     if (v->shape != want || v->dtype != k->dtype) {
-      r.fault("value_cache", fmt::format("is {}, but key_cache {} needs {} {}", describe(*v), describe(*k),
-                                         name(k->dtype), shape_text(want)));
+      r.fault(r.given("value_cache"), fmt::format("is {}, but {} {} needs {} {}", describe(*v), r.given("key_cache"),
+                                                  describe(*k), name(k->dtype), shape_text(want)));
     } else {
       prepared.k_copy.resize(k->bytes.size());
       prepared.v_copy.resize(v->bytes.size());
@@ -209,6 +218,7 @@ void read_sglang(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
     const Extents& s = k->shape;
     r.blocks = s[0];
     r.page_size = 1;
+    r.axes = "NH";
     r.heads = s[1];
     r.head_size = s[2];
     r.value_size = s[2];
@@ -223,14 +233,17 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   constexpr std::int64_t kDeepSeekRow = 576;  // 512 latent + 64 rope
   constexpr std::int64_t kDeepSeekLatent = 512;
   r.heads = 1;
-  if (r.has("kv_cache")) {
-    const bool with_head = r.bundle().tensors.at("kv_cache").shape.size() == 4;
+  r.axes = "NPH";
+  r.values_in_keys = true;
+  if (const Tensor* rows = r.find("kv_cache")) {
+    const bool with_head = rows->shape.size() == 4;
     if (const Tensor* cache = r.cache("kv_cache", with_head ? 4 : 3, "[N, P, D] or [N, P, 1, D]")) {
       const Extents& s = cache->shape;
       r.blocks = s[0];
       r.page_size = s[1];
       r.head_size = s.back();
-      if (with_head && s[2] != 1) r.fault("kv_cache", fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
+      if (with_head && s[2] != 1)
+        r.fault(r.given("kv_cache"), fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
       r.value_size = r.options().value_size.value_or(r.head_size == kDeepSeekRow ? kDeepSeekLatent : 0);
       if (r.value_size == 0) {
         r.fault("--value-size", fmt::format("is missing: of a row's {} elements, how many are V?", r.head_size));
@@ -243,8 +256,8 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
     const Tensor* kpe = r.cache("kpe", 3, "[N, P, rope]");
     if (ckv != nullptr && kpe != nullptr) {
       if (!std::equal(ckv->shape.begin(), ckv->shape.end() - 1, kpe->shape.begin()) || ckv->dtype != kpe->dtype) {
-        r.fault("kpe", fmt::format("is {}, but ckv is {}: blocks, pages and type must be alike", describe(*kpe),
-                                   describe(*ckv)));
+        r.fault(r.given("kpe"), fmt::format("is {}, but {} is {}: blocks, pages and type must be alike", describe(*kpe),
+                                            r.given("ckv"), describe(*ckv)));
       } else {
         r.blocks = ckv->shape[0];
         r.page_size = ckv->shape[1];
