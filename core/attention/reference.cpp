@@ -1,11 +1,15 @@
 #include "core/attention/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <string>
 #include <utility>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xview.hpp>
 
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
@@ -60,7 +64,8 @@ class QueryBlock {
     }
     load_queries();
     score_keys();
-    denominators_.assign(static_cast<std::size_t>(queries_ * p_.query_heads), 0.0);
+    denominators_.resize({static_cast<std::size_t>(queries_ * p_.query_heads)});
+    denominators_.fill(1.0);  // of rows without a key
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
@@ -166,7 +171,7 @@ class QueryBlock {
     for (std::size_t t = 0; t < s.size(); ++t) lane[t % kLanes] += s[t];
     double sum = fold(lane);
     if (sink) sum += portable_exp(p_.options.sinks[h] - largest);
-    denominators_[static_cast<std::size_t>(row)] = sum;
+    denominators_(row) = sum;
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, h) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * kLog2E);
@@ -190,7 +195,8 @@ class QueryBlock {
 
   void sum_values() {
     const std::int64_t stride = v_padded_ + kLanes;
-    sums_.assign(static_cast<std::size_t>(queries_ * p_.query_heads * 3 * v_padded_), 0.0);
+    sums_.resize({denominators_.size(), 3, static_cast<std::size_t>(v_padded_)});
+    sums_.fill(0.0);
     values_.assign(static_cast<std::size_t>(kKeyBlock * stride), 0.0);
     each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       v_rows_.decode(run_, values_.data(), stride);
@@ -204,21 +210,17 @@ class QueryBlock {
   }
 
   void write() {
-    const std::int64_t dims = p_.v.head_size;
-    for (std::int64_t query = 0; query < queries_; ++query) {
-      for (std::int64_t head = 0; head < p_.query_heads; ++head) {
-        const std::int64_t row = row_of(query, head);
-        const double* sums = sums_.data() + row * 3 * v_padded_;
-        const std::int64_t at = (result_row(query) * p_.query_heads + head) * dims;
-        const bool empty = visible_[static_cast<std::size_t>(query)].empty();
-        const double denominator = empty ? 1.0 : denominators_[static_cast<std::size_t>(row)];
-        for (std::int64_t d = 0; d < dims; ++d) {
-          result_.o.data()[at + d] = canonical(sums[d] / denominator);
-          result_.a1.data()[at + d] = canonical(sums[v_padded_ + d] / denominator);
-          result_.a2.data()[at + d] = canonical(std::sqrt(sums[2 * v_padded_ + d]) / denominator);
-        }
-      }
-    }
+    const auto dims = static_cast<std::size_t>(p_.v.head_size);
+    const auto first = static_cast<std::size_t>(result_row(0) * p_.query_heads) * dims;
+    const auto rows_of = [&](xt::xtensor<double, 3>& whole) {  // [query * query_head, value_dim] of this block
+      return xt::adapt(whole.data() + first, denominators_.size() * dims, xt::no_ownership(),
+                       std::array{denominators_.size(), dims});
+    };
+    const auto sum = [&](std::size_t which) { return xt::view(sums_, xt::all(), which, xt::range(0, dims)); };
+    const auto denominators = xt::view(denominators_, xt::all(), xt::newaxis());
+    rows_of(result_.o) = sum(0) / denominators;
+    rows_of(result_.a1) = sum(1) / denominators;
+    rows_of(result_.a2) = xt::sqrt(sum(2)) / denominators;
   }
 
   const Problem& p_;
@@ -234,16 +236,16 @@ class QueryBlock {
   std::int64_t first_query_ = 0;
   std::int64_t queries_ = 0;
   KeyRange needed_;
-  std::vector<KeyRange> visible_;       // [query]
-  std::vector<std::int64_t> position_;  // [query]
-  std::vector<double> q_;               // [query, query_head, k_padded]
-  std::vector<double> scores_;          // [query, query_head, needed key]: dot products, scores, then weights
-  std::vector<double> denominators_;    // [query, query_head]
-  std::vector<double> sums_;            // [query, query_head, 3, v_padded]
-  std::vector<double> keys_;            // [kKeyBlock, k_padded]
-  std::vector<double> values_;          // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
-  RowRun run_;                          // rows being computed on
-  RowRun next_run_;                     // rows being fetched
+  std::vector<KeyRange> visible_;        // [query]
+  std::vector<std::int64_t> position_;   // [query]
+  std::vector<double> q_;                // [query, query_head, k_padded]
+  std::vector<double> scores_;           // [query, query_head, needed key]: dot products, scores, then weights
+  xt::xtensor<double, 1> denominators_;  // [query * query_head]
+  xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
+  std::vector<double> keys_;             // [kKeyBlock, k_padded]
+  std::vector<double> values_;           // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
+  RowRun run_;                           // rows being computed on
+  RowRun next_run_;                      // rows being fetched
 };
 
 Result empty_result(const Problem& p) {
@@ -270,6 +272,9 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
     for (std::int64_t first = 0; first < queries; first += step) {
       block.run(b, first, std::min(first + step, queries));
     }
+  }
+  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2}) {
+    for (double& x : *array) x = canonical(x);
   }
   return result;
 }

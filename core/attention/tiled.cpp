@@ -142,12 +142,10 @@ class Flow {
     first_row_ = p_.query_offsets[static_cast<std::size_t>(sequence)];
     const AnyView<3> q(const_cast<std::byte*>(p_.q), p_.q_dtype, {p_.total_queries(), p_.query_heads, p_.k.head_size});
     q_.clear();
+    std::vector<double> group(static_cast<std::size_t>(group_ * p_.k.head_size));  // [head, dim]
     for (std::int64_t query = 0; query < queries_; ++query) {
-      for (std::int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
-        for (std::int64_t dim = 0; dim < p_.k.head_size; ++dim) {
-          q_.push_back(static_cast<Real>(load_as_double(p_.q_dtype, q.at(first_row_ + query, head, dim))));
-        }
-      }
+      to_doubles(p_.q_dtype, q.at(first_row_ + query, kv_head * group_, 0), group);
+      q_.insert(q_.end(), group.begin(), group.end());
     }
   }
 
@@ -236,7 +234,7 @@ class Flow {
         if (first_split && !p_.options.sinks.empty()) add_sink(state, static_cast<Real>(p_.options.sinks[head]));
         if (state.sum == 0) continue;
         const auto at = static_cast<std::size_t>(first_row_ + query);
-        for (std::size_t d = 0; d < row.size(); ++d) row[d] = static_cast<double>(state.o[d] / state.sum);
+        std::ranges::transform(state.o, row.begin(), [&](Real x) { return static_cast<double>(x / state.sum); });
         const Real natural = state.largest + std::log(state.sum);
         const Real in_base = p_.options.lse_base == LseBase::two ? natural / std::log(Real{2}) : natural;
         merge_row({&result.o(at, head, 0), row.size()}, result.lse(at, head), row, static_cast<double>(in_base),

@@ -7,6 +7,10 @@
 #include <array>
 #include <cstring>
 #include <vector>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xtensor.hpp>
 
 #include "core/attention/kv_operand.h"
 #include "core/base/checked.h"
@@ -26,6 +30,29 @@ std::int64_t stride_of(const Extents& shape, std::size_t axis) {
 
 const std::byte* element(const Tensor& tensor, std::int64_t index) {
   return tensor.bytes.data() + index * size_of(tensor.dtype);
+}
+
+// Calls `function` with a number as wide as an element: what rearranges elements needs their width alone.
+void with_word_of(DType dtype, const auto& function) {
+  switch (size_of(dtype)) {
+    case 1:
+      return function(std::uint8_t{});
+    case 2:
+      return function(std::uint16_t{});
+    case 4:
+      return function(std::uint32_t{});
+    default:
+      return function(std::uint64_t{});
+  }
+}
+
+// The elements of a tensor as words of that width.
+template <class Word, std::size_t Rank>
+auto words_of(const Tensor& tensor) {
+  std::array<std::size_t, Rank> shape{};
+  std::ranges::copy(tensor.shape, shape.begin());
+  return xt::adapt(reinterpret_cast<const Word*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(Word),
+                   xt::no_ownership(), shape);
 }
 
 void same_shape(LayoutReader& r, const char* a, const Tensor& x, const char* b, const Tensor& y) {
@@ -175,8 +202,8 @@ void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues&
     r.head_size = s[2] * s[4];
     r.value_size = r.head_size;
     r.axes = "NHP";
-    const auto size = static_cast<std::size_t>(size_of(k->dtype));
-    if (s[4] != 16 / static_cast<std::int64_t>(size)) {
+    const std::int64_t size = size_of(k->dtype);
+    if (s[4] != 16 / size) {
       r.warnings.push_back(fmt::format("{} has x = {}; vLLM's is 16 bytes, {} elements of {}", r.given("key_cache"),
                                        s[4], 16 / size, name(r.cache_dtype)));
     }
@@ -187,20 +214,16 @@ void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues&
     } else {
       prepared.k_copy.resize(k->bytes.size());
       prepared.v_copy.resize(v->bytes.size());
-      std::size_t to = 0;
-      for (std::int64_t n = 0; n < r.blocks; ++n) {
-        for (std::int64_t p = 0; p < r.page_size; ++p) {
-          for (std::int64_t h = 0; h < r.heads; ++h) {
-            for (std::int64_t d = 0; d < r.head_size; ++d, to += size) {
-              const std::int64_t row = n * r.heads + h;
-              const std::int64_t from_k = ((row * s[2] + d / s[4]) * r.page_size + p) * s[4] + d % s[4];
-              const std::int64_t from_v = (row * r.head_size + d) * r.page_size + p;
-              std::memcpy(prepared.k_copy.data() + to, element(*k, from_k), size);
-              std::memcpy(prepared.v_copy.data() + to, element(*v, from_v), size);
-            }
-          }
-        }
-      }
+      with_word_of(k->dtype, [&]<class Word>(Word) {
+        const auto made = [&](std::vector<std::byte>& copy, auto... extents) {
+          return xt::adapt(reinterpret_cast<Word*>(copy.data()), copy.size() / sizeof(Word), xt::no_ownership(),
+                           std::array{static_cast<std::size_t>(extents)...});
+        };
+        auto k_made = made(prepared.k_copy, s[0], s[3], s[1], s[2], s[4]);   // [N, P, H, D/x, x]
+        auto v_made = made(prepared.v_copy, s[0], s[3], s[1], r.head_size);  // [N, P, H, D]
+        k_made = xt::transpose(words_of<Word, 5>(*k), {0, 3, 1, 2, 4});
+        v_made = xt::transpose(words_of<Word, 4>(*v), {0, 3, 1, 2});
+      });
       const std::int64_t token = r.heads * r.head_size;
       kv.k = {prepared.k_copy.data(), r.page_size * token, token, r.head_size};
       kv.v = {prepared.v_copy.data(), r.page_size * token, token, r.head_size};
@@ -263,14 +286,12 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
         r.page_size = ckv->shape[1];
         r.value_size = ckv->shape[2];
         r.head_size = ckv->shape[2] + kpe->shape[2];
-        const auto latent = static_cast<std::size_t>(ckv->shape[2] * size_of(ckv->dtype));
-        const auto rope = static_cast<std::size_t>(kpe->shape[2] * size_of(kpe->dtype));
-        const auto tokens = static_cast<std::size_t>(r.blocks * r.page_size);
-        prepared.k_copy.resize(tokens * (latent + rope));
-        for (std::size_t t = 0; t < tokens; ++t) {
-          std::memcpy(prepared.k_copy.data() + t * (latent + rope), ckv->bytes.data() + t * latent, latent);
-          std::memcpy(prepared.k_copy.data() + t * (latent + rope) + latent, kpe->bytes.data() + t * rope, rope);
-        }
+        prepared.k_copy.resize(ckv->bytes.size() + kpe->bytes.size());
+        with_word_of(ckv->dtype, [&]<class Word>(Word) {
+          const auto latent = words_of<Word, 3>(*ckv), rope = words_of<Word, 3>(*kpe);
+          const xt::xtensor<Word, 3> joined = xt::concatenate(xt::xtuple(latent, rope), 2);
+          std::memcpy(prepared.k_copy.data(), joined.data(), prepared.k_copy.size());
+        });
         kv.k = {prepared.k_copy.data(), r.page_size * r.head_size, r.head_size, r.head_size};
         kv.v = kv.k;
       }

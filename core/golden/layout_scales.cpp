@@ -18,7 +18,7 @@ using Extents = std::vector<std::int64_t>;
 
 // The axes of a scale tensor are letters: N block, P slot, H head, L layer, 2 K or V, T block and slot as one, B
 // sequence, 1 an axis of length 1. A granularity is the set of axes along which scales differ.
-constexpr std::string_view kGranularities[] = {"", "H", "NP", "N", "NPH", "NH"};
+constexpr const char* kGranularities[] = {"", "H", "NP", "N", "NPH", "NH"};
 
 struct Reading {
   std::string granularity;  // "NH"
@@ -42,16 +42,13 @@ class Readings {
  public:
   // `axes`: of the cache, in its order, 2 among them for a tensor that speaks of K and V.
   Readings(const LayoutReader& reader, std::string axes, bool by_sequence) : r_(reader), axes_(std::move(axes)) {
-    for (const std::string_view granularity : kGranularities) {
+    for (const std::string granularity : kGranularities) {
       // Without pages, a slot is a block, and is called a token.
-      const bool is_block =
-          granularity.find('N') != std::string_view::npos && granularity.find('P') == std::string_view::npos;
+      const bool is_block = granularity.find('N') != std::string::npos && granularity.find('P') == std::string::npos;
       if (is_block && axes_.find('P') == std::string::npos) continue;
-      for (const std::string_view layers : {"", "L"}) {
-        for (const std::string_view k_or_v : {"", "2"}) {
-          if (axes_.find(layers) == std::string::npos || axes_.find(k_or_v) == std::string::npos) continue;
-          add(std::string(k_or_v) + std::string(layers) + std::string(granularity));
-        }
+      for (const char* apart : {"", "2", "L", "2L"}) {
+        const auto has = [&](char axis) { return axes_.find(axis) != std::string::npos; };
+        if (std::ranges::all_of(std::string_view(apart), has)) add(apart + granularity);
       }
     }
     if (by_sequence) add("BH", "BH");
