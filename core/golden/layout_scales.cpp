@@ -7,9 +7,12 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xview.hpp>
 
 #include "core/base/checked.h"
 #include "core/base/convert.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::golden {
 namespace {
@@ -273,9 +276,9 @@ void apply_scales(const CacheScales& scales, PreparedProblem& prepared) {
     if (walk.sequence == 0) return;
     // A scale of a sequence: a table that leads every page of sequence b to "block" b.
     const std::int64_t batch = prepared.problem.batch, columns = rows.table_stride;
-    prepared.sequence_table.resize(static_cast<std::size_t>(batch * columns));
-    for (std::int64_t i = 0; std::uint32_t & entry : prepared.sequence_table) {
-      entry = static_cast<std::uint32_t>(i++ / columns);
+    if (prepared.sequence_table.size() == 0) {
+      prepared.sequence_table = filled(std::uint32_t{0}, batch, columns);
+      prepared.sequence_table += xt::view(xt::arange(static_cast<std::uint32_t>(batch)), xt::all(), xt::newaxis());
     }
     rows.scale_block_stride = walk.sequence;
     rows.scales_table = prepared.sequence_table.data();

@@ -16,6 +16,7 @@
 #include "core/golden/detail/layout_reader.h"
 #include "core/golden/detail/layout_scales.h"
 #include "core/golden/golden_bundle.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::golden {
 namespace {
@@ -179,7 +180,7 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
   if (!r.ok()) return;
   problem.query_offsets = prepared.query_offsets;
   problem.key_lengths = prepared.key_lengths;
-  prepared.table.assign(static_cast<std::size_t>(problem.batch * columns), kUnknownBlock);
+  prepared.table = filled(kUnknownBlock, problem.batch, columns);
   std::size_t bad = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const attention::KeyRange keys = attention::needed_keys(problem, b);
@@ -188,7 +189,7 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
       const std::int64_t entry =
           pages.entries[static_cast<std::size_t>(pages.first[static_cast<std::size_t>(b)] + page)];
       if (entry >= 0 && entry < r.blocks) {
-        prepared.table[static_cast<std::size_t>(b * columns + page)] = static_cast<std::uint32_t>(entry);
+        prepared.table(b, page) = static_cast<std::uint32_t>(entry);
       } else if (bad++ < kMaxEntryFaults) {
         const bool flat = pages.table_name == "kv_indices";
         r.fault(flat ? fmt::format("kv_indices[{}]", pages.first[static_cast<std::size_t>(b)] + page)

@@ -25,9 +25,9 @@
 // query a sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale,
 // v_scale or kv_scale (detail/layout_scales.h). Index tensors are i32, u32, i64 or u64.
 //
-// Tensors have synonyms, such as softmax_scale for sm_scale (detail/known_tensors.h). A tensor that the layout does not use is
-// a fault, so that a scale under an unknown name cannot be lost; LayoutOptions::ignore names those to leave out. The
-// answers in a golden bundle (golden_bundle.h) need no such name.
+// Tensors have synonyms, such as softmax_scale for sm_scale (detail/known_tensors.h). A tensor that the layout does not
+// use is a fault, so that a scale under an unknown name cannot be lost; LayoutOptions::ignore names those to leave out.
+// The answers in a golden bundle (golden_bundle.h) need no such name.
 //
 // Never read: table entries past a sequence's pages or of pages that its mask hides, and values of slots that no
 // sequence owns. A negative or too large entry is a fault only where it would be read.
@@ -38,6 +38,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <xtensor/xtensor.hpp>
 
 #include "core/attention/problem.h"
 #include "core/golden/tensor.h"
@@ -64,14 +65,14 @@ struct PreparedProblem {
   std::vector<std::string> warnings;  // legal here, known to go wrong in kernels
   std::vector<std::string> notes;     // what one engine alone would refuse
 
-  std::vector<std::uint32_t> table;           // [batch, columns]; kUnknownBlock where nothing is read
-  std::vector<std::int64_t> query_offsets;    // [batch + 1]
-  std::vector<std::int64_t> key_lengths;      // [batch]
-  std::vector<double> alibi_slopes, sinks;    // [query_heads] or empty
-  std::vector<std::string> scales;            // "K: k_scale f32 [2], per KV head"
-  std::vector<std::uint32_t> sequence_table;  // [batch, columns] the row's own number: scales of a sequence
-  std::vector<double> k_scales, v_scales;     // layout max with both kinds of scales: their products
-  std::vector<std::byte> k_copy, v_copy;      // for layouts whose strides PagedRows cannot say
+  xt::xtensor<std::uint32_t, 2> table;           // [batch, columns]; kUnknownBlock where nothing is read
+  std::vector<std::int64_t> query_offsets;       // [batch + 1]
+  std::vector<std::int64_t> key_lengths;         // [batch]
+  std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
+  std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
+  xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's own number: scales of a sequence
+  std::vector<double> k_scales, v_scales;        // layout max with both kinds of scales: their products
+  std::vector<std::byte> k_copy, v_copy;         // for layouts whose strides PagedRows cannot say
 
   PreparedProblem() = default;
   PreparedProblem(const PreparedProblem&) = delete;

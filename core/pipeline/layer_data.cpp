@@ -12,6 +12,7 @@
 #include "core/base/convert.h"
 #include "core/base/random.h"
 #include "core/cache/layer_view.h"
+#include "core/layout/filled.h"
 #include "core/scenario/pool_extents.h"
 
 namespace kvscope {
@@ -47,8 +48,7 @@ AnyView<4> view_of(golden::Tensor& tensor, KOrV k_or_v) {
 // What token `id` has in one stream: [head, head_dim], its numbers in order. Token ids are hashes, so multiplying keeps
 // neighbours apart.
 xt::xtensor<double, 2> values_of(const CounterRng& rng, std::uint64_t id, std::int64_t heads, std::int64_t head_size) {
-  auto values =
-      xt::xtensor<double, 2>::from_shape({static_cast<std::size_t>(heads), static_cast<std::size_t>(head_size)});
+  xt::xtensor<double, 2> values = filled(0.0, heads, head_size);
   std::uint64_t n = id * 0x9e3779b97f4a7c15u;
   for (double& value : values) value = rng.bell(n++);
   return values;

@@ -120,7 +120,7 @@ Sequences own_sequences(const Problem& problem) {
   std::vector<std::uint32_t> lengths;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     rows.emplace_back(b, attention::needed_keys(problem, b));
-    lengths.push_back(static_cast<std::uint32_t>(problem.key_lengths[static_cast<std::size_t>(b)]));
+    lengths.push_back(static_cast<std::uint32_t>(problem.keys(b)));
   }
   return make_sequences(problem, rows, std::move(lengths));
 }
@@ -131,8 +131,7 @@ Sequences one_for_each_query(const Problem& problem) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const std::int64_t queries = attention::query_count(problem, b);
     for (std::int64_t i = 0; i < queries; ++i) {
-      rows.emplace_back(
-          b, attention::visible_keys(problem.options, i, queries, problem.key_lengths[static_cast<std::size_t>(b)]));
+      rows.emplace_back(b, attention::visible_keys(problem.options, i, queries, problem.keys(b)));
       lengths.push_back(static_cast<std::uint32_t>(rows.back().second.last));
     }
   }
