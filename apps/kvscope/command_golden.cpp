@@ -46,6 +46,7 @@ struct GoldenCommand {
   std::string empty_lse = "-inf";
   std::optional<std::string> cache_dtype, query_dtype;
   std::optional<std::int64_t> granularity, value_size;
+  std::vector<std::string> ignore;
   bool lint = false;
 
   std::string out;
@@ -122,6 +123,7 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
   options.granularity = command.granularity;
   options.value_size = command.value_size;
   options.scale = command.scale;
+  options.ignore = command.ignore;
   attention::Options& attention = options.attention;
   attention.mask = std::ranges::find(kMasks, command.mask, &std::pair<std::string, MaskKind>::first)->second;
   attention.alignment = command.alignment == "top_left" ? CausalAlignment::top_left : CausalAlignment::bottom_right;
@@ -147,6 +149,7 @@ int over_tensors(const GoldenCommand& command) {
   const attention::Result result = attention::reference(prepared.problem);
   golden::save_bundle(command.out, golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}}));
   print_result(command, prepared.problem);
+  for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
   write_candidate(command, prepared.problem);
   return kExitFine;
 }
@@ -210,7 +213,9 @@ constexpr const char* kLayoutHelp = R"(Layouts of --input, by the names and shap
   vllm_legacy     key_cache [N, H, D/x, P, x], value_cache [N, H, D, P], block_tables, seq_lens
   sglang          k_buffer, v_buffer [slots, H, D], kv_indptr, kv_indices
   mla             kv_cache [N, P, D] or ckv [N, P, latent] and kpe [N, P, rope], block_table, cache_seqlens
-All: q [T, Hq, D] with query_offsets [B + 1]; without offsets T = B. Optional: alibi_slopes [Hq], sinks [Hq].
+All: q [T, Hq, D] with query_offsets [B + 1]; without offsets T = B. Optional: alibi_slopes [Hq], sinks [Hq],
+sm_scale [], and k_scale, v_scale or kv_scale: [] per tensor, [H] per KV head, [N, P] per token, [N] per block,
+[N, P, H], [N, H]. Common synonyms are read, such as k_descale. A tensor that is not used is an error.
 Table entries of pages that nobody owns and values of slots that nobody owns are never read.)";
 
 }  // namespace
@@ -259,7 +264,8 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own)
       ->capture_default_str();
   golden->add_option("--chunk", command->chunk, "Length of a chunk of --mask chunked")->group(own);
-  golden->add_option("--scale", command->scale, "Factor of the scores; default 1/sqrt(D), MLA must say")->group(own);
+  golden->add_option("--scale", command->scale, "Factor of the scores; default sm_scale or 1/sqrt(D), MLA must say")
+      ->group(own);
   golden->add_option("--soft-cap", command->soft_cap, "score -> cap * tanh(score / cap)")->group(own);
   golden->add_option("--cache-dtype", command->cache_dtype, "What u8 or u16 caches hold as bit patterns")
       ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
@@ -269,6 +275,10 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own);
   golden->add_option("--granularity", command->granularity, "Elements that share a scale; default D / G")->group(own);
   golden->add_option("--value-size", command->value_size, "MLA: elements of a head that are V")->group(own);
+  golden->add_option("--ignore", command->ignore, "Tensor to take as not given; may be given again")
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->group(own);
   golden->add_flag("--lint", command->lint, "Say also what one engine alone would refuse")->group(own);
   golden->footer(kLayoutHelp);
   golden->callback([command, golden, own, &chosen] {

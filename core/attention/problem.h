@@ -72,6 +72,9 @@ struct Problem {
   Options options;
 
   [[nodiscard]] std::int64_t total_queries() const { return query_offsets.empty() ? 0 : query_offsets.back(); }
+  // The first row of q of sequence `b` in [0, batch], and the keys of sequence `b` in [0, batch). Not checked.
+  [[nodiscard]] std::int64_t first_query(std::int64_t b) const { return query_offsets.data()[b]; }
+  [[nodiscard]] std::int64_t keys(std::int64_t b) const { return key_lengths.data()[b]; }
 };
 
 }  // namespace kvscope::attention

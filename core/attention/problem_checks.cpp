@@ -210,13 +210,12 @@ void check_tables(const std::string& who, const PagedRows& r, const Problem& p) 
 }  // namespace
 
 std::int64_t query_count(const Problem& problem, std::int64_t sequence) {
-  const auto b = static_cast<std::size_t>(sequence);
-  return problem.query_offsets[b + 1] - problem.query_offsets[b];
+  return problem.first_query(sequence + 1) - problem.first_query(sequence);
 }
 
 KeyRange needed_keys(const Problem& problem, std::int64_t sequence) {
   const std::int64_t queries = query_count(problem, sequence);
-  return visible_keys_of(problem.options, 0, queries, queries, problem.key_lengths[static_cast<std::size_t>(sequence)]);
+  return visible_keys_of(problem.options, 0, queries, queries, problem.keys(sequence));
 }
 
 void check_problem(const Problem& problem) {

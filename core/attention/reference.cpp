@@ -1,11 +1,15 @@
 #include "core/attention/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <string>
 #include <utility>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xview.hpp>
 
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
@@ -14,6 +18,7 @@
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/base/portable_math.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::attention {
 namespace {
@@ -50,7 +55,7 @@ class QueryBlock {
     first_query_ = first_query;
     queries_ = last_query - first_query;
     const std::int64_t all = query_count(p_, sequence);
-    const std::int64_t keys = p_.key_lengths[static_cast<std::size_t>(sequence)];
+    const std::int64_t keys = p_.keys(sequence);
     needed_ = visible_keys_of(p_.options, first_query, last_query, all, keys);
     visible_.clear();
     position_.clear();
@@ -60,7 +65,7 @@ class QueryBlock {
     }
     load_queries();
     score_keys();
-    denominators_.assign(static_cast<std::size_t>(queries_ * p_.query_heads), 0.0);
+    denominators_ = filled(1.0, queries_ * p_.query_heads);  // 1: of a row without a key
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
@@ -70,9 +75,7 @@ class QueryBlock {
 
  private:
   std::int64_t row_of(std::int64_t query, std::int64_t head) const { return query * p_.query_heads + head; }
-  std::int64_t result_row(std::int64_t query) const {
-    return p_.query_offsets[static_cast<std::size_t>(sequence_)] + first_query_ + query;
-  }
+  std::int64_t result_row(std::int64_t query) const { return p_.first_query(sequence_) + first_query_ + query; }
   double* scores_at(std::int64_t row, std::int64_t key) {
     return scores_.data() + row * needed_.size() + (key - needed_.first);
   }
@@ -80,11 +83,10 @@ class QueryBlock {
   void load_queries() {
     const std::int64_t heads = p_.query_heads;
     const std::int64_t size = p_.k.head_size;
-    q_.assign(static_cast<std::size_t>(queries_ * heads * k_padded_), 0.0);
+    q_ = filled(0.0, queries_ * heads, k_padded_);
     const std::byte* source = p_.q + result_row(0) * heads * size * size_of(p_.q_dtype);
     for (std::int64_t row = 0; row < queries_ * heads; ++row) {
-      RowReader::widen(kernels_, p_.q_dtype, source + row * size * size_of(p_.q_dtype), size,
-                       q_.data() + row * k_padded_);
+      RowReader::widen(kernels_, p_.q_dtype, source + row * size * size_of(p_.q_dtype), size, &q_(row, 0));
     }
   }
 
@@ -125,13 +127,13 @@ class QueryBlock {
 
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
-    keys_.assign(static_cast<std::size_t>(kKeyBlock * k_padded_), 0.0);
+    keys_ = filled(0.0, kKeyBlock, k_padded_);
     each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       k_rows_.decode(run_, keys_.data(), k_padded_);
       each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
         const std::int64_t row = row_of(query, kv_head * group_);
-        kernels_.dots(q_.data() + row * k_padded_, group_, keys_.data() + (first - block) * k_padded_, last - first,
-                      k_padded_, scores_at(row, first), needed_.size(), std::exchange(ahead, Ahead{}));
+        kernels_.dots(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
+                      needed_.size(), std::exchange(ahead, Ahead{}));
       });
     });
   }
@@ -140,15 +142,14 @@ class QueryBlock {
   void soften(std::int64_t query, std::int64_t head) {
     const KeyRange visible = visible_[static_cast<std::size_t>(query)];
     const std::int64_t row = row_of(query, head);
-    const auto i = static_cast<std::size_t>(result_row(query));
-    const auto h = static_cast<std::size_t>(head);
+    const std::int64_t i = result_row(query);
     if (visible.empty()) {
-      result_.lse(i, h) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinity : kInfinity;
-      result_.smax(i, h) = 0.0;
+      result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinity : kInfinity;
+      result_.smax(i, head) = 0.0;
       return;
     }
     const std::span<double> s(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
-    finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], h);
+    finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
     double largest = -kInfinity;
     double magnitude = 0.0;
     bool all_numbers = true;
@@ -158,22 +159,22 @@ class QueryBlock {
       all_numbers = all_numbers && x == x;
     }
     const bool sink = !p_.options.sinks.empty();
-    if (sink) largest = std::max(largest, p_.options.sinks[h]);
+    if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
 
     for (double& x : s) x -= largest;
     portable_exp_in_place(s);
     double lane[kLanes] = {};
     for (std::size_t t = 0; t < s.size(); ++t) lane[t % kLanes] += s[t];
     double sum = fold(lane);
-    if (sink) sum += portable_exp(p_.options.sinks[h] - largest);
-    denominators_[static_cast<std::size_t>(row)] = sum;
+    if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
+    denominators_(row) = sum;
 
     const double natural = largest + portable_log(sum);
-    result_.lse(i, h) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * kLog2E);
-    result_.smax(i, h) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
+    result_.lse(i, head) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * kLog2E);
+    result_.smax(i, head) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
   }
 
-  void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::size_t head) const {
+  void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
     const double scale = p_.options.scale;
     for (double& x : s) x *= scale;
     if (p_.options.soft_cap) {
@@ -181,7 +182,7 @@ class QueryBlock {
       for (double& x : s) x = cap * portable_tanh(x / cap);
     }
     if (!p_.options.alibi_slopes.empty()) {
-      const double slope = p_.options.alibi_slopes[head];
+      const double slope = p_.options.alibi_slopes.data()[head];
       for (std::size_t t = 0; t < s.size(); ++t) {
         s[t] += slope * static_cast<double>(first_key + static_cast<std::int64_t>(t) - position);
       }
@@ -190,35 +191,30 @@ class QueryBlock {
 
   void sum_values() {
     const std::int64_t stride = v_padded_ + kLanes;
-    sums_.assign(static_cast<std::size_t>(queries_ * p_.query_heads * 3 * v_padded_), 0.0);
-    values_.assign(static_cast<std::size_t>(kKeyBlock * stride), 0.0);
+    sums_ = filled(0.0, queries_ * p_.query_heads, 3, v_padded_);
+    values_ = filled(0.0, kKeyBlock, stride);
     each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       v_rows_.decode(run_, values_.data(), stride);
       each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
         const std::int64_t row = row_of(query, kv_head * group_);
-        kernels_.accumulate(scores_at(row, first), needed_.size(), group_, values_.data() + (first - block) * stride,
-                            stride, last - first, v_padded_, sums_.data() + row * 3 * v_padded_,
-                            std::exchange(ahead, Ahead{}));
+        kernels_.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
+                            last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
       });
     });
   }
 
   void write() {
-    const std::int64_t dims = p_.v.head_size;
-    for (std::int64_t query = 0; query < queries_; ++query) {
-      for (std::int64_t head = 0; head < p_.query_heads; ++head) {
-        const std::int64_t row = row_of(query, head);
-        const double* sums = sums_.data() + row * 3 * v_padded_;
-        const std::int64_t at = (result_row(query) * p_.query_heads + head) * dims;
-        const bool empty = visible_[static_cast<std::size_t>(query)].empty();
-        const double denominator = empty ? 1.0 : denominators_[static_cast<std::size_t>(row)];
-        for (std::int64_t d = 0; d < dims; ++d) {
-          result_.o.data()[at + d] = canonical(sums[d] / denominator);
-          result_.a1.data()[at + d] = canonical(sums[v_padded_ + d] / denominator);
-          result_.a2.data()[at + d] = canonical(std::sqrt(sums[2 * v_padded_ + d]) / denominator);
-        }
-      }
-    }
+    const auto dims = static_cast<std::size_t>(p_.v.head_size);
+    const auto first = static_cast<std::size_t>(result_row(0) * p_.query_heads) * dims;
+    const auto rows_of = [&](xt::xtensor<double, 3>& whole) {  // [query * query_head, value_dim] of this block
+      return xt::adapt(whole.data() + first, denominators_.size() * dims, xt::no_ownership(),
+                       std::array{denominators_.size(), dims});
+    };
+    const auto sum = [&](std::size_t which) { return xt::view(sums_, xt::all(), which, xt::range(0, dims)); };
+    const auto denominators = xt::view(denominators_, xt::all(), xt::newaxis());
+    rows_of(result_.o) = sum(0) / denominators;
+    rows_of(result_.a1) = sum(1) / denominators;
+    rows_of(result_.a2) = xt::sqrt(sum(2)) / denominators;
   }
 
   const Problem& p_;
@@ -234,29 +230,22 @@ class QueryBlock {
   std::int64_t first_query_ = 0;
   std::int64_t queries_ = 0;
   KeyRange needed_;
-  std::vector<KeyRange> visible_;       // [query]
-  std::vector<std::int64_t> position_;  // [query]
-  std::vector<double> q_;               // [query, query_head, k_padded]
-  std::vector<double> scores_;          // [query, query_head, needed key]: dot products, scores, then weights
-  std::vector<double> denominators_;    // [query, query_head]
-  std::vector<double> sums_;            // [query, query_head, 3, v_padded]
-  std::vector<double> keys_;            // [kKeyBlock, k_padded]
-  std::vector<double> values_;          // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
-  RowRun run_;                          // rows being computed on
-  RowRun next_run_;                     // rows being fetched
+  std::vector<KeyRange> visible_;        // [query]
+  std::vector<std::int64_t> position_;   // [query]
+  xt::xtensor<double, 2> q_;             // [query * query_head, k_padded]
+  std::vector<double> scores_;           // [query, query_head, needed key]: dot products, scores, then weights
+  xt::xtensor<double, 1> denominators_;  // [query * query_head]
+  xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
+  xt::xtensor<double, 2> keys_;          // [kKeyBlock, k_padded]
+  xt::xtensor<double, 2> values_;        // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
+  RowRun run_;                           // rows being computed on
+  RowRun next_run_;                      // rows being fetched
 };
 
 Result empty_result(const Problem& p) {
-  const auto rows = static_cast<std::size_t>(p.total_queries());
-  const auto heads = static_cast<std::size_t>(p.query_heads);
-  const auto dims = static_cast<std::size_t>(p.v.head_size);
-  Result r;
-  r.o.resize({rows, heads, dims});
-  r.lse.resize({rows, heads});
-  r.a1.resize({rows, heads, dims});
-  r.a2.resize({rows, heads, dims});
-  r.smax.resize({rows, heads});
-  return r;
+  const auto row = filled(0.0, p.total_queries(), p.query_heads);
+  const auto element = filled(0.0, p.total_queries(), p.query_heads, p.v.head_size);
+  return {.o = element, .lse = row, .a1 = element, .a2 = element, .smax = row};
 }
 
 Result run(const Problem& problem, const ReferenceKernels& kernels) {
@@ -270,6 +259,9 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
     for (std::int64_t first = 0; first < queries; first += step) {
       block.run(b, first, std::min(first + step, queries));
     }
+  }
+  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2}) {
+    for (double& x : *array) x = canonical(x);
   }
   return result;
 }

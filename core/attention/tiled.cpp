@@ -11,6 +11,7 @@
 #include "core/base/checked.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
+#include "core/layout/filled.h"
 #include "core/layout/strided_view.h"
 
 namespace kvscope::attention {
@@ -101,14 +102,11 @@ class Flow {
       : p_(problem), config_(config), k_(problem.k), v_(problem.v), group_(problem.query_heads / problem.k.heads) {}
 
   PartialState run() {
-    const auto rows = static_cast<std::size_t>(p_.total_queries());
-    const auto heads = static_cast<std::size_t>(p_.query_heads);
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    const double empty = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinite : kInfinite;
     PartialState result;
-    result.o.resize({rows, heads, static_cast<std::size_t>(p_.v.head_size)});
-    result.o.fill(0.0);
-    result.lse.resize({rows, heads});
-    result.lse.fill(p_.options.empty_row == EmptyRow::minus_infinity ? -std::numeric_limits<double>::infinity()
-                                                                     : std::numeric_limits<double>::infinity());
+    result.o = filled(0.0, p_.total_queries(), p_.query_heads, p_.v.head_size);
+    result.lse = filled(empty, p_.total_queries(), p_.query_heads);
     for (std::int64_t b = 0; b < p_.batch; ++b) {
       for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) run_head(b, kv_head, result);
     }
@@ -139,15 +137,13 @@ class Flow {
 
   void load_queries(std::int64_t sequence, std::int64_t kv_head) {
     queries_ = query_count(p_, sequence);
-    first_row_ = p_.query_offsets[static_cast<std::size_t>(sequence)];
+    first_row_ = p_.first_query(sequence);
     const AnyView<3> q(const_cast<std::byte*>(p_.q), p_.q_dtype, {p_.total_queries(), p_.query_heads, p_.k.head_size});
     q_.clear();
+    std::vector<double> group(static_cast<std::size_t>(group_ * p_.k.head_size));  // [head, dim]
     for (std::int64_t query = 0; query < queries_; ++query) {
-      for (std::int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
-        for (std::int64_t dim = 0; dim < p_.k.head_size; ++dim) {
-          q_.push_back(static_cast<Real>(load_as_double(p_.q_dtype, q.at(first_row_ + query, head, dim))));
-        }
-      }
+      to_doubles(p_.q_dtype, q.at(first_row_ + query, kv_head * group_, 0), group);
+      q_.insert(q_.end(), group.begin(), group.end());
     }
   }
 
@@ -158,7 +154,7 @@ class Flow {
       k_.append(sequence, key, kv_head, k_tile_);
       v_.append(sequence, key, kv_head, v_tile_);
     }
-    const std::int64_t keys = p_.key_lengths[static_cast<std::size_t>(sequence)];
+    const std::int64_t keys = p_.keys(sequence);
     for (std::int64_t query = 0; query < queries_; ++query) {
       const KeyRange visible = visible_keys(p_.options, query, queries_, keys);
       const std::int64_t first = std::max(tile.first, visible.first);
@@ -195,7 +191,7 @@ class Flow {
         s = cap * std::tanh(s / cap);
       }
       if (!p_.options.alibi_slopes.empty()) {
-        const auto slope = static_cast<Real>(p_.options.alibi_slopes[static_cast<std::size_t>(head)]);
+        const auto slope = static_cast<Real>(p_.options.alibi_slopes.data()[head]);
         s -= slope * static_cast<Real>(position - key);
       }
       scores_.push_back(s);
@@ -226,17 +222,17 @@ class Flow {
 
   // Adds the sink to the first split, divides, and merges with the splits before.
   void finish(std::int64_t sequence, std::int64_t kv_head, bool first_split, PartialState& result) {
-    const std::int64_t keys = p_.key_lengths[static_cast<std::size_t>(sequence)];
+    const std::int64_t keys = p_.keys(sequence);
     std::vector<double> row(static_cast<std::size_t>(p_.v.head_size));
     for (std::int64_t query = 0; query < queries_; ++query) {
       if (visible_keys(p_.options, query, queries_, keys).empty()) continue;
       for (std::int64_t i = 0; i < group_; ++i) {
-        const auto head = static_cast<std::size_t>(kv_head * group_ + i);
+        const std::int64_t head = kv_head * group_ + i;
         Running<Real>& state = state_[static_cast<std::size_t>(query * group_ + i)];
-        if (first_split && !p_.options.sinks.empty()) add_sink(state, static_cast<Real>(p_.options.sinks[head]));
+        if (first_split && !p_.options.sinks.empty()) add_sink(state, static_cast<Real>(p_.options.sinks.data()[head]));
         if (state.sum == 0) continue;
-        const auto at = static_cast<std::size_t>(first_row_ + query);
-        for (std::size_t d = 0; d < row.size(); ++d) row[d] = static_cast<double>(state.o[d] / state.sum);
+        const std::int64_t at = first_row_ + query;
+        std::ranges::transform(state.o, row.begin(), [&](Real x) { return static_cast<double>(x / state.sum); });
         const Real natural = state.largest + std::log(state.sum);
         const Real in_base = p_.options.lse_base == LseBase::two ? natural / std::log(Real{2}) : natural;
         merge_row({&result.o(at, head, 0), row.size()}, result.lse(at, head), row, static_cast<double>(in_base),

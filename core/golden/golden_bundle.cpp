@@ -6,6 +6,7 @@
 
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::golden {
 namespace {
@@ -20,15 +21,15 @@ Tensor block_table(const attention::Problem& problem) {
   const attention::PagedRows& k = problem.k;
   std::int64_t columns = 0;
   for (const std::int64_t length : problem.key_lengths) columns = std::max(columns, ceil_div(length, k.page_size));
-  std::vector<std::uint32_t> table(static_cast<std::size_t>(problem.batch * columns), kUnknownBlock);
+  xt::xtensor<std::uint32_t, 2> table = filled(kUnknownBlock, problem.batch, columns);
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const attention::KeyRange keys = attention::needed_keys(problem, b);
     if (keys.empty()) continue;
     for (std::int64_t page = keys.first / k.page_size; page <= (keys.last - 1) / k.page_size; ++page) {
-      table[static_cast<std::size_t>(b * columns + page)] = k.table[b * k.table_stride + page];
+      table(b, page) = k.table[b * k.table_stride + page];
     }
   }
-  return tensor_of<std::uint32_t>({problem.batch, columns}, table);
+  return tensor_of<std::uint32_t>({problem.batch, columns}, std::span(table.data(), table.size()));
 }
 
 std::string_view mask_name(MaskKind mask) {
@@ -46,6 +47,12 @@ std::string_view mask_name(MaskKind mask) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> golden_answer_names() {
+  static constexpr std::string_view kNames[] = {
+      "o", "a1", "a2", "lse", "smax", "query_offsets", "key_lengths", "block_table", "o_unquantized"};
+  return kNames;
+}
 
 json::Value conventions(const attention::Options& options) {
   json::Value value;

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "core/attention/problem.h"
 #include "core/attention/result.h"
@@ -30,6 +32,9 @@ struct Origin {
 // `result` is the reference's answer to `problem`. Table entries of pages that no query sees are not read.
 [[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
                                    const Origin& origin);
+
+// The tensors of a golden that are answers: what golden_bundle() writes, and o_unquantized of a scenario's golden.
+[[nodiscard]] std::span<const std::string_view> golden_answer_names();
 
 // Every option by name, as it stands in the manifest and in every report. Example: {"mask": "causal", "alignment":
 // "bottom_right", "scale": 0.125, "soft_cap": null, "alibi": false, "sinks": false, "lse_base": "natural", "empty_row":

@@ -7,6 +7,10 @@
 #include <array>
 #include <cstring>
 #include <vector>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xtensor.hpp>
 
 #include "core/attention/kv_operand.h"
 #include "core/base/checked.h"
@@ -28,9 +32,33 @@ const std::byte* element(const Tensor& tensor, std::int64_t index) {
   return tensor.bytes.data() + index * size_of(tensor.dtype);
 }
 
+// Calls `function` with a number as wide as an element: what rearranges elements needs their width alone.
+void with_word_of(DType dtype, const auto& function) {
+  switch (size_of(dtype)) {
+    case 1:
+      return function(std::uint8_t{});
+    case 2:
+      return function(std::uint16_t{});
+    case 4:
+      return function(std::uint32_t{});
+    default:
+      return function(std::uint64_t{});
+  }
+}
+
+// The elements of a tensor as words of that width.
+template <class Word, std::size_t Rank>
+auto words_of(const Tensor& tensor) {
+  std::array<std::size_t, Rank> shape{};
+  std::ranges::copy(tensor.shape, shape.begin());
+  return xt::adapt(reinterpret_cast<const Word*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(Word),
+                   xt::no_ownership(), shape);
+}
+
 void same_shape(LayoutReader& r, const char* a, const Tensor& x, const char* b, const Tensor& y) {
   if (x.shape != y.shape || x.dtype != y.dtype) {
-    r.fault(b, fmt::format("is {}, but {} is {}: the two must be alike", describe(y), a, describe(x)));
+    r.fault(r.given(b),
+            fmt::format("is {}, but {} is {}: the two must be alike", describe(y), r.given(a), describe(x)));
   }
 }
 
@@ -40,9 +68,12 @@ void read_max(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   if (blocks != nullptr) {
     const Extents& s = blocks->shape;
     r.blocks = s[0];
+    r.layers = s[2];
     r.page_size = s[3];
     r.heads = s[4];
     r.head_size = s[5];
+    r.axes = "N2LPH";
+    r.values_in_keys = s[1] == 1;
     r.value_size = s[1] == 1 ? r.options().value_size.value_or(s[5]) : s[5];
     if (s[1] != 1 && s[1] != 2)
       r.fault("blocks", fmt::format("has shape {}: axis 1 is 2 (K and V) or 1 (MLA)", shape_text(s)));
@@ -97,6 +128,7 @@ void read_two_caches(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
   if (k == nullptr || v == nullptr) return;
   same_shape(r, "k_cache", *k, "v_cache", *v);
   const Extents& s = k->shape;
+  r.axes = heads_first ? "NHP" : "NPH";
   const std::size_t token_axis = heads_first ? 2 : 1;
   const std::size_t head_axis = heads_first ? 1 : 2;
   r.blocks = s[0];
@@ -111,6 +143,7 @@ void read_two_caches(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
 
 void read_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_two_caches(r, kv, false);
+  r.scales_by_sequence = true;
   if (r.page_size % 256 != 0) {
     r.notes.push_back(
         fmt::format("page size {}: FlashAttention 2 takes pages of multiples of 256 tokens only", r.page_size));
@@ -120,6 +153,7 @@ void read_nhd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
 
 void read_hnd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_two_caches(r, kv, true);
+  r.scales_by_sequence = true;
   r.read_table("block_table", "cache_seqlens", false);
 }
 
@@ -132,8 +166,9 @@ void read_flashinfer(LayoutReader& r, KeysAndValues& kv, bool heads_first) {
     const std::size_t token_axis = heads_first ? 3 : 2;
     const std::size_t head_axis = heads_first ? 2 : 3;
     if (s[1] != 2) {
-      r.fault("kv_cache", fmt::format("has shape {}: axis 1 is 2, K and V", shape_text(s)));
+      r.fault(r.given("kv_cache"), fmt::format("has shape {}: axis 1 is 2, K and V", shape_text(s)));
     } else {
+      r.axes = heads_first ? "N2HP" : "N2PH";
       r.blocks = s[0];
       r.page_size = s[token_axis];
       r.heads = s[head_axis];
@@ -166,32 +201,29 @@ void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues&
     r.page_size = s[3];
     r.head_size = s[2] * s[4];
     r.value_size = r.head_size;
-    const auto size = static_cast<std::size_t>(size_of(k->dtype));
-    if (s[4] != 16 / static_cast<std::int64_t>(size)) {
-      r.warnings.push_back(fmt::format("key_cache has x = {}; vLLM's is 16 bytes, {} elements of {}", s[4], 16 / size,
-                                       name(r.cache_dtype)));
+    r.axes = "NHP";
+    const std::int64_t size = size_of(k->dtype);
+    if (s[4] != 16 / size) {
+      r.warnings.push_back(fmt::format("{} has x = {}; vLLM's is 16 bytes, {} elements of {}", r.given("key_cache"),
+                                       s[4], 16 / size, name(r.cache_dtype)));
     }
     const Extents want{r.blocks, r.heads, r.head_size, r.page_size};
     if (v->shape != want || v->dtype != k->dtype) {
-      r.fault("value_cache", fmt::format("is {}, but key_cache {} needs {} {}", describe(*v), describe(*k),
-                                         name(k->dtype), shape_text(want)));
+      r.fault(r.given("value_cache"), fmt::format("is {}, but {} {} needs {} {}", describe(*v), r.given("key_cache"),
+                                                  describe(*k), name(k->dtype), shape_text(want)));
     } else {
       prepared.k_copy.resize(k->bytes.size());
       prepared.v_copy.resize(v->bytes.size());
-      std::size_t to = 0;
-      for (std::int64_t n = 0; n < r.blocks; ++n) {
-        for (std::int64_t p = 0; p < r.page_size; ++p) {
-          for (std::int64_t h = 0; h < r.heads; ++h) {
-            for (std::int64_t d = 0; d < r.head_size; ++d, to += size) {
-              const std::int64_t row = n * r.heads + h;
-              const std::int64_t from_k = ((row * s[2] + d / s[4]) * r.page_size + p) * s[4] + d % s[4];
-              const std::int64_t from_v = (row * r.head_size + d) * r.page_size + p;
-              std::memcpy(prepared.k_copy.data() + to, element(*k, from_k), size);
-              std::memcpy(prepared.v_copy.data() + to, element(*v, from_v), size);
-            }
-          }
-        }
-      }
+      with_word_of(k->dtype, [&]<class Word>(Word) {
+        const auto made = [&](std::vector<std::byte>& copy, auto... extents) {
+          return xt::adapt(reinterpret_cast<Word*>(copy.data()), copy.size() / sizeof(Word), xt::no_ownership(),
+                           std::array{static_cast<std::size_t>(extents)...});
+        };
+        auto k_made = made(prepared.k_copy, s[0], s[3], s[1], s[2], s[4]);   // [N, P, H, D/x, x]
+        auto v_made = made(prepared.v_copy, s[0], s[3], s[1], r.head_size);  // [N, P, H, D]
+        k_made = xt::transpose(words_of<Word, 5>(*k), {0, 3, 1, 2, 4});
+        v_made = xt::transpose(words_of<Word, 4>(*v), {0, 3, 1, 2});
+      });
       const std::int64_t token = r.heads * r.head_size;
       kv.k = {prepared.k_copy.data(), r.page_size * token, token, r.head_size};
       kv.v = {prepared.v_copy.data(), r.page_size * token, token, r.head_size};
@@ -209,6 +241,7 @@ void read_sglang(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
     const Extents& s = k->shape;
     r.blocks = s[0];
     r.page_size = 1;
+    r.axes = "NH";
     r.heads = s[1];
     r.head_size = s[2];
     r.value_size = s[2];
@@ -223,14 +256,17 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   constexpr std::int64_t kDeepSeekRow = 576;  // 512 latent + 64 rope
   constexpr std::int64_t kDeepSeekLatent = 512;
   r.heads = 1;
-  if (r.has("kv_cache")) {
-    const bool with_head = r.bundle().tensors.at("kv_cache").shape.size() == 4;
+  r.axes = "NPH";
+  r.values_in_keys = true;
+  if (const Tensor* rows = r.find("kv_cache")) {
+    const bool with_head = rows->shape.size() == 4;
     if (const Tensor* cache = r.cache("kv_cache", with_head ? 4 : 3, "[N, P, D] or [N, P, 1, D]")) {
       const Extents& s = cache->shape;
       r.blocks = s[0];
       r.page_size = s[1];
       r.head_size = s.back();
-      if (with_head && s[2] != 1) r.fault("kv_cache", fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
+      if (with_head && s[2] != 1)
+        r.fault(r.given("kv_cache"), fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
       r.value_size = r.options().value_size.value_or(r.head_size == kDeepSeekRow ? kDeepSeekLatent : 0);
       if (r.value_size == 0) {
         r.fault("--value-size", fmt::format("is missing: of a row's {} elements, how many are V?", r.head_size));
@@ -243,21 +279,19 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
     const Tensor* kpe = r.cache("kpe", 3, "[N, P, rope]");
     if (ckv != nullptr && kpe != nullptr) {
       if (!std::equal(ckv->shape.begin(), ckv->shape.end() - 1, kpe->shape.begin()) || ckv->dtype != kpe->dtype) {
-        r.fault("kpe", fmt::format("is {}, but ckv is {}: blocks, pages and type must be alike", describe(*kpe),
-                                   describe(*ckv)));
+        r.fault(r.given("kpe"), fmt::format("is {}, but {} is {}: blocks, pages and type must be alike", describe(*kpe),
+                                            r.given("ckv"), describe(*ckv)));
       } else {
         r.blocks = ckv->shape[0];
         r.page_size = ckv->shape[1];
         r.value_size = ckv->shape[2];
         r.head_size = ckv->shape[2] + kpe->shape[2];
-        const auto latent = static_cast<std::size_t>(ckv->shape[2] * size_of(ckv->dtype));
-        const auto rope = static_cast<std::size_t>(kpe->shape[2] * size_of(kpe->dtype));
-        const auto tokens = static_cast<std::size_t>(r.blocks * r.page_size);
-        prepared.k_copy.resize(tokens * (latent + rope));
-        for (std::size_t t = 0; t < tokens; ++t) {
-          std::memcpy(prepared.k_copy.data() + t * (latent + rope), ckv->bytes.data() + t * latent, latent);
-          std::memcpy(prepared.k_copy.data() + t * (latent + rope) + latent, kpe->bytes.data() + t * rope, rope);
-        }
+        prepared.k_copy.resize(ckv->bytes.size() + kpe->bytes.size());
+        with_word_of(ckv->dtype, [&]<class Word>(Word) {
+          const auto latent = words_of<Word, 3>(*ckv), rope = words_of<Word, 3>(*kpe);
+          const xt::xtensor<Word, 3> joined = xt::concatenate(xt::xtuple(latent, rope), 2);
+          std::memcpy(prepared.k_copy.data(), joined.data(), prepared.k_copy.size());
+        });
         kv.k = {prepared.k_copy.data(), r.page_size * r.head_size, r.head_size, r.head_size};
         kv.v = kv.k;
       }

@@ -14,7 +14,9 @@
 #include "core/base/convert.h"
 #include "core/golden/detail/layout_adapters.h"
 #include "core/golden/detail/layout_reader.h"
+#include "core/golden/detail/layout_scales.h"
 #include "core/golden/golden_bundle.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::golden {
 namespace {
@@ -27,25 +29,24 @@ void read_queries(LayoutReader& r, PreparedProblem& prepared) {
   const auto batch = static_cast<std::int64_t>(r.pages.first.size());
   problem.batch = batch;
   const bool batch_known = r.ok() || batch > 0;  // else what is wrong with the index tensors has been said
-  if (!r.has("q")) {
+  const Tensor* found = r.find("q");
+  if (found == nullptr) {
     r.fault("q", "is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]");
     return;
   }
-  const Tensor& q = r.bundle().tensors.at("q");
+  const Tensor& q = *found;
+  const std::string& q_name = r.given("q");
   problem.q_dtype = r.options().query_dtype.value_or(q.dtype);
   if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
-    r.fault("q", fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
-                             name(q.dtype)));
+    r.fault(q_name, fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
+                                name(q.dtype)));
   }
-  std::string offsets_name;
-  for (const char* known : {"query_offsets", "cu_seqlens_q", "qo_indptr"}) {
-    if (r.has(known) && offsets_name.empty()) offsets_name = known;
-  }
+  const std::string offsets_name = r.has("query_offsets") ? r.given("query_offsets") : "";
   std::int64_t rows = 0;
   if (q.shape.size() == 4) {
     rows = q.shape[0] * q.shape[1];
     if (q.shape[0] != batch) {
-      r.fault("q", fmt::format("has shape {}, but there are {} sequences", shape_text(q.shape), batch));
+      r.fault(q_name, fmt::format("has shape {}, but there are {} sequences", shape_text(q.shape), batch));
       return;
     }
     for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b * q.shape[1]);
@@ -53,46 +54,66 @@ void read_queries(LayoutReader& r, PreparedProblem& prepared) {
     rows = q.shape[0];
     if (!offsets_name.empty()) {
       const std::size_t before = r.faults.size();
-      prepared.query_offsets = r.integers(offsets_name, 1, "[B + 1]");
+      prepared.query_offsets = r.integers("query_offsets", 1, "[B + 1]");
       if (r.faults.size() > before) return;
     } else if (rows == batch) {
       for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b);
     } else {
       if (batch_known)
-        r.fault("q", fmt::format("has {} rows for {} sequences: add query_offsets [B + 1]", rows, batch));
+        r.fault(q_name, fmt::format("has {} rows for {} sequences: add query_offsets [B + 1]", rows, batch));
       return;
     }
   } else {
-    r.fault("q", fmt::format("has shape {}; it is [T, Hq, D] or [B, queries, Hq, D]", shape_text(q.shape)));
+    r.fault(q_name, fmt::format("has shape {}; it is [T, Hq, D] or [B, queries, Hq, D]", shape_text(q.shape)));
     return;
   }
   const std::vector<std::int64_t>& offsets = prepared.query_offsets;
   if (batch_known && (offsets.size() != static_cast<std::size_t>(batch) + 1 || offsets.front() != 0 ||
                       offsets.back() != rows || !std::is_sorted(offsets.begin(), offsets.end()))) {
-    r.fault(offsets_name.empty() ? "q" : offsets_name,
+    r.fault(offsets_name.empty() ? q_name : offsets_name,
             fmt::format("must be {} entries, rising from 0 to the {} rows of q", batch + 1, rows));
   }
   problem.query_heads = q.shape[q.shape.size() - 2];
   problem.q = q.bytes.data();
   if (q.shape.back() != r.head_size && r.head_size > 0) {
-    r.fault("q",
+    r.fault(q_name,
             fmt::format("has shape {}, but a head of the cache has {} elements", shape_text(q.shape), r.head_size));
   }
   if (r.heads > 0 && (problem.query_heads == 0 || problem.query_heads % r.heads != 0)) {
-    r.fault("q", fmt::format("has {} heads, not a multiple of the {} kv heads", problem.query_heads, r.heads));
+    r.fault(q_name, fmt::format("has {} heads, not a multiple of the {} kv heads", problem.query_heads, r.heads));
   }
-  for (auto& [tensor_name, to] : {std::pair<const char*, std::vector<double>&>{"alibi_slopes", prepared.alibi_slopes},
-                                  {"sinks", prepared.sinks}}) {
-    if (!r.has(tensor_name)) continue;
-    const Tensor* tensor = r.tensor(tensor_name, 1, "[Hq]");
+  for (auto& [name, to] : {std::pair<const char*, std::vector<double>&>{"alibi_slopes", prepared.alibi_slopes},
+                           {"sinks", prepared.sinks}}) {
+    if (!r.has(name)) continue;
+    const Tensor* tensor = r.tensor(name, 1, "[Hq]");
     if (tensor == nullptr) continue;
     if (tensor->shape[0] != problem.query_heads) {
-      r.fault(tensor_name, fmt::format("has {} entries for {} query heads", tensor->shape[0], problem.query_heads));
+      r.fault(r.given(name), fmt::format("has {} entries for {} query heads", tensor->shape[0], problem.query_heads));
     } else {
       to.resize(static_cast<std::size_t>(tensor->shape[0]));
       to_doubles(tensor->dtype, tensor->bytes.data(), to);
     }
   }
+}
+
+// The factor of the scores: --scale, or the tensor sm_scale; both may be given when they agree.
+std::optional<double> score_scale(LayoutReader& r) {
+  const std::optional<double>& option = r.options().scale;
+  const Tensor* tensor = r.find("sm_scale");
+  if (tensor == nullptr) return option;
+  const std::string& given = r.given("sm_scale");
+  if (!is_float(tensor->dtype) || element_count(tensor->shape) != 1) {
+    r.fault(given, fmt::format("is {}; the factor of the scores is one float", describe(*tensor)));
+    return option;
+  }
+  const double scale = load_as_double(tensor->dtype, tensor->bytes.data());
+  if (!std::isfinite(scale)) {
+    r.fault(given, fmt::format("is {}; the factor of the scores is a finite number", scale));
+  } else if (option && *option != scale) {
+    r.fault(given,
+            fmt::format("is {}, but --scale is {}: leave --scale out, or pass --ignore {}", scale, *option, given));
+  }
+  return option ? option : scale;
 }
 
 // What a person may have typed wrong, under the name they typed it: masks must make sense before tables are looked at.
@@ -123,8 +144,8 @@ void set_options(LayoutReader& r, PreparedProblem& prepared) {
   if (!prepared.alibi_slopes.empty()) options.alibi_slopes = prepared.alibi_slopes;
   if (!prepared.sinks.empty()) options.sinks = prepared.sinks;
   const bool is_mla = r.value_size != r.head_size || r.options().layout == "mla";
-  if (r.options().scale) {
-    options.scale = *r.options().scale;
+  if (const std::optional<double> scale = score_scale(r)) {
+    options.scale = *scale;
   } else if (is_mla) {
     r.fault("--scale", "is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192), say which");
   } else if (r.head_size > 0) {
@@ -159,7 +180,7 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
   if (!r.ok()) return;
   problem.query_offsets = prepared.query_offsets;
   problem.key_lengths = prepared.key_lengths;
-  prepared.table.assign(static_cast<std::size_t>(problem.batch * columns), kUnknownBlock);
+  prepared.table = filled(kUnknownBlock, problem.batch, columns);
   std::size_t bad = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const attention::KeyRange keys = attention::needed_keys(problem, b);
@@ -168,7 +189,7 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
       const std::int64_t entry =
           pages.entries[static_cast<std::size_t>(pages.first[static_cast<std::size_t>(b)] + page)];
       if (entry >= 0 && entry < r.blocks) {
-        prepared.table[static_cast<std::size_t>(b * columns + page)] = static_cast<std::uint32_t>(entry);
+        prepared.table(b, page) = static_cast<std::uint32_t>(entry);
       } else if (bad++ < kMaxEntryFaults) {
         const bool flat = pages.table_name == "kv_indices";
         r.fault(flat ? fmt::format("kv_indices[{}]", pages.first[static_cast<std::size_t>(b)] + page)
@@ -186,14 +207,15 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
   }
 }
 
-void warn_of_known_failures(LayoutReader& r, const KeysAndValues& kv) {
+void warn_of_known_failures(LayoutReader& r, const PreparedProblem& prepared, const KeysAndValues& kv) {
   if (kv.k.block > 0 && r.blocks > kInt32Reach / kv.k.block) {
     r.warnings.push_back(
         fmt::format("block {} starts past element 2^31: a kernel that multiplies block and stride in 32 bits "
                     "reads another block from there on",
                     ceil_div(kInt32Reach, kv.k.block)));
   }
-  if (bits(r.cache_dtype) == 8 && !r.has("scales")) {
+  const bool scaled = prepared.problem.k.scales != nullptr || prepared.problem.v.scales != nullptr;
+  if (bits(r.cache_dtype) == 8 && !scaled) {
     r.warnings.push_back(
         fmt::format("the cache is {} without scales: elements are taken as they are", name(r.cache_dtype)));
   }
@@ -225,14 +247,17 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   read_queries(reader, prepared);
   check_options(reader);
   set_options(reader, prepared);
+  const CacheScales scales = read_scales(reader);
+  reader.check_unused();
   if (reader.ok()) {
     reader.set_rows(prepared.problem.k, kv.k, reader.cache_dtype);
     reader.set_rows(prepared.problem.v, kv.v, reader.cache_dtype);
     prepared.problem.v.head_size = reader.value_size;
     build_table(reader, prepared);
+    apply_scales(scales, prepared);
   }
   if (!reader.ok()) throw InputError(source, std::move(reader.faults));
-  warn_of_known_failures(reader, kv);
+  warn_of_known_failures(reader, prepared, kv);
   prepared.warnings = std::move(reader.warnings);
   prepared.notes = std::move(reader.notes);
   return prepared;

@@ -22,8 +22,12 @@
 // vllm_legacy and mla's ckv/kpe are rearranged into a copy.
 //
 // Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr); without offsets T = B, one
-// query a sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq]. Index tensors are
-// i32, u32, i64 or u64.
+// query a sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale,
+// v_scale or kv_scale (detail/layout_scales.h). Index tensors are i32, u32, i64 or u64.
+//
+// Tensors have synonyms, such as softmax_scale for sm_scale (detail/known_tensors.h). A tensor that the layout does not
+// use is a fault, so that a scale under an unknown name cannot be lost; LayoutOptions::ignore names those to leave out.
+// The answers in a golden bundle (golden_bundle.h) need no such name.
 //
 // Never read: table entries past a sequence's pages or of pages that its mask hides, and values of slots that no
 // sequence owns. A negative or too large entry is a fault only where it would be read.
@@ -34,6 +38,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <xtensor/xtensor.hpp>
 
 #include "core/attention/problem.h"
 #include "core/golden/tensor.h"
@@ -48,8 +53,9 @@ struct LayoutOptions {
   std::optional<std::int64_t> granularity;  // max with scales; default D / G
   // MLA: elements of a head that are V; ckv/kpe: the latent. kv_cache of 576: 512.
   std::optional<std::int64_t> value_size;
-  std::optional<double> scale;   // default 1 / sqrt(D), which MLA must not take
-  attention::Options attention;  // mask, cap, lse base, ...; its scale, slopes and sinks are set here
+  std::optional<double> scale;      // default: the tensor sm_scale, or 1 / sqrt(D), which MLA must not take
+  std::vector<std::string> ignore;  // tensors to take as not given
+  attention::Options attention;     // mask, cap, lse base, ...; its scale, slopes and sinks are set here
 };
 
 // What the tensors were made into. Move it, but keep the bundle where it is.
@@ -59,11 +65,14 @@ struct PreparedProblem {
   std::vector<std::string> warnings;  // legal here, known to go wrong in kernels
   std::vector<std::string> notes;     // what one engine alone would refuse
 
-  std::vector<std::uint32_t> table;         // [batch, columns]; kUnknownBlock where nothing is read
-  std::vector<std::int64_t> query_offsets;  // [batch + 1]
-  std::vector<std::int64_t> key_lengths;    // [batch]
-  std::vector<double> alibi_slopes, sinks;  // [query_heads] or empty
-  std::vector<std::byte> k_copy, v_copy;    // for layouts whose strides PagedRows cannot say
+  xt::xtensor<std::uint32_t, 2> table;           // [batch, columns]; kUnknownBlock where nothing is read
+  std::vector<std::int64_t> query_offsets;       // [batch + 1]
+  std::vector<std::int64_t> key_lengths;         // [batch]
+  std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
+  std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
+  xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's own number: scales of a sequence
+  std::vector<double> k_scales, v_scales;        // layout max with both kinds of scales: their products
+  std::vector<std::byte> k_copy, v_copy;         // for layouts whose strides PagedRows cannot say
 
   PreparedProblem() = default;
   PreparedProblem(const PreparedProblem&) = delete;
@@ -75,8 +84,8 @@ struct PreparedProblem {
 
 [[nodiscard]] const std::vector<std::string>& layout_names();
 
-// InputError naming `source` with every fault found: tensors missing, shapes that do not fit each other, entries that
-// would be read and are outside the pool, lengths that need more pages than the table has.
+// InputError naming `source` with every fault found: tensors missing, unused or given twice, shapes that do not fit
+// each other, entries that would be read and are outside the pool, lengths that need more pages than the table has.
 [[nodiscard]] PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& options,
                                               std::string_view source);
 

@@ -4,11 +4,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xtensor.hpp>
 
 #include "core/base/checked.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
 #include "core/cache/layer_view.h"
+#include "core/layout/filled.h"
 #include "core/scenario/pool_extents.h"
 
 namespace kvscope {
@@ -41,9 +45,31 @@ AnyView<4> view_of(golden::Tensor& tensor, KOrV k_or_v) {
                     compute_kv_cache_dynamic_shape_strides(extents), k_or_v, LayerIdx{0});
 }
 
-// Element `i` of what token `id` has in one stream. Token ids are hashes, so multiplying keeps neighbours apart.
-double value_of(const CounterRng& rng, std::uint64_t id, std::int64_t i) {
-  return rng.bell(id * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i));
+// What token `id` has in one stream: [head, head_dim], its numbers in order. Token ids are hashes, so multiplying keeps
+// neighbours apart.
+xt::xtensor<double, 2> values_of(const CounterRng& rng, std::uint64_t id, std::int64_t heads, std::int64_t head_size) {
+  xt::xtensor<double, 2> values = filled(0.0, heads, head_size);
+  std::uint64_t n = id * 0x9e3779b97f4a7c15u;
+  for (double& value : values) value = rng.bell(n++);
+  return values;
+}
+
+// Calls per_token(row of the batch, token, id) for tokens [first(row), keys of the row).
+void each_token(const FocusState& focus, const LayerData& data, const auto& first, const auto& per_token) {
+  for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
+    for (std::int64_t t = first(row); t < data.key_lengths[row]; ++t) {
+      per_token(row, t, focus.token_ids[row][static_cast<std::size_t>(t)]);
+    }
+  }
+}
+
+// Numbers as `dtype`, one behind the other; the address behind the last.
+std::byte* store(DType dtype, std::span<const double> numbers, std::byte* at) {
+  for (const double x : numbers) {
+    store_from_double(dtype, x, at, Overflow::non_saturating);
+    at += size_of(dtype);
+  }
+  return at;
 }
 
 // The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number, pattern 1,
@@ -77,7 +103,7 @@ DType query_dtype(DType cache) {
 }
 
 void fill_queries(const Scenario& scenario, const FocusState& focus, LayerData& data) {
-  const std::int64_t per_token = scenario.model.query_heads * scenario.model.head_size;
+  const std::int64_t heads = scenario.model.query_heads, head_size = scenario.model.head_size;
   const CounterRng rng(scenario.seed, kQueryStream);
   data.query_offsets = {0};
   for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
@@ -85,18 +111,15 @@ void fill_queries(const Scenario& scenario, const FocusState& focus, LayerData& 
     data.key_lengths.push_back(std::int64_t{focus.cache.cache_lengths[row]} + focus.cache.new_tokens[row]);
   }
   data.q.dtype = query_dtype(scenario.cache.dtype);
-  data.q.shape = {data.query_offsets.back(), scenario.model.query_heads, scenario.model.head_size};
-  const std::int64_t size = size_of(data.q.dtype);
-  data.q.bytes.resize(static_cast<std::size_t>(checked_mul(data.query_offsets.back(), per_token * size, "queries")));
+  data.q.shape = {data.query_offsets.back(), heads, head_size};
+  const std::int64_t token_bytes = heads * head_size * size_of(data.q.dtype);
+  data.q.bytes.resize(static_cast<std::size_t>(checked_mul(data.query_offsets.back(), token_bytes, "queries")));
   std::byte* at = data.q.bytes.data();
-  for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
-    for (std::int64_t t = focus.cache.cache_lengths[row]; t < data.key_lengths[row]; ++t) {
-      const std::uint64_t id = focus.token_ids[row][static_cast<std::size_t>(t)];
-      for (std::int64_t i = 0; i < per_token; ++i, at += size) {
-        store_from_double(data.q.dtype, value_of(rng, id, i), at, Overflow::non_saturating);
-      }
-    }
-  }
+  each_token(
+      focus, data, [&](std::size_t row) { return std::int64_t{focus.cache.cache_lengths[row]}; },
+      [&](std::size_t, std::int64_t, std::uint64_t id) {
+        at = store(data.q.dtype, values_of(rng, id, heads, head_size), at);
+      });
 }
 
 }  // namespace
@@ -134,8 +157,9 @@ LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
   }
   fill_queries(scenario, focus, data);
 
-  std::vector<double> row(static_cast<std::size_t>(head_size));
-  const std::int64_t columns = focus.cache.table_columns;
+  const std::vector<std::size_t> table_shape{focus.cache.batch.size(),
+                                             static_cast<std::size_t>(focus.cache.table_columns)};
+  const auto table = xt::adapt(focus.cache.lookup_table, table_shape);  // [batch, columns]
   for (const KOrV kv : {KOrV::k, KOrV::v}) {
     if (kv == KOrV::v && scenario.model.is_mla) break;
     const CounterRng rng(scenario.seed, kFirstLayerStream + static_cast<std::uint64_t>(2 * scenario.focus.layer) +
@@ -144,27 +168,20 @@ LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
     const AnyView<4> plain = quantization ? view_of(data.exact, kv) : blocks;
     const AnyView<4> scales = quantization ? view_of(data.scales, kv) : AnyView<4>{};
     const std::int64_t page = blocks.dim(1);
-    for (std::size_t b = 0; b < focus.cache.batch.size(); ++b) {
-      for (std::int64_t t = 0; t < data.key_lengths[b]; ++t) {
-        const std::int64_t block =
-            focus.cache.lookup_table[b * static_cast<std::size_t>(columns) + static_cast<std::size_t>(t / page)];
-        for (std::int64_t head = 0; head < heads; ++head) {
-          for (std::int64_t i = 0; i < head_size; ++i) {
-            const double value = value_of(rng, focus.token_ids[b][static_cast<std::size_t>(t)], head * head_size + i);
-            // What is quantized is what `exact` holds, so that the difference is quantization and nothing else.
-            row[static_cast<std::size_t>(i)] = quantization ? static_cast<float>(value) : value;
-          }
-          if (quantization) {
-            quantize_row(scenario, row, blocks.at(block, t % page, head, 0), scales.at(block, t % page, head, 0));
-          }
-          std::byte* at = plain.at(block, t % page, head, 0);
-          for (const double x : row) {
-            store_from_double(plain.dtype, x, at, Overflow::non_saturating);
-            at += size_of(plain.dtype);
-          }
+    const auto from_start = [](std::size_t) { return std::int64_t{0}; };
+    each_token(focus, data, from_start, [&](std::size_t b, std::int64_t t, std::uint64_t id) {
+      const std::int64_t block = table(b, t / page);
+      xt::xtensor<double, 2> values = values_of(rng, id, heads, head_size);
+      // What is quantized is what `exact` holds, so that the difference is quantization and nothing else.
+      if (quantization) values = xt::cast<float>(values);
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const std::span<const double> row(&values(head, 0), values.shape(1));
+        if (quantization) {
+          quantize_row(scenario, row, blocks.at(block, t % page, head, 0), scales.at(block, t % page, head, 0));
         }
+        store(plain.dtype, row, plain.at(block, t % page, head, 0));
       }
-    }
+    });
   }
   return data;
 }

@@ -19,16 +19,14 @@ namespace {
 template <class Array, class Bound>
 Agreement agreement(const xt::xtensor<double, 3>& golden, const Array& other, const Bound& bound) {
   Agreement worst;
-  for (std::size_t i = 0; i < golden.shape(0); ++i) {
-    for (std::size_t h = 0; h < golden.shape(1); ++h) {
-      for (std::size_t d = 0; d < golden.shape(2); ++d) {
-        const double difference = std::abs(golden(i, h, d) - static_cast<double>(other(i, h, d)));
-        double ratio = difference == 0 ? 0 : difference / bound(i, h, d);
-        if (std::isnan(ratio)) ratio = std::isnan(golden(i, h, d)) && std::isnan(other(i, h, d)) ? 0 : INFINITY;
-        if (ratio > worst.worst_ratio) {
-          worst = {ratio, static_cast<std::int64_t>(i), static_cast<std::int64_t>(h), static_cast<std::int64_t>(d)};
-        }
-      }
+  for (std::size_t n = 0; n < golden.size(); ++n) {
+    const std::size_t d = n % golden.shape(2), h = n / golden.shape(2) % golden.shape(1);
+    const std::size_t i = n / golden.shape(2) / golden.shape(1);
+    const double difference = std::abs(golden(i, h, d) - static_cast<double>(other(i, h, d)));
+    double ratio = difference == 0 ? 0 : difference / bound(i, h, d);
+    if (std::isnan(ratio)) ratio = std::isnan(golden(i, h, d)) && std::isnan(other(i, h, d)) ? 0 : INFINITY;
+    if (ratio > worst.worst_ratio) {
+      worst = {ratio, static_cast<std::int64_t>(i), static_cast<std::int64_t>(h), static_cast<std::int64_t>(d)};
     }
   }
   return worst;

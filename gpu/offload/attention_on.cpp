@@ -44,8 +44,7 @@ bool sees_from_the_first(const Problem& p) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const std::int64_t queries = attention::query_count(p, b);
     for (std::int64_t i = 0; i < queries; ++i)
-      if (attention::visible_keys(p.options, i, queries, p.key_lengths[static_cast<std::size_t>(b)]).first != 0)
-        return false;
+      if (attention::visible_keys(p.options, i, queries, p.keys(b)).first != 0) return false;
   }
   return true;
 }
@@ -54,7 +53,7 @@ bool sees_from_the_first(const Problem& p) {
 bool bottom_right(const Problem& p) {
   if (p.options.alignment == CausalAlignment::bottom_right || p.options.mask == MaskKind::none) return true;
   for (std::int64_t b = 0; b < p.batch; ++b)
-    if (attention::query_count(p, b) != p.key_lengths[static_cast<std::size_t>(b)]) return false;
+    if (attention::query_count(p, b) != p.keys(b)) return false;
   return true;
 }
 

@@ -70,11 +70,18 @@ PagedCache view_of(const PagedRows& rows, const std::byte* at, std::int64_t bloc
   return view;
 }
 
-double scale_at(const PagedRows& rows, std::int64_t block, std::int64_t slot, std::int64_t head, std::int64_t dim) {
-  return load_as_double(rows.scale_dtype,
-                        rows.scales + (block * rows.scale_block_stride + slot * rows.scale_token_stride +
-                                       head * rows.scale_head_stride + dim / rows.granularity) *
-                                          size_of(rows.scale_dtype));
+// Calls per_row(element offset, scale offset) for each (block, slot, head), in the order of a packed pool.
+void each_row(const PagedRows& rows, const auto& per_row) {
+  for (std::int64_t i = 0; i < rows.blocks * rows.page_size * rows.heads; ++i) {
+    const std::int64_t head = i % rows.heads, slot = i / rows.heads % rows.page_size;
+    const std::int64_t block = i / rows.heads / rows.page_size;
+    per_row(block * rows.block_stride + slot * rows.token_stride + head * rows.head_stride,
+            block * rows.scale_block_stride + slot * rows.scale_token_stride + head * rows.scale_head_stride);
+  }
+}
+
+double scale_at(const PagedRows& rows, std::int64_t offset) {
+  return load_as_double(rows.scale_dtype, rows.scales + offset * size_of(rows.scale_dtype));
 }
 
 // [blocks, page, heads, head_size] of `dtype`, scales multiplied in unless `with_scales`.
@@ -83,31 +90,26 @@ std::vector<std::byte> packed(const PagedRows& rows, DType dtype, bool with_scal
   const bool multiply = rows.scales != nullptr && !with_scales;
   std::vector<std::byte> made(static_cast<std::size_t>(rows.blocks * rows.page_size * rows.heads * D * to));
   std::byte* at = made.data();
-  for (std::int64_t block = 0; block < rows.blocks; ++block)
-    for (std::int64_t slot = 0; slot < rows.page_size; ++slot)
-      for (std::int64_t head = 0; head < rows.heads; ++head, at += D * to) {
-        const std::byte* row =
-            rows.data + (block * rows.block_stride + slot * rows.token_stride + head * rows.head_stride) * from;
-        if (!multiply && dtype == rows.dtype) {
-          std::memcpy(at, row, static_cast<std::size_t>(D * to));
-          continue;
-        }
-        for (std::int64_t dim = 0; dim < D; ++dim) {
-          double x = load_as_double(rows.dtype, row + dim * from);
-          if (multiply) x *= scale_at(rows, block, slot, head, dim);
-          store_from_double(dtype, x, at + dim * to, Overflow::non_saturating);
-        }
-      }
+  each_row(rows, [&](std::int64_t offset, std::int64_t scale_offset) {
+    const std::byte* row = rows.data + offset * from;
+    if (!multiply && dtype == rows.dtype) {
+      at = std::copy_n(row, D * to, at);
+      return;
+    }
+    for (std::int64_t dim = 0; dim < D; ++dim, at += to) {
+      double x = load_as_double(rows.dtype, row + dim * from);
+      if (multiply) x *= scale_at(rows, scale_offset + dim / rows.granularity);
+      store_from_double(dtype, x, at, Overflow::non_saturating);
+    }
+  });
   return made;
 }
 
 // [blocks, page, heads], one a head.
 std::vector<float> packed_scales(const PagedRows& rows) {
   std::vector<float> made;
-  for (std::int64_t block = 0; block < rows.blocks; ++block)
-    for (std::int64_t slot = 0; slot < rows.page_size; ++slot)
-      for (std::int64_t head = 0; head < rows.heads; ++head)
-        made.push_back(static_cast<float>(scale_at(rows, block, slot, head, 0)));
+  each_row(rows,
+           [&](std::int64_t, std::int64_t offset) { made.push_back(static_cast<float>(scale_at(rows, offset))); });
   return made;
 }
 
@@ -118,7 +120,7 @@ Sequences own_sequences(const Problem& problem) {
   std::vector<std::uint32_t> lengths;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     rows.emplace_back(b, attention::needed_keys(problem, b));
-    lengths.push_back(static_cast<std::uint32_t>(problem.key_lengths[static_cast<std::size_t>(b)]));
+    lengths.push_back(static_cast<std::uint32_t>(problem.keys(b)));
   }
   return make_sequences(problem, rows, std::move(lengths));
 }
@@ -129,8 +131,7 @@ Sequences one_for_each_query(const Problem& problem) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const std::int64_t queries = attention::query_count(problem, b);
     for (std::int64_t i = 0; i < queries; ++i) {
-      rows.emplace_back(
-          b, attention::visible_keys(problem.options, i, queries, problem.key_lengths[static_cast<std::size_t>(b)]));
+      rows.emplace_back(b, attention::visible_keys(problem.options, i, queries, problem.keys(b)));
       lengths.push_back(static_cast<std::uint32_t>(rows.back().second.last));
     }
   }

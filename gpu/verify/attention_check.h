@@ -36,10 +36,9 @@ inline std::vector<std::string> attention_faults(const attention::Problem& probl
   // Where a query row stands, and the last key its sequence has.
   const auto place = [&](std::int64_t query) {
     std::int64_t b = 0;
-    while (problem.query_offsets[static_cast<std::size_t>(b + 1)] <= query) ++b;
-    const std::int64_t length = problem.key_lengths[static_cast<std::size_t>(b)], last = length - 1;
-    std::string text =
-        fmt::format("sequence {}, query {}", b, query - problem.query_offsets[static_cast<std::size_t>(b)]);
+    while (problem.first_query(b + 1) <= query) ++b;
+    const std::int64_t length = problem.keys(b), last = length - 1;
+    std::string text = fmt::format("sequence {}, query {}", b, query - problem.first_query(b));
     if (length > 0) {
       text += fmt::format(" ({} keys, the last in block {}, slot {})", length,
                           problem.k.table[b * problem.k.table_stride + last / problem.k.page_size],
@@ -50,19 +49,18 @@ inline std::vector<std::string> attention_faults(const attention::Problem& probl
 
   std::int64_t wrong = 0, wrong_lse = 0;
   std::string first, first_lse;
-  for (std::int64_t q = 0; q < queries; ++q) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      const double smax = golden.smax(q, h), lse64 = golden.lse(q, h);
-      const auto got_lse = static_cast<double>(lse[static_cast<std::size_t>(q * heads + h)]);
-      if (!attention::lse_within(dtype, got_lse, lse64, smax) && wrong_lse++ == 0)
-        first_lse = fmt::format("lse of {}, head {}: {} instead of {}", place(q), h, got_lse, lse64);
-      for (std::int64_t d = 0; d < dims; ++d) {
-        const double o = load_as_double(dtype, out.data() + ((q * heads + h) * dims + d) * size_of(dtype));
-        const double o64 = golden.o(q, h, d), a1 = golden.a1(q, h, d), a2 = golden.a2(q, h, d);
-        if (attention::output_within(dtype, o, o64, a1, a2, smax) || wrong++ > 0) continue;
-        first = fmt::format("{}, head {}, dim {}: {} instead of {}, {:.3g} times the bound", place(q), h, d, o, o64,
-                            std::abs(o - o64) / attention::output_bound(dtype, o64, a1, a2, smax));
-      }
+  for (std::int64_t row = 0; row < queries * heads; ++row) {
+    const std::int64_t q = row / heads, h = row % heads;
+    const double smax = golden.smax(q, h), lse64 = golden.lse(q, h);
+    const auto got_lse = static_cast<double>(lse.data()[row]);
+    if (!attention::lse_within(dtype, got_lse, lse64, smax) && wrong_lse++ == 0)
+      first_lse = fmt::format("lse of {}, head {}: {} instead of {}", place(q), h, got_lse, lse64);
+    for (std::int64_t d = 0; d < dims; ++d) {
+      const double o = load_as_double(dtype, out.data() + (row * dims + d) * size_of(dtype));
+      const double o64 = golden.o(q, h, d), a1 = golden.a1(q, h, d), a2 = golden.a2(q, h, d);
+      if (attention::output_within(dtype, o, o64, a1, a2, smax) || wrong++ > 0) continue;
+      first = fmt::format("{}, head {}, dim {}: {} instead of {}, {:.3g} times the bound", place(q), h, d, o, o64,
+                          std::abs(o - o64) / attention::output_bound(dtype, o64, a1, a2, smax));
     }
   }
   if (wrong > 0) faults.push_back(fmt::format("{}; {} of {} elements", first, wrong, queries * heads * dims));

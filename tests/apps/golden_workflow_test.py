@@ -287,6 +287,55 @@ class Layouts(Folder):
             self.assertEqual(*contents)
 
 
+class Scales(Folder):
+    """Scales beside the cache: read in every layout, under every name, and never dropped in silence."""
+
+    def refused(self, arrays, *options):
+        np.savez(self.path("input.npz"), **arrays)
+        done = kvscope("golden", "--input", "input.npz", "--layout", "nhd", "--out", "out.npz", *options,
+                       cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertFalse(os.path.exists(self.path("out.npz")))
+        return done.stderr
+
+    def test_other_scales_give_another_golden_in_every_layout(self):
+        layouts = Layouts()
+        for layout in LAYOUTS:
+            with self.subTest(layout=layout):
+                batch = layouts.batch(layout, "e4m3", 40)
+                arrays = tensors(layout, batch, Pages(batch, 40))
+                heads = 1 if layout == "mla" else H
+                k_scale = np.linspace(0.25, 1.5, heads, dtype=np.float32)
+                v_scale = np.float16(0.75)
+                extra = {"k_descale": k_scale} if layout == "mla" else {"k_descale": k_scale, "v_scale": v_scale}
+                scaled = self.golden(arrays | extra, layout, *layouts.options(layout))
+                batch.k = [k * k_scale[:, None] for k in batch.k]
+                batch.v = [v * (k_scale[0] if layout == "mla" else v_scale) for v in batch.v]
+                self.assert_is(scaled, attention(batch, scale=0.3 if layout == "mla" else None))
+
+    def test_a_tensor_that_is_not_used_is_an_error_with_the_nearest_name(self):
+        batch = Batch(41)
+        arrays = tensors("nhd", batch, Pages(batch, 41))
+        self.assertEqual(self.refused(arrays | {"k_scal": np.float32(2), "alibi_slope": np.zeros(HQ)}),
+                         "kvscope: input.npz: alibi_slope: is not a tensor of layout 'nhd': did you mean "
+                         "\"alibi_slopes\"? Pass --ignore alibi_slope to leave it out\n"
+                         "kvscope: input.npz: k_scal: is not a tensor of layout 'nhd': did you mean \"k_scale\"? "
+                         "Pass --ignore k_scal to leave it out\n")
+        self.assertEqual(self.refused(arrays, "--ignore", "k_scale"),
+                         "kvscope: input.npz: --ignore: 'k_scale' is not a tensor of the input: choose one of "
+                         "block_table, cache_seqlens, k_cache, q, query_offsets, v_cache\n")
+        golden = self.golden(arrays | {"k_scale": np.float32(2), "notes": np.zeros(3)}, "nhd", "--ignore", "k_scale",
+                             "--ignore", "notes")
+        self.assert_is(golden, attention(batch))
+
+    def test_a_golden_is_an_input_again(self):
+        first, again = self.path("first.safetensors"), self.path("again.safetensors")
+        fine("golden", gallery("quantized_e4m3"), "--out", first)
+        fine("golden", "--input", first, "--layout", "max", "--out", again)
+        for name in ["o", "lse"]:
+            self.assertEqual(read_safetensors(first)[0][name][2], read_safetensors(again)[0][name][2])
+
+
 class Conventions(Folder):
     def check(self, options, queries=QUERIES, extra=None, **expected):
         batch = Batch(20, queries=queries)

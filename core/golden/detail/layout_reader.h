@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
-#include <optional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/golden/detail/known_tensors.h"
 #include "core/golden/layouts.h"
 #include "core/golden/tensor.h"
 
@@ -16,7 +17,8 @@ namespace kvscope::golden {
 
 class LayoutReader {
  public:
-  LayoutReader(const Bundle& bundle, const LayoutOptions& options) : bundle_(bundle), options_(options) {}
+  // A tensor given under two of its names is a fault.
+  LayoutReader(const Bundle& bundle, const LayoutOptions& options);
 
   // Where one of K or V begins and how it is walked; strides in elements.
   struct Walk {
@@ -25,8 +27,12 @@ class LayoutReader {
   };
 
   void fault(std::string where, std::string message) { faults.push_back({std::move(where), std::move(message)}); }
-  [[nodiscard]] bool has(const std::string& name) const { return bundle_.tensors.contains(name); }
   [[nodiscard]] bool ok() const { return faults.empty(); }
+
+  // Tensors are asked for by their canonical name (known_tensors.h), and found under any of their synonyms.
+  [[nodiscard]] bool has(const std::string& name) const { return given_.contains(name); }
+  [[nodiscard]] const std::string& given(const std::string& name) const;  // as the bundle names it, or `name`
+  [[nodiscard]] const Tensor* find(const std::string& name);              // null when missing; it counts as used
 
   // The tensor, or null and a fault that gives the wanted shape in words: "k_cache [N, P, H, D]".
   const Tensor* tensor(const std::string& name, std::size_t rank, std::string_view shape_words);
@@ -45,6 +51,10 @@ class LayoutReader {
   // What the cache tensors say; adapters set these.
   DType cache_dtype = DType::f32;
   std::int64_t blocks = 0, page_size = 0, heads = 0, head_size = 0, value_size = 0;
+  std::int64_t layers = 1;
+  std::string axes;                 // of the cache without D, in its order: N block, 2 K or V, L layer, P slot, H head
+  bool values_in_keys = false;      // MLA: V is the first elements of K's rows
+  bool scales_by_sequence = false;  // k_descale [B, H]
 
   // What the index tensors say: entries of each sequence's pages, and its keys.
   struct Pages {
@@ -58,8 +68,10 @@ class LayoutReader {
   };
   Pages pages;
 
-  [[nodiscard]] const Bundle& bundle() const { return bundle_; }
   [[nodiscard]] const LayoutOptions& options() const { return options_; }
+
+  // Last of all: a fault for every tensor that is neither used nor ignored, with the nearest known name.
+  void check_unused();
 
   // The three ways engines write down where pages are.
   void read_table(const std::string& table_name, const std::string& lengths_name, bool lengths_without_new);
@@ -67,8 +79,13 @@ class LayoutReader {
   void read_indptr_tokens();  // kv_indptr, kv_indices: one entry a token
 
  private:
+  [[nodiscard]] bool ignored(const std::string& name) const;
+
   const Bundle& bundle_;
   const LayoutOptions& options_;
+  std::vector<KnownTensor> known_;
+  std::map<std::string, std::string> given_;  // canonical name -> name in the bundle
+  std::set<std::string> used_;                // names in the bundle
 };
 
 }  // namespace kvscope::golden

@@ -17,7 +17,7 @@ namespace kvscope::golden {
 struct SmallBatch {
   // Extents that do not divide one another where they need not: a swapped pair of axes must show.
   static constexpr std::int64_t kPage = 4, kBlocks = 13, kHeads = 2, kDims = 6, kQueryHeads = 4, kColumns = 6,
-                                kLayers = 3, kLayer = 1;
+                                kLayers = 3, kLayer = 1, kLatent = 4;
   std::vector<std::int64_t> lengths{1, 3, 4, 5, 17};  // keys, new ones included: 1, page - 1, page, page + 1, several
   std::vector<std::int64_t> queries{1, 1, 2, 1, 3};
   std::vector<std::vector<std::int64_t>> table{{7}, {2}, {11}, {5, 0}, {3, 12, 1, 9, 4}};
@@ -141,6 +141,14 @@ struct SmallBatch {
       t["value_cache"] = std::move(v);
       t["block_tables"] = table_tensor(-1);
       t["seq_lens"] = ints<std::int32_t>({5}, lengths);
+    } else if (layout == "mla") {  // the first KV head's keys; V is the first kLatent elements of each
+      Tensor cache = poisoned({kBlocks, kPage, kDims});
+      each([&](int kv, auto n, auto p, auto h, auto d, float x) {
+        if (kv == 0 && h == 0) values<float>(cache)[at({{n, kBlocks}, {p, kPage}, {d, kDims}})] = x;
+      });
+      t["kv_cache"] = std::move(cache);
+      t["block_table"] = table_tensor(-1);
+      t["cache_seqlens"] = ints<std::int32_t>({5}, lengths);
     } else {  // sglang
       for (int kv = 0; kv < 2; ++kv) {
         Tensor buffer = poisoned({kBlocks * kPage, kHeads, kDims});

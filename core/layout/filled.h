@@ -1,0 +1,17 @@
+// An owning tensor of given extents, every element the same: for extents that are 64-bit integers, as everywhere here.
+// Example: filled(0.0, 2, 3) is a 2 x 3 xt::xtensor<double, 2> of zeros.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <xtensor/xtensor.hpp>
+
+namespace kvscope {
+
+// Extents must not be negative: they come from checked sizes.
+template <class T, class... Extent>
+[[nodiscard]] xt::xtensor<T, sizeof...(Extent)> filled(T element, Extent... extents) {
+  return xt::xtensor<T, sizeof...(Extent)>(std::array{static_cast<std::size_t>(extents)...}, element);
+}
+
+}  // namespace kvscope
