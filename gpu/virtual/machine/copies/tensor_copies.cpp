@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/tma/box_copy.h"
 #include "core/tma/box_plan.h"
@@ -361,7 +362,7 @@ bool store_piece(const Launch& launch, const PendingOp& p, const BoxPiece& piece
   if (reduce == nullptr) {
     if (const auto rows = box_rows(p.map, piece.at, piece.shared, switches)) {
       if (rows->data == 0) return true;
-      const std::int64_t row_bytes = (rows->data + 15) / 16 * 16, over = row_bytes - rows->data;
+      const std::int64_t row_bytes = round_up(rows->data, 16), over = row_bytes - rows->data;
       std::byte* to = launch.memory->at(rows->base, rows->hull_bytes + over);
       const std::byte* window = shared_at(from, static_cast<std::uint64_t>(piece.shared), rows->shape.window_bytes);
       if (to != nullptr && window != nullptr) {
