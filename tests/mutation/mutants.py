@@ -272,8 +272,6 @@ MUTANTS = [
     (TMA_SWIZZLE, "swizzled ^ (line % 2) * 8", "swizzled ^ 8", "halves swapped in every line"),
     (TMA_SWIZZLE, "return 128 * (swizzle_span(mode) / swizzle_atom(mode));", "return 8 * swizzle_span(mode);",
      "the period of wider atoms as that of 16 bytes"),
-    (TMA_SWIZZLE, "return address / 128 % (swizzle_span(mode) / swizzle_atom(mode));", "return address / 128 % 8;",
-     "the phase of every mode as that of 128B"),
     (BOX, "padded ? std::max(shape.inner, swizzle_span(map.swizzle)) : shape.inner;", "shape.inner;",
      "short rows of a swizzled box packed"),
     (BOX, "shape.tx_bytes = shape.rows * shape.inner;", "shape.tx_bytes = shape.rows * shape.pitch;",

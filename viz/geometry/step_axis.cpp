@@ -20,15 +20,6 @@ double nice_step(double length, int most, double closest) {
   return 10 * power;
 }
 
-std::vector<double> nice_ticks(double low, double high, int most, double closest) {
-  std::vector<double> ticks;
-  if (!(high >= low)) return ticks;
-  const double step = nice_step(high - low, most, closest);
-  const double last = std::floor(high / step + 1e-9);
-  for (double k = std::ceil(low / step - 1e-9); k <= last; ++k) ticks.push_back(k * step);
-  return ticks;
-}
-
 CountAxes count_axes(double left_highest, double right_highest, std::span<const int> parts) {
   CountAxes best;
   double least_empty = 0;

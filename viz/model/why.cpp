@@ -124,12 +124,6 @@ std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trac
   return spans;
 }
 
-std::string plain_text(const std::vector<WhySpan>& spans) {
-  std::string text;
-  for (const WhySpan& span : spans) text += span.text;
-  return text;
-}
-
 std::int64_t why_indent(const trace::Explanation& explanation) {
   return static_cast<std::int64_t>(widest(explanation.links, &trace::Link::name)) + 4;
 }
