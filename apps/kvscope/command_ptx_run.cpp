@@ -20,6 +20,7 @@
 #include "core/base/file.h"
 #include "core/base/fnv.h"
 #include "core/base/json.h"
+#include "core/base/report.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/check/counters.h"
 #include "gpu/virtual/debug/controlled_run.h"
@@ -83,8 +84,7 @@ void show_counters(const ptx::Counters& counters) {
   }
   std::cout << "by line\n";
   const auto lines = counters.by_line();
-  std::size_t width = 0;
-  for (const ptx::LineCounts& line : lines) width = std::max(width, line.source.size());
+  const std::size_t width = widest(lines, &ptx::LineCounts::source);
   for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
     std::cout << fmt::format("  {:<{}}  {}\n", lines[i].source, width, line_counts(lines[i].counts));
   }

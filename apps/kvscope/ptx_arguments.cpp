@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <bit>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/numbers.h"
 #include "core/golden/npy.h"
 #include "core/golden/safetensors.h"
 #include "core/golden/tensor.h"
@@ -26,15 +26,6 @@ namespace {
 constexpr std::int64_t kMostMapFile = 1 << 20;              // [bytes]
 constexpr std::int64_t kMostArray = std::int64_t{4} << 30;  // [bytes]
 constexpr std::string_view kSafetensors = ".safetensors:";
-
-// The whole text as a number of that type; nothing when it is none.
-template <class Number, class... Format>
-std::optional<Number> whole_number(std::string_view text, Format... format) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format...);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::optional<std::uint64_t> integer_bits(std::string_view word) {
   const bool negative = word.starts_with('-');

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <string_view>
@@ -11,20 +10,13 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/numbers.h"
 #include "core/trace/trace_writer.h"
 #include "gpu/virtual/debug/event_list.h"
 #include "gpu/virtual/debug/tile_trace.h"
 
 namespace kvscope::apps {
 namespace {
-
-template <class Number>
-std::optional<Number> step_number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // What stands behind a separator; nothing when there is none.
 std::string_view behind(std::string_view text, std::size_t separator) {
@@ -59,7 +51,7 @@ ptx::TileNote note_of(std::string_view text, std::vector<Fault>& faults) {
     text = behind(text, comma);
     const std::size_t equals = piece.find('=');
     const std::string_view name = piece.substr(0, equals);
-    const auto number = step_number<std::int64_t>(behind(piece, equals));
+    const auto number = whole_number<std::int64_t>(behind(piece, equals));
     std::optional<std::int64_t> ptx::TileNote::*member = nullptr;
     for (const NoteKey& key : kNoteKeys) {
       if (key.name == name) member = key.member;
@@ -118,8 +110,8 @@ ptx::EventFilter event_filter(const RecordingOptions& options, const ptx::Launch
   if (!options.event_steps.empty()) {
     const std::string_view text = options.event_steps;
     const std::size_t colon = text.find(':');
-    const auto first = step_number<std::uint64_t>(text.substr(0, colon));
-    const auto last = step_number<std::uint64_t>(behind(text, colon));
+    const auto first = whole_number<std::uint64_t>(text.substr(0, colon));
+    const auto last = whole_number<std::uint64_t>(behind(text, colon));
     if (!first || !last || *last < *first) {
       faults.push_back({"--event-steps", fmt::format("'{}' is not FIRST:LAST, two steps in order", text)});
     } else {

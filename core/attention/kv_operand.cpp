@@ -1,7 +1,5 @@
 #include "core/attention/kv_operand.h"
 
-#include <fmt/format.h>
-
 #include "core/base/errors.h"
 
 namespace kvscope::attention {
@@ -69,16 +67,6 @@ void set_scales(PagedRows& rows, const std::byte* data, DType dtype, const Shape
                 std::int64_t granularity) {
   set_scales(rows, data + layer_view_offset(pool, k_or_v, layer) * size_of(dtype), dtype,
              compute_kv_cache_dynamic_shape_strides(pool).strides, granularity);
-}
-
-PagedRows mla_values(const PagedRows& k, std::int64_t value_size) {
-  if (value_size < 1 || value_size > k.head_size) {
-    throw GeometryError(fmt::format("values of an MLA row: {} elements of a row of {}: 1 to {} can be read", value_size,
-                                    k.head_size, k.head_size));
-  }
-  PagedRows v = k;
-  v.head_size = value_size;
-  return v;
 }
 
 }  // namespace kvscope::attention

@@ -33,8 +33,4 @@ namespace kvscope::attention {
 void set_scales(PagedRows& rows, const std::byte* data, DType dtype, const Shape<6>& pool, KOrV k_or_v, LayerIdx layer,
                 std::int64_t granularity);
 
-// V of an MLA layer from the rows of its K. GeometryError unless 1 <= value_size <= k.head_size.
-// Example: rows of 576 elements: mla_values(k, 512).
-[[nodiscard]] PagedRows mla_values(const PagedRows& k, std::int64_t value_size);
-
 }  // namespace kvscope::attention

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,10 +24,9 @@
 namespace kvscope::attention {
 namespace {
 
-constexpr std::int64_t kKeyBlock = 64;           // keys decoded at a time: 64 KB of doubles at head size 128
-constexpr std::int64_t kScoresKept = 1 << 20;    // doubles of scores held for one block of queries
-constexpr std::int64_t kMostQueries = 64;        // of one block
-constexpr double kLog2E = 0x1.71547652b82fep+0;  // nearest double to log2(e)
+constexpr std::int64_t kKeyBlock = 64;         // keys decoded at a time: 64 KB of doubles at head size 128
+constexpr std::int64_t kScoresKept = 1 << 20;  // doubles of scores held for one block of queries
+constexpr std::int64_t kMostQueries = 64;      // of one block
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double canonical(double x) {
@@ -170,7 +170,7 @@ class QueryBlock {
     denominators_(row) = sum;
 
     const double natural = largest + portable_log(sum);
-    result_.lse(i, head) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * kLog2E);
+    result_.lse(i, head) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
     result_.smax(i, head) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
   }
 

@@ -1,5 +1,8 @@
 // A JSON document as a value: what scenarios, bundles' manifests, reports and request traces are made of.
 // The parser of record is nlohmann::json, seen by json.cpp alone; this header costs its includers nothing.
+// The values are not nlohmann::ordered_json: it reads 20 MB in twice the time and 1.5 times the memory (a member's key
+// is const, so growing an object copies its members), compares 1 equal to 1.0, and items behind an opaque pointer need
+// view and iterator types longer than this class.
 //
 // Parsing refuses, with line and column: bad syntax, duplicate keys, nesting deeper than 64, numbers outside a double's
 // or a 64-bit integer's range, bytes after the document. Integers stay integers, up to the whole of u64.

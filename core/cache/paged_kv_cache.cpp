@@ -1,6 +1,7 @@
 #include "core/cache/paged_kv_cache.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 #include <vector>
@@ -12,10 +13,6 @@ namespace kvscope {
 
 namespace {
 
-std::string brackets(const Shape<4>& shape) {
-  return fmt::format("[{}, {}, {}, {}]", shape[0], shape[1], shape[2], shape[3]);
-}
-
 // Extents and strides of a 4-D view whose blocks hold `page` rows of `heads` x `depth`.
 void require_view(std::vector<Fault>& faults, const char* what, const AnyView<4>& view, DType dtype,
                   const Shape<4>& want) {
@@ -25,16 +22,16 @@ void require_view(std::vector<Fault>& faults, const char* what, const AnyView<4>
   for (const int axis : {1, 2, 3}) {
     if (view.dim(axis) != want[static_cast<std::size_t>(axis)]) {
       faults.push_back(
-          {what, fmt::format("extents are {}, not [any, {}, {}, {}]: page rows, heads and elements must be the "
+          {what, fmt::format("extents are [{}], not [any, {}, {}, {}]: page rows, heads and elements must be the "
                              "cache's",
-                             brackets(view.extents), want[1], want[2], want[3])});
+                             fmt::join(view.extents, ", "), want[1], want[2], want[3])});
       return;
     }
   }
   const std::int64_t row = want[2] * want[3];
   if (view.stride(1) != row || view.stride(2) != want[3] || view.stride(3) != 1) {
-    faults.push_back({what, fmt::format("strides are {}, not [any, {}, {}, 1]: rows inside a block are packed",
-                                        brackets(view.strides), row, want[3])});
+    faults.push_back({what, fmt::format("strides are [{}], not [any, {}, {}, 1]: rows inside a block are packed",
+                                        fmt::join(view.strides, ", "), row, want[3])});
   } else if (view.stride(0) % row != 0 || view.stride(0) < want[1] * row) {
     faults.push_back({what, fmt::format("{} elements from block to block are not whole rows of {} and at least {}",
                                         view.stride(0), row, want[1] * row)});

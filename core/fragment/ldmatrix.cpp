@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,16 +105,6 @@ LdmatrixRegisters ldmatrix(const SharedImage& image, std::span<const std::int64_
     }
   }
   return registers;
-}
-
-std::vector<CopyIdx> ldmatrix_copies(const SharedImage& image, std::span<const std::int64_t> row_addresses,
-                                     const LdmatrixShape& shape) {
-  check_addresses(image, row_addresses, shape);
-  std::set<CopyIdx> copies;
-  for (const std::int64_t row : row_addresses.first(static_cast<std::size_t>(8 * shape.matrices))) {
-    for (std::int64_t byte = row; byte < row + kRowBytes; ++byte) copies.insert(image.writer(byte));
-  }
-  return {copies.begin(), copies.end()};
 }
 
 LdmatrixShape ldmatrix_shape(LdmatrixUse use) {

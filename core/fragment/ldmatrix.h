@@ -53,12 +53,6 @@ using LdmatrixRegisters = std::vector<std::array<std::uint32_t, 4>>;  // [lane];
 [[nodiscard]] LdmatrixRegisters ldmatrix(const SharedImage& image, std::span<const std::int64_t> row_addresses,
                                          const LdmatrixShape& shape);
 
-// The copies that brought what the instruction read, each once, in increasing order; SharedImage::kNobody first when
-// poison was read.
-[[nodiscard]] std::vector<CopyIdx> ldmatrix_copies(const SharedImage& image,
-                                                   std::span<const std::int64_t> row_addresses,
-                                                   const LdmatrixShape& shape);
-
 enum class LdmatrixUse : std::uint8_t { k_as_b, k_as_a, v_as_b, v_as_a, v_fp8 };
 
 // .x4 always; .trans for V.

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <string_view>
 
-#include "core/base/xml.h"
+#include "core/base/report.h"
 
 namespace kvscope::golden {
 namespace {
@@ -51,8 +50,7 @@ json::Value worst_json(const Worst& w) {
 std::string text_report(const CompareResult& result) {
   std::string text = fmt::format("{}  {} against {} ({})\n", result.passed ? "pass" : "FAIL", result.candidate_name,
                                  result.golden_name, result.policy);
-  std::size_t width = 0;
-  for (const Criterion& criterion : result.criteria) width = std::max(width, criterion.name.size());
+  const std::size_t width = widest(result.criteria, &Criterion::name);
   for (const Criterion& c : result.criteria) {
     text += fmt::format("  {}  {:<{}}  {}\n", c.passed ? "pass" : "FAIL", c.name, width, c.detail);
   }
@@ -117,17 +115,15 @@ json::Value json_report(const CompareResult& result) {
 }
 
 std::string junit_report(const CompareResult& result) {
-  const auto failures =
-      std::count_if(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return !c.passed; });
-  std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  xml += fmt::format("<testsuite name=\"{} against {}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
-                     xml_text(result.candidate_name), xml_text(result.golden_name), result.criteria.size(), failures);
-  for (const Criterion& c : result.criteria) {
-    xml += fmt::format("  <testcase classname=\"kvscope.verify\" name=\"{}\"", xml_text(c.name));
-    xml += c.passed ? "/>\n" : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml_text(c.detail));
-  }
-  xml += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml_text(text_report(result)));
-  return xml;
+  JUnitSuite suite{.name = fmt::format("{} against {}", result.candidate_name, result.golden_name),
+                   .cases = {},
+                   .output = text_report(result)};
+  for (const Criterion& c : result.criteria)
+    suite.cases.push_back({.class_name = "kvscope.verify",
+                           .name = c.name,
+                           .seconds = {},
+                           .failure = c.passed ? std::nullopt : std::optional(c.detail)});
+  return to_junit(suite);
 }
 
 }  // namespace kvscope::golden

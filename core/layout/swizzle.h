@@ -16,6 +16,8 @@
 
 namespace kvscope {
 
+inline constexpr std::int64_t kChunkBytes = 16;  // a chunk: what a swizzle of shared memory moves as one piece
+
 // How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0: every formula
 // counts on a 16-byte chunk.
 enum class SwizzleMode : std::uint8_t { none = 0, b32 = 1, b64 = 2, b128 = 3 };

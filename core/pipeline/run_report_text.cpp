@@ -58,9 +58,7 @@ json::Value to_json(const Scenario& scenario, const RunOutcome& outcome) {
   value.set("scenario", scenario.name);
   value.set("passed", passed(outcome));
   value.set("run", to_json(outcome.engine.report, true));
-  json::Array broken;
-  for (const std::string& text : outcome.engine.broken_invariants) broken.emplace_back(text);
-  value.set("broken_invariants", std::move(broken));
+  value.set("broken_invariants", json::strings(outcome.engine.broken_invariants));
   if (!outcome.golden) {
     value.set("golden", nullptr);
     value.set("golden_skipped", outcome.golden_skipped);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+
+#include "core/base/numbers.h"
 
 namespace kvscope {
 
@@ -43,11 +44,9 @@ void TraceLines::throw_faults(std::string_view source) {
 }
 
 std::optional<std::int64_t> decimal(std::string_view text, std::int64_t low, std::int64_t high) {
-  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;  // from_chars would take a minus
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high) return std::nullopt;
-  return value;
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;  // a minus
+  const auto value = whole_number<std::int64_t>(text);
+  return value && *value >= low && *value <= high ? value : std::nullopt;
 }
 
 std::string in_quotes(std::string_view text) {

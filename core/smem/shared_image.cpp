@@ -33,7 +33,7 @@ void check_range(std::string_view what, std::int64_t address, std::int64_t count
 
 SharedImage::SharedImage(std::int64_t bytes, std::byte poison)
     : bytes_(static_cast<std::size_t>(checked_size(bytes)), poison),
-      writers_(static_cast<std::size_t>(ceil_div(bytes, kChunk)), static_cast<std::int32_t>(kNobody.value)) {}
+      writers_(static_cast<std::size_t>(ceil_div(bytes, kChunkBytes)), static_cast<std::int32_t>(kNobody.value)) {}
 
 void SharedImage::write(std::int64_t address, std::span<const std::byte> bytes, CopyIdx copy) {
   const std::span<std::byte> to = overwrite(address, static_cast<std::int64_t>(bytes.size()), copy);
@@ -50,32 +50,34 @@ std::span<std::byte> SharedImage::overwrite(std::int64_t address, std::int64_t c
 // A chunk's part, whole chunks, a chunk's part.
 void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t writer) {
   const std::int64_t end = address + count;
-  const std::int64_t first_whole = ceil_div(address, kChunk), end_whole = end / kChunk;
+  const std::int64_t first_whole = ceil_div(address, kChunkBytes), end_whole = end / kChunkBytes;
   if (first_whole > end_whole) {
     mark_part(end_whole, address, end, writer);
     return;
   }
-  if (address < first_whole * kChunk) mark_part(first_whole - 1, address, std::min(first_whole * kChunk, end), writer);
+  if (address < first_whole * kChunkBytes)
+    mark_part(first_whole - 1, address, std::min(first_whole * kChunkBytes, end), writer);
   std::int32_t* each = writers_.data() + first_whole;
   std::int32_t* const past = writers_.data() + end_whole;
   for (; past - each >= 16; each += 16) std::fill_n(each, 16, writer);  // of a length that is known: twice as fast
   std::fill(each, past, writer);
-  if (end_whole * kChunk < end) mark_part(end_whole, end_whole * kChunk, end, writer);
+  if (end_whole * kChunkBytes < end) mark_part(end_whole, end_whole * kChunkBytes, end, writer);
 }
 
 // Bytes [from, to) of one chunk.
 void SharedImage::mark_part(std::int64_t chunk, std::int64_t from, std::int64_t to, std::int32_t writer) {
   std::int32_t& whole = writers_[static_cast<std::size_t>(chunk)];
   if (whole == writer || from == to) return;
-  std::array<std::int32_t, kChunk>& each = several_[chunk];
+  std::array<std::int32_t, kChunkBytes>& each = several_[chunk];
   if (whole != kSeveral) each.fill(whole);
   whole = kSeveral;
-  std::fill(each.begin() + (from - chunk * kChunk), each.begin() + (to - chunk * kChunk), writer);
+  std::fill(each.begin() + (from - chunk * kChunkBytes), each.begin() + (to - chunk * kChunkBytes), writer);
 }
 
 std::int32_t SharedImage::writer_of(std::int64_t address) const {
-  const std::int32_t whole = writers_[static_cast<std::size_t>(address / kChunk)];
-  return whole != kSeveral ? whole : several_.at(address / kChunk)[static_cast<std::size_t>(address % kChunk)];
+  const std::int32_t whole = writers_[static_cast<std::size_t>(address / kChunkBytes)];
+  return whole != kSeveral ? whole
+                           : several_.at(address / kChunkBytes)[static_cast<std::size_t>(address % kChunkBytes)];
 }
 
 std::span<const std::byte> SharedImage::read(std::int64_t address, std::int64_t count) const {
@@ -95,15 +97,16 @@ std::int64_t SharedImage::unwritten(std::int64_t address, std::int64_t count) co
   const auto one_by_one = [&](std::int64_t to) {
     for (; address < to; ++address) found += writer_of(address) == kNobody.value ? 1 : 0;
   };
-  one_by_one(std::min(end, round_up(address, kChunk)));
-  const auto first = writers_.begin() + address / kChunk, past = std::max(first, writers_.begin() + end / kChunk);
-  found += kChunk * std::count(first, past, static_cast<std::int32_t>(kNobody.value));
+  one_by_one(std::min(end, round_up(address, kChunkBytes)));
+  const auto first = writers_.begin() + address / kChunkBytes,
+             past = std::max(first, writers_.begin() + end / kChunkBytes);
+  found += kChunkBytes * std::count(first, past, static_cast<std::int32_t>(kNobody.value));
   for (auto chunk = several_.empty() ? past : first; chunk < past; ++chunk) {
     if (*chunk != kSeveral) continue;
     const auto& each = several_.at(chunk - writers_.begin());
     found += std::count(each.begin(), each.end(), static_cast<std::int32_t>(kNobody.value));
   }
-  address = std::max(address, end / kChunk * kChunk);
+  address = std::max(address, end / kChunkBytes * kChunkBytes);
   one_by_one(end);
   return found;
 }

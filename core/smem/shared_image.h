@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/base/index.h"
+#include "core/layout/swizzle.h"
 
 namespace kvscope {
 
@@ -48,7 +49,6 @@ class SharedImage {
   [[nodiscard]] std::vector<std::int32_t> writers() const;                   // [size] copy, or -1; made by each call
 
  private:
-  static constexpr std::int64_t kChunk = 16;  // [bytes]
   static constexpr std::int32_t kSeveral = -2;
 
   void mark(std::int64_t address, std::int64_t count, std::int32_t writer);
@@ -57,7 +57,7 @@ class SharedImage {
 
   std::vector<std::byte> bytes_;
   std::vector<std::int32_t> writers_;  // [chunks] who wrote all of it, or kSeveral
-  std::unordered_map<std::int64_t, std::array<std::int32_t, kChunk>>
+  std::unordered_map<std::int64_t, std::array<std::int32_t, kChunkBytes>>
       several_;  // chunk -> [16]; of a chunk that is not kSeveral, nothing of meaning
 };
 

@@ -23,7 +23,6 @@ namespace {
 constexpr std::int64_t kNvidiaBanks = 32;
 constexpr std::int64_t kGfx950Banks = 64;
 constexpr std::int64_t kLine = 128;  // [bytes] what a swizzle takes its XOR from
-constexpr std::int64_t kChunk = 16;  // [bytes]
 
 // Every fault of it, for one line of text.
 std::string reasons(const GeometryError& error) {
@@ -108,11 +107,11 @@ class TmaExplainer {
   }
 
   void swizzle() {
-    const std::int64_t span = copy_.swizzle == SwizzleMode::none ? kChunk : bytes(copy_.swizzle);
-    const std::int64_t n = span / kChunk, line = linear_ / kLine, at = linear_ % span / kChunk;
+    const std::int64_t span = copy_.swizzle == SwizzleMode::none ? kChunkBytes : bytes(copy_.swizzle);
+    const std::int64_t n = span / kChunkBytes, line = linear_ / kLine, at = linear_ % span / kChunkBytes;
     links_.push_back({"swizzle", "16-byte chunk of its row ^ (address / 128) % chunks of a row",
                       fmt::format("{} ^ {} % {}", at, line, n),
-                      fmt::format("chunk {}, shared byte {}", shared() % span / kChunk, shared()),
+                      fmt::format("chunk {}, shared byte {}", shared() % span / kChunkBytes, shared()),
                       copy_.swizzle == SwizzleMode::none ? "no swizzle: the offset is the address"
                                                          : "the tile begins at shared address 0"});
     links_.push_back({"bank", "(shared byte / 4) % 32", fmt::format("({} / 4) % {}", shared(), kNvidiaBanks),
@@ -144,7 +143,7 @@ class TmaExplainer {
     const std::int64_t width = bytes(copy_.swizzle);
     WgmmaDescriptor d;
     d.mode = copy_.swizzle;
-    d.leading = kChunk;  // ignored for swizzled rows
+    d.leading = kChunkBytes;  // ignored for swizzled rows
     d.stride = 8 * width;
     d.start = chunk() * copy_.chunk_stride * width + column_ % copy_.gran * element_bytes() / 32 * 32;
     links_.push_back({"wgmma", "matrix descriptor of the 32 B step of K that holds it", to_text(d),

@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
+#include "core/layout/swizzle.h"
 #include "core/tma/global_memory.h"
 #include "core/tma/tensor_map_rules.h"
 #include "core/tma/tma_swizzle.h"
@@ -14,8 +15,6 @@
 namespace kvscope {
 
 namespace {
-
-constexpr std::int64_t kChunk = 16;  // [bytes]
 
 std::string_view name(BoxDirection direction) {
   return direction == BoxDirection::load ? "load" : "store";
@@ -80,8 +79,8 @@ std::vector<Fault> coordinate_faults(const TensorMap& map, const TmaCoord& at, B
                       fmt::format("{} for a map of rank {}: give one a dimension, fastest first", at.rank, map.rank)});
     return faults;
   }
-  const std::int64_t size = size_of(map.data_type), column = at.at[0], whole = kChunk / size;
-  if (column * size % kChunk != 0) {
+  const std::int64_t size = size_of(map.data_type), column = at.at[0], whole = kChunkBytes / size;
+  if (column * size % kChunkBytes != 0) {
     faults.push_back({"coordinate 0",
                       fmt::format("{} x {} = {} B is not a multiple of 16 B (error 715 on Hopper): start at {} or {}",
                                   column, name(map.data_type), column * size, floor_div(column, whole) * whole,
@@ -160,15 +159,15 @@ void require_box_start(const TensorMap& map, const TmaCoord& at, std::int64_t sh
 std::vector<BoxChunk> box_chunks(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
                                  const BoxSwitches& switches) {
   std::vector<Fault> faults = coordinate_faults(map, at, BoxDirection::load);
-  if (dst < 0 || dst % kChunk != 0) {
+  if (dst < 0 || dst % kChunkBytes != 0) {
     faults.push_back({"shared address", fmt::format("{} is not a multiple of 16 B from 0 on", dst)});
   }
   if (!faults.empty()) throw GeometryError("chunks of a box", std::move(faults));
 
   const BoxShape shape = box_shape(map, switches);
-  const std::int64_t size = size_of(map.data_type), per_chunk = kChunk / size;
+  const std::int64_t size = size_of(map.data_type), per_chunk = kChunkBytes / size;
   std::vector<BoxChunk> chunks;
-  chunks.reserve(static_cast<std::size_t>(shape.tx_bytes / kChunk));
+  chunks.reserve(static_cast<std::size_t>(shape.tx_bytes / kChunkBytes));
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const Place start = tensor_position(map, at, tile_place(shape, row));
     const bool row_inside = inside(map, start, 1);
@@ -180,8 +179,8 @@ std::vector<BoxChunk> box_chunks(const TensorMap& map, const TmaCoord& at, std::
       const std::int64_t first_byte = swizzle_address(map.swizzle, landing);
       BoxChunk chunk{.row = row,
                      .column = column,
-                     .shared = first_byte / kChunk * kChunk,
-                     .halves_swapped = first_byte % kChunk != 0};
+                     .shared = first_byte / kChunkBytes * kChunkBytes,
+                     .halves_swapped = first_byte % kChunkBytes != 0};
       // A start is whole chunks from column 0, so a chunk can end outside the tensor but never begin there and end
       // inside.
       if (row_inside && inside(map, 0, x[0])) {

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "core/base/checked.h"
+#include "core/layout/swizzle.h"
 #include "core/tma/tma_swizzle.h"
 
 namespace kvscope {
 namespace {
 
-constexpr std::int64_t kChunkBytes = 16;    // [bytes]
 constexpr std::int64_t kLine = 128;         // [bytes] and the row of most swizzled boxes
 constexpr std::int64_t kLongestRow = 2048;  // [bytes] 256 elements of 8
 

@@ -31,10 +31,6 @@ std::int64_t gather4_box_width(DType dtype, std::int64_t tile_width, SwizzleMode
   return mode == SwizzleMode::none ? tile_width : swizzle_granularity(dtype, mode);
 }
 
-std::int64_t gather4_column_groups(DType dtype, std::int64_t tile_width, SwizzleMode mode) {
-  return ceil_div(tile_width, gather4_box_width(dtype, tile_width, mode));
-}
-
 std::int64_t kv_tma_fold_chunks(const FoldQuestion& q) {
   const std::int64_t granularity = swizzle_granularity(q.dtype, q.mode);
   const std::int64_t chunks = q.BK / granularity;

@@ -28,9 +28,8 @@ namespace kvscope {
 [[nodiscard]] std::int64_t kv_num_sub_tiles(std::int64_t tile, std::int64_t page);
 
 // Columns that one gather4 instruction fetches: the whole width without a swizzle, else one swizzle row.
-// Example: bf16, 576 wide, b128 -> 64, in gather4_column_groups == 9 groups.
+// Example: bf16, 576 wide, b128 -> 64.
 [[nodiscard]] std::int64_t gather4_box_width(DType dtype, std::int64_t tile_width, SwizzleMode mode);
-[[nodiscard]] std::int64_t gather4_column_groups(DType dtype, std::int64_t tile_width, SwizzleMode mode);
 
 // Shared-memory tile with its last extent rounded up to whole swizzle rows, and the box that fills it piece
 // by piece: last extent one swizzle row, nothing else changed. Example: bf16, b128, {64,1,80} -> {64,1,128}

@@ -57,11 +57,6 @@ namespace kvscope {
   return 128 * (swizzle_span(mode) / swizzle_atom(mode));
 }
 
-// [128-byte lines] Example: 128B mode, address 512: 4.
-[[nodiscard]] constexpr std::int64_t swizzle_phase(TmaSwizzle mode, std::int64_t address) {
-  return address / 128 % (swizzle_span(mode) / swizzle_atom(mode));
-}
-
 // Where the byte that stands at `address` before the swizzle stands after it, and the other way round. address >= 0.
 // Example: 128B mode: 128 -> 144, 144 -> 128, 1016 -> 904.
 [[nodiscard]] constexpr std::int64_t swizzle_address(TmaSwizzle mode, std::int64_t address) {

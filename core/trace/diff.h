@@ -72,7 +72,6 @@ struct TraceDiff {
   std::int64_t equal_events = 0;     // from the start
   bool partial = false;              // something was left out
   [[nodiscard]] bool same_events() const { return !first.has_value(); }
-  [[nodiscard]] bool identical() const { return meta.empty() && same_events(); }
 };
 
 // Precondition of both: context >= 0.

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "core/base/report.h"
 
 namespace kvscope::trace {
 
 std::string to_text(const Explanation& explanation) {
-  std::size_t width = 0;
-  for (const Link& link : explanation.links) width = std::max(width, link.name.size());
+  const std::size_t width = widest(explanation.links, &Link::name);
   std::string text = explanation.subject + "\n";
   for (const Link& link : explanation.links) {
     text += fmt::format("\n{:<{}}  {}\n", link.name, width, link.formula);

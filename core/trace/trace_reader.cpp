@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <span>
 
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 #include "core/trace/detail/sqlite.h"
 #include "core/trace/detail/trace_schema.h"
 
@@ -119,12 +119,11 @@ class TraceReader::File {
 
   std::int64_t meta_number(std::string_view key) const {
     const std::string& text = meta_text(key);
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < 0) {
+    const auto number = whole_number<std::int64_t>(text);
+    if (!number || *number < 0) {
       throw InputError(shown, fmt::format("meta '{}'", key), fmt::format("'{}' is not a count", text));
     }
-    return number;
+    return *number;
   }
 
   void read_index() {

@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "core/base/report.h"
 #include "gpu/bench/bench.h"
+#include "gpu/launch/device_report.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -129,21 +131,8 @@ json::Value json_report(const BenchReport& report) {
       one.set("ratio", *row.ratio);
     }
     if (row.target) one.set("target", *row.target);
-    if (row.costs) {
-      json::Value costs;
-      costs.set("instructions", row.costs->instructions);
-      costs.set("wavefronts", row.costs->wavefronts);
-      costs.set("ideal_wavefronts", row.costs->ideal_wavefronts);
-      costs.set("sectors", row.costs->sectors);
-      costs.set("ideal_sectors", row.costs->ideal_sectors);
-      costs.set("tma_bytes", row.costs->tma_bytes);
-      one.set("costs", std::move(costs));
-    }
-    if (!row.faults.empty()) {
-      json::Array faults;
-      for (const std::string& fault : row.faults) faults.emplace_back(fault);
-      one.set("faults", std::move(faults));
-    }
+    if (row.costs) one.set("costs", to_json(*row.costs));
+    if (!row.faults.empty()) one.set("faults", json::strings(row.faults));
     rows.push_back(std::move(one));
   }
   value.set("rows", std::move(rows));
@@ -153,10 +142,9 @@ json::Value json_report(const BenchReport& report) {
 std::string markdown_report(const BenchReport& report) {
   std::string text = head(report) + "\n\n";
   if (counted(report)) {
-    text += "| row | shape | warp instructions | moved / data | sectors | wavefronts |\n|---|---|---|---|---|---|\n";
+    text += markdown_head({"row", "shape", "warp instructions", "moved / data", "sectors", "wavefronts"});
   } else {
-    text += "| row | shape | median | fastest, slowest | rate | ratio | target | verdict |\n";
-    text += "|---|---|---|---|---|---|---|---|\n";
+    text += markdown_head({"row", "shape", "median", "fastest, slowest", "rate", "ratio", "target", "verdict"});
   }
   for (const BenchRow& row : report.rows) {
     if (!row.faults.empty()) {

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "gpu/verify/report.h"
+#include "core/base/report.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -17,13 +17,6 @@ constexpr std::array<std::string_view, 5> kWeights = {"failed", "differs", "sett
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
-}
-
-// As a cell of a Markdown table: one line, no bar.
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
-  return out;
 }
 
 std::int64_t failed_cases(const CheckReport& report) {
@@ -56,17 +49,6 @@ std::string case_counts(const CheckReport& report) {
   return fmt::format("{} passed, {} failed, {} left out",
                      static_cast<std::int64_t>(report.cases.size()) - failed_cases(report), failed_cases(report),
                      report.left_out.size());
-}
-
-json::Value json_of(const CaseRecord& record) {
-  json::Value value;
-  value.set("kernel", record.kernel);
-  value.set("case", record.name);
-  value.set("what", record.what);
-  value.set("passed", record.passed);
-  value.set("seconds", record.seconds);
-  value.set("faults", json::strings(record.faults));
-  return value;
 }
 
 json::Value json_of(const ProbeRecord& probe) {
@@ -148,20 +130,13 @@ std::string summary(const CheckReport& report) {
 }
 
 json::Value json_report(const CheckReport& report) {
-  json::Value device;
-  device.set("kind", report.device.kind);
-  device.set("name", report.device.name);
-  device.set("architecture", report.device.architecture);
-  device.set("driver", report.device.driver);
-  device.set("multiprocessors", report.device.multiprocessors);
-  device.set("memory_bytes", report.device.memory_bytes);
   json::Array cases, probes;
-  for (const CaseRecord& record : report.cases) cases.push_back(json_of(record));
+  for (const CaseRecord& record : report.cases) cases.push_back(to_json(record));
   for (const ProbeRecord& probe : report.probes) probes.push_back(json_of(probe));
   json::Value value;
   value.set("format", "kvscope gpu-check 1");
   value.set("date", report.date);
-  value.set("device", std::move(device));
+  value.set("device", to_json(report.device));
   value.set("passed", report.passed());
   value.set("cases", std::move(cases));
   value.set("left_out", json::strings(report.left_out));
@@ -174,8 +149,8 @@ std::string markdown_report(const CheckReport& report) {
   std::string text = fmt::format("# {}, {}\n\n{}.\n", report.device.name, report.date, device_line(report.device));
   text += report.passed() ? "Everything passed.\n" : "Something failed.\n";
   if (!report.cases.empty()) {
-    text += fmt::format("\n## Kernels\n\n{}.\n\n| kernel | cases | failed | seconds |\n|---|---|---|---|\n",
-                        case_counts(report));
+    text += fmt::format("\n## Kernels\n\n{}.\n\n", case_counts(report));
+    text += markdown_head({"kernel", "cases", "failed", "seconds"});
     for (std::size_t i = 0; i < report.cases.size();) {
       const std::string& kernel = report.cases[i].kernel;
       std::int64_t all = 0, failed = 0;
@@ -199,12 +174,12 @@ std::string markdown_report(const CheckReport& report) {
   if (!report.probes.empty()) {
     text += fmt::format("\n## Probes\n\n{}.\n", probe_counts(report));
     for (const ProbeRecord& probe : report.probes) {
-      text += fmt::format(
-          "\n### {}: {}\n\nAsked by {}. **{}**\n\n| part | measured | expected | verdict |\n|---|---|---|---|\n",
-          probe.id, probe.question, probe.experiment, probe.verdict());
+      text += fmt::format("\n### {}: {}\n\nAsked by {}. **{}**\n\n", probe.id, probe.question, probe.experiment,
+                          probe.verdict());
+      text += markdown_head({"part", "measured", "expected", "verdict"});
       for (const PartRecord& part : probe.parts)
-        text += fmt::format("| {} | {} | {} | {} |\n", cell(part.name), cell(part.measured), cell(expected_text(part)),
-                            part.verdict);
+        text += fmt::format("| {} | {} | {} | {} |\n", markdown_cell(part.name), markdown_cell(part.measured),
+                            markdown_cell(expected_text(part)), part.verdict);
       for (const PartRecord& part : probe.parts) {
         if (part.details.empty()) continue;
         text += fmt::format("\n{}:\n\n```\n", part.name);

@@ -7,16 +7,9 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "gpu/launch/device.h"
+#include "gpu/verify/report.h"
 
 namespace kvscope::gpu {
-
-struct CaseRecord {
-  std::string kernel, name, what;
-  bool passed = false;
-  double seconds = 0;
-  std::vector<std::string> faults;
-};
 
 struct PartRecord {
   std::string name;

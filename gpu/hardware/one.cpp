@@ -14,7 +14,7 @@
 #include "gpu/launch/cuda_gpu.h"
 #include "gpu/launch/device_error.h"
 #include "gpu/launch/virtual_gpu.h"
-#include "gpu/verify/run_case.h"
+#include "gpu/verify/report.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -40,15 +40,7 @@ void say_device(const WhichDevice& which, const Say& say) {
     say(message("none", error.what()));
     return;
   }
-  const DeviceInfo& info = device->info();
-  json::Value value;
-  value.set("kind", info.kind);
-  value.set("name", info.name);
-  value.set("architecture", info.architecture);
-  value.set("driver", info.driver);
-  value.set("multiprocessors", info.multiprocessors);
-  value.set("memory_bytes", info.memory_bytes);
-  say(message("device", std::move(value)));
+  say(message("device", to_json(device->info())));
 }
 
 // A context that a kernel has ended refuses whatever it is asked.
@@ -67,20 +59,17 @@ void say_cases(const WhichDevice& which, const std::string& kernel, std::size_t 
   for (std::size_t i = from; i < cases.size(); ++i) {
     say(message("begin", static_cast<std::int64_t>(i)));
     if (device == nullptr || which.device == "virtual") device = open(which, cases[i]->architecture);
-    json::Value value;
-    value.set("kernel", cases[i]->kernel);
-    value.set("case", cases[i]->name);
-    value.set("what", cases[i]->what);
     if (device->info().architecture != cases[i]->architecture) {
+      json::Value value;
+      value.set("kernel", cases[i]->kernel);
+      value.set("case", cases[i]->name);
+      value.set("what", cases[i]->what);
       value.set("left_out", fmt::format("needs a GPU of {}", cases[i]->architecture));
       say(message("case", std::move(value)));
       continue;
     }
     const CaseResult result = run_case(*cases[i], *device);
-    value.set("passed", result.passed());
-    value.set("seconds", result.seconds);
-    value.set("faults", json::strings(result.faults));
-    say(message("case", std::move(value)));
+    say(message("case", to_json(record_of(result))));
     if (!result.passed() && !still_there(*device)) {
       say(message("lost", true));
       return;

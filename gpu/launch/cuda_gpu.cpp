@@ -60,17 +60,6 @@ int count_devices(const cuda::Driver& driver) {
 
 }  // namespace
 
-std::vector<DeviceInfo> cuda_devices(const std::string& library) {
-  const cuda::Driver& driver = cuda::driver(library);
-  std::vector<DeviceInfo> devices;
-  for (int i = 0; i < count_devices(driver); ++i) {
-    cuda::DeviceHandle device = 0;
-    driver.check(driver.device_get(&device, i), "cuDeviceGet");
-    devices.push_back(describe(driver, device));
-  }
-  return devices;
-}
-
 struct CudaGpu::Handles {
   explicit Handles(const cuda::Driver& d) : driver(d) {}
   const cuda::Driver& driver;

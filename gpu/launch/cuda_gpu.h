@@ -52,7 +52,4 @@ class CudaGpu final : public Device {
   DeviceInfo info_;
 };
 
-// Of each GPU of the machine; empty when there is none. DeviceError when there is no driver.
-[[nodiscard]] std::vector<DeviceInfo> cuda_devices(const std::string& library = "libcuda.so.1");
-
 }  // namespace kvscope::gpu

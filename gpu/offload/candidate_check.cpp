@@ -6,6 +6,7 @@
 
 #include "core/golden/compare_report.h"
 #include "core/golden/golden_bundle.h"
+#include "gpu/launch/device_report.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -78,24 +79,10 @@ json::Value to_json(const CandidateCheck& check) {
   value.set("device_name", check.device.name);
   value.set("kernel", got.kernel);
   value.set("dtype", std::string(name(got.dtype)));
-  const auto list = [](const std::vector<std::string>& lines) {
-    json::Array all;
-    for (const std::string& line : lines) all.emplace_back(line);
-    return all;
-  };
-  value.set("notes", list(got.notes));
-  value.set("faults", list(got.outcome.faults));
+  value.set("notes", json::strings(got.notes));
+  value.set("faults", json::strings(got.outcome.faults));
   if (got.outcome.faults.empty() && !got.kernel.empty()) value.set("comparison", golden::json_report(check.comparison));
-  if (got.outcome.costs) {
-    json::Value costs;
-    costs.set("instructions", got.outcome.costs->instructions);
-    costs.set("wavefronts", got.outcome.costs->wavefronts);
-    costs.set("ideal_wavefronts", got.outcome.costs->ideal_wavefronts);
-    costs.set("sectors", got.outcome.costs->sectors);
-    costs.set("ideal_sectors", got.outcome.costs->ideal_sectors);
-    costs.set("tma_bytes", got.outcome.costs->tma_bytes);
-    value.set("costs", std::move(costs));
-  }
+  if (got.outcome.costs) value.set("costs", to_json(*got.outcome.costs));
   return value;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/checked.h"
 #include "gpu/kernels/mla_decode/config.h"
 #include "gpu/kernels/mla_decode/params.h"
 #include "gpu/launch/device.h"
@@ -24,12 +25,12 @@ inline KernelLaunch mla_decode_launch(bool fp8, std::int64_t query_heads, std::i
 // Example: batch 32, 16 heads, 4096 keys on 132: 4 parts of 16 tiles, 128 CTAs, one wave.
 inline std::int64_t mla_splits(std::int64_t longest, std::int64_t query_heads, std::int64_t batch,
                                std::int64_t multiprocessors) {
-  const std::int64_t tiles = std::max<std::int64_t>(1, (longest + mla::kKeys - 1) / mla::kKeys);
-  const std::int64_t ctas = batch * ((query_heads + mla::kHeads - 1) / mla::kHeads);
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(longest, mla::kKeys));
+  const std::int64_t ctas = batch * ceil_div(query_heads, mla::kHeads);
   std::int64_t best = 1, least = 0;
   for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(tiles, 64); ++splits) {
-    const std::int64_t waves = (ctas * splits + multiprocessors - 1) / multiprocessors;
-    const std::int64_t cost = waves * ((tiles + splits - 1) / splits + 2);
+    const std::int64_t waves = ceil_div(ctas * splits, multiprocessors);
+    const std::int64_t cost = waves * (ceil_div(tiles, splits) + 2);
     if (least == 0 || cost < least) best = splits, least = cost;
   }
   return best;

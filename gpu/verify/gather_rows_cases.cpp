@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/checked.h"
 #include "core/base/random.h"
 #include "core/cache/element_access.h"
 #include "core/cache/sparse_remap.h"
@@ -185,10 +186,6 @@ struct Setup {
   }
 };
 
-std::int64_t ctas_for(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
-
 Verdict run(const Gather& g, Device& device) {
   CacheFixture fixture(g.cache);
   const Lists lists = make_lists(g, fixture);
@@ -222,7 +219,7 @@ Verdict run(const Gather& g, Device& device) {
   const std::int64_t chunks = row / chunk_elements(size_of(g.cache.dtype), size);
   setup.check(
       device, fmt::format("gather_rows_{}_{}", name(g.cache.dtype), name(g.out)),
-      ctas_for(count, rows_of_cta(static_cast<int>(chunks))), golden, size,
+      ceil_div(count, rows_of_cta(static_cast<int>(chunks))), golden, size,
       [&](std::int64_t i) { return fmt::format("{} head {} dim {}", whose(i / row), i % row / D, i % D); }, verdict);
   if (g.cache.granularity == 0 || g.raw || !verdict.faults.empty()) return verdict;
 
@@ -232,7 +229,7 @@ Verdict run(const Gather& g, Device& device) {
     for (std::int64_t s = 0; s < scales; ++s)
       factors.push_back(static_cast<float>(sparse_scale(flat.cache, encoded[static_cast<std::size_t>(i)], s)));
   setup.check(
-      device, "gather_rows_scales", ctas_for(count, rows_of_cta(static_cast<int>(scales))),
+      device, "gather_rows_scales", ceil_div(count, rows_of_cta(static_cast<int>(scales))),
       std::as_bytes(std::span(factors)), sizeof(float),
       [&](std::int64_t i) { return fmt::format("{} scale {}", whose(i / scales), i % scales); }, verdict);
   return verdict;
@@ -252,10 +249,10 @@ Verdict run_indices(const Gather& g, Device& device) {
   Verdict verdict;
   std::vector<std::int32_t> encoded = model_remap(g, fixture, lists);
   setup.use(device, lists.logical, lists.list_stride, lists.index_stride);
-  setup.check(device, "gather_rows_remap", ctas_for(count, kThreads), bytes(encoded), 4, place, verdict);
+  setup.check(device, "gather_rows_remap", ceil_div(count, kThreads), bytes(encoded), 4, place, verdict);
 
   setup.use(device, encoded, g.list_length, 1);
-  setup.check(device, "gather_rows_compact", ctas_for(lists.count, kWarps),
+  setup.check(device, "gather_rows_compact", ceil_div(lists.count, kWarps),
               bytes(model_remap(g, fixture, lists, SparseHoles::compacted_left)), 4, place, verdict);
 
   const PagedKVCache cache = fixture.collection().get_key_cache(LayerIdx{g.layer});
@@ -266,7 +263,7 @@ Verdict run_indices(const Gather& g, Device& device) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t e : encoded) rows.push_back(decode ? decode_tma_row(cache, e) : prefill_tma_row(cache, e));
     setup.params.keep_only_minus_one = decode ? 1 : 0;
-    setup.check(device, "gather_rows_tma_row", ctas_for(count, kThreads), bytes(rows), 4, place, verdict);
+    setup.check(device, "gather_rows_tma_row", ceil_div(count, kThreads), bytes(rows), 4, place, verdict);
   }
   return verdict;
 }

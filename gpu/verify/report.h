@@ -1,13 +1,24 @@
-// What a set of cases gave, for a person, a program, a build server and a page.
+// What a set of cases gave, for a person, a program and a build server.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/base/json.h"
+#include "gpu/launch/device_report.h"
 #include "gpu/verify/run_case.h"
 
 namespace kvscope::gpu {
+
+// A result as text and numbers alone: what travels between processes and is kept in a file.
+struct CaseRecord {
+  std::string kernel, name, what;
+  bool passed = false;
+  double seconds = 0;
+  std::vector<std::string> faults;  // empty: passed
+};
+[[nodiscard]] CaseRecord record_of(const CaseResult& result);
+[[nodiscard]] json::Value to_json(const CaseRecord& record, const Costs* costs = nullptr);
 
 struct VerifyReport {
   DeviceInfo device;
@@ -21,8 +32,5 @@ struct VerifyReport {
 [[nodiscard]] std::string text_report(const VerifyReport& report);
 [[nodiscard]] json::Value json_report(const VerifyReport& report);
 [[nodiscard]] std::string junit_report(const VerifyReport& report);
-[[nodiscard]] std::string markdown_report(const VerifyReport& report);
-
-[[nodiscard]] std::string device_line(const DeviceInfo& device);  // "NVIDIA H200, sm_90a, 132 SMs, driver CUDA 13.0"
 
 }  // namespace kvscope::gpu

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/checked.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -22,7 +24,7 @@ struct Fit {
 };
 
 double pitch_with(std::int64_t cells, std::int64_t columns, QSizeF area) {
-  const std::int64_t rows = (cells + columns - 1) / columns;
+  const std::int64_t rows = ceil_div(cells, columns);
   const double width = area.width() / static_cast<double>(columns), height = area.height() / static_cast<double>(rows);
   return snapped_pitch(std::min({width, height, kLargestFitCell}));
 }
@@ -31,7 +33,7 @@ double pitch_with(std::int64_t cells, std::int64_t columns, QSizeF area) {
 // their rows leave it grows, so the best is one of the two multiples around the place where they meet.
 Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
   const auto too_wide = [&](std::int64_t columns) {
-    const std::int64_t rows = (cells + columns - 1) / columns;
+    const std::int64_t rows = ceil_div(cells, columns);
     return area.width() / static_cast<double>(columns) > area.height() / static_cast<double>(rows);
   };
   std::int64_t low = 1, high = cells / step;  // the first multiple whose cells are not too wide, else the last of all

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/checked.h"
+#include "viz/geometry/cell_grid.h"
 #include "viz/geometry/step_axis.h"
 
 namespace kvscope::viz {
@@ -65,12 +67,6 @@ double whole_pixels(double pitch) {
   return pitch >= kLeastPage ? std::floor(pitch) : pitch;
 }
 
-std::int64_t digits_of(std::int64_t number) {
-  std::int64_t digits = 1;
-  for (; number >= 10; number /= 10) ++digits;
-  return digits;
-}
-
 SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
   if (layout.box_height < kLeastLine) return SequencesDetail::pixels;
   if (layout.cell_gap > 0 && layout.box_height - 2 * layout.pad_above >= kLeastCellHeight * font_scale) {
@@ -118,7 +114,7 @@ std::int64_t calm_rows(std::int64_t rows) {
   while (2 * power < rows) power *= 2;
   // power < rows <= 2 * power: the steps are eighths of it.
   const std::int64_t eighth = power / 8;
-  return (rows + eighth - 1) / eighth * eighth;
+  return round_up(rows, eighth);
 }
 
 std::int64_t calm_pages(std::int64_t needed, std::int64_t longest) {
@@ -157,10 +153,10 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   layout.page_pitch = scale.pitch;
   layout.page_gap = scale.gap;
 
-  const std::int64_t digits = digits_of(layout.extent.pages * layout.extent.page_size - 1);
+  const std::int64_t number_digits = digits(layout.extent.pages * layout.extent.page_size - 1);
   const auto written = [&] {
     return layout.cell_gap > 0 ? writing_of({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above},
-                                            digits, font_scale)
+                                            number_digits, font_scale)
                                : Writing::none;
   };
   // What stands under the rows takes its height from them.
@@ -179,7 +175,7 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
     layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), take(kAxisHeight));
     place_rows(layout, layout.strip.height(), font_scale);
   }
-  layout.number_px = number_px({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above}, digits,
+  layout.number_px = number_px({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above}, number_digits,
                                layout.writing, font_scale);
   layout.detail = detail_of(layout, font_scale);
   layout.content =
@@ -288,8 +284,7 @@ std::vector<AxisTick> axis_ticks(const SequencesLayout& layout, double least_dis
   std::vector<AxisTick> ticks;
   const IndexRange pages = layout.visible_pages();
   const std::int64_t last = pages.last * layout.extent.page_size;
-  for (std::int64_t token = (pages.first * layout.extent.page_size + step - 1) / step * step; token < last;
-       token += step) {
+  for (std::int64_t token = round_up(pages.first * layout.extent.page_size, step); token < last; token += step) {
     const double x = layout.x_of(token);
     if (x >= layout.strip.left() - 0.5 && x <= layout.strip.right()) ticks.push_back({token, x});
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/checked.h"
+
 namespace kvscope::viz {
 
 // --- ticks -----------------------------------------------------------------------------------------------------------
@@ -16,15 +18,6 @@ double nice_step(double length, int most, double closest) {
     if (factor * power >= wanted * (1 - 1e-9)) return factor * power;
   }
   return 10 * power;
-}
-
-std::vector<double> nice_ticks(double low, double high, int most, double closest) {
-  std::vector<double> ticks;
-  if (!(high >= low)) return ticks;
-  const double step = nice_step(high - low, most, closest);
-  const double last = std::floor(high / step + 1e-9);
-  for (double k = std::ceil(low / step - 1e-9); k <= last; ++k) ticks.push_back(k * step);
-  return ticks;
 }
 
 CountAxes count_axes(double left_highest, double right_highest, std::span<const int> parts) {
@@ -110,8 +103,7 @@ std::vector<std::int64_t> step_ticks(const StepAxis& axis, std::int64_t first_nu
   // Whole numbers: ticks of 0.5 steps would say a number twice.
   const double step = nice_step(axis.width / axis.px_per_step, most, std::max(closest, 1.0));
   const auto every = static_cast<std::int64_t>(std::llround(step));
-  const auto up = [every](std::int64_t n) { return n >= 0 ? (n + every - 1) / every * every : -(-n / every * every); };
-  for (std::int64_t number = up(first + first_number); number < end + first_number; number += every) {
+  for (std::int64_t number = round_up(first + first_number, every); number < end + first_number; number += every) {
     const std::int64_t index = number - first_number;
     if (axis.x(index) >= axis.left && axis.x(index) <= axis.right()) indices.push_back(index);
   }

@@ -18,10 +18,8 @@ namespace kvscope::viz {
 
 // --- ticks -----------------------------------------------------------------------------------------------------------
 
-// Multiples of 1, 2 or 5 times a power of ten, no closer than `closest`, that lie in [low, high]: at most `most` + 1 of
-// them. Example: (0, 206, 5, 1) -> 0, 50, 100, 150, 200.
-[[nodiscard]] std::vector<double> nice_ticks(double low, double high, int most, double closest);
-// The distance between them.
+// The distance between ticks: 1, 2 or 5 times a power of ten, at least `closest`, that fits at most `most` times into
+// `length`. Example: (206, 5, 1) -> 50.
 [[nodiscard]] double nice_step(double length, int most, double closest);
 // Two axes of counts side by side whose lines are the same: each ends at a multiple of its own nice step, both after as
 // many of them. Example: up to 6 and up to 64 in 3, 4 or 5 parts -> 4 parts, 0 2 4 6 8 and 0 20 40 60 80.

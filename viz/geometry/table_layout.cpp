@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/checked.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -60,8 +62,7 @@ std::vector<std::int64_t> TableLayout::named_rows() const {
   const CellRange seen = grid.visible();
   std::vector<std::int64_t> rows;
   double end = names.top() - name_height / 2;
-  for (std::int64_t row = (seen.first_row + name_step - 1) / name_step * name_step; row < seen.end_row;
-       row += name_step) {
+  for (std::int64_t row = round_up(seen.first_row, name_step); row < seen.end_row; row += name_step) {
     const QRectF name = name_rect(row);
     // One that was moved into view at the edge, and its neighbour; one whose row is scrolled half away.
     if (name.top() < end - 0.5) continue;

@@ -6,6 +6,8 @@
 
 #include <QtCore/QCoreApplication>
 
+#include "core/base/report.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -45,12 +47,6 @@ Selection leads_to(const trace::Link& link, const trace::Question& question) {
   if (link.name == "block" && numbered) return of_block(BlockIdx(number));
   // Every other link is about the token's own place: slot, element, byte, row, tile, ...
   return of_token(question.seq, question.token);
-}
-
-std::size_t name_width(const trace::Explanation& explanation) {
-  std::size_t width = 0;
-  for (const trace::Link& link : explanation.links) width = std::max(width, link.name.size());
-  return width;
 }
 
 }  // namespace
@@ -102,7 +98,7 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
 
 std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trace::Question& question) {
   using Style = WhySpan::Style;
-  const std::size_t width = name_width(explanation);
+  const std::size_t width = widest(explanation.links, &trace::Link::name);
   std::vector<WhySpan> spans;
   const auto add = [&](std::string text, Style style, const Selection& target = {}) {
     spans.push_back({std::move(text), style, target});
@@ -128,14 +124,8 @@ std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trac
   return spans;
 }
 
-std::string plain_text(const std::vector<WhySpan>& spans) {
-  std::string text;
-  for (const WhySpan& span : spans) text += span.text;
-  return text;
-}
-
 std::int64_t why_indent(const trace::Explanation& explanation) {
-  return static_cast<std::int64_t>(name_width(explanation)) + 4;
+  return static_cast<std::int64_t>(widest(explanation.links, &trace::Link::name)) + 4;
 }
 
 }  // namespace kvscope::viz

@@ -51,7 +51,6 @@ struct WhySpan {
 };
 // `question` is the one that was asked: links name pages and blocks by number, their sequence is the question's.
 [[nodiscard]] std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trace::Question& question);
-[[nodiscard]] std::string plain_text(const std::vector<WhySpan>& spans);
 
 // Columns that a continued line is indented by: where the formulas stand, and two more. [characters]
 [[nodiscard]] std::int64_t why_indent(const trace::Explanation& explanation);

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 #include "core/scenario/nearest_name.h"
 #include "core/trace/event_text.h"
 
@@ -24,13 +24,6 @@ std::optional<Compare> find_compare(std::string_view text) {
   const auto found = std::find(kCompare.begin(), kCompare.end(), text);
   if (found == kCompare.end()) return std::nullopt;
   return static_cast<Compare>(found - kCompare.begin());
-}
-
-std::optional<std::int64_t> find_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 // Takes characters off the front of what is left to read.
@@ -87,7 +80,7 @@ Breakpoint parse_breakpoint(std::string_view text) {
     const std::string_view compare_text = left.all_of(kOperator);
     const std::string_view number_text = compare_text.empty() ? std::string_view() : left.until(kBlank);
     const auto compare = find_compare(compare_text);
-    const auto number = find_number(number_text);
+    const auto number = whole_number<std::int64_t>(number_text);
     Condition condition;
     if (kind) {
       const auto names = trace::field_names(*kind);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 #include "core/trace/event_text.h"
 
 namespace kvscope::viz {
@@ -38,10 +38,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   const bool is_hex = text.substr(0, 2) == "0x";
   if (is_hex) text.remove_prefix(2);
   if (text.empty() || text.front() == '-') return std::nullopt;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, is_hex ? 16 : 10);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return whole_number<std::int64_t>(text, is_hex ? 16 : 10);
 }
 
 class Parser {

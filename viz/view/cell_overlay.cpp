@@ -6,6 +6,7 @@
 #include <QtGui/QPainterPath>
 
 #include "viz/view/cell_paint.h"
+#include "viz/view/theme.h"
 
 namespace kvscope::viz {
 namespace {
@@ -19,11 +20,6 @@ constexpr double kSmallestSecondLine = 14;
 bool in(const CellRange& range, CellPlace place) {
   return place.column >= range.first_column && place.column < range.end_column && place.row >= range.first_row &&
          place.row < range.end_row;
-}
-
-QColor washed(QColor colour, double alpha) {
-  colour.setAlphaF(static_cast<float>(alpha));
-  return colour;
 }
 
 // Runs of cells in a row: large enough to see what is inside a frame of 2 px.
@@ -122,7 +118,7 @@ void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, Lit
   const QColor none(Qt::transparent);
   if (grid.shorter_pitch() < kSmallestOutline) {
     const QVector<QRectF> runs = runs_of(grid, cells);
-    if (!lit.one && !cells.empty()) step_back(painter, grid, runs, washed(theme.card, 0.72));
+    if (!lit.one && !cells.empty()) step_back(painter, grid, runs, with_alpha(theme.card, 0.72));
     fill_runs(painter, runs, pinned ? 2 : 1, colour);
     if (lit.one && in(seen, *lit.one)) {
       // A frame that can be seen around a cell that hardly can.
@@ -135,10 +131,10 @@ void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, Lit
   } else {
     const bool room = grid.shorter_pitch() >= kSmallestSecondLine;
     const QColor second = room && pinned ? theme.card : none;
-    const QColor wash = pinned ? none : washed(colour, 0.18);
+    const QColor wash = pinned ? none : with_alpha(colour, 0.18);
     outline_cells(painter, grid, cells, {colour, pinned ? 2.0 : 1.0, second, wash});
     if (lit.one && in(seen, *lit.one)) {
-      if (pinned) paint_outline(painter, grid.rect(*lit.one).adjusted(-1, -1, 1, 1), QPen(washed(colour, 0.3), 3));
+      if (pinned) paint_outline(painter, grid.rect(*lit.one).adjusted(-1, -1, 1, 1), QPen(with_alpha(colour, 0.3), 3));
       outline_cells(painter, grid, {*lit.one}, {colour, pinned ? 2.5 : 1.75, second, wash});
     }
   }

@@ -8,6 +8,7 @@
 #include <QtGui/QPainterPath>
 
 #include "viz/view/text.h"
+#include "viz/view/theme.h"
 
 namespace kvscope::viz {
 namespace {
@@ -16,11 +17,6 @@ namespace {
 QColor mixed(const QColor& a, const QColor& b, double share) {
   const auto channel = [share](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * share)); };
   return {channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue())};
-}
-
-QColor with_alpha(QColor colour, double alpha) {
-  colour.setAlphaF(static_cast<float>(alpha));
-  return colour;
 }
 
 bool is_owner(Look look) {

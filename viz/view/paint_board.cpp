@@ -12,6 +12,7 @@
 
 #include "viz/geometry/link_path.h"
 #include "viz/view/text.h"
+#include "viz/view/theme.h"
 
 namespace kvscope::viz {
 namespace {
@@ -213,11 +214,6 @@ std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& pane
   return paths;
 }
 
-QColor faded(QColor colour, double alpha) {
-  colour.setAlphaF(static_cast<float>(alpha));
-  return colour;
-}
-
 void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF> texts, bool pinned,
                 const Theme& theme) {
   const QColor colour = pinned ? theme.accent : theme.hover;
@@ -231,12 +227,12 @@ void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF>
       painter.drawPath(path);
     };
     if (piece.over_text) {
-      stroke(faded(colour, kBehindText), width);
+      stroke(with_alpha(colour, kBehindText), width);
       continue;
     }
-    if (pinned) stroke(faded(colour, 0.16), kGlow);
+    if (pinned) stroke(with_alpha(colour, 0.16), kGlow);
     // A line of the card's colour under it keeps the curve apart from the cells it crosses.
-    stroke(faded(theme.card, 0.55), width + 1.5);
+    stroke(with_alpha(theme.card, 0.55), width + 1.5);
     stroke(colour, width);
   }
   painter.setPen(Qt::NoPen);

@@ -6,6 +6,7 @@
 #include <QtCore/QCoreApplication>
 #include <QtCore/QStringList>
 
+#include "core/base/checked.h"
 #include "viz/view/time_text.h"
 
 namespace kvscope::viz {
@@ -17,10 +18,6 @@ struct Words {
 
 bool contains(const std::vector<SeqIdx>& of, SeqIdx seq) {
   return std::find(of.begin(), of.end(), seq) != of.end();
-}
-
-std::int64_t pages_of(std::int64_t tokens, std::int64_t page_size) {
-  return (tokens + page_size - 1) / page_size;
 }
 
 }  // namespace
@@ -84,7 +81,7 @@ SequencesExtent sequences_extent(const Facts& facts, const State& state, const S
   for (const SeqIdx seq : rows.seqs) {
     const SequenceState& of = state.sequences[seq.value];
     needed = std::max(
-        {needed, of.pages.size(), pages_of(std::max(of.prompt_tokens + of.generate_tokens, of.tokens), page_size)});
+        {needed, of.pages.size(), ceil_div(std::max(of.prompt_tokens + of.generate_tokens, of.tokens), page_size)});
   }
   return {rows.count(), calm_pages(needed, facts.table_columns), page_size, rows.waiting > 0};
 }

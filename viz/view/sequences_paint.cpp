@@ -7,6 +7,7 @@
 #include <QtCore/QCoreApplication>
 #include <QtGui/QFontMetricsF>
 
+#include "core/base/checked.h"
 #include "viz/geometry/cell_grid.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_sheet.h"
@@ -82,7 +83,7 @@ void paint_labels(QPainter& painter, const SequencesLayout& layout, const Sequen
   const double lowest = !layout.note.isEmpty()   ? layout.note.top() + kOutside
                         : !layout.axis.isEmpty() ? layout.axis.top() + scene.px(4)
                                                  : layout.gutter.bottom() + kOutside;
-  for (std::int64_t r = (shown.first + every - 1) / every * every; r < std::min(shown.last, rows.count()); r += every) {
+  for (std::int64_t r = round_up(shown.first, every); r < std::min(shown.last, rows.count()); r += every) {
     QRectF rect = layout.label_rect(r);
     if (low) {
       rect = QRectF(rect.left(), rect.center().y() - high / 2, rect.width(), high);

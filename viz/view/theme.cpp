@@ -65,6 +65,11 @@ double luminance(const QColor& colour) {
 
 }  // namespace
 
+QColor with_alpha(QColor colour, double alpha) {
+  colour.setAlphaF(static_cast<float>(alpha));
+  return colour;
+}
+
 OwnerStyle Theme::owner_style(std::int64_t seq) const {
   const auto colours = static_cast<std::int64_t>(owner.size());
   return {owner[static_cast<std::size_t>(seq % colours)], static_cast<Pattern>(seq / colours % kPatterns)};

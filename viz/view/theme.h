@@ -22,6 +22,8 @@ struct OwnerStyle {
   Pattern pattern = Pattern::plain;
 };
 
+[[nodiscard]] QColor with_alpha(QColor colour, double alpha);
+
 struct Theme {
   ThemeKind kind = ThemeKind::dark;
   QColor surface;  // behind the cards

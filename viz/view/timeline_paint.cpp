@@ -7,6 +7,7 @@
 #include <QtCore/QCoreApplication>
 #include <QtCore/QList>
 
+#include "viz/view/theme.h"
 #include "viz/view/time_text.h"
 
 namespace kvscope::viz {
@@ -50,11 +51,6 @@ bool is_filled(Series series) {
   return series == Series::utilisation || series == Series::prefill;
 }
 
-QColor faded(QColor colour, double alpha) {
-  colour.setAlphaF(static_cast<float>(alpha));
-  return colour;
-}
-
 }  // namespace
 
 QString series_name(Series series) {
@@ -90,7 +86,7 @@ QColor series_colour(const Theme& theme, Series series) {
 
 QPen series_pen(const Theme& theme, Series series) {
   QPen pen(series_colour(theme, series), kCurveWidth);
-  if (series == Series::prefill) pen.setColor(faded(pen.color(), 0.35));
+  if (series == Series::prefill) pen.setColor(with_alpha(pen.color(), 0.35));
   pen.setCapStyle(Qt::FlatCap);
   pen.setJoinStyle(Qt::BevelJoin);  // a miter's tip would stick out far above a single high step
   QList<qreal> pattern = dashes(series);
@@ -102,13 +98,13 @@ QPen series_pen(const Theme& theme, Series series) {
 void paint_surfaces(QPainter& painter, const Curve& curve, const Theme& theme, Series series) {
   painter.setPen(Qt::NoPen);
   if (is_filled(series) && !curve.fill.empty()) {
-    painter.setBrush(faded(series_colour(theme, series), theme.kind == ThemeKind::dark ? 0.16 : 0.12));
+    painter.setBrush(with_alpha(series_colour(theme, series), theme.kind == ThemeKind::dark ? 0.16 : 0.12));
     painter.drawPolygon(curve.fill.data(), static_cast<int>(curve.fill.size()));
   }
   if (curve.band.empty()) return;
   // A band that covers everything says little and hides much: it is fainter the more of the plot it takes.
   const double alpha = 0.42 - 0.32 * std::min(curve.band_share, 1.0);
-  painter.setBrush(faded(series_colour(theme, series), alpha));
+  painter.setBrush(with_alpha(series_colour(theme, series), alpha));
   painter.setRenderHint(QPainter::Antialiasing, false);  // columns of pixels: side by side without a seam
   painter.drawRects(curve.band.data(), static_cast<int>(curve.band.size()));
   painter.setRenderHint(QPainter::Antialiasing, true);

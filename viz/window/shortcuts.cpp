@@ -78,6 +78,11 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("What there is, and its keys")},
 }};
 
+// Keys that the canvas itself takes when it has the focus, for the help dialog.
+struct CanvasKey {
+  const char* keys;  // to be translated, as is `what`
+  const char* what;
+};
 constexpr std::array<CanvasKey, 8> kCanvasKeys{{
     {SAY("Tab, Shift+Tab"), SAY("From panel to panel")},
     {SAY("Arrows, Home, End"), SAY("From object to object in the panel")},
@@ -138,10 +143,6 @@ QList<QKeySequence> keys_of(const ActionEntry& entry) {
   for (const QString& text : QString::fromLatin1(entry.keys).split(QLatin1Char(' ')))
     keys.push_back(QKeySequence::fromString(text, QKeySequence::PortableText));
   return keys;
-}
-
-std::span<const CanvasKey> canvas_keys() {
-  return kCanvasKeys;
 }
 
 // --- the dialog ------------------------------------------------------------------------------------------------------

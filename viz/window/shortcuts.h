@@ -84,12 +84,6 @@ struct ActionEntry {
 [[nodiscard]] QString tip_of(const ActionEntry& entry);
 [[nodiscard]] QList<QKeySequence> keys_of(const ActionEntry& entry);
 
-// Keys that the canvas itself takes when it has the focus, for the help dialog.
-struct CanvasKey {
-  const char* keys;  // to be translated, as is `what`
-  const char* what;
-};
-[[nodiscard]] std::span<const CanvasKey> canvas_keys();
 [[nodiscard]] QString translated(const char* text);
 
 // A dialog beside the window that lists the table, group by group. It is not modal.

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "core/base/checked.h"
+
 namespace kvscope::ptx {
 namespace {
 
@@ -52,10 +54,6 @@ std::int64_t distinct(std::array<std::uint64_t, kMost>& values, int count) {
   return std::unique(values.begin(), end) - values.begin();
 }
 
-std::int64_t over(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // All in 2 KiB: a bit for each access that there could be, and for each sector. False: they are further apart.
 bool near_sectors(AccessAddresses addresses, LaneMask lanes, int bytes, Sectors& out) {
   constexpr std::uint64_t kNear = 64 * kSector;
@@ -78,7 +76,7 @@ bool near_sectors(AccessAddresses addresses, LaneMask lanes, int bytes, Sectors&
   std::int64_t distinct = 0;
   for (const std::uint64_t word : accesses) distinct += std::popcount(word);
   const std::uint64_t lines = (sectors | sectors >> 1 | sectors >> 2 | sectors >> 3) & 0x1111'1111'1111'1111;
-  out = {std::popcount(sectors), over(distinct * bytes, static_cast<std::int64_t>(kSector)), std::popcount(lines)};
+  out = {std::popcount(sectors), ceil_div(distinct * bytes, static_cast<std::int64_t>(kSector)), std::popcount(lines)};
   return true;
 }
 
@@ -143,7 +141,7 @@ Sectors global_sectors(AccessAddresses addresses, LaneMask lanes, int bytes) {
     return distinct(values, static_cast<int>(accesses));
   };
   Sectors out;
-  out.ideal = over(accesses * bytes, kSector);
+  out.ideal = ceil_div(accesses * bytes, kSector);
   out.sectors = coarser(kSector);
   for (int i = 0; i < static_cast<int>(out.sectors); ++i) values[static_cast<std::size_t>(i)] /= kLine / kSector;
   out.lines = distinct(values, static_cast<int>(out.sectors));
@@ -162,7 +160,7 @@ Sectors local_sectors(AccessAddresses offsets, LaneMask lanes, int bytes) {
     }
   }
   Sectors out;
-  out.ideal = over(std::int64_t{std::popcount(lanes)} * bytes, kSector);
+  out.ideal = ceil_div(std::int64_t{std::popcount(lanes)} * bytes, kSector);
   out.sectors = distinct(values, count);
   for (int i = 0; i < static_cast<int>(out.sectors); ++i) values[static_cast<std::size_t>(i)] /= kLine / kSector;
   out.lines = distinct(values, static_cast<int>(out.sectors));
@@ -173,7 +171,7 @@ Sectors range_sectors(std::uint64_t address, std::int64_t bytes) {
   if (bytes <= 0) return {};
   const std::uint64_t last = address + static_cast<std::uint64_t>(bytes) - 1;
   return {.sectors = static_cast<std::int64_t>(last / kSector - address / kSector + 1),
-          .ideal = over(bytes, kSector),
+          .ideal = ceil_div(bytes, kSector),
           .lines = static_cast<std::int64_t>(last / kLine - address / kLine + 1)};
 }
 

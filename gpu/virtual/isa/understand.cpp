@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 
 #include <fmt/format.h>
 
+#include "core/base/numbers.h"
 #include "gpu/virtual/isa/grammar.h"
 #include "gpu/virtual/isa/instr.h"
 
@@ -53,9 +53,9 @@ std::int32_t free_n(const Choice& choice, std::string_view word) {
   const std::string_view tail = written.substr(head.size() + 1);
   if (word.size() <= head.size() + tail.size() || !word.starts_with(head) || !word.ends_with(tail)) return -1;
   const std::string_view digits = word.substr(head.size(), word.size() - head.size() - tail.size());
-  std::int32_t n = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  if (error != std::errc{} || end != digits.data() + digits.size() || digits[0] == '0') return -1;
+  const auto number = whole_number<std::int32_t>(digits);
+  if (!number || digits[0] == '0') return -1;
+  const std::int32_t n = *number;
   const bool small = choice.n_step == 16 && (n == 8 || n == 24);
   return n >= 8 && n <= 256 && (n % choice.n_step == 0 || small) ? n : -1;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 #include "gpu/virtual/text/constant.h"
 #include "gpu/virtual/text/context.h"
 #include "gpu/virtual/text/declarations.h"
@@ -33,17 +34,14 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 void read_version(Reader& reader, Module& module) {
   const Token token = reader.token();
   const std::size_t dot = token.text.find('.');
-  std::int32_t major = 0;
-  std::int32_t minor = 0;
-  const auto number = [](std::string_view digits, std::int32_t& value) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size() && value >= 0 && value < 1000;
+  const auto number = [&](std::string_view digits) {
+    const auto value = whole_number<std::int32_t>(digits);
+    if (!value || *value < 0 || *value >= 1000) reader.fail_expected("version as in 9.0");
+    return *value;
   };
-  if (token.kind != TokenKind::number || dot == std::string_view::npos || !number(token.text.substr(0, dot), major) ||
-      !number(token.text.substr(dot + 1), minor)) {
-    reader.fail_expected("version as in 9.0");
-  }
-  module.version = major * 10 + minor;
+  if (token.kind != TokenKind::number || dot == std::string_view::npos) reader.fail_expected("version as in 9.0");
+  const std::int32_t major = number(token.text.substr(0, dot));
+  module.version = major * 10 + number(token.text.substr(dot + 1));
   reader.advance();
 }
 

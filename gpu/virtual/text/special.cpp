@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 
+#include "core/base/numbers.h"
 #include "gpu/virtual/text/module.h"
 
 namespace kvscope::ptx {
@@ -85,11 +85,10 @@ std::optional<SpecialRegister> special_from_name(std::string_view name) {
   }
   if (!name.starts_with(kEnvreg)) return std::nullopt;
   const std::string_view digits = name.substr(kEnvreg.size());
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const auto number = whole_number<std::size_t>(digits);
   const bool canonical = digits.size() == 1 || !digits.starts_with('0');
-  if (error != std::errc() || end != digits.data() + digits.size() || number >= 32 || !canonical) return std::nullopt;
-  return static_cast<SpecialRegister>(kNamed + number);
+  if (!number || *number >= 32 || !canonical) return std::nullopt;
+  return static_cast<SpecialRegister>(kNamed + *number);
 }
 
 int bits(SpecialRegister special) {

@@ -103,16 +103,6 @@ TEST(Ldmatrix, BringsEveryByteFromWhereItSays) {
   }));
 }
 
-TEST(Ldmatrix, NamesWhoBroughtWhatItRead) {
-  SharedImage image(2048);
-  const std::vector<std::byte> row(16);
-  for (int i = 0; i < 31; ++i) image.write(64 * i, row, CopyIdx{i / 8});
-  const auto rows = rows_at([](int lane) { return 64 * lane; });
-  EXPECT_THAT(ldmatrix_copies(image, rows, {2, false}), ElementsAre(CopyIdx{0}, CopyIdx{1}));
-  EXPECT_THAT(ldmatrix_copies(image, rows, {4, true}),  // lane 31's row was never brought
-              ElementsAre(SharedImage::kNobody, CopyIdx{0}, CopyIdx{1}, CopyIdx{2}, CopyIdx{3}));
-}
-
 TEST(Ldmatrix, NamesEveryLaneThatPointsWrong) {
   const SharedImage image(512);
   auto rows = rows_at([](int lane) { return 16 * lane; });

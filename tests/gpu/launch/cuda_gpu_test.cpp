@@ -70,15 +70,13 @@ TEST(CudaGpu, AGpuOfAnotherArchitectureIsRefusedByName) {
               AllOf(HasSubstr("Imitation H200 is sm_80"), HasSubstr("sm_90a and sm_100a")));
 }
 
-TEST(CudaGpu, DevicesAreListedWithoutBeingOpened) {
-  behave({.gpus = 2});
-  const std::vector<DeviceInfo> devices = cuda_devices(KVSCOPE_FAKE_DRIVER);
-  ASSERT_EQ(devices.size(), 2U);
-  EXPECT_EQ(devices[0].name, "Imitation H200");
-  EXPECT_EQ(devices[0].architecture, "sm_90a");
-  EXPECT_EQ(devices[0].driver, "CUDA 13.0");
-  EXPECT_EQ(devices[0].multiprocessors, 132);
-  EXPECT_EQ(devices[0].memory_bytes, std::int64_t{1} << 34);
+TEST(CudaGpu, AnOpenedGpuIsDescribed) {
+  const CudaGpu device(stand_in());
+  EXPECT_EQ(device.info().name, "Imitation H200");
+  EXPECT_EQ(device.info().architecture, "sm_90a");
+  EXPECT_EQ(device.info().driver, "CUDA 13.0");
+  EXPECT_EQ(device.info().multiprocessors, 132);
+  EXPECT_EQ(device.info().memory_bytes, std::int64_t{1} << 34);
 }
 
 TEST(CudaGpu, BytesGoThereAndBack) {

@@ -116,6 +116,12 @@ trace::Question question_of(std::int64_t seq, std::int64_t token, std::int64_t s
   return question;
 }
 
+std::string plain_text(const std::vector<WhySpan>& spans) {
+  std::string text;
+  for (const WhySpan& span : spans) text += span.text;
+  return text;
+}
+
 // The whole contract: put together, the pieces are what `kvscope explain` prints.
 TEST(WhySpans, PutTogetherAreTheCommandLinesTextForEveryScenarioOfTheGallery) {
   for (const char* name : {"first_light", "preemption", "mla", "quantized_e4m3", "sliding_window", "continuous"}) {

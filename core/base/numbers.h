@@ -1,0 +1,22 @@
+// Numbers from text.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace kvscope {
+
+// The whole text as a number of that type; nothing when it is none, does not fit or has anything before or behind it.
+// A base or a std::chars_format goes on to std::from_chars. A minus is taken by signed types.
+// Example: whole_number<int>("12") == 12; whole_number<int>("12 "), ("+12") and ("") are nothing.
+template <class Number, class... Format>
+[[nodiscard]] std::optional<Number> whole_number(std::string_view text, Format... format) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format...);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace kvscope
