@@ -15,6 +15,7 @@ using kvscope::test::fnv1a;
 using kvscope::test::inverse_walk;
 using kvscope::test::map_of;
 using kvscope::test::source_byte;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 struct Case {
@@ -250,9 +251,10 @@ TEST(TensorStore, IsTheWayBackOfTheLoad) {
 constexpr std::uint64_t kIn = 0x300000000;  // the second array of a kernel
 
 // The messages of one copy with this map and text; u32 elements so that reductions have a type.
-std::vector<std::string> said(const std::string& copy, std::size_t tensor_bytes = 20 * 256, bool ours = true) {
+std::vector<std::string> said(const std::string& copy, std::size_t tensor_bytes = 20 * 256, bool ours = true,
+                              std::uint64_t base = kIn) {
   TensorMap map = map_of(TmaDataType::u32, {64, 20}, {256}, {32, 4}, TmaSwizzle::b128);
-  map.base = kIn;
+  map.base = base;
   std::vector<std::byte> bytes = map_bytes(map);
   if (!ours) bytes[0] = std::byte{0};
   const Ran ran = run({.body = R"(
@@ -289,6 +291,23 @@ TEST(TensorArguments, EachIsReportedByName) {
                 "tile first"});
   EXPECT_EQ(said(load + "[%r10], [%rd2, {0, 0}], [%r10+1024];"),
             std::vector<std::string>{"NO_MBARRIER there is no mbarrier at s + 1024"});
+}
+
+// The base of a map is a table entry times 256 bytes: -1, the same read as unsigned, one row and one page too many. The
+// first row of the box that is in no array is reported; with arrays side by side it would be the bytes of `out`.
+TEST(TensorArguments, ABaseOutsideTheArrayIsOutOfBoundsOfEveryArray) {
+  const std::string_view copies[] = {
+      "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r10], [%rd2, {0, 0}], [%r10+2048];",
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {0, 0}], [%r10];"};
+  for (const std::string_view copy : copies) {
+    const auto with_base = [&](std::uint64_t base) { return said(std::string(copy), 20 * 256, true, base); };
+    EXPECT_THAT(with_base(kIn - 256), ElementsAre("OUT_OF_BOUNDS 16 bytes at in - 256 (size 5120)"));
+    EXPECT_THAT(with_base(kIn - 4352), ElementsAre("OUT_OF_BOUNDS 16 bytes at in - 4352 (size 5120)"));
+    EXPECT_THAT(with_base(kIn + 0xffffffffULL * 256),
+                ElementsAre("OUT_OF_BOUNDS 16 bytes at 0x102ffffff00, where nothing is allocated"));
+    EXPECT_THAT(with_base(kIn + 20 * 256), ElementsAre("OUT_OF_BOUNDS 16 bytes at in + 5120 (size 5120)"));
+    EXPECT_THAT(with_base(kIn + 84 * 256), ElementsAre("OUT_OF_BOUNDS 16 bytes at in + 21504 (size 5120)"));
+  }
 }
 
 // A swizzle that only the newer engine has: the map is made for a device of that generation and for no other.
