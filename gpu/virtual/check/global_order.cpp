@@ -108,8 +108,8 @@ void GlobalOrder::publish(const Who& who, LaneMask lanes, GridClock& to) {
 // Null: the lane has come to no fence of that reach.
 GlobalOrder::Known GlobalOrder::behind_fence(const Who& who, int lane, std::size_t reach) {
   Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
-  if (l.fences == nullptr || !l.fences->before[reach].there) return nullptr;
-  Fenced& f = l.fences->before[reach];
+  if (l.fences == nullptr || !l.fences->before[reach]) return nullptr;
+  Fenced& f = *l.fences->before[reach];
   if (f.whole != nullptr) return f.whole;
   const auto whole = f.known == nullptr ? std::make_shared<GridClock>() : std::make_shared<GridClock>(*f.known);
   const std::size_t thread = thread_of(who, lane);
@@ -162,7 +162,7 @@ void GlobalOrder::learn(const Who& who, LaneMask lanes, Order order, std::size_t
   each_lane(lanes, [&](int lane) {
     Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
     if (l.fences == nullptr) l.fences = std::make_unique<Fences>();
-    see(l.fences->pending[reach], *known, GridClock());
+    l.fences->see(reach, *known, GridClock());
   });
 }
 
@@ -205,14 +205,13 @@ void GlobalOrder::fence(const Who& who, LaneMask lanes, Scope scope) {
   each_lane(lanes, [&](int lane) {
     Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
     if (l.fences == nullptr) l.fences = std::make_unique<Fences>();
-    for (std::size_t r = 0; r <= reach; ++r) {
-      const Known seen = std::move(l.fences->pending[r]);
-      l.fences->pending[r] = nullptr;
-      acquire(who, LaneMask{1} << lane, seen);
-    }
-    Warp& w = at(who);
-    w.published = true;
-    for (std::size_t r = 0; r <= reach; ++r) l.fences->before[r] = {true, l.known, w.step, l.copies, l.stores, nullptr};
+    l.fences->fence(
+        reach, [&](const Known& seen) { acquire(who, LaneMask{1} << lane, seen); },
+        [&]() -> Fenced {
+          Warp& w = at(who);
+          w.published = true;
+          return {l.known, w.step, l.copies, l.stores, nullptr};
+        });
   });
 }
 
@@ -235,7 +234,7 @@ void GlobalOrder::flag(const Who& who, int lane, std::uint64_t key, AccessKind k
   const bool atomic = kind == AccessKind::atomic;
   if (!atomic && found != flags_.end()) flags_.erase(found);
   const Lane& l = at(who).lanes[static_cast<std::size_t>(lane)];
-  const bool fenced = l.fences != nullptr && l.fences->before[kCta].there;
+  const bool fenced = l.fences != nullptr && l.fences->before[kCta].has_value();
   if (order == Order::weak || (!releases(order) && !fenced)) return;
   Flag& f = flags_[key];
   Known all;

@@ -79,15 +79,11 @@ class GlobalOrder {
 
   // What a lane did and knew at a fence.
   struct Fenced {
-    bool there = false;
     Known known;
     Step step = 0, copies = 0, stores = 0;
     Known whole;  // all of it, made when it is asked for first
   };
-  struct Fences {
-    std::array<Fenced, kReaches> before;                         // for a later relaxed access
-    std::array<std::shared_ptr<GridClock>, kReaches> pending{};  // seen by a relaxed one, for a later fence
-  };
+  using Fences = LaneFences<GridClock, Fenced, kReaches>;
   struct Lane {
     Known known;
     Step copies = 0, stores = 0;  // its cp.async and bulk stores up to here are done

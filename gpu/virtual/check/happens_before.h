@@ -5,6 +5,7 @@
 //   global memory   GridClock   of the threads of a grid
 //
 //   joined(a, b)    the smallest clock that includes both: one of the two where that is enough, else a new one
+//   LaneFences      what a fence orders before later relaxed accesses, and after earlier ones
 //   Gatherings      named barriers: the clocks of all that arrive become one, which those that wait acquire
 //   Phases          an arrival barrier: what its phases collect, what the last complete phase hands on
 //   OpenOperations  operations of an engine: done up to the last before the oldest whose bytes have not all moved
@@ -12,11 +13,14 @@
 // Example: lane 3 acquires a flag with clock {warp 1: 7} and knows {warp 0: 2}: joined() = {warp 0: 2, warp 1: 7}.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -58,12 +62,31 @@ template <class Clock>
   return both;
 }
 
-// What a relaxed access sees is pending: its lane knows it from the next fence on. `nothing`: a clock that knows nothing.
-template <class Clock>
-void see(std::shared_ptr<Clock>& pending, const Clock& seen, const Clock& nothing) {
-  if (pending == nullptr) pending = std::make_shared<Clock>(nothing);
-  pending->join(seen);
-}
+// Fences of a lane, for circles of readers from the narrowest (CTA, cluster, grid; one circle where scopes do not matter).
+// A relaxed access publishes what the lane did and knew at its last fence of that circle (`before`). What a relaxed access
+// sees is pending: the lane knows it from its next fence on.
+template <class Clock, class Before, std::size_t kCircles>
+struct LaneFences {
+  std::array<std::optional<Before>, kCircles> before;
+  std::array<std::shared_ptr<Clock>, kCircles> pending;
+
+  // `nothing`: a clock that knows nothing.
+  void see(std::size_t circle, const Clock& seen, const Clock& nothing) {
+    auto& clock = pending[circle];
+    if (clock == nullptr) clock = std::make_shared<Clock>(nothing);
+    clock->join(seen);
+  }
+  // A fence for this circle and the narrower ones: acquire(clock) of what is pending, then before = now().
+  template <class Acquire, class Now>
+  void fence(std::size_t circle, Acquire acquire, Now now) {
+    for (std::size_t c = 0; c <= circle; ++c) {
+      if (const Shared<Clock> seen = std::move(pending[c])) acquire(seen);
+      pending[c] = nullptr;
+    }
+    const Before at = now();
+    for (std::size_t c = 0; c <= circle; ++c) before[c] = at;
+  }
+};
 
 // Named barriers of a CTA while threads arrive at them.
 template <class Clock>

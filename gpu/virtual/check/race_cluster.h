@@ -74,12 +74,8 @@ struct RaceChecker::Cluster {
   std::map<std::uint64_t, Object> objects;  // by shared address with rank
   std::map<std::uint64_t, Flag> flags;      // by address, shared ones with rank
   std::vector<Engine> engines;              // by key - kEngines
-  struct WarpFences {
-    std::array<ThreadViews::Fenced, kLanes> before;     // a fence's history, for a later plain store
-    std::array<std::shared_ptr<View>, kLanes> pending;  // seen by a plain load, for a later fence
-    LaneMask has_before = 0, has_pending = 0;
-  };
-  std::vector<std::unique_ptr<WarpFences>> fences;  // by warp
+  using WarpFences = std::array<LaneFences<View, ThreadViews::Fenced, 1>, kLanes>;
+  std::vector<std::unique_ptr<WarpFences>> fences;  // by warp; null: it has come to none
   // cp.async by warp: each instruction's first operation; its step is its place, from 1 on.
   struct WarpCopies {
     std::vector<std::uint64_t> firsts;

@@ -26,8 +26,9 @@ void RaceChecker::publish_by(Cluster& cluster, int warp, LaneMask lanes, Order o
   if (order != Order::relaxed) {
     cluster.threads.publish(warp, lanes, to);
   } else if (const auto& fences = cluster.fences[static_cast<std::size_t>(warp)]) {
-    each_lane(lanes & fences->has_before, [&](int lane) {
-      cluster.threads.publish(warp, lane, fences->before[static_cast<std::size_t>(lane)], to);
+    each_lane(lanes, [&](int lane) {
+      const auto& before = (*fences)[static_cast<std::size_t>(lane)].before[0];
+      if (before) cluster.threads.publish(warp, lane, *before, to);
     });
   }
 }
@@ -43,10 +44,7 @@ void RaceChecker::learn(const Exec& exec, Cluster& cluster, int warp, LaneMask l
   auto& fences = cluster.fences[static_cast<std::size_t>(warp)];
   if (fences == nullptr) fences = std::make_unique<Cluster::WarpFences>();
   const View nothing(cluster.threads.warps());
-  each_lane(lanes, [&](int lane) {
-    see(fences->pending[static_cast<std::size_t>(lane)], *view, nothing);
-    fences->has_pending |= LaneMask{1} << lane;
-  });
+  each_lane(lanes, [&](int lane) { (*fences)[static_cast<std::size_t>(lane)].see(0, *view, nothing); });
 }
 
 void RaceChecker::fence(const Exec& exec, LaneMask lanes, Order, Scope) {
@@ -56,17 +54,13 @@ void RaceChecker::fence(const Exec& exec, LaneMask lanes, Order, Scope) {
   auto& fences = cluster->fences[static_cast<std::size_t>(warp)];
   if (fences == nullptr) fences = std::make_unique<Cluster::WarpFences>();
   each_lane(lanes, [&](int lane) {
-    const LaneMask bit = LaneMask{1} << lane;
-    auto& pending = fences->pending[static_cast<std::size_t>(lane)];
-    if ((fences->has_pending & bit) != 0) {
-      cluster->threads.acquire(warp, bit, pending);
-      cluster->threads.synchronised(warp, bit, exec.lane_group.pc, "fence");
-      pending = nullptr;
-      fences->has_pending &= ~bit;
-    }
-    fences->before[static_cast<std::size_t>(lane)] = cluster->threads.behind_fence(warp, lane);
+    const auto acquire = [&](const Known& seen) {
+      cluster->threads.acquire(warp, LaneMask{1} << lane, seen);
+      cluster->threads.synchronised(warp, LaneMask{1} << lane, exec.lane_group.pc, "fence");
+    };
+    (*fences)[static_cast<std::size_t>(lane)].fence(0, acquire,
+                                                    [&] { return cluster->threads.behind_fence(warp, lane); });
   });
-  fences->has_before |= lanes;
 }
 
 void RaceChecker::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
@@ -89,7 +83,7 @@ void RaceChecker::order_by_flags(const Exec& exec, const WarpAccess& access, Clu
   };
   const auto publish = [&](int lane, std::uint64_t address) {
     const auto& fences = cluster.fences[static_cast<std::size_t>(warp)];
-    const bool fenced = fences != nullptr && (fences->has_before >> lane & 1) != 0;
+    const bool fenced = fences != nullptr && (*fences)[static_cast<std::size_t>(lane)].before[0].has_value();
     const auto flag = cluster.flags.find(address);
     if (access.order == Order::weak || (!releases(access.order) && !fenced)) {
       // Whoever sees this store's value has seen nothing of what was published before; an atomic hands it on.
