@@ -157,8 +157,13 @@ Lacks mla_lacks(const Problem& p) {
   if (p.k.heads != 1 || p.k.head_size != mla::kRow || p.v.head_size != mla::kValue)
     lacks.push_back(fmt::format("{} heads of {} elements, {} of them values: one of {} and {}", p.k.heads,
                                 p.k.head_size, p.v.head_size, mla::kRow, mla::kValue));
-  if (p.q_dtype != DType::bf16 || p.k.dtype != DType::bf16 || p.k.scales != nullptr)
-    lacks.push_back(fmt::format("{} queries over {}: bf16", name(p.q_dtype), name(p.k.dtype)));
+  if (p.q_dtype != DType::bf16 || (p.k.dtype != DType::bf16 && p.k.dtype != DType::e4m3))
+    lacks.push_back(fmt::format("{} queries over {}: bf16 over bf16 or e4m3", name(p.q_dtype), name(p.k.dtype)));
+  if (p.k.dtype == DType::bf16 && p.k.scales != nullptr) lacks.emplace_back("bf16 rows with scales: e4m3 rows");
+  if (several_scales(p.k))
+    lacks.push_back(fmt::format("several scales a token (granularity {}): one, granularity {} or more", p.k.granularity,
+                                mla::kRow));
+  if (p.k.scales != p.v.scales || p.k.granularity != p.v.granularity) lacks.emplace_back("scales of K and others of V");
   return lacks;
 }
 
@@ -291,8 +296,9 @@ OffloadResult by_decode(Device& device, const Problem& p) {
 OffloadResult by_mla_decode(Device& device, const Problem& p) {
   OffloadResult result;
   result.dtype = DType::bf16;
+  const MlaRows rows = p.k.dtype == DType::bf16 ? MlaRows::bf16 : MlaRows::e4m3;
   const Places places(device, p, DType::bf16, result.dtype);
-  const DecodeInputs in(device, p, upload_pools(device, p, DType::bf16, false, 16), result);
+  const DecodeInputs in(device, p, upload_pools(device, p, p.k.dtype, true, 16), result);
   const auto batch = static_cast<std::int64_t>(in.host.lengths.size());
   const std::int64_t splits = mla_splits(*std::max_element(in.host.lengths.begin(), in.host.lengths.end()),
                                          p.query_heads, batch, device.info().multiprocessors);
@@ -310,7 +316,7 @@ OffloadResult by_mla_decode(Device& device, const Problem& p) {
   params.query_heads = static_cast<std::int32_t>(p.query_heads);
   params.splits = static_cast<std::int32_t>(splits);
   params.scale = static_cast<float>(p.options.scale);
-  if (run(device, mla_decode_launch(false, p.query_heads, batch, splits), bytes_of(params), result))
+  if (run(device, mla_decode_launch(rows, p.query_heads, batch, splits), bytes_of(params), result))
     run(device, mla_combine_launch(p.query_heads, batch), bytes_of(params), result);
   take(places, result);
   return result;

@@ -8,7 +8,8 @@
 //                       sizes that are multiples of 8 up to 256. Chosen where each sequence has one query
 //   continuous_decode   the same, where each sequence has one page
 //   paged_prefill       bf16, f16. Causal, windowed, capped. Chosen where a sequence has several queries
-//   mla_decode          bf16 rows of 576 that are K and, up to element 512, V. Every query sees a sequence's first keys
+//   mla_decode          rows of 576 that are K and, up to element 512, V: bf16, or e4m3 with at most one scale a token.
+//                       Every query sees a sequence's first keys
 //
 // Where paged_prefill does not support a problem of several queries, paged_decode computes it with each query as a
 // sequence of its own; mla_decode always does. Inputs of any other dtype, or of mixed dtypes, are converted to f32.

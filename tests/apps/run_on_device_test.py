@@ -96,6 +96,18 @@ class OnTheVirtualGpu(unittest.TestCase):
             self.assertEqual((check["passed"], check["kernel"]), (True, "paged_decode_f32_any"))
             self.assertIn("K is e5m2, the kernel is given f32", check["notes"])
 
+    def test_a_latent_cache_of_e4m3_with_a_scale_a_token_is_decoded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = write_json(os.path.join(folder, "s.json"), {
+                "kvscope_scenario": 1, "name": "Latent rows of eight bits", "seed": 4,
+                "model": {"preset": "deepseek-v3", "layers": 1, "query_heads": 4},
+                "cache": {"page_size": 16, "blocks": 8, "dtype": "e4m3",
+                          "quantization": {"scale_dtype": "f32", "granularity": 576}},
+                "requests": {"list": [{"arrival_us": 0, "prompt_tokens": 20, "generate_tokens": 3}]},
+                "focus": {"step": 1}})
+            check = candidate(scenario)
+            self.assertEqual((check["passed"], check["kernel"], check["notes"]), (True, "mla_decode_e4m3", []))
+
     def test_without_the_option_nothing_is_launched(self):
         self.assertNotIn("candidate", json.loads(fine("run", gallery("quantized_e4m3"), "--json")))
 

@@ -32,6 +32,7 @@ BASES = {
     'paged_decode_any_bf16': ('paged_decode', 'sm_90a', ['PAGED_DECODE_ANY(bf16)', 'PAGED_DECODE_COMBINE(bf16)']),
     'paged_decode_any_e4m3': ('paged_decode', 'sm_90a', ['PAGED_DECODE_ANY(e4m3)', 'PAGED_DECODE_COMBINE(bf16)']),
     'mla_decode_bf16': ('mla_decode', 'sm_90a', ['mla_decode_bf16', 'mla_combine']),
+    'mla_decode_e4m3': ('mla_decode', 'sm_90a', ['mla_decode_e4m3', 'mla_combine']),
     'mla_decode_fp8': ('mla_decode', 'sm_90a', ['mla_decode_fp8', 'mla_combine']),
     'continuous_decode_bf16': ('continuous_decode', 'sm_90a', ['CONTINUOUS_DECODE(bf16, 64)',
                                                                'CONTINUOUS_DECODE_COMBINE(bf16)']),
@@ -487,6 +488,19 @@ mla('maximum_of_own_keys', "a warpgroup weighs by the maximum of its own keys, w
 mla('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
     [('const float shift = top[r]', 'top[r] = top[r] == -INFINITY ? top[r] : 0;\n      const float shift = top[r]')],
     'values', 'bf16_page16_sharp')
+mla('scale_not_of_scores', "scores are not multiplied by their keys' scales",
+    [('x[j] *= j % 2 == 0 ? scales[i].x : scales[i].y;', ';')], 'values', 'e4m3_page64_tile_and_one', base='e4m3')
+mla('scale_not_of_weights', "values are not multiplied by their keys' scales",
+    [('kScaled ? pack_bf16(a * scales[j / 4].x, b * scales[j / 4].y) : pack_bf16(a, b);', 'pack_bf16(a, b);')],
+    'values', 'e4m3_page64_tile_and_one', base='e4m3')
+mla('scale_in_the_sum', 'the sum has the weights times the scales',
+    [('total += a + b;', 'total += kScaled ? a * scales[j / 4].x + b * scales[j / 4].y : a + b;')], 'values',
+    'e4m3_page64_tile_and_one', base='e4m3')
+mla('scale_of_next_tile', 'scales are those of the tile that is looked up, one ahead',
+    [('rows = next, scale = next_scale;', 'rows = next;'),
+     ('next = locate(p, w, w.first + ahead / 4 + 1, kScaled ? &next_scale : nullptr);',
+      'next = locate(p, w, w.first + ahead / 4 + 1, kScaled ? &scale : nullptr);')], 'values',
+    'e4m3_page16_heads128_ladder', base='e4m3')
 mla('combine_without_any_maximum', 'weights and logarithms of splits without a largest, which overflows only',
     [('float most = -INFINITY;\n  for (int i = 0; i < p.splits; ++i) most = fmaxf(most, p.part_lse[first + '
       'static_cast<int64_t>(i) * p.query_heads]);', 'const float most = 0;')], 'values', 'bf16_page16_sharp')

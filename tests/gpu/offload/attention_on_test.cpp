@@ -63,6 +63,16 @@ CacheShape shape_of(DType dtype, std::int64_t page_size, std::vector<std::int64_
   return shape;
 }
 
+std::string refusal(const Given& setup) {
+  VirtualGpu device;
+  try {
+    (void)attention_on(device, setup.problem);
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
 TEST(AttentionOn, OneQueryASequenceIsPagedDecodeAsItLies) {
   const Given setup(shape_of(DType::bf16, 16, {1, 16, 17, 70}), {1, 1, 1, 1}, 4, DType::bf16);
   const CandidateCheck check = setup.check();
@@ -183,6 +193,24 @@ TEST(AttentionOn, OneRowForKAndVIsMlaDecode) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
+TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused) {
+  CacheShape shape = shape_of(DType::e4m3, 16, {20, 5});
+  shape.kv_heads = 1;
+  shape.head_size = 576;
+  shape.mla = true;
+  for (const std::int64_t granularity : {0, 576}) {
+    shape.granularity = granularity;
+    const CandidateCheck check = Given(shape, {3, 1}, 8, DType::bf16, 512).check();
+    EXPECT_EQ(check.candidate.kernel, "mla_decode_e4m3");
+    EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_TRUE(check.passed()) << to_text(check);
+  }
+  shape.granularity = 128;
+  EXPECT_THAT(refusal(Given(shape, {3, 1}, 8, DType::bf16, 512)),
+              HasSubstr("mla_decode does not support several scales a token (granularity 128): one, granularity 576 or "
+                        "more"));
+}
+
 // [block, head, slot, dim], as other engines keep it: the kernels want heads of a token side by side.
 TEST(AttentionOn, HeadsApartArePackedAnew) {
   Given setup(shape_of(DType::bf16, 16, {40}), {1}, 4, DType::bf16);
@@ -224,16 +252,6 @@ TEST(AttentionOn, NoQueryNoLaunch) {
   const OffloadResult got = attention_on(device, setup.problem);
   EXPECT_EQ(got.kernel, "");
   EXPECT_THAT(got.notes, ElementsAre(HasSubstr("no query")));
-}
-
-std::string refusal(const Given& setup) {
-  VirtualGpu device;
-  try {
-    (void)attention_on(device, setup.problem);
-  } catch (const UnsupportedError& error) {
-    return error.what();
-  }
-  return "taken";
 }
 
 TEST(AttentionOn, EveryUnsupportedFeatureOfEveryKernelIsNamedAtOnce) {
