@@ -104,7 +104,7 @@ class OnTheVirtualGpu(unittest.TestCase):
                 "cache": {"page_size": 16, "blocks": 8, "dtype": "e4m3",
                           "quantization": {"scale_dtype": "f32", "granularity": 576}},
                 "requests": {"list": [{"arrival_us": 0, "prompt_tokens": 20, "generate_tokens": 3}]},
-                "focus": {"step": 1}})
+                "attention": {"scale": 0.0721}, "focus": {"step": 1}})
             check = candidate(scenario)
             self.assertEqual((check["passed"], check["kernel"], check["notes"]), (True, "mla_decode_e4m3", []))
 

@@ -22,6 +22,7 @@ BASES = {
     'populate_rows_w4': ('populate_rows', 'sm_90a', ['POPULATE_ROWS(populate_rows_w4,']),
     'populate_rows_inside': ('populate_rows', 'sm_90a', ['POPULATE_ROWS(populate_rows_inside,']),
     'tma_tile_load_plain': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(plain)']),
+    'tma_tile_load_matrix': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(matrix)']),
     'tma_tile_load_ragged': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(ragged)']),
     'gather4_tile_load': ('gather4_tile_load', 'sm_90a', ['gather4_tile_load']),
     'lds_stage_a_k': ('lds_stage', 'sm_90a', ['STAGE_KERNEL(a_k,']),
@@ -157,6 +158,12 @@ mutant('tma_tile_load_no_proxy_fence', 'tma_tile_load_plain',
        'copies are begun without a fence behind ordinary stores to the same bytes',
        [('tma_tile_load/kernel.cu', 'fence_proxy_async();  // each thread, for what it stored: the copies come after',
          '')], 'PROXY_FENCE', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_matrix_first_head', 'tma_tile_load_matrix', "columns of every head are the first head's",
+       [('tma_tile_load/kernel.cu', 'p.head * p.cache.head_size + p.depth', 'p.depth')], 'values', 'k_bf16_b128_matrix')
+mutant('tma_tile_load_matrix_row_of_boxes_again', 'tma_tile_load_matrix',
+       'every row of boxes of an MN-major tile is the first one',
+       [('tma_tile_load/kernel.cu', 'column, where.row + first, full);', 'column, where.row, full);')], 'values',
+       'v_f16_b128_matrix_mn_major')
 mutant('tma_tile_load_no_wait', 'tma_tile_load_plain', 'the tile is read without a wait for the copies',
        [('tma_tile_load/kernel.cu', 'mbarrier_wait(full, 0);', '')], 'RACE read-after-write', 'k_bf16_b128_page16_tiny')
 mutant('tma_tile_load_expect_too_small', 'tma_tile_load_plain', 'the barrier is told of one page less than is copied',
