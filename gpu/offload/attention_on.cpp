@@ -92,7 +92,11 @@ using Lacks = std::vector<std::string>;
 
 Lacks common_lacks(const Problem& p) {
   Lacks lacks;
-  if (p.q_dtype == DType::f64 || p.k.dtype == DType::f64 || p.v.dtype == DType::f64)
+  const auto double_scales = [](const PagedRows& rows) {
+    return rows.scales != nullptr && rows.scale_dtype == DType::f64;
+  };
+  if (p.q_dtype == DType::f64 || p.k.dtype == DType::f64 || p.v.dtype == DType::f64 || double_scales(p.k) ||
+      double_scales(p.v))
     lacks.emplace_back("f64: f32, f16, bf16 or e4m3");
   if (!same_tables(p)) lacks.emplace_back("a table for K and another for V");
   if (p.k.page_size != p.v.page_size || p.k.blocks != p.v.blocks) lacks.emplace_back("pools of K and V of two shapes");

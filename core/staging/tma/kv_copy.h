@@ -90,11 +90,11 @@ struct VCopyOptions {
 };
 
 // `rows` is the list of the whole tile of BN rows, also for one CTA of a pair.
-// A tile of ContinuousBatchingKVCache::create_tma_tile(tile_m, tile_n, ..): tile_m rows from `row` on, tile_n columns from
-// (head, depth_offset) on. Every box is copied whole: rows past the sequence's last token are whatever the block, or the
-// layer behind it, has there; rows and columns outside the map are zeros. GeometryError: another kind of tile, a depth
-// below 0. IndexError: head. Example: bf16, H 2, D 128, b128, MN-major 16 x 128, row 40, head 1: four issues of 1024 B at
-// (128, 40), (192, 40), (128, 48), (192, 48), which land at elements 0, 512, 1024, 1536.
+// A tile of ContinuousBatchingKVCache::create_tma_tile(tile_m, tile_n, ..): tile_m rows from `row` on, tile_n columns
+// from (head, depth_offset) on. Every box is copied whole: rows past the sequence's last token are whatever the block,
+// or the layer behind it, has there; rows and columns outside the map are zeros. GeometryError: another kind of tile, a
+// depth below 0. IndexError: head. Example: bf16, H 2, D 128, b128, MN-major 16 x 128, row 40, head 1: four issues of
+// 1024 B at (128, 40), (192, 40), (128, 48), (192, 48), which land at elements 0, 512, 1024, 1536.
 [[nodiscard]] KvCopy tma_copy_matrix(const TmaTile& tile, KOrV operand, RowIdx row, HeadIdx head, DimIdx depth_offset);
 
 // GeometryError (all faults): tile_rows not whole issues; a pair's odd page count; num_pages no multiple of the V
