@@ -201,8 +201,9 @@ Workload latent_decode(Device& device, const WorkloadSize& size, bool fp8) {
     params.query_heads = static_cast<std::int32_t>(heads);
     params.splits = static_cast<std::int32_t>(splits);
     params.scale = 1 / std::sqrt(192.0F);
-    work.turns.push_back({launch_of(mla_decode_launch(fp8, heads, shape.batch, splits), params),
-                          launch_of(mla_combine_launch(heads, shape.batch), params)});
+    work.turns.push_back(
+        {launch_of(mla_decode_launch(fp8 ? MlaRows::fp8 : MlaRows::bf16, heads, shape.batch, splits), params),
+         launch_of(mla_combine_launch(heads, shape.batch), params)});
   }
   return work;
 }

@@ -39,7 +39,7 @@ bool one_query_each(const Problem& p) {
   return true;
 }
 
-// A decode kernel takes keys from the first of a sequence up to a length.
+// mla_decode takes keys from the first of a sequence up to a length.
 bool sees_from_the_first(const Problem& p) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const std::int64_t queries = attention::query_count(p, b);
@@ -67,16 +67,22 @@ bool same_tables(const Problem& p) {
   return true;
 }
 
-bool scale_a_head(const PagedRows& rows) {
-  return rows.scales != nullptr && rows.granularity >= rows.head_size;
+bool several_scales(const PagedRows& rows) {
+  return rows.scales != nullptr && rows.granularity < rows.head_size;
 }
 
-// How paged_decode multiplies this: in the types that are there, or all in f32.
+// A continuous cache, or a paged one of one page a sequence, which is the same.
+bool one_page_each(const Problem& p) {
+  return p.k.table_stride == 1;
+}
+
+// How a decode kernel multiplies this: in the types that are there, or all in f32.
 DType decode_type(const Problem& p) {
   const DType k = p.k.dtype;
   if (k != p.v.dtype) return DType::f32;
   const bool unscaled = p.k.scales == nullptr && p.v.scales == nullptr;
-  if (k == DType::e4m3 && p.q_dtype == DType::bf16 && (unscaled || (scale_a_head(p.k) && scale_a_head(p.v)))) return k;
+  const bool scaled = p.k.scales != nullptr && p.v.scales != nullptr;
+  if (k == DType::e4m3 && p.q_dtype == DType::bf16 && (unscaled || scaled)) return k;
   return unscaled && k == p.q_dtype && (k == DType::bf16 || k == DType::f16) ? k : DType::f32;
 }
 
@@ -86,9 +92,11 @@ using Lacks = std::vector<std::string>;
 
 Lacks common_lacks(const Problem& p) {
   Lacks lacks;
-  if (!p.options.alibi_slopes.empty()) lacks.emplace_back("ALiBi slopes");
-  if (!p.options.sinks.empty()) lacks.emplace_back("attention sinks");
-  if (p.q_dtype == DType::f64 || p.k.dtype == DType::f64 || p.v.dtype == DType::f64)
+  const auto double_scales = [](const PagedRows& rows) {
+    return rows.scales != nullptr && rows.scale_dtype == DType::f64;
+  };
+  if (p.q_dtype == DType::f64 || p.k.dtype == DType::f64 || p.v.dtype == DType::f64 || double_scales(p.k) ||
+      double_scales(p.v))
     lacks.emplace_back("f64: f32, f16, bf16 or e4m3");
   if (!same_tables(p)) lacks.emplace_back("a table for K and another for V");
   if (p.k.page_size != p.v.page_size || p.k.blocks != p.v.blocks) lacks.emplace_back("pools of K and V of two shapes");
@@ -102,22 +110,22 @@ Lacks common_lacks(const Problem& p) {
   return lacks;
 }
 
-void add_decode_lacks(const Problem& p, Lacks& lacks) {
-  if (p.options.soft_cap) lacks.push_back(fmt::format("a soft cap ({})", *p.options.soft_cap));
-  if (!sees_from_the_first(p))
-    lacks.emplace_back("a mask that hides a sequence's first keys from a query: it takes all up to one");
+void add_too_many_queries(const Problem& p, Lacks& lacks) {
   if (p.total_queries() > kMostSequences)
     lacks.push_back(fmt::format("{} queries: at most {} sequences a launch", p.total_queries(), kMostSequences));
 }
 
-bool two_sizes(std::int64_t head_size) {
-  return head_size == 64 || head_size == 128;
+void add_alibi_and_sinks(const Problem& p, Lacks& lacks) {
+  if (!p.options.alibi_slopes.empty()) lacks.emplace_back("ALiBi slopes");
+  if (!p.options.sinks.empty()) lacks.emplace_back("attention sinks");
 }
 
 Lacks decode_lacks(const Problem& p) {
   Lacks lacks = common_lacks(p);
-  add_decode_lacks(p, lacks);
-  if (!two_sizes(p.k.head_size)) lacks.push_back(fmt::format("head_size {}: 64 and 128", p.k.head_size));
+  add_too_many_queries(p, lacks);
+  if (p.k.head_size % kDecodeAnyDims != 0 || p.k.head_size > kDecodeAnyMostHead)
+    lacks.push_back(
+        fmt::format("head_size {}: multiples of {} up to {}", p.k.head_size, kDecodeAnyDims, kDecodeAnyMostHead));
   if (p.v.head_size != p.k.head_size)
     lacks.push_back(fmt::format("values of {} elements for keys of {}", p.v.head_size, p.k.head_size));
   return lacks;
@@ -125,7 +133,9 @@ Lacks decode_lacks(const Problem& p) {
 
 Lacks prefill_lacks(const Problem& p) {
   Lacks lacks = common_lacks(p);
-  if (!two_sizes(p.k.head_size)) lacks.push_back(fmt::format("head_size {}: 64 and 128", p.k.head_size));
+  add_alibi_and_sinks(p, lacks);
+  if (p.k.head_size != 64 && p.k.head_size != 128)
+    lacks.push_back(fmt::format("head_size {}: 64 and 128", p.k.head_size));
   if (p.v.head_size != p.k.head_size)
     lacks.push_back(fmt::format("values of {} elements for keys of {}", p.v.head_size, p.k.head_size));
   if (p.k.scales != nullptr || p.v.scales != nullptr) lacks.emplace_back("scales");
@@ -144,24 +154,32 @@ Lacks prefill_lacks(const Problem& p) {
 
 Lacks mla_lacks(const Problem& p) {
   Lacks lacks = common_lacks(p);
-  add_decode_lacks(p, lacks);
+  add_alibi_and_sinks(p, lacks);
+  add_too_many_queries(p, lacks);
+  if (p.options.soft_cap) lacks.push_back(fmt::format("a soft cap ({})", *p.options.soft_cap));
+  if (!sees_from_the_first(p)) lacks.emplace_back("a mask that hides the first keys of a sequence from a query");
   if (p.k.heads != 1 || p.k.head_size != mla::kRow || p.v.head_size != mla::kValue)
     lacks.push_back(fmt::format("{} heads of {} elements, {} of them values: one of {} and {}", p.k.heads,
                                 p.k.head_size, p.v.head_size, mla::kRow, mla::kValue));
-  if (p.q_dtype != DType::bf16 || p.k.dtype != DType::bf16 || p.k.scales != nullptr)
-    lacks.push_back(fmt::format("{} queries over {}: bf16", name(p.q_dtype), name(p.k.dtype)));
+  if (p.q_dtype != DType::bf16 || (p.k.dtype != DType::bf16 && p.k.dtype != DType::e4m3))
+    lacks.push_back(fmt::format("{} queries over {}: bf16 over bf16 or e4m3", name(p.q_dtype), name(p.k.dtype)));
+  if (p.k.dtype == DType::bf16 && p.k.scales != nullptr) lacks.emplace_back("bf16 rows with scales: e4m3 rows");
+  if (several_scales(p.k))
+    lacks.push_back(fmt::format("several scales a token (granularity {}): one, granularity {} or more", p.k.granularity,
+                                mla::kRow));
+  if (p.k.scales != p.v.scales || p.k.granularity != p.v.granularity) lacks.emplace_back("scales of K and others of V");
   return lacks;
 }
 
 [[noreturn]] void refuse(const Problem& p, bool latent) {
   Lacks all;
   const auto add = [&](const char* kernel, const Lacks& lacks) {
-    for (const std::string& lack : lacks) all.push_back(fmt::format("{} does not have {}", kernel, lack));
+    for (const std::string& lack : lacks) all.push_back(fmt::format("{} does not support {}", kernel, lack));
   };
   if (latent) {
     add("mla_decode", mla_lacks(p));
   } else {
-    add("paged_decode", decode_lacks(p));
+    add(one_page_each(p) ? "continuous_decode" : "paged_decode", decode_lacks(p));
     add("paged_prefill", prefill_lacks(p));
   }
   throw NoKernel(std::move(all));
@@ -223,15 +241,28 @@ struct DecodeInputs {
   DeviceArray table, lengths;
 };
 
-OffloadResult by_paged_decode(Device& device, const Problem& p) {
+std::vector<float> times_log2e(std::span<const double> values) {
+  std::vector<float> made;
+  for (const double x : values) made.push_back(static_cast<float>(x * std::numbers::log2e));
+  return made;
+}
+
+// By paged_decode or continuous_decode.
+OffloadResult by_decode(Device& device, const Problem& p) {
   const DType type = decode_type(p), query_type = type == DType::e4m3 ? DType::bf16 : type;
+  const DecodeKind kind{
+      .cache = type,
+      .head_size = p.k.head_size,
+      .several_scales = type == DType::e4m3 && (several_scales(p.k) || several_scales(p.v)),
+      .changed_scores = p.options.soft_cap || !sees_from_the_first(p) || !p.options.alibi_slopes.empty()};
   OffloadResult result;
   result.dtype = query_type;
   note_queries(p, query_type, result);
   const Places places(device, p, query_type, result.dtype);
-  const DecodeInputs in(device, p, upload_pools(device, p, type, type == DType::e4m3, type == DType::f32 ? 16 : 4),
-                        result);
+  const std::uint64_t alignment = decode_row_alignment(kind.any_size(), static_cast<int>(size_of(type)));
+  const DecodeInputs in(device, p, upload_pools(device, p, type, type == DType::e4m3, alignment), result);
   DecodeStep step;
+  step.kernel = one_page_each(p) ? "continuous_decode" : "paged_decode";
   step.cache = type;
   step.out = result.dtype;
   step.k = in.pools.k;
@@ -243,6 +274,23 @@ OffloadResult by_paged_decode(Device& device, const Problem& p) {
   step.lse = places.lse.as<float>();
   step.query_heads = static_cast<int>(p.query_heads);
   step.scale = p.options.scale;
+  step.soft_cap = p.options.soft_cap.value_or(0);
+  DeviceArray firsts, slopes, positions, sinks;
+  if (!sees_from_the_first(p)) {
+    firsts = device.upload_values("first keys", in.host.firsts);
+    step.firsts = firsts.as<const std::uint32_t>();
+    step.host_firsts = in.host.firsts;
+  }
+  if (!p.options.alibi_slopes.empty()) {
+    slopes = device.upload_values("ALiBi slopes", times_log2e(p.options.alibi_slopes));
+    positions = device.upload_values("positions", in.host.positions);
+    step.slopes_log2 = slopes.as<const float>();
+    step.positions = positions.as<const std::int32_t>();
+  }
+  if (!p.options.sinks.empty()) {
+    sinks = device.upload_values("sinks", times_log2e(p.options.sinks));
+    step.sinks_log2 = sinks.as<const float>();
+  }
   const DecodeCall call(device, step);
   if (run(device, call.attend, bytes_of(call.params), result)) run(device, call.combine, bytes_of(call.params), result);
   take(places, result);
@@ -252,8 +300,9 @@ OffloadResult by_paged_decode(Device& device, const Problem& p) {
 OffloadResult by_mla_decode(Device& device, const Problem& p) {
   OffloadResult result;
   result.dtype = DType::bf16;
+  const MlaRows rows = p.k.dtype == DType::bf16 ? MlaRows::bf16 : MlaRows::e4m3;
   const Places places(device, p, DType::bf16, result.dtype);
-  const DecodeInputs in(device, p, upload_pools(device, p, DType::bf16, false, 16), result);
+  const DecodeInputs in(device, p, upload_pools(device, p, p.k.dtype, true, 16), result);
   const auto batch = static_cast<std::int64_t>(in.host.lengths.size());
   const std::int64_t splits = mla_splits(*std::max_element(in.host.lengths.begin(), in.host.lengths.end()),
                                          p.query_heads, batch, device.info().multiprocessors);
@@ -271,7 +320,7 @@ OffloadResult by_mla_decode(Device& device, const Problem& p) {
   params.query_heads = static_cast<std::int32_t>(p.query_heads);
   params.splits = static_cast<std::int32_t>(splits);
   params.scale = static_cast<float>(p.options.scale);
-  if (run(device, mla_decode_launch(false, p.query_heads, batch, splits), bytes_of(params), result))
+  if (run(device, mla_decode_launch(rows, p.query_heads, batch, splits), bytes_of(params), result))
     run(device, mla_combine_launch(p.query_heads, batch), bytes_of(params), result);
   take(places, result);
   return result;
@@ -344,7 +393,7 @@ OffloadResult attention_on(Device& device, const Problem& problem) {
   }
   const bool decode_first = decodes && one_query_each(problem);
   result = latent                      ? by_mla_decode(device, problem)
-           : decode_first || !prefills ? by_paged_decode(device, problem)
+           : decode_first || !prefills ? by_decode(device, problem)
                                        : by_paged_prefill(device, problem);
   in_the_problems_terms(problem, result.lse);
   return result;

@@ -4,13 +4,15 @@
 //   got.kernel        "paged_decode_bf16_d128"
 //   got.notes         {"every query is a sequence of its own"}: what was done to the problem so that a kernel takes it
 //
-//   paged_decode    bf16, f16, f32; e4m3 with at most a scale a head. All keys of a sequence up to one.
-//                   First where each sequence has one query
-//   paged_prefill   bf16, f16. Causal, windowed, capped. First where there are more
-//   mla_decode      bf16 rows of 576 that are K and, as far as 512, V. Keys as for paged_decode
+//   paged_decode        bf16, f16, f32; e4m3 with scales of any granularity. Every mask, soft cap, ALiBi, sinks; head
+//                       sizes that are multiples of 8 up to 256. Chosen where each sequence has one query
+//   continuous_decode   the same, where each sequence has one page
+//   paged_prefill       bf16, f16. Causal, windowed, capped. Chosen where a sequence has several queries
+//   mla_decode          rows of 576 that are K and, up to element 512, V: bf16, or e4m3 with at most one scale a token.
+//                       Every query sees a sequence's first keys
 //
-// Where paged_prefill does not take a problem of several queries, paged_decode does: each query is a sequence then. So
-// it is with mla_decode. What is of other types, or of two, is multiplied as f32.
+// Where paged_prefill does not support a problem of several queries, paged_decode computes it with each query as a
+// sequence of its own; mla_decode always does. Inputs of any other dtype, or of mixed dtypes, are converted to f32.
 //
 // Elements become f32 without a change, but for scaled ones: element * scale is rounded once, to f32.
 #pragma once
@@ -37,7 +39,7 @@ struct OffloadResult {
 
 // No kernel has what the problem needs:
 //   no kernel computes this attention, 3 reasons:
-//     paged_decode does not have head_size 8: 64 and 128
+//     paged_decode does not support head_size 300: multiples of 8 up to 256
 //     ...
 class NoKernel : public UnsupportedError {
  public:

@@ -35,7 +35,33 @@ struct DecodeStep {
   double scale = 1;
   int splits = 0;           // 0: the plan's
   int multiprocessors = 0;  // 0: the device's
+
+  // What the entries for any head size alone compute.
+  double soft_cap = 0;                    // 0: none
+  const std::uint32_t* firsts = nullptr;  // [batch] first key that is seen; null: 0
+  std::vector<std::uint32_t> host_firsts{};
+  const float* slopes_log2 = nullptr;       // [query_heads] ALiBi slopes times log2(e); null: none
+  const std::int32_t* positions = nullptr;  // [batch] with slopes: position of the query
+  const float* sinks_log2 = nullptr;        // [query_heads] times log2(e), by every entry; null: none
 };
+
+// What decides between the entries that multiply by matrix instructions and those for any head size.
+struct DecodeKind {
+  DType cache = DType::bf16;
+  std::int64_t head_size = 0;
+  bool several_scales = false;  // of a head
+  bool changed_scores = false;  // a soft cap, a first key or ALiBi
+  [[nodiscard]] bool any_size() const {
+    return cache == DType::f32 || (head_size != 64 && head_size != 128) || several_scales || changed_scores;
+  }
+};
+inline DecodeKind kind_of(const DecodeStep& step) {
+  return {
+      .cache = step.cache,
+      .head_size = step.k.head_size,
+      .several_scales = step.k.scales != nullptr && std::min(step.k.granularity, step.v.granularity) < step.k.head_size,
+      .changed_scores = step.soft_cap > 0 || step.firsts != nullptr || step.slopes_log2 != nullptr};
+}
 
 // What addresses and strides are all multiples of, as a power of two, at most 16. [bytes]
 inline std::uint64_t decode_alignment(const PagedCache& k, const PagedCache& v, std::int64_t element) {
@@ -68,14 +94,18 @@ class DecodeCall {
   DecodeCall(Device& device, const DecodeStep& step) {
     const auto batch = static_cast<std::int64_t>(step.host_lengths.size());
     const int head_size = step.k.head_size, group = step.query_heads / step.k.heads;
+    const bool any_size = kind_of(step).any_size();
+    std::vector<std::uint32_t> seen = step.host_lengths;
+    for (std::size_t b = 0; b < step.host_firsts.size(); ++b) seen[b] -= std::min(seen[b], step.host_firsts[b]);
     plan =
         decode_plan({.element_bytes = static_cast<int>(size_of(step.cache)),
                      .head_size = head_size,
+                     .any_size = any_size,
                      .query_heads = step.query_heads,
                      .kv_heads = step.k.heads,
                      .page_size = step.k.page_size,
                      .one_page = step.kernel == "continuous_decode",
-                     .lengths = step.host_lengths,
+                     .lengths = seen,
                      .alignment = decode_alignment(step.k, step.v, size_of(step.cache)),
                      .multiprocessors = step.multiprocessors > 0 ? step.multiprocessors : device.info().multiprocessors,
                      .splits = step.splits});
@@ -107,9 +137,18 @@ class DecodeCall {
     params.copy_bytes = plan.copy_bytes;
     params.scales_at = plan.scales_at;
     params.barriers_at = plan.barriers_at;
+    if (step.soft_cap > 0) {
+      params.cap_log2 = static_cast<float>(step.soft_cap * std::numbers::log2e);
+      params.cap_scale = static_cast<float>(step.scale / step.soft_cap);
+    }
+    params.firsts = step.firsts;
+    params.slopes_log2 = step.slopes_log2;
+    params.positions = step.positions;
+    params.sinks_log2 = step.sinks_log2;
 
     attend.kernel = combine.kernel = step.kernel;
-    attend.entry = step.kernel + "_" + std::string(name(step.cache)) + "_d" + std::to_string(head_size);
+    attend.entry =
+        step.kernel + "_" + std::string(name(step.cache)) + (any_size ? "_any" : "_d" + std::to_string(head_size));
     attend.grid = {std::int64_t{step.k.heads} * plan.row_tiles, plan.splits, batch};
     attend.block = {plan.threads, 1, 1};
     attend.dynamic_shared = plan.shared_bytes;

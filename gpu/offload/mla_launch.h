@@ -11,10 +11,15 @@
 
 namespace kvscope::gpu {
 
-inline KernelLaunch mla_decode_launch(bool fp8, std::int64_t query_heads, std::int64_t batch, std::int64_t splits) {
+// Rows of the cache, by what mla_decode/params.h calls them.
+enum class MlaRows : std::uint8_t { bf16, fp8, e4m3 };
+
+inline KernelLaunch mla_decode_launch(MlaRows rows, std::int64_t query_heads, std::int64_t batch, std::int64_t splits) {
   KernelLaunch launch;
   launch.kernel = "mla_decode";
-  launch.entry = fp8 ? "mla_decode_fp8" : "mla_decode_bf16";
+  launch.entry = rows == MlaRows::bf16  ? "mla_decode_bf16"
+                 : rows == MlaRows::fp8 ? "mla_decode_fp8"
+                                        : "mla_decode_e4m3";
   launch.grid = {splits, (query_heads + mla::kHeads - 1) / mla::kHeads, batch};
   launch.block = {mla::kThreads, 1, 1};
   launch.dynamic_shared = mla::kSharedBytes;

@@ -32,7 +32,10 @@ Sequences make_sequences(const Problem& problem, const std::vector<std::pair<std
                          std::vector<std::uint32_t> lengths) {
   Sequences all;
   all.lengths = std::move(lengths);
-  for (const auto& [from, keys] : rows) all.stride = std::max(all.stride, pages_of(problem, keys.last));
+  for (const auto& [from, keys] : rows) {
+    all.stride = std::max(all.stride, pages_of(problem, keys.last));
+    all.firsts.push_back(static_cast<std::uint32_t>(keys.first));
+  }
   all.table.assign(rows.size() * static_cast<std::size_t>(all.stride), static_cast<std::uint32_t>(problem.k.blocks));
   for (std::size_t i = 0; i < rows.size(); ++i)
     put_row(problem, rows[i].first, rows[i].second, static_cast<std::int64_t>(i), all);
@@ -105,11 +108,17 @@ std::vector<std::byte> packed(const PagedRows& rows, DType dtype, bool with_scal
   return made;
 }
 
-// [blocks, page, heads], one a head.
+std::int64_t granules_of(const PagedRows& rows) {
+  return (rows.head_size + rows.granularity - 1) / rows.granularity;
+}
+
+// [blocks, page, heads, granules]. Every scale type but f64 is exact in f32.
 std::vector<float> packed_scales(const PagedRows& rows) {
   std::vector<float> made;
-  each_row(rows,
-           [&](std::int64_t, std::int64_t offset) { made.push_back(static_cast<float>(scale_at(rows, offset))); });
+  each_row(rows, [&](std::int64_t, std::int64_t offset) {
+    for (std::int64_t granule = 0; granule < granules_of(rows); ++granule)
+      made.push_back(static_cast<float>(scale_at(rows, offset + granule)));
+  });
   return made;
 }
 
@@ -128,14 +137,19 @@ Sequences own_sequences(const Problem& problem) {
 Sequences one_for_each_query(const Problem& problem) {
   std::vector<std::pair<std::int64_t, KeyRange>> rows;
   std::vector<std::uint32_t> lengths;
+  std::vector<std::int32_t> positions;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const std::int64_t queries = attention::query_count(problem, b);
+    const std::int64_t keys = problem.keys(b);
     for (std::int64_t i = 0; i < queries; ++i) {
-      rows.emplace_back(b, attention::visible_keys(problem.options, i, queries, problem.keys(b)));
+      rows.emplace_back(b, attention::visible_keys(problem.options, i, queries, keys));
       lengths.push_back(static_cast<std::uint32_t>(rows.back().second.last));
+      positions.push_back(static_cast<std::int32_t>(attention::query_position(problem.options, i, queries, keys)));
     }
   }
-  return make_sequences(problem, rows, std::move(lengths));
+  Sequences all = make_sequences(problem, rows, std::move(lengths));
+  all.positions = std::move(positions);
+  return all;
 }
 
 UploadedPools upload_pools(Device& device, const Problem& problem, DType dtype, bool with_scales,
@@ -180,9 +194,9 @@ UploadedPools upload_pools(Device& device, const Problem& problem, DType dtype, 
     there.v_scales = device.upload_values("scales of V", packed_scales(v));
     there.k.scales = there.k_scales.as<float>();
     there.v.scales = there.v_scales.as<float>();
-    for (PagedCache* view : {&there.k, &there.v}) {
-      view->granularity = view->head_size;
-      view->scale_block_stride = std::int64_t{view->page_size} * view->heads;
+    for (const auto& [view, rows] : {std::pair(&there.k, &k), std::pair(&there.v, &v)}) {
+      view->granularity = static_cast<std::int32_t>(std::min(rows->granularity, rows->head_size));
+      view->scale_block_stride = rows->page_size * rows->heads * granules_of(*rows);
     }
   }
   return there;

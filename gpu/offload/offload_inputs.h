@@ -16,10 +16,11 @@ namespace kvscope::gpu {
 struct Sequences {
   std::vector<std::uint32_t> table;  // [sequences, stride]; pages that nobody sees are `blocks`: never assigned
   std::int64_t stride = 1;
-  std::vector<std::uint32_t> lengths;  // [sequences] keys
+  std::vector<std::uint32_t> lengths;   // [sequences] keys
+  std::vector<std::uint32_t> firsts;    // [sequences] first key that is seen; 0 where none is
+  std::vector<std::int32_t> positions;  // [sequences] of the query, where ALiBi starts; of own_sequences: none
 };
 [[nodiscard]] Sequences own_sequences(const attention::Problem& problem);
-// Precondition: every query sees keys from the first on.
 [[nodiscard]] Sequences one_for_each_query(const attention::Problem& problem);
 
 // Both pools on a device. Moves: the views point into the arrays.

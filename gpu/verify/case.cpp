@@ -21,7 +21,7 @@ const std::vector<Kernel>& all_kernels() {
       {"lds_stage", "a double buffer filled by cp.async and read into fragments", lds_stage_cases()},
       {"paged_decode", "attention of one new token a sequence, split over its keys", paged_decode_cases()},
       {"paged_prefill", "attention of many new tokens: causal, windowed, capped", paged_prefill_cases()},
-      {"mla_decode", "decode over one latent row for all heads, bf16 or 656-byte fp8 tokens, dense or sparse",
+      {"mla_decode", "decode over one latent row for all heads, bf16, e4m3 or 656-byte fp8, dense or sparse",
        mla_decode_cases()},
       {"continuous_decode", "decode over a cache of one block a sequence", continuous_decode_cases()},
   };

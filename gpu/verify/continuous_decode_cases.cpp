@@ -67,6 +67,17 @@ std::vector<Case> continuous_decode_cases() {
                   .layer = 1,
                   .out = DType::f32,
                   .splits = 2});
+  list.push_back({.name = "bf16_s75_d112_cap_window",
+                  .what = "any head size from one block: the window moves the first slot",
+                  .shape = {.dtype = DType::bf16, .page_size = 75, .head_size = 112, .lengths = {75, 31, 30, 3}},
+                  .group = 3,
+                  .layer = 1,
+                  .soft_cap = 5,
+                  .window = 30});
+  list.push_back({.name = "e4m3_s50_granule32",
+                  .what = "several scales a head from one block",
+                  .shape = {.dtype = DType::e4m3, .page_size = 50, .layers = 1, .lengths = {50, 9}, .granularity = 32},
+                  .group = 4});
   return decode_cases("continuous_decode", std::move(list));
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ struct DecodeCase {
   double sharpness = 1;      // factor of the scale: 100 makes scores whose powers of two no float holds
   // A page of a sequence that was never assigned: reads as zeros. -1: none.
   std::int64_t hole_sequence = -1, hole_page = 0;
+  double soft_cap = 0;       // 0: none
+  std::int64_t window = 0;   // the query sees this many keys, the last ones; 0: all
+  bool alibi_sinks = false;  // ALiBi slopes and sinks, different for each query head
   bool demo = false;
   Budget budget{};
 };
@@ -82,6 +86,33 @@ class DecodeGolden {
   std::vector<std::uint32_t> table_;
 };
 
+// What changes the scores of a case, on the host for the reference and on the device.
+struct DecodeScores {
+  DecodeScores(Device& device, const DecodeCase& c, std::int64_t batch, std::int64_t query_heads) {
+    std::vector<std::int32_t> positions;
+    for (const std::int64_t length : c.shape.lengths) {
+      firsts.push_back(static_cast<std::uint32_t>(c.window > 0 ? std::max<std::int64_t>(length - c.window, 0) : 0));
+      positions.push_back(static_cast<std::int32_t>(length - 1));
+    }
+    std::vector<float> slopes_log2, sinks_log2;
+    for (std::int64_t h = 0; h < query_heads; ++h) {
+      slopes.push_back(std::ldexp(1.0, -static_cast<int>(h % 6)));
+      sinks.push_back(static_cast<double>(h % 5) / 2 - 1);
+      slopes_log2.push_back(static_cast<float>(slopes.back() * std::numbers::log2e));
+      sinks_log2.push_back(static_cast<float>(sinks.back() * std::numbers::log2e));
+    }
+    if (batch > 0) {
+      first_array = device.upload_values("first keys", firsts);
+      position_array = device.upload_values("positions", positions);
+    }
+    slope_array = device.upload_values("slopes", slopes_log2);
+    sink_array = device.upload_values("sinks", sinks_log2);
+  }
+  std::vector<std::uint32_t> firsts;  // [batch]
+  std::vector<double> slopes, sinks;  // [query_heads]
+  DeviceArray first_array, position_array, slope_array, sink_array;
+};
+
 inline Verdict run_decode_case(Device& device, const std::string& kernel, const DecodeCase& c) {
   const CacheFixture cache(c.shape);
   const std::int64_t batch = cache.sequences(), D = c.shape.head_size, element = size_of(c.shape.dtype);
@@ -131,6 +162,17 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   step.scale = c.sharpness / std::sqrt(static_cast<double>(D));
   step.splits = c.splits;
   step.multiprocessors = 132;
+  step.soft_cap = c.soft_cap;
+  const DecodeScores scores(device, c, batch, query_heads);
+  if (c.window > 0) {
+    step.firsts = scores.first_array.as<const std::uint32_t>();
+    step.host_firsts = scores.firsts;
+  }
+  if (c.alibi_sinks) {
+    step.slopes_log2 = scores.slope_array.as<const float>();
+    step.positions = scores.position_array.as<const std::int32_t>();
+    step.sinks_log2 = scores.sink_array.as<const float>();
+  }
   const DecodeCall call(device, step);
   Verdict verdict;
   if (!verdict.take(device.launch(call.attend, bytes_of(call.params))) ||
@@ -151,6 +193,15 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   problem.v = golden.v;
   problem.options.mask = MaskKind::none;
   problem.options.scale = step.scale;
+  if (c.soft_cap > 0) problem.options.soft_cap = c.soft_cap;
+  if (c.window > 0) {
+    problem.options.mask = MaskKind::sliding_window;
+    problem.options.window_left = c.window - 1;
+  }
+  if (c.alibi_sinks) {
+    problem.options.alibi_slopes = scores.slopes;
+    problem.options.sinks = scores.sinks;
+  }
 
   std::vector<std::byte> got = out.download();
   std::vector<float> got_lse = lse.download_as<float>();

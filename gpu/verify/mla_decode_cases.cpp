@@ -1,6 +1,7 @@
 // What mla_decode must give: core/attention's reference in double over rows of 576 elements whose first 512 are the
 // values, each element within its bound. Tokens of 656 bytes are decoded here, byte by byte, and keys named by indices
-// are gathered here, so that neither is the kernel's own.
+// are gathered here, so that neither is the kernel's own. The scale of an e4m3 token is read through the model's
+// KVCacheScalesMHAOperand.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,6 +14,7 @@
 
 #include "core/base/convert.h"
 #include "core/base/random.h"
+#include "core/cache/mha_operands.h"
 #include "gpu/offload/mla_launch.h"
 #include "gpu/verify/attention_check.h"
 #include "gpu/verify/cache_fixture.h"
@@ -29,7 +31,7 @@ enum class Holes : std::uint8_t { dense, none, every_third, first_tile, all };
 struct MlaCase {
   const char* name;
   const char* what;
-  bool fp8;
+  MlaRows rows;
   std::int64_t page_size;
   std::vector<std::int64_t> lengths;
   std::int64_t query_heads;
@@ -38,6 +40,7 @@ struct MlaCase {
   std::int64_t topk = 0;       // 0: dense
   std::vector<Holes> holes{};  // [sequences]
   bool sentinels = false;
+  bool scaled = true;    // e4m3: a scale a token
   double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
   bool demo = false;
   Budget budget{};  // by hand, above each
@@ -61,10 +64,15 @@ void write_fp8_token(std::byte* row, std::uint64_t number) {
   std::copy(rope.begin(), rope.end(), row + 528);
 }
 
-// 576 values of a token.
-void decode_token(bool fp8, const std::byte* row, float* to) {
-  if (!fp8) {
+// 576 values of a token. `scale`: of an e4m3 token.
+void decode_token(MlaRows rows, const std::byte* row, float scale_of_token, float* to) {
+  if (rows == MlaRows::bf16) {
     to_floats(DType::bf16, row, std::span(to, kRow));
+    return;
+  }
+  if (rows == MlaRows::e4m3) {
+    for (std::int64_t i = 0; i < kRow; ++i)
+      to[i] = static_cast<float>(load_as_double(DType::e4m3, row + i) * static_cast<double>(scale_of_token));
     return;
   }
   for (std::int64_t i = 0; i < 512; ++i) {
@@ -77,16 +85,17 @@ void decode_token(bool fp8, const std::byte* row, float* to) {
 
 CacheFixture cache_of(const MlaCase& c) {
   CacheShape shape;
-  shape.dtype = c.fp8 ? DType::e4m3 : DType::bf16;
+  shape.dtype = c.rows == MlaRows::bf16 ? DType::bf16 : DType::e4m3;
   shape.page_size = c.page_size;
   shape.kv_heads = 1;
-  shape.head_size = c.fp8 ? kFp8Row : kRow;
+  shape.head_size = c.rows == MlaRows::fp8 ? kFp8Row : kRow;
+  shape.granularity = c.rows == MlaRows::e4m3 && c.scaled ? kRow : 0;
   shape.mla = true;
   shape.lengths = c.lengths;
   shape.sentinels = c.sentinels;
   shape.seed = static_cast<std::uint64_t>(c.page_size + c.query_heads);
   CacheFixture cache(shape);
-  if (!c.fp8) return cache;
+  if (c.rows != MlaRows::fp8) return cache;
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const attention::PagedRows rows = cache.rows(layer, Slot::key);
     for (std::int64_t b = 0; b < cache.sequences(); ++b) {
@@ -132,9 +141,19 @@ struct Gathered {
   std::vector<std::int64_t> lengths;  // [batch]
 };
 
-Gathered gather(const MlaCase& c, const attention::PagedRows& rows, const std::vector<std::int32_t>& indices) {
+// The token of sequence `b` that a slot of a block holds.
+TokIdx token_of(const attention::PagedRows& rows, std::int64_t b, std::int64_t block, std::int64_t slot) {
+  const std::uint32_t* const pages = rows.table + b * rows.table_stride;
+  const auto page = std::find(pages, pages + rows.table_stride, static_cast<std::uint32_t>(block)) - pages;
+  return TokIdx{page * rows.page_size + slot};
+}
+
+Gathered gather(const MlaCase& c, CacheFixture& cache, const std::vector<std::int32_t>& indices) {
   Gathered g;
-  const auto element = c.fp8 ? 1 : 2;
+  const attention::PagedRows rows = cache.rows(c.layer, Slot::key);
+  const auto element = size_of(rows.dtype);
+  const PagedKVCacheCollection collection = cache.collection();
+  const KVCacheScalesMHAOperand scales(collection.get_key_cache(LayerIdx{c.layer}));
   for (const std::int64_t length : c.lengths) g.stride = std::max(g.stride, std::max(length, c.topk));
   for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
     const std::int64_t most = c.topk > 0 ? c.topk : c.lengths[static_cast<std::size_t>(b)];
@@ -150,7 +169,12 @@ Gathered gather(const MlaCase& c, const attention::PagedRows& rows, const std::v
       }
       const auto at = static_cast<std::int64_t>(g.values.size());
       g.values.resize(static_cast<std::size_t>(at + kRow));
-      decode_token(c.fp8, rows.data + (block * rows.block_stride + slot * rows.token_stride) * element,
+      float scale = 1;
+      if (c.rows == MlaRows::e4m3 && c.scaled)
+        std::memcpy(&scale,
+                    scales.block_paged_ptr<1>(SeqIdx{b}, token_of(rows, b, block, slot), HeadIdx{0}, DimIdx{kRow - 1}),
+                    4);
+      decode_token(c.rows, rows.data + (block * rows.block_stride + slot * rows.token_stride) * element, scale,
                    g.values.data() + at);
       g.table.push_back(static_cast<std::uint32_t>(at / kRow));
       ++count;
@@ -178,7 +202,7 @@ attention::PagedRows rows_of(const Gathered& g, std::int64_t head_size) {
 // --- a case ----------------------------------------------------------------------------------------------------------
 
 Verdict run(const MlaCase& c, Device& device) {
-  const CacheFixture cache = cache_of(c);
+  CacheFixture cache = cache_of(c);
   const UploadedCache there = cache.upload(device);
   const std::int64_t batch = cache.sequences(), heads = c.query_heads;
   const attention::PagedRows stored = cache.rows(c.layer, Slot::key);
@@ -210,7 +234,7 @@ Verdict run(const MlaCase& c, Device& device) {
   params.scale = 0.0721687824F * static_cast<float>(c.sharpness);  // 1 / sqrt(192), of the heads before absorption
 
   Verdict verdict;
-  if (!verdict.take(device.launch(mla_decode_launch(c.fp8, heads, batch, c.splits), bytes_of(params))) ||
+  if (!verdict.take(device.launch(mla_decode_launch(c.rows, heads, batch, c.splits), bytes_of(params))) ||
       !verdict.take(device.launch(mla_combine_launch(heads, batch), bytes_of(params))))
     return verdict;
 
@@ -224,8 +248,8 @@ Verdict run(const MlaCase& c, Device& device) {
   problem.query_offsets = offsets;
   problem.options.mask = MaskKind::none;
   problem.options.scale = static_cast<double>(params.scale);
-  const Gathered gathered = gather(c, stored, indices);
-  if (c.topk == 0 && !c.fp8) {
+  const Gathered gathered = gather(c, cache, indices);
+  if (c.topk == 0 && c.rows == MlaRows::bf16) {
     problem.key_lengths = c.lengths;
     problem.k = stored;
     problem.v = cache.rows(c.layer, Slot::key, kValue);
@@ -237,6 +261,9 @@ Verdict run(const MlaCase& c, Device& device) {
   verdict.faults = attention_faults(problem, DType::bf16, out.download(), lse.download_as<float>());
   return verdict;
 }
+
+// An e4m3 tile also: scales stored by four warps and loaded in eight, 8 bytes a lane four times, half a warp at once.
+constexpr std::int64_t kTileScales = 4 + 8 * 4 * 2;
 
 // Shared wavefronts: a tile of 72 chunks in 64 rows, of queries too, is 576. With each tile of keys: weights 64, maxima
 // out and in 32, which keys are there 4 and 8. At the end of a CTA sums out and in, 32.
@@ -250,7 +277,7 @@ std::vector<MlaCase> table() {
   // twice by four warps for each head; lse 16; the length for 12 warps; the table for 4 warps, then for one.
   add({.name = "bf16_page64_demo",
        .what = "one token past a page: the second tile has one key",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 64,
        .lengths = {65},
        .query_heads = 16,
@@ -260,14 +287,14 @@ std::vector<MlaCase> table() {
                   .tma_bytes = {}}});
   add({.name = "bf16_page64_heads128_ladder",
        .what = "lengths around a tile, two tiles of heads; empty sequences and splits without a key",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 64,
        .lengths = {0, 1, 65, 200},
        .query_heads = 128,
        .splits = 2});
   add({.name = "bf16_page16_heads16_sentinels",
        .what = "four pages a tile, layer 1; entries past the end are no blocks",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200, 15, 17},
        .query_heads = 16,
@@ -276,7 +303,7 @@ std::vector<MlaCase> table() {
        .sentinels = true});
   add({.name = "bf16_page1_heads20",
        .what = "every token on a block of its own; heads that fill no tile",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 1,
        .lengths = {1, 2, 130},
        .query_heads = 20,
@@ -284,20 +311,20 @@ std::vector<MlaCase> table() {
        .layer = 1});
   add({.name = "bf16_page256_six_tiles",
        .what = "six tiles go three times round the ring; a page is four of them",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 256,
        .lengths = {383},
        .query_heads = 70});
   add({.name = "bf16_page128_eight_splits",
        .what = "more splits than tiles, and tiles that do not divide",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 128,
        .lengths = {300, 129},
        .query_heads = 8,
        .splits = 8});
   add({.name = "bf16_page16_sharp",
        .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {1, 90},
        .query_heads = 16,
@@ -305,14 +332,14 @@ std::vector<MlaCase> table() {
        .sharpness = 100});
   add({.name = "fp8_page64_heads16_ladder",
        .what = "tokens of 656 bytes, every number that e4m3 has, four scales a token that differ",
-       .fp8 = true,
+       .rows = MlaRows::fp8,
        .page_size = 64,
        .lengths = {0, 1, 63, 64, 65, 200},
        .query_heads = 16,
        .layer = 1});
   add({.name = "fp8_page16_heads128",
        .what = "two tiles of heads convert the same rows",
-       .fp8 = true,
+       .rows = MlaRows::fp8,
        .page_size = 16,
        .lengths = {65, 17},
        .query_heads = 128,
@@ -321,16 +348,68 @@ std::vector<MlaCase> table() {
   // Three tiles in two CTAs: 16 e4m3 become two chunks, stored without a conflict.
   add({.name = "fp8_page1_heads64",
        .what = "every token on a block of its own",
-       .fp8 = true,
+       .rows = MlaRows::fp8,
        .page_size = 1,
        .lengths = {66, 1},
        .query_heads = 64,
        .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax),
                   .sectors = {},
                   .tma_bytes = {}}});
+  // Three tiles in two CTAs. Sectors: rows of 18 for 67 keys; queries 36 a head, for both sequences; a scale a key.
+  add({.name = "e4m3_page1_heads64",
+       .what = "a scale a token, no power of two, every token on a block of its own",
+       .rows = MlaRows::e4m3,
+       .page_size = 1,
+       .lengths = {66, 1},
+       .query_heads = 64,
+       .layer = 1,
+       .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax + kTileScales),
+                  .sectors = {},
+                  .tma_bytes = {}}});
+  // Sectors as bf16_page64_demo, but rows of 18 for the keys, and four scales a sector: 65 keys in 9 sectors.
+  add({.name = "e4m3_page64_tile_and_one",
+       .what = "rows of 576 bytes and a scale each, one token past a page",
+       .rows = MlaRows::e4m3,
+       .page_size = 64,
+       .lengths = {65},
+       .query_heads = 16,
+       .budget = {.wavefronts = kTileStored + 2 * (kTileStored + kTileSoftmax + kTileScales) + kSums,
+                  .sectors = 16 * 36 + 65 * 18 + 9 + 2 * 16 * 64 + 16 * 32 + 2 + 16 * 4 * 2 + 16 + 12 + 5,
+                  .tma_bytes = {}}});
+  add({.name = "e4m3_page16_heads128_ladder",
+       .what = "lengths around a tile, two tiles of heads; poisoned scales behind the end, splits without a key",
+       .rows = MlaRows::e4m3,
+       .page_size = 16,
+       .lengths = {0, 1, 63, 64, 65, 200},
+       .query_heads = 128,
+       .splits = 2,
+       .sentinels = true});
+  add({.name = "e4m3_page24_sharp",
+       .what = "scores of tens: weights without a maximum taken off overflow; pages that cut a tile",
+       .rows = MlaRows::e4m3,
+       .page_size = 24,
+       .lengths = {150, 3},
+       .query_heads = 20,
+       .sharpness = 10});
+  add({.name = "e4m3_page16_sparse",
+       .what = "scales of tokens by index, holes among them",
+       .rows = MlaRows::e4m3,
+       .page_size = 16,
+       .lengths = {100, 33},
+       .query_heads = 16,
+       .layer = 1,
+       .topk = 96,
+       .holes = {Holes::first_tile, Holes::every_third}});
+  add({.name = "e4m3_page64_unscaled",
+       .what = "no scales: every one is 1",
+       .rows = MlaRows::e4m3,
+       .page_size = 64,
+       .lengths = {70},
+       .query_heads = 8,
+       .scaled = false});
   add({.name = "bf16_page64_sparse",
        .what = "indices in no order, holes among them, all of them holes: a hole counted as slot 0 shows",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 64,
        .lengths = {200, 65, 130, 1, 0},
        .query_heads = 16,
@@ -340,7 +419,7 @@ std::vector<MlaCase> table() {
        .holes = {Holes::none, Holes::every_third, Holes::all, Holes::first_tile, Holes::all}});
   add({.name = "fp8_page16_sparse_heads128",
        .what = "a whole tile of holes before the first key: maxima of nothing must not count",
-       .fp8 = true,
+       .rows = MlaRows::fp8,
        .page_size = 16,
        .lengths = {100, 33},
        .query_heads = 128,
@@ -348,7 +427,7 @@ std::vector<MlaCase> table() {
        .holes = {Holes::first_tile, Holes::every_third}});
   add({.name = "bf16_page1_sparse",
        .what = "an index is a block",
-       .fp8 = false,
+       .rows = MlaRows::bf16,
        .page_size = 1,
        .lengths = {70},
        .query_heads = 5,

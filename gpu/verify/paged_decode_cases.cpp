@@ -1,6 +1,6 @@
 // What paged_decode must give. Between them the cases have every page size with every way of copying it, every type
 // with both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16
-// keys.
+// keys. The entries for any head size have each type, each number of lanes a key, and what they alone compute.
 #include "gpu/verify/decode_case.h"
 
 namespace kvscope::gpu {
@@ -178,6 +178,59 @@ std::vector<Case> paged_decode_cases() {
                   .group = 4,
                   .hole_sequence = 1,
                   .hole_page = 2});
+  list.push_back({.name = "bf16_page16_d32",
+                  .what = "four lanes a key, eight keys a warp: lanes past the end of the keys merge nothing",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .head_size = 32, .lengths = {0, 1, 7, 8, 9, 33}},
+                  .group = 3,
+                  .layer = 1,
+                  .splits = 2});
+  list.push_back({.name = "f16_page12_d80_cap_window",
+                  .what = "lanes without dims; a window that begins inside a page, on a page and before the first key",
+                  .shape = {.dtype = DType::f16, .page_size = 12, .head_size = 80, .lengths = {5, 20, 21, 44, 130}},
+                  .group = 9,
+                  .out = DType::f16,
+                  .splits = 2,
+                  .soft_cap = 2,
+                  .window = 20});
+  list.push_back({.name = "bf16_page3_d256_cap_window",
+                  .what = "the largest head; runs of 64 keys that begin with the window, not with the sequence",
+                  .shape = {.dtype = DType::bf16, .page_size = 3, .layers = 1, .head_size = 256, .lengths = {10, 200}},
+                  .group = 2,
+                  .splits = 3,
+                  .soft_cap = 50,
+                  .window = 150});
+  list.push_back({.name = "f32_page5_d144_cap",
+                  .what = "a soft cap in the bound of f32: an approximate tanh misses it",
+                  .shape = {.dtype = DType::f32, .page_size = 5, .layers = 1, .head_size = 144, .lengths = {37, 6}},
+                  .group = 2,
+                  .out = DType::f32,
+                  .soft_cap = 3});
+  list.push_back({.name = "bf16_page16_alibi_sinks",
+                  .what = "a slope and a sink of each query head, in several runs and in a sequence without a key",
+                  .shape = {.dtype = DType::bf16, .page_size = 16, .head_size = 48, .lengths = {0, 1, 150}},
+                  .group = 3,
+                  .splits = 3,
+                  .alibi_sinks = true});
+  list.push_back({.name = "e4m3_page16_granule64",
+                  .what = "two scales a head, of K and of V, that differ",
+                  .shape = {.dtype = DType::e4m3, .page_size = 16, .lengths = {17, 60}, .granularity = 64},
+                  .group = 4,
+                  .layer = 1,
+                  .splits = 2});
+  list.push_back(
+      {.name = "e4m3_page7_d96_granule20",
+       .what = "granules that cut a lane's eight elements, the last one short",
+       .shape = {.dtype = DType::e4m3, .page_size = 7, .head_size = 96, .lengths = {8, 40}, .granularity = 20},
+       .group = 2,
+       .layer = 1});
+  list.push_back(
+      {.name = "e4m3_page2_d224_hole",
+       .what = "a page that was never assigned has no scales either",
+       .shape =
+           {.dtype = DType::e4m3, .page_size = 2, .layers = 1, .head_size = 224, .lengths = {9}, .granularity = 32},
+       .group = 1,
+       .hole_sequence = 0,
+       .hole_page = 1});
   return decode_cases("paged_decode", std::move(list));
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cache/continuous_kv_cache.h"
 #include "core/staging/tma/kv_arrival.h"
 #include "core/staging/tma/kv_copy.h"
 #include "core/tma/box_copy.h"
@@ -48,9 +49,12 @@ class Golden {
       : c_(of),
         collection_(fixture.collection()),
         cache_(of.slot == Slot::key ? collection_.get_key_cache(LayerIdx{of.layer})
-                                    : collection_.get_value_cache(LayerIdx{of.layer})) {
+                                    : collection_.get_value_cache(LayerIdx{of.layer})),
+        lengths_(of.shape.lengths.begin(), of.shape.lengths.end()) {
+    for (std::int64_t b = 0; b < fixture.sequences(); ++b)
+      blocks_.push_back(fixture.table()[static_cast<std::size_t>(b * fixture.table_stride())]);
     shape_.rows = c_.BN / (c_.slot == Slot::key ? c_.special.ctas : c_.special.parts);
-    shape_.page_rows = kv_sub_tile_rows(shape_.rows, cache_.page_size());
+    shape_.page_rows = c_.kind == TmaKind::matrix ? shape_.rows : kv_sub_tile_rows(shape_.rows, cache_.page_size());
     shape_.chunk_stride = c_.slot == Slot::key && c_.special.smem_rows > 0 ? c_.special.smem_rows : shape_.rows;
     tile_ = make_tile();
     shape_.element = size_of(tile_.dtype);
@@ -72,6 +76,15 @@ class Golden {
              .first_token = tile * c_.BN + (c_.slot == Slot::key ? rank : c_.special.part) * shape_.rows,
              .image = SharedImage(shape_.window_bytes, std::byte{kTileLoadPoison})};
     const std::int64_t length = c_.shape.lengths[static_cast<std::size_t>(sequence)];
+    if (c_.kind == TmaKind::matrix) {
+      w.copy = tma_copy_matrix(tile_, c_.slot == Slot::key ? KOrV::k : KOrV::v,
+                               continuous().row_idx(SeqIdx{sequence}, TokIdx{tile * c_.BN}), HeadIdx{c_.head},
+                               DimIdx{c_.special.depth});
+      w.expected_bytes = w.copy.expected_bytes;
+      ArrivalBarrier barrier(1);
+      carry_out(w.copy, map, memory, w.image, c_.special.tile_at, barrier, CopyIdx{0});
+      return w;
+    }
     const PagedRowIndices rows =
         cache_.populate(PopulateTile{.BN = c_.BN, .pair_cta = c_.special.ctas == 2, .is_leader = rank == 0},
                         SeqIdx{sequence}, TokIdx{tile * c_.BN});
@@ -92,6 +105,16 @@ class Golden {
   }
 
  private:
+  // The same layer as a continuous cache, whose block is a sequence's only page.
+  [[nodiscard]] ContinuousBatchingKVCache continuous() const {
+    ContinuousLayerTensors tensors;
+    tensors.blocks = cache_.blocks();
+    tensors.cache_lengths = {lengths_.data(), kvscope::Shape<1>{static_cast<std::int64_t>(lengths_.size())}};
+    tensors.lookup_table = {blocks_.data(), kvscope::Shape<1>{static_cast<std::int64_t>(blocks_.size())}};
+    for (const std::uint32_t length : lengths_) tensors.max_cache_length = std::max(tensors.max_cache_length, length);
+    return {cache_.kv_params(), tensors};
+  }
+
   [[nodiscard]] TmaTile make_tile() const {
     TileOptions options{.mode = c_.mode, .BN = shape_.page_rows};
     if (c_.special.columns > 0) options.BK = c_.special.columns;
@@ -103,6 +126,9 @@ class Golden {
         return cache_.create_ragged_tma_tile(options);
       case TmaKind::page:
         return cache_.create_paged_tma_tile(options);
+      case TmaKind::matrix:
+        return continuous().create_tma_tile(c_.BN, options.BK.value_or(cache_.kv_params().head_size), c_.mode,
+                                            !c_.special.mn_major);
       case TmaKind::fold_outer:
       case TmaKind::fold_inner:
         options.BK = options.BK.value_or(cache_.kv_params().head_size);
@@ -176,6 +202,7 @@ class Golden {
   const TileCase& c_;
   PagedKVCacheCollection collection_;
   PagedKVCache cache_;
+  std::vector<std::uint32_t> lengths_, blocks_;  // [sequences] of the continuous cache
   TmaTile tile_;
   Shape shape_;
 };
@@ -242,7 +269,8 @@ Verdict run(const TileCase& c, Device& device) {
                                  .chunks = i32(shape.chunks),
                                  .chunk_columns = i32(shape.gran),
                                  .chunk_bytes = i32(shape.gran * shape.element),
-                                 .past_end = c.past_end};
+                                 .past_end = c.past_end,
+                                 .box_rows = i32(c.kind == TmaKind::matrix ? golden.tile().box[0] : 0)};
   Verdict verdict;
   const Outcome outcome = device.launch({.kernel = "tma_tile_load",
                                          .entry = entry_of(c.kind),

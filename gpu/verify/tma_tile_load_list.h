@@ -20,6 +20,7 @@ struct SpecialTile {
   std::int64_t depth = 0, columns = 0;  // the first, how many; 0: all, padded to whole chunks
   std::int64_t padded_depth = 0;        // rope: bytes of content before it
   std::int64_t tile_at = 0;             // [bytes] of the window
+  bool mn_major = false;                // matrix: the tile is the transpose, boxes of 8 rows
   bool demo = false;
 };
 
@@ -264,6 +265,37 @@ inline std::vector<TileCase> tile_cases() {
       // 1 + 3 tiles of 32 rows of 128 B.
       {"v_page_map_b128_page64", "slot and block as coordinates of their own", tile_cache(bf16, 64, 2, 64, {30, 65}), V,
        1, 1, TmaKind::page, b128, 32, PastEnd::skip, 4 * 32 * 128},
+      // 3 sequences, 2 tiles of 64 rows, 2 chunks of 128 B.
+      {"k_bf16_b128_matrix",
+       "a continuous cache as a matrix: the second tile ends past its block, in the rows of the next layer",
+       tile_cache(bf16, 100, 2, 128, {100, 1, 65}), K, 1, 1, TmaKind::matrix, b128, 64, PastEnd::copy,
+       3 * 2 * 64 * 256},
+      // 2 sequences, 3 tiles of 24 rows, 2 chunks of 128 B, in boxes of 8 rows.
+      {"v_f16_b128_matrix_mn_major",
+       "V's tile as the transpose: boxes of 8 rows, all columns of eight rows before the next eight",
+       tile_cache(f16, 70, 3, 128, {70, 9}),
+       V,
+       0,
+       1,
+       TmaKind::matrix,
+       b128,
+       24,
+       PastEnd::copy,
+       2 * 3 * 24 * 256,
+       {.mn_major = true}},
+      // 1 sequence, 3 tiles of 16 rows, 2 chunks of 64 B: half of a head's columns.
+      {"k_f32_b64_matrix_half",
+       "the second half of a head's columns; the last block of the pool ends the matrix",
+       tile_cache(f32, 40, 2, 64, {40}, 3),
+       K,
+       2,
+       1,
+       TmaKind::matrix,
+       b64,
+       16,
+       PastEnd::copy,
+       3 * 16 * 128,
+       {.depth = 32, .columns = 32, .tile_at = 512}},
   };
 }
 

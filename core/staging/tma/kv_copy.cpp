@@ -184,7 +184,8 @@ std::int64_t issue_number(const KvCopy& copy, std::int64_t page, std::int64_t ch
 }  // namespace
 
 std::int64_t KvCopy::smem_elements() const {
-  return kind == TmaKind::fold_inner ? tile_rows * chunks * gran : ((chunks - 1) * chunk_stride + tile_rows) * gran;
+  return kind == TmaKind::fold_inner || kind == TmaKind::matrix ? tile_rows * chunks * gran
+                                                                : ((chunks - 1) * chunk_stride + tile_rows) * gran;
 }
 
 KvCopy tma_copy_k(const TmaTile& tile, const PagedRowIndices& rows, const KCopyOptions& options) {
@@ -244,10 +245,47 @@ KvCopy tma_copy_v(const TmaTile& tile, const PagedRowIndices& rows, const VCopyO
        .oob_fill_pages = options.oob_fill_pages});
 }
 
+KvCopy tma_copy_matrix(const TmaTile& tile, KOrV operand, RowIdx row, HeadIdx head, DimIdx depth_offset) {
+  Faults faults;
+  faults.require(
+      tile.kind == TmaKind::matrix, "tile",
+      fmt::format("a {} tile: use create_tma_tile(tile_m, tile_n, ..) of a continuous cache", name(tile.kind)));
+  faults.require(depth_offset.value >= 0, "depth_offset",
+                 fmt::format("{} is below 0: use a column of the head", depth_offset.value));
+  faults.throw_if_any(operand);
+  check_index("head", head.value, tile.heads);
+  KvCopy copy;
+  copy.operand = operand;
+  copy.kind = tile.kind;
+  copy.swizzle = tile.swizzle;
+  copy.element_bytes = size_of(tile.dtype);
+  copy.tile_rows = tile.tile_shape[0];
+  copy.issue_rows = tile.box[0];
+  copy.pages = copy.valid_pages = copy.tile_rows / copy.issue_rows;
+  copy.gran = tile.box[1];
+  copy.chunks = tile.columns / copy.gran;
+  copy.chunk_stride = copy.issue_rows;
+  copy.depth_offset = depth_offset.value;
+  for (const MatrixBox& box : matrix_boxes(tile)) {
+    const std::int64_t first = row.value + box.row_offset;
+    copy.issues.push_back({.smem = box.smem_offset,
+                           .at = tile_coords(tile, first, head, depth_offset + box.column_offset),
+                           .bytes = tile.box_bytes(),
+                           .page = box.row_offset / copy.issue_rows,
+                           .chunk = box.column_offset / copy.gran,
+                           .row = first});
+    copy.expected_bytes += tile.box_bytes();
+  }
+  return copy;
+}
+
 std::int64_t kv_smem_offset(const KvCopy& copy, std::int64_t row, std::int64_t depth) {
   check_index("row of the tile", row, copy.tile_rows);
   check_index("column of the tile", depth, copy.chunks * copy.gran);
   const std::int64_t chunk = depth / copy.gran, column = depth % copy.gran;
+  if (copy.kind == TmaKind::matrix)
+    return ((row / copy.issue_rows * copy.chunks + chunk) * copy.issue_rows + row % copy.issue_rows) * copy.gran +
+           column;
   if (copy.kind != TmaKind::fold_inner) return (chunk * copy.chunk_stride + row) * copy.gran + column;
   const std::int64_t page = row / copy.issue_rows, r = row % copy.issue_rows;
   return ((page * copy.issue_rows + r / 8 * 8) * copy.chunks + chunk * 8 + r % 8) * copy.gran + column;
@@ -258,10 +296,11 @@ std::optional<KvElement> kv_element_at(const KvCopy& copy, std::int64_t smem) {
   KvElement element;
   const std::int64_t line = smem / copy.gran;  // of gran columns
   std::int64_t chunk = 0;
-  if (copy.kind == TmaKind::fold_inner) {
-    const std::int64_t group = line / (8 * copy.chunks);
-    chunk = line / 8 % copy.chunks;
-    element.row = group * 8 + line % 8;
+  if (copy.kind == TmaKind::fold_inner || copy.kind == TmaKind::matrix) {
+    const std::int64_t group_rows = copy.kind == TmaKind::matrix ? copy.issue_rows : 8;
+    const std::int64_t group = line / (group_rows * copy.chunks);
+    chunk = line / group_rows % copy.chunks;
+    element.row = group * group_rows + line % group_rows;
   } else {
     chunk = line / copy.chunk_stride;
     element.row = line % copy.chunk_stride;

@@ -22,6 +22,10 @@
 //   fold outer     one page, all chunks      the same; one page, issue_rows == chunk_stride
 //   fold inner     one page, all chunks      p*chunks*issue_rows*gran + (r/8)*chunks*8*gran + (d/gran)*8*gran
 //                                              + (r%8)*gran + d%gran
+//   matrix         box rows, one chunk       (r/box)*chunks*box*gran + (d/gran)*box*gran + (r%box)*gran + d%gran
+//
+// A matrix tile has no pages: its rows follow one another in a continuous cache, and its boxes are all tile_m rows, or
+// 8 rows where the tile is MN-major. A "page" of it is one row of boxes.
 // Source: Modular's MAX kernels, PagedRowIndices and its copies of K and V (max/kernels/src/kv_cache/types.mojo).
 #pragma once
 
@@ -86,6 +90,13 @@ struct VCopyOptions {
 };
 
 // `rows` is the list of the whole tile of BN rows, also for one CTA of a pair.
+// A tile of ContinuousBatchingKVCache::create_tma_tile(tile_m, tile_n, ..): tile_m rows from `row` on, tile_n columns
+// from (head, depth_offset) on. Every box is copied whole: rows past the sequence's last token are whatever the block,
+// or the layer behind it, has there; rows and columns outside the map are zeros. GeometryError: another kind of tile, a
+// depth below 0. IndexError: head. Example: bf16, H 2, D 128, b128, MN-major 16 x 128, row 40, head 1: four issues of
+// 1024 B at (128, 40), (192, 40), (128, 48), (192, 48), which land at elements 0, 512, 1024, 1536.
+[[nodiscard]] KvCopy tma_copy_matrix(const TmaTile& tile, KOrV operand, RowIdx row, HeadIdx head, DimIdx depth_offset);
+
 // GeometryError (all faults): tile_rows not whole issues; a pair's odd page count; num_pages no multiple of the V
 // sub-tiles; smem_BN below tile_rows; a box that is not one issue; a depth that is not whole chunks; a fold that its
 // layout forbids; valid pages out of range (0 is legal for a pair's peer and for V). IndexError: head, v_idx.

@@ -5,7 +5,7 @@
 // The device code is paged_decode's (attend.cuh and what it includes), with the look-up of pages taken out.
 #include "gpu/kernels/continuous_decode/params.h"
 #include "gpu/kernels/paged_decode/attend.cuh"
-#include "gpu/kernels/paged_decode/attend_f32.cuh"
+#include "gpu/kernels/paged_decode/attend_any.cuh"
 #include "gpu/kernels/paged_decode/combine.cuh"
 
 namespace kvscope::gpu {
@@ -22,13 +22,15 @@ CONTINUOUS_DECODE(f16, 128)
 CONTINUOUS_DECODE(e4m3, 64)
 CONTINUOUS_DECODE(e4m3, 128)
 
-#define CONTINUOUS_DECODE_F32(head)                                                     \
-  KERNEL __launch_bounds__(kDecodeF32Threads)                                           \
-      continuous_decode_f32_d##head(const __grid_constant__ ContinuousDecodeParams p) { \
-    decode_attend_f32<head, true>(p);                                                   \
+#define CONTINUOUS_DECODE_ANY(type)                                                      \
+  KERNEL __launch_bounds__(kDecodeAnyThreads)                                            \
+      continuous_decode_##type##_any(const __grid_constant__ ContinuousDecodeParams p) { \
+    decode_attend_any<type, true>(p);                                                    \
   }
-CONTINUOUS_DECODE_F32(64)
-CONTINUOUS_DECODE_F32(128)
+CONTINUOUS_DECODE_ANY(bf16)
+CONTINUOUS_DECODE_ANY(f16)
+CONTINUOUS_DECODE_ANY(e4m3)
+CONTINUOUS_DECODE_ANY(f32)
 
 #define CONTINUOUS_DECODE_COMBINE(type)                                                    \
   KERNEL __launch_bounds__(kCombineThreads)                                                \

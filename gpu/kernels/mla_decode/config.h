@@ -21,8 +21,9 @@ inline constexpr int kPanels = kRow / kPanel;        // of the queries, of a til
 inline constexpr int kTileBytes = kPanels * kPanelBytes;
 inline constexpr int kCombineThreads = 128;
 
-// Queries, ring, weights, then maxima and sums of both warpgroups, which keys are there, barriers: 230432.
+// Queries, ring, weights, then maxima and sums of both warpgroups, scales of the ring's keys, which keys are there,
+// barriers: 230944.
 inline constexpr int kSharedBytes =
-    (1 + kStages) * kTileBytes + kPanelBytes + 2 * 2 * kHeads * 4 + 2 * kStages * 4 + 4 * 8;
+    (1 + kStages) * kTileBytes + kPanelBytes + 2 * 2 * kHeads * 4 + kStages * kKeys * 4 + 2 * kStages * 4 + 4 * 8;
 
 }  // namespace kvscope::gpu::mla

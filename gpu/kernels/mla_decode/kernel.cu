@@ -13,6 +13,10 @@
 // Keys that are not there (past the end, index -1, block not assigned) are zeros in shared memory, and their bits in
 // `valid` are 0: nothing is read of them, and no weight of theirs is summed.
 //
+// e4m3 with a scale a token: elements become bf16 as they are, which is exact. A score is multiplied by its key's scale;
+// a weight too, before its rounding to bf16, but not in the sum of weights. Example: scale 0.3, product 10, weight 0.5:
+// the score is 3, the sum gets 0.5, and the value is multiplied by 0.15.
+//
 //   full [stage]     128 threads have stored their rows, four of them the bits too
 //   empty [stage]    eight warps have read
 #include <cstdint>
@@ -36,6 +40,7 @@ struct Shared {
   unsigned char keys[kStages][kTileBytes];
   unsigned char weights[kPanelBytes];
   float max[2][kHeads], sum[2][kHeads];  // by warpgroup: of its keys
+  float scales[kStages][kKeys];          // e4m3
   uint32_t valid[kStages][2];            // bit k of word w: key 32 w + k of the tile
   uint64_t full[kStages], empty[kStages];
 };
@@ -68,8 +73,12 @@ DEVICE Work work_of(const MlaDecodeParams& p) {
 
 // --- the fetching warpgroup ------------------------------------------------------------------------------------------
 
-// First element of the row of key `key` in the cache, or -1.
-DEVICE int64_t row_of(const MlaDecodeParams& p, const Work& w, int key) {
+// The three kinds of rows (params.h).
+enum class Rows { bf16, fp8, e4m3 };
+
+// First element of the row of key `key` in the cache, or -1. `scale`, if not null: that of its row, 0 without one.
+DEVICE int64_t row_of(const MlaDecodeParams& p, const Work& w, int key, float* scale) {
+  if (scale != nullptr) *scale = 0;
   if (key >= w.keys) return -1;
   uint32_t block, slot;
   if (p.indices != nullptr) {
@@ -79,13 +88,15 @@ DEVICE int64_t row_of(const MlaDecodeParams& p, const Work& w, int key) {
   } else {
     block = block_of(p.cache, w.sequence, key), slot = slot_of(p.cache, key);
   }
-  return is_assigned(p.cache, block) ? row_offset(p.cache, block, slot) : -1;
+  if (!is_assigned(p.cache, block)) return -1;
+  if (scale != nullptr) *scale = p.cache.scales == nullptr ? 1 : p.cache.scales[scale_offset(p.cache, block, slot, 0)];
+  return row_offset(p.cache, block, slot);
 }
 
 // Warp w of the four has rows 16 w .. 16 w + 15 of a tile; lane l < 16 knows where row 16 w + l is.
-DEVICE int64_t locate(const MlaDecodeParams& p, const Work& w, int tile) {
+DEVICE int64_t locate(const MlaDecodeParams& p, const Work& w, int tile, float* scale = nullptr) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  return lane < 16 && tile < w.last ? row_of(p, w, tile * kKeys + 16 * warp + lane) : -1;
+  return lane < 16 && tile < w.last ? row_of(p, w, tile * kKeys + 16 * warp + lane, scale) : -1;
 }
 
 // Bits of this warp's 16 rows. The barrier's arrival behind them is one of four beside those of the rows.
@@ -169,13 +180,38 @@ struct Fp8Step {
   }
 };
 
+// The same of 576 e4m3 without scales between them: 32 chunks of 16 for eight lanes, then 8 elements each.
+struct E4m3Step {
+  Chunk<16> content[4];
+  Chunk<8> rest;
+  DEVICE void load(const MlaDecodeParams& p, int64_t rows, int quarter) {
+    const int lane = threadIdx.x % 32;
+    const int64_t at = __shfl_sync(0xffffffff, rows, 4 * quarter + lane / 8);
+    const unsigned char* from = static_cast<const unsigned char*>(p.cache.data) + at;
+#pragma unroll
+    for (int g = 0; g < 4; ++g) content[g] = at < 0 ? Chunk<16>{} : load_chunk<16>(from + g * 128 + lane % 8 * 16);
+    rest = at < 0 ? Chunk<8>{} : load_chunk<8>(from + 512 + lane % 8 * 8);
+  }
+  DEVICE void store(unsigned char* to, int quarter) const {
+    const int lane = threadIdx.x % 32, row = 16 * (threadIdx.x / 32 % 4) + 4 * quarter + lane / 8;
+#pragma unroll
+    for (int g = 0; g < 4; ++g) store_scaled(to, row, 8 * g + lane % 8, content[g], 1);
+    float x[8];
+    widen<e4m3>(rest, x);
+    store_chunk(chunk_at(to, row, 64 + lane % 8), narrow<bf16>(x));
+  }
+};
+
 // Three steps are in registers: two are on their way while one is converted, across tiles too.
+template <class Step, bool kScaled>
 DEVICE void produce_fp8(const MlaDecodeParams& p, const Work& w) {
   constexpr int kAhead = 3;
   Shared& s = shared();
   const int steps = 4 * (w.last - w.first);
-  Fp8Step ring[kAhead];
-  int64_t rows = locate(p, w, w.first), next = locate(p, w, w.first + 1);
+  Step ring[kAhead];
+  float scale = 0, next_scale = 0;  // e4m3: of row 16 w + l of the tile that is loaded, of the next
+  int64_t rows = locate(p, w, w.first, kScaled ? &scale : nullptr);
+  int64_t next = locate(p, w, w.first + 1, kScaled ? &next_scale : nullptr);
 #pragma unroll
   for (int u = 0; u < kAhead; ++u) ring[u].load(p, rows, u);
 #pragma unroll 1
@@ -187,11 +223,15 @@ DEVICE void produce_fp8(const MlaDecodeParams& p, const Work& w) {
       if (step % 4 == 0) {  // loads are still in this tile
         mbarrier_wait(&s.empty[stage], (i / kStages & 1) ^ 1);
         tell_valid(rows >= 0, stage);
+        if (kScaled && threadIdx.x % 32 < 16) s.scales[stage][16 * (threadIdx.x / 32 % 4) + threadIdx.x % 32] = scale;
       }
       ring[u].store(s.keys[stage], step % 4);
       if (step % 4 == 3) mbarrier_arrive(&s.full[stage]);
       const int ahead = step + kAhead;
-      if (ahead % 4 == 0) rows = next, next = locate(p, w, w.first + ahead / 4 + 1);
+      if (ahead % 4 == 0) {
+        rows = next, scale = next_scale;
+        next = locate(p, w, w.first + ahead / 4 + 1, kScaled ? &next_scale : nullptr);
+      }
       ring[u].load(p, rows, ahead % 4);
     }
   }
@@ -223,6 +263,7 @@ DEVICE float row_sum(float x) {
 // Barriers of the two warpgroups: maxima are there, weights are there.
 enum : int { kMaxima = 1, kWeights = 2 };
 
+template <bool kScaled>
 DEVICE void consume(const MlaDecodeParams& p, const Work& w) {
   Shared& s = shared();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = warp / 4;
@@ -255,6 +296,15 @@ DEVICE void consume(const MlaDecodeParams& p, const Work& w) {
     wgmma_wait<0>();
     keep(x);
 
+    float2 scales[4];  // of this lane's keys: 8 i + 2 (lane % 4) and its neighbour
+    if constexpr (kScaled) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        scales[i] = *reinterpret_cast<const float2*>(&s.scales[stage][32 * group + 8 * i + lane % 4 * 2]);
+#pragma unroll
+        for (int j = 4 * i; j < 4 * i + 4; ++j) x[j] *= j % 2 == 0 ? scales[i].x : scales[i].y;
+      }
+    }
     const uint32_t valid = s.valid[stage][group];
 #pragma unroll
     for (int j = 0; j < 16; ++j)
@@ -285,7 +335,8 @@ DEVICE void consume(const MlaDecodeParams& p, const Work& w) {
         const float a = exp2_approx(x[j + 2 * r] * factor - shift), b = exp2_approx(x[j + 2 * r + 1] * factor - shift);
         total += a + b;
         unsigned char* at = chunk_at(s.weights, row + 8 * r, 4 * group + j / 4) + lane % 4 * 4;
-        *reinterpret_cast<uint32_t*>(at) = pack_bf16(a, b);
+        *reinterpret_cast<uint32_t*>(at) =
+            kScaled ? pack_bf16(a * scales[j / 4].x, b * scales[j / 4].y) : pack_bf16(a, b);
       }
       sum[r] = sum[r] * shrink[r] + total;
     }
@@ -329,7 +380,7 @@ DEVICE void consume(const MlaDecodeParams& p, const Work& w) {
   }
 }
 
-template <bool kFp8>
+template <Rows kRows>
 DEVICE void decode(const MlaDecodeParams& p) {
   Shared& s = shared();
   const Work w = work_of(p);
@@ -349,24 +400,29 @@ DEVICE void decode(const MlaDecodeParams& p) {
   __syncthreads();
   if (threadIdx.x >= kConsumers) {
     registers_down<kFetchRegisters>();
-    if constexpr (kFp8) {
-      produce_fp8(p, w);
+    if constexpr (kRows == Rows::fp8) {
+      produce_fp8<Fp8Step, false>(p, w);
+    } else if constexpr (kRows == Rows::e4m3) {
+      produce_fp8<E4m3Step, true>(p, w);
     } else {
       produce_bf16(p, w);
     }
   } else {
     registers_up<kMultiplyRegisters>();
-    consume(p, w);
+    consume<kRows == Rows::e4m3>(p, w);
   }
 }
 
 }  // namespace
 
 KERNEL __launch_bounds__(mla::kThreads, 1) mla_decode_bf16(const __grid_constant__ MlaDecodeParams p) {
-  decode<false>(p);
+  decode<Rows::bf16>(p);
 }
 KERNEL __launch_bounds__(mla::kThreads, 1) mla_decode_fp8(const __grid_constant__ MlaDecodeParams p) {
-  decode<true>(p);
+  decode<Rows::fp8>(p);
+}
+KERNEL __launch_bounds__(mla::kThreads, 1) mla_decode_e4m3(const __grid_constant__ MlaDecodeParams p) {
+  decode<Rows::e4m3>(p);
 }
 
 // Outputs of the splits, each over its own keys, weighted by what their keys weigh: four dims a thread. A split without

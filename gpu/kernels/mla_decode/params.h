@@ -2,8 +2,9 @@
 //
 //   a row of the cache   bf16   576 elements: 512 of content, 64 of rope           K is the row, V its first 512
 //                        fp8    656 bytes: 512 e4m3 | 4 f32 scales of 128 each, powers of two | 64 bf16 of rope
+//                        e4m3   576 elements, and one f32 scale a token in `scales`, of any value; null: 1
 //
-// The fp8 cache is told in bytes: head_size 656, strides likewise, and rows begin at multiples of 16. Either all tokens
+// The e4m3 cache has granularity 576 or more: scores and weights are multiplied by the scale, not the elements. The fp8 cache is told in bytes: head_size 656, strides likewise, and rows begin at multiples of 16. Either all tokens
 // of a sequence are looked at, or those that `indices` names: block * page_size + slot, -1 or past the pool: none.
 #pragma once
 

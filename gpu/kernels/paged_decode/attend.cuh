@@ -171,7 +171,7 @@ DEVICE void consume(const DecodeParams& p, const Ring& ring, const MergeSpace& s
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = 8 * n + lane % 4 * 2 + i;
-      const float weight = weight_of(state.m[n][i], max_of_warps(space, row));
+      const float weight = weight_of(state.m[n][i], max_of_warps<kDecodeRows>(space, row));
       float* to = space.partial + (warp * kDecodeRows + row) * (kHead + 4);
 #pragma unroll
       for (int block = 0; block < kHead / 16; ++block) {
@@ -186,7 +186,8 @@ DEVICE void consume(const DecodeParams& p, const Ring& ring, const MergeSpace& s
     }
   }
   named_barrier_sync(1, 32 * kDecodeConsumers);
-  write_merged<kHead>(p, space, thread, split, static_cast<int>(keys.sequence), first_head, rows, Product<T>::kLift);
+  write_merged<kDecodeRows>(p, space, kHead, thread, split, static_cast<int>(keys.sequence), first_head, rows,
+                            Product<T>::kLift);
 }
 
 template <class T, int kHead, bool kOnePage>

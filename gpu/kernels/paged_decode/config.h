@@ -17,9 +17,17 @@ inline constexpr int kDecodeMaxStages = 8;
 inline constexpr int kDecodeBoxProducers = 1;   // warps that fetch: by tensor copies,
 inline constexpr int kDecodeCopyProducers = 2;  // by cp.async
 inline constexpr int kDecodeThreads = 32 * (kDecodeConsumers + kDecodeCopyProducers);  // at most
-inline constexpr int kDecodeF32Rows = 8;  // query heads of a CTA over an f32 cache, which has no ring
-inline constexpr int kDecodeF32Threads = 32 * kDecodeConsumers;
+// The entries for any head size, which have no ring: query heads of a CTA, threads, elements of a lane, head sizes.
+inline constexpr int kDecodeAnyRows = 8;
+inline constexpr int kDecodeAnyThreads = 32 * kDecodeConsumers;
+inline constexpr int kDecodeAnyDims = 8;  // head sizes are multiples of it
+inline constexpr int kDecodeAnyMostHead = 256;
 inline constexpr int kCombineThreads = 128;  // a warp a row
+
+// [warp][8 rows][head_size + 4] outputs, [warp][8] maxima, [warp][8] sums, f32. Example: head_size 256: 33536 bytes.
+constexpr int decode_any_shared_bytes(int head_size) {
+  return kDecodeConsumers * kDecodeAnyRows * (head_size + 4 + 2) * 4;
+}
 
 constexpr int decode_tile_bytes(int head_size, int element_bytes) {  // of K or V
   return kDecodeTile * head_size * element_bytes;

@@ -4,10 +4,11 @@
 //     grid {8, 4, 8} = 256 CTAs of 160 threads, two a multiprocessor; a run is 1024 keys = 16 tiles of 32 KB, of which
 //     three are on their way or in use; then paged_decode_combine_bf16, grid {64, 1, 1}
 //
-// plan.h chooses the numbers; attend.cuh is the kernel, load.cuh its producers, combine.cuh the second kernel. Caches
-// of e4m3 take queries of bf16.
+// plan.h chooses the numbers; attend.cuh is the kernel, load.cuh its producers, combine.cuh the second kernel.
+// attend_any.cuh is the kernel for what attend.cuh does not compute: f32, other head sizes than 64 and 128, several
+// scales a head, a soft cap, a window, ALiBi. Caches of e4m3 take queries of bf16.
 #include "gpu/kernels/paged_decode/attend.cuh"
-#include "gpu/kernels/paged_decode/attend_f32.cuh"
+#include "gpu/kernels/paged_decode/attend_any.cuh"
 #include "gpu/kernels/paged_decode/combine.cuh"
 #include "gpu/kernels/paged_decode/params.h"
 
@@ -25,12 +26,14 @@ PAGED_DECODE(f16, 128)
 PAGED_DECODE(e4m3, 64)
 PAGED_DECODE(e4m3, 128)
 
-#define PAGED_DECODE_F32(head)                                                                                        \
-  KERNEL __launch_bounds__(kDecodeF32Threads) paged_decode_f32_d##head(const __grid_constant__ PagedDecodeParams p) { \
-    decode_attend_f32<head, false>(p);                                                                                \
+#define PAGED_DECODE_ANY(type)                                                                                         \
+  KERNEL __launch_bounds__(kDecodeAnyThreads) paged_decode_##type##_any(const __grid_constant__ PagedDecodeParams p) { \
+    decode_attend_any<type, false>(p);                                                                                 \
   }
-PAGED_DECODE_F32(64)
-PAGED_DECODE_F32(128)
+PAGED_DECODE_ANY(bf16)
+PAGED_DECODE_ANY(f16)
+PAGED_DECODE_ANY(e4m3)
+PAGED_DECODE_ANY(f32)
 
 #define PAGED_DECODE_COMBINE(type)                                                                                     \
   KERNEL __launch_bounds__(kCombineThreads) paged_decode_combine_##type(const __grid_constant__ PagedDecodeParams p) { \

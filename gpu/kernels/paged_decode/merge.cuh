@@ -2,6 +2,8 @@
 //
 //   weight of warp w   2^(m_w - max m)       o = sum_w weight_w o_w / sum_w weight_w l_w
 //   partial            [warp][row][head_size + 4]: four floats of padding, so that rows begin four banks apart
+//
+// A CTA of the matrix entries has 16 rows, one of the entries for any head size 8.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"
@@ -11,15 +13,16 @@
 namespace kvscope::gpu {
 
 struct MergeSpace {
-  float* partial;  // [warp][kDecodeRows][kHead + 4], already times the weights
-  float* maxima;   // [warp][kDecodeRows]
-  float* sums;     // [warp][kDecodeRows]
+  float* partial;  // [warp][kRows][head_size + 4], already times the weights
+  float* maxima;   // [warp][kRows]
+  float* sums;     // [warp][kRows]
 };
 
+template <int kRows>
 DEVICE float max_of_warps(const MergeSpace& space, int row) {
   float most = space.maxima[row];
 #pragma unroll
-  for (int w = 1; w < kDecodeConsumers; ++w) most = fmaxf(most, space.maxima[w * kDecodeRows + row]);
+  for (int w = 1; w < kDecodeConsumers; ++w) most = fmaxf(most, space.maxima[w * kRows + row]);
   return most;
 }
 // Of a warp whose maximum is m. A warp without a key has -infinity and counts nothing.
@@ -28,25 +31,25 @@ DEVICE float weight_of(float m, float most) {
 }
 
 // All threads of the consumer warps, after a barrier. `lift`: what the sums are too large by, as a power of two.
-template <int kHead>
-DEVICE void write_merged(const DecodeParams& p, const MergeSpace& space, int thread, int split, int sequence,
-                         int first_head, int rows, float lift) {
+template <int kRows>
+DEVICE void write_merged(const DecodeParams& p, const MergeSpace& space, int head_size, int thread, int split,
+                         int sequence, int first_head, int rows, float lift) {
   const int64_t out = (static_cast<int64_t>(split) * p.batch + sequence) * p.query_heads + first_head;
-  for (int i = thread; i < rows * (kHead / 4); i += 32 * kDecodeConsumers) {
-    const int row = i / (kHead / 4), dim = i % (kHead / 4) * 4;
-    const float most = max_of_warps(space, row);
+  for (int i = thread; i < rows * (head_size / 4); i += 32 * kDecodeConsumers) {
+    const int row = i / (head_size / 4), dim = i % (head_size / 4) * 4;
+    const float most = max_of_warps<kRows>(space, row);
     float sum = 0;
     float4 o = make_float4(0, 0, 0, 0);
 #pragma unroll
     for (int w = 0; w < kDecodeConsumers; ++w) {
-      sum += space.sums[w * kDecodeRows + row] * weight_of(space.maxima[w * kDecodeRows + row], most);
-      const float* from = space.partial + (w * kDecodeRows + row) * (kHead + 4) + dim;
+      sum += space.sums[w * kRows + row] * weight_of(space.maxima[w * kRows + row], most);
+      const float* from = space.partial + (w * kRows + row) * (head_size + 4) + dim;
       const float4 part = *reinterpret_cast<const float4*>(from);
       o.x += part.x, o.y += part.y, o.z += part.z, o.w += part.w;
     }
     const float factor = sum == 0 ? 0 : 1 / sum;
     o.x *= factor, o.y *= factor, o.z *= factor, o.w *= factor;
-    *reinterpret_cast<float4*>(p.partial_o + (out + row) * kHead + dim) = o;
+    *reinterpret_cast<float4*>(p.partial_o + (out + row) * head_size + dim) = o;
     if (dim == 0) p.partial_lse[out + row] = sum == 0 ? -INFINITY : most + log2_approx(sum) - lift;
   }
 }

@@ -16,6 +16,8 @@
 // of which the page must be. A page of 1 would be 256 boxes a stage; there cp.async fetches 16 bytes a thread, which is
 // full 32-byte sectors and 256 contiguous bytes a key all the same. The engine also wants strides and addresses in
 // multiples of 16 bytes; rows aligned to 4 bytes alone are copied 4 at a time.
+//
+// The entries for any head size have neither ring nor copies; of them only rows, runs and shared memory are planned.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +31,12 @@ namespace kvscope::gpu {
 
 struct DecodeShape {
   int element_bytes = 2;  // of the cache: 1, 2 or 4
-  int head_size = 128;    // 64 or 128
+  int head_size = 128;    // 64 or 128; with any_size a multiple of 8, at most 256
+  bool any_size = false;  // the entries for any head size
   int query_heads = 0, kv_heads = 0;
   int page_size = 0;                       // [tokens]
   bool one_page = false;                   // a continuous cache: page_size is the longest sequence
-  std::span<const std::uint32_t> lengths;  // [batch] keys
+  std::span<const std::uint32_t> lengths;  // [batch] keys that are seen
   std::uint64_t alignment = 16;            // [bytes] what addresses and strides of K and V are all multiples of
   int multiprocessors = 132;
   int splits = 0;  // runs of keys of the longest sequence, at most; 0: chosen here
@@ -72,19 +75,29 @@ inline std::int64_t cost(const DecodeShape& shape, std::int64_t keys, int row_ti
 
 }  // namespace plan_detail
 
+// [bytes] What addresses and strides of K and V must be multiples of.
+constexpr std::uint64_t decode_row_alignment(bool any_size, int element_bytes) {
+  return !any_size ? 4 : element_bytes == 1 ? 8 : 16;
+}
+
 // std::invalid_argument: a head size, a group or an alignment that no kernel has.
 inline DecodePlan decode_plan(const DecodeShape& shape) {
   using namespace plan_detail;
-  if (shape.head_size != 64 && shape.head_size != 128)
-    throw std::invalid_argument("decode: head_size is neither 64 nor 128");
+  if (shape.any_size) {
+    if (shape.head_size < 1 || shape.head_size > kDecodeAnyMostHead || shape.head_size % kDecodeAnyDims != 0)
+      throw std::invalid_argument("decode: head_size is not a multiple of 8 from 8 to 256");
+  } else if (shape.element_bytes == 4 || (shape.head_size != 64 && shape.head_size != 128)) {
+    throw std::invalid_argument("decode by matrix instructions: head_size must be 64 or 128, and the type not f32");
+  }
   if (shape.kv_heads < 1 || shape.query_heads < 1 || shape.query_heads % shape.kv_heads != 0)
     throw std::invalid_argument("decode: query heads are no multiple of the KV heads");
-  if (shape.alignment % (shape.element_bytes == 4 ? 16 : 4) != 0)
-    throw std::invalid_argument("decode: rows of K and V must be aligned to 4 bytes, of f32 to 16");
+  if (shape.alignment % decode_row_alignment(shape.any_size, shape.element_bytes) != 0)
+    throw std::invalid_argument(
+        "decode: rows of K and V must be aligned to 4 bytes; for any head size to 16, of e4m3 to 8");
 
   DecodePlan plan;
   const int group = shape.query_heads / shape.kv_heads;
-  plan.rows = shape.element_bytes == 4 ? kDecodeF32Rows : kDecodeRows;
+  plan.rows = shape.any_size ? kDecodeAnyRows : kDecodeRows;
   plan.row_tiles = static_cast<int>(ceil_div(group, plan.rows));
 
   std::int64_t longest = 0;
@@ -98,8 +111,9 @@ inline DecodePlan decode_plan(const DecodeShape& shape) {
   plan.keys_per_split = static_cast<int>(keys);
   plan.splits = static_cast<int>(std::max<std::int64_t>(1, ceil_div(longest, keys)));
 
-  if (shape.element_bytes == 4) {  // no ring
-    plan.threads = kDecodeF32Threads;
+  if (shape.any_size) {
+    plan.threads = kDecodeAnyThreads;
+    plan.shared_bytes = decode_any_shared_bytes(shape.head_size);
     return plan;
   }
   if (shape.alignment % 16 == 0)

@@ -9,14 +9,15 @@
 //                                                  2        4096        0  of token 32
 //             <- smem_rows ->                      3       12288       64  of token 32
 //
-// A copy brings rows of one page only: behind the page's last row stands another layer. Five kinds of map, told apart
-// by the coordinates they take, fastest first:
+// A copy brings rows of one page only: the row after the page's last one is another layer's. Six kinds of map, told
+// apart by the coordinates they take, fastest first:
 //
 //   plain       column, head, row                 a page, a chunk; also rope parts, seen as another type
 //   fold_outer  0, row, chunk, head               a page, all chunks
 //   fold_inner  0, 0, chunk, row / 8, head        likewise, chunks inside groups of 8 rows
 //   ragged      column, rows - n, line + n, ..    exactly n rows of a page, zeros behind them
 //   page        column, head, slot, block         slot and block by themselves: small numbers in the largest pool
+//   matrix      head * head_size + column, row    rows of a continuous cache, boxes of BN or of 8 rows, one after the other
 //
 // Bytes that a tensor copy moves have no type, so one kernel serves all of them.
 #include <cstdint>
@@ -34,7 +35,7 @@ namespace {
 
 constexpr int kNoRow = 1 << 30;  // past the last row, or group of rows, of every map
 
-enum class Map { plain, fold_outer, fold_inner, ragged, page };
+enum class Map { plain, fold_outer, fold_inner, ragged, page, matrix };
 
 // What this block stages: `rows` rows of the sequence from token `first` on.
 struct Share {
@@ -84,6 +85,13 @@ DEVICE void copy_page(const TmaTileLoadParams& p, const Share& share, int page, 
   } else if constexpr (kMap == Map::fold_inner) {
     const int group = where.row == kNoRow ? kNoRow : where.row / 8;
     tensor_load_5d(tile + page * p.chunks * page_bytes, &p.map, 0, 0, chunk, group, p.head, full);
+  } else if constexpr (kMap == Map::matrix) {
+    uint32_t to = tile;
+    for (int first = 0; first < share.rows; first += p.box_rows)
+      for (int c = 0; c < p.chunks; ++c, to += p.box_rows * p.chunk_bytes) {
+        const int column = p.head * p.cache.head_size + p.depth + c * p.chunk_columns;
+        tensor_load_2d(to, &p.map, column, where.row + first, full);
+      }
   } else {
     for (int c = 0; c < p.chunks; ++c) {
       const uint32_t to = tile + c * share.chunk_stride * p.chunk_bytes + page * page_bytes;
@@ -115,7 +123,8 @@ DEVICE void load_tile(const TmaTileLoadParams& p) {
 
   if (thread == 0) {
     const int sequence = static_cast<int>(blockIdx.z);
-    const Share share = share_of(p);
+    Share share = share_of(p);
+    if constexpr (kMap == Map::matrix) share.page_rows = share.rows, share.pages = 1;
     const int valid = static_cast<int>(p.lengths[sequence]) - share.first;  // rows of the share, and beyond
     int pages = share.pages;
     if (p.past_end == PastEnd::skip) pages = min(pages, max(0, valid + share.page_rows - 1) / share.page_rows);
@@ -148,5 +157,6 @@ TILE_LOAD_KERNEL(fold_outer)
 TILE_LOAD_KERNEL(fold_inner)
 TILE_LOAD_KERNEL(ragged)
 TILE_LOAD_KERNEL(page)
+TILE_LOAD_KERNEL(matrix)
 
 }  // namespace kvscope::gpu

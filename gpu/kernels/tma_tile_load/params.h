@@ -37,6 +37,7 @@ struct TmaTileLoadParams {
   std::int32_t chunk_columns = 0;  // that fill one swizzle row
   std::int32_t chunk_bytes = 0;    // 16 without a swizzle, else 32, 64 or 128
   PastEnd past_end = PastEnd::copy;
+  std::int32_t box_rows = 0;  // matrix: rows of a box, BN or, of an MN-major tile, 8
 };
 
 }  // namespace kvscope::gpu

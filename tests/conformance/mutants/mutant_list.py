@@ -22,6 +22,7 @@ BASES = {
     'populate_rows_w4': ('populate_rows', 'sm_90a', ['POPULATE_ROWS(populate_rows_w4,']),
     'populate_rows_inside': ('populate_rows', 'sm_90a', ['POPULATE_ROWS(populate_rows_inside,']),
     'tma_tile_load_plain': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(plain)']),
+    'tma_tile_load_matrix': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(matrix)']),
     'tma_tile_load_ragged': ('tma_tile_load', 'sm_90a', ['TILE_LOAD_KERNEL(ragged)']),
     'gather4_tile_load': ('gather4_tile_load', 'sm_90a', ['gather4_tile_load']),
     'lds_stage_a_k': ('lds_stage', 'sm_90a', ['STAGE_KERNEL(a_k,']),
@@ -29,11 +30,14 @@ BASES = {
     'paged_decode_bf16': ('paged_decode', 'sm_90a', ['PAGED_DECODE(bf16, 128)', 'PAGED_DECODE_COMBINE(bf16)']),
     'paged_decode_e4m3': ('paged_decode', 'sm_90a', ['PAGED_DECODE(e4m3, 64)', 'PAGED_DECODE_COMBINE(bf16)']),
     'paged_prefill_bf16': ('paged_prefill', 'sm_90a', ['PAGED_PREFILL(bf16, 64)']),
+    'paged_decode_any_bf16': ('paged_decode', 'sm_90a', ['PAGED_DECODE_ANY(bf16)', 'PAGED_DECODE_COMBINE(bf16)']),
+    'paged_decode_any_e4m3': ('paged_decode', 'sm_90a', ['PAGED_DECODE_ANY(e4m3)', 'PAGED_DECODE_COMBINE(bf16)']),
     'mla_decode_bf16': ('mla_decode', 'sm_90a', ['mla_decode_bf16', 'mla_combine']),
+    'mla_decode_e4m3': ('mla_decode', 'sm_90a', ['mla_decode_e4m3', 'mla_combine']),
     'mla_decode_fp8': ('mla_decode', 'sm_90a', ['mla_decode_fp8', 'mla_combine']),
     'continuous_decode_bf16': ('continuous_decode', 'sm_90a', ['CONTINUOUS_DECODE(bf16, 64)',
                                                                'CONTINUOUS_DECODE_COMBINE(bf16)']),
-    'continuous_decode_f32': ('continuous_decode', 'sm_90a', ['CONTINUOUS_DECODE_F32(128)',
+    'continuous_decode_f32': ('continuous_decode', 'sm_90a', ['CONTINUOUS_DECODE_ANY(f32)',
                                                               'CONTINUOUS_DECODE_COMBINE(f32)']),
 }
 
@@ -154,6 +158,12 @@ mutant('tma_tile_load_no_proxy_fence', 'tma_tile_load_plain',
        'copies are begun without a fence behind ordinary stores to the same bytes',
        [('tma_tile_load/kernel.cu', 'fence_proxy_async();  // each thread, for what it stored: the copies come after',
          '')], 'PROXY_FENCE', 'k_bf16_b128_page16_tiny')
+mutant('tma_tile_load_matrix_first_head', 'tma_tile_load_matrix', "columns of every head are the first head's",
+       [('tma_tile_load/kernel.cu', 'p.head * p.cache.head_size + p.depth', 'p.depth')], 'values', 'k_bf16_b128_matrix')
+mutant('tma_tile_load_matrix_row_of_boxes_again', 'tma_tile_load_matrix',
+       'every row of boxes of an MN-major tile is the first one',
+       [('tma_tile_load/kernel.cu', 'column, where.row + first, full);', 'column, where.row, full);')], 'values',
+       'v_f16_b128_matrix_mn_major')
 mutant('tma_tile_load_no_wait', 'tma_tile_load_plain', 'the tile is read without a wait for the copies',
        [('tma_tile_load/kernel.cu', 'mbarrier_wait(full, 0);', '')], 'RACE read-after-write', 'k_bf16_b128_page16_tiny')
 mutant('tma_tile_load_expect_too_small', 'tma_tile_load_plain', 'the barrier is told of one page less than is copied',
@@ -241,7 +251,7 @@ mutant('lds_stage_no_swizzle_out', 'lds_stage_a_k', 'the way out knows no swizzl
 # --- paged_decode ----------------------------------------------------------------------------------------------------
 
 ATTEND, LOAD, TILE = 'paged_decode/attend.cuh', 'paged_decode/load.cuh', 'paged_decode/tile.cuh'
-COMBINE = 'paged_decode/combine.cuh'
+COMBINE, ANY = 'paged_decode/combine.cuh', 'paged_decode/attend_any.cuh'
 
 
 def decode(name, mistake, edits, fails, *cases, base='bf16'):
@@ -296,7 +306,7 @@ decode('softmax_without_maximum', 'powers of two of scores as they are, without 
          'most = most == -INFINITY && state.m[n][i] == -INFINITY ? -INFINITY : 0;')], 'values', 'bf16_page16_sharp')
 decode('merge_without_maximum',
        'outputs of the four warps are added up by weights that take the first warp for the largest',
-       [('paged_decode/merge.cuh', 'most = fmaxf(most, space.maxima[w * kDecodeRows + row]);', ';')], 'values',
+       [('paged_decode/merge.cuh', 'most = fmaxf(most, space.maxima[w * kRows + row]);', ';')], 'values',
        'bf16_page16_sharp')
 decode('combine_unweighted', 'all runs of keys count alike',
        [(COMBINE, 'exp2_approx(p.partial_lse[mine * rows + row] - base)',
@@ -358,6 +368,31 @@ decode('output_not_scaled', 'a new maximum does not scale the output so far',
        [(ATTEND, 'state.o[block][n][e] *= keep[n][e % 2];', 'state.o[block][n][e] *= 1;')], 'values',
        'bf16_page16_ring')
 
+decode('any_window_ignored', 'keys before the window are looked at',
+       [(ANY, 'p.firsts == nullptr ? 0 : p.firsts[sequence]', '0')], 'values', 'bf16_page3_d256_cap_window',
+       base='any_bf16')
+decode('any_window_of_first_run', 'runs begin with the sequence, and only the first of them with the window',
+       [(ANY, 'const uint32_t begin = from + blockIdx.y', 'const uint32_t begin = (blockIdx.y > 0 ? 0 : from) + blockIdx.y')],
+       'values', 'bf16_page3_d256_cap_window', base='any_bf16')
+decode('any_cap_not_scaled', 'the soft cap is taken of the product, not of the score',
+       [(ANY, 'tanhf(score * p.cap_scale)', 'tanhf(score / p.cap_log2)')], 'values', 'bf16_page3_d256_cap_window',
+       base='any_bf16')
+decode('any_alibi_of_kv_head', 'the first query head of a group gives the slope of all',
+       [(ANY, 'p.slopes_log2[first_head + row]', 'p.slopes_log2[first_head]')], 'values', 'bf16_page16_alibi_sinks',
+       base='any_bf16')
+decode('sink_of_every_run', 'the sink joins the sum as often as there are runs',
+       [(COMBINE, 'float sum = exp2_approx(sink - base);', 'float sum = p.splits * exp2_approx(sink - base);')],
+       'values', 'bf16_page16_alibi_sinks', base='any_bf16')
+decode('any_lanes_not_scaled', 'outputs of the lanes of other keys are added without their weight',
+       [(ANY, 'o[row][d] = o[row][d] * weight + __shfl', 'o[row][d] = o[row][d] + __shfl')],
+       'values', 'bf16_page16_d32', base='any_bf16')
+decode('any_scale_of_first_granule', 'every element of a head has the first scale of the head',
+       [(ANY, 'scale_offset(cache, block, slot, head, dim)];', 'scale_offset(cache, block, slot, head)];')], 'values',
+       'e4m3_page16_granule64', base='any_e4m3')
+decode('any_granule_of_lane', "a lane's first element gives the scale of all eight",
+       [(ANY, 'scale_offset(cache, block, slot, head, dim + d)', 'scale_offset(cache, block, slot, head, dim)')],
+       'values', 'e4m3_page7_d96_granule20', base='any_e4m3')
+
 # --- continuous_decode -----------------------------------------------------------------------------------------------
 
 mutant('continuous_decode_table_skipped', 'continuous_decode_bf16', "sequence b's block is taken for block b",
@@ -367,15 +402,14 @@ mutant('continuous_decode_one_too_many', 'continuous_decode_bf16', 'the key behi
 mutant('continuous_decode_no_wait_full', 'continuous_decode_bf16', 'a tile is read without a wait for its copies',
        [(ATTEND, 'mbarrier_wait(&ring.full[turn.stage], turn.parity);', '')], 'RACE read-after-write', 'bf16_demo')
 mutant('continuous_decode_k_and_v_swapped', 'continuous_decode_f32', 'K is read where V is and V where K is',
-       [('paged_decode/attend_f32.cuh', 'load_chunk<4 * kDims>(k + row_offset', 'load_chunk<4 * kDims>(v + row_offset'),
-        ('paged_decode/attend_f32.cuh', 'value_part = load_chunk<4 * kDims>(v + row_offset',
-         'value_part = load_chunk<4 * kDims>(k + row_offset')], 'values', 'f32_s40')
+       [(ANY, 'load_element_dims<T>(key, p.k,', 'load_element_dims<T>(key, p.v,'),
+        (ANY, 'load_element_dims<T>(value, p.v,', 'load_element_dims<T>(value, p.k,')], 'values', 'f32_s40')
 mutant('continuous_decode_no_barrier', 'continuous_decode_f32',
        'outputs of the warps are added up before all are there',
-       [('paged_decode/attend_f32.cuh', '__syncthreads();\n  write_merged', 'write_merged')], 'RACE read-after-write',
+       [(ANY, '__syncthreads();\n  write_merged', 'write_merged')], 'RACE read-after-write',
        'f32_s40')
 mutant('continuous_decode_scale_one_percent', 'continuous_decode_f32', 'scores are 1 % too large',
-       [('paged_decode/attend_f32.cuh', 'score *= p.scale_log2;', 'score *= p.scale_log2 * 1.01f;')], 'values',
+       [(ANY, 'score * p.scale_log2;', 'score * p.scale_log2 * 1.01f;')], 'values',
        'f32_s40')
 
 mutant('continuous_decode_softmax_without_maximum', 'continuous_decode_bf16',
@@ -461,6 +495,19 @@ mla('maximum_of_own_keys', "a warpgroup weighs by the maximum of its own keys, w
 mla('softmax_without_maximum', 'powers of two of scores as they are, without the largest taken off',
     [('const float shift = top[r]', 'top[r] = top[r] == -INFINITY ? top[r] : 0;\n      const float shift = top[r]')],
     'values', 'bf16_page16_sharp')
+mla('scale_not_of_scores', "scores are not multiplied by their keys' scales",
+    [('x[j] *= j % 2 == 0 ? scales[i].x : scales[i].y;', ';')], 'values', 'e4m3_page64_tile_and_one', base='e4m3')
+mla('scale_not_of_weights', "values are not multiplied by their keys' scales",
+    [('kScaled ? pack_bf16(a * scales[j / 4].x, b * scales[j / 4].y) : pack_bf16(a, b);', 'pack_bf16(a, b);')],
+    'values', 'e4m3_page64_tile_and_one', base='e4m3')
+mla('scale_in_the_sum', 'the sum has the weights times the scales',
+    [('total += a + b;', 'total += kScaled ? a * scales[j / 4].x + b * scales[j / 4].y : a + b;')], 'values',
+    'e4m3_page64_tile_and_one', base='e4m3')
+mla('scale_of_next_tile', 'scales are those of the tile that is looked up, one ahead',
+    [('rows = next, scale = next_scale;', 'rows = next;'),
+     ('next = locate(p, w, w.first + ahead / 4 + 1, kScaled ? &next_scale : nullptr);',
+      'next = locate(p, w, w.first + ahead / 4 + 1, kScaled ? &scale : nullptr);')], 'values',
+    'e4m3_page16_heads128_ladder', base='e4m3')
 mla('combine_without_any_maximum', 'weights and logarithms of splits without a largest, which overflows only',
     [('float most = -INFINITY;\n  for (int i = 0; i < p.splits; ++i) most = fmaxf(most, p.part_lse[first + '
       'static_cast<int64_t>(i) * p.query_heads]);', 'const float most = 0;')], 'values', 'bf16_page16_sharp')

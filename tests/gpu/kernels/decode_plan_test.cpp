@@ -103,7 +103,7 @@ TEST(DecodePlan, LargeGroupsAreSeveralCtas) {
   DecodeShape shape = step(lengths);
   shape.kv_heads = 1;
   EXPECT_EQ(decode_plan(shape).row_tiles, 2);
-  shape.element_bytes = 4;
+  shape.any_size = true;
   EXPECT_EQ(decode_plan(shape).row_tiles, 4);
   EXPECT_EQ(decode_plan(shape).threads, 128);
   shape.query_heads = 33;
@@ -116,6 +116,32 @@ TEST(DecodePlan, RefusesHeadSizesWithoutAKernel) {
   DecodeShape shape = step(lengths);
   shape.head_size = 96;
   EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument);
+  shape.any_size = true;
+  for (const int head_size : {8, 96, 248, 256}) {
+    shape.head_size = head_size;
+    EXPECT_EQ(decode_plan(shape).shared_bytes, 4 * 8 * (head_size + 6) * 4);
+  }
+  for (const int head_size : {0, 4, 100, 264}) {
+    shape.head_size = head_size;
+    EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument) << head_size;
+  }
+  shape = step(lengths);
+  shape.element_bytes = 4;  // no matrix instruction multiplies f32
+  EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument);
+}
+
+// Lanes load 16 bytes of a row at once, 8 of e4m3.
+TEST(DecodePlan, AnyHeadSizeWantsRowsAlignedToALanesLoad) {
+  const std::vector<std::uint32_t> lengths(1, 100);
+  for (const auto& [element_bytes, alignment] : {std::pair(1, 8), std::pair(2, 16), std::pair(4, 16)}) {
+    DecodeShape shape = step(lengths);
+    shape.any_size = true;
+    shape.element_bytes = element_bytes;
+    shape.alignment = static_cast<std::uint64_t>(alignment);
+    EXPECT_NO_THROW(static_cast<void>(decode_plan(shape)));
+    shape.alignment /= 2;
+    EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument);
+  }
 }
 
 }  // namespace

@@ -63,6 +63,16 @@ CacheShape shape_of(DType dtype, std::int64_t page_size, std::vector<std::int64_
   return shape;
 }
 
+std::string refusal(const Given& setup) {
+  VirtualGpu device;
+  try {
+    (void)attention_on(device, setup.problem);
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
 TEST(AttentionOn, OneQueryASequenceIsPagedDecodeAsItLies) {
   const Given setup(shape_of(DType::bf16, 16, {1, 16, 17, 70}), {1, 1, 1, 1}, 4, DType::bf16);
   const CandidateCheck check = setup.check();
@@ -82,39 +92,95 @@ TEST(AttentionOn, SeveralQueriesArePagedPrefillWithWindowAndCap) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-// A window that hides the first keys: decode's kernels take keys from the first on, whatever the number of queries.
-TEST(AttentionOn, OneQueryUnderAWindowIsNotDecoded) {
-  Given setup(shape_of(DType::bf16, 16, {50}), {1}, 2, DType::bf16);
+// A window that hides the first keys, which are then not read: pages before it are not in the kernel's table.
+TEST(AttentionOn, OneQueryUnderAWindowIsDecoded) {
+  Given setup(shape_of(DType::bf16, 16, {50, 7}), {1, 1}, 2, DType::bf16);
   setup.problem.options.mask = MaskKind::sliding_window;
   setup.problem.options.window_left = 20;
   const CandidateCheck check = setup.check();
-  EXPECT_EQ(check.candidate.kernel, "paged_prefill_bf16_d64");
+  EXPECT_EQ(check.candidate.kernel, "paged_decode_bf16_any");
+  EXPECT_THAT(check.candidate.notes, IsEmpty());
   EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+// What paged_prefill does not support: pages of 12, heads of 80, a chunked mask, a window to the right, ALiBi, sinks.
+TEST(AttentionOn, EveryMaskAndScoreIsDecodedQueryByQuery) {
+  CacheShape shape = shape_of(DType::f16, 12, {33, 18});
+  shape.head_size = 80;
+  const std::vector<double> slopes{0.5, 0.25, 0.125, 0.0625}, sinks{-1, 0, 0.5, 2};
+  const auto check = [&](const auto& change) {
+    Given setup(shape, {7, 18}, 4, DType::f16);
+    change(setup.problem.options);
+    const CandidateCheck made = setup.check();
+    EXPECT_EQ(made.candidate.kernel, "paged_decode_f16_any");
+    EXPECT_THAT(made.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_TRUE(made.passed()) << to_text(made);
+  };
+  check([](attention::Options& o) { o.mask = MaskKind::chunked, o.chunk = 8; });
+  check([](attention::Options& o) { o.mask = MaskKind::sliding_window, o.window_left = 4, o.window_right = 2; });
+  check([](attention::Options& o) { o.soft_cap = 3; });
+  check([&](attention::Options& o) { o.alibi_slopes = slopes; });
+  check([&](attention::Options& o) { o.sinks = sinks; });
+  check([&](attention::Options& o) {
+    o.alignment = CausalAlignment::top_left, o.alibi_slopes = slopes, o.sinks = sinks, o.soft_cap = 2;
+  });
+}
+
+TEST(AttentionOn, EveryHeadSizeThatIsAMultipleOf8IsDecoded) {
+  for (const std::int64_t head_size : {8, 24, 32, 48, 96, 112, 128, 192, 240, 256}) {
+    CacheShape shape = shape_of(DType::bf16, 5, {13});
+    shape.head_size = head_size;
+    const CandidateCheck check = Given(shape, {1}, 2, DType::bf16).check();
+    EXPECT_EQ(check.candidate.kernel, head_size == 128 ? "paged_decode_bf16_d128" : "paged_decode_bf16_any");
+    EXPECT_TRUE(check.passed()) << head_size << to_text(check);
+  }
+}
+
+// One page a sequence: a continuous cache, whose page is the longest sequence.
+TEST(AttentionOn, OnePageASequenceIsContinuousDecode) {
+  for (const std::int64_t head_size : {64, 40}) {
+    CacheShape shape = shape_of(DType::bf16, 45, {45, 1, 30});
+    shape.head_size = head_size;
+    Given setup(shape, {1, 1, 1}, 4, DType::bf16);
+    std::vector<std::uint32_t> blocks;
+    for (std::size_t b = 0; b < 3; ++b)
+      blocks.push_back(setup.cache.table()[b * static_cast<std::size_t>(setup.cache.table_stride())]);
+    setup.problem.k.table = setup.problem.v.table = blocks.data();
+    setup.problem.k.table_stride = setup.problem.v.table_stride = 1;
+    const CandidateCheck check = setup.check();
+    EXPECT_EQ(check.candidate.kernel, head_size == 64 ? "continuous_decode_bf16_d64" : "continuous_decode_bf16_any");
+    EXPECT_TRUE(check.passed()) << to_text(check);
+  }
 }
 
 TEST(AttentionOn, SeveralQueriesOfF32AreAsManySequences) {
   const Given setup(shape_of(DType::f32, 8, {19, 3}), {4, 5}, 4, DType::f32);  // two queries before the first key
   const CandidateCheck check = setup.check();
-  EXPECT_EQ(check.candidate.kernel, "paged_decode_f32_d64");
+  EXPECT_EQ(check.candidate.kernel, "paged_decode_f32_any");
   EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-TEST(AttentionOn, AScaleAHeadStaysE4m3AndMoreBecomeF32) {
+TEST(AttentionOn, ScalesOfEveryGranularityStayE4m3) {
   CacheShape shape = shape_of(DType::e4m3, 16, {33, 18});
-  shape.granularity = 64;
-  const CandidateCheck whole = Given(shape, {1, 1}, 4, DType::bf16).check();
-  EXPECT_EQ(whole.candidate.kernel, "paged_decode_e4m3_d64");
-  EXPECT_THAT(whole.candidate.notes, IsEmpty());
-  EXPECT_TRUE(whole.passed()) << to_text(whole);
+  for (const std::int64_t granularity : {64, 16, 12}) {
+    shape.granularity = granularity;
+    const CandidateCheck check = Given(shape, {1, 1}, 4, DType::bf16).check();
+    EXPECT_EQ(check.candidate.kernel, granularity == 64 ? "paged_decode_e4m3_d64" : "paged_decode_e4m3_any");
+    EXPECT_THAT(check.candidate.notes, IsEmpty());
+    EXPECT_TRUE(check.passed()) << to_text(check);
+  }
+}
 
+TEST(AttentionOn, MixedTypesAreConvertedToF32) {
+  CacheShape shape = shape_of(DType::e4m3, 16, {33, 18});
   shape.granularity = 16;
-  const CandidateCheck parts = Given(shape, {1, 1}, 4, DType::bf16).check();
-  EXPECT_EQ(parts.candidate.kernel, "paged_decode_f32_d64");
-  EXPECT_THAT(parts.candidate.notes,
-              ElementsAre("q is bf16, the kernel is given f32", "K is e4m3 with scales, the kernel is given f32",
+  const CandidateCheck check = Given(shape, {1, 1}, 4, DType::f16).check();
+  EXPECT_EQ(check.candidate.kernel, "paged_decode_f32_any");
+  EXPECT_THAT(check.candidate.notes,
+              ElementsAre("q is f16, the kernel is given f32", "K is e4m3 with scales, the kernel is given f32",
                           "V is e4m3 with scales, the kernel is given f32"));
-  EXPECT_TRUE(parts.passed()) << to_text(parts);
+  EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
 TEST(AttentionOn, OneRowForKAndVIsMlaDecode) {
@@ -125,6 +191,24 @@ TEST(AttentionOn, OneRowForKAndVIsMlaDecode) {
   const CandidateCheck check = Given(shape, {3, 1}, 8, DType::bf16, 512).check();
   EXPECT_EQ(check.candidate.kernel, "mla_decode_bf16");
   EXPECT_TRUE(check.passed()) << to_text(check);
+}
+
+TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused) {
+  CacheShape shape = shape_of(DType::e4m3, 16, {20, 5});
+  shape.kv_heads = 1;
+  shape.head_size = 576;
+  shape.mla = true;
+  for (const std::int64_t granularity : {0, 576}) {
+    shape.granularity = granularity;
+    const CandidateCheck check = Given(shape, {3, 1}, 8, DType::bf16, 512).check();
+    EXPECT_EQ(check.candidate.kernel, "mla_decode_e4m3");
+    EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_TRUE(check.passed()) << to_text(check);
+  }
+  shape.granularity = 128;
+  EXPECT_THAT(refusal(Given(shape, {3, 1}, 8, DType::bf16, 512)),
+              HasSubstr("mla_decode does not support several scales a token (granularity 128): one, granularity 576 or "
+                        "more"));
 }
 
 // [block, head, slot, dim], as other engines keep it: the kernels want heads of a token side by side.
@@ -170,19 +254,9 @@ TEST(AttentionOn, NoQueryNoLaunch) {
   EXPECT_THAT(got.notes, ElementsAre(HasSubstr("no query")));
 }
 
-std::string refusal(const Given& setup) {
-  VirtualGpu device;
-  try {
-    (void)attention_on(device, setup.problem);
-  } catch (const UnsupportedError& error) {
-    return error.what();
-  }
-  return "taken";
-}
-
-TEST(AttentionOn, EveryLackOfEveryKernelIsNamedAtOnce) {
+TEST(AttentionOn, EveryUnsupportedFeatureOfEveryKernelIsNamedAtOnce) {
   CacheShape shape = shape_of(DType::f16, 12, {30});
-  shape.head_size = 40;
+  shape.head_size = 36;
   Given setup(shape, {3}, 2, DType::f16);
   const std::vector<double> slopes{0.5, 0.25};
   setup.problem.options.alibi_slopes = slopes;
@@ -190,13 +264,13 @@ TEST(AttentionOn, EveryLackOfEveryKernelIsNamedAtOnce) {
   setup.problem.options.mask = MaskKind::chunked;
   setup.problem.options.chunk = 8;
   EXPECT_THAT(refusal(setup),
-              AllOf(HasSubstr("no kernel computes this attention, 9 reasons:"),
-                    HasSubstr("\n  paged_decode does not have ALiBi slopes"),
-                    HasSubstr("\n  paged_decode does not have attention sinks"),
-                    HasSubstr("\n  paged_decode does not have a mask that hides a sequence's first keys"),
-                    HasSubstr("\n  paged_decode does not have head_size 40: 64 and 128"),
-                    HasSubstr("\n  paged_prefill does not have page_size 12: a divisor or a multiple of 128"),
-                    HasSubstr("\n  paged_prefill does not have a chunked mask")));
+              AllOf(HasSubstr("no kernel computes this attention, 6 reasons:"),
+                    HasSubstr("\n  paged_decode does not support head_size 36: multiples of 8 up to 256"),
+                    HasSubstr("\n  paged_prefill does not support ALiBi slopes"),
+                    HasSubstr("\n  paged_prefill does not support attention sinks"),
+                    HasSubstr("\n  paged_prefill does not support head_size 36: 64 and 128"),
+                    HasSubstr("\n  paged_prefill does not support page_size 12: a divisor or a multiple of 128"),
+                    HasSubstr("\n  paged_prefill does not support a chunked mask")));
 }
 
 TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRefused) {
@@ -208,7 +282,8 @@ TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRefused) {
   std::swap(other[0], other[1]);
   setup.problem.v.table = other.data();
   EXPECT_THAT(refusal(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
-                                    HasSubstr("paged_prefill does not have a table for K and another for V")));
+                                    HasSubstr("paged_decode does not support a table for K and another for V"),
+                                    HasSubstr("paged_prefill does not support a table for K and another for V")));
 }
 
 // The kernel is told of another problem than the golden: what a kernel that is wrong would hand over.

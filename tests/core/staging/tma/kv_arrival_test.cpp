@@ -198,5 +198,52 @@ TEST(KvArrival, HoldsForEveryGeometryBothWays) {
   }));
 }
 
+// The boxes of a matrix tile, K-major and as the transpose, from a row that is no multiple of 8 and past the last row:
+// an element read back by the tile's own formula (kv_copy.h), with CuTe's swizzle.
+TEST(KvArrival, AMatrixTileArrivesInBoxesOfAllRowsOrOfEight) {
+  const Cache cache;
+  for (const bool k_major : {true, false})
+    for (const std::uint32_t first : {5U, 500U}) {
+      const TmaTile tile = make_matrix_tma_tile(cache.rows, 24, 128, SwizzleMode::b128, k_major);
+      const KvCopy copy = tma_copy_matrix(tile, KOrV::v, RowIdx{first}, head(1), DimIdx{0});
+      const std::int64_t box = k_major ? 24 : 8;
+      ASSERT_EQ(copy.issues.size(), static_cast<std::size_t>(2 * 24 / box));
+      EXPECT_EQ(copy.issues[1].at, (TmaCoord{128 + 64, static_cast<std::int32_t>(first)}));
+      EXPECT_EQ(copy.expected_bytes, 24 * 128 * 2);
+      EXPECT_EQ(copy.smem_elements(), 24 * 128);
+      SharedImage image(1024 + 24 * 128 * 2);
+      ArrivalBarrier barrier(1);
+      (void)carry_out(copy, tensor_map_of("V", tile), cache.memory, image, 1024, barrier, CopyIdx{0});
+      EXPECT_EQ(barrier.state(), (BarrierState{1, 1, 0}));
+      for (std::int64_t r = 0; r < 24; ++r)
+        for (std::int64_t d = 0; d < 128; ++d) {
+          const std::int64_t element = r / box * 2 * box * 64 + d / 64 * box * 64 + r % box * 64 + d % 64;
+          const auto address =
+              static_cast<std::int64_t>(cute_swizzle(TmaSwizzle::b128, static_cast<std::uint64_t>(1024 + 2 * element)));
+          std::uint16_t value = 0;
+          std::memcpy(&value, image.bytes().data() + address, 2);
+          ASSERT_EQ(value, cache.at(std::int64_t{first} + r, 1, d)) << r << " " << d;
+          const auto back = kv_element_at_address(copy, 1024, address);
+          ASSERT_TRUE(back);
+          ASSERT_EQ((std::vector{back->row, back->depth, back->matrix_row}),
+                    (std::vector{r, d, std::int64_t{first} + r}));
+          ASSERT_EQ(image.writer(address).value, back->issue);
+          ASSERT_EQ(kv_shared_address(copy, 1024, r, d), address);
+        }
+    }
+}
+
+TEST(KvArrival, AMatrixTileIsOfAContinuousCacheOnly) {
+  const Cache cache;
+  const TmaTile matrix = make_matrix_tma_tile(cache.rows, 16, 64, SwizzleMode::b128, true);
+  EXPECT_EQ(message_of<GeometryError>(
+                [&] { (void)tma_copy_matrix(cache.tile(32), KOrV::k, RowIdx{0}, head(0), DimIdx{-1}); }),
+            "TMA copy of K rejected, 2 faults:\n"
+            "  tile: a plain tile: use create_tma_tile(tile_m, tile_n, ..) of a continuous cache\n"
+            "  depth_offset: -1 is below 0: use a column of the head");
+  EXPECT_THROW((void)tma_copy_matrix(matrix, KOrV::k, RowIdx{0}, head(2), DimIdx{0}), IndexError);
+  EXPECT_THROW((void)tma_copy_k(matrix, row_list(16, 16, {0}), {.head = head(0)}), UnsupportedError);
+}
+
 }  // namespace
 }  // namespace kvscope::kv_arrival_test
