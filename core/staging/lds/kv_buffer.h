@@ -38,8 +38,8 @@ struct LdsRegion {
 class KVBuffer {
  public:
   // Moves no data; the iterator begins at token 0. `k_cache`: any MHA operand, or a cache. `end`: number of valid keys,
-  // at most cache_length of the sequence. GeometryError, all faults at once: an operand of another element type, a wave the block does not have, a region that is unaligned or leaves the image; and
-  // what KVCacheIterator refuses.
+  // at most cache_length of the sequence. GeometryError, all faults at once: an operand of another element type, a wave
+  // the block does not have, a region that is unaligned or leaves the image; and what KVCacheIterator rejects.
   KVBuffer(const KVBufferConfig& config, const KVOperand& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
            const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id);
   KVBuffer(const KVBuffer&) = delete;

@@ -33,8 +33,8 @@ struct KVCacheWalk {
 class KVCacheIterator {
  public:
   // Begins at token 0; `end` is the first token that is not read. GeometryError, all faults at once: sizes that are not
-  // positive, heads or columns that are not the operand's, rows of a tensor that are not packed, pages that are not whole
-  // tiles.
+  // positive, heads or columns that are not the operand's, rows of a tensor that are not packed, pages that are not
+  // whole tiles.
   KVCacheIterator(const KVOperand& operand, const KVCacheWalk& walk, TokIdx end, SeqIdx batch_idx, HeadIdx kv_head_idx);
 
   // The tile at the cursor, which stays. Rows: max(0, min(tile_size, end - tile_start_row)). IndexError when a token it

@@ -26,7 +26,7 @@ const MfmaShape& instruction_of(const KVBufferConstants& c) {
                   c.MMA_M, c.MMA_N, c.MMA_K, c.element_bytes));
 }
 
-// Fragment `tile` of a view [lane, tile, element] as doubles, each lane padded with zeros to the instruction's elements.
+// Fragment `tile` of [lane, tile, element] as doubles, each lane padded with zeros to the instruction's elements.
 std::vector<double> fragment_of(const AnyView<3>& view, std::int64_t tile, const MfmaShape& shape) {
   std::vector<double> values(static_cast<std::size_t>(kWaveLanes * shape.elements));
   for (std::int64_t lane = 0; lane < kWaveLanes; ++lane) {

@@ -7,7 +7,7 @@
 //   RaggedMHAOperand                 offsets[b] + t of [T, H, D]         offsets[b + 1] - offsets[b]
 //
 // A cache converts to its KVCacheMHAOperand. The scales operand is not accepted: KVBuffer stages values.
-// Example: a ragged tensor [150, 2, 128] with offsets {0, 50, 150}: tile(64, 64, sequence 1, token 32, head 1, column 0)
+// Example: a ragged tensor [150, 2, 128], offsets {0, 50, 150}: tile(64, 64, sequence 1, token 32, head 1, column 0)
 // is element (82 * 2 + 1) * 128 = 21120.
 #pragma once
 
