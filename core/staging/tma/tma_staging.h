@@ -9,8 +9,8 @@
 // long as the whole tile takes at most 255 registers (lane_registers.h). Every warp has rows of Q of its own and reads
 // the same pieces, as in FlashAttention-2.
 //
-// A larger tile is read in k-steps, one column of pieces of K or one row of pieces of V at a time. Each k-step takes the
-// registers of the one before, as the main loops of CUTLASS and FlashAttention-2 do. Pieces across the k-step that
+// A larger tile is read in k-steps, one column of pieces of K or one row of pieces of V at a time. Each k-step takes
+// the registers of the one before, as the main loops of CUTLASS and FlashAttention-2 do. Pieces across the k-step that
 // still do not fit are shared out over W warps, the fewest that fit: keys of K, value columns of V, as FlashMLA gives
 // each of two warpgroups one half of the 512 value columns. Piece a across, of P = ceil(pieces across / W) a warp:
 // warp a / P, registers 4 (a % P) on. Example: K of 64 x 576 bf16: 4 pieces across, 36 k-steps of 16 registers.
