@@ -169,7 +169,8 @@ void add_explain(CLI::App& app, Action& chosen) {
   explain_app->add_option("--shared-address", command->shared_address, "Way back: a byte of the staged tile");
   explain_app->add_option("--lane", command->lane, "Way back: a lane, with --register");
   explain_app->add_option("--register", command->reg, "Way back: a 32-bit register of the lane");
-  explain_app->add_option("--wave", command->wave, "Way back, LDS: the wave")->capture_default_str();
+  explain_app->add_option("--wave", command->wave, "Way back: the wave; by TMA, the warp where several share a k-step")
+      ->capture_default_str();
   explain_app->add_option("--k-step", command->k_step, "Way back: which k-step, where a tile is loaded in several")
       ->capture_default_str();
   explain_app->add_option("--tile", command->tile, "Way back: which tile of the sequence")->capture_default_str();

@@ -5,9 +5,9 @@
 //
 // A tile is a 2-D view [rows, depth] of the operand's memory: element (r, c) is r * kv_num_heads * cache_depth + c
 // elements after the first; the rows of a tensor operand must be packed that way. tile_size divides the page, and each
-// tile fits in one page: the cursor need not be a multiple of tile_size, but cursor % page + tile_size <= page. Example:
-// page 64, tile_size 16: a tile may begin at token 20 and may not at token 50. Past the end the kernels still form a
-// pointer; the model returns an empty view without looking at the table.
+// tile fits in one page: the cursor need not be a multiple of tile_size, but cursor % page + tile_size <= page.
+// Example: page 64, tile_size 16: a tile may begin at token 20 and may not at token 50. Past the end the kernels still
+// form a pointer; the model returns an empty view without looking at the table.
 // Example: rope part of a latent cache: depth 64, cache_depth 576, head_dim_offset 512: rows of 64 that are 576 apart,
 // the first column is 512.
 #pragma once

@@ -16,7 +16,7 @@
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 #include "core/staging/explain.h"
-#include "core/staging/explain_staging.h"
+#include "core/staging/detail/explain_staging.h"
 #include "core/staging/focus.h"
 #include "core/staging/lds/lds_params.h"
 #include "core/staging/lds/lds_staging.h"
