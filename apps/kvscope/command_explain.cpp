@@ -29,7 +29,7 @@ struct ExplainCommand {
   std::int64_t seq = 0, layer = 0, head = 0, dim = 0;
   std::optional<std::int64_t> token, step;
   std::optional<std::int64_t> shared_address, lane, reg;  // the way back
-  std::int64_t tile = 0, wave = 0;
+  std::int64_t tile = 0, wave = 0, k_step = 0;
   std::string path = "tma";
   std::string kv = "k";
   bool json = false;
@@ -112,6 +112,7 @@ std::vector<trace::Question> backward(const ExplainCommand& command, const Scena
   question.head = HeadIdx{command.head};
   question.kv = command.kv == "k" ? KOrV::k : KOrV::v;
   question.tile = command.tile;
+  question.step = command.k_step;
   question.dim = DimIdx{command.dim};
   if (command.shared_address) return {locate_shared(input.scenario, state, question, *command.shared_address)};
   check_index("--lane", *command.lane, 64, "lanes of a wave; a warp has 32");
@@ -168,7 +169,10 @@ void add_explain(CLI::App& app, Action& chosen) {
   explain_app->add_option("--shared-address", command->shared_address, "Way back: a byte of the staged tile");
   explain_app->add_option("--lane", command->lane, "Way back: a lane, with --register");
   explain_app->add_option("--register", command->reg, "Way back: a 32-bit register of the lane");
-  explain_app->add_option("--wave", command->wave, "Way back, LDS: the wave")->capture_default_str();
+  explain_app->add_option("--wave", command->wave, "Way back: the wave; by TMA, the warp where several share a k-step")
+      ->capture_default_str();
+  explain_app->add_option("--k-step", command->k_step, "Way back: which k-step, where a tile is loaded in several")
+      ->capture_default_str();
   explain_app->add_option("--tile", command->tile, "Way back: which tile of the sequence")->capture_default_str();
   explain_app->add_option("--path", command->path, "Way back: staged by TMA, or through LDS")
       ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))

@@ -12,6 +12,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/lds_options.h"
 #include "core/base/errors.h"
 #include "core/smem/shared_limits.h"
 #include "core/staging/lds/dram_to_lds.h"
@@ -30,6 +31,7 @@ struct LdsTableCommand {
   std::int64_t wave = 0;
   std::int64_t strip = 0;
   std::optional<std::int64_t> valid_rows;
+  LdsOptions lds;
 };
 
 void row(const char* name, std::int64_t value, const char* meaning) {
@@ -128,10 +130,13 @@ int show_registers(const KVBufferConfig& config, WaveIdx wave, StripIdx strip) {
 
 int show_table(const LdsTableCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
-  const KVBufferParams params = lds_params(input.scenario, command.kv == "k" ? KOrV::k : KOrV::v);
+  const Scenario scenario = with_lds_options(input.scenario, command.lds);
+  const KVBufferParams params = lds_params(scenario, command.kv == "k" ? KOrV::k : KOrV::v);
   if (command.what == "constants") {
-    const KVBufferParams other = lds_params(input.scenario, command.kv == "k" ? KOrV::v : KOrV::k);
-    return show_constants(params, constants_of(params).region_bytes + constants_of(other).region_bytes);
+    const KVBufferParams other = lds_params(scenario, command.kv == "k" ? KOrV::v : KOrV::k);
+    // V has no columns past its values: the rope part of a latent cache is staged as K alone.
+    const std::int64_t others = other.depth < 1 ? 0 : constants_of(other).region_bytes;
+    return show_constants(params, constants_of(params).region_bytes + others);
   }
   const KVBufferConfig config(params);
   const KVBufferConstants& c = config.constants();
@@ -162,6 +167,7 @@ void add_lds(CLI::App& app, Action& chosen) {
   table->add_option("--wave", command->wave, "Wave; of copy and registers")->capture_default_str();
   table->add_option("--strip", command->strip, "Strip; of registers")->capture_default_str();
   table->add_option("--valid-rows", command->valid_rows, "Keys that exist; of copy. Default: all");
+  add_lds_options(*table, command->lds);
   table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
   add_lds_schedule(*lds, chosen);
 }

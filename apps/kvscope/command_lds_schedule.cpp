@@ -19,6 +19,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/lds_options.h"
 #include "core/base/errors.h"
 #include "core/cache/continuous_kv_cache.h"
 #include "core/staging/lds/dram_to_lds.h"
@@ -40,6 +41,7 @@ struct ScheduleCommand {
   std::int64_t wave = 0;
   std::vector<std::int64_t> masked;
   std::optional<std::int64_t> without;
+  LdsOptions lds;
 };
 
 // Rows of one head, as many as the tiles have. What they hold is of no matter here: the model knows of every byte of
@@ -122,7 +124,9 @@ std::vector<Order> orders() {
 
 KVBufferConfig config_of(const ScheduleCommand& command, const Scenario& scenario, KOrV kv) {
   KVBufferParams params = lds_params(scenario, kv);
-  params.kv_num_heads = 1;  // how far rows are apart is not the schedule's
+  params.kv_num_heads = 1;         // how far rows are apart is not the schedule's
+  params.reg_chunk_depth.reset();  // the loops read a whole tile at a step, and follow LDS, not registers
+  params.reg_chunk_keys.reset();
   params.vm_rule = command.count == "seed" ? VmCountRule::seed : VmCountRule::newer;
   return KVBufferConfig(params);
 }
@@ -177,7 +181,11 @@ int show_schedule(const ScheduleCommand& command) {
   if (!command.masked.empty() && command.loop == "decode") {
     throw InputError("command line", "--masked", "the decode loop passes over no tile: leave it out");
   }
-  const KVBufferConfig k = config_of(command, input.scenario, KOrV::k), v = config_of(command, input.scenario, KOrV::v);
+  const Scenario scenario = with_lds_options(input.scenario, command.lds);
+  if (!scenario.lds.full_kv) {
+    throw UnsupportedError("the loops load whole tiles, and without full_kv a stage holds one block: use full_kv");
+  }
+  const KVBufferConfig k = config_of(command, scenario, KOrV::k), v = config_of(command, scenario, KOrV::v);
   check_index("--wave", command.wave, k.constants().waves, "waves of the block");
   const std::vector<ScheduleStep> all = steps_of(command, k.constants(), v.constants());
   std::vector<ScheduleStep> steps = all;
@@ -230,6 +238,7 @@ void add_lds_schedule(CLI::App& lds, Action& chosen) {
       ->capture_default_str();
   schedule->add_option("--wave", command->wave, "Whose counter is shown")->capture_default_str();
   schedule->add_option("--without", command->without, "Leave this step out, and see what goes wrong");
+  add_lds_options(*schedule, command->lds);
   schedule->callback([command, &chosen] { chosen = [command] { return show_schedule(*command); }; });
 }
 

@@ -9,12 +9,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/lds_options.h"
 #include "core/base/errors.h"
 #include "core/golden/npy.h"
 #include "core/pipeline/run_scenario.h"
@@ -35,6 +37,7 @@ struct StageCommand {
   std::string path = "tma";
   std::string out;
   std::string registers;
+  LdsOptions lds;
 };
 
 // The focus with the command line's numbers in place of the scenario's.
@@ -75,9 +78,10 @@ std::string to_text(const StageCommand& command, const CacheState& state, const 
   text += fmt::format("staged     {}: {} bytes of shared memory, {} of them written by no copy\n",
                       tma ? "by TMA" : "through LDS", staged.shared.size(), poison_bytes(staged.shared));
   if (staged.no_fragments.empty()) {
-    const char* readers = tma ? "warp" : staged.waves > 1 ? "waves" : "wave";
-    text += fmt::format("registers  {} {} x {} lanes x {} of 32 bits\n", staged.waves, readers, staged.lanes,
-                        staged.registers);
+    const char* readers = tma ? staged.waves > 1 ? "warps" : "warp" : staged.waves > 1 ? "waves" : "wave";
+    text += fmt::format("registers  {} {} x {} lanes x {} of 32 bits{}\n", staged.waves, readers, staged.lanes,
+                        staged.registers,
+                        staged.steps > 1 ? fmt::format(", in {} k-steps one after the other", staged.steps) : "");
   } else {
     text += fmt::format("registers  none: {}\n", staged.no_fragments);
   }
@@ -85,14 +89,15 @@ std::string to_text(const StageCommand& command, const CacheState& state, const 
     text += fmt::format("written    {}: the image, a byte an element, 0xcd where no copy wrote\n", command.out);
   }
   if (!command.registers.empty()) {
-    text += fmt::format("written    {}: [waves, lanes, registers] of 32 bits\n", command.registers);
+    text += fmt::format("written    {}: [{}waves, lanes, registers] of 32 bits\n", command.registers,
+                        staged.steps > 1 ? "k-steps, " : "");
   }
   return text;
 }
 
 int run(const StageCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
-  const Scenario scenario = focused(input.scenario, command);
+  const Scenario scenario = with_lds_options(focused(input.scenario, command), command.lds);
   trace::Recorder off;
   const EngineRun engine = run_engine(scenario, input.requests, off);
   const FocusState focus = state_at(scenario, input.requests, focus_step(scenario, engine.report));
@@ -113,7 +118,9 @@ int run(const StageCommand& command) {
   }
   if (!command.out.empty()) write_bytes(command.out, staged.shared.bytes(), {staged.shared.size()}, DType::u8);
   if (!command.registers.empty()) {
-    write_bytes(command.registers, staged.register_bytes, {staged.waves, staged.lanes, staged.registers}, DType::u32);
+    std::vector<std::int64_t> shape{staged.waves, staged.lanes, staged.registers};
+    if (staged.steps > 1) shape.insert(shape.begin(), staged.steps);
+    write_bytes(command.registers, staged.register_bytes, std::move(shape), DType::u32);
   }
   std::cout << to_text(command, focus.cache, tile, BN, staged);
   return kExitFine;
@@ -140,6 +147,7 @@ void add_stage(CLI::App& app, Action& chosen) {
   stage->add_option("--out", command->out, "Write shared memory there (.npy)");
   stage->add_option("--registers", command->registers, "Write the registers there (.npy)");
   stage->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)");
+  add_lds_options(*stage, command->lds);
   stage->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

@@ -72,6 +72,7 @@ template <class Operand>
 concept MHAOperand = RowSource<Operand> &&
     requires(const Operand operand, SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim) {
   operand.template load_scale<1>(seq, tok, head, dim);
+  { operand.block_paged_ptr(std::int64_t{}, seq, tok, head, dim) } -> std::same_as<std::byte*>;
   operand.template block_paged_tile<1>(seq, tok, head, TileLayout{}, dim);
   operand.scales_raw_ptr();
   { operand.create_tma_tile(std::int64_t{}, TileOptions{}) } -> std::same_as<TmaTile>;

@@ -60,6 +60,11 @@ class KVCacheMHAOperand {
 
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
+    return block_paged_ptr(tile, seq, tok, head, dim);
+  }
+  // The same for a tile that only the running program knows.
+  [[nodiscard]] std::byte* block_paged_ptr(std::int64_t tile, SeqIdx seq, TokIdx tok, HeadIdx head,
+                                           DimIdx dim = DimIdx{0}) const {
     return cache_.block_paged_ptr(tile, seq, tok, head, dim);
   }
   template <std::int64_t tile>
@@ -147,6 +152,10 @@ class KVCacheScalesMHAOperand {
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return cache_.scales_block_paged_ptr(seq, tok, head, dim);
   }
+  [[nodiscard]] std::byte* block_paged_ptr(std::int64_t, SeqIdx seq, TokIdx tok, HeadIdx head,
+                                           DimIdx dim = DimIdx{0}) const {
+    return cache_.scales_block_paged_ptr(seq, tok, head, dim);
+  }
   template <std::int64_t tile>
   [[nodiscard]] AnyView<2> block_paged_tile(SeqIdx seq, TokIdx tok, HeadIdx head, const TileLayout& layout,
                                             DimIdx dim = DimIdx{0}) const {
@@ -215,6 +224,10 @@ class LayoutTensorMHAOperand {
 
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
+    return block_paged_ptr(seq, tok, head, dim);
+  }
+  [[nodiscard]] std::byte* block_paged_ptr(std::int64_t, SeqIdx seq, TokIdx tok, HeadIdx head,
+                                           DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(seq, tok, head, dim);
   }
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const;
@@ -294,6 +307,10 @@ class RaggedMHAOperand {
 
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
+    return block_paged_ptr(seq, tok, head, dim);
+  }
+  [[nodiscard]] std::byte* block_paged_ptr(std::int64_t, SeqIdx seq, TokIdx tok, HeadIdx head,
+                                           DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(seq, tok, head, dim);
   }
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const;

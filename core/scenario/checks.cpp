@@ -96,6 +96,7 @@ class Rules {
     requests();
     attention();
     tile();
+    lds();
     focus();
     return faults_.take();
   }
@@ -116,6 +117,7 @@ class Rules {
   void generator(const RequestGenerator& g);
   void attention();
   void tile();
+  void lds();
   void focus();
 
   const Scenario& s_;
@@ -327,6 +329,36 @@ void Rules::tile() {
         "$.tile.base_alignment",
         fmt::format("a {}-token tile that starts at a multiple of {} can run over the end of a {}-token page: choose 0",
                     t.BN, align, page));
+  }
+}
+
+// What every KVBuffer over the scenario's cache needs. Rules of sizes that depend on the instruction are reported by
+// KVBufferConfig where a tile is staged, as a scenario whose tiles are never staged may break them.
+void Rules::lds() {
+  const LdsGeometry& l = s_.lds;
+  if (!readable({"$.model.head_size"})) return;
+  const std::int64_t head = s_.model.head_size;
+  if (readable({"$.lds.cache_depth"}) && l.cache_depth != 0 && l.cache_depth != head) {
+    fault("$.lds.cache_depth", fmt::format("{} is not the head size {}: rows of the scenario's cache are that wide; "
+                                           "choose {}, or 0",
+                                           l.cache_depth, head, head));
+  }
+  if (!readable({"$.lds.head_dim_offset"})) return;
+  if (l.head_dim_offset >= head) {
+    fault("$.lds.head_dim_offset",
+          fmt::format("{} is outside [0, {}), the elements of a head: choose a column of it", l.head_dim_offset, head));
+    return;
+  }
+  const std::int64_t staged = head - l.head_dim_offset;
+  if (readable({"$.lds.smem_depth", "$.lds.full_kv"}) && l.full_kv && l.smem_depth != 0 && l.smem_depth < staged) {
+    fault("$.lds.smem_depth", fmt::format("{} columns of a stage do not hold the {} that are staged: choose at least "
+                                          "{}, 0, or \"full_kv\": false",
+                                          l.smem_depth, staged, staged));
+  }
+  if (readable({"$.lds.reg_chunk_depth"}) && l.reg_chunk_depth > staged) {
+    fault("$.lds.reg_chunk_depth", fmt::format("{} columns in registers are more than the {} that are staged: choose "
+                                               "at most {}, or 0",
+                                               l.reg_chunk_depth, staged, staged));
   }
 }
 

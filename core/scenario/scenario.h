@@ -181,6 +181,11 @@ struct LdsGeometry {
   std::int64_t threads = 256;
   LdsMma mma = LdsMma::shipped;
   LdsSwizzle swizzle = LdsSwizzle::shipped;  // of K, in 16-byte vectors; V has none
+  bool full_kv = true;                       // a stage holds every column of a tile; false: one block of BK columns
+  std::int64_t smem_depth = 0;               // [elements] columns of a stage; 0: those that are staged
+  std::int64_t cache_depth = 0;  // [elements] of a head in the cache; 0: the model's head_size, the only other value
+  std::int64_t head_dim_offset = 0;  // [elements] first column of a head that is staged
+  std::int64_t reg_chunk_depth = 0;  // [elements] most columns of K in registers at once; 0: as many as fit 255 of them
   friend bool operator==(const LdsGeometry&, const LdsGeometry&) = default;
 };
 

@@ -10,6 +10,7 @@
 #include "core/fragment/wgmma_descriptor.h"
 #include "core/layout/swizzle.h"
 #include "core/smem/banks.h"
+#include "core/staging/lane_registers.h"
 #include "core/staging/lds/lds_layout.h"
 #include "core/staging/lds/lds_params.h"
 #include "core/staging/lds/lds_staging.h"
@@ -129,12 +130,27 @@ class TmaExplainer {
                       banks.extra() == 0 ? fmt::format("{} cycles for 4 matrices: no bank conflict", banks.cycles())
                                          : fmt::format("{} cycles for 4 matrices: {} lost to bank conflicts",
                                                        banks.cycles(), banks.extra())});
-    links_.push_back({"register", fmt::format("{}, of every warp", info.name),
+    const std::int64_t of_piece = info.elements / info.elements_per_register;
+    const bool split = staging_.steps() > 1, several = staging_.warps() > 1;
+    links_.push_back({"register", several ? std::string(info.name) : fmt::format("{}, of every warp", info.name),
                       fmt::format("{} {}, {} {} of the piece", info.row_name, row_ % info.rows, info.column_name,
                                   column_ % info.columns),
-                      fmt::format("lane {}, register {}, {}", reg.lane, reg.index, bits(reg.bit, element_bytes())),
-                      fmt::format("a lane holds the tile in {} registers, {} a piece", staging_.registers(),
-                                  info.elements / info.elements_per_register)});
+                      fmt::format("{}{}lane {}, register {}, {}", split ? fmt::format("k-step {}, ", reg.step) : "",
+                                  several ? fmt::format("warp {}, ", reg.warp) : "", reg.lane, reg.index,
+                                  bits(reg.bit, element_bytes())),
+                      split || several ? split_text(of_piece)
+                                       : fmt::format("a lane holds the tile in {} registers, {} a piece",
+                                                     staging_.registers(), of_piece)});
+  }
+
+  [[nodiscard]] std::string split_text(std::int64_t of_piece) const {
+    std::string text = fmt::format(
+        "a lane has {} registers, too few for the tile: {} k-step{} of {} registers, {} a piece, one after the other",
+        kLaneRegisters, staging_.steps(), staging_.steps() > 1 ? "s" : "", staging_.registers(), of_piece);
+    if (staging_.warps() > 1) {
+      text += fmt::format("; {} warps share the {}", staging_.warps(), copy_.operand == KOrV::k ? "keys" : "columns");
+    }
+    return text;
   }
 
   // wgmma takes K from shared memory itself, in steps of 32 bytes along the row.
@@ -194,12 +210,17 @@ class LdsExplainer {
 
   void byte() {
     const LdsLayout layout(staging_.config());
-    const std::int64_t logical = layout.logical(StageIdx{0}, key_, depth_);
+    const std::int64_t block = staging_.block_of(depth_);
+    const StageIdx stage = staging_.stage_of(block);
+    const std::int64_t logical = layout.logical(stage, key_, DimIdx{depth_.value - block * c_.BK});
+    const std::string place = staging_.blocks() == 1 ? std::string("of stage 0")
+                                                     : fmt::format("of stage {}, which holds block {} of {} columns",
+                                                                   stage.value, block, c_.BK);
     const std::int64_t vector = logical / c_.simd_width;
     const std::int64_t at = staging_.lds_byte(key_, depth_);
     links_.push_back({"LDS byte", "vector ((depth/BK*BN + key)*BK + depth%BK) / vector width, swizzled",
                       fmt::format("vector {} of element {}, moved to {}", vector, logical, at / kLdsVectorBytes),
-                      std::to_string(at), "of stage 0"});
+                      std::to_string(at), place});
     links_.push_back({"LDS bank", "(LDS byte / 4) % 64", fmt::format("({} / 4) % {}", at, kGfx950Banks),
                       std::to_string(at / 4 % kGfx950Banks), "gfx950 has 64 banks"});
   }
@@ -209,12 +230,17 @@ class LdsExplainer {
     KVSCOPE_ASSERT(!places.empty());
     std::vector<std::int64_t> waves;
     for (const RegisterPlace& place : places) waves.push_back(place.wave.value);
-    links_.push_back({"wave register", "lane and 32-bit register of the operand's register tile",
-                      fmt::format("key {}, depth {}", key_.value, depth_.value),
-                      fmt::format("lane {}, register {}, {}", places[0].lane, places[0].index,
-                                  bits(places[0].bit, c_.element_bytes)),
-                      fmt::format("in wave{} {}; a lane holds {} registers", waves.size() > 1 ? "s" : "",
-                                  fmt::join(waves, ", "), staging_.registers())});
+    links_.push_back(
+        {"wave register", "lane and 32-bit register of the operand's register tile",
+         fmt::format("key {}, depth {}", key_.value, depth_.value),
+         fmt::format("{}lane {}, register {}, {}",
+                     staging_.steps() > 1 ? fmt::format("k-step {}, ", places[0].step) : "", places[0].lane,
+                     places[0].index, bits(places[0].bit, c_.element_bytes)),
+         fmt::format("in wave{} {}; a lane holds {} registers{}", waves.size() > 1 ? "s" : "", fmt::join(waves, ", "),
+                     staging_.registers(),
+                     staging_.steps() > 1 ? fmt::format(", loaded {} times: {} strip{} a k-step", staging_.steps(),
+                                                        c_.register_strips, c_.register_strips > 1 ? "s" : "")
+                                          : "")});
   }
 
   const LdsStaging& staging_;
@@ -243,7 +269,12 @@ std::vector<Link> explain_lds(const Scenario& scenario, const AddressedCache& ca
     const KVBufferParams params = lds_params(scenario, tile.kv);
     tile.first_token = tile_start(token, params.BN);
     const LdsStaging staging(params, cache.cache(), tile);
-    return LdsExplainer(staging, token, KeyIdx{token - tile.first_token}, dim).run();
+    const std::int64_t first = params.head_dim_offset, end = first + params.depth;
+    if (dim.value < first || dim.value >= end) {
+      throw GeometryError(fmt::format("column {} is not staged: head_dim_offset {} and depth {} stage columns [{}, {})",
+                                      dim.value, first, params.depth, first, end));
+    }
+    return LdsExplainer(staging, token, KeyIdx{token - tile.first_token}, DimIdx{dim.value - first}).run();
   });
 }
 

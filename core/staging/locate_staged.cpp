@@ -36,8 +36,8 @@ class Locator {
 
   [[nodiscard]] trace::Question at_shared(std::int64_t byte) const {
     if (question_.path == StagingPath::lds) {
-      const TileElement element = lds().element_at_byte(byte);
-      return at(element.key.value, element.depth.value);
+      const LdsStaging staging = lds();
+      return at_lds(staging, staging.element_at_byte(byte, question_.step));
     }
     const auto element = tma().element_at(byte);
     if (!element) {
@@ -49,8 +49,9 @@ class Locator {
   [[nodiscard]] std::vector<trace::Question> at_register(WaveIdx wave, int lane, std::int64_t index) const {
     std::vector<trace::Question> found;
     if (question_.path == StagingPath::lds) {
-      for (const TileElement& element : lds().elements_at(wave, lane, index)) {
-        found.push_back(at(element.key.value, element.depth.value));
+      const LdsStaging staging = lds();
+      for (const TileElement& element : staging.elements_at(wave, lane, index, question_.step)) {
+        found.push_back(at_lds(staging, element));
       }
       if (found.empty()) {
         throw IndexError(
@@ -61,7 +62,7 @@ class Locator {
     const TmaStaging staging = tma();
     if (!staging.no_fragments().empty()) throw UnsupportedError(staging.no_fragments());
     const std::int64_t offset = tma_depth_offset(scenario_, question_.dim).value;
-    for (const TilePlace& place : staging.elements_at(lane, index)) {
+    for (const TilePlace& place : staging.elements_at(lane, index, question_.step, wave.value)) {
       found.push_back(at(place.row, offset + place.column));
     }
     return found;
@@ -73,6 +74,16 @@ class Locator {
   }
   [[nodiscard]] LdsStaging lds() const {
     return LdsStaging(lds_params(scenario_, question_.kv), cache_.cache(), tile_);
+  }
+
+  // A stage may be wider than the columns that are staged: a copy fills the rest with what follows the row in memory.
+  [[nodiscard]] trace::Question at_lds(const LdsStaging& staging, const TileElement& element) const {
+    const KVBufferConfig& config = staging.config();
+    if (element.depth.value >= config.constants().depth) {
+      throw IndexError(fmt::format("column {} of the stage is past the {} that are staged: its bytes are padding",
+                                   element.depth.value, config.constants().depth));
+    }
+    return at(element.key.value, config.params().head_dim_offset + element.depth.value);
   }
 
   [[nodiscard]] trace::Question at(std::int64_t row, std::int64_t dim) const {

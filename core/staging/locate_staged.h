@@ -30,6 +30,9 @@ struct TileQuestion {
   KOrV kv = KOrV::k;
   std::int64_t tile = 0;
   DimIdx dim;  // TMA: any column of the tile; its first is tma_depth_offset(dim). LDS tiles hold the whole head
+  // k-step (lane_registers.h) after which a register is looked at; 0 where registers hold the whole tile at once. For a
+  // byte of LDS without full_kv: the block of columns that is in its stage then.
+  std::int64_t step = 0;
 };
 
 // The element that a byte of the staged tile belongs to. GeometryError, UnsupportedError or OverflowError: the path
@@ -39,7 +42,7 @@ struct TileQuestion {
                                             const TileQuestion& question, std::int64_t shared_byte);
 
 // The elements that a 32-bit register holds, lowest bits first: 1, 2 or 4 of them. `wave` is of the LDS path; with TMA
-// every warp reads the same. Throws likewise.
+// every warp reads the same, unless a k-step is shared out over warps. Throws likewise.
 [[nodiscard]] std::vector<trace::Question> locate_register(const Scenario& scenario, const CacheState& state,
                                                            const TileQuestion& question, WaveIdx wave, int lane,
                                                            std::int64_t index);

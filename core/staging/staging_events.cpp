@@ -23,6 +23,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::int64_t kRegisterBytes = 4;
+constexpr std::int64_t kRegistersOfPiece = 4;  // one ldmatrix.x4
 
 bool is_wanted(const Scenario& scenario, const trace::Recorder& recorder) {
   return scenario.focus.staging != StagingDetail::none && recorder.wants(trace::TileOpened::kDetail);
@@ -118,7 +119,7 @@ class StagingRecorder {
     recorder_.record(trace::BarrierCompleted{0});
     if (!staging.no_fragments().empty()) return;
     for (const TmaRead& one : staging.reads()) {
-      read(0, one.piece * kRegisterBytes, kRegisterBytes, bank_report(one), one.addresses);
+      read(one.warp, one.first_register, kRegistersOfPiece, bank_report(one), one.addresses);
     }
   }
 
@@ -148,22 +149,30 @@ class StagingRecorder {
   void record_lds(const LdsStaging& staging, const StagedTile& tile) {
     const KVBufferConfig& config = staging.config();
     const KVBufferConstants& c = config.constants();
-    open(tile, false, c.BN, c.smem_cols, c.stage_bytes);
+    const bool full_kv = config.params().full_kv;
+    open(tile, false, c.BN, full_kv ? c.smem_cols : c.depth, full_kv ? c.stage_bytes : c.region_bytes);
     const DramTile dram{staging.valid_rows(), config.params().kv_num_heads * c.cache_depth, c.depth};
     std::int64_t copies = 0;
-    for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
-      for (const CopyInstruction& instruction : copy_instructions(config, wave, StageIdx{0}, dram)) {
-        record_instruction(staging, instruction, copies++);
+    for (std::int64_t block = 0; block < staging.blocks(); ++block) {
+      const StageIdx stage = staging.stage_of(block);
+      for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
+        for (const CopyInstruction& instruction : staging.copies(wave, block, dram)) {
+          record_instruction(staging, instruction, stage, copies++);
+        }
+      }
+      for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
+        recorder_.record(trace::WaveWaited{wave.value, copies_per_load(config, wave), 0});
+      }
+      for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
+        record_reads(config, full_kv ? all_reads(config, wave, stage) : block_reads(config, wave, stage, block), wave);
       }
     }
-    for (WaveIdx wave{0}; wave.value < c.waves; ++wave) {
-      recorder_.record(trace::WaveWaited{wave.value, copies_per_load(config, wave), 0});
-    }
-    for (WaveIdx wave{0}; wave.value < c.waves; ++wave) record_reads(config, wave);
   }
 
-  void record_instruction(const LdsStaging& staging, const CopyInstruction& instruction, std::int64_t copy) {
+  void record_instruction(const LdsStaging& staging, const CopyInstruction& instruction, StageIdx stage,
+                          std::int64_t copy) {
     trace::LdsCopied e;
+    e.stage = stage.value;
     e.copy = copy;
     e.wave = instruction.wave.value;
     e.shared = instruction.lanes[0].lds_byte;
@@ -177,9 +186,9 @@ class StagingRecorder {
     }
   }
 
-  void record_reads(const KVBufferConfig& config, WaveIdx wave) {
+  void record_reads(const KVBufferConfig& config, const std::vector<LdsReadInstruction>& reads, WaveIdx wave) {
     const KVBufferConstants& c = config.constants();
-    for (const LdsReadInstruction& one : all_reads(config, wave, StageIdx{0})) {
+    for (const LdsReadInstruction& one : reads) {
       if (one.zero) continue;
       const RegisterTarget& target = one.targets.front();
       const std::int64_t first = (target.row * c.input_frag_size + target.element) * c.element_bytes / kRegisterBytes;

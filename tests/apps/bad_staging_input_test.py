@@ -195,7 +195,15 @@ STAGING_FIELDS = [
      ['s.json: $.lds.swizzle: "(3,0,5)" is none of shipped, none, (3,0,4), (3,0,3), (2,0,3), (2,0,2): '
       'did you mean "(3,0,4)"?']),
     ("unknown key of lds", {"s.json": scenario({"lds": {"bn": 64}})}, CHECK,
-     ["s.json: $.lds.bn: unknown key: choose one of BN, WN, BK, threads, mma, swizzle"]),
+     ["s.json: $.lds.bn: unknown key: choose one of BN, WN, BK, threads, mma, swizzle, full_kv, smem_depth, "
+      "cache_depth, head_dim_offset, reg_chunk_depth"]),
+    ("full_kv that is a number", {"s.json": scenario({"lds": {"full_kv": 1}})}, CHECK,
+     ["s.json: $.lds.full_kv: 1 is given, true or false is wanted"]),
+    ("stage of no columns", {"s.json": scenario({"lds": {"smem_depth": -1}})}, CHECK,
+     ["s.json: $.lds.smem_depth: -1 is outside [0, 8192]: choose a multiple of BK, or 0"]),
+    ("registers for more than is staged", {"s.json": staged({"lds": {"reg_chunk_depth": 160}})}, CHECK,
+     ["s.json: $.lds.reg_chunk_depth: 160 columns in registers are more than the 128 that are staged: choose at most "
+      "128, or 0"]),
     ("lds that is a number", {"s.json": scenario({"lds": 64})}, CHECK,
      ["s.json: $.lds: 64 is given, an object is wanted"]),
     ("head past the last", {"s.json": scenario({"focus": {"head": 2}})}, CHECK,
@@ -289,6 +297,15 @@ STAGING_COMMANDS = [
      ["command line: --what: swizzle not in {constants,copy,registers}: see 'kvscope lds table --help'"]),
     ("values that are not staged", {"s.json": scenario()}, "lds table s.json --what copy",
      ["KVBuffer (K): dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2"]),
+    ("stage that does not hold a row", {"s.json": staged()}, "lds table s.json --smem-depth 96",
+     ["command line: --smem-depth: 96 columns of a stage do not hold the 128 that are staged: choose at least 128, 0, "
+      "or \"full_kv\": false"]),
+    ("head of another size", {"s.json": staged()}, "stage s.json --cache-depth 64 --head-dim-offset 128",
+     ["command line: 2 faults:",
+      "  --cache-depth: 64 is not the head size 128: rows of the scenario's cache are that wide; choose 128, or 0",
+      "  --head-dim-offset: 128 is outside [0, 128), the elements of a head: choose a column of it"]),
+    ("loop over blocks", {"s.json": staged()}, "lds schedule s.json --full-kv false",
+     ["the loops load whole tiles, and without full_kv a stage holds one block: use full_kv"]),
     ("wave past the last", {"s.json": staged()}, "lds table s.json --what copy --wave 4",
      ["--wave 4 is outside [0, 4): waves of the block"]),
     ("strip past the last", {"s.json": staged()}, "lds table s.json --what registers --strip 4",

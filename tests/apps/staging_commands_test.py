@@ -625,6 +625,33 @@ class LdsTables(unittest.TestCase):
                       "smaller tile or a narrower type (gfx950 takes up to 163840 B)\n", text)
         self.assertIn("\nblocks on gfx950            1   ", text)
 
+    def test_options_stand_in_place_of_the_scenarios(self):
+        scenario = tile_scenario("bf16", 64)
+        scenario["lds"] = {"smem_depth": 160, "cache_depth": 128, "head_dim_offset": 32, "reg_chunk_depth": 32}
+        by_scenario = fine("lds", "table", write_json(self.path, scenario))
+        write_json(self.path, tile_scenario("bf16", 64))
+        by_option = fine("lds", "table", self.path, "--smem-depth", 160, "--cache-depth", 128, "--head-dim-offset", 32,
+                         "--reg-chunk-depth", 32)
+        self.assertEqual(by_scenario, by_option)
+        numbers = {line[:20].strip(): int(line[20:29]) for line in by_option.splitlines()[2:]}
+        self.assertEqual((numbers["depth"], numbers["smem_depth"], numbers["num_repeats"]), (96, 160, 5))
+        self.assertEqual(numbers["mma_layout rows"], 4)  # one strip: 2 MMAs x 2 steps
+        done = kvscope("lds", "table", self.path, "--full-kv", "false")  # 2 row groups for 4 waves
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn("smem_cols                  32", done.stdout)
+        self.assertIn("\nrefused     unguarded blocks: num_threads: 4 waves share 2 row groups unevenly", done.stdout)
+
+    def test_registers_loaded_in_k_steps_are_dumped_k_step_by_k_step(self):
+        whole, parts = (os.path.join(self.folder.name, name) for name in ("whole.npy", "parts.npy"))
+        fine("stage", self.path, "--path", "lds", "--registers", whole)
+        text = fine("stage", self.path, "--path", "lds", "--reg-chunk-depth", 64, "--registers", parts)
+        self.assertIn("registers  4 waves x 64 lanes x 32 of 32 bits, in 2 k-steps one after the other\n", text)
+        self.assertIn(f"written    {parts}: [k-steps, waves, lanes, registers] of 32 bits\n", text)
+        np.testing.assert_array_equal(np.load(whole), np.concatenate(list(np.load(parts)), axis=-1))
+        found = fine("explain", self.path, "--seq", 1, "--path", "lds", "--lane", 5, "--register", 4, "--k-step", 1)
+        self.assertTrue(found.startswith("register 4 of lane 5 holds K of token 37, dim 64; K of token 37, dim 65\n"),
+                        found)
+
     def test_a_configuration_that_breaks_rules_is_a_check_that_failed(self):
         scenario = tile_scenario("bf16", 64)
         scenario["lds"] = {"BN": 48}

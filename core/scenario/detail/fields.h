@@ -247,6 +247,17 @@ void describe(Tag<LdsGeometry>, V& v, S& l) {
   v.word("mma", l.mma, kLdsMmas, {"The matrix instruction, M x N x K; shipped: by the cache's type.", ""});
   v.word("swizzle", l.swizzle, kLdsSwizzles,
          {"(bits, base, shift) of K's 16-byte vectors in LDS; shipped: by the instruction.", ""});
+  v.flag("full_kv", l.full_kv, {"A stage holds all columns of a tile. false: one block of BK columns at a time.", ""});
+  v.integer("smem_depth", l.smem_depth, {0, 8192},
+            {"Columns of a stage; 0: as many as are staged.", "choose a multiple of BK, or 0"});
+  v.integer("cache_depth", l.cache_depth, {0, 8192},
+            {"Columns of a head in the cache; 0: head_size of the model.", "choose head_size of the model, or 0"});
+  v.integer("head_dim_offset", l.head_dim_offset, {0, 8191},
+            {"First column of a head that is staged; the columns before it are left out.",
+             "choose a column on a multiple of 16 bytes, such as 0"});
+  v.integer("reg_chunk_depth", l.reg_chunk_depth, {0, 8192},
+            {"Columns of K that registers hold at a time; 0: as many strips as fit the 255 registers of a lane.",
+             "choose a multiple of BK, or 0"});
 }
 
 template <class V, class S>

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/errors.h"
 #include "core/staging/lds/dram_to_lds.h"
-#include "core/staging/lds/register_map.h"
 #include "core/staging/lds/transposing_read.h"
 
 namespace kvscope {
@@ -29,13 +27,14 @@ std::string object_named(const KVBufferConfig& config) {
 
 }  // namespace
 
-KVBuffer::KVBuffer(const KVBufferConfig& config, const KVCacheIterator::Cache& k_cache, SeqIdx batch_idx,
-                   HeadIdx head_idx, const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id)
+KVBuffer::KVBuffer(const KVBufferConfig& config, const KVOperand& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
+                   const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id)
     : config_(config),
       layout_(config_),
       smem_tile_(smem_tile),
       iterator_(k_cache, walk_of(config), end, batch_idx, head_idx),
-      warp_id_(warp_id) {
+      warp_id_(warp_id),
+      kv_mma_op_(config_) {
   const KVBufferConstants& c = config_.constants();
   KVSCOPE_ASSERT(smem_tile.pending != nullptr);
   std::vector<Fault> faults;
@@ -56,8 +55,6 @@ KVBuffer::KVBuffer(const KVBufferConfig& config, const KVCacheIterator::Cache& k
                                                smem_tile.base, size)});
   }
   if (!faults.empty()) throw GeometryError(object_named(config_), std::move(faults));
-  const std::int64_t elements = kWaveLanes * c.mma_rows * c.mma_cols;
-  registers_.assign(static_cast<std::size_t>(elements * c.element_bytes), SharedImage::kPoison);
 }
 
 // --- DRAM to LDS -----------------------------------------------------------------------------------------------------
@@ -134,7 +131,8 @@ void KVBuffer::perform(const LdsReadInstruction& read) {
   if (read.kind == LdsReadKind::plain) {
     static constexpr std::array<std::byte, kLdsVectorBytes> kZeros{};
     for (int lane = 0; lane < kWaveLanes; ++lane) {
-      put(lane, read,
+      kv_mma_op_.write(
+          lane, read.targets,
           read.zero ? std::span(kZeros) : fetch(read.addresses[static_cast<std::size_t>(lane)], read.width));
     }
     return;
@@ -145,7 +143,8 @@ void KVBuffer::perform(const LdsReadInstruction& read) {
     std::copy(bytes.begin(), bytes.end(), pieces[lane].begin());
   }
   pieces = read.kind == LdsReadKind::tr16 ? tr16_read(pieces) : tr8_read(pieces, config_.params().tr8_order);
-  for (int lane = 0; lane < kWaveLanes; ++lane) put(lane, read, pieces[static_cast<std::size_t>(lane)]);
+  for (int lane = 0; lane < kWaveLanes; ++lane)
+    kv_mma_op_.write(lane, read.targets, pieces[static_cast<std::size_t>(lane)]);
 }
 
 std::span<const std::byte> KVBuffer::fetch(std::int64_t byte, std::int64_t count) {
@@ -154,35 +153,6 @@ std::span<const std::byte> KVBuffer::fetch(std::int64_t byte, std::int64_t count
   const CopyIdx source = smem_tile_.pending->image().writer(address);
   if (std::find(sources_.begin(), sources_.end(), source) == sources_.end()) sources_.push_back(source);
   return smem_tile_.pending->read(warp_id_, address, count);
-}
-
-void KVBuffer::put(int lane, const LdsReadInstruction& read, std::span<const std::byte> bytes) {
-  const KVBufferConstants& c = config_.constants();
-  std::size_t from = 0;
-  for (const RegisterTarget& target : read.targets) {
-    const std::int64_t at = ((lane * c.mma_rows + target.row) * c.mma_cols + target.element) * c.element_bytes;
-    const auto count = static_cast<std::size_t>(target.count * c.element_bytes);
-    std::memcpy(registers_.data() + at, bytes.data() + from, count);
-    from += count;
-  }
-}
-
-// --- views -----------------------------------------------------------------------------------------------------------
-
-AnyView<3> KVBuffer::registers() {
-  const KVBufferConstants& c = config_.constants();
-  return {registers_.data(), config_.params().dtype, {kWaveLanes, c.mma_rows, c.mma_cols}};
-}
-
-AnyView<3> KVBuffer::get_mma_tile(std::int64_t k_mma_tile_idx, StripIdx bk_tile_idx) {
-  const KVBufferConstants& c = config_.constants();
-  check_index("MMA_K step", k_mma_tile_idx, c.num_k_mmas2, "num_k_mmas2 of a strip");
-  check_index("strip", bk_tile_idx.value, c.num_k_tiles, "num_k_tiles of the buffer");
-  const std::int64_t row = register_row(c, bk_tile_idx, k_mma_tile_idx, 0);
-  return {registers_.data() + row * c.mma_cols * c.element_bytes,
-          config_.params().dtype,
-          {kWaveLanes, c.num_mmas, c.mma_cols},
-          {c.mma_rows * c.mma_cols, c.mma_cols, 1}};
 }
 
 }  // namespace kvscope

@@ -6,10 +6,9 @@
 //   load_from_shared(stage)      fills the wave's registers: all strips, or load_from_shared<bk>(stage) one
 //   get_mma_tile<k, bk>()        what one step of the matrix instruction consumes
 //
-// Registers of a wave: [64 lanes, mma_rows, input_frag_size], in bytes lane by lane, row by row, little endian. They
-// begin as poison, so a row that was never loaded shows. Example: bf16 K, 32x32x16, BN 64, WN 32, BK 32, depth 128:
-// wave 1, lane 63, row 7, element 7 is key 63, depth 127.
-// Neither copyable nor movable: it owns the register tile.
+// Registers of a wave: kv_mma_op.h. Example: bf16 K, 32x32x16, BN 64, WN 32, BK 32, depth 128: wave 1, lane 63, row 7,
+// element 7 is key 63, depth 127.
+// Neither copyable nor movable: kv_mma_op refers to the buffer's own configuration.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +21,7 @@
 #include "core/smem/shared_image.h"
 #include "core/staging/lds/kv_buffer_config.h"
 #include "core/staging/lds/kv_cache_iterator.h"
+#include "core/staging/lds/kv_mma_op.h"
 #include "core/staging/lds/lds_index.h"
 #include "core/staging/lds/lds_layout.h"
 #include "core/staging/lds/lds_to_registers.h"
@@ -37,10 +37,10 @@ struct LdsRegion {
 
 class KVBuffer {
  public:
-  // Moves no data; the iterator stands at token 0. `end`: number of valid keys. GeometryError, all faults at once: a
-  // cache of another element type, a wave the block does not have, a region that is unaligned or leaves the image; and
-  // what KVCacheIterator refuses.
-  KVBuffer(const KVBufferConfig& config, const KVCacheIterator::Cache& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
+  // Moves no data; the iterator begins at token 0. `k_cache`: any MHA operand, or a cache. `end`: number of valid keys,
+  // at most cache_length of the sequence. GeometryError, all faults at once: an operand of another element type, a wave
+  // the block does not have, a region that is unaligned or leaves the image; and what KVCacheIterator rejects.
+  KVBuffer(const KVBufferConfig& config, const KVOperand& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
            const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id);
   KVBuffer(const KVBuffer&) = delete;
   KVBuffer(KVBuffer&&) = delete;
@@ -74,18 +74,22 @@ class KVBuffer {
   [[nodiscard]] LdsBlockTile smem_block_tile(std::int64_t tile_row, std::int64_t block_col) const {
     return layout_.smem_block_tile(rows, tile_row, block_col);
   }
-  // num_mmas rows from row (bk % register_strips) * num_mmas * num_k_mmas2 + k * num_mmas on. IndexError.
+  // KVMmaOp::get_mma_tile.
   template <std::int64_t k_mma_tile_idx, std::int64_t bk_tile_idx>
   [[nodiscard]] AnyView<3> get_mma_tile() {
     return get_mma_tile(k_mma_tile_idx, StripIdx{bk_tile_idx});
   }
-  [[nodiscard]] AnyView<3> get_mma_tile(std::int64_t k_mma_tile_idx, StripIdx bk_tile_idx);  // [lane, mma, element]
+  [[nodiscard]] AnyView<3> get_mma_tile(std::int64_t k_mma_tile_idx, StripIdx bk_tile_idx) {
+    return kv_mma_op_.get_mma_tile(k_mma_tile_idx, bk_tile_idx);
+  }
   template <std::int64_t k_mma_tile_idx, std::int64_t bk_tile_idx>
   [[nodiscard]] AnyView<3> mma_subtile() {
     return get_mma_tile(k_mma_tile_idx, StripIdx{bk_tile_idx});
   }
-  [[nodiscard]] AnyView<3> registers();  // [lane, row, element]
-  [[nodiscard]] std::span<const std::byte> register_bytes() const { return registers_; }
+  [[nodiscard]] AnyView<3> registers() { return kv_mma_op_.registers(); }  // [lane, row, element]
+  [[nodiscard]] std::span<const std::byte> register_bytes() const { return kv_mma_op_.register_bytes(); }
+  // The register tile and its product with Q or P.
+  [[nodiscard]] KVMmaOp& kv_mma_op() { return kv_mma_op_; }
 
   [[nodiscard]] KVCacheIterator& kv_cache_iter() { return iterator_; }
   [[nodiscard]] const KVBufferConfig& config() const { return config_; }
@@ -101,14 +105,13 @@ class KVBuffer {
   void perform(const std::vector<LdsReadInstruction>& reads);
   void perform(const LdsReadInstruction& read);
   [[nodiscard]] std::span<const std::byte> fetch(std::int64_t byte, std::int64_t count);
-  void put(int lane, const LdsReadInstruction& read, std::span<const std::byte> bytes);
 
   KVBufferConfig config_;
   LdsLayout layout_;
   LdsRegion smem_tile_;
   KVCacheIterator iterator_;
   WaveIdx warp_id_;
-  std::vector<std::byte> registers_;
+  KVMmaOp kv_mma_op_;
   std::vector<CopyIdx> sources_;
 };
 

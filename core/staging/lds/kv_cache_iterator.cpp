@@ -9,12 +9,10 @@
 
 namespace kvscope {
 
-KVCacheIterator::KVCacheIterator(const Cache& cache, const KVCacheWalk& walk, TokIdx end, SeqIdx batch_idx,
+KVCacheIterator::KVCacheIterator(const KVOperand& operand, const KVCacheWalk& walk, TokIdx end, SeqIdx batch_idx,
                                  HeadIdx kv_head_idx)
-    : cache_(cache), walk_(walk), end_(end), batch_idx_(batch_idx), kv_head_idx_(kv_head_idx) {
-  const std::int64_t page = std::visit([](const auto& c) { return c.page_size(); }, cache_);
-  const KVCacheStaticParams& kv = std::visit(
-      [](const auto& c) -> const auto& { return c.kv_params(); }, cache_);
+    : operand_(operand), walk_(walk), end_(end), batch_idx_(batch_idx), kv_head_idx_(kv_head_idx) {
+  const std::int64_t page = operand_.page_size(), heads = operand_.num_heads(), size = operand_.head_size();
   walk_.cache_depth = walk.cache_depth.value_or(walk.depth);
   std::vector<Fault> faults;
   const auto require = [&](bool holds, const char* where, std::string message) {
@@ -24,35 +22,30 @@ KVCacheIterator::KVCacheIterator(const Cache& cache, const KVCacheWalk& walk, To
   require(walk.depth > 0, "depth", fmt::format("{} is not positive: give 1 or more", walk.depth));
   require(walk.head_dim_offset >= 0, "head_dim_offset",
           fmt::format("{} is negative: give 0 or more", walk.head_dim_offset));
-  require(walk.kv_num_heads == kv.num_heads, "kv_num_heads",
-          fmt::format("{} is not the cache's: use {}", walk.kv_num_heads, kv.num_heads));
-  require(*walk_.cache_depth == kv.head_size, "cache_depth",
-          fmt::format("{} is not the head size of the cache: use {}", *walk_.cache_depth, kv.head_size));
-  require(walk.depth <= kv.head_size - walk.head_dim_offset, "depth",
+  require(walk.kv_num_heads == heads, "kv_num_heads",
+          fmt::format("{} is not the {}'s: use {}", walk.kv_num_heads, operand_.kind(), heads));
+  require(*walk_.cache_depth == size, "cache_depth",
+          fmt::format("{} is not the head size of the {}: use {}", *walk_.cache_depth, operand_.kind(), size));
+  require(walk.depth <= size - walk.head_dim_offset, "depth",
           fmt::format("columns [{}, {}) are not inside a head of {}", walk.head_dim_offset,
-                      walk.head_dim_offset + walk.depth, kv.head_size));
+                      walk.head_dim_offset + walk.depth, size));
+  require(operand_.row_stride() == heads * size && operand_.column_stride() == 1, "k_cache",
+          fmt::format("rows are {} elements apart and columns {}, not the packed {} and 1 that the copy assumes: copy "
+                      "the tensor into row-major order",
+                      operand_.row_stride(), operand_.column_stride(), heads * size));
   require(page == 0 || walk.tile_size < 1 || page % walk.tile_size == 0, "tile_size",
           fmt::format("{} tokens do not divide a page of {}: a tile lies in one page, use a divisor", walk.tile_size,
                       page));
   if (!faults.empty()) throw GeometryError("KVCacheIterator", std::move(faults));
 }
 
-DType KVCacheIterator::dtype() const {
-  return std::visit([](const auto& c) { return c.dtype(); }, cache_);
-}
-
 AnyView<2> KVCacheIterator::tile() const {
   const std::int64_t rows = std::clamp<std::int64_t>(end_ - tile_start_row_, 0, walk_.tile_size);
   const Shape<2> strides{walk_.kv_num_heads * *walk_.cache_depth, 1};
   if (rows == 0) return {nullptr, dtype(), {0, walk_.depth}, strides};
-  // Of a page's tile the whole is asked for, as the kernels do; a block without pages may end inside the last tile.
-  const bool paged = std::holds_alternative<PagedKVCache>(cache_);
-  std::byte* first = std::visit(
-      [&](const auto& c) {
-        return c.block_paged_ptr(paged ? walk_.tile_size : rows, batch_idx_, tile_start_row_, kv_head_idx_,
-                                 DimIdx{walk_.head_dim_offset});
-      },
-      cache_);
+  // Of a page's tile the whole is asked for, as the kernels do; rows without pages may end inside the last tile.
+  std::byte* first =
+      operand_.tile(walk_.tile_size, rows, batch_idx_, tile_start_row_, kv_head_idx_, DimIdx{walk_.head_dim_offset});
   return {first, dtype(), {rows, walk_.depth}, strides};
 }
 

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/checked.h"
 #include "core/base/dtype.h"
 #include "core/base/errors.h"
+#include "core/staging/lane_registers.h"
+#include "core/staging/lds/lds_index.h"
 
 namespace kvscope {
 namespace {
@@ -51,6 +54,20 @@ std::int64_t strip_of(const MmaShape& shape, DType dtype) {
   return std::max(shape.K, 64 / size_of(dtype));
 }
 
+// Whole strips in registers at a time: all of them, or the most that divide them evenly and fit a lane. One strip at
+// least; LdsStaging rejects a strip that does not fit.
+void fit_registers(KVBufferParams& p) {
+  if (p.depth < 1) return;
+  const std::int64_t along = p.transpose ? p.depth : p.WN, across = p.transpose ? p.WN : p.depth;
+  const std::int64_t strips = ceil_div(along, p.BK);
+  const std::int64_t fragment_bytes = p.mma_shape.K * p.mma_shape.N / kWaveLanes * size_of(p.dtype);
+  const std::int64_t of_strip = ceil_div(across, p.mma_shape.N) * ceil_div(p.BK, p.mma_shape.K) * fragment_bytes / 4;
+  std::int64_t held = strips;
+  while (held > 1 && (strips % held != 0 || held * of_strip > kLaneRegisters)) --held;
+  if (held == strips) return;
+  (p.transpose ? p.reg_chunk_depth : p.reg_chunk_keys) = held * p.BK;
+}
+
 }  // namespace
 
 KVBufferParams lds_params(const Scenario& scenario, KOrV kv) {
@@ -65,11 +82,19 @@ KVBufferParams lds_params(const Scenario& scenario, KOrV kv) {
   p.WN = is_k && chosen.WN > 0 ? chosen.WN : p.BN;  // V's register tile covers all keys
   p.BK = chosen.BK > 0 ? chosen.BK : strip_of(p.mma_shape, dtype);
   p.num_threads = chosen.threads;
-  p.depth = is_k ? scenario.model.head_size : scenario.model.value_size;
-  p.cache_depth = scenario.model.head_size;
+  p.depth = (is_k ? scenario.model.head_size : scenario.model.value_size) - chosen.head_dim_offset;
+  p.cache_depth = chosen.cache_depth > 0 ? chosen.cache_depth : scenario.model.head_size;
+  p.head_dim_offset = chosen.head_dim_offset;
+  p.full_kv = chosen.full_kv;
+  if (chosen.smem_depth > 0) p.smem_depth = chosen.smem_depth;
   p.kv_num_heads = scenario.model.kv_heads;
   p.transpose = is_k;
   p.k_group = p.mma_shape == MmaShape{32, 32, 8} ? 2 : 1;
+  if (is_k && chosen.reg_chunk_depth > 0) {
+    p.reg_chunk_depth = chosen.reg_chunk_depth;
+  } else {
+    fit_registers(p);
+  }
   return p;
 }
 

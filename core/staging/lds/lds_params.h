@@ -6,6 +6,11 @@
 //   e4m3, e5m2      32x32x64     64 elements      (3,0,4)        none
 //   BN 64 tokens, 32 for heads of more than 256 elements: two stages of K and V must fit 160 KiB
 //
+// The columns from head_dim_offset to the end of the head are staged (V: to the end of the values), in one tile a
+// stage, or block by block without full_kv. Registers hold all strips, or, where a lane's 255 registers do not, the
+// largest equal part (reg_chunk_depth of K, reg_chunk_keys of V). Example: bf16 V of 256 columns, BN 128: 4 strips of
+// 64 registers, so 2 at a time.
+//
 // An instruction of 16 rows has (3,0,3) for K, as decode kernels use it, and BK of 32 or 128 elements. WN is BN.
 // Another type, or a head that is not whole strips, gives parameters that break a rule of KVBufferConfig; nothing is
 // refused here.

@@ -15,6 +15,7 @@
 
 #include "core/base/index.h"
 #include "core/staging/addressed_cache.h"
+#include "core/staging/lds/dram_to_lds.h"
 #include "core/staging/lds/kv_buffer_config.h"
 #include "core/staging/lds/lds_index.h"
 #include "core/staging/lds/register_map.h"
@@ -36,13 +37,15 @@ struct RegisterPlace {
   int lane = 0;
   std::int64_t index = 0;  // 32-bit register of the operand's register tile
   int bit = 0;             // where in it the element begins: 0, 8, 16 or 24
+  std::int64_t step = 0;   // k-step: which load of the register tile brings it
   friend bool operator==(const RegisterPlace&, const RegisterPlace&) = default;
 };
 
 class LdsStaging {
  public:
-  // Stage 0. GeometryError with every reason why KVBuffer cannot stage the tile; UnsupportedError for V of an MLA
-  // cache.
+  // Stage 0; without full_kv, block b of the columns in stage b % stages. GeometryError with every reason why KVBuffer
+  // cannot stage the tile, or when one strip takes more registers than a lane has; UnsupportedError for V of an MLA
+  // cache, and for V without full_kv whose strips do not fit in registers together.
   LdsStaging(const KVBufferParams& params, const StepCache& cache, const StagedTile& tile);
 
   [[nodiscard]] const KVBufferConfig& config() const { return config_; }
@@ -54,18 +57,24 @@ class LdsStaging {
   [[nodiscard]] LdsCopyPlace copy_of(KeyIdx key, DimIdx depth) const;
   [[nodiscard]] std::vector<RegisterPlace> registers_of(KeyIdx key, DimIdx depth) const;  // wave by wave
 
-  // Back. IndexError outside the stage, or outside the register tile.
-  [[nodiscard]] TileElement element_at_byte(std::int64_t lds_byte) const;
-  // One element for each that the register holds, lowest bits first; none for registers that are set to zero.
-  [[nodiscard]] std::vector<TileElement> elements_at(WaveIdx wave, int lane, std::int64_t index) const;
-  [[nodiscard]] std::int64_t registers() const;  // 32-bit, of a lane
+  // Back. IndexError outside the block's stage, or outside the register tile. `block`: 0 with full_kv.
+  [[nodiscard]] TileElement element_at_byte(std::int64_t lds_byte, std::int64_t block = 0) const;
+  // One element for each that the register holds after k-step `step`, lowest bits first; none for registers that are
+  // set to zero.
+  [[nodiscard]] std::vector<TileElement> elements_at(WaveIdx wave, int lane, std::int64_t index,
+                                                     std::int64_t step = 0) const;
+  [[nodiscard]] std::int64_t registers() const;  // 32-bit, of a lane; at most kLaneRegisters
+  [[nodiscard]] std::int64_t steps() const;      // k-steps: loads of the register tile, one after the other
+  [[nodiscard]] std::int64_t blocks() const;     // 1 with full_kv
+  [[nodiscard]] std::int64_t block_of(DimIdx depth) const;
+  [[nodiscard]] StageIdx stage_of(std::int64_t block) const;
+  // What a wave copies of a block.
+  [[nodiscard]] std::vector<CopyInstruction> copies(WaveIdx wave, std::int64_t block, const DramTile& tile) const;
 
  private:
   KVBufferConfig config_;
   std::int64_t valid_rows_ = 0;
   std::int64_t row_stride_ = 0;  // [elements] of the tile in DRAM
-  std::vector<std::int64_t>
-      held_;  // [wave, key, depth] byte of the wave's registers, lane by lane; -1: not in this wave
   const std::byte* origin_ = nullptr;
 };
 

@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/fragment/fp8_v.h"
+#include "core/staging/lane_registers.h"
 #include "core/staging/tma/kv_arrival.h"
 #include "core/tma/tile_map.h"
 #include "core/tma/tile_sizes.h"
@@ -111,50 +112,92 @@ std::optional<KvElement> TmaStaging::element_at(std::int64_t shared_address) con
   return kv_element_at_address(copy_, kDst, shared_address);
 }
 
+std::int64_t TmaStaging::down() const {
+  return rows() / piece_->info().rows;
+}
+std::int64_t TmaStaging::along() const {
+  return columns() / piece_->info().columns;
+}
+std::int64_t TmaStaging::of_piece() const {
+  return piece_->info().elements / piece_->info().elements_per_register;
+}
+std::int64_t TmaStaging::pieces() const {
+  return down() * along();
+}
+bool TmaStaging::whole() const {
+  return pieces() * of_piece() <= kLaneRegisters;
+}
+
+// K is contracted over its columns, V over its rows.
+std::int64_t TmaStaging::steps() const {
+  if (whole()) return 1;
+  return copy_.operand == KOrV::k ? along() : down();
+}
+std::int64_t TmaStaging::across() const {
+  return copy_.operand == KOrV::k ? down() : along();
+}
+std::int64_t TmaStaging::warps() const {
+  return whole() ? 1 : ceil_div(across(), kLaneRegisters / of_piece());
+}
+std::int64_t TmaStaging::of_warp() const {
+  return ceil_div(across(), warps());
+}
 std::int64_t TmaStaging::registers() const {
-  const FragmentInfo& info = piece_->info();
-  return rows() / info.rows * (columns() / info.columns) * (info.elements / info.elements_per_register);
+  return (whole() ? pieces() : of_warp()) * of_piece();
 }
 
 TmaStaging::Register TmaStaging::register_of(std::int64_t row, std::int64_t column) const {
   check_index("row", row, rows(), "rows of the tile");
   check_index("column", column, columns(), "columns of the tile");
   const FragmentInfo& info = piece_->info();
-  const std::int64_t piece = row / info.rows * (columns() / info.columns) + column / info.columns;
+  const TmaRead from = read(row / info.rows * along() + column / info.columns);
   const FragmentPlace place =
       piece_->fragment_of({static_cast<int>(row % info.rows), static_cast<int>(column % info.columns)});
-  const std::int64_t of_piece = info.elements / info.elements_per_register;
-  return {place.lane, piece * of_piece + piece_->register_of(place.element),
-          place.element % info.elements_per_register * (32 / info.elements_per_register)};
+  return {place.lane, from.first_register + piece_->register_of(place.element),
+          place.element % info.elements_per_register * (32 / info.elements_per_register), from.step, from.warp};
 }
 
-std::vector<TilePlace> TmaStaging::elements_at(int lane, std::int64_t index) const {
+std::vector<TilePlace> TmaStaging::elements_at(int lane, std::int64_t index, std::int64_t step,
+                                               std::int64_t warp) const {
   const FragmentInfo& info = piece_->info();
   check_index("lane", lane, info.lanes, "lanes of a warp");
-  check_index("register", index, registers(), "32-bit registers of the whole tile");
-  const std::int64_t of_piece = info.elements / info.elements_per_register;
-  const std::int64_t across = columns() / info.columns;
-  const auto row = static_cast<int>(index / of_piece / across * info.rows);
-  const auto column = static_cast<int>(index / of_piece % across * info.columns);
+  check_index("register", index, registers(),
+              whole() ? "32-bit registers of the whole tile" : "32-bit registers of a k-step");
+  check_index("k-step", step, steps(), "k-steps of the tile");
+  std::int64_t piece = index / of_piece();
+  if (!whole()) {
+    if (warps() > 1) check_index("warp", warp, warps(), "warps that share the pieces of a k-step");
+    const std::int64_t first = warps() > 1 ? warp * of_warp() : 0;
+    check_index("register", index, (across() - first) * of_piece(), "32-bit registers that this warp loads");
+    const std::int64_t a = first + piece;
+    piece = copy_.operand == KOrV::k ? a * along() + step : step * along() + a;
+  }
+  const auto row = static_cast<int>(piece / along() * info.rows);
+  const auto column = static_cast<int>(piece % along() * info.columns);
   std::vector<TilePlace> elements;
   for (int e = 0; e < info.elements_per_register; ++e) {
-    const int element = static_cast<int>(index % of_piece) * info.elements_per_register + e;
+    const int element = static_cast<int>(index % of_piece()) * info.elements_per_register + e;
     const TilePlace place = piece_->tile_of({lane, element});
     elements.push_back({row + place.row, column + place.column});
   }
   return elements;
 }
 
-std::int64_t TmaStaging::pieces() const {
-  const FragmentInfo& info = piece_->info();
-  return rows() / info.rows * (columns() / info.columns);
-}
-
 TmaRead TmaStaging::read(std::int64_t piece) const {
   check_index("piece", piece, pieces(), "reads of the tile");
   const FragmentInfo& info = piece_->info();
-  const std::int64_t across = columns() / info.columns;
-  TmaRead read{piece, piece / across * info.rows, piece % across * info.columns, {}};
+  TmaRead read;
+  read.piece = piece;
+  read.row = piece / along() * info.rows;
+  read.column = piece % along() * info.columns;
+  read.first_register = piece * of_piece();
+  if (!whole()) {
+    const bool is_k = copy_.operand == KOrV::k;
+    const std::int64_t a = is_k ? piece / along() : piece % along();
+    read.step = is_k ? piece % along() : piece / along();
+    read.warp = a / of_warp();
+    read.first_register = a % of_warp() * of_piece();
+  }
   for (int lane = 0; lane < info.lanes; ++lane) {
     const TilePlace at = ldmatrix_row(use_, static_cast<int>(copy_.element_bytes), lane);
     read.addresses.push_back(shared_address(read.row + at.row, read.column + at.column));
@@ -165,6 +208,7 @@ TmaRead TmaStaging::read(std::int64_t piece) const {
 std::vector<TmaRead> TmaStaging::reads() const {
   std::vector<TmaRead> reads;
   for (std::int64_t piece = 0; piece < pieces(); ++piece) reads.push_back(read(piece));
+  std::ranges::stable_sort(reads, {}, &TmaRead::step);
   return reads;
 }
 

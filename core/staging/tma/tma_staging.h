@@ -5,7 +5,17 @@
 //
 // The tile is BN tokens by BK elements of one head (scenario.tile), from a destination of 0 on. Pages past the
 // sequence's last token are not copied for K, and filled with zeros for V, whose rows are multiplied by probabilities
-// of 0. A warp reads it in pieces, row of pieces by row of pieces; piece p is registers 4p .. 4p + 3 of every lane:
+// of 0. A warp reads it in pieces, row of pieces by row of pieces; piece p is registers 4p .. 4p + 3 of every lane, as
+// long as the whole tile takes at most 255 registers (lane_registers.h). Every warp has rows of Q of its own and reads
+// the same pieces, as in FlashAttention-2.
+//
+// A larger tile is read in k-steps, one column of pieces of K or one row of pieces of V at a time. Each k-step takes
+// the registers of the one before, as the main loops of CUTLASS and FlashAttention-2 do. Pieces across the k-step that
+// still do not fit are shared out over W warps, the fewest that fit: keys of K, value columns of V, as FlashMLA gives
+// each of two warpgroups one half of the 512 value columns. Piece a across, of P = ceil(pieces across / W) a warp:
+// warp a / P, registers 4 (a % P) on. Example: K of 64 x 576 bf16: 4 pieces across, 36 k-steps of 16 registers.
+//
+// Pieces:
 //
 //   K, 8 and 16 bits   16 keys x 32 B    B operand of mma.sync, read plain
 //   V, 16 bits         16 keys x 32 B    B operand, read with .trans
@@ -39,8 +49,11 @@ namespace kvscope {
 // One ldmatrix.x4 of a warp.
 struct TmaRead {
   std::int64_t piece = 0;
-  std::int64_t row = 0, column = 0;     // of the tile, where the piece begins
-  std::vector<std::int64_t> addresses;  // [32] shared byte of the row that each lane points at
+  std::int64_t row = 0, column = 0;       // of the tile, where the piece begins
+  std::vector<std::int64_t> addresses{};  // [32] shared byte of the row that each lane points at
+  std::int64_t step = 0;                  // k-step that reads it
+  std::int64_t warp = 0;                  // of warps() that share a k-step; with one, every warp reads it
+  std::int64_t first_register = 0;        // of four
 };
 
 class TmaStaging {
@@ -65,23 +78,35 @@ class TmaStaging {
   // Of one piece; precondition of all that follows: no_fragments().empty().
   [[nodiscard]] const FragmentMap& piece() const { return *piece_; }
   [[nodiscard]] LdmatrixUse use() const { return use_; }
-  [[nodiscard]] std::int64_t registers() const;  // 32-bit, of a lane, for the whole tile
+  [[nodiscard]] std::int64_t registers() const;  // 32-bit, of a lane, in one k-step; at most kLaneRegisters
+  [[nodiscard]] std::int64_t steps() const;      // 1: the whole tile at once
+  [[nodiscard]] std::int64_t warps() const;      // that share the pieces of a k-step; 1: every warp reads all of it
   struct Register {
     int lane = 0;
     std::int64_t index = 0;
     int bit = 0;  // where in it the element begins
+    std::int64_t step = 0;
+    std::int64_t warp = 0;
     friend bool operator==(const Register&, const Register&) = default;
   };
   [[nodiscard]] Register register_of(std::int64_t row, std::int64_t column) const;
-  // Back: the elements (row, column) that a register holds, lowest bits first. IndexError outside.
-  [[nodiscard]] std::vector<TilePlace> elements_at(int lane, std::int64_t index) const;
+  // Back: the elements (row, column) that a register holds in k-step `step`, lowest bits first. IndexError outside.
+  // `warp` is ignored where every warp reads the same.
+  [[nodiscard]] std::vector<TilePlace> elements_at(int lane, std::int64_t index, std::int64_t step = 0,
+                                                   std::int64_t warp = 0) const;
   [[nodiscard]] std::int64_t pieces() const;
   [[nodiscard]] TmaRead read(std::int64_t piece) const;  // IndexError
-  [[nodiscard]] std::vector<TmaRead> reads() const;      // of every piece, in order
+  [[nodiscard]] std::vector<TmaRead> reads() const;      // of every piece, k-step by k-step
 
  private:
   void require_destinations() const;
   void choose_piece(KOrV kv);
+  [[nodiscard]] std::int64_t down() const;      // rows of pieces
+  [[nodiscard]] std::int64_t along() const;     // columns of pieces
+  [[nodiscard]] std::int64_t of_piece() const;  // registers of one
+  [[nodiscard]] bool whole() const;             // the tile is in registers at once
+  [[nodiscard]] std::int64_t across() const;    // pieces of a k-step
+  [[nodiscard]] std::int64_t of_warp() const;   // pieces of a k-step that one warp reads
 
   TensorMap map_;
   KvCopy copy_;

@@ -58,6 +58,38 @@ TEST(Checks, OnlyMlaTakesVFromAPartOfTheRow) {
                                 "of the row; choose 20"}));
 }
 
+// Columns of a stage, of registers and of the cache are those of the model's heads.
+TEST(Checks, TheLdsOptionsStayInsideTheModelsHeads) {
+  EXPECT_THAT(after([](Scenario& s) {
+                s.lds = {
+                    .full_kv = true, .smem_depth = 16, .cache_depth = 20, .head_dim_offset = 4, .reg_chunk_depth = 16};
+              }),
+              IsEmpty());
+  EXPECT_THAT(after([](Scenario& s) {
+                s.lds.cache_depth = 24;
+                s.lds.head_dim_offset = 4;
+                s.lds.smem_depth = 15;
+                s.lds.reg_chunk_depth = 17;
+              }),
+              ElementsAre(Fault{"$.lds.cache_depth",
+                                "24 is not the head size 20: rows of the scenario's cache are that wide; choose 20, or "
+                                "0"},
+                          Fault{"$.lds.smem_depth",
+                                "15 columns of a stage do not hold the 16 that are staged: choose at least 16, 0, or "
+                                "\"full_kv\": false"},
+                          Fault{"$.lds.reg_chunk_depth",
+                                "17 columns in registers are more than the 16 that are staged: choose at most 16, or "
+                                "0"}));
+  EXPECT_THAT(after([](Scenario& s) { s.lds.head_dim_offset = 20; }),
+              ElementsAre(Fault{"$.lds.head_dim_offset",
+                                "20 is outside [0, 20), the elements of a head: choose a column of it"}));
+  EXPECT_THAT(after([](Scenario& s) {
+                s.lds.full_kv = false;
+                s.lds.smem_depth = 15;
+              }),
+              IsEmpty());
+}
+
 TEST(Checks, ScalesBelongToEightBitsAndToOneHead) {
   EXPECT_THAT(after([](Scenario& s) {
                 s.cache.dtype = DType::e5m2;

@@ -341,6 +341,12 @@ Scenario any_scenario() {
   s.tile.BK = prop::in_range(1, 8193);
   s.tile.swizzle = prop::one_of(SwizzleMode::none, SwizzleMode::b32, SwizzleMode::b64, SwizzleMode::b128);
   s.tile.base_alignment = prop::one_of<std::int64_t>(0, s.tile.BN);
+  s.lds.full_kv = prop::in_range(0, 2) == 1;
+  s.lds.cache_depth = prop::one_of<std::int64_t>(0, head_size);
+  s.lds.head_dim_offset = prop::in_range<std::int64_t>(0, head_size);
+  const std::int64_t staged = head_size - s.lds.head_dim_offset;
+  s.lds.smem_depth = prop::one_of<std::int64_t>(0, staged, staged + 7);
+  s.lds.reg_chunk_depth = prop::in_range<std::int64_t>(0, staged + 1);
   s.focus = {prop::in_range(-1, 99), prop::in_range<std::int64_t>(0, s.model.layers)};
   s.seed = prop::any<std::uint64_t>();
   return s;

@@ -81,7 +81,9 @@ std::int64_t check_tma(const StagingStep& step, KOrV kv, std::int64_t dim) {
         const TmaStaging::Register reg = staging.register_of(row, column);
         // The others in the register are elements too, but may be of rows past the end.
         if (tokens - tile * BN < BN) continue;
-        const auto held = locate_register(scenario, step.state, q, WaveIdx{0}, reg.lane, reg.index);
+        TileQuestion then = q;
+        then.step = reg.step;
+        const auto held = locate_register(scenario, step.state, then, WaveIdx{reg.warp}, reg.lane, reg.index);
         EXPECT_EQ(held.size(), static_cast<std::size_t>(4 / size));
         EXPECT_EQ(held.at(static_cast<std::size_t>(reg.bit / (8 * size))), expected)
             << "lane " << reg.lane << ", register " << reg.index;
@@ -109,7 +111,9 @@ std::int64_t check_lds(const StagingStep& step, KOrV kv) {
         EXPECT_EQ(locate_shared(scenario, step.state, q, byte), expected) << "LDS byte " << byte;
         if (tokens - tile * BN < BN) continue;
         for (const RegisterPlace& place : staging.registers_of(KeyIdx{key}, DimIdx{depth})) {
-          const auto held = locate_register(scenario, step.state, q, place.wave, place.lane, place.index);
+          TileQuestion then = q;
+          then.step = place.step;
+          const auto held = locate_register(scenario, step.state, then, place.wave, place.lane, place.index);
           EXPECT_EQ(held.at(static_cast<std::size_t>(place.bit / (8 * size))), expected)
               << "wave " << place.wave.value << ", lane " << place.lane << ", register " << place.index;
         }

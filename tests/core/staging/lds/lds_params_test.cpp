@@ -117,6 +117,37 @@ TEST(LdsParams, ChosenSizesStandInPlaceOfTheDefaults) {
   EXPECT_EQ(with(DType::bf16, {.BN = 128}).WN, 128);
 }
 
+TEST(LdsParams, TheFiveOptionsReachKVBuffer) {
+  const LdsGeometry lds{
+      .full_kv = false, .smem_depth = 96, .cache_depth = 128, .head_dim_offset = 32, .reg_chunk_depth = 64};
+  const KVBufferParams k = with(DType::bf16, lds), v = with(DType::bf16, lds, KOrV::v);
+  for (const KVBufferParams& p : {k, v}) {
+    EXPECT_FALSE(p.full_kv);
+    EXPECT_EQ(p.smem_depth, 96);
+    EXPECT_EQ(p.cache_depth, 128);
+    EXPECT_EQ(p.head_dim_offset, 32);
+    EXPECT_EQ(p.depth, 96);
+  }
+  EXPECT_EQ(k.reg_chunk_depth, 64);
+  EXPECT_EQ(v.reg_chunk_depth, std::nullopt);
+  const KVBufferParams standard = with(DType::bf16, {});
+  EXPECT_TRUE(standard.full_kv);
+  EXPECT_EQ(standard.smem_depth, std::nullopt);
+  EXPECT_EQ(standard.reg_chunk_depth, std::nullopt);
+}
+
+// 128 keys x 512 columns: 16 strips of 32 registers, 255 a lane; of the divisors of 16, 4 strips are the most.
+TEST(LdsParams, RegistersHoldTheLargestEqualPartThatFits) {
+  Scenario scenario = llama(DType::bf16);
+  scenario.lds.BN = 128;
+  scenario.model.head_size = scenario.model.value_size = 512;
+  EXPECT_EQ(lds_params(scenario, KOrV::k).reg_chunk_depth, 128);
+  EXPECT_EQ(lds_params(scenario, KOrV::k).reg_chunk_keys, std::nullopt);
+  scenario.model.head_size = scenario.model.value_size = 256;  // V: 4 strips of 64 registers
+  EXPECT_EQ(lds_params(scenario, KOrV::v).reg_chunk_keys, 64);
+  EXPECT_EQ(lds_params(scenario, KOrV::v).reg_chunk_depth, std::nullopt);
+}
+
 TEST(LdsParams, VIsAsWideAsTheModelsValues) {
   Scenario scenario = llama(DType::bf16);
   scenario.model.value_size = 96;
