@@ -43,7 +43,7 @@ std::string label(std::string_view granularity) {
 
 class Readings {
  public:
-  // `axes`: of the cache, in its order, 2 among them for a tensor that speaks of K and V.
+  // `axes`: of the cache, in its order, with 2 among them for a tensor that covers K and V.
   Readings(const LayoutReader& reader, std::string axes, bool by_sequence) : r_(reader), axes_(std::move(axes)) {
     for (const std::string granularity : kGranularities) {
       // Without pages, a slot is a block, and is called a token.
@@ -57,7 +57,7 @@ class Readings {
     if (by_sequence) add("BH", "BH");
   }
 
-  // The readings of a shape that differ in what they would multiply, the shapes with every axis first choice.
+  // The readings of a shape that differ in what they multiply. A shape with every axis has no other reading.
   [[nodiscard]] std::vector<Reading> of(const Extents& shape) const {
     std::vector<Reading> found;
     for (const Reading& reading : all_) {
@@ -274,7 +274,7 @@ void apply_scales(const CacheScales& scales, PreparedProblem& prepared) {
     rows.scale_token_stride = walk.slot;
     rows.scale_head_stride = walk.head;
     if (walk.sequence == 0) return;
-    // A scale of a sequence: a table that leads every page of sequence b to "block" b.
+    // A scale per sequence: the table of the scales has entry b for every page of sequence b.
     const std::int64_t batch = prepared.problem.batch, columns = rows.table_stride;
     if (prepared.sequence_table.size() == 0) {
       prepared.sequence_table = filled(std::uint32_t{0}, batch, columns);
