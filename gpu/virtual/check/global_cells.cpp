@@ -1,4 +1,4 @@
-#include "gpu/virtual/check/global_cells.h"
+#include "gpu/virtual/check/detail/global_cells.h"
 
 #include <algorithm>
 #include <tuple>

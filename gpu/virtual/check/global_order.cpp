@@ -1,4 +1,4 @@
-#include "gpu/virtual/check/global_order.h"
+#include "gpu/virtual/check/detail/global_order.h"
 
 #include <algorithm>
 #include <bit>

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/virtual/check/global_cells.h"
-#include "gpu/virtual/check/global_order.h"
+#include "gpu/virtual/check/detail/global_cells.h"
+#include "gpu/virtual/check/detail/global_order.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/state.h"
 #include "gpu/virtual/machine/warp/scheduler.h"

@@ -1,4 +1,4 @@
-#include "gpu/virtual/check/grid_clock.h"
+#include "gpu/virtual/check/detail/grid_clock.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "gpu/virtual/check/race_cluster.h"
+#include "gpu/virtual/check/detail/race_cluster.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/state.h"

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "gpu/virtual/check/race_cluster.h"
+#include "gpu/virtual/check/detail/race_cluster.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 

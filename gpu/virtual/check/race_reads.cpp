@@ -1,11 +1,11 @@
-#include "gpu/virtual/check/race_reads.h"
+#include "gpu/virtual/check/detail/race_reads.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
 
-#include "gpu/virtual/check/race_cluster.h"
+#include "gpu/virtual/check/detail/race_cluster.h"
 #include "gpu/virtual/machine/memory/windows.h"
 
 namespace kvscope::ptx {

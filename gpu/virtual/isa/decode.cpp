@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/virtual/isa/detail/operand_check.h"
 #include "gpu/virtual/isa/instr.h"
-#include "gpu/virtual/isa/operand_check.h"
 
 namespace kvscope::ptx {
 namespace {

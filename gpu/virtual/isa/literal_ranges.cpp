@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/virtual/isa/operand_check.h"
+#include "gpu/virtual/isa/detail/operand_check.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/isa/operand_check.h"
+#include "gpu/virtual/isa/detail/operand_check.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/memory/windows.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -2,8 +2,8 @@
 #include <array>
 #include <utility>
 
-#include "gpu/virtual/semantics/compare_loops.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/compare_loops.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

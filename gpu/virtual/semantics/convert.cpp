@@ -8,9 +8,9 @@
 #include <array>
 #include <utility>
 
-#include "gpu/virtual/semantics/exact.h"
-#include "gpu/virtual/semantics/op_families.h"
-#include "gpu/virtual/semantics/to_integer.h"
+#include "gpu/virtual/semantics/detail/exact.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
+#include "gpu/virtual/semantics/detail/to_integer.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

@@ -1,7 +1,7 @@
 // Compiled once per instruction set (CMakeLists.txt).
-#include "gpu/virtual/semantics/convert_loops.h"
+#include "gpu/virtual/semantics/detail/convert_loops.h"
 
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics::KVSCOPE_ISA {
 

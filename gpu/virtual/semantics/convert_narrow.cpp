@@ -3,9 +3,9 @@
 //
 //   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never by way of f16
 //   cvt.pack.sat.s8.s32.b32 d, 300, -300, c    (c << 16) | 7f80
-#include "gpu/virtual/semantics/fp8.h"
-#include "gpu/virtual/semantics/lanes.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/fp8.h"
+#include "gpu/virtual/semantics/detail/lanes.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

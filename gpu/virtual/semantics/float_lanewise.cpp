@@ -1,8 +1,8 @@
 // f64 in the directed roundings, quotients and roots in all of them, sin, cos and tanh of f32, and the coarse
 // reciprocals of f64: one lane at a time, by integer arithmetic where a rounding has to be exact.
 #include "core/base/portable_math.h"
-#include "gpu/virtual/semantics/exact.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/exact.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

@@ -5,9 +5,9 @@
 //
 //   fma.rn.f16x2 (3c01,bc01) (3c01,3c01) (8000,3c00) = 3c02, 9800      .relu 3c02, 0000      .sat 3c00, 0000
 #include "core/base/portable_math.h"
-#include "gpu/virtual/semantics/approx_loops.h"
-#include "gpu/virtual/semantics/extremes.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/approx_loops.h"
+#include "gpu/virtual/semantics/detail/extremes.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

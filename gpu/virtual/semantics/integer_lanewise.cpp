@@ -1,7 +1,7 @@
 // Integer instructions that kernels use now and then: carries, division, dot products of bytes, masks, fns, vabsdiff4.
 // One lane at a time.
-#include "gpu/virtual/semantics/lanes.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/lanes.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

@@ -1,9 +1,9 @@
 #include "gpu/virtual/semantics/matrix_product.h"
 
-#include "gpu/virtual/semantics/float_bits.h"
-#include "gpu/virtual/semantics/fp8.h"
-#include "gpu/virtual/semantics/matrix_sums.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/float_bits.h"
+#include "gpu/virtual/semantics/detail/fp8.h"
+#include "gpu/virtual/semantics/detail/matrix_sums.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx {
 

@@ -1,6 +1,6 @@
-#include "gpu/virtual/semantics/matrix_sums.h"
+#include "gpu/virtual/semantics/detail/matrix_sums.h"
 
-#include "gpu/virtual/semantics/exact.h"
+#include "gpu/virtual/semantics/detail/exact.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

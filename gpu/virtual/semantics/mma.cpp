@@ -8,9 +8,9 @@
 //   C, D     register i: row g + 8 (i / 2), column 2t + i % 2; of f16 register i: row g + 8 i, columns 2t, 2t + 1
 //
 // Source: PTX ISA, "Matrix Fragments for mma". Held by tests/gpu/virtual/semantics/mma_test.cpp.
-#include "gpu/virtual/semantics/lanes.h"
+#include "gpu/virtual/semantics/detail/lanes.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 #include "gpu/virtual/semantics/matrix_product.h"
-#include "gpu/virtual/semantics/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

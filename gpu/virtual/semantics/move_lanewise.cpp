@@ -4,8 +4,8 @@
 //   mov.b64 r, {a, b}      list r a b      r = b << 32 | a
 //   mov.b32 {h, _}, r      list h _ r      h = low half of r
 //   mov.v4.u32 {..}, {..}  list d0 d1 d2 d3 s0 s1 s2 s3
-#include "gpu/virtual/semantics/lanes.h"
-#include "gpu/virtual/semantics/op_families.h"
+#include "gpu/virtual/semantics/detail/lanes.h"
+#include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics {
 namespace {

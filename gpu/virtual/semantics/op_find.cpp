@@ -1,7 +1,7 @@
 #include <array>
 
+#include "gpu/virtual/semantics/detail/op_families.h"
 #include "gpu/virtual/semantics/op.h"
-#include "gpu/virtual/semantics/op_families.h"
 
 namespace kvscope::ptx {
 namespace {

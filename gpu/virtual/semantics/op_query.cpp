@@ -1,4 +1,4 @@
-#include "gpu/virtual/semantics/op_query.h"
+#include "gpu/virtual/semantics/detail/op_query.h"
 
 #include <utility>
 

@@ -1,12 +1,12 @@
-#include "gpu/virtual/text/body.h"
+#include "gpu/virtual/text/detail/body.h"
 
 #include <fmt/format.h>
 
 #include <string>
 #include <utility>
 
-#include "gpu/virtual/text/declarations.h"
-#include "gpu/virtual/text/functions.h"
+#include "gpu/virtual/text/detail/declarations.h"
+#include "gpu/virtual/text/detail/functions.h"
 
 namespace kvscope::ptx {
 namespace {

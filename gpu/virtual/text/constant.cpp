@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/constant.h"
+#include "gpu/virtual/text/detail/constant.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/declarations.h"
+#include "gpu/virtual/text/detail/declarations.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "gpu/virtual/text/constant.h"
+#include "gpu/virtual/text/detail/constant.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/functions.h"
+#include "gpu/virtual/text/detail/functions.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "gpu/virtual/text/constant.h"
-#include "gpu/virtual/text/declarations.h"
+#include "gpu/virtual/text/detail/constant.h"
+#include "gpu/virtual/text/detail/declarations.h"
 
 namespace kvscope::ptx {
 namespace {

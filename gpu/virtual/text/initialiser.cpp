@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "gpu/virtual/text/constant.h"
-#include "gpu/virtual/text/declarations.h"
+#include "gpu/virtual/text/detail/constant.h"
+#include "gpu/virtual/text/detail/declarations.h"
 
 namespace kvscope::ptx {
 namespace {

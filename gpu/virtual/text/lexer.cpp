@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/lexer.h"
+#include "gpu/virtual/text/detail/lexer.h"
 
 #include <fmt/format.h>
 

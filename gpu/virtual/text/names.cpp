@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/names.h"
+#include "gpu/virtual/text/detail/names.h"
 
 #include <fmt/format.h>
 

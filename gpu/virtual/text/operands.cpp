@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "gpu/virtual/text/body.h"
-#include "gpu/virtual/text/constant.h"
+#include "gpu/virtual/text/detail/body.h"
+#include "gpu/virtual/text/detail/constant.h"
 
 namespace kvscope::ptx {
 namespace {

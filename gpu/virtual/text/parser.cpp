@@ -10,10 +10,10 @@
 
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
-#include "gpu/virtual/text/constant.h"
-#include "gpu/virtual/text/context.h"
-#include "gpu/virtual/text/declarations.h"
-#include "gpu/virtual/text/functions.h"
+#include "gpu/virtual/text/detail/constant.h"
+#include "gpu/virtual/text/detail/context.h"
+#include "gpu/virtual/text/detail/declarations.h"
+#include "gpu/virtual/text/detail/functions.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "gpu/virtual/text/names.h"
-#include "gpu/virtual/text/statement_printer.h"
+#include "gpu/virtual/text/detail/names.h"
+#include "gpu/virtual/text/detail/statement_printer.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/reader.h"
+#include "gpu/virtual/text/detail/reader.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "gpu/virtual/text/source_map.h"
+#include "gpu/virtual/text/detail/source_map.h"
 
 #include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
 
-#include "gpu/virtual/text/constant.h"
+#include "gpu/virtual/text/detail/constant.h"
 
 namespace kvscope::ptx {
 namespace {

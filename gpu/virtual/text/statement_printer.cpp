@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/statement_printer.h"
+#include "gpu/virtual/text/detail/statement_printer.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "gpu/virtual/text/symbols.h"
+#include "gpu/virtual/text/detail/symbols.h"
 
 #include <algorithm>
 #include <cstring>

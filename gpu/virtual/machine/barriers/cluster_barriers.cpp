@@ -1,11 +1,11 @@
-#include "gpu/virtual/machine/barriers/cluster_barriers.h"
+#include "gpu/virtual/machine/barriers/detail/cluster_barriers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "gpu/virtual/machine/warp/control.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/residents.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 

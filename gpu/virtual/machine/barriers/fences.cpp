@@ -5,8 +5,8 @@
 
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/load_store.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

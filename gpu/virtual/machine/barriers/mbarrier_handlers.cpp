@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
+#include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstring>
 
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/memory/load_store.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/barriers/named_barriers.h"
+#include "gpu/virtual/machine/barriers/detail/named_barriers.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstring>
 
-#include "gpu/virtual/machine/barriers/cluster_barriers.h"
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/barriers/detail/cluster_barriers.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

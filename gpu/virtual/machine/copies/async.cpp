@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <string_view>
 
-#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
-#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
+#include "gpu/virtual/machine/detail/handlers.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/state.h"
-#include "gpu/virtual/machine/warp/random_schedule.h"
+#include "gpu/virtual/machine/warp/detail/random_schedule.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

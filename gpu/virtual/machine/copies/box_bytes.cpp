@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/copies/box_bytes.h"
+#include "gpu/virtual/machine/copies/detail/box_bytes.h"
 
 #include <algorithm>
 #include <array>

@@ -9,12 +9,12 @@
 #include <bit>
 #include <cstring>
 
-#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
+#include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/reduction.h"
+#include "gpu/virtual/machine/memory/detail/reduction.h"
 #include "gpu/virtual/machine/memory/windows.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/copies/tensor_boxes.h"
+#include "gpu/virtual/machine/copies/detail/tensor_boxes.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
+#include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 #include "gpu/virtual/machine/copies/async.h"
-#include "gpu/virtual/machine/copies/box_bytes.h"
 #include "gpu/virtual/machine/copies/copy_map.h"
+#include "gpu/virtual/machine/copies/detail/box_bytes.h"
+#include "gpu/virtual/machine/copies/detail/tensor_boxes.h"
+#include "gpu/virtual/machine/copies/detail/tensormap_edit.h"
 #include "gpu/virtual/machine/copies/tensor_box.h"
-#include "gpu/virtual/machine/copies/tensor_boxes.h"
-#include "gpu/virtual/machine/copies/tensormap_edit.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/reduction.h"
+#include "gpu/virtual/machine/memory/detail/reduction.h"
 #include "gpu/virtual/machine/memory/windows.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/copies/tensormap_edit.h"
+#include "gpu/virtual/machine/copies/detail/tensormap_edit.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/load_store.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

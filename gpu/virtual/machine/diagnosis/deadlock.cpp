@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/diagnosis/deadlock.h"
+#include "gpu/virtual/machine/diagnosis/detail/deadlock.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 #include <map>
 #include <memory>
 
-#include "gpu/virtual/machine/matrix/warpgroup.h"
+#include "gpu/virtual/machine/matrix/detail/warpgroup.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/run_warp.h"
 #include "gpu/virtual/machine/warp/residents.h"
-#include "gpu/virtual/machine/warp/run_warp.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -1,11 +1,11 @@
-#include "gpu/virtual/machine/matrix/matrix_moves.h"
+#include "gpu/virtual/machine/matrix/detail/matrix_moves.h"
 
 #include <cstring>
 
-#include "gpu/virtual/machine/matrix/wmma.h"
+#include "gpu/virtual/machine/matrix/detail/wmma.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/load_store.h"
-#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

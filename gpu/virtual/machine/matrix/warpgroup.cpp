@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/matrix/warpgroup.h"
+#include "gpu/virtual/machine/matrix/detail/warpgroup.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/warp/control.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

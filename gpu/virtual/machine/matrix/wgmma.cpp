@@ -9,11 +9,11 @@
 #include <type_traits>
 
 #include "gpu/virtual/machine/copies/async.h"
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/matrix/warpgroup.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/matrix/detail/warpgroup.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
-#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/semantics/matrix_product.h"
 

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/matrix/wmma.h"
+#include "gpu/virtual/machine/matrix/detail/wmma.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/load_store.h"
-#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/semantics/matrix_product.h"
 

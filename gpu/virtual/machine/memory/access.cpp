@@ -5,9 +5,9 @@
 #include <bit>
 #include <span>
 
-#include "gpu/virtual/machine/barriers/mbarrier_handlers.h"
+#include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
 #include "gpu/virtual/machine/memory/windows.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 
 namespace kvscope::ptx {
 namespace {

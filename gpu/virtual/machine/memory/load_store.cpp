@@ -1,5 +1,5 @@
 // ld, ldu and st: lanes' bytes between registers and memory, narrow types widened to their registers and back.
-#include "gpu/virtual/machine/memory/load_store.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

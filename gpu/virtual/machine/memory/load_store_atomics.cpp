@@ -3,10 +3,10 @@
 #include <bit>
 #include <cstring>
 
-#include "gpu/virtual/machine/handlers.h"
+#include "gpu/virtual/machine/detail/handlers.h"
 #include "gpu/virtual/machine/memory/access.h"
-#include "gpu/virtual/machine/memory/load_store.h"
-#include "gpu/virtual/machine/memory/reduction.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/memory/detail/reduction.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/memory/reduction.h"
+#include "gpu/virtual/machine/memory/detail/reduction.h"
 
 #include <bit>
 #include <cmath>

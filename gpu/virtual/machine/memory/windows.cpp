@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "core/base/checked.h"
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/matrix/matrix_moves.h"
-#include "gpu/virtual/machine/memory/load_store.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/matrix/detail/matrix_moves.h"
+#include "gpu/virtual/machine/memory/detail/load_store.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

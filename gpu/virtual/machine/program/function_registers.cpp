@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/program/function_registers.h"
+#include "gpu/virtual/machine/program/detail/function_registers.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,11 +1,11 @@
-#include "gpu/virtual/machine/program/liveness.h"
+#include "gpu/virtual/machine/program/detail/liveness.h"
 
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <queue>
 
-#include "gpu/virtual/machine/program/function_registers.h"
+#include "gpu/virtual/machine/program/detail/function_registers.h"
 #include "gpu/virtual/machine/program/register_effects.h"
 
 namespace kvscope::ptx {

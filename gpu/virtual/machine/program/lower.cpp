@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/program/lower.h"
+#include "gpu/virtual/machine/program/detail/lower.h"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 #include <set>
 
 #include "core/base/errors.h"
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/program/address_operand.h"
-#include "gpu/virtual/machine/program/liveness.h"
-#include "gpu/virtual/machine/warp/builtins.h"
-#include "gpu/virtual/machine/warp/calls.h"
-#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/program/detail/liveness.h"
+#include "gpu/virtual/machine/warp/detail/builtins.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
 
 namespace kvscope::ptx {
 namespace {

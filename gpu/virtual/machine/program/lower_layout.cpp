@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/base/checked.h"
-#include "gpu/virtual/machine/program/address_operand.h"
-#include "gpu/virtual/machine/program/lower.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/program/detail/lower.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {

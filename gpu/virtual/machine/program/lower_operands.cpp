@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "gpu/virtual/machine/program/address_operand.h"
-#include "gpu/virtual/machine/program/lower.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/program/detail/lower.h"
 
 namespace kvscope::ptx {
 namespace {

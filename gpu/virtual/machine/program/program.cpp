@@ -7,7 +7,7 @@
 
 #include "core/base/errors.h"
 #include "gpu/virtual/isa/survey.h"
-#include "gpu/virtual/machine/program/lower.h"
+#include "gpu/virtual/machine/program/detail/lower.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/warp/builtins.h"
+#include "gpu/virtual/machine/warp/detail/builtins.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/memory/windows.h"
-#include "gpu/virtual/machine/program/address_operand.h"
-#include "gpu/virtual/machine/warp/calls.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gpu/virtual/machine/warp/builtins.h"
+#include "gpu/virtual/machine/warp/detail/builtins.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu/virtual/machine/warp/calls.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "core/base/checked.h"
-#include "gpu/virtual/machine/program/address_operand.h"
-#include "gpu/virtual/machine/warp/builtins.h"
-#include "gpu/virtual/machine/warp/control.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/warp/detail/builtins.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
 

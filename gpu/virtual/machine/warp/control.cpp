@@ -1,13 +1,13 @@
-#include "gpu/virtual/machine/warp/control.h"
+#include "gpu/virtual/machine/warp/detail/control.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/warp/calls.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
 

@@ -1,9 +1,9 @@
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "gpu/virtual/machine/warp/random_schedule.h"
+#include "gpu/virtual/machine/warp/detail/random_schedule.h"
 
 namespace kvscope::ptx {
 namespace {

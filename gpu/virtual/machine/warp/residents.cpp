@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/base/checked.h"
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/warp/calls.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
 

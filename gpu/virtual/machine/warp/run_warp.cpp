@@ -1,12 +1,12 @@
-#include "gpu/virtual/machine/warp/run_warp.h"
+#include "gpu/virtual/machine/warp/detail/run_warp.h"
 
 #include <cstring>
 
-#include "gpu/virtual/machine/barriers/cluster_barriers.h"
-#include "gpu/virtual/machine/barriers/named_barriers.h"
-#include "gpu/virtual/machine/program/address_operand.h"
-#include "gpu/virtual/machine/warp/calls.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/barriers/detail/cluster_barriers.h"
+#include "gpu/virtual/machine/barriers/detail/named_barriers.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

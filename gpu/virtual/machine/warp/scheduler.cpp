@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "gpu/virtual/machine/diagnosis/deadlock.h"
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
-#include "gpu/virtual/machine/warp/random_schedule.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/diagnosis/detail/deadlock.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
+#include "gpu/virtual/machine/warp/detail/random_schedule.h"
+#include "gpu/virtual/machine/warp/detail/run_warp.h"
 #include "gpu/virtual/machine/warp/residents.h"
-#include "gpu/virtual/machine/warp/run_warp.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
 
 namespace kvscope::ptx {

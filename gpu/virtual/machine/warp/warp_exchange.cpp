@@ -1,12 +1,12 @@
-#include "gpu/virtual/machine/warp/warp_exchange.h"
+#include "gpu/virtual/machine/warp/detail/warp_exchange.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
-#include "gpu/virtual/machine/handlers.h"
-#include "gpu/virtual/machine/warp/lane_groups.h"
+#include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {

@@ -1,7 +1,7 @@
 // The values of warp_exchange.h: no warp, no waiting.
 #include <bit>
 
-#include "gpu/virtual/machine/warp/warp_exchange.h"
+#include "gpu/virtual/machine/warp/detail/warp_exchange.h"
 
 namespace kvscope::ptx {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "gpu/virtual/machine/memory/reduction.h"
+#include "gpu/virtual/machine/memory/detail/reduction.h"
 #include "tests/gpu/virtual/machine/one_kernel.h"
 
 namespace kvscope::ptx::test::atomics_test {

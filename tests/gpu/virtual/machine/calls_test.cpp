@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/errors.h"
-#include "gpu/virtual/machine/warp/builtins.h"
+#include "gpu/virtual/machine/warp/detail/builtins.h"
 #include "gpu/virtual/text/parser.h"
 #include "tests/gpu/virtual/machine/one_kernel.h"
 

@@ -1,7 +1,7 @@
 // shfl, vote, match, redux, elect, bar.warp.sync: their values, and lanes that come apart.
 #include <gtest/gtest.h>
 
-#include "gpu/virtual/machine/warp/warp_exchange.h"
+#include "gpu/virtual/machine/warp/detail/warp_exchange.h"
 #include "tests/gpu/virtual/machine/one_kernel.h"
 
 namespace kvscope::ptx::exchange_test {

@@ -1,7 +1,7 @@
 // A module made ready: where variables stand, which registers share a place.
 #include <gtest/gtest.h>
 
-#include "gpu/virtual/machine/program/address_operand.h"
+#include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/program/program.h"
 #include "gpu/virtual/text/parser.h"
 

@@ -1,5 +1,5 @@
 // Numbers and constant expressions, as ptxas takes them.
-#include "gpu/virtual/text/constant.h"
+#include "gpu/virtual/text/detail/constant.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Scopes and ranges of names.
-#include "gpu/virtual/text/symbols.h"
+#include "gpu/virtual/text/detail/symbols.h"
 
 #include <gtest/gtest.h>
 

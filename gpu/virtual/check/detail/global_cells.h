@@ -1,0 +1,151 @@
+// Who touched each 4 bytes of global memory last, in one launch: the last write, and the reads since that are not
+// ordered before one another. A cell that is touched by less than 4 bytes is kept byte by byte from then on, so that
+// neighbours are never mixed up.
+//
+//   st.global.u32 by a warp, side by side     32 cells, a lane each
+//   ld.global.u32 of one address by a warp    1 cell, 32 lanes
+//
+// Bounded: past `most_cells` or `most_reads` nothing more is kept, and full() says so.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "gpu/virtual/check/detail/grid_clock.h"
+#include "gpu/virtual/machine/monitor.h"
+
+namespace kvscope::ptx {
+
+struct GlobalTouch {
+  enum class By : std::uint8_t {
+    nobody,
+    threads,  // `lanes` of the warp of `thread`
+    copy,     // cp.async of `thread`
+    bulk,     // a bulk or tensor store of `thread`
+    engine,   // a bulk or tensor load that counts on the arrival barrier at `lanes`
+  };
+  std::int32_t cta = 0;  // linear
+  std::int32_t pc = -1;
+  Step step = 0;            // threads: of the warp; else the operation's number
+  std::uint32_t lanes = 0;  // engine: the barrier's shared address
+  std::uint16_t thread = 0;
+  By by = By::nobody;
+  AsyncKind kind = AsyncKind::cp_async;
+  bool strong = false;  // atomic, volatile, relaxed, acquire, release
+  bool plain_store = false;
+
+  // The same lanes, or the same engine, another time.
+  [[nodiscard]] bool same_actor(const GlobalTouch& o) const {
+    return by == o.by && cta == o.cta && thread == o.thread && lanes == o.lanes;
+  }
+  // All who did this have done `later` too.
+  [[nodiscard]] bool is_within(const GlobalTouch& later) const {
+    const bool lanes_are = by == By::threads ? (lanes & ~later.lanes) == 0 : lanes == later.lanes;
+    return by == later.by && cta == later.cta && thread == later.thread && lanes_are;
+  }
+};
+
+struct GlobalCell {
+  GlobalTouch write;
+  GlobalTouch read;         // the first
+  std::uint32_t more = 0;   // GlobalCells: the other reads, + 1
+  std::uint32_t bytes = 0;  // GlobalCells: its four bytes, + 1; then nothing else of it counts
+};
+
+class GlobalCells {
+ public:
+  static constexpr std::uint64_t kBytes = 4;
+
+  GlobalCells(std::size_t most_cells, std::size_t most_reads) : most_cells_(most_cells), most_reads_(most_reads) {}
+
+  void clear();
+  // Something was not kept.
+  [[nodiscard]] bool full() const { return full_; }
+  [[nodiscard]] std::size_t most_cells() const { return most_cells_; }
+
+  // visit(cell, address, bytes) for every cell of the range; bytes is 4, or 1 of a cell that is kept byte by byte.
+  template <class Visit>
+  void each(std::uint64_t address, std::int64_t count, Visit visit) {
+    const std::uint64_t end = address + static_cast<std::uint64_t>(count);
+    for (std::uint64_t at = address; at < end;) {
+      const std::uint64_t next = std::min((at / kBytes + 1) * kBytes, end);
+      GlobalCell* cell = find(at / kBytes);
+      if (cell == nullptr) {
+        at = next;
+        continue;
+      }
+      if (cell->bytes == 0 && next - at == kBytes) {
+        visit(*cell, at, kBytes);
+      } else {
+        std::array<GlobalCell, kBytes>& bytes = split(*cell);
+        for (std::uint64_t b = at; b < next; ++b) visit(bytes[b % kBytes], b, 1);
+      }
+      at = next;
+    }
+  }
+
+  template <class Visit>
+  void each_read(const GlobalCell& cell, Visit visit) const {
+    if (cell.read.by != GlobalTouch::By::nobody) visit(cell.read);
+    if (cell.more == 0) return;
+    for (const GlobalTouch& t : more_[cell.more - 1]) visit(t);
+  }
+  void write(GlobalCell& cell, const GlobalTouch& touch);
+  // `older(t)`: whether that read is ordered before this one, which then stands for both.
+  template <class Older>
+  void read(GlobalCell& cell, const GlobalTouch& touch, Older older) {
+    const auto replaces = [&](const GlobalTouch& t) {
+      return (t.strong || !touch.strong) && (t.is_within(touch) || older(t));
+    };
+    if (cell.read.by == GlobalTouch::By::nobody || (cell.more == 0 && replaces(cell.read))) {
+      cell.read = touch;
+      return;
+    }
+    if (cell.more == 0) cell.more = take();
+    std::vector<GlobalTouch>& more = more_[cell.more - 1];
+    const std::size_t before = more.size();
+    if (before >= 4 && before == more.capacity()) {
+      // A table that every warp reads is looked through when it has doubled: that costs each of them a constant.
+      std::erase_if(more, replaces);
+      keep_last_of_each(more);
+      if (2 * more.size() > before) more.reserve(2 * before);
+    } else if (!more.empty() && replaces(more.back())) {
+      more.pop_back();
+    }
+    reads_ -= before - more.size();
+    if (reads_ >= most_reads_) {
+      full_ = true;
+      return;
+    }
+    more.push_back(touch);
+    ++reads_;
+  }
+
+ private:
+  static constexpr std::uint64_t kPage = 256;  // cells
+  using Page = std::array<GlobalCell, kPage>;
+  [[nodiscard]] GlobalCell* find(std::uint64_t cell);
+  [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
+  [[nodiscard]] std::uint32_t take();
+  void release(GlobalCell& cell);
+  // Of several reads by one actor the last.
+  static void keep_last_of_each(std::vector<GlobalTouch>& reads);
+
+  std::size_t most_cells_, most_reads_;
+  std::size_t cells_ = 0, reads_ = 0;
+  bool full_ = false;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  std::uint64_t last_page_ = ~std::uint64_t{0};
+  Page* last_ = nullptr;
+  std::deque<std::array<GlobalCell, kBytes>> bytes_;
+  std::deque<std::vector<GlobalTouch>> more_;
+  std::vector<std::uint32_t> free_;  // of more_, + 1
+};
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,59 @@
+// neg, abs, min and max of floating-point numbers: bit operations and orders, no arithmetic.
+// Included by the files of one instruction set (lanes.h).
+#pragma once
+
+#include "gpu/virtual/semantics/detail/float_bits.h"
+
+namespace kvscope::ptx::semantics {
+namespace {
+
+// The sign bit alone, of NaN too.
+template <class T>
+inline T negate_float(T x) {
+  constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
+  return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) ^ kSign));
+}
+template <class T>
+inline T absolute_float(T x) {
+  constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
+  return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) & ~kSign));
+}
+inline float negate_flushed(float x) {
+  return flush(negate_float(x));
+}
+inline float absolute_flushed(float x) {
+  return flush(absolute_float(x));
+}
+
+// -0 is less than +0, either way round. One NaN: the other operand; both, or with kNan either: the canonical one.
+// kXorSign compares magnitudes and gives the result the product's sign.
+template <class T, bool kMax, bool kNan, bool kXorSign>
+inline T extreme(T a, T b) {
+  using U = Unsigned<T>;
+  constexpr U kSign = U{1} << (8 * sizeof(T) - 1);
+  const U sign = static_cast<U>((bits_as<U>(a) ^ bits_as<U>(b)) & kSign);
+  if constexpr (kXorSign) {
+    a = absolute_float(a);
+    b = absolute_float(b);
+  }
+  // As integers, equal numbers are equal but for the signs of zero: or keeps -0, and keeps +0.
+  const U same = kMax ? static_cast<U>(bits_as<U>(a) & bits_as<U>(b)) : static_cast<U>(bits_as<U>(a) | bits_as<U>(b));
+  const T ordered = kMax ? (a > b ? a : b) : (a < b ? a : b);
+  T result = a == b ? bits_as<T>(same) : ordered;
+  if constexpr (kNan) {
+    const bool numbers = (a == a) & (b == b);
+    result = numbers ? result : canonical(a + b);
+  } else {
+    result = a != a ? b : b != b ? a : result;
+    result = canonical(result);
+  }
+  if constexpr (kXorSign) result = result == result ? bits_as<T>(static_cast<U>(bits_as<U>(result) | sign)) : result;
+  return result;
+}
+template <bool kMax, bool kNan, bool kXorSign>
+inline float extreme_flushed(float a, float b) {
+  return flush(extreme<float, kMax, kNan, kXorSign>(flush(a), flush(b)));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::semantics

@@ -1,0 +1,207 @@
+// f32 and f64: add sub mul fma in all roundings of f32 and to nearest of f64, neg, abs, min, max.
+//
+// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+#pragma once
+
+#include "gpu/virtual/semantics/detail/extremes.h"
+#include "gpu/virtual/semantics/detail/lanes.h"
+
+namespace kvscope::ptx::semantics {
+namespace {
+
+// Rounded to nearest first; where that went past x on the wrong side, one step back. Infinities are stepped back from,
+// too: what overflows towards zero is the largest number. x is exact, or rounded to odd: it lies on the right side of
+// every float.
+template <Rounding kRounding>
+inline float directed(double x) {
+  const float nearest = static_cast<float>(x);
+  if constexpr (kRounding == Rounding::nearest) return canonical(nearest);
+  const u32 bits = bits_as<u32>(nearest);
+  const double back = double{nearest};
+  const bool inwards = (bits >> 31 != 0) == (kRounding == Rounding::up);  // a step down is one to a smaller magnitude
+  const bool past = kRounding == Rounding::down ? back > x
+                    : kRounding == Rounding::up ? back < x
+                                                : absolute_of(back) > absolute_of(x);
+  const u32 stepped = kRounding == Rounding::zero || inwards ? bits - 1 : bits + 1;
+  return canonical(bits_as<float>(past ? stepped : bits));
+}
+
+// Of f32. The product of two floats is exact as a double, and a sum of doubles to odd loses nothing that one more
+// rounding could miss.
+template <Rounding kRounding, bool kFlush, bool kSaturate>
+struct F32 {
+  static float in(float x) { return kFlush ? flush(x) : x; }
+  static float out(float x) {
+    if constexpr (kFlush) x = flush(x);
+    if constexpr (kSaturate) return saturate(x);
+    return x;
+  }
+
+  static float add(float a, float b) {
+    a = in(a);
+    b = in(b);
+    if constexpr (kRounding == Rounding::nearest) return out(canonical(a + b));
+    return out(directed<kRounding>(add_for<kRounding>(double{a}, double{b})));
+  }
+  static float sub(float a, float b) { return add(a, -b); }
+  static float mul(float a, float b) {
+    a = in(a);
+    b = in(b);
+    if constexpr (kRounding == Rounding::nearest) return out(canonical(a * b));
+    return out(directed<kRounding>(double{a} * double{b}));
+  }
+  static float fma(float a, float b, float c) {
+    a = in(a);
+    b = in(b);
+    c = in(c);
+#if defined(__FMA__)
+    if constexpr (kRounding == Rounding::nearest) return out(canonical(__builtin_fmaf(a, b, c)));
+#endif
+    return out(directed<kRounding>(add_for<kRounding>(double{a} * double{b}, double{c})));
+  }
+};
+
+inline double add_f64(double a, double b) {
+  return canonical(a + b);
+}
+inline double sub_f64(double a, double b) {
+  return canonical(a - b);
+}
+inline double mul_f64(double a, double b) {
+  return canonical(a * b);
+}
+inline double fma_f64(double a, double b, double c) {
+  return canonical(__builtin_fma(a, b, c));
+}
+
+template <Rounding kRounding, bool kFlush, bool kSaturate>
+inline OpHandler find_f32_arithmetic(const OpQuery& query) {
+  using Arithmetic = F32<kRounding, kFlush, kSaturate>;
+  const bool three = query.opcode == Opcode::fma || query.opcode == Opcode::mad;
+  if (!has_widths(query, 4, 4, 4, three ? 4 : 0)) return nullptr;
+  switch (query.opcode) {
+    case Opcode::add:
+      return lanewise<Arithmetic::add>;
+    case Opcode::sub:
+      return lanewise<Arithmetic::sub>;
+    case Opcode::mul:
+      return lanewise<Arithmetic::mul>;
+    case Opcode::fma:
+    case Opcode::mad:
+      return lanewise<Arithmetic::fma>;
+    default:
+      return nullptr;
+  }
+}
+template <Rounding kRounding>
+inline OpHandler find_f32_rounded(const OpQuery& query) {
+  if (query.ftz) {
+    return query.sat ? find_f32_arithmetic<kRounding, true, true>(query)
+                     : find_f32_arithmetic<kRounding, true, false>(query);
+  }
+  return query.sat ? find_f32_arithmetic<kRounding, false, true>(query)
+                   : find_f32_arithmetic<kRounding, false, false>(query);
+}
+
+template <bool kMax, bool kNan, bool kXorSign>
+inline OpHandler find_extreme_of(const OpQuery& query) {
+  if (query.type == Type::f64) return kNan || kXorSign ? nullptr : lanewise<extreme<double, kMax, false, false>>;
+  return query.ftz ? lanewise<extreme_flushed<kMax, kNan, kXorSign>> : lanewise<extreme<float, kMax, kNan, kXorSign>>;
+}
+template <bool kMax>
+inline OpHandler find_extreme(const OpQuery& query) {
+  if (query.nan)
+    return query.xorsign ? find_extreme_of<kMax, true, true>(query) : find_extreme_of<kMax, true, false>(query);
+  return query.xorsign ? find_extreme_of<kMax, false, true>(query) : find_extreme_of<kMax, false, false>(query);
+}
+
+// A product and a sum in one: a b - c and c - a b are fma with a sign turned, which is exact.
+template <bool kFlush, bool kTurnProduct, bool kTurnSummand>
+inline float fused_sum(float a, float b, float c) {
+  return F32<Rounding::nearest, kFlush, false>::fma(kTurnProduct ? -a : a, b, kTurnSummand ? -c : c);
+}
+template <bool kFlush>
+inline OpHandler find_fused(const OpQuery& query) {
+  if (!has_widths(query, 4, 4, 4, 4)) return nullptr;
+  switch (query.fused) {
+    case Fused::plus:
+      return lanewise<fused_sum<kFlush, false, false>>;
+    case Fused::minus:
+      return lanewise<fused_sum<kFlush, false, true>>;
+    case Fused::subtracted:
+      return lanewise<fused_sum<kFlush, true, false>>;
+    default:
+      return nullptr;
+  }
+}
+
+inline OpHandler find_f32(const OpQuery& query) {
+  if (query.fused != Fused::none) return query.ftz ? find_fused<true>(query) : find_fused<false>(query);
+  switch (query.opcode) {
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::fma:
+    case Opcode::mad:
+      switch (query.rounding) {
+        case Rounding::nearest:
+          return find_f32_rounded<Rounding::nearest>(query);
+        case Rounding::zero:
+          return find_f32_rounded<Rounding::zero>(query);
+        case Rounding::down:
+          return find_f32_rounded<Rounding::down>(query);
+        case Rounding::up:
+          return find_f32_rounded<Rounding::up>(query);
+        default:
+          return nullptr;
+      }
+    case Opcode::neg:
+      if (!has_widths(query, 4, 4)) return nullptr;
+      return query.ftz ? lanewise<negate_flushed> : lanewise<negate_float<float>>;
+    case Opcode::abs:
+      if (!has_widths(query, 4, 4)) return nullptr;
+      return query.ftz ? lanewise<absolute_flushed> : lanewise<absolute_float<float>>;
+    case Opcode::min:
+      return has_widths(query, 4, 4, 4) ? find_extreme<false>(query) : nullptr;
+    case Opcode::max:
+      return has_widths(query, 4, 4, 4) ? find_extreme<true>(query) : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+inline OpHandler find_f64(const OpQuery& query) {
+  const bool nearest = query.rounding == Rounding::nearest && !query.sat && !query.ftz;
+  switch (query.opcode) {
+    case Opcode::add:
+      return nearest && has_widths(query, 8, 8, 8) ? lanewise<add_f64> : nullptr;
+    case Opcode::sub:
+      return nearest && has_widths(query, 8, 8, 8) ? lanewise<sub_f64> : nullptr;
+    case Opcode::mul:
+      return nearest && has_widths(query, 8, 8, 8) ? lanewise<mul_f64> : nullptr;
+    case Opcode::fma:
+    case Opcode::mad:
+      return nearest && has_widths(query, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
+    case Opcode::neg:
+      return has_widths(query, 8, 8) ? lanewise<negate_float<double>> : nullptr;
+    case Opcode::abs:
+      return has_widths(query, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
+    case Opcode::min:
+      return has_widths(query, 8, 8, 8) ? find_extreme<false>(query) : nullptr;
+    case Opcode::max:
+      return has_widths(query, 8, 8, 8) ? find_extreme<true>(query) : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+inline OpHandler find_float(const OpQuery& query) {
+  // Sums of unlike types (add.f32.f16) are of newer parts.
+  if (query.type_count > 1) return nullptr;
+  if (query.type == Type::f32) return find_f32(query);
+  if (query.type == Type::f64) return find_f64(query);
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::semantics

@@ -1,0 +1,79 @@
+// The body of a function while it is read: scopes, labels, statements and their operands.
+//
+// A label may be used before it is declared, so uses wait until the scope ends: a use takes the label of its own scope,
+// or goes on to the scope around it. A branch may leave a scope but not enter one.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gpu/virtual/text/detail/context.h"
+
+namespace kvscope::ptx {
+
+class Body {
+ public:
+  Body(Context& context, std::int32_t function);
+  // The token is '{'; afterwards it is behind the '}' that closes it, and the function is in the module.
+  void read();
+
+ private:
+  // --- body.cpp
+  void read_to_end();
+  void statement();
+  void directive();
+  void label();
+  void table(const Token& label);
+  void instruction();
+  std::string_view opcode();
+  void guard(Statement& statement);
+  void end_of_statement();
+  void open_scope();
+  void close_scope();
+  void note(const TextFault& fault);
+  void recover();
+
+  // --- operands.cpp
+  void operands(Statement& statement);
+  Operand operand();
+  Operand simple();  // a register, a constant, a symbol, _: what may stand in braces
+  Operand symbol();
+  Operand variable(std::int32_t index, const Token& token);
+  Operand constant();
+  Operand negated();
+  Operand address();
+  Operand list(OperandKind kind, char close);
+  Operand register_operand(std::int32_t index, std::string_view member, const Token& token);
+  Operand special(SpecialRegister special, const Token& token);
+  Operand branch_label();
+  [[noreturn]] void fail_unknown(const Token& token) const;
+  // Moves the elements gathered since `start` to where they stay.
+  void gather(Operand& whole, std::size_t start);
+  Operand make(OperandKind kind, const Token& token, std::int32_t index = -1, std::int64_t value = 0) const;
+
+  // A use of a label that is not known yet.
+  struct Use {
+    Token token;
+    std::int32_t operand = -1;  // Function::operands
+    std::int32_t table = -1;    // or Function::tables, and which of its targets
+    std::int32_t target = -1;
+  };
+
+  Context& context_;
+  Reader& reader_;
+  std::int32_t index_;
+  Function f_;  // in the module again at the end
+  std::vector<Use> uses_;
+  std::vector<std::size_t> scope_uses_;  // uses_ that stood when each scope was opened
+  std::vector<Operand> scratch_;         // operands of the statement being read, elements of what is not complete
+  std::vector<Use> statement_uses_;      // operand: in scratch_, of the statement's own
+  bool is_call_ = false;
+  bool is_branch_ = false;
+  bool is_move_ = false;
+  bool in_address_ = false;
+  bool in_braces_ = false;
+  bool resume_here_ = false;  // only a ';' was missing: the next statement stands at the token
+};
+
+}  // namespace kvscope::ptx
