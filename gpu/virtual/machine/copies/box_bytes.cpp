@@ -1,6 +1,5 @@
 #include "gpu/virtual/machine/copies/detail/box_bytes.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -23,56 +22,25 @@ void move_run(std::byte* to, const std::byte* from, std::int64_t bytes) {
   }
 }
 
-// Bytes [0, count) of a row, in one piece, to or from their places in the window. kUnit: the bytes that the swizzle
-// leaves together.
-template <std::int64_t kUnit>
-void scatter_row(const TensorBox& box, const BoxRow& row, const std::byte* from, std::byte* window) {
-  const auto change = static_cast<std::int64_t>(box.swizzle.change(static_cast<std::uint64_t>(row.shared)));
-  if (box.size.inner == kLineBytes) {  // the row is a line: its first address has no bits that a swizzle changes
-    std::byte* const line = window + (row.shared - box.shared);
-    for (std::int64_t c = 0; c < kLineBytes; c += kUnit) std::memcpy(line + (c ^ change), from + c, kUnit);
-    return;
-  }
-  for (std::int64_t c = 0; c < box.size.inner; c += kUnit) {
-    std::memcpy(window + (((row.shared + c) ^ change) - box.shared), from + c, kUnit);
-  }
-}
-void gather_row(const TensorBox& box, const BoxRow& row, const std::byte* window, std::int64_t count, std::byte* to) {
-  const auto change = static_cast<std::int64_t>(box.swizzle.change(static_cast<std::uint64_t>(row.shared)));
-  if (count == kLineBytes) {
-    const std::byte* const line = window + (row.shared - box.shared);
-    for (std::int64_t c = 0; c < kLineBytes; c += kCopyChunk) std::memcpy(to + c, line + (c ^ change), kCopyChunk);
-    return;
-  }
-  for (std::int64_t c = 0; c < count; c += kCopyChunk) {
-    std::memcpy(to + c, window + (((row.shared + c) ^ change) - box.shared),
-                byte_count(std::min(kCopyChunk, count - c)));
-  }
-}
+// Where rows are in the window: copies of a box's numbers, which bytes that are moved cannot alias.
+struct Window {
+  Window(const TensorBox& box, std::int64_t count) : swizzle(box.swizzle), first(box.shared), bytes(count) {}
+  SwizzleBits swizzle;
+  std::int64_t first;  // [byte address] of the window
+  std::int64_t bytes;  // of a row that are moved, from its beginning on
 
-// Rows that follow one another without a gap on both sides, collected into one move.
-class RunCopier {
- public:
-  ~RunCopier() { flush(); }
-  void add(std::byte* to, const std::byte* from, std::int64_t bytes) {
-    if (to == to_ + bytes_ && from == from_ + bytes_) {
-      bytes_ += bytes;
-      return;
+  // Calls move(byte of the row, its place in the window) for every kUnit bytes, which the swizzle leaves together. kLine:
+  // the row is a line of 128 bytes, whose first address has no bits that a swizzle changes.
+  template <std::int64_t kUnit, bool kLine, class Byte, class Move>
+  void each_unit(std::int64_t shared, Byte* window, const Move& move) const {
+    const auto change = static_cast<std::int64_t>(swizzle.change(static_cast<std::uint64_t>(shared)));
+    if constexpr (kLine) {
+      Byte* const line = window + (shared - first);
+      for (std::int64_t c = 0; c < kLineBytes; c += kUnit) move(c, line + (c ^ change));
+    } else {
+      for (std::int64_t c = 0; c < bytes; c += kUnit) move(c, window + (((shared + c) ^ change) - first));
     }
-    flush();
-    to_ = to;
-    from_ = from;
-    bytes_ = bytes;
   }
-  void flush() {
-    if (bytes_ > 0) move_run(to_, from_, bytes_);
-    bytes_ = 0;
-  }
-
- private:
-  std::byte* to_ = nullptr;
-  const std::byte* from_ = nullptr;
-  std::int64_t bytes_ = 0;
 };
 
 // The bytes that a load stores where the tensor has none: zeros, or 0x7ff7 in every 16-bit half, which fused
@@ -105,6 +73,13 @@ bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& 
     made = true;
     return bytes.data();
   };
+  const std::uint64_t lowest = box.lowest;
+  if (whole && hull != nullptr) {
+    box.each_row([&, hull, lowest](const BoxRow row) {
+      put(row, row.inside ? hull + (row.global - lowest) : make(empty, empty_made));
+    });
+    return true;
+  }
   box.each_row([&](const BoxRow& row) {
     if (!good) return;
     if (!row.inside) {
@@ -112,10 +87,6 @@ bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& 
       return;
     }
     const std::byte* const data = hull != nullptr ? hull + (row.global - box.lowest) : nullptr;
-    if (data != nullptr && whole) {
-      put(row, data);
-      return;
-    }
     std::byte* const bytes = make(edge, edge_made);
     if (data != nullptr) {
       std::memcpy(bytes + box.begin, data, byte_count(box.end - box.begin));
@@ -127,19 +98,39 @@ bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& 
   return good;
 }
 
+template <std::int64_t kUnit, bool kLine>
+bool load_swizzled(const CopyMap& map, const TensorBox& box, const DeviceMemory& memory, std::byte* window) {
+  const Window place(box, box.size.inner);
+  return load_rows_of(map, box, memory, [=](const BoxRow& row, const std::byte* from) {
+    place.each_unit<kUnit, kLine>(row.shared, window,
+                                  [=](std::int64_t c, std::byte* at) { std::memcpy(at, from + c, kUnit); });
+  });
+}
+
+template <bool kLine>
+void store_swizzled(const TensorBox& box, std::int64_t stored, std::byte* hull, const std::byte* window) {
+  const Window place(box, stored);
+  const std::uint64_t lowest = box.lowest;
+  box.each_row([=](const BoxRow& row) {
+    if (!row.inside) return;
+    std::byte* const to = hull + (row.global - lowest);
+    place.each_unit<kCopyChunk, kLine>(
+        row.shared, window, [=](std::int64_t c, const std::byte* at) { std::memcpy(to + c, at, kCopyChunk); });
+  });
+}
+
 }  // namespace
 
 bool load_bytes(const CopyMap& map, const TensorBox& box, const DeviceMemory& memory, std::byte* window) {
-  if (box.swizzle.halves != 0) {
-    return load_rows_of(map, box, memory,
-                        [&](const BoxRow& row, const std::byte* from) { scatter_row<8>(box, row, from, window); });
-  }
+  const bool line = box.size.inner == kLineBytes;
+  if (box.swizzle.halves != 0) return load_swizzled<8, false>(map, box, memory, window);
   if (box.swizzle.active()) {
-    return load_rows_of(map, box, memory,
-                        [&](const BoxRow& row, const std::byte* from) { scatter_row<16>(box, row, from, window); });
+    return line ? load_swizzled<kCopyChunk, true>(map, box, memory, window)
+                : load_swizzled<kCopyChunk, false>(map, box, memory, window);
   }
-  return load_rows_of(map, box, memory, [&](const BoxRow& row, const std::byte* from) {
-    move_run(window + (row.shared - box.shared), from, box.size.inner);
+  const Window place(box, box.size.inner);
+  return load_rows_of(map, box, memory, [=](const BoxRow& row, const std::byte* from) {
+    move_run(window + (row.shared - place.first), from, place.bytes);
   });
 }
 
@@ -147,15 +138,15 @@ bool store_bytes(const CopyMap& map, const TensorBox& box, DeviceMemory& memory,
   if (!box.has_data()) return true;
   const std::int64_t stored = (box.end + kCopyChunk - 1) & -kCopyChunk;
   if (std::byte* const hull = memory.at(box.lowest, box.hull + stored - box.end); hull != nullptr) {
-    RunCopier runs;
-    box.each_row([&](const BoxRow& row) {
-      if (!row.inside) return;
-      std::byte* const to = hull + (row.global - box.lowest);
-      if (box.swizzle.active()) {
-        gather_row(box, row, window, stored, to);
-      } else {
-        runs.add(to, window + (row.shared - box.shared), stored);
-      }
+    if (box.swizzle.active()) {
+      stored == kLineBytes ? store_swizzled<true>(box, stored, hull, window)
+                           : store_swizzled<false>(box, stored, hull, window);
+      return true;
+    }
+    const Window place(box, stored);
+    const std::uint64_t lowest = box.lowest;
+    box.each_row([=](const BoxRow& row) {
+      if (row.inside) move_run(hull + (row.global - lowest), window + (row.shared - place.first), place.bytes);
     });
     return true;
   }

@@ -90,11 +90,11 @@ struct TensorBox {
 
 template <class Body>
 void TensorBox::each_row(const Body& body) const {
+  // Numbers of the inner loop are copies: the bytes that the body moves could alias the members.
+  const auto [first, every, dim, step] = axes[1];
+  const std::int64_t rows = size.counts[1], pitch = size.pitch;
   const auto inside = [&](std::size_t i, std::int64_t x) { return static_cast<std::uint64_t>(x) < axes[i].dim; };
-  const Axis& a1 = axes[1];
-  BoxRow row;
-  row.shared = shared;
-  std::int64_t x4 = axes[4].first;
+  std::int64_t index = 0, to = shared, x4 = axes[4].first;
   std::uint64_t at4 = origin;
   for (std::int64_t n4 = size.counts[4]; n4 > 0; --n4, x4 += axes[4].every, at4 += axes[4].bytes) {
     std::int64_t x3 = axes[3].first;
@@ -104,13 +104,10 @@ void TensorBox::each_row(const Body& body) const {
       std::uint64_t at2 = at3;
       for (std::int64_t n2 = size.counts[2]; n2 > 0; --n2, x2 += axes[2].every, at2 += axes[2].bytes) {
         const bool outer = has_data() && inside(4, x4) && inside(3, x3) && inside(2, x2);
-        std::int64_t x1 = a1.first;
-        row.global = at2;
-        for (std::int64_t n1 = size.counts[1]; n1 > 0; --n1, x1 += a1.every, row.global += a1.bytes) {
-          row.inside = outer && inside(1, x1);
-          body(static_cast<const BoxRow&>(row));
-          ++row.index;
-          row.shared += size.pitch;
+        std::int64_t x1 = first;
+        std::uint64_t at1 = at2;
+        for (std::int64_t n1 = rows; n1 > 0; --n1, x1 += every, at1 += step, to += pitch) {
+          body(BoxRow{index++, to, at1, outer && static_cast<std::uint64_t>(x1) < dim});
         }
       }
     }

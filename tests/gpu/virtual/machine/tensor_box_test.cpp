@@ -671,7 +671,6 @@ TEST(TensorMapReaders, RejectTheSameRecords) {
       map_of(TmaDataType::u4x16_align16, {256, 4}, {128}, {128, 4}, TmaSwizzle::b128_atom32),
       map_of(TmaDataType::u6x16_align16, {128, 4}, {96}, {128, 4}, TmaSwizzle::b128),
       map_of(TmaDataType::f16, {64, 20, 4}, {128, 2560}, {64, 8, 1}, TmaSwizzle::b32, {2, 1, 1})};
-  maps[4].swizzle = TmaSwizzle::b128_atom64;
   maps[7].interleave = TmaInterleave::b32;
   maps[1].fill = OobFill::nan_request_zero_fma;
   std::size_t taken = 0, rejected = 0;

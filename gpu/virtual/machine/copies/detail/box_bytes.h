@@ -5,8 +5,8 @@
 //            chunk with the tile's bytes, where the allocation goes that far (measured by others on an H100)
 //   reduce   memory = op(memory, tile), element by element; nothing past a row's data changes
 //
-// The source or destination is looked up once for the whole box where all its data is in one allocation. Memory that is
-// contiguous on both sides is moved in one piece; under a swizzle 16 bytes at a time, or 8 for FLIP_8B.
+// The source or destination is looked up once for the whole box where all its data is in one allocation. A row is moved in
+// one piece; under a swizzle 16 bytes at a time, or 8 for FLIP_8B.
 #pragma once
 
 #include <cstddef>
