@@ -264,7 +264,8 @@ TEST(TensorBoxes, AreStoredAsTheModelStoresThem) {
       text_of);
 }
 
-// The rows of a tensor may be in allocations of their own: the copy cannot look up the memory of the box at once.
+// The rows of a tensor may be in allocations of their own (blocks of the heap, 8192 bytes apart): the copy cannot look up
+// the memory of the box at once.
 TEST(TensorBoxes, CrossAllocations) {
   for (int mode = 0; mode < 7; ++mode) {
     TensorMap map = map_of(TmaDataType::u16, {62, 3}, {8192}, {64, 4}, TmaSwizzle::none);
@@ -277,7 +278,7 @@ TEST(TensorBoxes, CrossAllocations) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       rows[r].resize(4096);
       for (std::size_t i = 0; i < 4096; ++i) rows[r][i] = static_cast<std::byte>(source_byte(4096 * r + i));
-      const std::uint64_t address = device.allocate(4096, "row");
+      const std::uint64_t address = device.allocate(4096, "row", true, true);
       if (r == 0) map.base = address;
       ASSERT_EQ(address, map.base + 8192 * r);
       device.write(address, rows[r]);
