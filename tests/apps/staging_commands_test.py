@@ -648,7 +648,10 @@ class LdsTables(unittest.TestCase):
         self.assertIn("registers  4 waves x 64 lanes x 32 of 32 bits, in 2 k-steps one after the other\n", text)
         self.assertIn(f"written    {parts}: [k-steps, waves, lanes, registers] of 32 bits\n", text)
         np.testing.assert_array_equal(np.load(whole), np.concatenate(list(np.load(parts)), axis=-1))
-        found = fine("explain", self.path, "--seq", 1, "--path", "lds", "--lane", 5, "--register", 4, "--k-step", 1)
+        scenario = tile_scenario("bf16", 64)
+        scenario["lds"] = {"reg_chunk_depth": 64}
+        found = fine("explain", write_json(self.path, scenario), "--seq", 1, "--path", "lds", "--lane", 5, "--register", 4,
+                     "--k-step", 1)
         self.assertTrue(found.startswith("register 4 of lane 5 holds K of token 37, dim 64; K of token 37, dim 65\n"),
                         found)
 
