@@ -117,7 +117,9 @@ part_done "packages"
 mkdir -p build
 
 if [ "$extent" = quick ]; then
-  build_and_test release -LE slow
+  build_and_test release -LE 'slow|full'
+elif [ "$extent" = default ]; then
+  build_and_test release -LE full
 else
   build_and_test release
 fi
@@ -132,7 +134,7 @@ grep -q '^== done$' build/demo.log || stop "apps/demo.sh did not end in its repo
 part_done "demo"
 
 if [ "$extent" = default ]; then
-  build_and_test asan -LE once
+  build_and_test asan -LE "once|full"
   fuzz
 elif [ "$extent" = full ]; then
   build_and_test asan

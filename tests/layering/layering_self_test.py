@@ -61,6 +61,7 @@ BROKEN = [
     ("include path", "core/base/a.cpp", '#include "index.h"\n', 1),
     ("include path", "core/base/a.cpp", '#include "../layout/swizzle.h"\n', 1),
     ("own header first", "core/base/a.cpp", '// What.\n#include <vector>\n#include "core/base/a.h"\n', 2),
+    ("own header first", "core/base/c.cpp", '#include <vector>\n#include "core/base/detail/c.h"\n', 1),
     ("pragma once", "core/base/a.h", "// What it is.\nint f();\n", 1),
     ("no machine paths", "docs/a.md", "one\nrun it in /" + "work/main\n", 2),
     ("no machine paths", "core/base/a.cpp", "// see shared" + "/spec/x.md\n", 1),
@@ -83,7 +84,7 @@ BROKEN = [
 ]
 
 # What else stands in the tree of a rule that is about two files.
-BESIDE = {"own header first": {"core/base/a.h": HEADER},
+BESIDE = {"own header first": {"core/base/a.h": HEADER, "core/base/detail/c.h": HEADER},
           "one name one type": {"viz/view/a.h": HEADER + "namespace kvscope::viz {\nstruct Prepared {\n"},
           "readme lists files": {"core/base/README.md": "# base\n\n- `listed.h` what\n", "core/base/listed.h": HEADER,
                                  "gpu/README.md": "# gpu\n\n- `launch/b.h` what\n",

@@ -178,6 +178,9 @@ def file_faults(root, path):
     if not path.endswith(CODE):
         return
     own_header = path[:-4] + ".h" if path.endswith(".cpp") else ""
+    folder, _, name = own_header.rpartition("/")
+    if own_header and not os.path.exists(os.path.join(root, own_header)):
+        own_header = f"{folder}/detail/{name}"
     for number, text in enumerate(lines, 1):
         match = INCLUDE.match(text)
         if match and own_header:
