@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   app.add_option("--kernel", options.which.kernel, "Cases and times of one kernel");
   app.add_flag("--cases", options.cases, "Run the kernels' cases");
   app.add_flag("--small", options.which.small, "One small case a kernel");
-  app.add_flag("--probes", options.probes, "OpQuery what the manuals leave open");
+  app.add_flag("--probes", options.probes, "Run the probes of behavior that the manuals leave open");
   app.add_option("--blocks", options.which.random_blocks, "Random products a probe of sums compares")
       ->check(CLI::Range(1, 10'000'000));
   app.add_flag("--bench", options.bench, "Measure times; needs a GPU");

@@ -38,7 +38,7 @@ struct Case {
   std::string kernel;  // folder of gpu/kernels
   std::string name;    // "paged_bf16_page16_gqa": lower case, unique among the kernel's
   std::string what;    // one line: what easier data would let through
-  bool demo = false;   // one small case a kernel, for `kernels verify --demo`: under a second on the virtual GPU
+  bool demo = false;   // one small case a kernel, for `kernels verify --small`: under a second on the virtual GPU
   std::string architecture = "sm_90a";  // the first that has what it needs: gather4's hardware form is "sm_100a"
   Budget budget{};
   std::function<Verdict(Device&)> run;
