@@ -62,15 +62,16 @@ TEST(GalleryRuns, SmallPagesWasteLeastAndRunMost) {
   s.cache.page_size = 16;
   s.cache.blocks = 1024;
   const RunReport small = run(s);
-  EXPECT_THAT(said, HasSubstr("the waste is " + percent(small.internal_fragmentation()) + ", " +
-                              std::to_string(running(small).mean) + " requests run at once, up to the batch's " +
-                              std::to_string(running(small).most) + ", and " + std::to_string(small.steps) + " steps"));
+  EXPECT_THAT(said, HasSubstr("fragmentation is then " + percent(small.internal_fragmentation()) + ", " +
+                              std::to_string(running(small).mean) + " requests run at once on average (at most " +
+                              std::to_string(running(small).most) + ", the batch limit), and " +
+                              std::to_string(small.steps) + " steps"));
   EXPECT_EQ(running(small).most, s.scheduler.max_batch);
 
   const Scenario one_block = gallery("continuous");
   const RunReport continuous = run(one_block);
   EXPECT_THAT(one_block.description,
-              HasSubstr("no more than " + std::to_string(running(continuous).most) + " sequences run at once and " +
+              HasSubstr("at most " + std::to_string(running(continuous).most) + " sequences run at once, and " +
                         percent(continuous.internal_fragmentation()) + " of the slots"));
   EXPECT_THAT(one_block.description,
               HasSubstr(std::to_string(continuous.steps) + " here, " + std::to_string(large.steps) +
@@ -100,7 +101,7 @@ TEST(GalleryRuns, AnHourOfTrafficFindsLessThanWasSaidBefore) {
   Scenario s = gallery("real_traffic_like");
   const std::string said = s.description;
   const RunReport r = run(s);
-  EXPECT_THAT(said, HasSubstr("a third could be found, " + percent(r.prefix_hit_rate()) + " is"));
+  EXPECT_THAT(said, HasSubstr("a third could be found, but only " + percent(r.prefix_hit_rate()) + " is"));
   EXPECT_THAT(said, HasSubstr(std::to_string(r.preemptions) + " in the hour"));
   std::int64_t busiest = 0;  // a 48th of the steps, as a column of the printed curve
   for (std::int64_t c = 0; c < 48; ++c) {
@@ -112,8 +113,8 @@ TEST(GalleryRuns, AnHourOfTrafficFindsLessThanWasSaidBefore) {
   }
   EXPECT_EQ(busiest, 8) << "half of them in one stretch";
   const auto longest = std::ranges::max_element(r.curve, {}, &StepFigures::waiting);
-  EXPECT_THAT(said, HasSubstr("where most requests wait too: " + std::to_string(longest->waiting) +
-                              " of them in step " + std::to_string(longest - r.curve.begin())));
+  EXPECT_THAT(said, HasSubstr("longest in the same stretch: " + std::to_string(longest->waiting) +
+                              " requests wait in step " + std::to_string(longest - r.curve.begin())));
   EXPECT_EQ(r.steps, 409'635);
   EXPECT_THAT(said, HasSubstr("409,635 steps"));
   s.cache.blocks *= 2;

@@ -121,7 +121,7 @@ TEST(GallerySteps, PrefixSharingFindsLosesAndComputesAgain) {
   run.says("climbs to " + percent(run.hit_rate(3)) + " by step 3");
   run.says("to " + percent(run.hit_rate(12)) + " in step 12");
   for (std::size_t step = 3; step < 12; ++step) EXPECT_GT(run.hit_rate(step), run.hit_rate(12)) << step;
-  run.says("curve ends at " + percent(run.last_hit_rate()));
+  run.says("The curve ends at " + percent(run.last_hit_rate()));
 
   const auto evicted = [&](std::size_t step) {
     return numbers(run.of<trace::BlockEvicted>(step), &trace::BlockEvicted::block);
@@ -146,7 +146,7 @@ TEST(GallerySteps, PrefixSharingFindsLosesAndComputesAgain) {
   roomy.cache.blocks = 36;
   const Steps all(roomy);
   EXPECT_EQ(all.report.evictions, 0);
-  run.says("it ends at " + percent(all.last_hit_rate()));
+  run.says("the curve ends at " + percent(all.last_hit_rate()));
 }
 
 TEST(GallerySteps, ParallelSamplesCopyInStepOneAndAPromptOfWholePagesCopiesNothing) {
@@ -164,7 +164,7 @@ TEST(GallerySteps, ParallelSamplesCopyInStepOneAndAPromptOfWholePagesCopiesNothi
 TEST(GallerySteps, PreemptionThrowsTheYoungestOut) {
   const Steps run("preemption");
   EXPECT_EQ(run.figures(1).running, 6);
-  run.says("all six are in, " + std::to_string(run.figures(1).used_blocks) + " blocks are used");
+  run.says("all six requests run and use " + std::to_string(run.figures(1).used_blocks) + " blocks");
   EXPECT_THAT(run.steps_with<trace::RequestPreempted>(), ElementsAre(3, 6, 10, 19, 26));
   std::vector<std::int64_t> who;
   for (const std::size_t step : run.steps_with<trace::RequestPreempted>()) {
@@ -178,7 +178,7 @@ TEST(GallerySteps, PreemptionThrowsTheYoungestOut) {
   EXPECT_EQ(run.figures(19).running, 2);
   EXPECT_THAT(numbers(run.of<trace::RequestFinished>(21), &trace::RequestFinished::seq), ElementsAre(0, 1));
   EXPECT_THAT(numbers(run.of<trace::RequestAdmitted>(22), &trace::RequestAdmitted::seq), ElementsAre(2, 3, 4));
-  run.says("Of " + std::to_string(run.report.computed_tokens) + " tokens computed " +
+  run.says("Of " + std::to_string(run.report.computed_tokens) + " computed tokens, " +
            std::to_string(run.report.recomputed_tokens) + " are computed twice");
   Scenario fewer = run.scenario;
   fewer.scheduler.max_batch = 3;
@@ -202,14 +202,15 @@ TEST(GallerySteps, LargePagesAndReservedBlocksFillThePoolWithinSevenSteps) {
   EXPECT_EQ(continuous.figures(4).used_blocks, 32);
   EXPECT_EQ(continuous.figures(4).slots_filled, 2436);
   continuous.says("Step 4: all 32 blocks are reserved, 2,436 of their 16,384 slots hold a token");
-  continuous.says("by step 31 " + std::to_string(continuous.figures(31).waiting) + " requests wait");
+  continuous.says(std::to_string(continuous.figures(31).waiting) + " requests wait by step 31");
   Scenario half = continuous.scenario;
   half.cache.max_tokens = 256;
   half.cache.blocks = 64;
   const Steps shorter(half);
   EXPECT_EQ(shorter.report.peak_used_blocks, 64);
   EXPECT_EQ(shorter.report.refused, 0);
-  continuous.says("Twice as many run at once and " + std::to_string(shorter.report.steps) + " steps do");
+  continuous.says("Twice as many sequences run at once, and the run takes " + std::to_string(shorter.report.steps) +
+                  " steps");
 }
 
 // Pages that lie wholly before the window of the query at `token`: stored, and read by nobody any more.
@@ -248,7 +249,7 @@ TEST(GallerySteps, MlaAndEightBitsMoveInTheirFirstSteps) {
   EXPECT_EQ(e4m3.figures(1).used_blocks, 9);
   const ModelGeometry& m = e4m3.scenario.model;
   const std::int64_t values = 2 * m.kv_heads * m.head_size, scales = values / 64 * 4;
-  e4m3.says("takes " + std::to_string(values + scales) + " bytes a layer for two heads of K and V, " +
+  e4m3.says("takes " + std::to_string(values + scales) + " bytes per layer for two heads of K and V: " +
             std::to_string(values) + " of values and " + std::to_string(scales) + " of scales");
   EXPECT_EQ(m.kv_heads, 2);
   EXPECT_THAT(numbers(e4m3.of<trace::RequestFinished>(2), &trace::RequestFinished::seq), ElementsAre(2));
@@ -264,7 +265,7 @@ TEST(GallerySteps, ASliceOfTrafficFillsItsPoolInThirtyFourSteps) {
     if (run.figures(i).waiting > run.figures(longest).waiting) longest = i;
   }
   const std::size_t first = run.steps_with<trace::RequestPreempted>().front();
-  run.says("Step " + std::to_string(full) + ": the pool of 288 blocks is full for the first time; step " +
+  run.says("Step " + std::to_string(full) + ": the pool of 288 blocks is full for the first time. Step " +
            std::to_string(first) + ": the first of " + std::to_string(run.report.preemptions) + " preemptions");
   run.says(percent(std::lround(100 * run.report.utilisation())) + " on average");
   run.says("longest in step " + std::to_string(longest) + ", where " + std::to_string(run.figures(longest).waiting) +
@@ -274,9 +275,10 @@ TEST(GallerySteps, ASliceOfTrafficFillsItsPoolInThirtyFourSteps) {
     s.cache.blocks = blocks;
     return percent(Steps(s).last_hit_rate());
   };
-  run.says(with(100'000) + " of all prompt tokens could be found in a pool that forgets nothing, " +
+  run.says("In a pool without evictions, " + with(100'000) + " of all prompt tokens would be found; here " +
            percent(run.last_hit_rate()) + " are");
-  run.says("twice the blocks, which finds " + with(2 * 288) + ", and four times, which finds " + with(4 * 288));
+  run.says("with twice the blocks, which finds " + with(2 * 288) + ", and with four times the blocks, which finds " +
+           with(4 * 288));
 }
 
 }  // namespace
