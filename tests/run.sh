@@ -5,7 +5,7 @@
 #
 #   tests/run.sh            at most 30 minutes from nothing on two cores
 #   tests/run.sh --quick    after each change: the release build and its tests, without those labeled `slow`
-#   tests/run.sh --full     before a release, and after a change of a formula: every point of every property grid, and every
+#   tests/run.sh --full     before a release, and after a change of a formula or a kernel: every point of every property grid, and every
 #                           test under the sanitizers too
 # Environment: KVSCOPE_FUZZ_SECONDS (5; --full: 30) per fuzz target; KVSCOPE_JOBS (all processors).
 set -euo pipefail
