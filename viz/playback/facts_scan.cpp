@@ -55,7 +55,8 @@ FactsScan::FactsScan(const EventSource& source, std::string shown) : shown_(std:
 void FactsScan::add(const trace::Event& event) {
   std::visit(
       [&]<class E>(const E& e) {
-        if constexpr (std::is_same_v<E, trace::TileOpened>) return;  // it names a sequence, and makes none
+        // A tile names sequences, pages and blocks, and makes none.
+        if constexpr (std::is_same_v<E, trace::TileOpened> || std::is_same_v<E, trace::TilePage>) return;
         if constexpr (requires { e.seq; }) raise(sequences_, e.seq.value);
         if constexpr (requires { e.block; }) raise(blocks_, e.block.value);
         if constexpr (requires { e.to; }) raise(blocks_, e.from.value), raise(blocks_, e.to.value);

@@ -3,6 +3,11 @@
 //   a token      lights its page, the block that holds it and its slot there, its cell of the lookup table
 //   a block      lights every page of every sequence that it stands for
 //   a sequence   lights all its pages and blocks
+//
+// and in a tile (tile_selection.h), both ways:
+//
+//   a token, page or block        lights its rows, their chunks and registers
+//   a row, chunk, lane, register  lights the elements it holds, their rows, tokens, page and block
 #pragma once
 
 #include <cstdint>
@@ -12,30 +17,61 @@
 
 #include "core/base/index.h"
 #include "viz/playback/state.h"
+#include "viz/playback/tile.h"
 
 namespace kvscope::viz {
 
 struct Selection {
-  enum class Kind : std::uint8_t { none, sequence, page, token, block, step };
+  enum class Kind : std::uint8_t {
+    none,
+    sequence,
+    page,
+    token,
+    block,
+    step,
+    tile_row,       // of the tile that is shown: also one that holds no token
+    tile_chunk,     // 16 bytes of a row
+    tile_lane,      // of a warp or wave: all its registers
+    tile_register,  // of one lane
+  };
   Kind kind = Kind::none;
-  SeqIdx seq{-1};      // sequence, page, token
-  PageIdx page{-1};    // page: also a cell of the lookup table
-  TokIdx token{-1};    // token
-  BlockIdx block{-1};  // block; facts.blocks is the null page
-  StepIdx step{-1};    // step: a place on the timeline
+  SeqIdx seq{-1};                    // sequence, page, token
+  PageIdx page{-1};                  // page: also a cell of the lookup table
+  TokIdx token{-1};                  // token
+  BlockIdx block{-1};                // block; facts.blocks is the null page
+  StepIdx step{-1};                  // step: a place on the timeline
+  TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
+  TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
+  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row; }
 };
 [[nodiscard]] Selection of_sequence(SeqIdx seq);
 [[nodiscard]] Selection of_page(SeqIdx seq, PageIdx page);
 [[nodiscard]] Selection of_token(SeqIdx seq, TokIdx token);
 [[nodiscard]] Selection of_block(BlockIdx block);
 [[nodiscard]] Selection of_step(StepIdx step);
+[[nodiscard]] Selection of_tile_row(std::int64_t row);
+[[nodiscard]] Selection of_tile_chunk(TileElement first);  // (row, first column of the chunk)
+[[nodiscard]] Selection of_tile_lane(std::int64_t wave, std::int64_t lane);
+[[nodiscard]] Selection of_tile_register(const TileRegister& reg);
 
 struct TablePlace {
   SeqIdx seq;
   PageIdx page;
   friend bool operator==(const TablePlace&, const TablePlace&) = default;
+};
+
+// What is lit in the tile that is shown; all empty without one.
+struct LitTile {
+  std::optional<TileElement> element;   // the one meant, the first of a chunk or a register
+  std::optional<std::int64_t> row;      // the one row
+  std::optional<std::int64_t> chunk;    // the one chunk: index into Tile::chunks
+  std::optional<TileRegister> reg;      // the one register
+  std::vector<std::int64_t> rows;       // every row that is meant, ascending
+  std::vector<std::int64_t> chunks;     // every chunk, ascending, as far as copies brought it
+  std::vector<TileRegister> registers;  // every register, ascending
+  friend bool operator==(const LitTile&, const LitTile&) = default;
 };
 
 struct Lit {
@@ -46,10 +82,11 @@ struct Lit {
   std::optional<std::int64_t> slot;  // of `token` in `block`
   std::vector<TablePlace> places;    // every cell of the lookup table that is meant, by sequence and page
   std::vector<BlockIdx> blocks;      // every block that is meant, ascending, each once
+  LitTile tile;
   friend bool operator==(const Lit&, const Lit&) = default;
 };
 
-// What it lights at this state; objects that are not there now light nothing.
+// What it lights at this state; objects that are not there now light nothing. Of a tile: tile_selection.h.
 [[nodiscard]] Lit resolve(const State& state, const Facts& facts, const Selection& selection);
 
 // One sentence for a tooltip, the status bar and a screen reader:

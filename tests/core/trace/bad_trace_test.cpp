@@ -73,7 +73,7 @@ TEST_F(BadTrace, DatabaseOfSomebodyElse) {
 }
 
 TEST_F(BadTrace, NewerVersion) {
-  EXPECT_EQ(after("PRAGMA user_version = 7"), ": format version 7 is newer than this program's 2: update kvscope");
+  EXPECT_EQ(after("PRAGMA user_version = 7"), ": format version 7 is newer than this program's 3: update kvscope");
 }
 
 TEST_F(BadTrace, VersionThatNeverWas) {
