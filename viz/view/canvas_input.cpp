@@ -35,6 +35,14 @@ View view_of(PanelId panel) {
       return View::pool;
     case PanelId::timeline:
       return View::timeline;
+    case PanelId::tile_sequence:
+    case PanelId::memory:
+    case PanelId::copies:
+    case PanelId::shared:
+    case PanelId::registers:
+    case PanelId::tile_events:
+    case PanelId::chain:
+      return View::tile;
     case PanelId::header:
       break;
   }

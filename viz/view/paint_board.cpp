@@ -61,7 +61,7 @@ void paint_surface(QPainter& painter, QSizeF size, std::span<const Place> places
   QRegion seen(all.toAlignedRect());
   const double in = kCorner + 1;
   for (const Place& place : places) {
-    if (place.panel != PanelId::header) seen -= place.card.adjusted(in, in, -in, -in).toRect();
+    if (has_card(place.panel)) seen -= place.card.adjusted(in, in, -in, -in).toRect();
   }
   for (const QRect& part : seen) painter.fillRect(part, theme.surface);
 }
@@ -141,7 +141,7 @@ std::vector<QRectF> texts(const std::vector<Place>& places, const Panels& panels
   std::vector<QRectF> texts;
   for (const Place& place : places) {
     const Panel* const panel = panel_of(panels, place.panel);
-    if (panel == nullptr || place.panel == PanelId::header) continue;
+    if (panel == nullptr || !has_card(place.panel)) continue;
     texts.push_back(title_line(place, *panel, scene).text);
     if (!place.footer.isEmpty()) texts.push_back(place.footer);
     if (place.panel != PanelId::table || !lit.seq) continue;
@@ -250,7 +250,7 @@ void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, cons
   for (const Place& place : places) {
     const Panel* const panel = panel_of(panels, place.panel);
     if (panel == nullptr) continue;
-    if (place.panel != PanelId::header) {
+    if (has_card(place.panel)) {
       paint_card(painter, place, *scene.theme);
       paint_title(painter, place, *panel, scene);
     }
