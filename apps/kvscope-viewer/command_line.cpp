@@ -21,8 +21,8 @@ constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 
 // The words as they were typed; what they mean is looked at when all of them are known.
 struct Words {
-  std::optional<std::string> file, render, scenario, trace, simulate, select, completion, view, theme;
-  std::optional<std::int64_t> step, to;
+  std::optional<std::string> file, render, scenario, trace, simulate, select, tile, completion, view, theme;
+  std::optional<std::int64_t> step, to, tile_event;
   std::optional<double> font_scale;
   std::string size = "1600x1000";
   double scale = 1, frames_per_second = 4;
@@ -60,6 +60,14 @@ void add_options(CLI::App& app, Words& words) {
       ->capture_default_str()
       ->needs(render);
   app.add_option("--select", words.select, "What is lit: \"token 3:70\", \"block 7\", \"seq 3\", \"page 3:2\"")
+      ->needs(render);
+  app.add_option(
+         "--tile", words.tile,
+         "View tile: \"seq 3 token 70 k layer 0 head 1 tma\" or \"... v lds\", or the number of a tile that the "
+         "trace holds; the first of these when nothing is said")
+      ->needs(render);
+  app.add_option("--tile-event", words.tile_event,
+                 "View tile: events of the tile that have happened; until all has landed when nothing is said")
       ->needs(render);
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
       ->check(CLI::IsMember(completion_shells()));
@@ -124,7 +132,10 @@ RenderRequest render_request(const Words& words) {
   }
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
   request.kind = words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
-  request.view = words.view ? *viz::find_view(*words.view) : viz::View::overview;
+  request.view = words.view ? *viz::find_view(*words.view) : words.tile ? viz::View::tile : viz::View::overview;
+  if (words.tile && request.view != viz::View::tile) {
+    faults.push_back({"--tile", fmt::format("view '{}' shows no tile: use --view tile", *words.view)});
+  }
   request.step = words.step;
   request.to = words.to;
   check_range("--scale", words.scale, kSmallestScale, kLargestScale, "2 is for a HiDPI screen", faults);
@@ -132,6 +143,8 @@ RenderRequest render_request(const Words& words) {
   request.scale = words.scale;
   request.theme = words.theme ? theme_of(*words.theme) : viz::ThemeKind::dark;
   request.select = words.select;
+  request.tile = words.tile;
+  request.tile_event = words.tile_event;
   check_range("--fps", words.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
               "a GIF counts hundredths of a second", faults);
   request.frames_per_second = words.frames_per_second;

@@ -407,6 +407,13 @@ std::int64_t Tile::unswizzled(std::int64_t byte) const {
 
 // --- how much of it has happened -------------------------------------------------------------------------------------
 
+std::int64_t event_of_landed(const Tile& tile) {
+  for (const TileAction& action : tile.actions) {
+    if (action.kind == TileAction::Kind::read) return action.first;
+  }
+  return tile.events;
+}
+
 TileState tile_state(const Tile& tile, std::int64_t event) {
   check_index("event of the tile", event, tile.events + 1, "from its start to its end");
   TileState now;

@@ -210,6 +210,9 @@ struct TileState {
   friend bool operator==(const TileState&, const TileState&) = default;
 };
 
+// The event after which everything is in shared memory and nothing has been read; of a tile without copies the end.
+[[nodiscard]] std::int64_t event_of_landed(const Tile& tile);
+
 // IndexError outside [0, tile.events].
 [[nodiscard]] TileState tile_state(const Tile& tile, std::int64_t event);
 

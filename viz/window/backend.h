@@ -12,10 +12,11 @@
 #include "viz/playback/event_source.h"
 #include "viz/playback/facts.h"
 #include "viz/playback/run.h"
+#include "viz/playback/tile_request.h"
 
 namespace kvscope::viz {
 
-// Two worker threads call it: one is in open(), the other in explain() or locate(), maybe at the same time. gallery()
+// Two worker threads call it: one is in open(), the other in explain(), locate() or stage(), maybe at the same time. gallery()
 // is called once, by the thread that made the window.
 class Backend {
  public:
@@ -26,7 +27,7 @@ class Backend {
   // Cancelled is thrown. Throws what kvscope::fault_lines can word.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
 
-  // One at a time, and not beside locate(). The same explanation as the command line's. Throws likewise.
+  // One at a time, and not beside locate() or stage(). The same explanation as the command line's. Throws likewise.
   [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
                                                    const trace::Question& question) = 0;
 
@@ -34,6 +35,12 @@ class Backend {
   // token are filled in. IndexError: outside the pool, or no token is stored there.
   [[nodiscard]] virtual trace::Question locate(const Facts& facts, const std::string& path, std::int64_t offset,
                                                StepIdx step) = 0;
+
+  // One at a time, and beside neither of these two. The events of one tile of the cache at request.step, from its
+  // tile_opened on, as fold_tile() takes them. GeometryError, UnsupportedError or OverflowError: why this geometry
+  // cannot take that path. IndexError: no such sequence, token, layer or head at that step. InputError as explain().
+  [[nodiscard]] virtual std::vector<trace::Event> stage(const Facts& facts, const std::string& path,
+                                                        const TileRequest& request) = 0;
 
   [[nodiscard]] virtual std::vector<GalleryEntry> gallery() = 0;
 };
