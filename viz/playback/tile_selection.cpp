@@ -129,8 +129,8 @@ LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection
 // --- in words --------------------------------------------------------------------------------------------------------
 
 // "3", "3 and 4", "3, 4, 9", "3 to 9" for many that follow one another.
-std::string numbers(std::vector<std::int64_t> all) {
-  sort_once(all);
+// `all` ascending, each once.
+std::string numbers(const std::vector<std::int64_t>& all) {
   const bool run = !all.empty() && all.back() - all.front() + 1 == std::ssize(all);
   if (all.size() > 2 && run) return fmt::format("{} to {}", all.front(), all.back());
   if (all.size() == 2) return fmt::format("{} and {}", all[0], all[1]);
@@ -147,13 +147,13 @@ std::string banks_of(const Tile& tile, std::int64_t byte) {
   return fmt::format(", banks {} to {}", first, first + kTileChunkBytes / kBankBytes - 1);
 }
 
-std::string rows_in_words(const Tile& tile, std::vector<std::int64_t> rows) {
+std::string rows_in_words(const Tile& tile, const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> tokens;
   for (const std::int64_t row : rows) {
     if (tile.holds_token(row)) tokens.push_back(tile.token_of(row).value);
   }
-  if (tokens.empty()) return fmt::format("row{} {}, no token", rows.size() > 1 ? "s" : "", numbers(std::move(rows)));
-  return fmt::format("token{} {}", tokens.size() > 1 ? "s" : "", numbers(std::move(tokens)));
+  if (tokens.empty()) return fmt::format("row{} {}, no token", rows.size() > 1 ? "s" : "", numbers(rows));
+  return fmt::format("token{} {}", tokens.size() > 1 ? "s" : "", numbers(tokens));
 }
 
 std::string columns_in_words(const Tile& tile, const std::vector<TileElement>& elements) {
@@ -161,7 +161,7 @@ std::string columns_in_words(const Tile& tile, const std::vector<TileElement>& e
   std::vector<std::int64_t> columns;
   for (const TileElement& element : elements) columns.push_back(first + element.column);
   sort_once(columns);
-  return fmt::format("dim{} {}", columns.size() > 1 ? "s" : "", numbers(std::move(columns)));
+  return fmt::format("dim{} {}", columns.size() > 1 ? "s" : "", numbers(columns));
 }
 
 std::string lane_in_words(const Tile& tile, std::int64_t wave, std::int64_t lane) {

@@ -8,14 +8,14 @@
 namespace kvscope::viz {
 namespace {
 
-QString lds_tr(const char* text, int n = -1) {
-  return QCoreApplication::translate("LdsCopies", text, nullptr, n);
+QString lds_tr(const char* text) {
+  return QCoreApplication::translate("LdsCopies", text, nullptr);
 }
 
 }  // namespace
 
 QString lds_subtitle(const Scene& scene) {
-  return lds_tr("through LDS, %n wave(s)", static_cast<int>(scene.tile->waves()));
+  return lds_tr("through LDS, waves: %1").arg(scene.tile->waves());
 }
 
 QString lds_summary(const Scene& scene) {

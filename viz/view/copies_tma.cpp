@@ -8,17 +8,16 @@
 namespace kvscope::viz {
 namespace {
 
-QString tma_tr(const char* text, int n = -1) {
-  return QCoreApplication::translate("TmaCopies", text, nullptr, n);
+QString tma_tr(const char* text) {
+  return QCoreApplication::translate("TmaCopies", text, nullptr);
 }
 
 }  // namespace
 
 QString tma_subtitle(const Scene& scene) {
   const Tile& tile = *scene.tile;
-  if (!tile.map) return tma_tr("TMA, %n box(es)", static_cast<int>(tile.copies.size()));
-  return tma_tr("TMA, %n box(es)", static_cast<int>(tile.copies.size())) +
-         tma_tr(" of %1 × %2").arg(tile.map->box_rows).arg(tile.map->box_columns);
+  if (!tile.map) return tma_tr("TMA, boxes: %1").arg(tile.copies.size());
+  return tma_tr("TMA, boxes of %1 × %2: %3").arg(tile.map->box_rows).arg(tile.map->box_columns).arg(tile.copies.size());
 }
 
 QString tma_summary(const Scene& scene) {

@@ -23,7 +23,8 @@ class MemoryPanel final : public TilePanel {
 };
 
 QString MemoryPanel::tile_subtitle(const Scene& scene) const {
-  return tr("%n block(s) hold the tile", "", static_cast<int>(scene.tile->pages.size()));
+  const auto blocks = scene.tile->pages.size();
+  return blocks == 1 ? tr("one block holds the tile") : tr("%1 blocks hold the tile").arg(blocks);
 }
 
 QString MemoryPanel::tile_summary(const Scene& scene) const {

@@ -46,6 +46,7 @@ QString TilePanel::summary(const Scene& scene) const {
 
 void TilePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.tile != nullptr) return paint_tile(painter, body, scene);
+  if (id() != PanelId::copies && id() != PanelId::chain) return;  // once is enough
   painter.setFont(ui_font(scene.px(kInstead)));
   painter.setPen(scene.theme->text_quiet);
   QTextOption option(Qt::AlignLeft | Qt::AlignTop);

@@ -28,8 +28,7 @@ QString TileSequencePanel::tile_subtitle(const Scene& scene) const {
 
 QString TileSequencePanel::tile_summary(const Scene& scene) const {
   const Tile& tile = *scene.tile;
-  return tr("the tile is %n rows", "", static_cast<int>(tile.rows())) + QStringLiteral(", ") +
-         tr("%n of them hold a token", "", static_cast<int>(tile.opened.tokens));
+  return tr("the tile has %1 rows, %2 of them hold a token").arg(tile.rows()).arg(tile.opened.tokens);
 }
 
 void TileSequencePanel::paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const {
