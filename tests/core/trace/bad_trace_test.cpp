@@ -353,7 +353,7 @@ TEST_F(BadTrace, FlagThatIsNeitherZeroNorOne) {
 // Right checksums everywhere, but the index names the step otherwise than the event does.
 TEST_F(BadTrace, IndexThatContradictsTheEventsIsFoundThoughResealed) {
   EXPECT_EQ(after_resealed("UPDATE step SET step = 600 WHERE step = 6"),
-            ": step 600: event 23 is 'step_began step=6 time_us=164', which the index contradicts");
+            ": step 600: event 23 is 'step_began step=6 time_us=185', which the index contradicts");
 }
 
 }  // namespace
