@@ -7,6 +7,7 @@
 #include <QtCore/QCoreApplication>
 
 #include "core/base/errors.h"
+#include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
 namespace {
@@ -22,6 +23,7 @@ QStringList lines_of(const std::exception& error) {
 Document::Document(std::shared_ptr<const Run> run, QString path, QObject* parent)
     : QObject(parent), cursor_(std::move(run)), path_(std::move(path)) {
   connect(&timer_, &QTimer::timeout, this, &Document::tick);
+  connect(&tile_timer_, &QTimer::timeout, this, &Document::tile_tick);
   if (cursor_.run().facts().rows > 1) cursor_.seek_row(1);
 }
 
@@ -52,11 +54,12 @@ void Document::go(MoveFunction&& move) {
 void Document::moved() {
   relight();
   Q_EMIT position_changed();
+  if (tile_follows_ && !playing()) ask_for_tile();
 }
 
 void Document::relight() {
-  pinned_lit_ = resolve(cursor_.state(), run().facts(), pinned_);
-  hovered_lit_ = resolve(cursor_.state(), run().facts(), hovered_);
+  pinned_lit_ = resolve(cursor_.state(), run().facts(), tile(), pinned_);
+  hovered_lit_ = resolve(cursor_.state(), run().facts(), tile(), hovered_);
 }
 
 void Document::step() {
@@ -102,7 +105,9 @@ void Document::become(Doing doing) {
     timer_.stop();
     search_ = {};
   }
-  if (was_playing != playing()) Q_EMIT playing_changed();
+  if (was_playing == playing()) return;
+  Q_EMIT playing_changed();
+  if (tile_follows_ && !playing()) ask_for_tile();
 }
 
 void Document::play() {
@@ -238,12 +243,13 @@ void Document::pin(const Selection& selection) {
   pinned_ = selection;
   relight();
   Q_EMIT pinned_changed();
+  if (tile_follows_) ask_for_tile();
 }
 
 void Document::hover(const Selection& selection) {
   if (selection == hovered_) return;
   hovered_ = selection;
-  hovered_lit_ = resolve(cursor_.state(), run().facts(), hovered_);
+  hovered_lit_ = resolve(cursor_.state(), run().facts(), tile(), hovered_);
   Q_EMIT hovered_changed();
 }
 

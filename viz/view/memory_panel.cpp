@@ -14,7 +14,7 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kBlockName = 12.5, kRowNumber = 9, kWords = 11, kTableCell = 24, kNestHeight = 12;
+constexpr double kBlockName = 12.5, kRowNumber = 9, kWords = 11, kTableCell = 24, kNestHeight = 12, kFooter = 12;
 constexpr double kLowestNumber = 10;       // [px] of a row that its number fits in
 constexpr double kNarrowestHead = 22;      // [px] of a head that is drawn beside the others
 constexpr std::int64_t kMostNested = 128;  // cells of the drawing of one block
@@ -43,6 +43,7 @@ class MemoryPanel final : public TilePanel {
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override;
   [[nodiscard]] QString tile_summary(const Scene& scene) const override;
   void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  void paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
   [[nodiscard]] std::vector<PanelCell> tile_cells(const QRectF& body, const Scene& scene) const override;
 
  private:
@@ -94,6 +95,13 @@ void MemoryPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene&
     if (!at.groups[n].jump.isEmpty()) paint_jump(painter, at.groups[n].jump, page, scene);
   }
   painter.restore();
+}
+
+void MemoryPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
+  const std::int64_t empty = scene.tile->rows() - scene.tile->opened.tokens;
+  const QFont font = ui_font(scene.px(kFooter));
+  const QString text = empty > 0 ? tr("%1 rows of the tile hold no token").arg(empty) : tile_summary(scene);
+  draw_text_in(painter, font, scene.theme->text_quiet, footer, Qt::AlignLeft, elided(font, text, footer.width()));
 }
 
 // "lookup_table[3]", then the block of each page; those of the tile in its color.

@@ -197,11 +197,30 @@ std::vector<Lit> ends_of(const Lit& lit) {
   return ends;
 }
 
+// The way of one row, or of one register, from left to right: from its token to the last panel that shows it.
+std::vector<LinkPath> tile_links(const std::vector<Place>& places, const Panels& panels, const Scene& scene,
+                                 const Lit& lit, const QRectF& board) {
+  std::vector<LinkPath> paths;
+  if (!lit.tile.row && !lit.tile.reg) return paths;
+  std::optional<QRectF> from;
+  for (const PanelId id :
+       {PanelId::tile_sequence, PanelId::memory, PanelId::copies, PanelId::shared, PanelId::registers}) {
+    const auto place = std::ranges::find(places, id, &Place::panel);
+    const Panel* const panel = panel_of(panels, id);
+    if (place == places.end() || panel == nullptr) continue;
+    const std::optional<QRectF> to = panel->anchor(lit, place->body, scene);
+    if (from && to) paths.push_back(link_path(*from, *to, board));
+    if (to) from = to;
+  }
+  return paths;
+}
+
 // From the tokens to their block and to the entry of the lookup table that says so; without the tokens, from the block
 // to the entry. A block of several is joined to its pages alone: its entries are outlined, and twice as many curves
 // would hide more than they show.
 std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
                             const QRectF& board) {
+  if (scene.view == View::tile) return tile_links(places, panels, scene, lit, board);
   std::vector<LinkPath> paths;
   const std::vector<Lit> ends = ends_of(lit);
   for (const Lit& end : ends) {

@@ -1,4 +1,4 @@
-// Asks the backend for explanations and byte offsets on a thread of its own. The newest question wins: one that has not
+// Asks the backend for explanations, byte offsets and tiles on a thread of its own. The newest question wins: one that has not
 // been begun is dropped for it, and an answer that is no longer waited for is not told. So pointing at a thousand
 // blocks in a second asks about a few of them.
 #pragma once
@@ -12,6 +12,7 @@
 #include <QtCore/QStringList>
 
 #include "core/trace/explanation.h"
+#include "viz/playback/tile.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::viz {
@@ -24,6 +25,7 @@ class Asker final : public QObject {
 
   void explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question);
   void locate(std::shared_ptr<const Facts> facts, const QString& path, qint64 offset, StepIdx step);
+  void stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request);
   void forget();  // no answer is told to what was asked so far
 
  Q_SIGNALS:
@@ -31,6 +33,8 @@ class Asker final : public QObject {
   void not_explained(const QStringList& faults);
   void located(const kvscope::trace::Question& place);
   void not_located(const QStringList& faults);
+  void staged(const std::shared_ptr<const kvscope::viz::Tile>& tile);
+  void not_staged(const QStringList& faults);
 
  private:
   struct Waiting;
