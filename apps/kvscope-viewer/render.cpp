@@ -18,6 +18,7 @@
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
 #include "viz/playback/find.h"
+#include "viz/playback/recorded_tiles.h"
 #include "viz/playback/run.h"
 #include "viz/playback/tile_request.h"
 #include "viz/window/export.h"
@@ -99,14 +100,7 @@ viz::Selection selection_of(const RenderRequest& request, const viz::Run& run) {
 
 // The n-th tile that the trace itself holds.
 std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optional<std::int64_t> number) {
-  std::vector<trace::Event> events;
-  for (std::int64_t row = 0; row < run.facts().rows; ++row) {
-    const auto of_row = run.events_of_row(row);
-    for (const viz::TileSpan& span : viz::tiles_in(*of_row)) {
-      events.insert(events.end(), of_row->begin() + span.first, of_row->begin() + span.end);
-    }
-  }
-  const std::vector<viz::TileSpan> tiles = viz::tiles_in(events);
+  const std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
   if (tiles.empty() && !number) return nullptr;
   const std::int64_t at = number.value_or(0);
   if (at < 0 || at >= std::ssize(tiles)) {
@@ -114,9 +108,7 @@ std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optiona
                      tiles.empty() ? fmt::format("{}: the trace holds no tile: name one as 'seq 3 token 70 k tma'", at)
                                    : fmt::format("{} is outside [0, {}): tiles of the trace", at, tiles.size()));
   }
-  const viz::TileSpan& span = tiles[static_cast<std::size_t>(at)];
-  const auto first = static_cast<std::size_t>(span.first), count = static_cast<std::size_t>(span.end - span.first);
-  return std::make_shared<const viz::Tile>(viz::fold_tile(std::span(events).subspan(first, count)));
+  return std::make_shared<const viz::Tile>(viz::load_tile(run, tiles[static_cast<std::size_t>(at)]));
 }
 
 // Why the path cannot take the tile is part of the picture; a tile that is not there is a fault of the command line.

@@ -10,15 +10,12 @@
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
-namespace {
 
-QStringList lines_of(const std::exception& error) {
+QStringList Document::lines_of(const std::exception& error) {
   QStringList lines;
   for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
   return lines;
 }
-
-}  // namespace
 
 Document::Document(std::shared_ptr<const Run> run, QString path, QObject* parent)
     : QObject(parent), cursor_(std::move(run)), path_(std::move(path)) {
@@ -238,6 +235,7 @@ void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
 // --- selection -------------------------------------------------------------------------------------------------------
 
 void Document::pin(const Selection& selection) {
+  if (selection.kind == Selection::Kind::tile_event) return seek_tile(selection.event);
   if (selection.kind == Selection::Kind::step) seek_step(selection.step);
   if (selection == pinned_) return;
   pinned_ = selection;

@@ -15,6 +15,7 @@
 #include "viz/playback/cursor.h"
 #include "viz/playback/find.h"
 #include "viz/playback/player.h"
+#include "viz/playback/recorded_tiles.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
 #include "viz/playback/tile_request.h"
@@ -44,6 +45,9 @@ class Document final : public QObject {
   [[nodiscard]] const TileState& tile_now() const { return tile_now_; }        // precondition: tile()
   [[nodiscard]] const QString& tile_instead() const { return tile_instead_; }  // without a tile: why
   [[nodiscard]] const TileRequest& tile_request() const { return tile_request_; }
+  // Tiles that the trace holds; which of them is shown, nothing: the one of the request.
+  [[nodiscard]] const std::vector<RecordedTile>& recorded() const { return recorded_; }
+  [[nodiscard]] std::optional<std::size_t> recorded_tile() const { return recorded_tile_; }
   [[nodiscard]] bool tile_follows() const { return tile_follows_; }
   [[nodiscard]] bool tile_playing() const { return tile_timer_.isActive(); }
 
@@ -75,6 +79,8 @@ class Document final : public QObject {
   // as they were chosen.
   void follow_tile(bool follow);
   void choose_tile(const TileRequest& request);  // its step is the cursor's
+  // One of recorded(), which is then shown whatever is selected; -1: the one of the request again.
+  void choose_recorded_tile(std::int64_t index);
   void show_tile(std::shared_ptr<const Tile> tile);
   void show_no_tile(const QString& why);
   // Each stops the tile's playing first. A step is an action: an instruction with all that it brings, or a wait.
@@ -137,6 +143,7 @@ class Document final : public QObject {
   };
   [[nodiscard]] std::optional<Stop> stop_between(Position from, Position to) const;
 
+  [[nodiscard]] static QStringList lines_of(const std::exception& error);
   void ask_for_tile();
   void stand_at(std::int64_t event);
   void tile_tick();
@@ -157,6 +164,9 @@ class Document final : public QObject {
   TileRequest tile_request_;
   std::optional<TileRequest> tile_asked_;  // the last that tile_wanted() named
   bool tile_follows_ = false;
+  bool tiles_sought_ = false;  // recorded_ is filled when the tile view is first shown
+  std::vector<RecordedTile> recorded_;
+  std::optional<std::size_t> recorded_tile_;
   QTimer tile_timer_;
 };
 

@@ -34,9 +34,29 @@ void Document::follow_tile(bool follow) {
   if (follow == tile_follows_) return;
   tile_follows_ = follow;
   if (follow) {
+    if (!tiles_sought_) {
+      tiles_sought_ = true;
+      recorded_ = recorded_tiles(run());
+      if (!recorded_.empty()) return choose_recorded_tile(0);
+    }
     ask_for_tile();
   } else if (tile_timer_.isActive()) {
     toggle_tile_playing();
+  }
+}
+
+void Document::choose_recorded_tile(std::int64_t index) {
+  if (index < 0 || index >= std::ssize(recorded_)) {
+    recorded_tile_.reset();
+    tile_asked_.reset();
+    if (tile_follows_) ask_for_tile();
+    return;
+  }
+  recorded_tile_ = static_cast<std::size_t>(index);
+  try {
+    show_tile(std::make_shared<const Tile>(load_tile(run(), recorded_[*recorded_tile_])));
+  } catch (const std::exception& error) {
+    show_no_tile(lines_of(error).join(QLatin1Char('\n')));
   }
 }
 
@@ -48,6 +68,7 @@ void Document::choose_tile(const TileRequest& request) {
 
 // Nothing is asked twice in a row, and nothing while the tile that is shown holds the token at this step.
 void Document::ask_for_tile() {
+  if (recorded_tile_) return;
   const State& state = cursor_.state();
   if (const auto token = token_of_selection(pinned_, pinned_lit_, run().facts())) {
     tile_request_.seq = token->first;

@@ -223,6 +223,13 @@ Selection of_tile_register(const TileRegister& reg) {
   return selection;
 }
 
+Selection of_tile_event(std::int64_t event) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_event;
+  selection.event = event;
+  return selection;
+}
+
 Lit resolve(const State& state, const Facts& facts, const Selection& selection) {
   switch (selection.kind) {
     case Selection::Kind::none:
@@ -231,6 +238,7 @@ Lit resolve(const State& state, const Facts& facts, const Selection& selection) 
     case Selection::Kind::tile_chunk:
     case Selection::Kind::tile_lane:
     case Selection::Kind::tile_register:
+    case Selection::Kind::tile_event:
       return {};
     case Selection::Kind::sequence:
       return resolve_sequence(state, selection.seq);
@@ -251,6 +259,7 @@ std::string describe(const State& state, const Facts& facts, const Selection& se
     case Selection::Kind::tile_chunk:
     case Selection::Kind::tile_lane:
     case Selection::Kind::tile_register:
+    case Selection::Kind::tile_event:
       return {};
     case Selection::Kind::step:
       return fmt::format("Step {}", selection.step.value);

@@ -33,6 +33,7 @@ struct Selection {
     tile_chunk,     // 16 bytes of a row
     tile_lane,      // of a warp or wave: all its registers
     tile_register,  // of one lane
+    tile_event,     // a place on the tile's time axis
   };
   Kind kind = Kind::none;
   SeqIdx seq{-1};                    // sequence, page, token
@@ -41,9 +42,12 @@ struct Selection {
   BlockIdx block{-1};                // block; facts.blocks is the null page
   StepIdx step{-1};                  // step: a place on the timeline
   TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
+  std::int64_t event = -1;           // tile_event: how many of the tile's events have happened there
   TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
+  // A place in time: clicking it goes there, and what is pinned stays.
+  [[nodiscard]] bool of_time() const { return kind == Kind::step || kind == Kind::tile_event; }
   [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row; }
 };
 [[nodiscard]] Selection of_sequence(SeqIdx seq);
@@ -55,6 +59,7 @@ struct Selection {
 [[nodiscard]] Selection of_tile_chunk(TileElement first);  // (row, first column of the chunk)
 [[nodiscard]] Selection of_tile_lane(std::int64_t wave, std::int64_t lane);
 [[nodiscard]] Selection of_tile_register(const TileRegister& reg);
+[[nodiscard]] Selection of_tile_event(std::int64_t event);
 
 struct TablePlace {
   SeqIdx seq;

@@ -84,6 +84,7 @@ LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection
   switch (selection.kind) {
     case Kind::none:
     case Kind::step:
+    case Kind::tile_event:
       break;
     case Kind::sequence:
       if (selection.seq == tile.opened.seq) light_rows(tile, 0, tile.rows(), in);
@@ -203,6 +204,8 @@ std::string describe_in_tile(const Tile& tile, const LitTile& lit, const Selecti
       return fmt::format("{}: {}, {}", where, rows_in_words(tile, lit.rows),
                          columns_in_words(tile, tile.elements_of(*lit.reg)));
     }
+    case Kind::tile_event:
+      return fmt::format("Event {} of {}", selection.event, tile.events);
     default:
       return {};
   }
