@@ -19,6 +19,7 @@ SequenceStrip tile_sequence_layout(const SequenceStripSize& size, const QRectF& 
   const std::int64_t end = std::max({size.tokens, size.first + size.rows, std::int64_t{1}});
   strip.pages = (end + page - 1) / page;
   strip.between = kBetweenPages;
+  const double end_width = std::min(kEnd * font_scale, body.width() / 6);
   const auto width_of = [&](std::int64_t pages, double cell) {
     return static_cast<double>(pages) * (static_cast<double>(page) * cell + strip.between) - strip.between;
   };
@@ -28,7 +29,7 @@ SequenceStrip tile_sequence_layout(const SequenceStripSize& size, const QRectF& 
   if (width_of(strip.pages, kNarrowest) > room) {
     first = size.first / page;
     last = std::clamp((size.first + std::max<std::int64_t>(size.rows, 1) + page - 1) / page, first + 1, strip.pages);
-    room = body.width() - 2 * kEnd * font_scale;
+    room = body.width() - 2 * end_width;
     while (first > 0 || last < strip.pages) {
       if (width_of(last - first + 1, kNarrowest) > room) break;
       const bool left = first > 0 && (last >= strip.pages || (size.first / page - first) <= (last - size.first / page));
@@ -38,19 +39,19 @@ SequenceStrip tile_sequence_layout(const SequenceStripSize& size, const QRectF& 
   strip.first_page = first;
   strip.end_page = last;
   const bool cut_before = first > 0, cut_after = last < strip.pages;
-  const double left = body.left() + (cut_before ? kEnd * font_scale : 0);
-  const double width = body.right() - left - (cut_after ? kEnd * font_scale : 0);
+  const double left = body.left() + (cut_before ? end_width : 0);
+  const double width = body.right() - left - (cut_after ? end_width : 0);
   const auto shown = static_cast<double>(last - first);
+  strip.between = std::min(strip.between, width / (4 * shown));
   strip.cell = std::max(
       0.1, std::min((width - strip.between * (shown - 1)) / (shown * static_cast<double>(page)), kWidest * font_scale));
   if (strip.cell >= kNarrowest) strip.cell = std::floor(strip.cell * 4) / 4;
   strip.label_height = body.height() >= kLowestLabels * font_scale ? std::round(kLabel * font_scale) : 0;
   const double height = std::max(body.height() - strip.label_height - 8, 4.0);
   strip.area = QRectF(left, body.top() + 4, width_of(last - first, strip.cell), height);
-  if (cut_before) strip.before = QRectF(body.left(), strip.area.top(), kEnd * font_scale - kBetweenPages, height);
+  if (cut_before) strip.before = QRectF(body.left(), strip.area.top(), end_width - kBetweenPages, height);
   if (cut_after) {
-    strip.after =
-        QRectF(strip.area.right() + kBetweenPages, strip.area.top(), kEnd * font_scale - kBetweenPages, height);
+    strip.after = QRectF(strip.area.right() + kBetweenPages, strip.area.top(), end_width - kBetweenPages, height);
   }
   return strip;
 }

@@ -30,14 +30,16 @@ TmaLayout tma_layout(const TmaSize& size, const QRectF& body, double font_scale)
   if (size.boxes < 1 || size.rows < 1) return layout;
   const std::int64_t across = std::clamp<std::int64_t>(size.across, 1, size.boxes);
   const std::int64_t down = (size.boxes + across - 1) / across;
-  const double height = (area.height() - kBetween * static_cast<double>(down - 1)) / static_cast<double>(down);
-  const double between = static_cast<double>(across) * kBetween * 3 > area.width() ? 1 : kBetween;
+  // Gaps shrink with the boxes: there are at most 40 in a body of 60 px.
+  const double below = std::min(kBetween, area.height() / static_cast<double>(4 * down));
+  const double height = (area.height() - below * static_cast<double>(down - 1)) / static_cast<double>(down);
+  const double between = std::min(kBetween, area.width() / static_cast<double>(4 * across));
   const double width = (area.width() - between * static_cast<double>(across - 1)) / static_cast<double>(across);
   const bool tall = height >= kTallBox * font_scale;
   const double heading = tall ? std::round(kHeading * font_scale) : 0,
                state = tall ? std::round(kState * font_scale) : 0;
-  const double inset = tall ? kInset : std::min(2.0, height / 8);
-  const double room = std::max(height - heading - state - inset - (tall ? 0 : inset), 1.0);
+  const double inset = std::min(tall ? kInset : std::min(2.0, height / 8), width / 8);
+  const double room = height - heading - state - inset - (tall ? 0 : inset);
   const double fit = room / static_cast<double>(size.rows);
   layout.pitch = fit >= kGapFrom ? std::floor(std::min(fit, kHighestRow * font_scale)) : fit;
   layout.gap = layout.pitch >= kGapFrom ? 1 : 0;
@@ -45,14 +47,14 @@ TmaLayout tma_layout(const TmaSize& size, const QRectF& body, double font_scale)
   const double frame = heading + rows + inset + (tall ? 0 : inset);
   for (std::int64_t n = 0; n < size.boxes; ++n) {
     const double left = area.left() + static_cast<double>(n % across) * (width + between);
-    const double top = area.top() + static_cast<double>(n / across) * (frame + state + kBetween);
+    const double top = area.top() + static_cast<double>(n / across) * (frame + state + below);
     TmaBox box;
     box.frame = QRectF(left, top, width, frame);
     if (tall) {
       box.heading = QRectF(left + inset, top, width - 2 * inset, heading);
       box.state = QRectF(left + inset, top + frame, width - 2 * inset, state);
     }
-    box.rows = QRectF(left + inset, top + (tall ? heading : inset), std::max(width - 2 * inset, 1.0), rows);
+    box.rows = QRectF(left + inset, top + (tall ? heading : inset), width - 2 * inset, rows);
     layout.boxes.push_back(box);
   }
   return layout;

@@ -8,7 +8,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kSentence = 14;  // [px] at font scale 1
+constexpr double kSentence = 14, kKeys = 12, kKeysHeight = 16;  // [px] at font scale 1
 
 class ChainPanel final : public TilePanel {
   Q_DECLARE_TR_FUNCTIONS(ChainPanel)
@@ -33,7 +33,12 @@ class ChainPanel final : public TilePanel {
   [[nodiscard]] QString tile_summary(const Scene& scene) const override {
     return QString::fromStdString(viz::chain(*scene.tile, *scene.tile_now, scene.lit().tile));
   }
-  void paint_tile(QPainter&, const QRectF&, const Scene&) const override {}
+  void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const override {
+    const QFont font = ui_font(scene.px(kKeys));
+    const QString keys = tr(", and . step · Space plays · click any cell to follow it both ways");
+    const QRectF line(body.left(), body.bottom() - scene.px(kKeysHeight), body.width(), scene.px(kKeysHeight));
+    draw_text_in(painter, font, scene.theme->text_quiet, line, Qt::AlignLeft, elided(font, keys, line.width()));
+  }
   [[nodiscard]] std::vector<PanelCell> tile_cells(const QRectF&, const Scene&) const override { return {}; }
 };
 

@@ -1,5 +1,6 @@
 // Boxes of TMA, issue by issue, and the bytes that their barrier waits for.
 #include <algorithm>
+#include <cmath>
 
 #include <QtCore/QCoreApplication>
 
@@ -51,6 +52,13 @@ Arrival arrival_of_row(const Scene& scene, std::int64_t box, std::int64_t row) {
   return arrival_of_copy(tile, *scene.tile_now, box);
 }
 
+// How much of a row of the box is the head's: the columns past its end are zeros.
+double data_share(const Tile& tile, const TileCopy& copy) {
+  if (!tile.memory || !tile.map || tile.map->box_columns < 1) return 1;
+  const std::int64_t left = tile.memory->head_size - tile.memory->first_column - copy.column;
+  return std::clamp(static_cast<double>(left) / static_cast<double>(tile.map->box_columns), 0.0, 1.0);
+}
+
 std::int64_t landed_bytes(const Scene& scene, const TileCopy& copy) {
   return std::clamp(scene.tile_now->landed - copy.first_chunk, std::int64_t{0}, copy.chunks) * kTileChunkBytes;
 }
@@ -65,13 +73,21 @@ void paint_box(QPainter& painter, const TmaLayout& at, std::int64_t n, const Sce
   painter.setPen(QPen(arrival == Arrival::moving ? theme.accent : theme.card_border, 1));
   painter.setBrush(Qt::NoBrush);
   painter.drawRect(box.frame.adjusted(0.5, 0.5, -0.5, -0.5));
+  const double data = data_share(tile, copy);
   for (std::int64_t row = 0; row < at.size.rows; ++row) {
-    paint_tile_cell(painter, at.row_rect(n, row), theme, tile, first_row(tile, copy) + row,
-                    arrival_of_row(scene, n, row));
+    QRectF rect = at.row_rect(n, row);
+    const Arrival of_row = arrival_of_row(scene, n, row);
+    if (data < 1) {
+      const QRectF zeros = rect.adjusted(std::round(rect.width() * data), 0, 0, 0);
+      painter.fillRect(zeros, of_row == Arrival::there ? theme.cell_free : theme.surface);
+      rect.setRight(zeros.left());
+    }
+    if (!rect.isEmpty()) paint_tile_cell(painter, rect, theme, tile, first_row(tile, copy) + row, of_row);
   }
   if (box.heading.isEmpty()) return;
   const QFont name = ui_font(scene.px(kBoxName), QFont::DemiBold), mono = mono_font(scene.px(kCoordinates));
-  const QString number = tma_tr("box %1").arg(copy.number);
+  const QString words_of = tma_tr("box %1").arg(copy.number);
+  const QString number = text_width(name, words_of) <= box.heading.width() ? words_of : QString::number(copy.number);
   draw_text_in(painter, name, theme.text, box.heading, Qt::AlignLeft, number);
   const std::int64_t column = (tile.memory ? tile.memory->first_column : 0) + copy.column;
   const QRectF beside = box.heading.adjusted(text_width(name, number) + scene.px(10), 0, 0, 0);

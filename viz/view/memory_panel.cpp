@@ -258,7 +258,7 @@ std::vector<PanelCell> MemoryPanel::tile_cells(const QRectF& body, const Scene& 
   std::vector<PanelCell> cells;
   for (const MemoryPart& part : at.parts) {
     for (std::int64_t row = part.first; row < part.first + part.rows; ++row) {
-      const QRectF rect = at.row_rect(row)->intersected(body);
+      const QRectF rect = own_head(*at.row_rect(row), scene).intersected(body);
       if (rect.isEmpty()) continue;
       cells.push_back(
           {rect, tile.holds_token(row) ? of_token(tile.opened.seq, tile.token_of(row)) : of_tile_row(row), {}});

@@ -33,8 +33,8 @@ class TileSequencePanel final : public TilePanel {
  private:
   static std::int64_t tokens_of(const Scene& scene);
   static SequenceStrip layout(const QRectF& body, const Scene& scene);
-  static void paint_token(QPainter& painter, const QRectF& rect, std::int64_t token, std::int64_t numbered,
-                          const Scene& scene);
+  static void paint_token(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene);
+  static void paint_number(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene);
 };
 
 // As many as the tile shows, where the cursor has moved away from its step.
@@ -78,7 +78,12 @@ void TileSequencePanel::paint_tile(QPainter& painter, const QRectF& body, const 
   for (std::int64_t page = at.first_page; page < at.end_page; ++page) {
     for (std::int64_t slot = 0; slot < at.size.page_size; ++slot) {
       const std::int64_t token = page * at.size.page_size + slot;
-      paint_token(painter, *at.token_rect(token), token, numbered, scene);
+      paint_token(painter, *at.token_rect(token), token, scene);
+    }
+    // Numbers over the cells: they may be wider than these.
+    for (std::int64_t slot = 0; slot < at.size.page_size; slot += numbered) {
+      const std::int64_t token = page * at.size.page_size + slot;
+      if (token < tokens_of(scene)) paint_number(painter, *at.token_rect(token), token, scene);
     }
     const QRectF rect = at.page_rect(page);
     painter.setPen(QPen(scene.theme->cell_line, 1));
@@ -103,27 +108,24 @@ void TileSequencePanel::paint_tile(QPainter& painter, const QRectF& body, const 
   painter.restore();
 }
 
-void TileSequencePanel::paint_token(QPainter& painter, const QRectF& rect, std::int64_t token, std::int64_t numbered,
-                                    const Scene& scene) {
+void TileSequencePanel::paint_token(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene) {
   const Tile& tile = *scene.tile;
-  const Theme& theme = *scene.theme;
-  const auto row = tile.row_of(tile.opened.seq, TokIdx{token});
-  QColor ink = theme.text_quiet;
-  if (row) {
-    paint_tile_cell(painter, rect, theme, tile, *row, Arrival::there);
-    ink = tile_ink(theme, tile, *row, Arrival::there);
-  } else if (token < tokens_of(scene)) {
-    painter.fillRect(rect, theme.cell_line);
+  if (const auto row = tile.row_of(tile.opened.seq, TokIdx{token})) {
+    paint_tile_cell(painter, rect, *scene.theme, tile, *row, Arrival::there);
   } else {
-    painter.fillRect(rect, theme.card);
-    return;
+    painter.fillRect(rect, token < tokens_of(scene) ? scene.theme->cell_line : scene.theme->card);
   }
-  if (token % numbered != 0) return;
+}
+
+void TileSequencePanel::paint_number(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  const auto row = tile.row_of(tile.opened.seq, TokIdx{token});
   const QFont mono = mono_font(scene.px(kTokenNumber));
-  // Over its neighbors where it is wider than its cell.
-  const double wide = std::max(rect.width(), text_width(mono, QString::number(token)) + 2);
-  draw_text_in(painter, mono, ink, QRectF(rect.left(), rect.top(), wide, rect.height()),
-               wide > rect.width() ? Qt::AlignLeft : Qt::AlignHCenter, QString::number(token));
+  const QString number = QString::number(token);
+  const double wide = text_width(mono, number) + 2;
+  draw_text_in(painter, mono, row ? tile_ink(*scene.theme, tile, *row, Arrival::there) : scene.theme->text_quiet,
+               QRectF(rect.left() + 1, rect.top(), std::max(rect.width(), wide), rect.height()),
+               wide > rect.width() ? Qt::AlignLeft : Qt::AlignHCenter, number);
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------
