@@ -13,7 +13,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kBoxName = 12, kCoordinates = 11, kMapText = 11, kBarrierText = 12;  // [px] at font scale 1
+constexpr double kBoxName = 12, kCoordinates = 11, kMapText = 11, kBarrierText = 12,
+                 kNarrowestState = 60;  // [px] at font scale 1
 
 QString tma_tr(const char* text) {
   return QCoreApplication::translate("TmaCopies", text);
@@ -98,6 +99,7 @@ void paint_box(QPainter& painter, const TmaLayout& at, std::int64_t n, const Sce
   const QFont words = ui_font(scene.px(kBoxName - 0.5));
   const QString bytes = number_text(copy.bytes);
   const auto say = [&](const QColor& color, const QString& text) {
+    if (box.state.width() < scene.px(kNarrowestState)) return;
     draw_text_in(painter, words, color, box.state, Qt::AlignLeft, elided(words, text, box.state.width()));
   };
   if (arrival == Arrival::there) {
