@@ -3,7 +3,8 @@
 
     project_files_test.py --kvscope build/release/apps/kvscope/kvscope
 
-- Every command of kvscope in a CI template exists, with every option it is given; both templates run the same commands.
+- Every command of kvscope in a CI template exists, with every option it is given; both templates run the same commands, and
+  the page beside them shows these commands.
 - The container file runs the two commands of README.md.
 - Version and license are the same everywhere.
 - The packages that README.md and the templates name are packages of apps/packages.sh.
@@ -51,6 +52,12 @@ class ProjectFiles(unittest.TestCase):
 
     def test_both_templates_run_the_same_commands(self):
         self.assertEqual(commands(TEMPLATES[0]), commands(TEMPLATES[1]))
+
+    def test_the_page_shows_the_commands_of_the_templates(self):
+        page = re.sub(r"\\\n *", "", text("docs/ci/README.md"))
+        for words in commands(TEMPLATES[0]):
+            command = shlex.join(words).replace("tests/", "")
+            self.assertIn(f"$ {command}", page.replace("'f32[2,4,8]'", shlex.quote("f32[2,4,8]")))
 
     def test_the_container_runs_the_two_commands_of_the_readme(self):
         readme = re.search(r"## Two commands\n.*?```sh\n(.*?)```", text("README.md"), re.S)[1]
