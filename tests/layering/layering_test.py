@@ -40,8 +40,9 @@ CLI_READERS = re.compile(r"apps/(common/(completion|usage)|kvscope/(main|command
                          r"kvscope-viewer/command_line)\.cpp$")
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
 
-TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
-             "LICENSE", "README.md", "apps", "core", "docs", "gpu", "tests", "viz"}
+TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".git", ".github", ".gitignore", "CHANGELOG.md",
+             "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "Containerfile", "LICENSE", "README.md", "apps", "core",
+             "docs", "gpu", "tests", "viz"}
 NOT_OURS = {".git", "build", "out", "__pycache__"}  # git's own, and what .gitignore names
 WIDE = 120                                          # [characters] of a line
 LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
