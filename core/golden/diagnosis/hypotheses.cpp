@@ -636,8 +636,8 @@ std::vector<Trial> hypotheses(const DiagnosisInput& input) {
   Trials trials(input);
   add_conventions(trials);
   add_lse(trials);
-  add_masks(trials);
   add_lengths(trials);
+  add_masks(trials);
   add_heads(trials);
   add_layout(trials);
   add_scales(trials);

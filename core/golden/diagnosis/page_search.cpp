@@ -318,6 +318,16 @@ std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& cand
   search_exchanges(row, all_terms, consider, maximum);
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.misfit < b.misfit; });
   if (found.size() > limit) found.resize(limit);
+  // A page read from the block of another page of its sequence may be half of an exchange, of which this row sees one.
+  const std::vector<Found> single = found;
+  for (const Found& f : single) {
+    if (f.block < 0) continue;
+    const std::vector<KeyRead> keys = keys_of(problem, row.sequence(), 0, problem.keys(row.sequence()));
+    for (std::size_t i = 0; i < keys.size(); i += static_cast<std::size_t>(page_size)) {
+      const std::int64_t page = keys[i].position / page_size;
+      if (keys[i].block == f.block && page != f.page) found.push_back({f.misfit, f.page, kExchanged, -1, page});
+    }
+  }
   std::vector<Trial> trials;
   trials.reserve(found.size());
   for (const Found& f : found) trials.push_back(trial_of(f, row));

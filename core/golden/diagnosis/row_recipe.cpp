@@ -325,9 +325,16 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
       row.a1[d] = total.a1[d] / weight_sum;
       row.a2[d] = std::sqrt(total.a2[d]) / weight_sum;
     }
-    row.lse = recipe.combine == Combine::mean              ? mean_lse / pieces * to_stored
-              : recipe.lse_base == attention::LseBase::two ? std::log(weight_sum)
-                                                           : std::log2(weight_sum);
+    if (recipe.stored_lse == StoredLse::mean_of_splits) {
+      row.lse = mean_lse / pieces * to_stored;
+    } else if (recipe.combine == Combine::mean) {
+      const double maximum = *std::max_element(terms.scores.begin(), terms.scores.end());
+      double sum = 0;
+      for (const double s : terms.scores) sum += std::exp(s - maximum);
+      row.lse = (maximum + std::log(sum)) * to_stored;
+    } else {
+      row.lse = recipe.lse_base == attention::LseBase::two ? std::log(weight_sum) : std::log2(weight_sum);
+    }
     return row;
   }
   const double norm = recipe.normalized ? total.sum : 1.0;
@@ -339,6 +346,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   const double natural = total.maximum + std::log(total.sum);
   switch (recipe.stored_lse) {
     case StoredLse::correct:
+    case StoredLse::mean_of_splits:  // of one split
       row.lse = natural * to_stored;
       break;
     case StoredLse::other_base:

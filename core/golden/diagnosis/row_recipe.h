@@ -39,7 +39,7 @@ enum class Combine : std::uint8_t {
 };
 
 // What the kernel stores as log-sum-exp.
-enum class StoredLse : std::uint8_t { correct, other_base, sum_only, maximum_only };
+enum class StoredLse : std::uint8_t { correct, other_base, sum_only, maximum_only, mean_of_splits };
 
 // Order of the elements of a head.
 enum class DimOrder : std::uint8_t { stored, halves_exchanged, interleaved, deinterleaved };
