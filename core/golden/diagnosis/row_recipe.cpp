@@ -186,6 +186,7 @@ RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> po
     : problem_(problem), pool_(pool), sequence_(sequence), query_(query), head_(head) {
   correct_ = correct_recipe(problem, sequence, query, head);
   Terms base = read(correct_);
+  if (base.outside) return;  // nothing to keep
   for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
     const KeyRead& key = correct_.keys[i];
     index_.try_emplace(key.block * problem.k.page_size + key.slot, i);
