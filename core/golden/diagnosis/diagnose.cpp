@@ -190,11 +190,13 @@ void check_problem_is_the_goldens(const Outputs& outputs, const Row& row) {
 
 // A factor of the scale fitted to one row: coarse steps, then golden-section search.
 std::vector<Trial> fitted_scale(const Row& row) {
-  const double scale = row.evaluator->correct().scale;
+  // An evaluator that always predicts o: the error must change smoothly with the factor.
+  const RowEvaluator whole(row.evaluator->problem(), {}, row.sequence, row.query, row.head);
+  const double scale = whole.correct().scale;
   const auto error = [&](double log_factor) {
-    Recipe recipe = row.evaluator->correct();
+    Recipe recipe = whole.correct();
     recipe.scale = scale * std::exp(log_factor);
-    return misfit(row.candidate, row.evaluator->evaluate(recipe));
+    return misfit(row.candidate, whole.evaluate(recipe));
   };
   double best = 0, best_error = kUnfitted;
   const double step = 0.0625;
@@ -233,7 +235,8 @@ std::vector<Trial> fitted_scale(const Row& row) {
 
 // A factor on o, the same for every element.
 std::vector<Trial> fitted_output(const Row& row) {
-  const RowValue golden = row.evaluator->evaluate(row.evaluator->correct());
+  const RowEvaluator correct(row.evaluator->problem(), {}, row.sequence, row.query, row.head);
+  const RowValue golden = correct.evaluate(correct.correct());
   double xy = 0, yy = 0;
   for (std::size_t d = 0; d < golden.o.size(); ++d) {
     xy += row.candidate.o[d] * golden.o[d];
@@ -299,6 +302,11 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     }
   }
   check_problem_is_the_goldens(outputs, rows.failing.front());
+  for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
+    for (Row& row : *some) {
+      if (row.candidate.has_lse) row.evaluator->expect(row.candidate.lse, row.candidate.o_dtype);
+    }
+  }
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());
   diagnosis.correct_rows = static_cast<std::int64_t>(rows.correct.size());
   FailurePattern& pattern = diagnosis.pattern;

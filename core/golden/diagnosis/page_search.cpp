@@ -224,7 +224,7 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
     return std::fabs(have - want) / allowed;
   };
   double worst = 0;
-  for (std::size_t d = 0; d < candidate.o.size(); ++d) {
+  for (std::size_t d = 0; d < std::min(candidate.o.size(), predicted.o.size()); ++d) {
     worst = std::max(worst, ratio(candidate.o[d], predicted.o[d],
                                   attention::output_bound(candidate.o_dtype, predicted.o[d], predicted.a1[d],
                                                           predicted.a2[d], predicted.smax)));
@@ -233,6 +233,7 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
     worst = std::max(worst, ratio(candidate.lse, predicted.lse,
                                   attention::lse_bound(candidate.o_dtype, predicted.lse, predicted.smax)));
   }
+  if (predicted.o.empty() && !(worst > 1)) return kNoFit;
   return std::isnan(worst) ? kNoFit : worst;
 }
 

@@ -22,7 +22,8 @@ struct CandidateRow {
   DType o_dtype = DType::f32;
 };
 
-// max over the row of |candidate - predicted| / bound of the prediction; infinity where NaN or infinities differ.
+// max over the row of |candidate - predicted| / bound of the prediction; infinity where NaN or infinities
+// differ. A prediction without o is judged by lse alone.
 [[nodiscard]] double misfit(const CandidateRow& candidate, const RowValue& predicted);
 
 // Trials of one page read from another block, left out, read twice or read as zeros, and of one key left out or read

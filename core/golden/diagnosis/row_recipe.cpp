@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/attention/bounds.h"
 #include "core/attention/mask.h"
 #include "core/base/convert.h"
 
@@ -185,7 +186,9 @@ RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> po
                            std::int64_t query, std::int64_t head)
     : problem_(problem), pool_(pool), sequence_(sequence), query_(query), head_(head) {
   correct_ = correct_recipe(problem, sequence, query, head);
-  Terms base = read(correct_);
+  Terms base;
+  read_scores(correct_, base);
+  if (!base.outside) read_values(correct_, base);
   if (base.outside) return;  // nothing to keep
   for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
     const KeyRead& key = correct_.keys[i];
@@ -194,59 +197,67 @@ RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> po
   base_ = std::move(base);
 }
 
-RowEvaluator::Terms RowEvaluator::read(const Recipe& recipe) const {
-  const std::size_t k_dims = at(problem_.k.head_size);
-  const std::size_t v_dims = at(problem_.v.head_size);
-  std::vector<double> q(k_dims);
+std::size_t RowEvaluator::known(const KeyRead& key) const {
+  if (key.slot >= problem_.k.page_size) return base_.scores.size();
+  const auto found = index_.find(key.block * problem_.k.page_size + key.slot);
+  return found == index_.end() ? base_.scores.size() : found->second;
+}
+
+void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
+  const std::size_t dims = at(problem_.k.head_size);
+  std::vector<double> q(dims), row(dims);
   const std::int64_t q_element = (recipe.query_row * problem_.query_heads + recipe.query_head) * problem_.k.head_size;
   to_doubles(problem_.q_dtype, problem_.q + q_element * size_of(problem_.q_dtype), q);
   if (recipe.rotary && recipe.rotary->query) rotate(*recipe.rotary, static_cast<double>(recipe.query_position), q);
-
-  const bool base_k = !base_.scores.empty() && same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
-                      recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
-                      recipe.k_dims == DimOrder::stored && !recipe.rotary;
-  const bool base_v = !base_.scores.empty() && same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
-                      recipe.v_dims == DimOrder::stored;
-  Terms terms;
-  terms.scores.resize(recipe.keys.size());
-  terms.values.resize(recipe.keys.size() * v_dims);
-  std::vector<double> row(k_dims);
+  const bool base = !base_.scores.empty() && same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
+                    recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
+                    recipe.k_dims == DimOrder::stored && !recipe.rotary;
+  terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
-    const std::span value(terms.values.data() + i * v_dims, v_dims);
     if (key.zeros) continue;
-    std::size_t known = base_.scores.size();
-    if ((base_k || base_v) && key.slot < problem_.k.page_size) {
-      const auto found = index_.find(key.block * problem_.k.page_size + key.slot);
-      if (found != index_.end()) known = found->second;
-    }
-    const bool is_known = known < base_.scores.size();
-    if (base_k && is_known) {
+    if (const std::size_t known = base ? this->known(key) : base_.scores.size(); known < base_.scores.size()) {
       terms.scores[i] = base_.scores[known];
-    } else {
-      if (!decode(problem_, pool_, recipe.k, key, key.k_scale_block, recipe.k_head, row)) terms.outside = true;
-      reorder(recipe.k_dims, row);
-      if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, static_cast<double>(key.position), row);
-      double dot = 0;
-      for (std::size_t d = 0; d < k_dims; ++d) dot += q[d] * row[d];
-      terms.scores[i] = dot;
+      continue;
     }
-    if (base_v && is_known) {
-      std::copy_n(base_.values.data() + known * v_dims, v_dims, value.begin());
+    if (!decode(problem_, pool_, recipe.k, key, key.k_scale_block, recipe.k_head, row)) {
+      terms.outside = true;
+      return;
+    }
+    reorder(recipe.k_dims, row);
+    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, static_cast<double>(key.position), row);
+    double dot = 0;
+    for (std::size_t d = 0; d < dims; ++d) dot += q[d] * row[d];
+    terms.scores[i] = dot;
+  }
+}
+
+void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
+  const std::size_t dims = at(problem_.v.head_size);
+  const bool base = !base_.scores.empty() && same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
+                    recipe.v_dims == DimOrder::stored;
+  terms.values.assign(recipe.keys.size() * dims, 0);
+  for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
+    const KeyRead& key = recipe.keys[i];
+    const std::span value(terms.values.data() + i * dims, dims);
+    if (key.zeros) continue;
+    if (const std::size_t known = base ? this->known(key) : base_.scores.size(); known < base_.scores.size()) {
+      std::copy_n(base_.values.data() + known * dims, dims, value.begin());
+    } else if (!decode(problem_, pool_, recipe.v, key, key.v_scale_block, recipe.v_head, value)) {
+      terms.outside = true;
+      return;
     } else {
-      if (!decode(problem_, pool_, recipe.v, key, key.v_scale_block, recipe.v_head, value)) terms.outside = true;
       reorder(recipe.v_dims, value);
     }
-    if (terms.outside) return terms;
     if (recipe.v_factor != 1) {
       for (double& x : value) x *= recipe.v_factor;
     }
   }
-  return terms;
 }
 
-RowEvaluator::Terms RowEvaluator::terms(const Recipe& recipe) const {
-  Terms terms = read(recipe);
+RowEvaluator::Terms RowEvaluator::scores(const Recipe& recipe) const {
+  Terms terms;
+  read_scores(recipe, terms);
   for (std::size_t i = 0; i < terms.scores.size(); ++i) {
     double& s = terms.scores[i];
     if (recipe.soft_cap && recipe.cap_before_scale) {
@@ -260,15 +271,41 @@ RowEvaluator::Terms RowEvaluator::terms(const Recipe& recipe) const {
   return terms;
 }
 
+RowEvaluator::Terms RowEvaluator::terms(const Recipe& recipe) const {
+  Terms terms = scores(recipe);
+  if (!terms.outside) read_values(recipe, terms);
+  return terms;
+}
+
+// lse of a recipe whose keys are combined correctly, in the base that it stores.
+double RowEvaluator::lse_of(const Recipe& recipe, const std::vector<double>& scores) const {
+  double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
+  if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
+  double sum = recipe.extra_denominator * std::exp(-maximum);
+  for (std::size_t i = 0; i < scores.size(); ++i) sum += recipe.keys[i].weight * std::exp(scores[i] - maximum);
+  if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
+  return (maximum + std::log(sum)) * (recipe.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0);
+}
+
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   const std::size_t dims = at(problem_.v.head_size);
-  const Terms terms = this->terms(recipe);
+  Terms terms = scores(recipe);
   RowValue row;
+  row.outside = terms.outside;
+  if (terms.outside) return row;
+  if (expected_ && !terms.scores.empty() && recipe.combine == Combine::online &&
+      recipe.stored_lse == StoredLse::correct) {
+    for (const double s : terms.scores) row.smax = std::max(row.smax, std::fabs(s));
+    row.lse = lse_of(recipe, terms.scores);
+    const auto& [lse, o_dtype] = *expected_;
+    if (std::isfinite(lse) && !attention::lse_within(o_dtype, lse, row.lse, row.smax)) return row;
+  }
+  read_values(recipe, terms);
+  row.outside = terms.outside;
+  if (terms.outside) return row;
   row.o.assign(dims, 0);
   row.a1.assign(dims, 0);
   row.a2.assign(dims, 0);
-  row.outside = terms.outside;
-  if (terms.outside) return row;
   const double to_stored = recipe.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
   if (terms.scores.empty()) {
     row.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kMinusInfinity : -kMinusInfinity;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/attention/problem.h"
@@ -77,7 +78,7 @@ struct Recipe {
 
 // The predicted row with the terms of the error bound (attention/bounds.h).
 struct RowValue {
-  std::vector<double> o, a1, a2;  // [value_dim]
+  std::vector<double> o, a1, a2;  // [value_dim]; empty when lse alone rules the recipe out (RowEvaluator::expect)
   double lse = 0, smax = 0;
   bool outside = false;  // a row past the pool was read: the values mean nothing
 };
@@ -99,6 +100,10 @@ class RowEvaluator {
 
   [[nodiscard]] RowValue evaluate(const Recipe& recipe) const;
 
+  // From now on `evaluate` leaves o out when the recipe's lse differs from `lse` by more than its bound for outputs of
+  // type `o_dtype`: most hypotheses are ruled out before any V row is read.
+  void expect(double lse, DType o_dtype) { expected_ = {lse, o_dtype}; }
+
   // The score of each key and its V row [keys, value_dim], before softmax; for searches that add and remove keys.
   struct Terms {
     std::vector<double> scores;
@@ -108,8 +113,13 @@ class RowEvaluator {
   [[nodiscard]] Terms terms(const Recipe& recipe) const;
 
  private:
-  // Dot products of the query with the K rows, before any factor; and the V rows.
-  [[nodiscard]] Terms read(const Recipe& recipe) const;
+  // Dot products of the query with the K rows, before any factor, and the V rows.
+  void read_scores(const Recipe& recipe, Terms& terms) const;
+  void read_values(const Recipe& recipe, Terms& terms) const;
+  [[nodiscard]] Terms scores(const Recipe& recipe) const;
+  // Index of a key's row among the correct keys, or their number.
+  [[nodiscard]] std::size_t known(const KeyRead& key) const;
+  [[nodiscard]] double lse_of(const Recipe& recipe, const std::vector<double>& scores) const;
 
   const attention::Problem& problem_;
   std::span<const std::byte> pool_;
@@ -119,6 +129,7 @@ class RowEvaluator {
   // (block, slot) among them.
   std::unordered_map<std::int64_t, std::size_t> index_;
   Terms base_;
+  std::optional<std::pair<double, DType>> expected_;
 };
 
 // The recipe of a correct kernel.
