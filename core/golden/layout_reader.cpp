@@ -43,7 +43,7 @@ bool LayoutReader::ignored(const std::string& name) const {
   return std::ranges::count(options_.ignore, name) > 0;
 }
 
-const std::string& LayoutReader::given(const std::string& name) const {
+std::string LayoutReader::given(const std::string& name) const {
   const auto found = given_.find(name);
   return found == given_.end() ? name : found->second;
 }

@@ -184,7 +184,7 @@ class Readings {
 ScaleReading read_one(LayoutReader& r, const std::string& name, bool both) {
   const Tensor* tensor = r.find(name);
   if (tensor == nullptr) return {};
-  const std::string& given = r.given(name);
+  const std::string given = r.given(name);
   if (!is_float(tensor->dtype) || tensor->dtype == DType::e2m1) {
     r.fault(given, fmt::format("is {}; scales are floats of at least 8 bits", kvscope::name(tensor->dtype)));
     return {};

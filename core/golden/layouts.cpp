@@ -35,7 +35,7 @@ void read_queries(LayoutReader& r, PreparedProblem& prepared) {
     return;
   }
   const Tensor& q = *found;
-  const std::string& q_name = r.given("q");
+  const std::string q_name = r.given("q");
   problem.q_dtype = r.options().query_dtype.value_or(q.dtype);
   if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
     r.fault(q_name, fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
@@ -101,7 +101,7 @@ std::optional<double> score_scale(LayoutReader& r) {
   const std::optional<double>& option = r.options().scale;
   const Tensor* tensor = r.find("sm_scale");
   if (tensor == nullptr) return option;
-  const std::string& given = r.given("sm_scale");
+  const std::string given = r.given("sm_scale");
   if (!is_float(tensor->dtype) || element_count(tensor->shape) != 1) {
     r.fault(given, fmt::format("is {}; the factor of the scores is one float", describe(*tensor)));
     return option;

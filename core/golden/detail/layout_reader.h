@@ -31,7 +31,7 @@ class LayoutReader {
 
   // Tensors are asked for by their canonical name (known_tensors.h), and found under any of their synonyms.
   [[nodiscard]] bool has(const std::string& name) const { return given_.contains(name); }
-  [[nodiscard]] const std::string& given(const std::string& name) const;  // as the bundle names it, or `name`
+  [[nodiscard]] std::string given(const std::string& name) const;  // as the bundle names it, or `name`
   [[nodiscard]] const Tensor* find(const std::string& name);              // null when missing; it counts as used
 
   // The tensor, or null and a fault that gives the wanted shape in words: "k_cache [N, P, H, D]".
