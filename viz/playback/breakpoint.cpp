@@ -20,13 +20,13 @@ constexpr std::string_view kOperator = "=!<>";
 constexpr std::array<std::string_view, 6> kCompare{"=", "!=", "<", "<=", ">", ">="};  // by Compare
 
 std::optional<Compare> find_compare(std::string_view text) {
-  if (text == "==") return Compare::equal;  // as programs write it
+  if (text == "==") return Compare::equal;  // the spelling of C++ and Python
   const auto found = std::find(kCompare.begin(), kCompare.end(), text);
   if (found == kCompare.end()) return std::nullopt;
   return static_cast<Compare>(found - kCompare.begin());
 }
 
-// Takes characters off the front of what is left to read.
+// Reads a text from front to back.
 class Text {
  public:
   explicit Text(std::string_view text) : left_(text) { skip_blanks(); }

@@ -16,7 +16,7 @@ bool is_live(const State& state, SeqIdx seq) {
   return exists(state, seq) && std::binary_search(state.live.begin(), state.live.end(), seq);
 }
 
-// A finished sequence is there until it has given back its pages.
+// A finished sequence exists until it has released its pages.
 bool is_there(const State& state, SeqIdx seq) {
   return is_live(state, seq) || (exists(state, seq) && state.sequences[seq.value].pages.size() > 0);
 }
@@ -57,7 +57,7 @@ Lit resolve_token(const State& state, const Facts& facts, SeqIdx seq, TokIdx tok
   return lit;
 }
 
-// Everybody whose row points at the block: live sequences, or one that has finished and is about to give it back.
+// All sequences whose row points at the block: live ones, and one that has finished and is about to release it.
 std::vector<TablePlace> holders(const State& state, BlockIdx block) {
   std::vector<TablePlace> found;
   const BlockState& of = state.blocks[block.value];
@@ -89,7 +89,7 @@ Lit resolve_block(const State& state, const Facts& facts, BlockIdx block) {
   return lit;
 }
 
-// --- in words ------------------------------------------------------------------------------------------------------
+// --- description ---------------------------------------------------------------------------------------------------
 
 std::string count(std::int64_t number, std::string_view what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");

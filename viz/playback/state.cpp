@@ -37,7 +37,7 @@ bool is_live(Phase phase) {
   return phase == Phase::waiting || phase == Phase::running || phase == Phase::preempted;
 }
 
-// One event over one state. Each operator() first refuses, then writes: a refused event has changed nothing.
+// Applies one event to one state. Each operator() checks the event before it writes: a rejected event changes nothing.
 class Fold {
  public:
   Fold(State& state, const Facts& facts) : state_(state), facts_(facts) {}
@@ -121,7 +121,7 @@ class Fold {
     expect_running(e);
     const BlockState& now = expect_block(e, e.block);
     if (now.owner < 0) refuse(e, fmt::format("block {} is free: it has no content to share", e.block.value));
-    // A page's content depends on where in the sequence it stands, so it is the same page of all who hold it.
+    // A page's content depends on its position in the sequence, so the block is the same page of all its holders.
     if (now.page != e.page.value) refuse(e, fmt::format("block {} holds page {}", e.block.value, now.page));
     if (e.ref_count != now.ref_count + 1)
       refuse(e, fmt::format("block {} was held by {} so far", e.block.value, now.ref_count));
@@ -207,14 +207,14 @@ class Fold {
     if (e.first_token.value > now.tokens) {
       refuse(e, fmt::format("sequence {} has {} tokens in the cache", e.seq.value, now.tokens));
     }
-    // What a sequence has in the cache fills its blocks without a gap, so this write leaves none either.
+    // The tokens of a sequence fill its blocks without gaps, so after this write there is no gap either.
     BlockState& block = state_.blocks.at(e.block.value);
     block.filled = std::max(block.filled, narrow(e.slot + e.tokens));
     SequenceState& seq = state_.sequences.at(e.seq.value);
     seq.tokens = std::max(seq.tokens, e.first_token.value + e.tokens);
   }
 
-  // --- a tile on its way into registers: nothing of the cache changes ---
+  // --- a tile is loaded into registers: the cache does not change ---
 
   void operator()(const trace::TileOpened&) {}
   void operator()(const trace::BarrierExpects&) {}
@@ -232,7 +232,7 @@ class Fold {
     throw InputError("trace", "event", fmt::format("{}: {}", trace::to_text(trace::Event(event)), why));
   }
 
-  // Everything in a State fits: blocks, sequences and pages are bounded by kMostBlocks, kMostSequences and the events.
+  // The narrowing is safe: kMostBlocks, kMostSequences and the number of events bound blocks, sequences and pages.
   static std::int32_t narrow(std::int64_t number) { return static_cast<std::int32_t>(number); }
 
   template <class E>
@@ -250,7 +250,7 @@ class Fold {
     }
   }
 
-  // A trace may begin in the middle: a sequence that nobody announced runs from its first event on.
+  // A trace may begin in the middle of a run: a sequence without request_arrived runs from its first event on.
   template <class E>
   void expect_running(const E& e) const {
     const Phase now = expect_sequence(e).phase;
@@ -274,7 +274,7 @@ class Fold {
       refuse(e, fmt::format("block {} is page {} of sequence {}", block.value, now.page, now.owner));
   }
 
-  // Pages are assigned in order, so a lookup-table row is never longer than the events that made it.
+  // Pages are assigned in order, so a lookup-table row has at most as many entries as the run has events.
   template <class E>
   void expect_next_page(const E& e) const {
     const PageTable& pages = state_.sequences[e.seq.value].pages;
@@ -310,7 +310,7 @@ class Fold {
     state_.live.erase(place(seq));
   }
 
-  // `seq` has let go of a block that others hold: it is theirs now.
+  // `seq` released a block that other sequences still hold: one of them becomes the owner.
   void pass_on(BlockState& block, BlockIdx number, SeqIdx seq) {
     if (block.owner != seq.value) return;
     for (const SeqIdx other : state_.live) {
