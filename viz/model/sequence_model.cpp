@@ -27,7 +27,7 @@ void SequenceModel::set_document(Document* document) {
   document_ = document;
   if (document_) {
     connect(document_, &Document::position_changed, this, &SequenceModel::refresh);
-    // While it is being destroyed its cursor is gone already.
+    // During the document's destruction its cursor no longer exists.
     connect(document_, &QObject::destroyed, this, [this] { set_document(nullptr); });
   }
   refresh();
@@ -43,7 +43,7 @@ int SequenceModel::row_of(SeqIdx seq) const {
   return at != rows_.end() && at->seq == seq ? static_cast<int>(at - rows_.begin()) : -1;
 }
 
-// --- keeping up ------------------------------------------------------------------------------------------------------
+// --- updating --------------------------------------------------------------------------------------------------------
 
 std::vector<SequenceModel::Row> SequenceModel::rows_now() const {
   std::vector<Row> now;
@@ -83,7 +83,7 @@ void SequenceModel::remove_missing(const std::vector<Row>& now) {
 }
 
 void SequenceModel::insert_new(const std::vector<Row>& now) {
-  // What is left of rows_ is a subsequence of `now`.
+  // After the removals rows_ is a subsequence of `now`.
   for (std::size_t first = 0; first < now.size(); ++first) {
     if (first < rows_.size() && rows_[first].seq == now[first].seq) continue;
     std::size_t end = first + 1;
@@ -105,7 +105,7 @@ void SequenceModel::update_changed(const std::vector<Row>& now) {
   }
 }
 
-// --- what a view asks ------------------------------------------------------------------------------------------------
+// --- QAbstractTableModel ---------------------------------------------------------------------------------------------
 
 int SequenceModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(rows_.size());

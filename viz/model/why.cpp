@@ -19,7 +19,7 @@ WhyQuestion no_question(const QString& instead) {
   return {std::nullopt, instead};
 }
 
-// The token that an object stands for, or nothing.
+// The token that is explained for an object; nullopt if it has none.
 struct Token {
   SeqIdx seq;
   TokIdx token;
@@ -45,7 +45,7 @@ Selection leads_to(const trace::Link& link, const trace::Question& question) {
       std::from_chars(link.result.data(), link.result.data() + link.result.size(), number).ec == std::errc();
   if (link.name == "page" && numbered) return of_page(question.seq, PageIdx(number));
   if (link.name == "block" && numbered) return of_block(BlockIdx(number));
-  // Every other link is about the token's own place: slot, element, byte, row, tile, ...
+  // Every other link is about the token itself: slot, element, byte, row, tile, ...
   return of_token(question.seq, question.token);
 }
 
@@ -103,7 +103,7 @@ std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trac
   const auto add = [&](std::string text, Style style, const Selection& target = {}) {
     spans.push_back({std::move(text), style, target});
   };
-  // One line under a link's name: its sign at the column of the formulas, then the text.
+  // Adds one line under a link's name: the sign at the column of the formulas, then the text.
   const auto under = [&](const char* sign, const std::string& text, Style style) {
     add(std::string(width, ' ') + "  " + sign, Style::plain);
     add(text, style);
