@@ -99,7 +99,7 @@ QRectF PoolLayout::slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t
   return {std::min(left, cell.right() - shown), top, shown, std::max(2.0, bottom - top)};
 }
 
-std::int64_t PoolLayout::neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
+std::int64_t PoolLayout::neighbor(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
   const std::int64_t next = block + columns + rows * grid.columns;
   return next < 0 || next > blocks ? block : next;
 }

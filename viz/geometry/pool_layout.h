@@ -49,7 +49,7 @@ struct PoolLayout {
   // The rectangle of one slot of a block with `slots` slots: a strip of the cell, between the lines of text.
   [[nodiscard]] QRectF slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t slots) const;
   // The block `columns` to the right and `rows` down; `block` itself if there is none.
-  [[nodiscard]] std::int64_t neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const;
+  [[nodiscard]] std::int64_t neighbor(std::int64_t block, std::int64_t columns, std::int64_t rows) const;
 };
 
 // viewport.zoom is the pitch in px. With 0, or less than the fitting pitch, all blocks are visible.

@@ -25,7 +25,7 @@ bool contains(const std::vector<SeqIdx>& of, SeqIdx seq) {
 std::int64_t left_behind(const Facts& facts, std::int64_t tokens) {
   const AttentionConfig attention = facts.scenario ? facts.scenario->attention : AttentionConfig{};
   if (attention.window <= 0 || tokens <= 0) return 0;
-  // What the last query did not see: as core/attention/mask.h counts, with the queries at the end of the keys.
+  // The keys that the last query does not see, counted as in core/attention/mask.h: queries end at the last key.
   switch (attention.mask) {
     case MaskKind::sliding_window:
       return std::max<std::int64_t>(tokens - attention.window, 0);

@@ -253,14 +253,14 @@ RC_GTEST_PROP(PoolLayout, ARevealedBlockIsWhollyInTheBodyAndAVisibleOneMovesNoth
 
 TEST(PoolLayout, ArrowsStopAtTheEdgesOfThePool) {
   const PoolLayout layout = pool_layout(64, {0, 0, 740, 370}, {}, kScale);
-  EXPECT_EQ(layout.neighbour(18, 1, 0), 19);
-  EXPECT_EQ(layout.neighbour(18, 0, 1), 34);
-  EXPECT_EQ(layout.neighbour(18, 0, -1), 2);
-  EXPECT_EQ(layout.neighbour(2, 0, -1), 2);
-  EXPECT_EQ(layout.neighbour(0, -1, 0), 0);
-  EXPECT_EQ(layout.neighbour(64, 1, 0), 64);
-  EXPECT_EQ(layout.neighbour(49, 0, 1), 49);  // below it is an empty place
-  EXPECT_EQ(layout.neighbour(48, 0, 1), 64);
+  EXPECT_EQ(layout.neighbor(18, 1, 0), 19);
+  EXPECT_EQ(layout.neighbor(18, 0, 1), 34);
+  EXPECT_EQ(layout.neighbor(18, 0, -1), 2);
+  EXPECT_EQ(layout.neighbor(2, 0, -1), 2);
+  EXPECT_EQ(layout.neighbor(0, -1, 0), 0);
+  EXPECT_EQ(layout.neighbor(64, 1, 0), 64);
+  EXPECT_EQ(layout.neighbor(49, 0, 1), 49);  // below it is an empty place
+  EXPECT_EQ(layout.neighbor(48, 0, 1), 64);
 }
 
 // A number that does not fit would run into its neighbour: detail follows from the largest number there is.
