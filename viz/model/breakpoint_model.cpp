@@ -57,7 +57,7 @@ std::optional<Breakpoint> BreakpointModel::parsed(const QString& text) {
 
 bool BreakpointModel::add(const QString& text) {
   if (!document_) {
-    Q_EMIT rejected({tr("nothing is open that could be stopped")});
+    Q_EMIT rejected({tr("no file is open")});
     return false;
   }
   const std::optional<Breakpoint> added = parsed(text);

@@ -162,12 +162,12 @@ QVariant SequenceModel::headerData(int section, Qt::Orientation orientation, int
   const std::array<QString, kColumns> tips{
       tr("The n-th request by arrival, from 0"),
       tr("Waiting, running, or preempted: waiting again after its blocks were taken"),
-      tr("Tokens of it in the cache now"),
+      tr("Its tokens in the cache now"),
       tr("Tokens of its prompt"),
-      tr("Tokens of its answer in the cache, of all that it asks for"),
-      tr("Tokens that its last admission found in the cache"),
+      tr("Generated tokens in the cache, of the number requested"),
+      tr("Tokens found in the cache at its last admission"),
       tr("Pages that have a block"),
-      tr("How often its blocks were taken away")};
+      tr("Number of times that its blocks were taken away")};
   if (role == Qt::DisplayRole) return names[static_cast<std::size_t>(section)];
   if (role == Qt::ToolTipRole) return tips[static_cast<std::size_t>(section)];
   if (role == Qt::TextAlignmentRole)

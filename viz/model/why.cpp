@@ -62,7 +62,7 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
   const State& state = document.cursor().state();
   if (!facts.scenario) {
     return no_question(
-        Why::tr("This trace carries no scenario: without the model's sizes and the requests no address can be "
+        Why::tr("This trace has no scenario: without the model's sizes and the requests no address can be "
                 "explained."));
   }
   const bool pinned = !document.pinned().none() && document.pinned().kind != Selection::Kind::step;
@@ -72,8 +72,8 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
     return no_question(Why::tr("Sequence %1: choose one of its tokens or pages.").arg(selection.seq.value));
   if (selection.none() || selection.kind == Selection::Kind::step) {
     return no_question(
-        Why::tr("Point at a token, a page or a block: the way from it to its byte stands here, each formula "
-                "with its numbers filled in. A click keeps it."));
+        Why::tr("Hover over a token, a page or a block: this panel then shows how the address of its byte is computed, "
+                "each formula with its numbers. A click keeps the explanation."));
   }
   if (state.step.value < 0) return no_question(Why::tr("No step has begun here: go to step 0 or later."));
   const std::optional<Token> token = token_of(selection, lit, std::max<std::int64_t>(1, facts.page_size));

@@ -81,7 +81,7 @@ class Parser {
   }
 
   [[noreturn]] void not_understood() const {
-    throw InputError("find", fmt::format("'{}'", text_), fmt::format("is none of {}", kForms));
+    throw InputError("find", fmt::format("'{}'", text_), fmt::format("is not understood: type one of {}", kForms));
   }
 
   std::int64_t number(const std::string& word) const {

@@ -124,9 +124,8 @@ class PoolPanel final : public Panel {
 QString PoolPanel::subtitle(const Scene& scene) const {
   const Facts& facts = scene.facts();
   const State& state = scene.state();
-  if (facts.detail != trace::Detail::full)
-    return tr("%1 blocks; what they hold is not in this trace").arg(facts.blocks);
-  return tr("%1 of %2 blocks used, %3 cached, %4 free · owner colour · reference count")
+  if (facts.detail != trace::Detail::full) return tr("%1 blocks; their content is not in this trace").arg(facts.blocks);
+  return tr("%1 of %2 blocks used, %3 cached, %4 free · owner color · reference count")
       .arg(state.used_blocks)
       .arg(facts.blocks)
       .arg(state.cached_blocks)
@@ -158,8 +157,8 @@ QString PoolPanel::summary(const Scene& scene) const {
 void PoolPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (!has_blocks(scene)) {
     const QString text = scene.facts().detail == trace::Detail::full
-                             ? tr("This trace tells of no blocks.")
-                             : tr("This trace tells of steps and requests, not of blocks.\n"
+                             ? tr("This trace has no events of blocks.")
+                             : tr("This trace has events of steps and requests, not of blocks.\n"
                                   "Record it with blocks:\nkvscope run SCENARIO --out DIR --trace full");
     return paint_message(painter, body, text, *scene.theme, scene.font_scale);
   }

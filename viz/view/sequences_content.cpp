@@ -122,7 +122,7 @@ QString sequences_summary(const Scene& scene) {
     if (scene.cursor->at_start()) return Words::tr("The run has not begun: no request has arrived.");
     if (scene.cursor->at_end()) return Words::tr("The run is over: no request is left.");
     if (state.step.value < 0) return Words::tr("No request has arrived yet.");
-    return Words::tr("No request is there at step %1.").arg(number_text(state.step.value));
+    return Words::tr("No request is live at step %1.").arg(number_text(state.step.value));
   }
   std::array<int, 3> counts{};
   for (const SeqIdx seq : state.live) {

@@ -127,7 +127,7 @@ QString TablePanel::subtitle(const Scene& scene) const {
 }
 
 QString TablePanel::summary(const Scene& scene) const {
-  if (scene.facts().detail != trace::Detail::full) return tr("What blocks hold is not in this trace.");
+  if (scene.facts().detail != trace::Detail::full) return tr("The content of blocks is not in this trace.");
   const std::vector<SeqIdx> rows = rows_of(scene);
   std::int64_t longest = 0, entries = 0;
   for (const SeqIdx seq : rows) {

@@ -63,7 +63,7 @@ TEST(Board, ALowCardHasACloserTitleAndFooterAndAVeryLowOneNoFooter) {
   EXPECT_EQ(lowest[2].footer.height(), kFooterHeight);
 }
 
-// Every size and font scale: whole pixels, kGap between neighbours and nothing else, to the edges. The oracle looks
+// Every size and font scale: whole pixels, kGap between neighbors and nothing else, to the edges. The oracle looks
 // from each card for the nearest one right of it and the nearest one below it.
 TEST(Board, CardsFillTheBoardAndKeepTheirDistance) {
   EXPECT_TRUE(rc::check([] {

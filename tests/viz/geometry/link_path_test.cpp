@@ -37,7 +37,7 @@ TEST(LinkPath, MeetsTheEdgeWhereItIsAskedTo) {
 }
 
 // A table cell right of a block and at its height: a curve from bottom to top would loop through both labels.
-TEST(LinkPath, GoesFromSideToSideBetweenNeighboursOfOneHeight) {
+TEST(LinkPath, GoesFromSideToSideBetweenNeighborsOfOneHeight) {
   const LinkPath path = link_path({0, 100, 20, 40}, {220, 110, 20, 20}, kBoard);
   EXPECT_EQ(path, (LinkPath{{20, 120}, {120, 120}, {120, 120}, {220, 120}}));
   const LinkPath back = link_path({220, 110, 20, 20}, {0, 100, 20, 40}, kBoard);

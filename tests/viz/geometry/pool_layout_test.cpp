@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kScale = 1;  // of the font
 
-// Pitches below four pixels are no whole numbers: neighbours may touch, to a rounding.
+// Pitches below four pixels are no whole numbers: neighbors may touch, to a rounding.
 bool apart(const QRectF& a, const QRectF& b) {
   const QRectF common = a.intersected(b);
   return common.width() < 1e-9 || common.height() < 1e-9;
@@ -98,7 +98,7 @@ RC_GTEST_PROP(PoolLayout, FittingGivesTheLargestCellsThatRoundNumbersOfColumnsAl
   RC_ASSERT(layout.grid.content().height() <= layout.grid.area.height() + 1e-6);
 }
 
-// Every block once, inside the body, apart from all others, and found again under its own centre.
+// Every block once, inside the body, apart from all others, and found again under its own center.
 RC_GTEST_PROP(PoolLayout, EveryBlockHasACellOfItsOwnInsideTheBody, ()) {
   const auto blocks = *rc::gen::inRange<std::int64_t>(0, 700);
   const QRectF body = body_of(*rc::gen::inRange(40, 1200), *rc::gen::inRange(40, 900));
@@ -111,7 +111,7 @@ RC_GTEST_PROP(PoolLayout, EveryBlockHasACellOfItsOwnInsideTheBody, ()) {
     RC_ASSERT(layout.block_at(cell.center()) == b);
     RC_ASSERT(corners.insert({cell.left(), cell.top()}).second);
     if (b == 0) continue;
-    // The neighbours before it and above it are all that a cell could touch.
+    // The neighbors before it and above it are all that a cell could touch.
     RC_ASSERT(apart(layout.rect(b - 1), cell));
     if (b >= layout.grid.columns) RC_ASSERT(apart(layout.rect(b - layout.grid.columns), cell));
   }
@@ -263,7 +263,7 @@ TEST(PoolLayout, ArrowsStopAtTheEdgesOfThePool) {
   EXPECT_EQ(layout.neighbor(48, 0, 1), 64);
 }
 
-// A number that does not fit would run into its neighbour: detail follows from the largest number there is.
+// A number that does not fit would run into its neighbor: detail follows from the largest number there is.
 TEST(PoolLayout, ACellHasANumberWhenTheLargestOneFits) {
   const QRectF body(0, 0, 740, 370);
   const auto detail = [&](std::int64_t blocks, double zoom) {
@@ -280,8 +280,8 @@ RC_GTEST_PROP(PoolLayout, ASlotStandsInsideItsCellInProportion, ()) {
   const auto slots = *rc::gen::inRange<std::int64_t>(1, 5000), slot = *rc::gen::inRange<std::int64_t>(0, slots);
   const QRectF cell = layout.rect(18), strip = layout.slot_rect(cell, slot, slots);
   RC_ASSERT(cell.adjusted(-1e-6, -1e-6, 1e-6, 1e-6).contains(strip));
-  const double centre = cell.left() + cell.width() * (static_cast<double>(slot) + 0.5) / static_cast<double>(slots);
-  RC_ASSERT(std::abs(strip.center().x() - centre) <= 2);
+  const double center = cell.left() + cell.width() * (static_cast<double>(slot) + 0.5) / static_cast<double>(slots);
+  RC_ASSERT(std::abs(strip.center().x() - center) <= 2);
   RC_ASSERT(strip.width() >= 2 && strip.height() >= 2);
 }
 

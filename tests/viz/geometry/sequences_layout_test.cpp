@@ -210,7 +210,7 @@ TEST(SequencesLayout, CellsStandInTheirBoxesInOrder) {
   }));
 }
 
-// Half pixels make one gap bright and the next one grey.
+// Half pixels make one gap bright and the next one gray.
 TEST(SequencesLayout, CellsAndBoxesStandOnWholePixels) {
   EXPECT_TRUE(rc::check([] {
     const SequencesLayout layout = layout_of(anything());

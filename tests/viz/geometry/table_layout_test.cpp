@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kScale = 1;  // of the font
 
-// Pitches below four pixels are no whole numbers: neighbours may touch, to a rounding.
+// Pitches below four pixels are no whole numbers: neighbors may touch, to a rounding.
 bool apart(const QRectF& a, const QRectF& b) {
   const QRectF common = a.intersected(b);
   return common.width() < 1e-9 || common.height() < 1e-9;
@@ -68,7 +68,7 @@ TEST(TableLayout, NoSequenceAndNoRoomAreLayoutsToo) {
   EXPECT_EQ(tiny.grid.area, QRectF(9, 7, 1, 1));
 }
 
-RC_GTEST_PROP(TableLayout, EveryCellIsApartFromItsNeighboursAndFoundUnderItsCentre, ()) {
+RC_GTEST_PROP(TableLayout, EveryCellIsApartFromItsNeighborsAndFoundUnderItsCenter, ()) {
   const TableSize size = any_size();
   const QRectF body = any_body();
   const TableLayout layout = table_layout(size, body, {}, kScale);

@@ -25,7 +25,7 @@ StepAxis any_axis(std::int64_t steps) {
 
 // --- columns ---------------------------------------------------------------------------------------------------------
 
-// Steps and pixels never divide one another here: a column of one step more than its neighbour is where a spike gets lost.
+// Steps and pixels never divide one another here: a column of one step more than its neighbor is where a spike gets lost.
 TEST(Columns, LoseNoExtremeAndInventNone) {
   EXPECT_TRUE(rc::check([] {
     const std::int64_t steps = *rc::gen::inRange<std::int64_t>(1, 5000);
@@ -73,7 +73,7 @@ TEST(Columns, OfHalfAPixelAStepHoldTwoStepsEach) {
               ElementsAre(Column{10.5, 1, 3, 2, 2}, Column{11.5, 5, 7, 6, 2}, Column{12.5, 2, 2, 2, 2}));
 }
 
-// The neighbours outside: the line must leave the plot in the right direction, not stop at the last middle inside.
+// The neighbors outside: the line must leave the plot in the right direction, not stop at the last middle inside.
 TEST(Columns, OfAZoomedRunReachBeyondBothSides) {
   const std::vector<float> values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   const std::vector<Column> found = columns(values, step_axis(0, 30, 10, {10, {40, 0}}));

@@ -256,8 +256,7 @@ TEST(BreakpointModel, WithoutADocumentRefusesInWords) {
   BreakpointModel model;
   QSignalSpy rejected(&model, &BreakpointModel::rejected);
   EXPECT_FALSE(model.add(QStringLiteral("block_evicted")));
-  EXPECT_EQ(rejected.takeFirst()[0].toStringList(),
-            QStringList{QStringLiteral("nothing is open that could be stopped")});
+  EXPECT_EQ(rejected.takeFirst()[0].toStringList(), QStringList{QStringLiteral("no file is open")});
 }
 
 TEST(BreakpointModel, SaysItsStateToAScreenReader) {

@@ -83,7 +83,7 @@ TEST(WhyQuestion, OfAnMlaCacheIsAboutKAlone) {
 
 TEST(WhyQuestion, SaysWhyThereIsNone) {
   Document document(first_light().run, {});
-  EXPECT_THAT(instead(document), testing::StartsWith("Point at a token, a page or a block: "));
+  EXPECT_THAT(instead(document), testing::StartsWith("Hover over a token, a page or a block: "));
   document.pin(of_sequence(SeqIdx{3}));
   EXPECT_EQ(instead(document), "Sequence 3: choose one of its tokens or pages.");
   document.pin(of_block(BlockIdx{32}));
@@ -99,7 +99,7 @@ TEST(WhyQuestion, OfATraceWithoutScenarioSaysWhatIsMissing) {
   Document document(testing_support::run_of_steps(3), {});
   document.pin(of_block(BlockIdx{0}));
   EXPECT_EQ(instead(document),
-            "This trace carries no scenario: without the model's sizes and the requests no address can be explained.");
+            "This trace has no scenario: without the model's sizes and the requests no address can be explained.");
 }
 
 // --- the text --------------------------------------------------------------------------------------------------------

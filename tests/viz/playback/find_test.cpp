@@ -92,8 +92,9 @@ TEST(Find, RunWithoutSequencesOrStepsSaysSo) {
 
 TEST(Find, WhatIsNotUnderstoodListsTheForms) {
   const std::string forms =
-      "is none of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as "
-      "evicted, byte 0x1f40";
+      "is not understood: type one of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind "
+      "of "
+      "event such as evicted, byte 0x1f40";
   for (const std::string text : {"nonsense",    "block",
                                  "seq",         "step",
                                  "page",        "token",

@@ -143,7 +143,7 @@ TEST_F(Selecting, IsSaidInOneSentence) {
             "Sequence 1, page 0: block 2, 4 of 4 slots filled, shared by 2 sequences");
   EXPECT_EQ(said(of_page(SeqIdx{3}, PageIdx{4})),
             "Sequence 3, page 4: not assigned, its entry points at the null page, block 8");
-  EXPECT_EQ(said(of_page(SeqIdx{0}, PageIdx{0})), "Sequence 0, page 0: not there now");
+  EXPECT_EQ(said(of_page(SeqIdx{0}, PageIdx{0})), "Sequence 0, page 0: no such page now");
   EXPECT_EQ(said(of_block(BlockIdx{2})), "Block 2: page 0 of sequence 3, 4 of 4 slots filled, shared by 2 sequences");
   EXPECT_EQ(said(of_block(BlockIdx{4})), "Block 4: cached, page 0 of sequence 0, 4 of 4 slots filled");
   EXPECT_EQ(said(of_block(BlockIdx{7})), "Block 7: free");
@@ -164,12 +164,13 @@ TEST_F(Selecting, SequencesSayHowFarTheyAre) {
   EXPECT_EQ(said(of_sequence(SeqIdx{3})),
             "Sequence 3: preempted 1 time, waiting to be computed again, prompt of 10 tokens, 5 to generate");
   apply(state, facts, trace::RequestRefused{SeqIdx{2}, 99, 32});
-  EXPECT_EQ(said(of_sequence(SeqIdx{2})), "Sequence 2: refused, it can never fit, prompt of 1 token, 0 to generate");
+  EXPECT_EQ(said(of_sequence(SeqIdx{2})),
+            "Sequence 2: refused, because it can never fit, prompt of 1 token, 0 to generate");
 }
 
 TEST_F(Selecting, BlocksOfATraceOfStepsAreUnknown) {
   facts.detail = trace::Detail::steps;
-  EXPECT_EQ(said(of_block(BlockIdx{2})), "Block 2: unknown, the trace tells of steps only");
+  EXPECT_EQ(said(of_block(BlockIdx{2})), "Block 2: unknown, because the trace has events of steps only");
   EXPECT_EQ(said(of_block(BlockIdx{8})), "Block 8: the null page, which unused entries of the lookup table point at");
 }
 

@@ -95,7 +95,7 @@ TEST_F(Fold, CopyOnWriteLeavesTheOldBlockToTheOthers) {
   EXPECT_EQ(state.used_blocks, 3);
 }
 
-// The block's colour and name follow whoever still holds it: the lowest of them.
+// The block's color and name follow whoever still holds it: the lowest of them.
 TEST_F(Fold, BlockPassesFromItsOwnerToTheLowestThatHoldsIt) {
   run(kSixTokens);
   for (const std::int64_t other : {4, 2}) {
@@ -174,7 +174,7 @@ TEST_F(Fold, SequenceThatNobodyAnnouncedRuns) {
   EXPECT_EQ(seq(2).prompt_tokens, 0);
   EXPECT_EQ(state.live, std::vector{SeqIdx{2}});
   EXPECT_EQ(refused(RequestArrived{SeqIdx{2}, 3, 1}),
-            "request_arrived seq=2 prompt_tokens=3 generate_tokens=1: sequence 2 runs");
+            "request_arrived seq=2 prompt_tokens=3 generate_tokens=1: sequence 2 is running");
 }
 
 // A page that fell out in the middle: what can be reached from the first token on ends there.
@@ -236,10 +236,10 @@ TEST_F(Fold, StepsFollowOneAnotherAndTheClockNeverGoesBack) {
   run({StepBegan{StepIdx{4}, 100}});
   EXPECT_EQ(refused(StepBegan{StepIdx{5}, 100}), "step_began step=5 time_us=100: step 4 has not ended");
   EXPECT_THAT(refused(StepEnded{StepIdx{3}, 100}), testing::EndsWith("finished=0: step 4 has begun"));
-  EXPECT_THAT(refused(StepEnded{StepIdx{4}, 99}), testing::EndsWith("finished=0: the clock already stands at 100 us"));
+  EXPECT_THAT(refused(StepEnded{StepIdx{4}, 99}), testing::EndsWith("finished=0: the clock is already at 100 us"));
   run({StepEnded{StepIdx{4}, 120}});
-  EXPECT_EQ(refused(StepBegan{StepIdx{4}, 120}), "step_began step=4 time_us=120: it follows step 4");
-  EXPECT_EQ(refused(StepBegan{StepIdx{5}, 119}), "step_began step=5 time_us=119: the clock already stands at 120 us");
+  EXPECT_EQ(refused(StepBegan{StepIdx{4}, 120}), "step_began step=4 time_us=120: it must come after step 4");
+  EXPECT_EQ(refused(StepBegan{StepIdx{5}, 119}), "step_began step=5 time_us=119: the clock is already at 120 us");
   EXPECT_EQ(refused(StepBegan{StepIdx{9}, 120}), "taken");
 }
 
@@ -250,18 +250,18 @@ TEST_F(Fold, RequestsLiveInOrder) {
             "request_admitted seq=-1 hit_tokens=0: sequences are numbered [0, 5)");
   EXPECT_EQ(refused(RequestFinished{SeqIdx{0}, 1}), "request_finished seq=0 tokens=1: sequence 0 has not arrived");
   EXPECT_EQ(refused(RequestArrived{SeqIdx{0}, -1, 0}),
-            "request_arrived seq=0 prompt_tokens=-1 generate_tokens=0: a number of tokens is at least 0");
+            "request_arrived seq=0 prompt_tokens=-1 generate_tokens=0: a number of tokens must be at least 0");
   run({RequestArrived{SeqIdx{0}, 1, 1}});
   EXPECT_EQ(refused(RequestArrived{SeqIdx{0}, 1, 1}),
-            "request_arrived seq=0 prompt_tokens=1 generate_tokens=1: sequence 0 waits");
-  EXPECT_EQ(refused(RequestPreempted{SeqIdx{0}, 1}), "request_preempted seq=0 tokens_lost=1: sequence 0 waits");
+            "request_arrived seq=0 prompt_tokens=1 generate_tokens=1: sequence 0 is waiting");
+  EXPECT_EQ(refused(RequestPreempted{SeqIdx{0}, 1}), "request_preempted seq=0 tokens_lost=1: sequence 0 is waiting");
   EXPECT_EQ(refused(BlockAllocated{BlockIdx{0}, SeqIdx{0}, PageIdx{0}}),
-            "block_allocated block=0 seq=0 page=0: sequence 0 waits");
+            "block_allocated block=0 seq=0 page=0: sequence 0 is waiting");
   EXPECT_EQ(refused(RequestAdmitted{SeqIdx{0}, -4}),
-            "request_admitted seq=0 hit_tokens=-4: a number of tokens is at least 0");
+            "request_admitted seq=0 hit_tokens=-4: a number of tokens must be at least 0");
   run({RequestAdmitted{SeqIdx{0}, 0}});
-  EXPECT_EQ(refused(RequestAdmitted{SeqIdx{0}, 0}), "request_admitted seq=0 hit_tokens=0: sequence 0 runs");
-  EXPECT_EQ(refused(RequestRefused{SeqIdx{0}, 9, 8}), "request_refused seq=0 tokens=9 limit=8: sequence 0 runs");
+  EXPECT_EQ(refused(RequestAdmitted{SeqIdx{0}, 0}), "request_admitted seq=0 hit_tokens=0: sequence 0 is running");
+  EXPECT_EQ(refused(RequestRefused{SeqIdx{0}, 9, 8}), "request_refused seq=0 tokens=9 limit=8: sequence 0 is running");
   run({RequestPreempted{SeqIdx{0}, 0}});
   EXPECT_EQ(refused(RequestPreempted{SeqIdx{0}, 0}), "request_preempted seq=0 tokens_lost=0: sequence 0 is preempted");
   run({RequestAdmitted{SeqIdx{0}, 0}, RequestFinished{SeqIdx{0}, 2}});
@@ -296,7 +296,7 @@ TEST_F(Fold, OnlyContentIsSharedAndOnlyAsTheSamePage) {
   EXPECT_EQ(refused(BlockShared{BlockIdx{3}, SeqIdx{1}, PageIdx{0}, 2}),
             "block_shared block=3 seq=1 page=0 ref_count=2: block 3 holds page 1");
   EXPECT_EQ(refused(BlockShared{BlockIdx{7}, SeqIdx{1}, PageIdx{0}, 3}),
-            "block_shared block=7 seq=1 page=0 ref_count=3: block 7 was held by 1 so far");
+            "block_shared block=7 seq=1 page=0 ref_count=3: block 7 had reference count 1 before");
   EXPECT_EQ(refused(BlockShared{BlockIdx{3}, SeqIdx{1}, PageIdx{1}, 2}),
             "block_shared block=3 seq=1 page=1 ref_count=2: the next page of sequence 1 is 0");
   EXPECT_EQ(refused(BlockShared{BlockIdx{7}, SeqIdx{0}, PageIdx{0}, 2}),
@@ -306,7 +306,7 @@ TEST_F(Fold, OnlyContentIsSharedAndOnlyAsTheSamePage) {
 TEST_F(Fold, CopyGoesFromASharedBlockOfTheSequenceIntoAFreeOne) {
   run(kSixTokens);
   EXPECT_EQ(refused(BlockCopied{BlockIdx{3}, BlockIdx{0}, SeqIdx{0}, PageIdx{1}, 2}),
-            "block_copied from=3 to=0 seq=0 page=1 tokens=2: nobody else holds block 3");
+            "block_copied from=3 to=0 seq=0 page=1 tokens=2: no other sequence holds block 3");
   run({BlockShared{BlockIdx{7}, SeqIdx{1}, PageIdx{0}, 2}, BlockShared{BlockIdx{3}, SeqIdx{1}, PageIdx{1}, 2}});
   EXPECT_EQ(refused(BlockCopied{BlockIdx{7}, BlockIdx{0}, SeqIdx{1}, PageIdx{1}, 2}),
             "block_copied from=7 to=0 seq=1 page=1 tokens=2: page 1 of sequence 1 is not in block 7");
@@ -327,12 +327,12 @@ TEST_F(Fold, OnlyWhatIsHeldIsReleasedAndOnlyWhatIsCachedIsEvicted) {
   EXPECT_EQ(refused(BlockReleased{BlockIdx{-1}, SeqIdx{0}, PageIdx{2}, 0, false}),
             "block_released block=-1 seq=0 page=2 ref_count=0 cached=0: page 2 of sequence 0 is not in block -1");
   EXPECT_EQ(refused(BlockReleased{BlockIdx{3}, SeqIdx{0}, PageIdx{1}, 1, false}),
-            "block_released block=3 seq=0 page=1 ref_count=1 cached=0: block 3 was held by 1 so far");
+            "block_released block=3 seq=0 page=1 ref_count=1 cached=0: block 3 had reference count 1 before");
   EXPECT_EQ(refused(BlockEvicted{BlockIdx{3}}), "block_evicted block=3: block 3 is not cached");
   EXPECT_EQ(refused(BlockEvicted{BlockIdx{8}}), "block_evicted block=8: the pool's blocks are numbered [0, 8)");
   run({BlockShared{BlockIdx{7}, SeqIdx{1}, PageIdx{0}, 2}});
   EXPECT_EQ(refused(BlockReleased{BlockIdx{7}, SeqIdx{0}, PageIdx{0}, 1, true}),
-            "block_released block=7 seq=0 page=0 ref_count=1 cached=1: what is still held is not cached");
+            "block_released block=7 seq=0 page=0 ref_count=1 cached=1: a block that is still held cannot be cached");
 }
 
 TEST_F(Fold, TokensFollowTheSequencesAndTheBlocks) {
@@ -343,13 +343,13 @@ TEST_F(Fold, TokensFollowTheSequencesAndTheBlocks) {
     const std::size_t why = message.find("decode=0: ");
     return why == std::string::npos ? message : message.substr(why + 10);
   };
-  EXPECT_EQ(written(6, 0, 3, 2), "tokens are counted from 0, and one at least is written");
-  EXPECT_EQ(written(-2, 1, 3, 2), "tokens are counted from 0, and one at least is written");
-  EXPECT_EQ(written(6, 1, 3, -2), "tokens are counted from 0, and one at least is written");
+  EXPECT_EQ(written(6, 0, 3, 2), "first_token and slot must be at least 0, and tokens at least 1");
+  EXPECT_EQ(written(-2, 1, 3, 2), "first_token and slot must be at least 0, and tokens at least 1");
+  EXPECT_EQ(written(6, 1, 3, -2), "first_token and slot must be at least 0, and tokens at least 1");
   EXPECT_EQ(written(6, 3, 3, 2), "a block has 4 slots");
   EXPECT_EQ(written(6, std::int64_t{1} << 62, 3, 2), "a block has 4 slots");
   EXPECT_EQ(written(6, 1, 3, 4), "a block has 4 slots");
-  EXPECT_EQ(written(6, 1, 3, 1), "token 6 belongs into slot 2");
+  EXPECT_EQ(written(6, 1, 3, 1), "token 6 belongs in slot 2");
   EXPECT_EQ(written(6, 1, 7, 2), "page 1 of sequence 0 is not in block 7");
   EXPECT_EQ(written(6, 1, 8, 2), "the pool's blocks are numbered [0, 8)");
   EXPECT_EQ(written(7, 1, 3, 3), "sequence 0 has 6 tokens in the cache");

@@ -18,7 +18,7 @@ Timeline timeline_of(const Facts& facts, const std::vector<trace::Event>& events
   return fold.take();
 }
 
-// Every number of a step, each another one: a curve made of its neighbour's column is seen.
+// Every number of a step, each another one: a curve made of its neighbor's column is seen.
 TEST(Timeline, EachSeriesIsItsColumn) {
   Facts facts = small_facts();
   facts.blocks = 64;

@@ -28,9 +28,9 @@ inline QImage picture(QWidget& widget) {
   return widget.grab().toImage().convertToFormat(QImage::Format_RGB32);
 }
 
-inline bool is_only(const QImage& image, const QColor& colour) {
+inline bool is_only(const QImage& image, const QColor& color) {
   QImage other(image.size(), image.format());
-  other.fill(colour);
+  other.fill(color);
   other.setDevicePixelRatio(image.devicePixelRatio());
   return image == other;
 }

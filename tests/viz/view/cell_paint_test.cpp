@@ -42,11 +42,11 @@ TEST(CellPaint, ABlocksLookFollowsFromItsState) {
   EXPECT_EQ(block_look(held_by(37, 2)), kSharedLook);
   EXPECT_EQ(block_look(held_by(3, 0, true)), cached_look(3));
   EXPECT_EQ(owner_look(31), kFirstOwnerLook + 31);
-  EXPECT_EQ(owner_look(32), owner_look(0));  // eight colours times four patterns
+  EXPECT_EQ(owner_look(32), owner_look(0));  // eight colors times four patterns
   EXPECT_EQ(cached_look(31), kLooks - 1);
 }
 
-// 32 owners, and every other kind, differ from each other from the size of a pattern on, in grey: hue is not needed.
+// 32 owners, and every other kind, differ from each other from the size of a pattern on, in gray: hue is not needed.
 TEST(CellPaint, NoTwoLooksArePaintedAlike) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     for (const int side : {9, 24}) {
@@ -65,16 +65,16 @@ TEST(CellPaint, NoTwoLooksArePaintedAlike) {
   }
 }
 
-// Shared is a hatch, not only a colour; the null page and padding have their signs.
+// Shared is a hatch, not only a color; the null page and padding have their signs.
 TEST(CellPaint, SharedNullPageCachedAndPaddingHaveASignOfTheirOwn) {
   const Theme& dark = theme(ThemeKind::dark);
   for (const Look look : {kSharedLook, kNullPageLook, kPaddingLook, cached_look(0), owner_look(8)}) {
     const QImage image = cell_image(look, 1, 16, dark);
-    std::set<QRgb> colours;
+    std::set<QRgb> colors;
     for (int y = 3; y < 13; ++y) {
-      for (int x = 0; x < 16; ++x) colours.insert(image.pixel(x, y));
+      for (int x = 0; x < 16; ++x) colors.insert(image.pixel(x, y));
     }
-    EXPECT_GE(colours.size(), 2U) << int{look};
+    EXPECT_GE(colors.size(), 2U) << int{look};
   }
 }
 
@@ -176,10 +176,10 @@ TEST(CellPainter, ANumberHasOneInkAndARimWhereItCrossesTheLevel) {
         QPainter onto(&image);
         onto.drawPicture(0, 0, calls);
       }
-      const auto count = [&](int left, int right, const QColor& colour) {
+      const auto count = [&](int left, int right, const QColor& color) {
         int found = 0;
         for (int y = 7; y < 33; ++y) {
-          for (int x = left; x < right; ++x) found += image.pixel(x, y) == colour.rgb() ? 1 : 0;
+          for (int x = left; x < right; ++x) found += image.pixel(x, y) == color.rgb() ? 1 : 0;
         }
         return found;
       };

@@ -40,12 +40,12 @@ int difference(const QColor& a, const QColor& b) {
   return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue());
 }
 
-// Is there a pixel of about this colour within 2 px of the point?
-bool near(const QImage& image, QPointF at, const QColor& colour) {
+// Is there a pixel of about this color within 2 px of the point?
+bool near(const QImage& image, QPointF at, const QColor& color) {
   for (int dy = -2; dy <= 2; ++dy) {
     for (int dx = -2; dx <= 2; ++dx) {
       const QPoint pixel = at.toPoint() + QPoint(dx, dy);
-      if (image.rect().contains(pixel) && difference(image.pixelColor(pixel), colour) < 60) return true;
+      if (image.rect().contains(pixel) && difference(image.pixelColor(pixel), color) < 60) return true;
     }
   }
   return false;
@@ -63,11 +63,11 @@ bool among_text(QPointF at) {
 }
 
 // Does the curve stand out in `image` at every place between its ends where there is no text?
-bool shows(const QImage& image, const LinkPath& link, const QColor& colour) {
+bool shows(const QImage& image, const LinkPath& link, const QColor& color) {
   int seen = 0;
   for (int i = 1; i < 40; ++i) {
     if (among_text(point_at(link, i / 40.0))) continue;
-    if (!near(image, point_at(link, i / 40.0), colour)) return false;
+    if (!near(image, point_at(link, i / 40.0), color)) return false;
     ++seen;
   }
   return seen > 5;
@@ -80,7 +80,7 @@ TEST(PaintBoard, PanelsAreAllThereInTheirOrder) {
   for (std::size_t i = 0; i < panels.size(); ++i) EXPECT_EQ(panels[i]->id(), static_cast<PanelId>(i));
 }
 
-// Rounded corners on the surface, a quiet border, the card's colour inside.
+// Rounded corners on the surface, a quiet border, the card's color inside.
 TEST(PaintBoard, CardsStandOnTheSurfaceWithRoundedCorners) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     const Board staged("first_light", 7, kind);

@@ -1,4 +1,4 @@
-// The block pool against the state it shows: what is under a point, in words and in colour, at every size of cell.
+// The block pool against the state it shows: what is under a point, in words and in color, at every size of cell.
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(PoolPanel, SaysHowFullThePoolIsAndWhatTheStepDid) {
   const std::unique_ptr<Panel> panel = make_pool_panel();
   EXPECT_EQ(words(panel->title()), "Block pool");
   EXPECT_EQ(words(panel->subtitle(staged.scene)),
-            "3 of 10 blocks used, 1 cached, 6 free · owner colour · reference count");
+            "3 of 10 blocks used, 1 cached, 6 free · owner color · reference count");
   staged.cursor.seek_row(1);
   EXPECT_EQ(
       words(panel->summary(staged.scene)),
@@ -85,7 +85,7 @@ TEST(PoolPanel, SaysHowFullThePoolIsAndWhatTheStepDid) {
 TEST(PoolPanel, ATraceOfStepsSaysThatItKnowsNoBlocks) {
   const Staged staged(run_of_steps(4));
   const std::unique_ptr<Panel> panel = make_pool_panel();
-  EXPECT_THAT(words(panel->subtitle(staged.scene)), testing::HasSubstr("what they hold is not in this trace"));
+  EXPECT_THAT(words(panel->subtitle(staged.scene)), testing::HasSubstr("their content is not in this trace"));
   EXPECT_TRUE(panel->cells(kBody, staged.scene, 10).empty());
   EXPECT_TRUE(panel->hit(kBody.center(), kBody, staged.scene).none());
   EXPECT_TRUE(panel->moved({}, Move::right, kBody, staged.scene).none());
@@ -152,8 +152,8 @@ TEST(PoolPanel, AScrolledAwayBlockIsRevealedAndThenAnchors) {
   EXPECT_EQ(panel->hit(kBody.topLeft() + QPointF(2, 2), kBody, staged.scene), of_block(BlockIdx{0}));
 }
 
-// The colour in the middle of every cell is its block's: at a pixel and a half a block, at 6 px and at 20 px.
-TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
+// The color in the middle of every cell is its block's: at a pixel and a half a block, at 6 px and at 20 px.
+TEST(PoolPanel, EveryBlockHasItsColorAtEverySizeOfCell) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     for (const auto& [blocks, zoom, offset] :
          std::vector<std::tuple<std::int64_t, double, QPointF>>{{60'000, 0, {0, 0}},
@@ -178,7 +178,7 @@ TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
         if (!layout.grid.area.contains(at)) continue;
         ++seen;
         const QColor expected = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
-        // A cell of a pixel and a half may have given its middle to a neighbour: Qt rounds where it stretches.
+        // A cell of a pixel and a half may have given its middle to a neighbor: Qt rounds where it stretches.
         const auto pixel = image.pixel(static_cast<int>(at.x()), static_cast<int>(at.y()));
         wrong += pixel != expected.rgb() ? 1 : 0;
       }
@@ -189,7 +189,7 @@ TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
 }
 
 // Several blocks in a pixel: the mean of all of them, so that a mostly free region is dark and not whichever came last.
-TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
+TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColor) {
   constexpr QRectF kSmall(8, 8, 60, 40);
   const Staged staged(scattered(9000));
   const std::unique_ptr<Panel> panel = make_pool_panel();
@@ -203,8 +203,8 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
       for (std::int64_t block = 0; block < 9000; ++block) {
         const QPointF corner = layout.grid.whole_rect(layout.place(block)).topLeft() - layout.grid.area.topLeft();
         if (static_cast<int>(corner.x()) != x || static_cast<int>(corner.y()) != y) continue;
-        const QColor colour = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
-        red += colour.red(), green += colour.green(), blue += colour.blue(), count += 1;
+        const QColor color = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
+        red += color.red(), green += color.green(), blue += color.blue(), count += 1;
       }
       if (count == 0 || null_page.contains(QPointF(8 + x, 8 + y))) continue;
       const QRgb pixel = image.pixel(8 + x, 8 + y);
@@ -278,11 +278,11 @@ TEST(PoolPanel, ABlockIsBrightAsFarAsItIsFilled) {
   const std::unique_ptr<Panel> panel = make_pool_panel();
   const QImage image = painted(*panel, kBody, staged.scene, kImage);
   const PoolLayout layout = pool_layout(10, kBody, {}, 1);
-  const auto bright_columns = [&](std::int64_t block, const QColor& colour) {
+  const auto bright_columns = [&](std::int64_t block, const QColor& color) {
     const QRect cell = layout.rect(block).toRect();
     int columns = 0;
     for (int x = cell.left(); x <= cell.right(); ++x) {
-      columns += image.pixel(x, cell.center().y()) == colour.rgb() ? 1 : 0;
+      columns += image.pixel(x, cell.center().y()) == color.rgb() ? 1 : 0;
     }
     return columns;
   };

@@ -208,15 +208,15 @@ TEST_F(SequencesPanelTest, PaintsTheSamePictureEveryTime) {
   }
 }
 
-// How much of a rectangle is about this colour, in every channel.
-double share_of(const QImage& image, const QRectF& rect, const QColor& colour) {
+// How much of a rectangle is about this color, in every channel.
+double share_of(const QImage& image, const QRectF& rect, const QColor& color) {
   int about = 0, all = 0;
   const QRect area = rect.toAlignedRect();
   for (int y = area.top(); y <= area.bottom(); ++y) {
     for (int x = area.left(); x <= area.right(); ++x, ++all) {
       const QColor pixel = image.pixelColor(x, y);
-      about += std::abs(pixel.red() - colour.red()) + std::abs(pixel.green() - colour.green()) +
-                           std::abs(pixel.blue() - colour.blue()) <
+      about += std::abs(pixel.red() - color.red()) + std::abs(pixel.green() - color.green()) +
+                           std::abs(pixel.blue() - color.blue()) <
                        24
                    ? 1
                    : 0;
@@ -229,7 +229,7 @@ QRectF token_rect(const Panel& panel, const Scene& scene, std::int64_t seq, std:
   return *panel.anchor(lit_of(scene, of_token(SeqIdx{seq}, TokIdx{token})), kBody, scene);
 }
 
-TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColourAndSharedOnesTheSharedOne) {
+TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColorAndSharedOnesTheSharedOne) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     StepZero staged;
     staged.scene.theme = &theme(kind);
@@ -381,7 +381,7 @@ TEST_F(SequencesPanelTest, TokensFoundAtAdmissionAreBracketedInThatStepOnly) {
   EXPECT_EQ(above(3), 0);
 }
 
-TEST_F(SequencesPanelTest, TheSelectionIsOutlinedAndWhatIsHoveredTooInAnotherColour) {
+TEST_F(SequencesPanelTest, TheSelectionIsOutlinedAndWhatIsHoveredTooInAnotherColor) {
   StepZero staged;
   const QImage before = painted(*panel_, kBody, staged.scene, kSize);
   staged.pin(of_token(SeqIdx{0}, TokIdx{18}));
@@ -420,7 +420,7 @@ TEST_F(SequencesPanelTest, LongSequencesAreBarsInProportion) {
   EXPECT_GT(share_of(image, quarter.adjusted(2, 6, -4, -6), staged.scene.theme->owner[1]), 0.9);
 }
 
-// A thousand running sequences are lines of pixels: every row of the panel carries colour, down to the last.
+// A thousand running sequences are lines of pixels: every row of the panel carries color, down to the last.
 TEST_F(SequencesPanelTest, ThousandsOfSequencesAreLinesOfPixels) {
   std::vector<Event> events;
   constexpr int kMany = 2000;
@@ -458,7 +458,7 @@ TEST_F(SequencesPanelTest, SaysInWordsWhatItShows) {
                                StepEnded{StepIdx{13}, 30}}));
   Staged between(gap.run);
   between.cursor.seek_row(1);
-  EXPECT_EQ(panel_->summary(between.scene).toStdString(), "No request is there at step 12.");
+  EXPECT_EQ(panel_->summary(between.scene).toStdString(), "No request is live at step 12.");
 }
 
 TEST_F(SequencesPanelTest, SaysThatATraceOfStepsHasNoTokens) {

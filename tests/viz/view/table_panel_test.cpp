@@ -1,4 +1,4 @@
-// The lookup table's panel against the state it shows: which block an entry points at, in words, in colour and under
+// The lookup table's panel against the state it shows: which block an entry points at, in words, in color and under
 // the pointer; names that lead to their sequence.
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
@@ -80,7 +80,7 @@ TEST(TablePanel, ATraceOfStepsAndAnEmptyStepHaveNoEntries) {
     EXPECT_EQ(panel->zoomed(2, kBody.center(), kBody, staged->scene), Viewport{});
     EXPECT_EQ(spilled(painted(*panel, kBody, staged->scene, kImage), kBody.toRect()), 0);
   }
-  EXPECT_EQ(words(panel->summary(steps.scene)), "What blocks hold is not in this trace.");
+  EXPECT_EQ(words(panel->summary(steps.scene)), "The content of blocks is not in this trace.");
 }
 
 TEST(TablePanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
@@ -176,8 +176,8 @@ TEST(TablePanel, ASharedBlockLightsEveryEntryThatPointsAtIt) {
   EXPECT_NE(hovered.copy(cells[2].rect.toRect()), lit.copy(cells[2].rect.toRect()));
 }
 
-// Every entry's colour where an entry is a pixel or a few: hundreds of sequences and pages.
-TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColour) {
+// Every entry's color where an entry is a pixel or a few: hundreds of sequences and pages.
+TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColor) {
   Staged staged(gallery_run("real_traffic_slice"));
   const std::unique_ptr<Panel> panel = make_table_panel();
   std::int64_t most = 0;
@@ -223,21 +223,21 @@ TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
   const Staged staged(run_of(200, std::move(events)));
   const std::unique_ptr<Panel> panel = make_table_panel();
   const QImage image = painted(*panel, kBody, staged.scene, kImage);
-  const auto colour_of = [&](std::int64_t seq, std::int64_t page) {
+  const auto color_of = [&](std::int64_t seq, std::int64_t page) {
     const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{seq}, PageIdx{page}));
     const std::optional<QRectF> cell = panel->anchor(lit, kBody, staged.scene);
     return cell ? image.pixel(static_cast<int>(cell->center().x()), static_cast<int>(cell->center().y())) : 0U;
   };
   ASSERT_TRUE(panel->cells(kBody, staged.scene, 10).empty());  // it is the level of pixels
-  EXPECT_EQ(colour_of(0, 0), staged.scene.theme->owner[0].rgb());
-  EXPECT_EQ(colour_of(0, 149), staged.scene.theme->owner[0].rgb());
-  EXPECT_EQ(colour_of(1, 0), staged.scene.theme->owner[1].rgb());
-  EXPECT_EQ(colour_of(1, 149), look_fill(*staged.scene.theme, kPaddingLook).rgb());
+  EXPECT_EQ(color_of(0, 0), staged.scene.theme->owner[0].rgb());
+  EXPECT_EQ(color_of(0, 149), staged.scene.theme->owner[0].rgb());
+  EXPECT_EQ(color_of(1, 0), staged.scene.theme->owner[1].rgb());
+  EXPECT_EQ(color_of(1, 149), look_fill(*staged.scene.theme, kPaddingLook).rgb());
 }
 
-// A row of pixels wide cells that was painted over in one colour said nothing of its blocks any more. It is framed, and
+// A row of pixels wide cells that was painted over in one color said nothing of its blocks any more. It is framed, and
 // the others step back.
-TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColours) {
+TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColors) {
   Staged staged(gallery_run("real_traffic_slice"));
   staged.cursor.seek_row(41);
   const std::unique_ptr<Panel> panel = make_table_panel();

@@ -34,15 +34,15 @@ TEST(Text, TheSamePixelsAsThePaintersOwnText) {
     for (const QString& text : {QStringLiteral("seq 12 · fi -> 7"), QStringLiteral("Block pool"),
                                 QString::fromUtf8("漢 and ₅"), QStringLiteral("  a  "), QString()}) {
       for (const QFont& font : fonts()) {
-        for (const QColor& colour : {QColor(0xea, 0xec, 0xf1), QColor(0xff, 0x7b, 0x72)}) {
+        for (const QColor& color : {QColor(0xea, 0xec, 0xf1), QColor(0xff, 0x7b, 0x72)}) {
           for (const double scale : {1.0, 1.25, 2.0}) {
             const QPointF at(10.25, 30.5);
             const QImage expected = painted(scale, [&](QPainter& painter) {
               painter.setFont(font);
-              painter.setPen(colour);
+              painter.setPen(color);
               painter.drawText(at, text);
             });
-            const QImage image = painted(scale, [&](QPainter& to) { draw_text(to, font, colour, at, text); });
+            const QImage image = painted(scale, [&](QPainter& to) { draw_text(to, font, color, at, text); });
             ASSERT_EQ(image, expected) << text.toStdString() << " " << font.toString().toStdString() << " " << scale;
           }
         }

@@ -19,7 +19,7 @@
 namespace kvscope::viz::theme_test {
 namespace {
 
-// --- colours as eyes see them: an oracle of its own ------------------------------------------------------------------
+// --- colors as eyes see them: an oracle of its own ------------------------------------------------------------------
 
 using Vec = std::array<double, 3>;
 using Mat = std::array<Vec, 3>;
@@ -30,12 +30,12 @@ Vec times(const Mat& m, const Vec& v) {
   return out;
 }
 
-Vec linear(const QColor& colour) {
+Vec linear(const QColor& color) {
   const auto channel = [](float c) {
     const double x = static_cast<double>(c);
     return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4);
   };
-  return {channel(colour.redF()), channel(colour.greenF()), channel(colour.blueF())};
+  return {channel(color.redF()), channel(color.greenF()), channel(color.blueF())};
 }
 
 // CIE L*a*b* of linear sRGB, white D65.
@@ -49,7 +49,7 @@ Vec lab(const Vec& rgb) {
 }
 
 // Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, severity
-// 1, on linear light. The rows of each matrix add up to 1: grey stays grey.
+// 1, on linear light. The rows of each matrix add up to 1: gray stays gray.
 struct Sight {
   const char* name;
   Mat matrix;
@@ -63,10 +63,10 @@ const std::array kSights{
     Sight{"tritanopia",
           {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}}};
 
-// How far two colours are apart for an eye (CIE 1976). About 2 is just noticeable side by side.
+// How far two colors are apart for an eye (CIE 1976). About 2 is just noticeable side by side.
 double apart(const Sight& sight, const QColor& a, const QColor& b) {
-  const auto seen = [&](const QColor& colour) {
-    Vec light = times(sight.matrix, linear(colour));
+  const auto seen = [&](const QColor& color) {
+    Vec light = times(sight.matrix, linear(color));
     for (double& c : light) c = std::clamp(c, 0.0, 1.0);
     return lab(light);
   };
@@ -75,7 +75,7 @@ double apart(const Sight& sight, const QColor& a, const QColor& b) {
 }
 
 // The oracle itself: values anyone can look up. Lab of sRGB red is (53.24, 80.09, 67.20).
-TEST(SightOracle, KnowsWhiteRedAndGrey) {
+TEST(SightOracle, KnowsWhiteRedAndGray) {
   const Vec white = lab({1, 1, 1}), red = lab({1, 0, 0});
   EXPECT_NEAR(white[0], 100, 0.01);
   EXPECT_NEAR(std::hypot(white[1], white[2]), 0, 0.02);
@@ -131,7 +131,7 @@ TEST_P(ThemeTest, InkIsTheBetterOfBlackAndWhite) {
 
 // --- owners ----------------------------------------------------------------------------------------------------------
 
-// Every two of the eight, not only neighbours: requests that share a page are seldom neighbours in the cycle.
+// Every two of the eight, not only neighbors: requests that share a page are seldom neighbors in the cycle.
 TEST_P(ThemeTest, OwnersDifferInEveryEye) {
   for (const Sight& sight : kSights) {
     for (std::size_t a = 0; a < theme_.owner.size(); ++a) {
@@ -143,7 +143,7 @@ TEST_P(ThemeTest, OwnersDifferInEveryEye) {
 }
 
 // Whoever stands next to one another in the cycle differs by more, or by pattern; and so through all 32 of it.
-TEST_P(ThemeTest, NeighboursInTheCycleDifferByMoreOrByPattern) {
+TEST_P(ThemeTest, NeighborsInTheCycleDifferByMoreOrByPattern) {
   for (const Sight& sight : kSights) {
     for (std::int64_t seq = 0; seq < 64; ++seq) {
       const OwnerStyle a = theme_.owner_style(seq), b = theme_.owner_style(seq + 1);

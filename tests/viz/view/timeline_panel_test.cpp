@@ -106,7 +106,7 @@ TEST(Timeline, WritesSharesAndCounts) {
   EXPECT_EQ(value_text(Series::running, 12), QStringLiteral("12"));
 }
 
-// Told apart without colour: on one plot no two lines have the same pattern.
+// Told apart without color: on one plot no two lines have the same pattern.
 TEST(Timeline, GivesCurvesOfOnePlotDifferentPatterns) {
   const auto pattern = [](Series series) {
     const QPen pen = series_pen(theme(ThemeKind::dark), series);

@@ -1,4 +1,4 @@
-// The table of actions: complete, every key once, and the icons and colours that go with it.
+// The table of actions: complete, every key once, and the icons and colors that go with it.
 #include "viz/window/actions.h"
 
 #include <gmock/gmock.h>
@@ -173,7 +173,7 @@ TEST(ThemeChoice, NamesItsSettingsAndFindsThemAgain) {
   EXPECT_EQ(find_theme_setting(QStringLiteral("purple")), std::nullopt);
 }
 
-// A colour that was left out of the table of values would stay "@quiet" and be dropped by Qt without a word.
+// A color that was left out of the table of values would stay "@quiet" and be dropped by Qt without a word.
 TEST(ThemeChoice, FillsInEveryValueOfItsStyleSheet) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light})
     EXPECT_FALSE(style_sheet(theme(kind), 1.3).contains(QLatin1Char('@')));

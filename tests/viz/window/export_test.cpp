@@ -145,7 +145,7 @@ TEST_F(Export, AGifHasAFrameForEachRowAndEachIsWhatTheBoardPaints) {
         sum += d;
       }
     }
-    // Only the blends at edges are shown by a neighbour; a frame of another row is off in thousands of pixels.
+    // Only the blends at edges are shown by a neighbor; a frame of another row is off in thousands of pixels.
     EXPECT_LE(off, frame.width() * frame.height() / 500) << "row " << row;
     EXPECT_LE(sum, std::int64_t{frame.width()} * frame.height() / 2) << "row " << row;
   }
@@ -215,7 +215,7 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   picture.size = {10, 20'000};
   picture.scale = 2;
   EXPECT_THAT(faults("a.bmp", picture),
-              ElementsAre("a.bmp: the name's ending tells no format: use .png, .svg, .pdf or .gif",
+              ElementsAre("a.bmp: the extension is not that of a picture format: use .png, .svg, .pdf or .gif",
                           "a.bmp: a width of 20 px is outside [64, 16384]: choose another size or scale",
                           "a.bmp: a height of 40000 px is outside [64, 16384]: choose another size or scale"));
   picture = at_row(7);
@@ -226,7 +226,7 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   picture.frames_per_second = 51;
   EXPECT_THAT(faults("a.gif", picture),
               ElementsAre("a.gif: the last step, 5, comes before the first, 6: give the first one first",
-                          "a.gif: 51 frames a second are outside [0.1, 50]"));
+                          "a.gif: 51 frames per second is outside [0.1, 50]"));
   picture = at_row(7);
   picture.scale = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(faults("a.png", picture).size(), 2u);

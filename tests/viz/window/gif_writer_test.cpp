@@ -55,7 +55,7 @@ struct RawFrame {
   int disposal = 0;
   bool see_through = false;
   QRect area;
-  int colours = 0;
+  int colors = 0;
   friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };
 struct RawGif {
@@ -87,10 +87,10 @@ RawGif parse(const std::string& bytes) {
       at = after_blocks(at + 2);
     } else if (byte(at) == 0x2c) {
       frame.area = QRect(word(at + 1), word(at + 3), word(at + 5), word(at + 7));
-      frame.colours = 2 << (byte(at + 9) & 7);
+      frame.colors = 2 << (byte(at + 9) & 7);
       EXPECT_NE(byte(at + 9) & 0x80, 0) << "each frame has its own palette";
       gif.frames.push_back(frame);
-      at = after_blocks(at + 10 + 3 * static_cast<std::size_t>(frame.colours) + 1);
+      at = after_blocks(at + 10 + 3 * static_cast<std::size_t>(frame.colors) + 1);
     } else {
       ADD_FAILURE() << "byte " << at << " begins no block";
       return gif;
@@ -100,14 +100,14 @@ RawGif parse(const std::string& bytes) {
   return gif;
 }
 
-QImage filled(QSize size, QRgb colour) {
+QImage filled(QSize size, QRgb color) {
   QImage image(size, QImage::Format_RGB32);
-  image.fill(colour);
+  image.fill(color);
   return image;
 }
 
 // Ladder of sizes, and frames that grow, stay, go back and change all over: what Qt puts together from the pieces is each
-// frame as it was. A rectangle that is one short, a disposal that clears, or a transparent index that is a colour's, show.
+// frame as it was. A rectangle that is one short, a disposal that clears, or a transparent index that is a color's, show.
 TEST(GifWriter, FramesPutTogetherAreTheFramesThatWereWritten) {
   const Folder folder;
   for (const QSize size : {QSize(1, 1), QSize(1, 7), QSize(9, 1), QSize(2, 2), QSize(31, 17), QSize(256, 3)}) {
@@ -130,8 +130,8 @@ TEST(GifWriter, FramesPutTogetherAreTheFramesThatWereWritten) {
   }
 }
 
-// Noise of 256 colours fills the compressor's table many times over, and leaves no room for a transparent index.
-TEST(GifWriter, NoiseOfAsManyColoursAsThereAreComesBackExactly) {
+// Noise of 256 colors fills the compressor's table many times over, and leaves no room for a transparent index.
+TEST(GifWriter, NoiseOfAsManyColorsAsThereAreComesBackExactly) {
   const Folder folder;
   QImage noise(300, 200, QImage::Format_RGB32);
   std::uint32_t state = 1;
@@ -151,9 +151,9 @@ TEST(GifWriter, NoiseOfAsManyColoursAsThereAreComesBackExactly) {
   EXPECT_EQ(found[1], next);
 }
 
-// All 256 colours change and a pixel does not: its transparent index is one of the 256, so 255 are left for the colours,
-// and the one that has to give way is shown by a neighbour.
-TEST(GifWriter, ATransparentIndexTakesItsPlaceFromTheColours) {
+// All 256 colors change and a pixel does not: its transparent index is one of the 256, so 255 are left for the colors,
+// and the one that has to give way is shown by a neighbor.
+TEST(GifWriter, ATransparentIndexTakesItsPlaceFromTheColors) {
   const Folder folder;
   QImage before = filled({16, 17}, qRgb(9, 9, 9)), after = before;
   for (int i = 0; i < 256; ++i) after.setPixel(i % 16, i / 16, qRgb(i, 255 - i, 40));
@@ -167,7 +167,7 @@ TEST(GifWriter, ATransparentIndexTakesItsPlaceFromTheColours) {
   EXPECT_EQ(found.pixel(3, 16), qRgb(9, 9, 9));
 }
 
-// More colours than a palette has: flat areas are exact, the rest is near.
+// More colors than a palette has: flat areas are exact, the rest is near.
 TEST(GifWriter, AGradientIsNearAndItsFlatSurroundingsAreExact) {
   const Folder folder;
   QImage image = filled({400, 300}, qRgb(18, 20, 25));
@@ -188,7 +188,7 @@ TEST(GifWriter, AGradientIsNearAndItsFlatSurroundingsAreExact) {
           {worst, std::abs(qRed(a) - qRed(b)), std::abs(qGreen(a) - qGreen(b)), std::abs(qBlue(a) - qBlue(b))});
     }
   }
-  EXPECT_LE(worst, 20);  // 4096 colours over 255 entries: boxes of 16 x 16 around their mean
+  EXPECT_LE(worst, 20);  // 4096 colors over 255 entries: boxes of 16 x 16 around their mean
 }
 
 // A change of two far corners spans the picture; a change of one pixel is one pixel; no change is the smallest frame.

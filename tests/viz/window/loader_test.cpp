@@ -51,7 +51,7 @@ TEST(Loader, PutsWhateverIsThrownIntoWords) {
         QStringLiteral("/made/up/faulty.json: $.seed: missing")}},
       {"out_of_memory", {QStringLiteral("out of memory: ask for fewer tokens, layers or heads at a time")}},
       {"runtime_error", {QStringLiteral("the disk is on fire")}},
-      {"no_exception", {QStringLiteral("an error without words: please report it")}}};
+      {"no_exception", {QStringLiteral("an error without a message: please report it")}}};
   for (const auto& [name, words] : cases) {
     loader.open(made_up(name));
     ASSERT_TRUE(wait_until([&] { return !loader.loading(); }));

@@ -85,7 +85,7 @@ TEST_F(MainWindowTest, KeepsTheOldRunWhateverOpeningThrows) {
        QStringLiteral("/made/up/faulty.json: $.cache.blocks: 0 is below 1\n/made/up/faulty.json: $.seed: missing")},
       {"out_of_memory", QStringLiteral("out of memory: ask for fewer tokens, layers or heads at a time")},
       {"runtime_error", QStringLiteral("the disk is on fire")},
-      {"no_exception", QStringLiteral("an error without words: please report it")}};
+      {"no_exception", QStringLiteral("an error without a message: please report it")}};
   for (const auto& [name, words] : cases) {
     window->open(made_up(name));
     ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("open")); })) << name;
@@ -178,7 +178,7 @@ TEST_F(MainWindowTest, StaysUsableWhileAFileLoadsAndCancelLeavesAllAsItWas) {
   ASSERT_TRUE(wait_until([&] { return !bar->isVisible(); }));
   EXPECT_EQ(window->document()->path(), path_of("first_light"));
   EXPECT_EQ(step(), StepIdx{1});
-  EXPECT_EQ(window->statusBar()->currentMessage(), QStringLiteral("held.json was not opened: stopped"));
+  EXPECT_EQ(window->statusBar()->currentMessage(), QStringLiteral("held.json was not opened: cancelled"));
   EXPECT_FALSE(window->messages().isVisible());
 }
 
@@ -288,7 +288,7 @@ TEST_F(MainWindowTest, OpensTheFirstOfSeveralAndSaysSo) {
   EXPECT_EQ(window->document()->path(), path_of("first_light"));
   ASSERT_TRUE(window->messages().showing(QStringLiteral("drop")));
   EXPECT_NE(window->messages().findChild<QFrame*>()->accessibleName().indexOf(
-                QLatin1String("2 files were dropped; one is shown at a time: first_light.json is opened.")),
+                QLatin1String("2 files were dropped, but only one can be open: first_light.json is opened.")),
             -1);
 }
 
@@ -442,7 +442,7 @@ TEST_F(MainWindowTest, SaysWhatIsPointedAtElseWhatIsSelected) {
   document().seek_step(StepIdx{6});
   QLabel* what = nullptr;
   for (QLabel* label : window->statusBar()->findChildren<QLabel*>()) {
-    if (label->accessibleName() == QLatin1String("What is selected")) what = label;
+    if (label->accessibleName() == QLatin1String("Selection")) what = label;
   }
   ASSERT_NE(what, nullptr);
   const auto described = [&](const Selection& s) {

@@ -87,7 +87,7 @@ TEST_F(PanelsTest, WhyFollowsTheThemeWithoutChangingTheText) {
   window->set_theme(ThemeSetting::light);
   window->set_font_scale(1.5);
   EXPECT_EQ(why(), text);
-  // Names bold, results in the accent colour.
+  // Names bold, results in the accent color.
   bool bold = false, accent = false;
   for (QTextBlock block = why_text().document()->begin(); block.isValid(); block = block.next()) {
     for (auto it = block.begin(); !it.atEnd(); ++it) {
@@ -148,7 +148,7 @@ TEST_F(PanelsTest, WhyDoesNotPileUpQuestions) {
 TEST_F(PanelsTest, WhyOfATraceWithoutAScenarioSaysSoAndAsksNobody) {
   ASSERT_TRUE(open(made_up("trace")));
   document().pin(of_sequence(SeqIdx{0}));
-  EXPECT_TRUE(wait_until([&] { return why().starts_with("This trace carries no scenario: "); }));
+  EXPECT_TRUE(wait_until([&] { return why().starts_with("This trace has no scenario: "); }));
   EXPECT_EQ(backend.explains, 0);
   window->close_document();
   EXPECT_EQ(why(), "Open a scenario or a trace.");
@@ -253,9 +253,8 @@ TEST_F(PanelsTest, ABreakpointThatIsNoneIsSaidInTheParsersWords) {
   for (const QLabel* label : the<BreakpointsPanel>().findChildren<QLabel*>()) {
     if (label->isVisible() && label->property("fault").toBool()) said.push_back(label->text());
   }
-  EXPECT_EQ(
-      said,
-      QStringList{QStringLiteral("breakpoint: 'block_evictd': is no kind of event: did you mean \"block_evicted\"?")});
+  EXPECT_EQ(said, QStringList{QStringLiteral(
+                      "breakpoint: 'block_evictd': is not a kind of event: did you mean \"block_evicted\"?")});
   EXPECT_TRUE(document().breakpoints().empty());
 }
 
@@ -460,13 +459,13 @@ TEST_F(WritingTest, TheBarShowsTheFieldsOfItsFormat) {
   format->setCurrentIndex(3);
   EXPECT_EQ(the<ExportBar>().suffix(), QStringLiteral("gif"));
   EXPECT_TRUE(shown("First step"));
-  EXPECT_TRUE(shown("Pixels of the file for one of the picture"));
+  EXPECT_TRUE(shown("Pixels of the file per pixel of the picture"));
   EXPECT_EQ(the<ExportBar>().first_row(), 11);
   Picture picture;
   the<ExportBar>().fill(picture);
   EXPECT_EQ(picture.last_row, 47);  // 60 steps from there are more than there are
   format->setCurrentIndex(1);
-  EXPECT_FALSE(shown("Pixels of the file for one of the picture"));
+  EXPECT_FALSE(shown("Pixels of the file per pixel of the picture"));
   the<ExportBar>().fill(picture);
   EXPECT_EQ(picture.last_row, std::nullopt);
 }

@@ -154,7 +154,7 @@ TEST(RecentFiles, ListTheNewestFirstEachOnceAndTenAtMost) {
   EXPECT_EQ(RecentFiles(r.settings).paths(), files.paths());
 }
 
-TEST(RecentFiles, GreyTheMissingAndOpenTheOthersByDigit) {
+TEST(RecentFiles, GrayTheMissingAndOpenTheOthersByDigit) {
   const Recent r;
   RecentFiles files(r.settings);
   files.add(r.file(QStringLiteral("gone.json"), false));
@@ -165,7 +165,7 @@ TEST(RecentFiles, GreyTheMissingAndOpenTheOthersByDigit) {
   EXPECT_EQ(menu.actions()[0]->text(), QStringLiteral("&1  here && there.json"));
   EXPECT_TRUE(menu.actions()[0]->isEnabled());
   EXPECT_FALSE(menu.actions()[1]->isEnabled());
-  EXPECT_TRUE(menu.actions()[1]->toolTip().endsWith(QLatin1String("gone.json is not there")));
+  EXPECT_TRUE(menu.actions()[1]->toolTip().endsWith(QLatin1String("gone.json does not exist")));
   QString chosen;
   QObject::connect(&files, &RecentFiles::chosen, &files, [&](const QString& path) { chosen = path; });
   menu.actions()[0]->trigger();
@@ -224,7 +224,7 @@ TEST_F(SessionWindowTest, AfterACrashOffersToRestoreAndDoes) {
   crash();
   ASSERT_TRUE(messages().showing(QStringLiteral("session")));
   EXPECT_EQ(messages().findChild<QFrame*>()->accessibleName(),
-            QStringLiteral("kvscope-viewer did not end well last time. %1 was open.").arg(path_of("preemption")));
+            QStringLiteral("kvscope-viewer did not exit normally last time. %1 was open.").arg(path_of("preemption")));
   EXPECT_EQ(window->document(), nullptr);
   click(button(messages(), QStringLiteral("Restore")));
   ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));

@@ -222,7 +222,7 @@ TEST(SvgDevice, ALabelInARimIsThereOnceForASearch) {
   int found = 0;
   for (std::size_t at = svg.find(">888<"); at != std::string::npos; at = svg.find(">888<", at + 1)) ++found;
   EXPECT_EQ(found, 1);
-  // The rim is there all the same: a curve in the colour of the empty part.
+  // The rim is there all the same: a curve in the color of the empty part.
   const std::string rim = look_empty(theme(ThemeKind::dark), owner_look(5)).name().toStdString();
   const std::vector<Element> paths = named(elements_of(svg), "path");
   EXPECT_TRUE(std::ranges::any_of(paths, [&](const Element& path) {
