@@ -25,7 +25,7 @@ std::vector<std::string> faults_of(std::string_view text) {
   return {};
 }
 
-TEST(Breakpoint, ExamplesOfTheHeaderMeanWhatTheySay) {
+TEST(Breakpoint, ExamplesOfTheHeaderParse) {
   EXPECT_EQ(parse_breakpoint("block_evicted"), (Breakpoint{11, {}, true}));
   EXPECT_EQ(parse_breakpoint("block_allocated block=7"), (Breakpoint{7, {{0, Compare::equal, 7}}, true}));
   EXPECT_EQ(parse_breakpoint("step_ended free_blocks<4 running>=2"),
@@ -40,7 +40,7 @@ TEST(Breakpoint, BlanksAndADoubleEqualsSignDoNotMatter) {
   EXPECT_EQ(parse_breakpoint("block_allocated block==7 seq!= -1"), expected);
 }
 
-TEST(Breakpoint, WordOffSwitchesItOff) {
+TEST(Breakpoint, WordOffDisablesIt) {
   const Breakpoint off = parse_breakpoint("off block_evicted");
   EXPECT_FALSE(off.enabled);
   EXPECT_EQ(to_text(off), "off block_evicted");
@@ -72,7 +72,7 @@ TEST(Breakpoint, UnknownNamesComeWithTheNearestOne) {
               ElementsAre("breakpoint: 'size': is not a field of block_allocated: choose one of block, seq, page"));
 }
 
-TEST(Breakpoint, WhatIsMissingIsSaid) {
+TEST(Breakpoint, MissingPartsAreNamed) {
   EXPECT_THAT(faults_of(""),
               ElementsAre("breakpoint: must begin with the kind of event to stop at, such as block_evicted "
                           "or step_ended free_blocks<4"));
@@ -97,7 +97,7 @@ TEST(Breakpoint, NumbersAreWholeAndFit) {
             std::numeric_limits<std::int64_t>::min());
 }
 
-// All of them at once: a person corrects the line in one go.
+// All faults are reported at once, so that the line can be corrected in one edit.
 TEST(Breakpoint, EveryFaultIsReported) {
   EXPECT_THAT(
       faults_of("step_ended fre_blocks<4 running 2 waiting>x"),
@@ -133,7 +133,7 @@ TEST(Breakpoint, ComparesWithEachOperator) {
   }
 }
 
-// Every condition must hold, of this kind of event, and only while it is switched on.
+// A breakpoint matches if it is enabled, the event is of its kind, and every condition holds.
 TEST(Breakpoint, MatchesItsKindWhenAllConditionsHold) {
   Breakpoint breakpoint = parse_breakpoint("block_allocated block=7 page>0");
   const trace::Event event = trace::BlockAllocated{BlockIdx{7}, SeqIdx{0}, PageIdx{1}};

@@ -18,9 +18,10 @@ TEST(Palette, ColoursThatFitAreKeptExactly) {
   EXPECT_TRUE(palette_of({}, 8).empty());
 }
 
-// One flat color, and two clusters of two colors for the two entries that are left: the cut runs between the clusters,
-// and each is shown by its mean, weighted by pixels: (1 * 10 + 3 * 20) / 4 = 17.5, up to 18, and (2 * 10 + 2 * 20) / 4.
-// A cut across the shorter side, or a mean of colors instead of pixels, gives other numbers.
+// One flat color, and two clusters of two colors for the two remaining entries: the cut is between the clusters, and
+// each cluster gets its mean, weighted by pixels: (1 * 10 + 3 * 20) / 4 = 17.5, rounded to 18, and (2 * 10 + 2 * 20) /
+// 4.
+// A cut across the shorter side, or a mean over colors instead of pixels, gives other numbers.
 TEST(Palette, TwoClustersBecomeTheirWeightedMeans) {
   const QRgb flat = qRgb(255, 255, 255);
   EXPECT_THAT(palette_of({{flat, 1'000'000},
@@ -32,7 +33,7 @@ TEST(Palette, TwoClustersBecomeTheirWeightedMeans) {
               UnorderedElementsAre(flat, qRgb(18, 100, 0), qRgb(15, 200, 0)));
 }
 
-// A picture that is nine tenths background: the background stays what it is however many blends there are.
+// In a picture that is 90 % background, the background stays exact for any number of blended colors.
 TEST(Palette, AFlatColorSurvivesThousandsOfBlends) {
   std::vector<ColorCount> counts{{qRgb(0x12, 0x14, 0x19), 900'000}, {qRgb(0x1a, 0x1d, 0x24), 90'000}};
   for (int i = 0; i < 4096; ++i) counts.push_back({qRgb(i % 16 * 16, i / 16 % 16 * 16, i / 256 * 16), 2});
@@ -42,8 +43,8 @@ TEST(Palette, AFlatColorSurvivesThousandsOfBlends) {
   EXPECT_TRUE(std::ranges::binary_search(palette, qRgb(0x1a, 0x1d, 0x24)));
 }
 
-// 4096 colors on a grid of 16 a side, 64 boxes: no box is larger than a quarter of the cube a side, so that no color is
-// further than 3 x 48^2 off. A cut that always halves one channel fails this.
+// 4096 colors on a grid with 16 per side, 64 boxes: no box is larger than a quarter of the cube per side, so the
+// squared error of a color is at most 3 x 48^2. A cut that always halves the same channel fails this test.
 TEST(Palette, NoColorOfACubeIsFarFromItsEntry) {
   std::vector<ColorCount> counts;
   for (int i = 0; i < 4096; ++i) counts.push_back({qRgb(i % 16 * 16, i / 16 % 16 * 16, i / 256 * 16), 1});
@@ -67,7 +68,7 @@ TEST(Palette, TheNearestColorIsTheFirstOfEquals) {
   EXPECT_EQ(nearest_color(palette, qRgb(255, 255, 255)), 2u);
 }
 
-// Never more than asked for, never one twice, the same in any order of counting, exact when there is room.
+// At most `most` colors, without duplicates, independent of the input's order, exact if there are enough entries.
 RC_GTEST_PROP(Palette, HoldsItsPromisesForAnyCounts, (std::vector<std::uint8_t> bytes, bool few)) {
   std::set<QRgb> colors;
   std::vector<ColorCount> counts;
