@@ -1,4 +1,4 @@
-"""What is broken in which kernel.
+"""The list of mutants: the mistake in each, and its kernel.
 
 A base: kernel, architecture, and the entries that its mutants' cases launch. A mutant: the mistake in words, edits of
 files of gpu/kernels (text that stands there once, white space aside, and what comes in its place), how it must fail,
