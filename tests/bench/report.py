@@ -107,7 +107,7 @@ def painting(rows):
 
 
 KERNELS = ("alu", "decode", "qk_tensor", "qk_cp_async")
-WATCHERS = ("nobody", "races and fences", "bytes nobody wrote", "all checks", "counters")  # by ptx_check/KERNEL/number
+WATCHERS = ("none", "races and fences", "uninitialized bytes", "all checks", "counters")  # by ptx_check/KERNEL/number
 
 
 def times_as_long(rows, kernel, watch):
@@ -201,15 +201,15 @@ def explanations(rows):
     def slowest(kind):
         return max((name for name in rows if name.startswith(kind + "/")), key=lambda name: milliseconds(rows[name]))
     return [("one token explained, from scratch", slowest("ExplainFromScratch")),
-            ("one token explained, the step stands ready", slowest("ExplainReady"))]
+            ("one token explained, step already simulated", slowest("ExplainReady"))]
 
 
 def copies_section(rows):
     return [
         "## Into shared memory", "",
         "Box copies against `memcpy` of the same rows, one by one, in the same run: the faster one of a call and of moves in",
-        "place. Rows of 128 B stand together, in the machine's caches; a K tile's are a token apart. A copy also checks its map",
-        "and its memory, and keeps who wrote what.",
+        "place. Rows of 128 B are contiguous, in the machine's caches; a K tile's are a token apart. A copy also checks its map",
+        "and its memory, and records the writer of each byte.",
         "", "| what | time | memcpy | ratio | target | |", "|---|---|---|---|---|---|",
         *(f"| {what} | {1e3 * took:.2f} us | {1e3 * plain:.2f} us | {plain / took:.2f} | "
           + ("| |" if least is None else f"at least {least} | {'met' if plain / took >= least else '**missed**'} |")

@@ -95,7 +95,7 @@ MUTANTS = [
      "an empty cache told by the new tokens"),
     # --- rows of a tile ---
     (ROWS, "largest_pow2_divisor(promised_pages)", "largest_pow2_divisor(plan.num_pages)",
-     "whole reads whatever was promised"),
+     "whole reads for any alignment guarantee"),
     (ROWS, "base_alignment.value_or(BN)", "base_alignment.value_or(page_size)",
      "a promise of a page where a tile is meant"),
     (ROWS, "offset % eff_page_ + sub_eff > eff_page_", "offset % eff_page_ + sub_eff >= eff_page_",
