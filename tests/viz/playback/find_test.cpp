@@ -111,7 +111,7 @@ TEST(Find, UnknownTextListsTheForms) {
                                  "Block Seven"}) {
     EXPECT_EQ(rejected(text), "find: '" + text + "': " + forms);
   }
-  EXPECT_EQ(rejected(" \t"), "find: type one of" + forms.substr(10));
+  EXPECT_EQ(rejected(" \t"), "find: " + forms.substr(19));
 }
 
 }  // namespace
