@@ -1,5 +1,5 @@
-// A law over a whole grid of parameters; a point that fails is named. With KVSCOPE_FULL=1 (tests/run.sh --full) every
-// point is visited. Without it a fixed part is: every n-th point under the sanitizers, eight times as many in other
+// Checks a property on a whole grid of parameters; failures name their point. With KVSCOPE_FULL=1 (tests/run.sh --full)
+// every point is visited. Otherwise a fixed part: every n-th point under the sanitizers, eight times as many in other
 // builds.
 //
 //   const auto points = ...;                                  // every point of the grid
@@ -33,13 +33,14 @@ inline std::size_t grid_step(std::size_t thin) {
 #endif
 }
 
-// gtest's and rapidcheck's macros make objects of what they check: too slow for every element of a tile.
+// A check without the objects that gtest's and rapidcheck's macros create, which are too slow for every element of a
+// tile.
 inline void require(bool holds, const char* what) {
   if (!holds) [[unlikely]]
     throw std::runtime_error(what);
 }
 
-// How many points were visited. Stops after five that fail.
+// Returns the number of visited points. Stops after five failures.
 template <class Point, class Law, class Text>
 std::size_t for_whole_grid(const char* what, const std::vector<Point>& points, std::size_t thin, const Law& law,
                            const Text& text) {

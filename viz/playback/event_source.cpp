@@ -52,7 +52,7 @@ class TapeSource final : public EventSource {
   std::shared_ptr<const EventTape> tape_;
   trace::Meta meta_;
   trace::Detail detail_;
-  std::vector<trace::StepSpan> spans_;  // without checksums
+  std::vector<trace::StepSpan> spans_;  // their checksums are not set
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// What a person points at, and everything that lights up with it: one selection, linked through all panels.
+// The selected object and everything that is highlighted with it, in all panels:
 //
-//   a token      lights its page, the block that holds it and its slot there, its cell of the lookup table
-//   a block      lights every page of every sequence that it stands for
-//   a sequence   lights all its pages and blocks
+//   a token      highlights its page, its block, its slot in that block, and its cell of the lookup table
+//   a block      highlights every page of every sequence that is stored in it
+//   a sequence   highlights all its pages and blocks
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Selection {
   PageIdx page{-1};    // page: also a cell of the lookup table
   TokIdx token{-1};    // token
   BlockIdx block{-1};  // block; facts.blocks is the null page
-  StepIdx step{-1};    // step: a place on the timeline
+  StepIdx step{-1};    // step: of the timeline
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
 };
@@ -39,17 +39,17 @@ struct TablePlace {
 };
 
 struct Lit {
-  std::optional<SeqIdx> seq;         // the one sequence meant, if there is one
-  std::optional<PageIdx> page;       // the one page
-  std::optional<TokIdx> token;       // the one token
-  std::optional<BlockIdx> block;     // the one block
+  std::optional<SeqIdx> seq;         // the sequence, if exactly one is highlighted
+  std::optional<PageIdx> page;       // the page, if exactly one
+  std::optional<TokIdx> token;       // the token, if exactly one
+  std::optional<BlockIdx> block;     // the block, if exactly one
   std::optional<std::int64_t> slot;  // of `token` in `block`
-  std::vector<TablePlace> places;    // every cell of the lookup table that is meant, by sequence and page
-  std::vector<BlockIdx> blocks;      // every block that is meant, ascending, each once
+  std::vector<TablePlace> places;    // every highlighted cell of the lookup table, ordered by sequence and page
+  std::vector<BlockIdx> blocks;      // every highlighted block, ascending, each once
   friend bool operator==(const Lit&, const Lit&) = default;
 };
 
-// What it lights at this state; objects that are not there now light nothing.
+// The highlighted objects at this state. A selected object that does not exist at this state highlights nothing.
 [[nodiscard]] Lit resolve(const State& state, const Facts& facts, const Selection& selection);
 
 // One sentence for a tooltip, the status bar and a screen reader:

@@ -1,4 +1,4 @@
-// The open document: where it stands after each way to move, what it tells and in which words.
+// The open document: its position after each kind of move, its signals and their texts.
 #include "viz/model/document.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Breakpoint breakpoint(const char* text) {
   return parse_breakpoint(text);
 }
 
-// What a fresh cursor shows at the document's position: a document that forgets to relight or fold differs from it.
+// Compares with a new cursor at the document's position: finds a document that does not update its highlights or state.
 void expect_fresh(const Document& document) {
   Cursor fresh(preemption_run());
   fresh.seek(document.cursor().position());
@@ -50,7 +50,7 @@ TEST(Document, OfARunWithoutStepsStandsAtItsStart) {
   EXPECT_FALSE(document.playing());
 }
 
-TEST(Document, TellsOfAMoveOnceAndOfNoneAtTheEnds) {
+TEST(Document, SignalsEachMoveOnceAndNoneAtTheEnds) {
   Document document(preemption_run(), {});
   QSignalSpy moved(&document, &Document::position_changed);
   document.step();
@@ -102,7 +102,7 @@ TEST(Document, SeeksAStepByItsNumberWhereTheTraceBeginsLater) {
   EXPECT_EQ(document.cursor().state().step, StepIdx{-1});
 }
 
-// The law of the whole viewer, through the object that every panel listens to.
+// The main property of the viewer, checked on the object that every panel observes.
 RC_GTEST_PROP(DocumentProperty, AnyWalkShowsWhatAFreshFoldShows, ()) {
   Document document(preemption_run(), {});
   document.pin(of_page(SeqIdx(*rc::gen::inRange(0, 6)), PageIdx(*rc::gen::inRange(0, 9))));
@@ -138,7 +138,7 @@ RC_GTEST_PROP(DocumentProperty, AnyWalkShowsWhatAFreshFoldShows, ()) {
 
 // --- breakpoints -----------------------------------------------------------------------------------------------------
 
-TEST(Document, RunsToABreakpointAndSaysWhichEventAndStep) {
+TEST(Document, RunsToABreakpointAndReportsEventAndStep) {
   Document document(preemption_run(), {});
   document.set_breakpoints({breakpoint("block_copied"), breakpoint("request_preempted")});
   QSignalSpy stopped(&document, &Document::stopped);
@@ -214,7 +214,7 @@ TEST(Document, PlaysToTheEndAndFromTheEndStartsAgain) {
   expect_fresh(document);
 }
 
-// Playing goes step by step; a breakpoint inside a step must stop it there and not at the step's end.
+// Playing moves step by step; a breakpoint inside a step must stop it there and not at the step's end.
 TEST(Document, PlayingStopsRightAfterTheEventOfABreakpoint) {
   Document document(preemption_run(), {});
   document.set_breakpoints({breakpoint("request_preempted seq=5")});
@@ -290,7 +290,7 @@ TEST(Document, GoesToEachKindOfTarget) {
   EXPECT_EQ(trace::kind_name(document.cursor().last_event()->index()), "request_preempted");
 }
 
-// Nothing is found: the document must not have walked off to the end.
+// If nothing is found, the document must not move to the end.
 TEST(Document, StaysWhereItIsWhenNoSuchEventFollows) {
   Document document(preemption_run(), {});
   document.seek_step(StepIdx{5});
