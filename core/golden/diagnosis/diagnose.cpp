@@ -20,7 +20,9 @@ namespace {
 
 constexpr double kUnfitted = std::numeric_limits<double>::infinity();
 constexpr std::size_t kFailingRows = 16, kCorrectRows = 8, kNearest = 3, kSearchedRows = 4, kFoundPages = 64;
-// A prediction this close counts as an explanation: the bound itself, since the hypothesis computes what the kernel did.
+// A prediction this close counts as an explanation: the hypothesis computes what the kernel computed, so its error
+// bound
+// holds.
 constexpr double kExplained = 1.0;
 
 std::vector<double> doubles_of(const Tensor& tensor) {

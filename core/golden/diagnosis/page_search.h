@@ -1,8 +1,8 @@
 // Which single page of a sequence a kernel read wrongly, found from one output row.
 //
-// exp(lse) * [1, o] is a sum over keys, so the contribution of one page can be removed and another block's added without
-// a new pass over the other keys. Every (page, block) pair is tried this way: with K keys, N blocks of P tokens and D
-// dims the search costs K / P * N * D steps after N * P * D to read the blocks.
+// exp(lse) * [1, o] is a sum over keys. The contribution of one page can therefore be replaced by another block's
+// without a new pass over the other keys, and every (page, block) pair is tried this way. With K keys, N blocks of P
+// tokens and D dims the search takes K / P * N * D steps, after N * P * D to read the blocks.
 //
 // Example: the kernel reads block 11 for page 3 of sequence 2, whose table entry is 40: the pair (3, 11) reproduces the
 // row, and the trial reads "page 3 of sequence 2 was read from block 11, not 40".
