@@ -1,4 +1,4 @@
-// A benchmark for a person, a program and a page.
+// A benchmark as text, JSON and Markdown.
 #include <fmt/format.h>
 
 #include <string>
@@ -44,8 +44,8 @@ double over(std::int64_t is, std::int64_t ideal) {
 }
 
 struct Counts {
-  double instructions = 0;             // of warps, a KB of data; of flops: a million of them
-  double moved = 0;                    // bytes of sectors, those of copies too, over the data's
+  double instructions = 0;             // warp instructions per KB of data; for flops: per million of them
+  double moved = 0;                    // bytes of sectors, including those of copies, over the bytes of the data
   double sectors = 0, wavefronts = 0;  // over ideal; 0: none
 };
 Counts counts_of(const BenchRow& row) {
@@ -64,7 +64,7 @@ std::string over_text(double ratio) {
   return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "none";
 }
 
-// A cell of a table: one line, no bars.
+// The text of a table cell: one line, without bars.
 std::string cell(std::string text) {
   for (char& c : text) c = c == '\n' || c == '|' ? ' ' : c;
   return text;

@@ -36,7 +36,7 @@ std::string expected_text(const PartRecord& part) {
   return text == nullptr ? "nobody knows" : *text;
 }
 
-// "14 as expected, 2 differ" of all parts.
+// "14 as expected, 2 differ", summed over all parts.
 std::string probe_counts(const CheckReport& report) {
   std::string text;
   for (const std::string_view verdict : {"as expected", "settled", "differs", "not applicable", "failed"})

@@ -1,5 +1,5 @@
-// What tensor copies bring and leave: padding, fill, edges, phases, gathers by loads, rounding, round trips. Checksums
-// are those of windows worked out beforehand, by programs that share nothing with this one.
+// Effects of tensor copies: padding, fill, edges, phases, gathers by loads, rounding, round trips. The checksums are of
+// windows computed in advance by programs that share no code with this one.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ std::vector<ProbePart> short_rows() {
   });
 }
 
-// The wait ends only if the barrier was told exactly what arrives.
+// The wait ends only if the barrier expected exactly the bytes that landed.
 std::vector<ProbePart> counted_bytes() {
   return parts({
       {"every second row: 512 bytes", u16, {64, 20}, 128, {64, 8}, b128, {{0, 5, 0}}, 512, 0x5a65f3580ac2c425, 2},
@@ -118,7 +118,7 @@ std::vector<ProbePart> gathers() {
 
 // --- H2, H11: fill ---------------------------------------------------------------------------------------------------
 
-// "7ff77ff7 everywhere", or the first bytes as they stand.
+// "7ff77ff7 everywhere", or the first bytes in hexadecimal.
 std::string pattern(const std::vector<std::byte>& window, std::size_t unit) {
   std::string text;
   for (std::size_t i = unit; i-- > 0;) text += fmt::format("{:02x}", static_cast<int>(window[i]));
@@ -200,7 +200,7 @@ Answer load_edge(ProbeDevice& whom) {
   return answer(text, expected, differences(seen.window, model_window(seen, ask, tensor)));
 }
 
-// Which columns of which rows are no 0xEE any more, counted from the tensor's base.
+// The columns of each row that are no longer 0xEE, counted from the tensor's base.
 std::string written(const std::vector<std::byte>& before, const std::vector<std::byte>& after, std::int64_t stride) {
   std::string text;
   std::int64_t begin = -1;
@@ -285,7 +285,7 @@ ProbePart tf32_part(const char* name, std::vector<std::uint32_t> bits, std::opti
 
 // --- H19: round trips ------------------------------------------------------------------------------------------------
 
-// The tile of rows 3 to 10 loaded with one map and stored with another over a tensor of the same shape.
+// Loads the tile of rows 3 to 10 with one map and stores it with another over a tensor of the same shape.
 ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
   return {name, [in, out](ProbeDevice& whom) {
             ProbeTensor from(whom.device, 20 * 128, source_byte);
@@ -300,7 +300,7 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
             const CopySeen seen = copy_window(whom, ask);
             if (!seen.outcome.faults.empty())
               return answer(how_it_stopped(whom, seen.outcome), expected, first_fault(seen.outcome));
-            // Row r of the tile by its number in the tile: the window begins at a multiple of 1024, which H16 tells.
+            // Row r of the tile by its index in the tile: the window begins at a multiple of 1024, which H16 checks.
             std::vector<std::byte> straight(to.host().begin(), to.host().end()), crossed = straight;
             for (std::size_t r = 0; r < 8; ++r)
               for (std::size_t c = 0; c < 8; ++c)

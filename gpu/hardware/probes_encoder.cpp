@@ -1,5 +1,5 @@
-// What the driver's encoder of tensor maps takes and refuses, and what it costs. The virtual GPU has no driver: there
-// the rules of core/tma/tensor_map_rules.h answer.
+// What the driver's tensor map encoder accepts and rejects, and its run time. The virtual GPU has no driver: there, the
+// rules of core/tma/tensor_map_rules.h give the answer.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace kvscope::gpu {
 namespace {
 
-// One call of the encoder as a caller may get it wrong: arrays may be null.
+// The arguments of one call of the encoder, possibly invalid: arrays may be null.
 struct Call {
   TensorMap map;
   bool no_dims = false, no_strides = false;
@@ -62,7 +62,7 @@ std::vector<std::string> faults_of(const TensorMapReport& report) {
 
 // --- H7: modes of compute capability 10 ------------------------------------------------------------------------------
 
-// What the encoder says; where it takes the map, what a load by it then does.
+// The encoder's result; if it accepts the map, the result of a load with it.
 ProbePart later_mode(const char* name, TmaDataType type, TmaSwizzle swizzle) {
   return {name, [type, swizzle](ProbeDevice& whom) {
             ProbeTensor tensor(whom.device, 20 * 128, source_byte);
@@ -98,7 +98,8 @@ ProbePart corner(const char* name, void (*change)(Call&), const char* literal) {
             Call call = plain_call();
             change(call);
             const TensorMapReport rules = by_rules(call);
-            // What the rules are to say stands beside each corner, so that the virtual GPU's answer is held as well.
+            // Each corner also states the expected result of the rules, so that the virtual GPU's answer is tested as
+            // well.
             if (whom.is_virtual()) return answer(text_of(rules.result()), literal, faults_of(rules));
             TensorMapSlot slot{};
             const cuda::Status status = by_driver(*whom.driver, call, slot);

@@ -1,4 +1,4 @@
-// Where shared memory begins, and how much of it a kernel may have without asking.
+// Where shared memory begins, and how much of it a kernel may have without opting in.
 #include <fmt/format.h>
 
 #include "gpu/hardware/probe.h"
@@ -44,7 +44,7 @@ Answer large_static(ProbeDevice& whom) {
   BaseSeen seen;
   try {
     seen = ask_base(whom, "probe_static_shared", "probe_static_shared", kProbeThreads, 0);
-  } catch (const std::exception& error) {  // refused before it ran: that is an answer
+  } catch (const std::exception& error) {  // rejected before it ran: this is also an answer
     return answer("is not launched", expected, {error.what()});
   }
   if (!seen.outcome.faults.empty())

@@ -1,5 +1,5 @@
-// append_tokens against PagedKVCache::store and store_scale: the whole pool is compared, so every byte that no token
-// owns must be what it was, and so must the scales.
+// Compares append_tokens with PagedKVCache::store and store_scale. The whole pool and all scales are compared, so bytes
+// that belong to no new token must be unchanged.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 
 using namespace append_tokens;
 
-// What the new tokens are made of.
+// The contents of the new tokens.
 enum class Data : std::uint8_t {
-  any_bits,  // NaNs and their payloads too: a copy keeps them
-  wide,      // numbers of all sizes, ties, and what overflows: a conversion rounds them once
-  granules,  // a run of each kind that is hard to quantize
+  any_bits,  // including NaNs and their payloads: a copy preserves them
+  wide,      // numbers of all sizes, ties, and overflows: a conversion rounds them once
+  granules,  // each kind of granule that is difficult to quantize
 };
 
 struct Append {
@@ -36,9 +36,8 @@ struct Append {
   DType in = DType::bf16;
   Data data = Data::any_bits;
   bool quantize = false;
-  std::int64_t gap =
-      0;               // [elements] between a token's row of K and the next: other columns of a fused product; V: half
-  bool wanted = true;  // pages are assigned for all new tokens
+  std::int64_t gap = 0;  // [elements] between rows of K, for columns of a fused projection; V: half
+  bool wanted = true;    // pages are assigned for all new tokens
   std::int64_t layer = 1;
 };
 
@@ -47,21 +46,21 @@ double wide_number(const CounterRng& rng, std::uint64_t n) {
     case 0:
       return n % 32 == 0 ? 0.0 : -0.0;
     case 1:
-      return 1 + std::ldexp(1, -9);  // between two bf16: to the even one, below
+      return 1 + std::ldexp(1, -9);  // a tie between two bf16: the even one is below
     case 2:
       return -(1 + 3 * std::ldexp(1, -9));  // the even one is above
     case 3:
-      return 1 + std::ldexp(1, -11) + std::ldexp(1, -20);  // f16: just past a tie; through bf16 it would be 1
+      return 1 + std::ldexp(1, -11) + std::ldexp(1, -20);  // f16: just above a tie; rounded through bf16 it would be 1
     case 4:
-      return 65520;  // f16: a tie of 65504 and what is no f16: infinity
+      return 65520;  // f16: a tie of 65504 and the first number past f16: infinity
     case 5:
       return -65519;  // stays 65504
     case 6:
-      return std::ldexp(rng.bell(n), -20);  // f16 without its leading bit
+      return std::ldexp(rng.bell(n), -20);  // f16 subnormal
     case 7:
       return 3.4028234e38;  // bf16: infinity
     case 8:
-      return 464 + (n % 32 == 8 ? 0 : 40);  // e4m3: 448, tie and past it
+      return 464 + (n % 32 == 8 ? 0 : 40);  // e4m3: 448 (a tie), and past it
     default:
       return std::ldexp(rng.bell(n), static_cast<int>(rng.integer(n, -12, 9)));
   }
@@ -72,17 +71,17 @@ double granule_number(const CounterRng& rng, std::uint64_t n, std::uint64_t run,
   const std::uint64_t i = n % run, granule = n / run;
   switch (granule % 7) {
     case 0:
-      return i % 3 == 0 ? -0.0 : 0.0;  // all zeros: scale 1, and their signs stay
+      return i % 3 == 0 ? -0.0 : 0.0;  // all zeros: scale 1, and the signs are kept
     case 1:
-      return static_cast<double>(i * 7 % 128 + 1) / 128;  // 1/448 is no float: 3/8 is just off a tie
-    case 2: {  // the largest is 56 k, the scale k / 8: all but the largest are ties. Of most k, 8 / k is no float
+      return static_cast<double>(i * 7 % 128 + 1) / 128;  // 1/448 is not a float: 3/8 is just off a tie
+    case 2: {  // the largest is 56 k, the scale k / 8: all but the largest are ties. For most k, 8 / k is not a float
       constexpr std::array<double, 8> kTies{56, 29, -27, 31, -25, 23, 19, -17};
       return kTies[i % 8] * static_cast<double>(2 * rng.integer(granule, 0, (1 << (significand - 7)) / 8) + 1);
     }
-    case 3:  // where the scale is not a normal float; in every other one where it would be 0
+    case 3:  // the scale is subnormal; in every other granule it would be 0
       return std::ldexp(rng.bell(n), granule % 2 ? -146 : i % 5 == 0 ? -149 : -140);
     case 4:
-      return std::ldexp(rng.bell(n), i % 2 ? 125 : 100);  // and where it is huge
+      return std::ldexp(rng.bell(n), i % 2 ? 125 : 100);  // and very large
     default:
       return rng.bell(n);
   }
@@ -106,10 +105,10 @@ std::vector<std::byte> numbers(const Append& a, std::int64_t count, std::uint64_
   return bytes;
 }
 
-// The new tokens of K or V, with what stands between their rows.
+// The new tokens of K or V, including the data between their rows.
 struct Tokens {
   std::vector<std::byte> bytes{};
-  std::vector<float> scales{};  // [tokens, heads, granules], where elements come quantized
+  std::vector<float> scales{};  // [tokens, heads, granules], if the elements are quantized
   std::int64_t stride = 0;      // [elements]
 };
 
@@ -134,8 +133,8 @@ Tokens make_tokens(const Append& a, std::uint64_t seed, std::int64_t gap) {
   return tokens;
 }
 
-// The rule of docs/FIDELITY.md, in double: scale = largest magnitude / 448 as a float, 1 for zeros, never 0; an element
-// is x / scale, rounded once.
+// The quantization rule of docs/FIDELITY.md, in double: scale = largest magnitude / 448 as a float, 1 for zeros, never
+// 0; an element is x / scale, rounded once.
 void store_quantized(const PagedKVCache& cache, SeqIdx seq, HeadIdx head, TokIdx tok, DType in, const std::byte* from) {
   const std::int64_t D = cache.kv_params().head_size, granularity = cache.quantization_granularity();
   for (std::int64_t first = 0; first < D; first += granularity) {
@@ -152,7 +151,7 @@ void store_quantized(const PagedKVCache& cache, SeqIdx seq, HeadIdx head, TokIdx
   }
 }
 
-// Stores the tokens by the model; how many of them found no page.
+// Stores the tokens with the model; returns the number of tokens without a page.
 std::int64_t store_by_model(const Append& a, CacheFixture& fixture, KOrV kv, const Tokens& tokens) {
   const PagedKVCacheCollection all = fixture.collection();
   StoreDrops drops;
@@ -205,7 +204,7 @@ KernelLaunch launch_of(const Append& a, std::int64_t sequences) {
           .block = {kThreads, 1, 1}};
 }
 
-// Element `i` of a pool of rows `row` long, `per_head` to a head: what it is, and whose.
+// The name of element `i` of a pool with rows of `row` elements, `per_head` per head: sequence, token, head, dim.
 std::string pool_place(const CacheFixture& fixture, std::int64_t i, std::int64_t per_head) {
   const CacheShape& c = fixture.shape();
   const std::int64_t P = c.page_size, row = c.kv_heads * per_head, plane = i / row / P,
@@ -266,7 +265,7 @@ Verdict run(const Append& a, Device& device) {
   return verdict;
 }
 
-// A sequence is one block, `longest` tokens long. New tokens past its end find no page: the model refuses them, the
+// A sequence is one block of `longest` tokens. New tokens past its end have no page: the model throws for them, the
 // kernel drops and counts them.
 Verdict run_continuous(Device& device) {
   constexpr std::int64_t kBlocks = 4, kLayers = 2, kLongest = 21, kHeads = 3, kSize = 64, kRow = kHeads * kSize;
@@ -334,12 +333,11 @@ Verdict run_continuous(Device& device) {
   return verdict;
 }
 
-// Sectors of 32 bytes. A row goes in and out in whole ones; each step of a warp looks up the token it stores, one
-// sector; each warp reads its sequence's two offsets and its length, idle warps of the longest sequence's grid too.
-Budget sectors(std::int64_t rows, std::int64_t row, std::int64_t ctas) {
-  Budget budget;
-  budget.sectors = rows * row + ctas * (kThreads / 32) * 3;
-  return budget;
+// Sectors of 32 bytes. A row is read and written in whole sectors; each step of a warp looks up the token it stores,
+// one sector; each warp reads its sequence's two offsets and its length, including idle warps of the grid.
+Budget budget;
+budget.sectors = rows * row + ctas * (kThreads / 32) * 3;
+return budget;
 }
 
 Case make(std::string name, std::string what, const Append& a, const Budget& budget = {}) {
@@ -358,9 +356,9 @@ std::vector<Case> append_tokens_cases() {
       make("bf16_page4_tiny", "a decode step and a short prompt, across a page's end",
            {.cache = {.page_size = 4, .kv_heads = 1, .head_size = 32, .lengths = {4, 0, 3}}, .fresh = {1, 5, 1}}));
   cases.back().demo = true;
-  // Of a row of 512 bytes 16 sectors are read and 16 written, and one lookup; 33 tokens of 32 chunks at most are 2 CTAs
-  // a sequence. Ladders: a sequence that begins, is one short of a page, fills it, has just begun the next; new tokens
-  // likewise.
+  // A row of 512 bytes is 16 sectors read and 16 written, and one lookup; at most 33 tokens of 32 chunks are 2 CTAs per
+  // sequence. Lengths before the step: 0, one short of a page, a full page, one past it; likewise for the numbers of
+  // new tokens.
   cases.push_back(make("bf16_page16_gqa", "ragged lengths around the page's ends, a sequence without new tokens",
                        {.cache = {.page_size = 16, .layers = 3, .kv_heads = 2, .lengths = {0, 1, 15, 16, 17, 40}},
                         .fresh = {17, 1, 2, 0, 15, 33}},

@@ -1,11 +1,11 @@
-// What continuous_decode must give: one block a sequence, of the length of the longest.
+// Cases of continuous_decode: one block per sequence, as long as the longest sequence.
 #include "gpu/verify/decode_case.h"
 
 namespace kvscope::gpu {
 
 std::vector<Case> continuous_decode_cases() {
   std::vector<DecodeCase> list;
-  // TMA: a box of 64 slots of 128 bytes for each sequence, of K and of V, whole although blocks end at 17.
+  // TMA: one box of 64 slots of 128 bytes per sequence, of K and of V, in full although blocks end at 17.
   list.push_back(
       {.name = "bf16_demo",
        .what = "blocks of 17 tokens: the box reaches past them, into zeros",

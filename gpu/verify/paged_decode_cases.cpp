@@ -1,6 +1,6 @@
-// What paged_decode must give. Between them the cases have every page size with every way of copying it, every type
-// with both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16
-// keys. The entries for any head size have each type, each number of lanes a key, and what they alone compute.
+// Cases of paged_decode. Together they cover every page size with every method of copying it, every type with both head
+// sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16 keys. The entries
+// for any head size are covered with each type, each number of lanes per key, and the features that only they support.
 #include "gpu/verify/decode_case.h"
 
 namespace kvscope::gpu {
@@ -65,8 +65,8 @@ std::vector<Case> paged_decode_cases() {
                   .group = 40,
                   .splits = 2});
   // Sectors: K and V of 335 keys, two heads, 8 each: 10720; queries 4 * 16 * 3 of 14 CTAs 2688; partial outputs,
-  // written and read, 1344; outputs 336; lengths 168; logarithms 266; table 90, eight entries a sector although a page
-  // is a token.
+  // written and read, 1344; outputs 336; lengths 168; logarithms 266; table 90, with eight entries per sector although
+  // a page is one token.
   list.push_back(
       {.name = "bf16_page1_gqa3",
        .what = "a page a token, so every neighbour is elsewhere; by cp.async; sentinels behind",
@@ -105,7 +105,7 @@ std::vector<Case> paged_decode_cases() {
        .group = 5});
   // TMA: half of bf16_page16_gqa4.
   // Sectors: the boxes 3072; queries, partial outputs, outputs, logarithms, lengths and table as there, 4482; scales,
-  // of four tokens a sector, 39 of K and of V, of two heads, 156; the table for their sake 16.
+  // of four tokens per sector, 39 of K and of V, of two heads, 156; 16 more of the table to look up the scales.
   list.push_back(
       {.name = "e4m3_page16_gqa4",
        .what = "a scale for each token and head, of K and of V; poisoned scales behind the end",

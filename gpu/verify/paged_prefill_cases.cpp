@@ -1,5 +1,5 @@
-// What paged_prefill must give: core/attention's reference in double, each element within its bound. Slots past a
-// sequence's end, pages that nobody has and scales of nothing are NaN, so a key too many shows.
+// Cases of paged_prefill: core/attention's reference in double, each element within its bound. Slots past a sequence's
+// end, pages without an owner and unused scales are NaN, so reading one key too many is detected.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,10 +24,10 @@ struct PrefillCase {
   MaskKind mask = MaskKind::causal;
   std::int64_t window_left = -1;
   double soft_cap = 0;
-  double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
+  double sharpness = 1;  // factor of the scale: with 100, powers of two of scores overflow a float
   std::int64_t layer = 0;
   bool demo = false;
-  Budget budget{};  // by hand, above each
+  Budget budget{};  // computed by hand, in the comment above each
 };
 
 Verdict run(const PrefillCase& c, Device& device) {
@@ -101,16 +101,16 @@ CacheShape with_sentinels(CacheShape shape) {
 }
 
 // Bytes by TMA: a CTA copies its queries' tile, 128 rows of head_size, and K and V of 128 keys for each tile that any
-// of its queries sees, rows past the end included.
+// of its queries attends to, including rows past the end.
 std::vector<PrefillCase> table() {
   using enum DType;
   using enum MaskKind;
   std::vector<PrefillCase> cases;
   const auto add = [&](PrefillCase c) { cases.push_back(std::move(c)); };
 
-  // 2 heads x (Q 16384 + K 16384 + V 16384). Sectors, a head: queries 5 rows x 4, pages 2 x 16 rows x 4 of K and of V,
-  // output 5 x 4, lse 2, table 1 + 1, what 12 warps ask of offsets and length 3 each. Wavefronts, a head: 8 warps put
-  // 16 words of output in place, 5 rows are taken from there, 11 rows of V after the last are zeroed.
+  // 2 heads x (Q 16384 + K 16384 + V 16384). Sectors per head: queries 5 rows x 4, pages 2 x 16 rows x 4 of K and of V,
+  // output 5 x 4, lse 2, table 1 + 1, offsets and length read by 12 warps 3 each. Wavefronts per head: 8 warps store
+  // 16 words of output, 5 rows are read back, 11 rows of V after the last are zeroed.
   add({.name = "bf16_page16_demo",
        .what = "five queries after sixteen cached tokens: the last page has five, the tile of 128 keys no other",
        .shape = cache_of(bf16, 16, 1, 64, {21}),
@@ -127,7 +127,7 @@ std::vector<PrefillCase> table() {
        .queries = {1, 15, 16, 17, 64, 65, 0},
        .query_heads = 4,
        .layer = 1});
-  // Two CTAs: positions 100 .. 227 see keys of tiles 0 and 1, 228 .. 299 of all three.
+  // Two CTAs: positions 100 .. 227 attend to keys of tiles 0 and 1, 228 .. 299 of all three.
   add({.name = "bf16_page16_long",
        .what = "three tiles go through two stages, two tiles of queries see different numbers of them",
        .shape = cache_of(bf16, 16, 1, 128, {300}),
@@ -169,7 +169,8 @@ std::vector<PrefillCase> table() {
        .query_heads = 2,
        .mask = sliding_window,
        .window_left = 100});
-  // Queries 298 .. 361: the last sees from 161 on, so tile 1, whole below all of them, is cut by the window alone.
+  // Queries 298 .. 361: the last attends from 161 on, so tile 1, entirely visible to causal masking, is cut by the
+  // window.
   add({.name = "bf16_page16_window200",
        .what = "a tile that no query is inside of, with keys that only the first queries see",
        .shape = cache_of(bf16, 16, 1, 64, {362}),
@@ -177,7 +178,7 @@ std::vector<PrefillCase> table() {
        .query_heads = 1,
        .mask = sliding_window,
        .window_left = 200});
-  // Query 639 of 640 with 127 before it sees 512 .. 639: one tile of five. Its neighbour sees 511 .. 638: two.
+  // Query 639 of 640 with 127 before it attends to 512 .. 639: one tile of five. Query 638 attends to 511 .. 638: two.
   add({.name = "f16_page128_window127_whole_tile",
        .what = "a window that is exactly a tile: one key more begins another; tiles before it are not fetched",
        .shape = cache_of(f16, 128, 1, 128, {640, 639}),

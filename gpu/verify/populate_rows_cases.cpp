@@ -1,5 +1,5 @@
-// populate_rows against PagedKVCache::populate: every tile a sequence's table row has room for, those past its tokens
-// too.
+// Compares populate_rows with PagedKVCache::populate for every tile that fits into a sequence's table row, including
+// tiles past its tokens.
 #include <fmt/format.h>
 
 #include <optional>
@@ -20,10 +20,11 @@ struct Populate {
   CacheShape cache;
   std::int64_t BN = 0;                       // [tokens]
   std::optional<std::int64_t> promise = {};  // every base is a multiple of it; none: the older contract
-  std::int64_t step = 0;                     // [tokens] from base to base; 0: as close as the contract lets them be
+  // [tokens] from base to base; 0: the smallest distance that the contract allows.
+  std::int64_t step = 0;
 };
 
-// What the contract says of bases: multiples of the promise. The older one: of the tile, or of nothing inside a page.
+// The alignment of bases in the contract: multiples of the promise. Older contract: of the tile, or any inside a page.
 std::int64_t promise_of(const Populate& p) {
   return p.promise.value_or(p.BN > p.cache.page_size ? p.BN : 1);
 }
@@ -53,7 +54,7 @@ Verdict run(const Populate& p, Device& device) {
   const PopulateTile tile{.BN = p.BN, .base_alignment = p.promise};
   const PopulatePlan plan = populate_plan(p.BN, p.cache.page_size, p.promise);
 
-  // Inside a page the base's place in it counts, unless the promise covers whole pages.
+  // Inside a page, the offset of the base matters unless the promise covers whole pages.
   const bool inside = plan.num_pages == 1 && !plan.whole_pages;
   const std::int64_t width = read_width(plan.num_pages, promise_of(p), p.cache.page_size);
   Verdict verdict;
@@ -63,7 +64,7 @@ Verdict run(const Populate& p, Device& device) {
   }
   const DeviceArray sequences = device.upload_values("sequences", tiles.sequences);
   const DeviceArray bases = device.upload_values("bases", tiles.bases);
-  const std::int64_t guard = 64;  // [bytes] behind the rows
+  const std::int64_t guard = 64;  // [bytes] after the rows
   const DeviceArray rows = device.filled("rows", count * plan.num_pages * 4 + guard, std::byte{0xcd});
   const PopulateRowsParams params{.cache = there.layer(1, Slot::key),
                                   .sequences = sequences.as<const std::uint32_t>(),
@@ -103,8 +104,8 @@ Case make(std::string name, std::string what, const Populate& p, const Budget& b
           .run = [p](Device& device) { return run(p, device); }};
 }
 
-// 32 tiles of 8 pages, one a lane of one warp, each on a sector of the table and on one of the rows: as many sectors as
-// there are instructions, `reads` of each kind a tile. The lists of tiles: twice 32 words.
+// 32 tiles of 8 pages, one per lane of a warp, each on a separate sector of the table and of the rows: as many sectors
+// as instructions, `reads` of each kind per tile. The lists of tiles: twice 32 words.
 Budget sectors(std::int64_t reads) {
   Budget budget;
   budget.sectors = 32 * reads + 32 * reads + 2 * 4;

@@ -1,4 +1,4 @@
-// What PTX has and this machine has not, by name. Such a statement loads and is a trap when it is reached.
+// PTX features that the machine does not support, by name. Such a statement loads, and traps when it is reached.
 #include "gpu/virtual/isa/grammar.h"
 
 namespace kvscope::ptx {
@@ -51,7 +51,7 @@ constexpr Refusal kRefusals[] = {
     {"vset4", "", kVideo},
     {"vabsdiff4", "s32", kVideo},
     {"vabsdiff4", "sat", kVideo},
-    // forms of opcodes that are there otherwise
+    // unsupported forms of supported opcodes
     {"", "f32x2", kNewer},
     {"add", "f32 f16", kNewer},
     {"add", "f32 bf16", kNewer},

@@ -23,7 +23,7 @@ std::string text(const Extents& e) {
 Extents wide(const std::array<std::int32_t, 3>& e) {
   return {e[0], e[1], e[2]};
 }
-// Extents are checked one by one before: no product overflows.
+// Each extent has already been checked, so the product does not overflow.
 std::int64_t product(const Extents& e) {
   return e[0] * e[1] * e[2];
 }

@@ -102,6 +102,7 @@ enum class Fused : std::uint8_t {
 struct OpRequest {
   const Instr* instr = nullptr;
   std::array<std::uint8_t, 5> register_bytes{};  // of one lane: 2, 4, 8, 16; 0: a predicate or nothing there
+  SumMode sum = SumMode::seq;
   // Elements of the first operand; 0: unspecified. Distinguishes mov.b16 {a, b}, r from mov.b16 r, {a, b}.
   std::uint8_t results = 0;
   Fused fused = Fused::none;  // of add and sub of f32: rounded once

@@ -1,5 +1,5 @@
-// Initialisers: what a variable's bytes are when a module is loaded. Braces as for ptxas: none for a single value, one
-// pair a dimension (a vector's elements are one more), numbers in the innermost only; what is missing is zero.
+// Initializers: the bytes of a variable when a module is loaded. Braces as in ptxas: none for a single value, one pair
+// per dimension (a vector's elements are one more), numbers only in the innermost; missing values are zero.
 //
 //   .b32 a[2][3] = {{1}, {2, 3}}        elements 1 0 0 2 3
 //   .u64 p[2] = {generic(a)+8, f}       addresses of a variable and of a function
@@ -15,7 +15,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Zeros written for braces that say less than their dimension: bounded, so that "{{1},{2}}" of a [1 << 20][1 << 20] is.
+// Limit of the zeros written for incomplete braces, such as "{{1},{2}}" for a [1 << 20][1 << 20].
 constexpr std::int64_t kMostFilledZeros = 1 << 20;
 
 class Initialiser {
@@ -40,7 +40,7 @@ class Initialiser {
   }
 
  private:
-  // Elements of what one pair of braces of this level stands for.
+  // The number of elements that one pair of braces of this level covers.
   [[nodiscard]] std::int64_t block(std::size_t level) const {
     std::int64_t n = 1;
     for (std::size_t i = level; i < dims_.size(); ++i) n *= dims_[i];
@@ -93,7 +93,7 @@ class Initialiser {
     return {InitItem::Kind::bits, -1, bits_of(constant, at), 0};
   }
 
-  // The number as the variable's type holds it: 1.5 of a .f32 is 3fc00000.
+  // The number in the variable's type: 1.5 for a .f32 is 3fc00000.
   [[nodiscard]] std::int64_t bits_of(const Constant& constant, TextPlace at) const {
     const bool is_float = constant.kind != Constant::Kind::integer;
     const TypeClass cls = class_of(v_.type);

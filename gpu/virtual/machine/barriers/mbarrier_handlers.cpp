@@ -27,13 +27,13 @@ std::string state_of(const Launch& launch, const Cta& cta, std::uint64_t offset,
                      b.tx);
 }
 
-// Grows the hull of live objects; shrinks it when the last one goes.
+// Extends the bounds of live objects; resets them when the last object is invalidated.
 void note_alive(Cta& cta, std::uint64_t offset) {
   cta.async.barriers_begin = std::min(cta.async.barriers_begin, offset);
   cta.async.barriers_end = std::max(cta.async.barriers_end, offset + kObjectBytes);
 }
 
-// The object's private image: whoever reads it learns nothing.
+// Writes the opaque bytes of the object. Their value carries no information for the kernel.
 void write_image(Cta& cta, std::uint64_t offset, std::uint64_t image) {
   if (std::byte* at = shared_at(cta, offset, kObjectBytes)) std::memcpy(at, &image, sizeof image);
 }
@@ -45,7 +45,7 @@ void tell(Launch& launch, const Cta& cta, const Exec* exec, int lane, MbarrierEv
   launch.monitor->mbarrier(launch, cta, exec, lanes, what, address_of(cta, offset), value, order, scope);
 }
 
-// After a change: wakes who waits for a phase that has ended.
+// After a change: wakes the lane groups that wait for a phase that has completed.
 void settle(Launch& launch, Cta& cta, const Exec* exec, int lane, std::uint64_t offset, const Mbarrier& b,
             std::int64_t phase_before) {
   event(launch, cta);
@@ -60,7 +60,7 @@ std::string too_many_bytes(const Launch& launch, const Cta& cta, std::uint64_t o
                      Mbarrier::kMost);
 }
 
-// Bytes came that nobody announced, and nobody is left who could: this phase never ends.
+// True if unannounced bytes have landed and no pending arrival is left to announce them: this phase never completes.
 bool owes_bytes(const Mbarrier& b) {
   return b.pending == 0 && b.tx < 0;
 }
@@ -70,7 +70,7 @@ std::string owed_bytes(const Launch& launch, const Cta& cta, std::uint64_t offse
 }
 constexpr const char* kExpectHint = "announce every copy's bytes with mbarrier.arrive.expect_tx";
 
-// What the handlers of one lane share.
+// Data shared by the handlers, for one lane.
 struct Site {
   Exec& exec;
   const Op& op;
@@ -230,14 +230,14 @@ Flow complete_tx_instr(Exec& exec, const Op& op, LaneMask lanes) {
   });
 }
 
-// The lanes whose phase is over. `waits` gets the first lane's object and phase that is not.
+// The lanes whose phase is complete. `waits` receives the first incomplete object and phase.
 struct Asked {
   LaneMask yes = 0;
   LaneMask asked = 0;
   Wait wait;
 };
 
-// For who watches: lanes that ask one object and get one answer are told of together.
+// For monitors: lanes that test the same object with the same result are reported together.
 struct Answer {
   LaneMask lanes = 0;
   const Cta* cta = nullptr;
@@ -268,7 +268,7 @@ Flow ask(Exec& exec, const Op& op, LaneMask lanes, Asked& out) {
     if (parity) {
       done = b.phase_done(static_cast<int>(value & 1));
     } else {
-      // 24 bits of the phase are in a token.
+      // A token contains 24 bits of the phase.
       const std::int64_t behind = (b.phase - Mbarrier::phase_of(value)) & 0xffffff;
       done = behind != 0;
       if (behind > 1) {
@@ -301,12 +301,12 @@ Flow test_wait(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// Waits until the phase is over, at this place; the machine gives up for it when nothing else can run.
+// Waits at this instruction until the phase completes; the machine times the wait out when nothing else can run.
 Flow try_wait(Exec& exec, const Op& op, LaneMask lanes) {
   const bool timed_out = exec.lane_group.wait.timed_out;
   Asked asked;
   if (ask(exec, op, lanes, asked) == Flow::stopped) return Flow::stopped;
-  // Some lanes may go on: those that may not ask again.
+  // If some lanes may continue, the others receive false and may test again.
   if (asked.yes == 0 && asked.wait.kind != WaitKind::none && !timed_out) {
     exec.lane_group.wait = asked.wait;
     return Flow::waits;

@@ -20,7 +20,7 @@ bool is_store(AsyncKind kind) {
          kind == AsyncKind::tensor_reduce;
 }
 
-// st.async and red.async bring registers to another CTA: their own may go.
+// st.async and red.async send registers to another CTA, so the memory of their own CTA may be released.
 bool uses_own_memory(AsyncKind kind) {
   return kind != AsyncKind::st_async && kind != AsyncKind::red_async;
 }
@@ -40,7 +40,7 @@ void make_arrival(Launch& launch, Cta& cta, std::size_t index) {
   arrive_by_engine(launch, cta, offset_of(arrival.op.mbarrier), arrival.op);
 }
 
-// Stores whose source nobody has waited for when their CTA ends.
+// Reports stores whose source was not waited for before their CTA ended.
 void report_unread(Launch& launch, Cta& cta) {
   for (std::size_t thread = 0; thread < cta.async.bulk.size(); ++thread) {
     const ThreadGroups& t = cta.async.bulk[thread];
@@ -74,7 +74,7 @@ void report_copies(Launch& launch, Cta& cta) {
     engine_note(launch, cta, op, ReportKind::exit_in_flight,
                 fmt::format("thread {} ended the kernel with {} cp.async not waited for", thread, copies.size()),
                 "cp.async.wait_all");
-    return;  // one for all threads
+    return;  // one report for all threads
   }
 }
 
@@ -170,7 +170,7 @@ bool perform_next(Launch& launch, Cta& cta) {
     }
     return true;
   }
-  // In the order of issue. A cp.async by itself waits for its wait, or for its arrival.
+  // In issue order. A cp.async of a group is performed at its wait, or at its arrival.
   if (a.queue.empty() && a.arrivals.empty()) return false;
   if (a.queue.empty() || (!a.arrivals.empty() && a.arrivals.front().op.number < a.queue.front().op.number)) {
     make_arrival(launch, cta, 0);
@@ -185,7 +185,8 @@ void check_ended(Launch& launch, Cta& cta) {
   report_copies(launch, cta);
   auto& queue = cta.async.queue;
   for (const PendingOp& p : queue) {
-    if (is_store(p.op.kind) || !uses_own_memory(p.op.kind) || p.bytes == 0) continue;  // told above, or nothing lost
+    // Already reported, or nothing is lost.
+    if (is_store(p.op.kind) || !uses_own_memory(p.op.kind) || p.bytes == 0) continue;
     engine_fault(launch, cta, p.op, ReportKind::exit_in_flight,
                  fmt::format("the CTA ended with {} bytes of this copy on their way", p.bytes),
                  "wait for its mbarrier before the end");

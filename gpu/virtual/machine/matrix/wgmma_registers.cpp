@@ -75,7 +75,7 @@ void WgmmaRegisters::instruction(const Exec& exec, const Op& op, LaneMask) {
   WarpState& warp = warps_[{exec.cta.index, exec.warp.index}];
   const StatementPlace place = statement_place(exec, op);
   if (warp.function != place.number) {
-    if (warp.function >= 0 && place.number != exec.launch.function) return;  // a callee has registers of its own
+    if (warp.function >= 0 && place.number != exec.launch.function) return;  // a callee has separate registers
     warp.function = place.number;
     warp.unfenced.assign(place.function.registers.size(), false);
     warp.writer.assign(place.function.registers.size(), -1);

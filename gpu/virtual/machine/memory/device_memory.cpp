@@ -10,7 +10,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// What a range that is in no live allocation is near to.
+// Describes the surroundings of a range that is in no live allocation.
 std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
   if (const Allocation* a = memory.find(address)) {
     if (a->freed) return fmt::format("'{}' has been freed", a->name);

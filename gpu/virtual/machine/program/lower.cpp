@@ -107,7 +107,7 @@ class Lowering {
     program_.ops.push_back(op);
   }
 
-  // Completes the op; why it cannot run, or "".
+  // Completes the op; returns why it is not supported, or "".
   std::string fill(Op& op, const Statement& s, const Instr& instr) {
     if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_refused(s)) return "is not modelled";
     const auto operands = function_.operands_of(s);
@@ -130,7 +130,7 @@ class Lowering {
     return choose(op, at, s, instr);
   }
 
-  // The sum of the op's registers becomes one of the product's factors and the other summand.
+  // The registers of the sum's op are replaced by the product's factors and the other summand.
   std::string fuse(Op& op, const Statement& sum, const Instr& instr, std::int32_t product) {
     const Statement& p = function_.body[static_cast<std::size_t>(product)];
     const Instr& product_instr = program_.decoded.at(index_, product);
@@ -225,7 +225,7 @@ class Lowering {
     return false;
   }
 
-  // The op of a statement of this function; behind its last one the closing ret.
+  // The pc of a statement of this function; after the last one, of the closing ret.
   [[nodiscard]] std::int32_t op_of(std::int32_t statement_index) const { return code_.first_op + statement_index; }
 
   std::string branch(Op& op, const Statement& s, const Instr& instr) {
@@ -258,7 +258,7 @@ class Lowering {
     return "";
   }
 
-  // call (results), function, (arguments), prototype: everything but the function may be missing.
+  // call (results), function, (arguments), prototype: everything except the function is optional.
   std::string call(Op& op, const Statement& s) {
     CallSite site;
     const Operand* before = nullptr;
@@ -325,7 +325,7 @@ class Lowering {
     return refused_.contains(static_cast<std::int32_t>(&s - function_.body.data()));
   }
 
-  // A trap that says why. Those of decode are in its list already.
+  // Replaces the op by a trap that reports the reason. Those of decode are already in its list.
   void refuse(Op& op, std::int32_t number, const std::string& why) {
     const Op guarded = op;
     op = Op{};
@@ -337,7 +337,7 @@ class Lowering {
     }
   }
 
-  // Behind the last statement a function returns, as if it said so.
+  // After its last statement a function returns, as with an explicit ret.
   void close() {
     Op op;
     op.source = static_cast<std::int32_t>(program_.ops.size());
@@ -355,7 +355,7 @@ class Lowering {
   FunctionCode& code_;
   std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> alive_;
   FunctionRegisters registers_;
-  std::set<std::int32_t> refused_;  // statements that decode says cannot run
+  std::set<std::int32_t> refused_;  // statements that decode marked as unsupported
 };
 
 }  // namespace

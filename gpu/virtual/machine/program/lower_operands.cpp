@@ -46,7 +46,7 @@ class Reader {
   }
 
  private:
-  // Does the operand take the rule's second meaning: cp.async's predicate instead of a size, wgmma's descriptor?
+  // Whether the operand matches the rule's alternative: cp.async's predicate instead of a size, wgmma's descriptor.
   [[nodiscard]] bool alternative(const Operand& o, const OperandRule& rule) const {
     if (o.kind != OperandKind::reg) return false;
     return register_bytes_of(type_of(o)) == register_bytes_of(rule.alternative) &&
@@ -106,7 +106,7 @@ class Reader {
     for (const Operand& c : function_.elements_of(elements[1])) out_.flat.push_back(value(c, Type::b32));
   }
 
-  // Moves what is known of a parameter's or a number's address into the offset.
+  // Moves the known part of a parameter's or a number's address into the offset.
   Place address_base(const Operand& e, std::int64_t& offset) {
     if (e.kind == OperandKind::reg) return value(e, Type::b64);
     if (e.kind == OperandKind::integer) return {registers_.constant(static_cast<std::uint64_t>(e.value), 8), 8};
@@ -123,7 +123,7 @@ class Reader {
     return {registers_.address(e.index, v.space, 0, 8), 8};
   }
 
-  // One register, constant or address. `type`: what the instruction reads or writes there.
+  // One register, constant or address. `type`: the type that the instruction reads or writes.
   Place value(const Operand& e, Type type) {
     const auto bytes = static_cast<std::uint8_t>(type == Type::none ? 4 : register_bytes_of(type));
     switch (e.kind) {

@@ -55,6 +55,7 @@ class Lexer {
 
   // token() is a word: appends the dotted words that follow without blanks: "ld" -> "ld.shared::cta.u32".
   // Returns true if only a blank separates a further dotted word ("ld .global", which ptxas accepts as well).
+  bool join_dotted();
   // token() is a word: appends one ".x" that follows immediately, if any. "%tid" -> "%tid.x".
   bool join_member();
   // Whether the first character after token() that is neither blank nor comment is a single colon, not "::".
