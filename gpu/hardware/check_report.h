@@ -39,7 +39,7 @@ struct CheckReport {
   [[nodiscard]] bool passed() const;
 };
 
-// =>
+// The file name without its suffix: "report-nvidia-h200-2026-03-01".
 [[nodiscard]] std::string report_name(const CheckReport& report);
 [[nodiscard]] std::string today();  // "2026-03-01"
 

@@ -335,9 +335,10 @@ Verdict run_continuous(Device& device) {
 
 // Sectors of 32 bytes. A row is read and written in whole sectors; each step of a warp looks up the token it stores,
 // one sector; each warp reads its sequence's two offsets and its length, including idle warps of the grid.
-Budget budget;
-budget.sectors = rows * row + ctas * (kThreads / 32) * 3;
-return budget;
+Budget sectors(std::int64_t rows, std::int64_t row, std::int64_t ctas) {
+  Budget budget;
+  budget.sectors = rows * row + ctas * (kThreads / 32) * 3;
+  return budget;
 }
 
 Case make(std::string name, std::string what, const Append& a, const Budget& budget = {}) {
