@@ -1,5 +1,5 @@
-// The tiles that tma_tile_load is held to, as data: what each would let through were it easier, and the bytes that its
-// copies must bring.
+// The tiles that tma_tile_load is tested with, as data: the fault that each detects, and the bytes that its copies must
+// load.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace kvscope::gpu {
 
-// What most tiles have no use for.
+// Settings that most tiles leave at their defaults.
 struct SpecialTile {
   std::int64_t ctas = 1;                // K: 2 share a tile
   std::int64_t smem_rows = 0;           // K: rows from chunk to chunk; 0: those of one block
   std::int64_t parts = 1, part = 0;     // V
-  std::int64_t depth = 0, columns = 0;  // the first, how many; 0: all, padded to whole chunks
+  std::int64_t depth = 0, columns = 0;  // the first, and how many; 0: all, padded to whole chunks
   std::int64_t padded_depth = 0;        // rope: bytes of content before it
   std::int64_t tile_at = 0;             // [bytes] of the window
   bool mn_major = false;                // matrix: the tile is the transpose, boxes of 8 rows
@@ -34,7 +34,7 @@ struct TileCase {
   SwizzleMode mode;
   std::int64_t BN;
   PastEnd past_end;
-  std::int64_t tma_bytes;  // by hand, above each
+  std::int64_t tma_bytes;  // computed by hand, in the comment above each
   SpecialTile special{};
 };
 
@@ -58,7 +58,7 @@ inline CacheShape latent(CacheShape shape) {
   return shape;
 }
 
-// The last number of each is what the copies must bring: rows * bytes of a row's chunks, of the pages that are copied.
+// The last number of each is the bytes that the copies must load: rows * bytes of a row's chunks, of the pages copied.
 inline std::vector<TileCase> tile_cases() {
   constexpr auto bf16 = DType::bf16, f16 = DType::f16, f32 = DType::f32, e4m3 = DType::e4m3;
   constexpr auto none = SwizzleMode::none, b32 = SwizzleMode::b32, b64 = SwizzleMode::b64, b128 = SwizzleMode::b128;
@@ -255,7 +255,7 @@ inline std::vector<TileCase> tile_cases() {
        PastEnd::skip,
        3 * 16 * 64,
        {.padded_depth = 64}},
-      // 6 sequences, 64 rows of 2 chunks, whatever is valid of them.
+      // 6 sequences, 64 rows of 2 chunks, however many of them are valid.
       {"k_ragged_b128_page16", "rows behind the last token are zeros although memory has poison there",
        tile_cache(bf16, 16, 2, 128, {0, 1, 15, 16, 17, 40}), K, 1, 1, TmaKind::ragged, b128, 64, PastEnd::copy,
        6 * 64 * 256},
