@@ -17,11 +17,11 @@ bool counted(const BenchReport& report) {
 
 std::string head(const BenchReport& report) {
   if (counted(report))
-    return "virtual GPU: it has no clock, so there are no times here and no targets. What kernels move on small "
+    return "virtual GPU: it has no clock, so no times or targets are reported. Memory traffic of kernels on small "
            "shapes:";
   return fmt::format("{}, {}, {} multiprocessors, driver {}{}", report.device.name, report.device.architecture,
                      report.device.multiprocessors, report.device.driver,
-                     report.small ? ". Small shapes: their times say nothing about this GPU" : "");
+                     report.small ? ". Small shapes: their times do not represent this GPU" : "");
 }
 
 std::string rate_text(const BenchRow& row) {
@@ -93,8 +93,8 @@ std::string text_report(const BenchReport& report) {
   }
   if (counted(report))
     text +=
-        "instructions are of warps; sectors of 32 bytes and wavefronts of shared memory stand over the least there "
-        "is\n";
+        "instructions are warp instructions; sectors of 32 bytes and shared-memory wavefronts are ratios to the "
+        "minimum\n";
   text += report.passed() ? "" : "FAILED\n";
   return text;
 }

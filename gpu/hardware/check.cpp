@@ -97,7 +97,7 @@ void check_cases(const CheckOptions& options, const std::string& kernel, CheckRe
         ++next;
       }
     });
-    if (ended.empty() && next == first) ended = "it said nothing";
+    if (ended.empty() && next == first) ended = "it had no output";
     // The case without a result ended the process, or kept it from starting.
     if (!ended.empty() && next < cases.size()) {
       const Case& c = *cases[next++];

@@ -33,7 +33,7 @@ std::int64_t parts_with(const CheckReport& report, std::string_view verdict) {
 
 std::string expected_text(const PartRecord& part) {
   const std::string* text = part.expected.as_string();
-  return text == nullptr ? "nobody knows" : *text;
+  return text == nullptr ? "unknown" : *text;
 }
 
 // "14 as expected, 2 differ", summed over all parts.

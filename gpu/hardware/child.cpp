@@ -25,7 +25,7 @@ struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-      throw DeviceError(fmt::format("no pipe to a process of its own: {}", std::strerror(errno)));
+      throw DeviceError(fmt::format("cannot create a pipe to a child process: {}", std::strerror(errno)));
     read = ends[0];
     write = ends[1];
   }

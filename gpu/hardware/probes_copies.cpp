@@ -148,7 +148,7 @@ std::vector<ProbePart> nan_fill() {
                          Row{"tf32", tf32, "7ff77ff7 everywhere"}}) {
     made.push_back({row.name, [row](ProbeDevice& whom) {
                       if (whom.is_virtual() && is_tf32(row.type))
-                        return not_applicable("the model refuses tf32 maps: they round on the way");
+                        return not_applicable("the model rejects tf32 maps: a copy would round the elements");
                       const auto size = static_cast<std::uint32_t>(size_of(row.type));
                       ProbeTensor tensor(whom.device, 20 * 128, source_byte);
                       TensorMap map = map_2d(row.type, tensor.base(), {128 / size, 20}, 128, {128 / size, 8}, none);
@@ -263,7 +263,8 @@ Answer negative_store(ProbeDevice& whom) {
 
 ProbePart tf32_part(const char* name, std::vector<std::uint32_t> bits, std::optional<std::string> expected) {
   return {name, [bits = std::move(bits), expected = std::move(expected)](ProbeDevice& whom) {
-            if (whom.is_virtual()) return not_applicable("the model refuses tf32 maps: they round on the way");
+            if (whom.is_virtual())
+              return not_applicable("the model rejects tf32 maps: a copy would round the elements");
             ProbeTensor tensor(whom.device, 128, [&](std::uint64_t p) {
               return static_cast<std::byte>(bits[p / 4 % bits.size()] >> (8 * (p % 4)) & 0xff);
             });
@@ -326,7 +327,7 @@ std::vector<Probe> probes_of_copies() {
       {"H2", "Which bits does the NaN fill have?", "a box wholly outside the tensor, by type", nan_fill()},
       {"H3",
        "Is a load exact where the row ends inside 16 bytes?",
-       "u8, 470 columns, a box over 464 to 479, neighbours not zero",
+       "u8, 470 columns, a box over 464 to 479, adjacent bytes not zero",
        {{"load", load_edge}}},
       {"H4",
        "Where does a store end when the row ends inside 16 bytes?",

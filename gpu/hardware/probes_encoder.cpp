@@ -49,7 +49,7 @@ cuda::Status by_driver(const cuda::Driver& driver, const Call& call, TensorMapSl
 std::string text_of(TensorMapResult result) {
   return result == TensorMapResult::success         ? "returns 0"
          : result == TensorMapResult::invalid_value ? "returns 1"
-                                                    : "refused: the target lacks it";
+                                                    : "rejected: the target does not support it";
 }
 
 std::vector<std::string> faults_of(const TensorMapReport& report) {
@@ -71,7 +71,7 @@ ProbePart later_mode(const char* name, TmaDataType type, TmaSwizzle swizzle) {
                                           : map_2d(type, tensor.base(), {64, 20}, 128, {64, 8}, swizzle)};
             const TensorMapReport rules = by_rules(call);
             if (whom.is_virtual())
-              return answer(text_of(rules.result()), "refused: the target lacks it", faults_of(rules));
+              return answer(text_of(rules.result()), "rejected: the target does not support it", faults_of(rules));
             TensorMapSlot slot{};
             const cuda::Status status = by_driver(*whom.driver, call, slot);
             std::string text = fmt::format("returns {}", status);

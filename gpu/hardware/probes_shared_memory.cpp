@@ -59,7 +59,7 @@ Answer large_static(ProbeDevice& whom) {
 std::vector<Probe> probes_of_shared_memory() {
   return {
       {"H16",
-       "Where does dynamic shared memory begin that asks for 1024 bytes of alignment?",
+       "Where does dynamic shared memory with an alignment of 1024 bytes begin?",
        "the address as the kernel sees it",
        {base("no static arrays", "probe_shared_base"), base("beside 1000 static bytes", "probe_shared_base_static")}},
       {"H17",

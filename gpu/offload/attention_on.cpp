@@ -103,7 +103,7 @@ Lacks common_lacks(const Problem& p) {
   if (p.k.heads != p.v.heads) lacks.push_back(fmt::format("{} heads of K and {} of V", p.k.heads, p.v.heads));
   for (const PagedRows* rows : {&p.k, &p.v})
     if (rows->scales != nullptr && (rows->scales_table != nullptr && rows->scales_table != rows->table)) {
-      lacks.emplace_back("scales with a table of their own");
+      lacks.emplace_back("scales with a separate table");
       break;
     }
   if (!(p.options.scale > 0)) lacks.push_back(fmt::format("scale {}: above 0", p.options.scale));
@@ -233,7 +233,7 @@ struct DecodeInputs {
       view->table = table.as<const std::uint32_t>();
       view->table_stride = static_cast<std::int32_t>(host.stride);
     }
-    if (!one_query_each(p)) result.notes.emplace_back("every query is a sequence of its own");
+    if (!one_query_each(p)) result.notes.emplace_back("every query is a separate sequence");
     result.notes.insert(result.notes.end(), pools.notes.begin(), pools.notes.end());
   }
   Sequences host;

@@ -2,7 +2,7 @@
 //
 //   OffloadResult got = attention_on(device, problem);
 //   got.kernel        "paged_decode_bf16_d128"
-//   got.notes         {"every query is a sequence of its own"}: how the problem was converted for the kernel
+//   got.notes         {"every query is a separate sequence"}: how the problem was converted for the kernel
 //
 //   paged_decode        bf16, f16, f32; e4m3 with scales of any granularity. Every mask, soft cap, ALiBi, sinks; head
 //                       sizes that are multiples of 8 up to 256. Chosen where each sequence has one query
@@ -12,7 +12,7 @@
 //                       Every query sees a sequence's first keys
 //
 // Where paged_prefill does not support a problem of several queries, paged_decode computes it with each query as a
-// sequence of its own; mla_decode always does. Inputs of any other dtype, or of mixed dtypes, are converted to f32.
+// separate sequence; mla_decode always does. Inputs of any other dtype, or of mixed dtypes, are converted to f32.
 //
 // Elements are converted to f32 exactly, except scaled ones: element * scale is rounded once, to f32.
 #pragma once

@@ -210,10 +210,11 @@ std::string pool_place(const CacheFixture& fixture, std::int64_t i, std::int64_t
   const std::int64_t P = c.page_size, row = c.kv_heads * per_head, plane = i / row / P,
                      planes = (c.mla ? 1 : 2) * c.layers;
   const std::int64_t block = plane / planes, slot = i / row % P;
-  std::string whose = "of nobody";
+  std::string whose = "of no sequence";
   for (std::int64_t b = 0; b < fixture.sequences(); ++b)
     for (std::int64_t page = 0; page < fixture.table_stride(); ++page)
-      if (fixture.table()[static_cast<std::size_t>(b * fixture.table_stride() + page)] == block && whose == "of nobody")
+      if (fixture.table()[static_cast<std::size_t>(b * fixture.table_stride() + page)] == block &&
+          whose == "of no sequence")
         whose = fmt::format("token {} of sequence {}", page * P + slot, b);
   return fmt::format("block {} {} layer {} slot {} ({}) head {} element {}", block,
                      plane % planes / c.layers == 0 ? "K" : "V", plane % c.layers, slot, whose, i % row / per_head,
@@ -323,7 +324,7 @@ Verdict run_continuous(Device& device) {
   const std::vector<std::uint32_t> counted = drops.download_as<std::uint32_t>();
   if (counted[0] + counted[1] != refused || counted[0] != counted[1])
     verdict.faults.push_back(
-        fmt::format("{} K and {} V counted as dropped, {} refused", counted[0], counted[1], refused));
+        fmt::format("{} K and {} V counted as dropped, {} rejected by the model", counted[0], counted[1], refused));
   if (const auto fault = first_difference(pool, there.download(), 2, [&](std::int64_t i) {
         return fmt::format("block {} {} layer {} token {} head {} dim {}", i / (2 * kLayers * kLongest * kRow),
                            i / (kLayers * kLongest * kRow) % 2 == 0 ? "K" : "V", i / (kLongest * kRow) % kLayers,
@@ -364,13 +365,13 @@ std::vector<Case> append_tokens_cases() {
                        {.cache = {.page_size = 16, .layers = 3, .kv_heads = 2, .lengths = {0, 1, 15, 16, 17, 40}},
                         .fresh = {17, 1, 2, 0, 15, 33}},
                        sectors(2 * 68, 16 + 16 + 1, 2 * 6 * 2)));
-  cases.push_back(make("f16_page1_mqa", "a page a token: every row is a block of its own",
+  cases.push_back(make("f16_page1_mqa", "pages of one token: every row is in a separate block",
                        {.cache = {.dtype = DType::f16, .page_size = 1, .kv_heads = 1, .lengths = {0, 1, 2, 9}},
                         .fresh = {3, 1, 0, 20},
                         .in = DType::f16,
                         .layer = 0}));
   cases.push_back(
-      make("f32_page64_fused", "rows of a fused product: what stands between them is not touched, nor copied",
+      make("f32_page64_fused", "rows of a fused projection: the data between them is neither read nor changed",
            {.cache = {.dtype = DType::f32, .page_size = 64, .kv_heads = 3, .head_size = 80, .lengths = {63, 0, 64}},
             .fresh = {2, 3, 1},
             .in = DType::f32,
@@ -384,19 +385,19 @@ std::vector<Case> append_tokens_cases() {
                                   .granularity = 32},
                         .fresh = {2, 4, 1, 0},
                         .in = DType::e4m3}));
-  cases.push_back(make("f32_bf16_page256", "one rounding: ties go to the even bf16, what is too large to infinity",
+  cases.push_back(make("f32_bf16_page256", "one rounding: ties go to the even bf16, overflows to infinity",
                        {.cache = {.page_size = 256, .kv_heads = 2, .head_size = 64, .lengths = {255, 0, 256}},
                         .fresh = {2, 7, 3},
                         .in = DType::f32,
                         .data = Data::wide},
                        sectors(2 * 12, 16 + 8 + 1, 1 * 3 * 2)));
-  cases.push_back(make("f32_f16_page16", "one rounding: through bf16 a number just past a tie would be another",
+  cases.push_back(make("f32_f16_page16", "one rounding: through bf16 a number just past a tie would round differently",
                        {.cache = {.dtype = DType::f16, .page_size = 16, .kv_heads = 1, .lengths = {16, 15, 0}},
                         .fresh = {1, 2, 20},
                         .in = DType::f32,
                         .data = Data::wide}));
   cases.push_back(
-      make("bf16_e4m3_page64", "no scales: what e4m3 cannot hold stops at 448",
+      make("bf16_e4m3_page64", "no scales: numbers above 448 saturate",
            {.cache = {.dtype = DType::e4m3, .page_size = 64, .kv_heads = 2, .head_size = 64, .lengths = {63, 0}},
             .fresh = {2, 9},
             .data = Data::wide}));
@@ -408,7 +409,7 @@ std::vector<Case> append_tokens_cases() {
        .quantize = true},
       sectors(2 * 25, 16 + 8 + 1 + 1, 3 * 4 * 2)));
   cases.push_back(
-      make("quantize_bf16_page1_granule128", "a granule is a head: every lane holds four chunks of it",
+      make("quantize_bf16_page1_granule128", "a granule is a head: every lane has four chunks of it",
            {.cache = {.dtype = DType::e4m3, .page_size = 1, .kv_heads = 1, .lengths = {0, 3}, .granularity = 128},
             .fresh = {10, 4},
             .data = Data::granules,
@@ -427,13 +428,13 @@ std::vector<Case> append_tokens_cases() {
                         .quantize = true,
                         .gap = 16}));
   cases.push_back(
-      make("quantize_f32_page128_granule8", "two lanes a granule, sixteen scales a head",
+      make("quantize_f32_page128_granule8", "two lanes per granule, sixteen scales per head",
            {.cache = {.dtype = DType::e4m3, .page_size = 128, .kv_heads = 2, .lengths = {127, 0}, .granularity = 8},
             .fresh = {3, 6},
             .in = DType::f32,
             .data = Data::granules,
             .quantize = true}));
-  cases.push_back(make("quantize_f32_mla", "one scale for a token's 576 elements: a warp, five chunks a lane, no V",
+  cases.push_back(make("quantize_f32_mla", "one scale for a token's 576 elements: one warp, five chunks per lane, no V",
                        {.cache = {.dtype = DType::e4m3,
                                   .page_size = 64,
                                   .kv_heads = 1,
@@ -446,10 +447,10 @@ std::vector<Case> append_tokens_cases() {
                         .data = Data::granules,
                         .quantize = true}));
   cases.push_back(make(
-      "bf16_mla", "one slot that serves as K and V is written once",
+      "bf16_mla", "one slot that is both K and V is written once",
       {.cache = {.page_size = 16, .kv_heads = 1, .head_size = 576, .mla = true, .lengths = {15, 0}}, .fresh = {3, 2}}));
   cases.push_back(make("sentinel_drops",
-                       "pages that were never assigned: dropped, counted, and the pool's neighbours untouched",
+                       "unassigned pages: tokens are dropped and counted, memory around the pool is unchanged",
                        {.cache = {.page_size = 16,
                                   .kv_heads = 2,
                                   .head_size = 64,
@@ -458,7 +459,7 @@ std::vector<Case> append_tokens_cases() {
                                   .sentinels = true},
                         .fresh = {5, 3, 20},
                         .wanted = false}));
-  cases.push_back(make("quantize_sentinel_drops", "dropped scales go with their elements, a token is counted once",
+  cases.push_back(make("quantize_sentinel_drops", "scales are dropped with their elements, and a token is counted once",
                        {.cache = {.dtype = DType::e4m3,
                                   .page_size = 16,
                                   .kv_heads = 2,
@@ -472,14 +473,14 @@ std::vector<Case> append_tokens_cases() {
                         .quantize = true,
                         .wanted = false}));
   cases.push_back(
-      make("null_page", "the null page is a page of the pool: what comes there is written, not dropped",
+      make("null_page", "the null page is a page of the pool: its tokens are written, not dropped",
            {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 64, .lengths = {15, 30}, .room = {1, 40}},
             .fresh = {9, 3},
             .wanted = false}));
   cases.push_back(
       {.kernel = "append_tokens",
        .name = "continuous",
-       .what = "one page a sequence; past its end is the next sequence's table entry, which must not be followed",
+       .what = "one page per sequence; the next table entry belongs to another sequence and must not be used",
        .run = run_continuous});
   return cases;
 }

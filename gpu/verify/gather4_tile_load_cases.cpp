@@ -187,7 +187,7 @@ std::vector<GatherCase> gather_cases() {
   constexpr auto none = SwizzleMode::none, b128 = SwizzleMode::b128;
   constexpr auto K = Slot::key, V = Slot::value;
   GatherCase tiny{"bf16_b128_page16_tiny",
-                  "repeated tokens, and -1 that must come as zeros and be counted",
+                  "repeated tokens, and -1, which must load zeros and be counted",
                   cache(bf16, 16, 1, 64, {40}),
                   K,
                   1,
@@ -209,7 +209,7 @@ std::vector<GatherCase> gather_cases() {
                      4 * 16 * 512};
   content.as = DType::i64;
   GatherCase rope{"e4m3_rope_b128_page64",
-                  "the rope values behind the content of a row: 64 bf16 from byte 512 on",
+                  "the rope values after the content of a row: 64 bf16 from byte 512",
                   cache(e4m3, 64, 1, 640, {100, 70}, true),
                   K,
                   0,

@@ -292,7 +292,7 @@ std::vector<Case> gather_rows_cases() {
   bare.wavefronts = 189 * 2 + 6 * 2 * 4;
   std::vector<Case> cases;
   const std::vector<std::int64_t> ladder{0, 1, 15, 16, 17, 100};
-  cases.push_back(make("bf16_page4_tiny", "tokens of two sequences by the table, some of them none",
+  cases.push_back(make("bf16_page4_tiny", "tokens of two sequences by the table, some of them -1",
                        {.cache = {.page_size = 4, .kv_heads = 1, .head_size = 32, .lengths = {9, 3}},
                         .lists = {1, 1},
                         .list_length = 9}));
@@ -304,20 +304,20 @@ std::vector<Case> gather_rows_cases() {
                         .list_length = 21,
                         .slot = Slot::value,
                         .layer = 2}));
-  cases.push_back(make("bf16_page16_gqa_encoded", "encoded indices, past the pool and negative ones too",
+  cases.push_back(make("bf16_page16_gqa_encoded", "encoded indices, including negative ones and ones past the pool",
                        {.cache = {.page_size = 16, .kv_heads = 2, .lengths = ladder},
                         .lists = {1, 0, 2, 3, 1, 2},
                         .list_length = 21,
                         .kind = IndexKind::encoded},
                        bare));
   cases.push_back(make("bf16_page16_gqa_rows",
-                       "rows of the matrix that spans all layers; what the formula makes of -7 is past its beginning",
+                       "rows of the matrix of all layers; the formula maps -7 to a row before its beginning",
                        {.cache = {.page_size = 16, .kv_heads = 2, .lengths = ladder},
                         .lists = {1, 0, 2, 3, 1, 2},
                         .list_length = 21,
                         .kind = IndexKind::row}));
   cases.push_back(
-      make("f16_page1_mqa_columns", "lists that lie side by side, a page a token",
+      make("f16_page1_mqa_columns", "interleaved lists, pages of one token",
            {.cache = {.dtype = DType::f16, .page_size = 1, .kv_heads = 1, .head_size = 64, .lengths = {1, 2, 33}},
             .lists = {2, 1, 4},
             .list_length = 13,
@@ -329,12 +329,12 @@ std::vector<Case> gather_rows_cases() {
             .lists = {1, 1, 1},
             .list_length = 30,
             .out = DType::f32}));
-  cases.push_back(make("bf16_f32_page128", "widened",
+  cases.push_back(make("bf16_f32_page128", "bf16 converted to f32",
                        {.cache = {.page_size = 128, .kv_heads = 2, .head_size = 64, .lengths = {127, 128, 129}},
                         .lists = {1, 1, 1},
                         .list_length = 20,
                         .out = DType::f32}));
-  cases.push_back(make("f16_f32_page256", "widened, of f16",
+  cases.push_back(make("f16_f32_page256", "f16 converted to f32",
                        {.cache = {.dtype = DType::f16, .page_size = 256, .kv_heads = 1, .lengths = {255, 257}},
                         .lists = {1, 1},
                         .list_length = 20,
@@ -346,7 +346,7 @@ std::vector<Case> gather_rows_cases() {
             .lists = {1, 1},
             .list_length = 40}));
   cases.push_back(
-      make("e4m3_bf16_page16_granule32", "four scales a head, each element by its own",
+      make("e4m3_bf16_page16_granule32", "four scales per head, each element multiplied by its own",
            {.cache = {.dtype = DType::e4m3, .page_size = 16, .kv_heads = 2, .lengths = ladder, .granularity = 32},
             .lists = {1, 1, 1, 1, 1, 1},
             .list_length = 17}));
@@ -362,7 +362,7 @@ std::vector<Case> gather_rows_cases() {
                         .out = DType::f16,
                         .kind = IndexKind::encoded,
                         .slot = Slot::value}));
-  cases.push_back(make("e4m3_f32_mla", "one scale a token, 576 elements, one slot",
+  cases.push_back(make("e4m3_f32_mla", "one scale per token, 576 elements, one slot",
                        {.cache = {.dtype = DType::e4m3,
                                   .page_size = 64,
                                   .kv_heads = 1,
@@ -391,13 +391,13 @@ std::vector<Case> gather_rows_cases() {
             .list_length = 23,
             .out = DType::e4m3,
             .kind = IndexKind::row}));
-  cases.push_back(make("bf16_null_page", "the null page counts as a page: its bytes come, whatever they are",
+  cases.push_back(make("bf16_null_page", "the null page counts as a page: its bytes are gathered",
                        {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 64, .lengths = {17, 40}},
                         .lists = {1, 1},
                         .list_length = 23,
                         .null_page = true}));
   cases.push_back(
-      make("bf16_sentinels", "entries past the pool are no pages under any count of them",
+      make("bf16_sentinels", "entries past the pool are never pages",
            {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 64, .lengths = {17, 40}, .sentinels = true},
             .lists = {1, 1},
             .list_length = 23,
@@ -407,7 +407,7 @@ std::vector<Case> gather_rows_cases() {
                                {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 8, .lengths = ladder},
                                 .lists = {1, 0, 2, 3, 1, 9},
                                 .list_length = 71}));
-  cases.push_back(make_indices("indices_page1_columns", "a page a token, lists side by side, shorter than a warp",
+  cases.push_back(make_indices("indices_page1_columns", "pages of one token, interleaved lists shorter than a warp",
                                {.cache = {.page_size = 1, .kv_heads = 1, .head_size = 8, .lengths = {3, 40}},
                                 .lists = {5, 4},
                                 .list_length = 31,

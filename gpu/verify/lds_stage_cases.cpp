@@ -384,15 +384,15 @@ std::vector<Case> lds_stage_cases() {
         ldmatrix_budget(config, degree));
   };
   for (const LdsConfig& config : lds_configs()) {
-    add(config.id + "_amd", "tails, pages, heads, layers; the second tile leaves the first alone",
+    add(config.id + "_amd", "tails, pages, heads, layers; the second tile does not change the first",
         [config](Device& device) { return run_config(config, 2, device); });
     add_ldmatrix(config, config.id + "_amd_ldmatrix", config.amd_degree);
     if (std::any_of(std::begin(kPublished), std::end(kPublished), [&](const auto& p) { return config.id == p.id; }))
-      add(config.id + "_published", "checksums of images and registers that others have published",
+      add(config.id + "_published", "published checksums of images and registers",
           [id = config.id](Device& device) { return run_published(id, device); });
     if (config.per_wave) continue;  // a slice is not a whole period of a swizzle
     const LdsConfig nv = with_nv_swizzle(config);
-    add(config.id + "_nv", "the swizzle that ldmatrix, TMA and wgmma know; the third tile takes the first one's stage",
+    add(config.id + "_nv", "the swizzle of ldmatrix, TMA and wgmma; the third tile reuses the first one's stage",
         [nv](Device& device) { return run_config(nv, 3, device); });
     add_ldmatrix(nv, config.id + "_nv_ldmatrix", 1);
   }

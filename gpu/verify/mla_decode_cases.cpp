@@ -292,7 +292,7 @@ std::vector<MlaCase> table() {
        .query_heads = 128,
        .splits = 2});
   add({.name = "bf16_page16_heads16_sentinels",
-       .what = "four pages a tile, layer 1; entries past the end are no blocks",
+       .what = "four pages per tile, layer 1; entries past the end are not blocks",
        .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200, 15, 17},
@@ -301,7 +301,7 @@ std::vector<MlaCase> table() {
        .layer = 1,
        .sentinels = true});
   add({.name = "bf16_page1_heads20",
-       .what = "every token on a block of its own; heads that fill no tile",
+       .what = "every token in a separate block; fewer heads than a tile",
        .rows = MlaRows::bf16,
        .page_size = 1,
        .lengths = {1, 2, 130},
@@ -309,7 +309,7 @@ std::vector<MlaCase> table() {
        .splits = 1,
        .layer = 1});
   add({.name = "bf16_page256_six_tiles",
-       .what = "six tiles go three times round the ring; a page is four of them",
+       .what = "six tiles use the ring three times; a page is four tiles",
        .rows = MlaRows::bf16,
        .page_size = 256,
        .lengths = {383},
@@ -322,7 +322,7 @@ std::vector<MlaCase> table() {
        .query_heads = 8,
        .splits = 8});
   add({.name = "bf16_page16_sharp",
-       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .what = "scores in the hundreds, of both signs: without subtracting the maximum, weights are infinite or all 0",
        .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {1, 90},
@@ -330,7 +330,7 @@ std::vector<MlaCase> table() {
        .splits = 2,
        .sharpness = 100});
   add({.name = "fp8_page64_heads16_ladder",
-       .what = "tokens of 656 bytes, every number that e4m3 has, four scales a token that differ",
+       .what = "tokens of 656 bytes, every e4m3 number, four different scales per token",
        .rows = MlaRows::fp8,
        .page_size = 64,
        .lengths = {0, 1, 63, 64, 65, 200},
@@ -346,7 +346,7 @@ std::vector<MlaCase> table() {
        .sentinels = true});
   // Three tiles in two CTAs: 16 e4m3 become two chunks, stored without a conflict.
   add({.name = "fp8_page1_heads64",
-       .what = "every token on a block of its own",
+       .what = "every token in a separate block",
        .rows = MlaRows::fp8,
        .page_size = 1,
        .lengths = {66, 1},
@@ -356,7 +356,7 @@ std::vector<MlaCase> table() {
                   .tma_bytes = {}}});
   // Three tiles in two CTAs. Sectors: rows of 18 for 67 keys; queries 36 per head, for both sequences; a scale per key.
   add({.name = "e4m3_page1_heads64",
-       .what = "a scale a token, no power of two, every token on a block of its own",
+       .what = "one scale per token, not a power of two, every token in a separate block",
        .rows = MlaRows::e4m3,
        .page_size = 1,
        .lengths = {66, 1},
@@ -376,7 +376,7 @@ std::vector<MlaCase> table() {
                   .sectors = 16 * 36 + 65 * 18 + 9 + 2 * 16 * 64 + 16 * 32 + 2 + 16 * 4 * 2 + 16 + 12 + 5,
                   .tma_bytes = {}}});
   add({.name = "e4m3_page16_heads128_ladder",
-       .what = "lengths around a tile, two tiles of heads; poisoned scales behind the end, splits without a key",
+       .what = "lengths around a tile, two tiles of heads; poisoned scales past the end, splits without a key",
        .rows = MlaRows::e4m3,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200},
@@ -384,14 +384,14 @@ std::vector<MlaCase> table() {
        .splits = 2,
        .sentinels = true});
   add({.name = "e4m3_page24_sharp",
-       .what = "scores of tens: weights without a maximum taken off overflow; pages that cut a tile",
+       .what = "scores in the tens: without subtracting the maximum, weights overflow; pages smaller than a tile",
        .rows = MlaRows::e4m3,
        .page_size = 24,
        .lengths = {150, 3},
        .query_heads = 20,
        .sharpness = 10});
   add({.name = "e4m3_page16_sparse",
-       .what = "scales of tokens by index, holes among them",
+       .what = "scales of tokens by index, with holes",
        .rows = MlaRows::e4m3,
        .page_size = 16,
        .lengths = {100, 33},
@@ -400,14 +400,14 @@ std::vector<MlaCase> table() {
        .topk = 96,
        .holes = {Holes::first_tile, Holes::every_third}});
   add({.name = "e4m3_page64_unscaled",
-       .what = "no scales: every one is 1",
+       .what = "no scales: every scale is 1",
        .rows = MlaRows::e4m3,
        .page_size = 64,
        .lengths = {70},
        .query_heads = 8,
        .scaled = false});
   add({.name = "bf16_page64_sparse",
-       .what = "indices in no order, holes among them, all of them holes: a hole counted as slot 0 shows",
+       .what = "unordered indices, some holes, only holes: a hole counted as slot 0 is detected",
        .rows = MlaRows::bf16,
        .page_size = 64,
        .lengths = {200, 65, 130, 1, 0},
@@ -417,7 +417,7 @@ std::vector<MlaCase> table() {
        .topk = 130,
        .holes = {Holes::none, Holes::every_third, Holes::all, Holes::first_tile, Holes::all}});
   add({.name = "fp8_page16_sparse_heads128",
-       .what = "a whole tile of holes before the first key: maxima of nothing must not count",
+       .what = "a whole tile of holes before the first key: its maxima must not count",
        .rows = MlaRows::fp8,
        .page_size = 16,
        .lengths = {100, 33},

@@ -117,7 +117,7 @@ std::string writers_text(const LastWriters& writers, const Program& program, std
     out += fmt::format("0x{:05x}-0x{:05x}  ", address + static_cast<std::uint64_t>(begin),
                        address + static_cast<std::uint64_t>(end - 1));
     if (first.pc < 0) {
-      out += "nobody\n";
+      out += "not written\n";
       continue;
     }
     const std::string warp = fmt::format("warp {}", first.thread / kLanes);

@@ -45,7 +45,7 @@ class LastWriters final : public Monitor {
 
 // The writers of `count` bytes from a shared address of the CTA, one line per run of bytes written by one instruction:
 //   0x00400-0x0047f  warp 0 lanes 0-31  st.shared.f32  reverse.cu:3  step 8
-//   0x00480-0x0048f  nobody
+//   0x00480-0x0048f  not written
 [[nodiscard]] std::string writers_text(const LastWriters& writers, const Program& program, std::int32_t cta,
                                        std::uint64_t address, std::int64_t count);
 

@@ -11,9 +11,9 @@ namespace {
 
 // "": the machine with this target supports it.
 std::string target_message(const Instr& instr, int target) {
-  if (instr.only_90a && target != 90) return fmt::format("needs sm_90a, this machine stands for sm_{}", target);
+  if (instr.only_90a && target != 90) return fmt::format("needs sm_90a, the target of this machine is sm_{}", target);
   if (instr.least_target > target) {
-    return fmt::format("needs sm_{}, this machine stands for sm_{}", instr.least_target, target);
+    return fmt::format("needs sm_{}, the target of this machine is sm_{}", instr.least_target, target);
   }
   return {};
 }
@@ -73,7 +73,7 @@ class Decoder {
     const auto [at, is_new] = without_parts_.try_emplace(index, static_cast<std::int32_t>(decoded_.instrs.size()));
     if (is_new) {
       Instr instr = decoded_.instrs[static_cast<std::size_t>(index)];
-      if (instr.unsupported.empty()) instr.unsupported = "selects parts of a register, not modelled";
+      if (instr.unsupported.empty()) instr.unsupported = "selects parts of a register, not modeled";
       decoded_.instrs.push_back(std::move(instr));
     }
     return at->second;

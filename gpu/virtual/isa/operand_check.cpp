@@ -347,7 +347,7 @@ class OperandCheck {
       const Variable& v = s_.module.variables[static_cast<std::size_t>(base.index)];
       const bool generic = rule.space == Space::generic && v.space != Space::param;
       if (v.space != rule.space && !generic) {
-        return fail("'{}' stands in {} memory, expected {}", v.name, name(v.space), name(rule.space));
+        return fail("'{}' is in {} memory, expected {}", v.name, name(v.space), name(rule.space));
       }
     } else if (base.kind != OperandKind::integer) {
       return fail("begins with {}, expected a register, a variable or a number", kind_of(base));

@@ -202,7 +202,7 @@ void read_variables(Context& context, Linkage linkage, std::int32_t function, st
     Variable variable = type;
     read_variable_name(context, variable);
     if (declared_before(context, variable) < 0) require_free(context, variable.name, variable.at);
-    if (reader.accept('=')) read_initialiser(context, variable);
+    if (reader.accept('=')) read_initializer(context, variable);
     const bool open = !variable.extents.empty() && variable.extents[0] == 0;
     if (open && linkage != Linkage::external) {
       fail(variable.at, fmt::format("'{}' has no size: only an .extern variable may be open", variable.name));

@@ -128,7 +128,7 @@ void read_item(Context& context) {
     while (!reader.is(';') && !reader.at_end()) reader.advance();
     reader.expect(';');
   } else if (directive.is(".version") || directive.is(".target") || directive.is(".address_size")) {
-    fail(directive.at, fmt::format("{} stands at the head of the file, once", directive.shown()));
+    fail(directive.at, fmt::format("{} must be at the head of the file, once", directive.shown()));
   } else {
     fail(directive.at, fmt::format("unknown directive '{}'", directive.text));
   }

@@ -120,12 +120,12 @@ class ModulePrinter {
       std::vector<std::int64_t> dims = v.extents;
       if (v.vector > 1) dims.push_back(v.vector);
       std::size_t at = 0;
-      initialiser(v, dims, 0, at);
+      initializer(v, dims, 0, at);
     }
     out_ += ";\n";
   }
 
-  void initialiser(const Variable& v, const std::vector<std::int64_t>& dims, std::size_t level, std::size_t& at) {
+  void initializer(const Variable& v, const std::vector<std::int64_t>& dims, std::size_t level, std::size_t& at) {
     if (level == dims.size()) {
       item(v, v.init[at++]);
       return;
@@ -133,7 +133,7 @@ class ModulePrinter {
     out_ += '{';
     for (std::int64_t i = 0; i < dims[level] && at < v.init.size(); ++i) {
       if (i > 0) out_ += ", ";
-      initialiser(v, dims, level + 1, at);
+      initializer(v, dims, level + 1, at);
     }
     out_ += '}';
   }

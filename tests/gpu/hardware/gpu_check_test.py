@@ -18,8 +18,8 @@ SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about tw
 SILENCE = 40 if SLOW_BUILD else 4                         # [s] after which a process is taken to hang
 
 TMA = "stopped: TMA_ARG"
-NO_TF32 = "the model refuses tf32 maps: they round on the way"
-LACKS = "refused: the target lacks it"
+NO_TF32 = "the model rejects tf32 maps: a copy would round the elements"
+LACKS = "rejected: the target does not support it"
 SEQ = "4b800000 3f800000 3f800000 3f800002 bf800002 3f800008 00000000"
 NAN = "fff8000000000000"
 EDGE = ", ".join(f"row {row} bytes 464 to 479" for row in range(4))

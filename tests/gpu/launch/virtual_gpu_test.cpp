@@ -78,7 +78,7 @@ TEST(VirtualGpu, WhatACheckerReportsIsAFaultOfTheLaunch) {
 TEST(VirtualGpu, BytesThatNobodyWroteMustNotBeRead) {
   AddOne add;
   add.in = DeviceArray(add.device, add.device.allocate(32, "in"), 32);
-  EXPECT_THAT(add.run(8).faults, ElementsAre(HasSubstr("UNINITIALISED")));
+  EXPECT_THAT(add.run(8).faults, ElementsAre(HasSubstr("UNINITIALIZED")));
 }
 
 TEST(VirtualGpu, AParameterBlockOfAnotherSizeIsRefused) {

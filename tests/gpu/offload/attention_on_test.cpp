@@ -113,7 +113,7 @@ TEST(AttentionOn, EveryMaskAndScoreIsDecodedQueryByQuery) {
     change(setup.problem.options);
     const CandidateCheck made = setup.check();
     EXPECT_EQ(made.candidate.kernel, "paged_decode_f16_any");
-    EXPECT_THAT(made.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_THAT(made.candidate.notes, ElementsAre("every query is a separate sequence"));
     EXPECT_TRUE(made.passed()) << to_text(made);
   };
   check([](attention::Options& o) { o.mask = MaskKind::chunked, o.chunk = 8; });
@@ -157,7 +157,7 @@ TEST(AttentionOn, SeveralQueriesOfF32AreAsManySequences) {
   const Given setup(shape_of(DType::f32, 8, {19, 3}), {4, 5}, 4, DType::f32);  // two queries before the first key
   const CandidateCheck check = setup.check();
   EXPECT_EQ(check.candidate.kernel, "paged_decode_f32_any");
-  EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+  EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a separate sequence"));
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
@@ -202,7 +202,7 @@ TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused
     shape.granularity = granularity;
     const CandidateCheck check = Given(shape, {3, 1}, 8, DType::bf16, 512).check();
     EXPECT_EQ(check.candidate.kernel, "mla_decode_e4m3");
-    EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a separate sequence"));
     EXPECT_TRUE(check.passed()) << to_text(check);
   }
   shape.granularity = 128;

@@ -56,7 +56,7 @@ void settle(Launch& launch, Cta& cta, const Exec* exec, int lane, std::uint64_t 
 
 std::string too_many_bytes(const Launch& launch, const Cta& cta, std::uint64_t offset, const Mbarrier& b,
                            std::int64_t bytes) {
-  return fmt::format("{} bytes more at {}: a phase counts {} at most", bytes, state_of(launch, cta, offset, b),
+  return fmt::format("{} more bytes at {}: a phase counts at most {}", bytes, state_of(launch, cta, offset, b),
                      Mbarrier::kMost);
 }
 
@@ -65,7 +65,7 @@ bool owes_bytes(const Mbarrier& b) {
   return b.pending == 0 && b.tx < 0;
 }
 std::string owed_bytes(const Launch& launch, const Cta& cta, std::uint64_t offset, const Mbarrier& b) {
-  return fmt::format("{} bytes have come that were not announced, and no arrival is missing that could: {}", -b.tx,
+  return fmt::format("{} bytes landed without an expect_tx, and no pending arrival can add one: {}", -b.tx,
                      state_of(launch, cta, offset, b));
 }
 constexpr const char* kExpectHint = "announce every copy's bytes with mbarrier.arrive.expect_tx";
@@ -370,7 +370,7 @@ void complete_tx(Launch& launch, Cta& cta, std::uint64_t offset, std::int64_t by
   if (found == cta.mbarriers.end()) {
     const ReportAddress at = name_address(launch, Space::shared, address_of(cta, offset), kObjectBytes);
     engine_fault(launch, cta, op, ReportKind::no_mbarrier,
-                 fmt::format("{} bytes have landed, and there is no mbarrier any more at {}", bytes, place_name(at)),
+                 fmt::format("{} bytes have landed, but there is no longer an mbarrier at {}", bytes, place_name(at)),
                  "wait for the copy before mbarrier.inval", at);
     return;
   }
@@ -395,7 +395,7 @@ void arrive_by_engine(Launch& launch, Cta& cta, std::uint64_t offset, const Asyn
   if (found == cta.mbarriers.end()) {
     engine_fault(
         launch, cta, op, ReportKind::no_mbarrier,
-        fmt::format("an arrival for copies that are done, and there is no mbarrier any more at {}", place_name(at)),
+        fmt::format("an arrival for completed copies, but there is no longer an mbarrier at {}", place_name(at)),
         "wait for the copies before mbarrier.inval", at);
     return;
   }

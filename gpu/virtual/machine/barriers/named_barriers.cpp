@@ -177,12 +177,14 @@ Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
                                             ReportKind::barrier_rearrive));
     if (flow == Flow::stopped) return flow;
   } else if (b.expected != static_cast<std::int32_t>(r.threads)) {
-    const Flow flow = report(exec, mismatch(fmt::format("barrier {} is waited for with {} threads, and here with {}",
-                                                        r.barrier, b.expected, r.threads)));
+    const Flow flow =
+        report(exec, mismatch(fmt::format("barrier {} is in use with {} threads, but this instruction names {}",
+                                          r.barrier, b.expected, r.threads)));
     if (flow == Flow::stopped) return flow;
   } else if (b.reduction != r.reduction) {
-    const Flow flow = report(exec, mismatch(fmt::format("barrier {} is one of {}, and here of {}", r.barrier,
-                                                        reduction_name(b.reduction), reduction_name(r.reduction))));
+    const Flow flow =
+        report(exec, mismatch(fmt::format("barrier {} is in use by {}, but this instruction is {}", r.barrier,
+                                          reduction_name(b.reduction), reduction_name(r.reduction))));
     if (flow == Flow::stopped) return flow;
   }
   if (r.reduction != kPlain) {

@@ -94,7 +94,7 @@ bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, Cop
       wrong = start_fault(p.map, pieces_of(p).begin()->at, offset, window, bytes, direction);
     }
     if (wrong.empty() && offset_of(p.shared) < kSharedBase) {
-      wrong = fmt::format("shared 0x{:05x}: the first 1024 bytes are the system's", offset);
+      wrong = fmt::format("shared 0x{:05x}: the first 1024 bytes are reserved by the system", offset);
     }
   }
   if (wrong.empty()) return true;
@@ -162,7 +162,7 @@ void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
   for (int i = 0; i < p.at.count; ++i)
     at += fmt::format("{}{}", i > 0 ? ", " : "", p.at.at[static_cast<std::size_t>(i)]);
   fault(exec, op, lane, ReportKind::tma_all_fill,
-        fmt::format("the whole box at {{{}}} is outside the tensor: nothing but fill arrives", at),
+        fmt::format("the whole box at {{{}}} is outside the tensor: only fill is loaded", at),
         "coordinates go fastest dimension first, as in the map");
 }
 

@@ -84,7 +84,7 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const LaneG
 std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t address, const std::string& asked) {
   const std::string name = barrier_name(launch, address);
   const auto at = cta.mbarriers.find(address & 0xffffff);
-  if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: there is none any more", name);
+  if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: it no longer exists", name);
   const Mbarrier& m = at->second;
   std::string out = fmt::format("mbarrier {}: {}phase {}, pending {} of {}, tx {:+}", name, asked, m.phase, m.pending,
                                 m.current, m.tx);
@@ -175,7 +175,7 @@ std::string mbarrier_hint(const Cta& cta, const LaneGroup& f) {
   if (at == cta.mbarriers.end()) return "";
   const Mbarrier& m = at->second;
   if (m.tx < 0 && m.pending > 0) {
-    return fmt::format("copies completed {} bytes but nobody arrived: missing arrive.expect_tx", -m.tx);
+    return fmt::format("copies completed {} bytes but no thread arrived: missing arrive.expect_tx", -m.tx);
   }
   if (m.pending == 0 && m.tx > 0) return fmt::format("{} bytes expected but not copied", m.tx);
   if (f.wait.parity && m.phase > 0 && m.pending == m.current && m.tx == 0) return "waited with the wrong parity";
@@ -313,7 +313,7 @@ class PollWatcher final : public Monitor {
     if (poll.space == Space::shared) from = shared_at(cta, poll.address & 0xffffff, poll.bytes);
     if (from != nullptr) std::memcpy(&value, from, static_cast<std::size_t>(poll.bytes));
     const std::string place = place_name(name_address(launch, poll.space, poll.address, poll.bytes));
-    return fmt::format("goes round and polls {} {}, which is 0x{:x}", name(poll.space), place, value);
+    return fmt::format("loops and polls {} {}, which is 0x{:x}", name(poll.space), place, value);
   }
 
  private:
@@ -391,7 +391,7 @@ void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<cons
                   ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
                                 launch.cta_count() - launch.next_cta, launch.cta_count(),
                                 launch.config.options.resident_limit)
-                  : "needs co-resident CTAs, or nobody writes what they poll");
+                  : "needs co-resident CTAs, or no thread writes the polled location");
   }
   if (text.left_out > 0) text.message += fmt::format("\nand {} more", text.left_out);
   r.message = std::move(text.message);
@@ -443,9 +443,9 @@ void report_runaway(Launch& launch) {
   if (hot.size() > kMostHot) hot.resize(kMostHot);
   Report r;
   r.kind = ReportKind::runaway;
-  r.message = fmt::format("{} warp instructions are used up", launch.config.options.max_instructions);
+  r.message = fmt::format("the limit of {} warp instructions is reached", launch.config.options.max_instructions);
   for (const std::int32_t pc : hot) {
-    r.message += fmt::format("\n{} times back by {}", count(pc), place(launch, pc));
+    r.message += fmt::format("\n{} backward branches at {}", count(pc), place(launch, pc));
     ReportParty party;
     party.action = "loops";
     party.actor = "branch";

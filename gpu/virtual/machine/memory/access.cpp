@@ -171,7 +171,7 @@ Wrong wrong_shared(Exec& exec, bool own_cta, std::uint64_t address, std::int64_t
   return {ReportKind::out_of_bounds,
           fmt::format("{} bytes at shared 0x{:05x}: the CTA has 0x{:05x} to 0x{:05x} (size {})", bytes,
                       offset_of(address), kSharedBase, end, cta->shared.size()),
-          offset_of(address) < kSharedBase && address != 0 ? "the first 1024 bytes are the system's" : ""};
+          offset_of(address) < kSharedBase && address != 0 ? "the first 1024 bytes are reserved by the system" : ""};
 }
 
 // An empty message: no fault.

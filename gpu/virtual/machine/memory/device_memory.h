@@ -35,7 +35,7 @@ struct Allocation {
   std::uint64_t address = 0;
   std::vector<std::byte> bytes;
   bool freed = false;       // kept, so that a use after free can be reported by name
-  bool initialised = true;  // false: each byte counts as uninitialized until it is written
+  bool initialized = true;  // false: each byte counts as uninitialized until it is written
   bool heap = false;        // allocated by a kernel's malloc
 
   [[nodiscard]] std::uint64_t end() const { return address + bytes.size(); }
@@ -59,9 +59,9 @@ class DeviceMemory {
   // Throws OverflowError past `most` bytes of all allocations together, and when the addresses are exhausted.
   explicit DeviceMemory(std::int64_t most = std::int64_t{16} << 30);
 
-  // Throws GeometryError below 1 byte. Filled with ff if not `initialised`, otherwise with zeros. `heap`: a block of a
+  // Throws GeometryError below 1 byte. Filled with ff if not `initialized`, otherwise with zeros. `heap`: a block of a
   // kernel's malloc.
-  std::uint64_t allocate(std::int64_t bytes, std::string_view name, bool initialised = true, bool heap = false);
+  std::uint64_t allocate(std::int64_t bytes, std::string_view name, bool initialized = true, bool heap = false);
   // The same in the constant bank, which kernels cannot write: the address is in kConstWindow, and its low 32 bits are
   // the offset that a 32-bit address register contains.
   std::uint64_t allocate_constant(std::int64_t bytes, std::string_view name);

@@ -109,7 +109,7 @@ class Lowering {
 
   // Completes the op; returns why it is not supported, or "".
   std::string fill(Op& op, const Statement& s, const Instr& instr) {
-    if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_refused(s)) return "is not modelled";
+    if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_refused(s)) return "is not modeled";
     const auto operands = function_.operands_of(s);
     switch (instr.opcode) {
       case Opcode::bra:
@@ -146,7 +146,7 @@ class Lowering {
     OpRequest request{.instr = &instr, .register_bytes = {4, 4, 4, 4}, .sum = options_.sum};
     request.fused = instr.opcode == Opcode::add ? Fused::plus : product_first ? Fused::minus : Fused::subtracted;
     op.compute = find_op_handler(request, options_.simd);
-    return op.compute != nullptr ? "" : "is not modelled when it is fused with a product";
+    return op.compute != nullptr ? "" : "is not modeled when it is fused with a product";
   }
 
   void place(Op& op, const OperandRegisters& at, const Instr& instr) {
@@ -204,7 +204,7 @@ class Lowering {
       return "";
     }
     op.machine = find_machine_handler(instr);
-    return op.machine != nullptr ? "" : "is not modelled with these operands";
+    return op.machine != nullptr ? "" : "is not modeled with these operands";
   }
 
   [[nodiscard]] bool divisor_may_be_zero(const Statement& s) const {

@@ -129,10 +129,10 @@ Flow run_free(Exec& exec, const CallSite& site, LaneMask lanes) {
       memory.free(address);
       continue;
     }
-    Report r = known ? of_kind(ReportKind::use_after_free,
-                               fmt::format("free of 0x{:x}, which has been freed already", address))
-                     : of_kind(ReportKind::out_of_bounds,
-                               fmt::format("free of 0x{:x}, which is no block that malloc gave", address));
+    Report r =
+        known
+            ? of_kind(ReportKind::use_after_free, fmt::format("free of 0x{:x}, which has been freed already", address))
+            : of_kind(ReportKind::out_of_bounds, fmt::format("free of 0x{:x}, which malloc did not return", address));
     r.parties.push_back(lanes_party(exec.launch, exec.warp, LaneMask{1} << lane, exec.lane_group.pc, "at"));
     if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
   }

@@ -164,14 +164,14 @@ Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, Lan
   const std::int32_t call_pc = exec.lane_group.pc;
   if (exec.lane_group.depth >= kMostCalls) {
     return report(exec,
-                  too_deep(fmt::format("{} calls of one another: '{}' would be one more", kMostCalls, callee.name)));
+                  too_deep(fmt::format("{} nested calls are the limit: '{}' exceeds it", kMostCalls, callee.name)));
   }
   const std::int32_t caller = exec.lane_group.activation;
   const std::int32_t inside = enter(exec.launch, exec.cta, exec.warp, function, caller, call_pc + 1, lanes);
   const std::int64_t end = activation(exec.warp, inside).local_base + code.local_bytes;
   if (end > kMostLocal) {
-    return report(exec, too_deep(fmt::format("'{}' needs local memory up to byte {} of a thread: there are {}",
-                                             callee.name, end, kMostLocal)));
+    return report(exec, too_deep(fmt::format("'{}' needs {} bytes of local memory per thread: at most {}", callee.name,
+                                             end, kMostLocal)));
   }
   pass(exec.launch, exec.warp, caller, inside, site.arguments, callee.parameters, lanes, Direction::in);
   LaneGroup* f = &exec.lane_group;
@@ -202,7 +202,7 @@ Flow call_by_address(Exec& exec, const CallSite& site, LaneMask lanes) {
       program.functions[static_cast<std::size_t>(number)].ops == 0) {
     Report r;
     r.kind = ReportKind::trap;
-    r.message = fmt::format("a call of 0x{:x}, where no function is", address);
+    r.message = fmt::format("a call of 0x{:x}, which is not the address of a function", address);
     return report(exec, std::move(r));
   }
   // The other lanes stay at the call and are handled next.
@@ -246,10 +246,10 @@ Flow run_call(Exec& exec, const Op& op, LaneMask lanes) {
     Report r;
     r.kind = ReportKind::unsupported;
     const Statement& s = exec.program().statement(op.source);
-    r.message =
-        fmt::format("{}:{}:{} '{}' kernel {}: function '{}' is declared and not defined, and none of the machine's",
-                    exec.program().module->file, s.at.line, s.at.column, s.opcode, exec.launch.config.kernel,
-                    exec.program().module->functions[static_cast<std::size_t>(site.function)].name);
+    r.message = fmt::format(
+        "{}:{}:{} '{}' kernel {}: function '{}' is declared but not defined, and the machine does not implement it",
+        exec.program().module->file, s.at.line, s.at.column, s.opcode, exec.launch.config.kernel,
+        exec.program().module->functions[static_cast<std::size_t>(site.function)].name);
     return report(exec, std::move(r));
   }
   return enter_function(exec, site, site.function, lanes);

@@ -218,7 +218,7 @@ void report_leaks(Launch& launch) {
   Report r;
   r.kind = ReportKind::leak;
   r.severity = severity_of(r.kind);
-  r.message = fmt::format("{} of malloc's blocks are not freed, {} bytes", blocks, bytes);
+  r.message = fmt::format("{} malloc blocks are not freed, {} bytes", blocks, bytes);
   if (!add_report(launch, Cta{}, std::move(r))) launch.status = LaunchStatus::finished;
 }
 

@@ -25,7 +25,7 @@ namespace kvscope::ptx {
 void read_variable_name(Context& context, Variable& variable);
 
 // Reads "{1, generic(x)+8, 0xFF(f)}" or one item; the token is after '='.
-void read_initialiser(Context& context, Variable& variable);
+void read_initializer(Context& context, Variable& variable);
 
 // Reads a declaration of the module or of a body: .global .const .shared .local .param (of a call), with its ';'.
 // `function` is the function whose body contains it, and `body` that function's list; -1 and null for the module.

@@ -78,7 +78,7 @@ std::string everything(Policy policy, std::uint64_t seed) {
 TEST(IdenticalRuns, AHundredRunsTellTheSame) {
   const std::string first = everything(Policy::late, 0);
   EXPECT_NE(first.find("RACE"), std::string::npos);
-  EXPECT_NE(first.find("UNINITIALISED"), std::string::npos);
+  EXPECT_NE(first.find("UNINITIALIZED"), std::string::npos);
   EXPECT_NE(first.find("box_copied"), std::string::npos);
   EXPECT_NE(first.find("lds_copied"), std::string::npos);
   for (int run = 1; run < 100; ++run) ASSERT_EQ(everything(Policy::late, 0), first) << "run " << run;

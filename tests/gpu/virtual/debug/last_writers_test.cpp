@@ -19,7 +19,7 @@ namespace {
 TEST(LastWriters, NamesLanesAndLineOfEachByte) {
   const auto launch = test::steps_launch(1);
   ControlledRun run(launch->device, *launch->module, launch->config);
-  EXPECT_EQ(writers_text(run.writers(), *run.launch().program, 0, 0x400, 16), "0x00400-0x0040f  nobody\n");
+  EXPECT_EQ(writers_text(run.writers(), *run.launch().program, 0, 0x400, 16), "0x00400-0x0040f  not written\n");
   static_cast<void>(run.to(StopReason::barrier));
   EXPECT_EQ(writers_text(run.writers(), *run.launch().program, 0, 0x474, 24),
             "0x00474-0x0047f  warp 0 lanes 29-31  st.shared.u32  steps.cu:3  step 14\n"
@@ -58,7 +58,7 @@ TEST(LastWriters, GoBackWithTheRun) {
   }
 }
 
-// Copied bytes are the copy's, and the barrier's object is its initialiser's.
+// Copied bytes are the copy's, and the barrier's object is its initializer's.
 TEST(LastWriters, ACopyIsNamedWithWhoAskedForIt) {
   std::string text;
   class Last final : public Monitor {
@@ -99,13 +99,13 @@ TEST(LastWriters, ACopyIsNamedWithWhoAskedForIt) {
     for (; line > 0; --line) from = text.find('\n', from) + 1;
     EXPECT_EQ(text.substr(from, what.size()), what) << text;
   };
-  starts_with(0, "0x00400-0x0040f  nobody");
+  starts_with(0, "0x00400-0x0040f  not written");
   starts_with(1, "0x00410-0x00413  cp.async issued by warp 0 lane 3  cp.async.ca.shared.global");
   starts_with(2, "0x00414-0x00415  warp 0 lane 3  st.shared.u16");
   starts_with(3, "0x00416-0x0041f  cp.async issued by warp 0 lane 3");
-  starts_with(4, "0x00420-0x0042f  nobody");
+  starts_with(4, "0x00420-0x0042f  not written");
   starts_with(5, "0x00c00-0x00c07  warp 0 lane 3  mbarrier.init.shared.b64");
-  starts_with(6, "0x00c08-0x00c0f  nobody");
+  starts_with(6, "0x00c08-0x00c0f  not written");
 }
 
 }  // namespace

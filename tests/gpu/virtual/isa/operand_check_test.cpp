@@ -54,7 +54,7 @@ TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
       {"add.s32 r1, [rd1], r2;", "add.s32: operand 2 is an address, expected a register or a number"},
       {"ld.u32 r1, rd1;", "ld.u32: operand 2 is a register, expected an address [...]"},
       {"ld.u32 r1, [f1];", "ld.u32: operand 2 'f1' is .f32, expected an address of 32 or 64 bits"},
-      {"ld.global.u32 r1, [sh];", "ld.global.u32: operand 2 'sh' stands in shared memory, expected global"},
+      {"ld.global.u32 r1, [sh];", "ld.global.u32: operand 2 'sh' is in shared memory, expected global"},
       {"add.u32 r1, sh, 4;", "add.u32: operand 2 is a variable, expected a register: use mov"},
       {"add.s32 r1, %tid.x, 1;",
        "add.s32: operand 2 '%tid.x' is a special register, expected a register: read it with mov"},

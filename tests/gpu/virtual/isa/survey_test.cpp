@@ -56,7 +56,7 @@ TEST(Survey, CountsWordsByHowOftenTheyStand) {
   EXPECT_EQ(s.bases[2].count, 3);
   EXPECT_EQ(s.bases[3].word, "tcgen05");
   EXPECT_EQ(s.bases[3].count, 2);
-  EXPECT_EQ(s.bases[3].unsupported, "needs tensor memory, not modelled");
+  EXPECT_EQ(s.bases[3].unsupported, "needs tensor memory, not modeled");
   EXPECT_EQ(s.bases[4].unsupported, "unknown opcode 'foo'");
 }
 
@@ -64,7 +64,7 @@ TEST(Survey, SaysWhatCannotRunAndWhere) {
   const Survey s = survey_of(kFile);
   ASSERT_EQ(s.unsupported.size(), 3u);
   EXPECT_EQ(s.unsupported[0].word, "tcgen05.wait::st.sync.aligned");
-  EXPECT_EQ(s.unsupported[0].message, "needs tensor memory, not modelled");
+  EXPECT_EQ(s.unsupported[0].message, "needs tensor memory, not modeled");
   EXPECT_EQ(s.unsupported[0].function, "alloc");
   EXPECT_EQ(s.unsupported[0].at, (TextPlace{5, 17}));
   EXPECT_EQ(s.unsupported[2].word, "foo.bar");

@@ -108,9 +108,9 @@ std::vector<SeededBug> make_bugs() {
   add("B02_ExpectTooMuch", "2048 bytes more are expected than come", qk_tensor(2),
       {{K::deadlock, {"full", "pending 0 of 1", "2048"}}});
   add("B03_ExpectTooLittle", "half of the bytes are expected", qk_tensor(3),
-      {{K::mbar_tx, {"full", "-8192"}}, {K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialised, {"ldmatrix"}}});
+      {{K::mbar_tx, {"full", "-8192"}}, {K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialized, {"ldmatrix"}}});
   add("B04_NoWait", "nobody waits for the keys", qk_tensor(4),
-      {{K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialised, {"ldmatrix"}}});
+      {{K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialized, {"ldmatrix"}}});
   add("B05_NoInitBarrier", "no barrier between mbarrier.init and the wait", qk_tensor(5),
       {{K::race_wr, {"mbarrier.init", "try_wait"}}});
   add("B06_NoBarrier", "no barrier between what other threads copied and stored and the fragments", qk_cp_async(6),
@@ -128,7 +128,7 @@ std::vector<SeededBug> make_bugs() {
   add("B11_NoSyncwarp", "lane 0 arrives for lanes that may still read", decode(11),
       {{K::race_rw, {"ldmatrix", "tensor load"}}});
   add("B12_NoRingBarrier", "the ring is stored to while other warps read it", decode(12),
-      {{K::race_wr, {"warp_max"}}, {K::uninitialised, {"warp_max"}}, {K::race_rw, {"ring"}}});
+      {{K::race_wr, {"warp_max"}}, {K::uninitialized, {"warp_max"}}, {K::race_rw, {"ring"}}});
   add("B13_HalfBarrier", "half of the threads come to the first barrier", qk_tensor(13),
       {{K::deadlock, {"barrier 0", "2 of 4", "try_wait"}}, {K::race_wr, {"mbarrier.init"}}});
   add("B14_BarrierInABranch", "half a warp waits at another barrier", small("b14_barrier_in_a_branch", 32, false, 1),
@@ -146,7 +146,7 @@ std::vector<SeededBug> make_bugs() {
   add("B19_NoProxyFenceWgmma", "no fence between st.shared and wgmma", wgmma(19),
       {{K::proxy_fence, {"st.shared", "wgmma"}}});
   add("B20_SumNotZeroed", "a sum begins with whatever was there", small("b20_sum_not_zeroed", 64, true, 1),
-      {{K::uninitialised, {"ld.shared"}}});
+      {{K::uninitialized, {"ld.shared"}}});
   add_wrong_numbers("B21_SwizzleOfFourRows", "row & 3 instead of row & 7", qk_tensor(21), {});
   add_wrong_numbers("B22_CoordinatesSwapped", "token and head exchanged", decode(22), {{K::tma_all_fill, {}}});
   add_wrong_numbers("B23_NoTrans", "V is read without .trans", decode(23), {});

@@ -195,7 +195,7 @@ TEST(Wmma, AStorePastAnArrayIsOutOfBounds) {
   EXPECT_THAT(said(2), ::testing::ElementsAre("OUT_OF_BOUNDS wmma.store.d c"));
 }
 TEST(Wmma, ALoadOfARowThatNobodyHasWrittenIsUninitialised) {
-  EXPECT_THAT(said(3), ::testing::Contains(::testing::StartsWith("UNINITIALISED wmma.load.b")));
+  EXPECT_THAT(said(3), ::testing::Contains(::testing::StartsWith("UNINITIALIZED wmma.load.b")));
 }
 
 }  // namespace

@@ -110,11 +110,12 @@ TEST(NamedBarrier, AnotherNumberOfThreadsOrAnotherKindIsAMismatch) {
   const auto counts =
       run({.body = "setp.lt.u32 %p1, %r0, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 1, 96;", .threads = 64});
   ASSERT_GE(counts.messages.size(), 1u);
-  EXPECT_EQ(counts.messages[0], "BARRIER_MISMATCH barrier 1 is waited for with 64 threads, and here with 96");
+  EXPECT_EQ(counts.messages[0], "BARRIER_MISMATCH barrier 1 is in use with 64 threads, but this instruction names 96");
   const auto kinds =
       run({.body = "setp.lt.u32 %p1, %r0, 32; @%p1 bar.sync 1; @!%p1 bar.red.popc.u32 %r1, 1, %p1;", .threads = 64});
   ASSERT_GE(kinds.messages.size(), 1u);
-  EXPECT_EQ(kinds.messages[0], "BARRIER_MISMATCH barrier 1 is one of bar.sync or bar.arrive, and here of bar.red.popc");
+  EXPECT_EQ(kinds.messages[0],
+            "BARRIER_MISMATCH barrier 1 is in use by bar.sync or bar.arrive, but this instruction is bar.red.popc");
 }
 
 TEST(NamedBarrier, ADeadlockNamesWhoArrivedAndWhereTheOthersAre) {

@@ -79,7 +79,7 @@ TEST(Calls, TooManyOfOneAnotherOverflowTheStack) {
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
   EXPECT_EQ(called.result.reports[0].kind, ReportKind::stack);
-  EXPECT_EQ(called.result.reports[0].message, "256 calls of one another: 'sum' would be one more");
+  EXPECT_EQ(called.result.reports[0].message, "256 nested calls are the limit: 'sum' exceeds it");
 }
 
 // A table of functions in memory, an address a lane: each group enters its own function, and all meet again.
@@ -146,21 +146,20 @@ TEST(Calls, AnAddressWhereNoFunctionIsIsATrap) {
   ret;
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
-  EXPECT_EQ(called.result.reports[0].message, "a call of 0x40, where no function is");
+  EXPECT_EQ(called.result.reports[0].message, "a call of 0x40, which is not the address of a function");
 }
 
 TEST(Calls, AFunctionOfNobodyIsAnErrorWhenItIsCalledFirst) {
   const auto called = call(R"(
-.extern .func nobody();
+.extern .func absent();
 .visible .entry k(.param .u64 p0) {
-  call.uni nobody;
+  call.uni absent;
   ret;
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
-  EXPECT_EQ(
-      to_text(called.result.reports[0]),
-      "UNSUPPORTED calls.ptx:7:3 'call.uni' kernel k: function 'nobody' is declared and not defined, and none of the "
-      "machine's");
+  EXPECT_EQ(to_text(called.result.reports[0]),
+            "UNSUPPORTED calls.ptx:7:3 'call.uni' kernel k: function 'absent' is declared but not defined, and the "
+            "machine does not implement it");
 }
 
 // malloc gives a block a lane, and 0 when there is no room; what is not freed is noted.
@@ -189,7 +188,7 @@ KEEP: ret;
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
   EXPECT_EQ(called.result.reports[0].kind, ReportKind::leak);
-  EXPECT_EQ(called.result.reports[0].message, "1 of malloc's blocks are not freed, 64 bytes");
+  EXPECT_EQ(called.result.reports[0].message, "1 malloc blocks are not freed, 64 bytes");
   EXPECT_EQ(called.out[31], 31u);
 }
 
@@ -236,7 +235,7 @@ TEST(Calls, RulesOfALaunchAreAllToldAtOnce) {
     EXPECT_STREQ(e.what(),
                  "launch of 'k' rejected, 5 faults:\n"
                  "  block: 2048 threads: 1 to 1024\n"
-                 "  block: 2048 threads: the kernel says .maxntid of 64\n"
+                 "  block: 2048 threads: the kernel's .maxntid is 64\n"
                  "  grid: y is 70000: 1 to 65535\n"
                  "  shared: 40000 static + 10000 dynamic bytes = 50000: at most 49152; opt in for up to 232448\n"
                  "  params: 4 bytes: the kernel's block has 8");

@@ -235,7 +235,7 @@ TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReported) {
   EXPECT_THAT(ran.messages,
               ElementsAre("EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk store may still read shared memory",
                           "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy on their way",
-                          "MBAR_TX 16 bytes were announced at s + 2048 and never came (tx 16, phase 0)"));
+                          "MBAR_TX 16 bytes were expected at s + 2048 and did not land (tx 16, phase 0)"));
 }
 
 // A store waited for with .read alone is not in flight any more.

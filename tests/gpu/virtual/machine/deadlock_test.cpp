@@ -63,7 +63,7 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   // Nobody announces the bytes.
   const Report none = report({.body = begin + copy + copy + wait_for(0)}, ReportKind::deadlock);
   EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in all"));
-  EXPECT_EQ(none.hint, "copies completed 64 bytes but nobody arrived: missing arrive.expect_tx");
+  EXPECT_EQ(none.hint, "copies completed 64 bytes but no thread arrived: missing arrive.expect_tx");
   // Too many are announced.
   const Report many =
       report({.body = begin + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 48;\n" + copy + wait_for(0)},
@@ -113,14 +113,14 @@ TEST(Deadlock, APollingLoopSaysWhatItReadsAndWhatIsThere) {
   const Report shared = report({.body = "@%p1 bra E; st.volatile.shared.u32 [s+16], 5;\nL: ld.volatile.shared.u32 %r1, "
                                         "[s+16];\nsetp.ne.u32 %p2, %r1, 6;\n@%p2 bra L;\nE: bar.sync 0;"},
                                ReportKind::global_spin);
-  EXPECT_THAT(shared.message, HasSubstr("goes round and polls shared s + 16, which is 0x5"));
+  EXPECT_THAT(shared.message, HasSubstr("loops and polls shared s + 16, which is 0x5"));
   EXPECT_THAT(shared.message, StartsWith("warp 0 lanes ffffffff "));
   const Report global =
       report({.body = "L: ld.acquire.gpu.global.u64 %rd2, [%rd1+8];\nsetp.ne.u64 %p2, %rd2, 6;\n@%p2 bra L;",
               .in = bytes_of(std::vector<std::uint64_t>{1, 0x1234567890})},
              ReportKind::global_spin);
-  EXPECT_THAT(global.message, HasSubstr("goes round and polls global in + 8, which is 0x1234567890"));
-  EXPECT_EQ(global.hint, "needs co-resident CTAs, or nobody writes what they poll");
+  EXPECT_THAT(global.message, HasSubstr("loops and polls global in + 8, which is 0x1234567890"));
+  EXPECT_EQ(global.hint, "needs co-resident CTAs, or no thread writes the polled location");
 }
 
 TEST(Deadlock, ALoopOverTestWaitSaysWhatItAsks) {

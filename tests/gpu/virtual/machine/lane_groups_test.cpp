@@ -188,7 +188,8 @@ TEST(Fragments, ALoopWithoutAnEndIsARunawayThatNamesItsBranch) {
   const auto ran = run({.body = "LOOP: add.u32 %r1, %r1, 1;\n bra LOOP;", .options = options});
   ASSERT_EQ(ran.messages.size(), 1u);
   EXPECT_EQ(ran.messages[0],
-            "RUNAWAY 100000 warp instructions are used up\n6250 times back by bra LOOP at one.ptx:12 (line 12)");
+            "RUNAWAY the limit of 100000 warp instructions is reached\n6250 backward branches at bra LOOP at "
+            "one.ptx:12 (line 12)");
   EXPECT_EQ(ran.result.steps, 100'000u);
 }
 
@@ -222,7 +223,7 @@ TEST(Fragments, ACtaThatPollsWhatALaterOneWritesIsSuspended) {
   const auto alone = run({.body = body, .grid = 2, .options = options});
   ASSERT_EQ(alone.messages.size(), 1u);
   EXPECT_TRUE(alone.messages[0].starts_with("GLOBAL_SPIN warp 0 lanes ffffffff")) << alone.messages[0];
-  EXPECT_NE(alone.messages[0].find("goes round and polls global out + 0, which is 0x0"), std::string::npos)
+  EXPECT_NE(alone.messages[0].find("loops and polls global out + 0, which is 0x0"), std::string::npos)
       << alone.messages[0];
   EXPECT_EQ(alone.result.reports[0].hint,
             "needs co-resident CTAs: 1 of 2 could not start beside them (resident limit 1)");

@@ -221,13 +221,13 @@ TEST(MbarrierReports, EachIsToTheLetter) {
                   "missing, tx 0)",
                   "MBARRIER_TOUCHED 4 bytes of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
                   "MBARRIER_TOUCHED 1 bytes of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
-                  "MBAR_TX 1048576 bytes more at s + 0 (phase 0, 2 of 2 arrivals missing, tx 0): a phase counts "
-                  "1048575 at most",
-                  "MBAR_TX 16 bytes have come that were not announced, and no arrival is missing that could: s + 0 "
+                  "MBAR_TX 1048576 more bytes at s + 0 (phase 0, 2 of 2 arrivals missing, tx 0): a phase counts at "
+                  "most 1048575",
+                  "MBAR_TX 16 bytes landed without an expect_tx, and no pending arrival can add one: s + 0 "
                   "(phase 0, 0 of 2 arrivals missing, tx -16)",
                   "NO_MBARRIER mbarrier.init of s + 8 with count 0: 1 to 1048575",
                   "MISALIGNED 8-byte access at shared 0x00414 (s + 20): not a multiple of 8",
-                  "MBAR_TX 16 bytes came at s + 0 that nobody announced (tx -16, phase 0)"));
+                  "MBAR_TX 16 bytes landed at s + 0 without an expect_tx (tx -16, phase 0)"));
 }
 
 TEST(MbarrierReports, ATokenOfLongAgoIsReported) {

@@ -97,7 +97,7 @@ TEST(Parser, TheHeadComesFirstAndOnce) {
   EXPECT_THAT(errors_of(".version 9.0 .target sm_90 .address_size 32"),
               ElementsAre("1:42: address size 32, expected 64"));
   EXPECT_THAT(errors_of(with_head(".version 9.0\n.global .u32 x;")),
-              ElementsAre("2:1: '.version' stands at the head of the file, once"));
+              ElementsAre("2:1: '.version' must be at the head of the file, once"));
   EXPECT_THAT(errors_of(".version 9.0 .target sm_100f, debug, texmode_independent"), IsEmpty());
 }
 
