@@ -1,5 +1,5 @@
-// CudaGpu without a GPU: on a stand-in of the driver that runs what it is handed (fake_driver.cpp). What a person sees when
-// something is missing, and that kernels reach the driver as the cases mean them.
+// CudaGpu without a GPU, on a fake driver that runs the kernels (fake_driver.cpp): the messages when something is
+// missing, and that kernels reach the driver with the cases' parameters.
 #include "gpu/launch/cuda_gpu.h"
 
 #include <dlfcn.h>
@@ -120,7 +120,7 @@ TEST(CudaGpu, AMapThatBreaksARuleNeverReachesTheDriver) {
   EXPECT_THROW((void)device.encode(map), std::invalid_argument);
 }
 
-// Every kernel's small case, through the driver's calls: parameter blocks, shapes, shared memory and tensor maps arrive.
+// The small case of every kernel through the driver's calls: parameter blocks, shapes, shared memory and tensor maps.
 class ThroughTheDriver : public ::testing::TestWithParam<const Case*> {};
 
 TEST_P(ThroughTheDriver, GivesWhatTheModelGives) {

@@ -1,5 +1,5 @@
-// A CUDA driver for machines without one: the calls that CudaGpu makes, carried out by the virtual GPU. What CudaGpu
-// hands over (PTX, shapes, parameter blocks, tensor maps) is thereby run, not only recorded; and calls fail on request.
+// A CUDA driver for machines without one: performs the calls of CudaGpu on the virtual GPU. The arguments (PTX, shapes,
+// parameter blocks, tensor maps) are thereby used, not only recorded; and calls fail on request.
 #include "tests/gpu/launch/fake_driver.h"
 
 #include <unistd.h>
@@ -50,8 +50,8 @@ std::vector<std::unique_ptr<cuda::ModuleObject>> modules;
 std::vector<std::unique_ptr<cuda::FunctionObject>> functions;
 cuda::ContextObject the_context;
 thread_local bool current = false;  // the context has been set on this thread
-int pending = 0;                    // what a kernel has left: from then on every call of the context answers it
-bool hangs = false;                 // a kernel runs that never ends
+int pending = 0;                    // the error of a kernel: every later call of the context returns it
+bool hangs = false;                 // a kernel runs that does not end
 std::uint64_t launches = 0;
 
 template <class Work>
@@ -65,7 +65,7 @@ cuda::Status guarded(int otherwise, const Work& work) {
   }
 }
 
-// Whether the environment names this kernel.
+// Whether the environment variable names this kernel.
 bool told(const char* variable, const std::string& entry) {
   const char* const named = std::getenv(variable);
   return named != nullptr && entry == named;
@@ -75,7 +75,7 @@ int major_version() {
   return std::getenv(kvscope::gpu::test::kNewer) != nullptr ? 10 : behaviour.major;
 }
 
-// The error that a GPU answers to what the machine has reported; its words name it where it is known.
+// The error code that a GPU returns for the machine's report.
 int error_of(const ptx::LaunchResult& result) {
   for (const ptx::Report& report : result.reports) {
     if (report.message.find("error 715") != std::string::npos) return kIllegalInstruction;
@@ -167,7 +167,7 @@ FAKE cuModuleLoadDataEx(cuda::Module* module, const void* image, unsigned option
                   "\x7f"
                   "ELF",
                   4) == 0)
-    return kNoBinary;  // machine code of no GPU it stands for
+    return kNoBinary;  // machine code for a different GPU
   return guarded(kInvalidPtx, [&] {
     try {
       auto made = std::make_unique<cuda::ModuleObject>();
@@ -267,7 +267,7 @@ FAKE cuEventRecord(cuda::Event event, cuda::Stream) {
 FAKE cuEventSynchronize(cuda::Event) {
   return pending;
 }
-// A launch takes a millisecond here, and so does a copy on the device.
+// A launch takes one millisecond here, and so does a copy on the device.
 FAKE cuEventElapsedTime(float* milliseconds, cuda::Event begin, cuda::Event end) {
   *milliseconds = static_cast<float>(end->launches - begin->launches);
   return 0;

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// out[i] = in[i] + 1 for i < n; lane n reads past the end when `past` is set.
+// out[i] = in[i] + 1 for i < n; lane n reads past the end if `past` is set.
 constexpr const char* kAddOne = R"(
 .version 8.0
 .target sm_90a
@@ -107,7 +107,7 @@ TEST(VirtualGpu, MemoryIsGivenBackOnce) {
     DeviceArray a = device.filled("a", 64, std::byte{1});
     address = a.address();
     DeviceArray b = std::move(a);
-    EXPECT_EQ(a.address(), 0U);  // NOLINT(bugprone-use-after-move): moved from means empty
+    EXPECT_EQ(a.address(), 0U);  // a moved-from array is empty
     EXPECT_EQ(b.download(), std::vector<std::byte>(64, std::byte{1}));
   }
   std::vector<std::byte> bytes(1);
@@ -118,7 +118,7 @@ TEST(KernelImages, EachIsPtxForWhatItsNameSays) {
   EXPECT_THAT(kernel_images(), SizeIs(::testing::Ge(10U)));
   for (const KernelImage& image : kernel_images()) {
     EXPECT_THAT(std::string(image.bytes), HasSubstr(".target " + std::string(image.architecture)));
-    EXPECT_EQ(image.bytes.data()[image.bytes.size()], '\0') << image.kernel;  // the driver takes it as a C string
+    EXPECT_EQ(image.bytes.data()[image.bytes.size()], '\0') << image.kernel;  // the driver expects a C string
   }
 }
 

@@ -1,5 +1,5 @@
-// A problem of the model on the virtual GPU: which kernel takes it, what had to be done to it, what no kernel has; and
-// that a wrong answer is found.
+// A problem of the model on the virtual GPU: which kernel computes it, how it is converted, which features no kernel
+// supports; and that a wrong output is detected.
 #include "gpu/offload/attention_on.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A fixture's cache and queries as one problem: `queries` of them a sequence.
+// A fixture's cache and queries as one problem, with `queries` per sequence.
 struct Given {
   CacheFixture cache;
   std::vector<std::byte> q;
@@ -92,7 +92,7 @@ TEST(AttentionOn, SeveralQueriesArePagedPrefillWithWindowAndCap) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-// A window that hides the first keys, which are then not read: pages before it are not in the kernel's table.
+// A window that hides the first keys: they must not be read, so pages before it are not in the kernel's table.
 TEST(AttentionOn, OneQueryUnderAWindowIsDecoded) {
   Given setup(shape_of(DType::bf16, 16, {50, 7}), {1, 1}, 2, DType::bf16);
   setup.problem.options.mask = MaskKind::sliding_window;
@@ -103,7 +103,7 @@ TEST(AttentionOn, OneQueryUnderAWindowIsDecoded) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-// What paged_prefill does not support: pages of 12, heads of 80, a chunked mask, a window to the right, ALiBi, sinks.
+// Features that paged_prefill does not support: pages of 12, heads of 80, a chunked mask, a right window, ALiBi, sinks.
 TEST(AttentionOn, EveryMaskAndScoreIsDecodedQueryByQuery) {
   CacheShape shape = shape_of(DType::f16, 12, {33, 18});
   shape.head_size = 80;
@@ -136,7 +136,7 @@ TEST(AttentionOn, EveryHeadSizeThatIsAMultipleOf8IsDecoded) {
   }
 }
 
-// One page a sequence: a continuous cache, whose page is the longest sequence.
+// One page per sequence: a continuous cache, whose page is as long as the longest sequence.
 TEST(AttentionOn, OnePageASequenceIsContinuousDecode) {
   for (const std::int64_t head_size : {64, 40}) {
     CacheShape shape = shape_of(DType::bf16, 45, {45, 1, 30});
@@ -211,7 +211,7 @@ TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused
                         "more"));
 }
 
-// [block, head, slot, dim], as other engines keep it: the kernels want heads of a token side by side.
+// [block, head, slot, dim], the layout of other engines: the kernels require the heads of a token to be contiguous.
 TEST(AttentionOn, HeadsApartArePackedAnew) {
   Given setup(shape_of(DType::bf16, 16, {40}), {1}, 4, DType::bf16);
   std::vector<std::byte> apart[2];
@@ -286,7 +286,7 @@ TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRefused) {
                                     HasSubstr("paged_prefill does not support a table for K and another for V")));
 }
 
-// The kernel is told of another problem than the golden: what a kernel that is wrong would hand over.
+// The kernel computes a different problem than the golden reference: simulates the output of a wrong kernel.
 TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
   const Given right(shape_of(DType::bf16, 16, {40, 70}), {1, 1}, 4, DType::bf16);
   const attention::Result golden = attention::reference(right.problem);
@@ -299,7 +299,7 @@ TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
   EXPECT_TRUE(verdict([](Given&) {}).passed());
   std::vector<std::uint32_t> table = right.cache.table();
   const CandidateCheck page = verdict([&](Given& s) {
-    table[0] = table[1];  // a page of the sequence twice, another of it never
+    table[0] = table[1];  // one page of the sequence twice, another one missing
     s.problem.k.table = s.problem.v.table = table.data();
   });
   EXPECT_FALSE(page.passed());
@@ -309,7 +309,7 @@ TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
       verdict([](Given& s) { s.q = exact_noise(DType::bf16, 2 * 4 * 64, 78), s.problem.q = s.q.data(); }).passed());
 }
 
-// Through the driver's calls, as on hardware: 132 multiprocessors, so the keys of one sequence are cut into runs.
+// Through the driver's calls, as on hardware: 132 multiprocessors, so the keys of one sequence are split into runs.
 TEST(CandidateCheck, OverTheDriversCallsTheVerdictIsTheSameAndNothingIsCounted) {
   const Given setup(shape_of(DType::bf16, 16, {200}), {1}, 4, DType::bf16);
   CudaGpu device({.ordinal = 0, .library = KVSCOPE_FAKE_DRIVER});
@@ -319,7 +319,7 @@ TEST(CandidateCheck, OverTheDriversCallsTheVerdictIsTheSameAndNothingIsCounted) 
   EXPECT_THAT(to_text(check), HasSubstr("\ncandidate of Imitation H200, kernel paged_decode_bf16_d64: within"));
 }
 
-// Faults of the kernel are the verdict, and nothing is compared.
+// Faults of the kernel decide the verdict, and the outputs are not compared.
 TEST(CandidateCheck, WhatTheCheckersSayOfTheKernelFails) {
   const Given setup(shape_of(DType::bf16, 16, {20}), {1}, 2, DType::bf16);
   VirtualGpu device({.most_instructions = 50});

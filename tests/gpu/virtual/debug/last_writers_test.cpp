@@ -1,4 +1,4 @@
-// Who wrote a byte of shared memory: threads, copies, nobody, and the same when a run goes back.
+// The last writer of a byte of shared memory: threads, copies, none; also after moving backward.
 #include "gpu/virtual/debug/last_writers.h"
 
 #include <gtest/gtest.h>
@@ -28,13 +28,13 @@ TEST(LastWriters, NamesLanesAndLineOfEachByte) {
   EXPECT_EQ(writer.thread, 33);
   EXPECT_FALSE(writer.engine);
   EXPECT_EQ(run.launch().program->statement(writer.pc).opcode, "st.shared.u32");
-  // Past the end, of a CTA that has not begun, below the first byte: nobody.
+  // Past the end, in a CTA that has not begun, below the first byte: not written.
   EXPECT_EQ(run.writers().of(0, 0x500), Writer{});
   EXPECT_EQ(run.writers().of(2, 0x485), Writer{});
   EXPECT_EQ(run.writers().of(0, 0x3ff), Writer{});
 }
 
-// Back over the store nobody has written, and forwards again somebody has: at every step of a run, from its end to its
+// Before the store the byte is not written, after it the byte is: at every step of a run, from its end to its
 // beginning, with one snapshot and with many.
 TEST(LastWriters, GoBackWithTheRun) {
   for (const std::int64_t snapshot_bytes : {std::int64_t{1}, std::int64_t{1} << 30}) {
@@ -49,7 +49,7 @@ TEST(LastWriters, GoBackWithTheRun) {
       static_cast<void>(run.seek(step));
       ASSERT_EQ(run.writers().of(1, 0x4fc), seen[step]) << "step " << step;
     }
-    // From where it has been written to before its CTA began.
+    // From the last write back to the start of its CTA.
     const auto last = std::find_if(seen.rbegin(), seen.rend(), [](const Writer& w) { return w.pc >= 0; });
     static_cast<void>(run.seek(static_cast<std::uint64_t>(seen.rend() - last) - 1));
     ASSERT_EQ(run.writers().of(1, 0x4fc), *last);
@@ -58,7 +58,7 @@ TEST(LastWriters, GoBackWithTheRun) {
   }
 }
 
-// Copied bytes are the copy's, and the barrier's object is its initializer's.
+// Copied bytes belong to the copy, and the barrier's bytes to its initialization.
 TEST(LastWriters, ACopyIsNamedWithWhoAskedForIt) {
   std::string text;
   class Last final : public Monitor {

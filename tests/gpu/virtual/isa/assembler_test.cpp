@@ -1,4 +1,4 @@
-// Held against the assembler of CUDA 13.0 (13.0.88, sm_90a), asked once; its answers are kept in data/.
+// Compares with the assembler of CUDA 13.0 (13.0.88, sm_90a); its recorded results are in data/.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -40,8 +40,8 @@ std::string refusal(const std::string& statement) {
   return "";
 }
 
-// Kinds, widths, classes and ranges of operands: 300 statements. A bug here refuses what nvcc writes, or runs what no
-// GPU would.
+// Kinds, widths, classes and ranges of operands: 300 statements. A fault here rejects output of nvcc, or runs
+// statements that no GPU would.
 TEST(Assembler, TakesAndRefusesTheSameStatements) {
   int asked = 0;
   for (const std::string& line : lines_of("operands.txt")) {
@@ -54,7 +54,7 @@ TEST(Assembler, TakesAndRefusesTheSameStatements) {
   EXPECT_GT(asked, 250);
 }
 
-// Opcode words alone: made from the grammar and, by adding, dropping and exchanging words, next to it.
+// Opcode words alone: derived from the grammar and, by adding, dropping and exchanging words, close to it.
 TEST(Assembler, TakesAndRefusesTheSameWords) {
   int accepted = 0;
   int refused = 0;

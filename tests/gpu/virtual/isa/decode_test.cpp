@@ -36,7 +36,7 @@ TEST(Decode, UnderstandsEachWordOnce) {
   EXPECT_TRUE(d.unsupported.empty());
 }
 
-// What cannot be executed is no error of the file: it may never be reached.
+// An unsupported statement is not an error of the file: it may never be reached.
 TEST(Decode, ListsWhatCannotRunAndLoads) {
   const Module module = parse_module(
       kernel("mov.u32 r1, 0;\ntcgen05.wait::ld.sync.aligned;\nfoo.bar r1, r2;\nld.shared.v3.u32 r1, [r2];"), "k.ptx");
@@ -52,7 +52,7 @@ TEST(Decode, ListsWhatCannotRunAndLoads) {
   EXPECT_EQ(d.at(0, 1).opcode, Opcode::unsupported);
 }
 
-// Run as if the letters were not there, it would compute with the whole register.
+// If the selectors were ignored, it would compute with the whole register.
 TEST(Decode, PartsOfARegisterCannotRunAndTheWordWithoutThemCan) {
   const Module module = parse_module(kernel("vabsdiff4.u32.u32.u32 r1, r2, r3, r4;\n"
                                             "vabsdiff4.u32.u32.u32 r1, r2.b3210, r3, r4;"),
@@ -74,7 +74,7 @@ TEST(Decode, TellsOneErrorAStatementAndTwentyAtMost) {
   EXPECT_EQ(d.errors[0].message, "add.f64: operand 1 'r1' is 32 bits wide, expected 64");
   EXPECT_EQ(d.errors[0].at, (TextPlace{6, 1}));
   EXPECT_EQ(d.errors[1].at, (TextPlace{7, 1}));
-  EXPECT_EQ(d.of[0].size(), module.functions[0].body.size());  // all understood all the same
+  EXPECT_EQ(d.of[0].size(), module.functions[0].body.size());  // all are decoded in spite of the errors
 }
 
 // wgmma exists on sm_90a alone; 32-byte loads from sm_100 on.
@@ -92,7 +92,7 @@ TEST(Decode, HoldsInstructionsToTheTarget) {
   EXPECT_EQ(decode(barrier, 80).unsupported[0].message, "needs sm_90, the target of this machine is sm_80");
 }
 
-// The two dialects of the same compiler: f32 registers are .f32 for sm_90a and .b32 for sm_100a.
+// The two dialects of the compiler: f32 registers are .f32 for sm_90a and .b32 for sm_100a.
 TEST(Decode, TakesWhatNvccWrites) {
   for (const char* name : {"block_sums.sm_90a.ptx", "block_sums.sm_100a.ptx"}) {
     const Module module = parse_module(file(name), name);

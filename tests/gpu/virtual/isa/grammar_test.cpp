@@ -7,7 +7,7 @@
 namespace kvscope::ptx::grammar_test {
 namespace {
 
-// An opcode without a row could never be understood.
+// An opcode without a row could never be decoded.
 TEST(Grammar, HasARowForEachOpcode) {
   std::set<Opcode> seen;
   for (const Pattern& p : patterns()) seen.insert(p.opcode);
@@ -16,7 +16,7 @@ TEST(Grammar, HasARowForEachOpcode) {
   }
 }
 
-// A modifier that no row names is a dead word: somebody would test for it in vain.
+// A modifier that is in no row is unreachable: code that tests for it would have no effect.
 TEST(Grammar, NamesEachModifierSomewhere) {
   std::set<Mod> seen{Mod::barrier};  // not written: of barrier.sync
   for (const Pattern& p : patterns()) {
@@ -59,7 +59,7 @@ TEST(Grammar, KnowsNoOpcodeThatIsNone) {
   EXPECT_FALSE(patterns_of("barrier.cta.sync").empty());
 }
 
-// What is refused must not be accepted by a row as well: the reason would be lost, or the instruction run.
+// An unsupported opcode must not also have a row: the reason would be lost, or the instruction would run.
 TEST(Grammar, RefusesNoWholeOpcodeThatItHas) {
   for (const Refusal& r : refusals()) {
     if (r.word.empty()) {

@@ -1,4 +1,4 @@
-// Messages to the letter: a person reads them beside the line they are about.
+// The exact messages.
 #include <gtest/gtest.h>
 
 #include <string>

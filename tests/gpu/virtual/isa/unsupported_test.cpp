@@ -1,4 +1,4 @@
-// What PTX has and this machine has not: each by name, so that it is a trap with a reason and never silently wrong.
+// Unsupported PTX features, each by name: the statement is a trap with a reason, and never executes wrongly.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -65,7 +65,7 @@ TEST(Unsupported, IsNamedWithItsReason) {
   }
 }
 
-// m8n8k4 is refused of f16 alone, tile::gather4 of no CTA, im2col of no plain copy.
+// m8n8k4 is rejected only for f16, tile::gather4 is supported in a CTA, and plain copies are not im2col.
 TEST(Unsupported, TakesNothingWithItThatIsThere) {
   for (const char* word : {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "add.rn.f32", "add.rn.f16",
                            "cvt.rn.f16.f32", "vabsdiff4.u32.u32.u32.add", "cp.async.bulk.global.shared::cta.bulk_group",
