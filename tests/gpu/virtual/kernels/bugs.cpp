@@ -12,7 +12,7 @@ namespace {
 
 using Body = std::function<Outcome(const Schedule&)>;
 
-// The number is qk::Bug's, decode::Bug's and so on: the kernel's last parameter.
+// `bug` is a value of qk::Bug, decode::Bug and so on: the kernel's last parameter.
 Body qk_tensor(int bug) {
   return [bug](const Schedule& schedule) {
     const QkCase data;
@@ -70,7 +70,7 @@ Body cluster(int bug) {
                                     .values = {map_bytes(map), out, value(bug)}})};
   };
 }
-// A kernel of small_bugs.cu: (out [, in]) and, where it has one, `wrong`.
+// A kernel of small_bugs.cu with parameters (out [, in]) and, if it has one, `wrong`.
 Body small(const char* kernel, std::int64_t threads, bool with_in, int wrong) {
   return [kernel, threads, with_in, wrong](const Schedule& schedule) {
     Gpu gpu("small_bugs.ptx", schedule);
