@@ -1,4 +1,4 @@
-// Barriers of a CTA and of a cluster: who is counted, who waits, and what is said when somebody is missing.
+// Barriers of a CTA and of a cluster: which threads are counted, which wait, and the reports of missing ones.
 #include <gtest/gtest.h>
 
 #include "tests/gpu/virtual/machine/one_kernel.h"
@@ -8,7 +8,8 @@ namespace {
 
 using test::run;
 
-// Warps 0 and 1 fill and go on without waiting; 2 and 3 wait for them. A producer that waited would store 9 too late.
+// Warps 0 and 1 store and continue without waiting; 2 and 3 wait for them. A producer that waited would store 9 too
+// late.
 TEST(NamedBarrier, ProducersArriveAndConsumersWait) {
   const auto ran = run({.body = R"(
     shr.u32 %r1, %r0, 5;
@@ -63,7 +64,7 @@ TEST(NamedBarrier, AWarpThatHasExitedIsNotWaitedFor) {
   EXPECT_EQ(ran.word(0), 3u);
 }
 
-// barrier.sync from both sides of an if: any instruction with this barrier counts. bar.sync would not.
+// barrier.sync on both sides of an if: any instruction with this barrier counts. bar.sync would not.
 TEST(NamedBarrier, LanesOfAWarpMayComeToTheUnalignedFormFromTwoPlaces) {
   const std::string body = R"(
     setp.lt.u32 %p1, %r0, 16;
@@ -83,7 +84,7 @@ TEST(NamedBarrier, LanesOfAWarpMayComeToTheUnalignedFormFromTwoPlaces) {
   EXPECT_TRUE(apart.messages[0].starts_with("DIVERGED warp 0 lanes 0000ffff bar.sync 0")) << apart.messages[0];
 }
 
-// Half of a warp waits at the barrier already when the other half jumps back to it: they are together there.
+// Half of a warp already waits at the barrier when the other half jumps back to it: they arrive together.
 TEST(NamedBarrier, LanesThatComeLaterJoinThoseThatWait) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 16;

@@ -1,4 +1,4 @@
-// Functions of device code, and those that the machine has itself.
+// Device functions, and functions that the machine implements.
 #include <gtest/gtest.h>
 
 #include "core/base/errors.h"
@@ -9,7 +9,7 @@
 namespace kvscope::ptx::calls_test {
 namespace {
 
-// A module of its own: `text` behind the head, a kernel "k" with one pointer.
+// A separate module: `text` after the header, a kernel "k" with one pointer.
 struct Called {
   LaunchResult result;
   std::vector<std::uint32_t> out;
@@ -48,7 +48,7 @@ ZERO: st.param.b32 [r], 0;
 }
 )";
 
-// Lanes recurse to depths of their own and come back to one place, each with its own frames.
+// Lanes recurse to different depths and reconverge at one place, each with its own frames.
 TEST(Calls, EveryLaneRecursesToItsOwnDepth) {
   const auto called = call(std::string(kSum) + R"(
 .visible .entry k(.param .u64 p0) {
@@ -82,7 +82,7 @@ TEST(Calls, TooManyOfOneAnotherOverflowTheStack) {
   EXPECT_EQ(called.result.reports[0].message, "256 nested calls are the limit: 'sum' exceeds it");
 }
 
-// A table of functions in memory, an address a lane: each group enters its own function, and all meet again.
+// A table of functions in memory, one address per lane: each group calls its own function, and all reconverge.
 TEST(Calls, AFunctionPointerTakesEachLaneToItsFunction) {
   const auto called = call(R"(
 .func (.param .b32 r) twice(.param .b32 n) { .reg .b32 %a; ld.param.b32 %a, [n]; shl.b32 %a, %a, 1; st.param.b32 [r], %a; ret; }
@@ -112,7 +112,7 @@ TEST(Calls, AFunctionPointerTakesEachLaneToItsFunction) {
   EXPECT_EQ(called.out[1], 0xffffffffu);
 }
 
-// Two calls of one function, and lanes that wait for each other inside: each half goes back to its own call.
+// Two calls of one function whose lanes wait for each other inside: each half returns to its own call.
 TEST(Calls, LanesThatMeetInAFunctionGoBackToWhereTheyCameFrom) {
   const auto called = call(R"(
 .func meet() { bar.warp.sync -1; ret; }
@@ -162,7 +162,7 @@ TEST(Calls, AFunctionOfNobodyIsAnErrorWhenItIsCalledFirst) {
             "machine does not implement it");
 }
 
-// malloc gives a block a lane, and 0 when there is no room; what is not freed is noted.
+// malloc returns one block per lane, and 0 when memory is exhausted; blocks that are not freed are reported as a note.
 TEST(Calls, MallocGivesBlocksAndLeaksAreNoted) {
   const auto called = call(R"(
 .extern .func (.param .b64 r) malloc(.param .b64 n);
@@ -197,7 +197,7 @@ class NoStrings final : public PrintfStrings {
   [[nodiscard]] std::string at(std::uint64_t address) const override { return address == 16 ? "text" : "?"; }
 };
 
-// Each argument at its own alignment: the double behind an int begins at byte 8.
+// Each argument is aligned by its type: the double after an int begins at byte 8.
 TEST(Printf, ArgumentsStandAtTheirOwnAlignment) {
   std::vector<std::byte> bytes(40);
   const std::int32_t i = -7;

@@ -1,4 +1,4 @@
-// What is said when nobody can go on: every lane group's place and what it waits for, and what is usually wrong.
+// Reports of launches without progress: the place and the wait of every lane group, and the likely cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Waits at the object in s + 8 for parity `parity`, over and over.
+// Waits at the object in s + 8 for parity `parity`, in a loop.
 std::string wait_for(int parity) {
   return "\nW: mbarrier.try_wait.parity.shared.b64 %p7, [s+8], " + std::to_string(parity) + ";\n@!%p7 bra W;";
 }
@@ -60,11 +60,11 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const std::string copy =
       "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+64], [%rd1], 32, [s+8];\n";
   const std::string begin = "setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared.b64 [s+8], 1; bar.warp.sync -1;\n";
-  // Nobody announces the bytes.
+  // No thread announces the bytes.
   const Report none = report({.body = begin + copy + copy + wait_for(0)}, ReportKind::deadlock);
   EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in all"));
   EXPECT_EQ(none.hint, "copies completed 64 bytes but no thread arrived: missing arrive.expect_tx");
-  // Too many are announced.
+  // Too many bytes are announced.
   const Report many =
       report({.body = begin + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 48;\n" + copy + wait_for(0)},
              ReportKind::deadlock);
@@ -82,7 +82,7 @@ TEST(Deadlock, AParityThatIsPastIsAHint) {
   EXPECT_EQ(r.hint, "waited with the wrong parity");
 }
 
-// Rank 0 waits for the cluster, rank 1 for its own object: both are told of. Rank 0's has another number missing.
+// Rank 0 waits for the cluster, rank 1 for its own object: both are reported. Another arrival is missing at rank 0's.
 TEST(Deadlock, EachCtaOfAClusterSaysWhatItWaitsFor) {
   const Ran ran = run({.body = R"(mov.u32 %r1, %cluster_ctarank; add.u32 %r2, %r1, 3;
     setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r1, 0;

@@ -1,4 +1,4 @@
-// A module made ready: where variables stand, which registers share a place.
+// A lowered module: the placement of variables, and the registers that share a place.
 #include <gtest/gtest.h>
 
 #include "gpu/virtual/machine/program/detail/address_operand.h"
@@ -15,7 +15,7 @@ std::shared_ptr<const Program> program_of(const std::string& body, bool share = 
                       ProgramOptions{.registers_by_liveness = share});
 }
 
-// 48 static bytes at 0x400; the dynamic part behind them at its own alignment, for every extern symbol the same.
+// 48 static bytes at 0x400; the dynamic part after them at its own alignment, equal for every extern symbol.
 TEST(Program, SharedMemoryBeginsAt0x400AndTheDynamicPartAtItsAlignment) {
   const auto program = program_of(R"(
     .reg .b32 %r<4>; .shared .align 8 .b8 bars[48];
@@ -55,7 +55,8 @@ TEST(Program, RegistersThatAreNeverNeededTogetherShareARow) {
   EXPECT_NE(apart->functions[0].registers[3].reg, apart->functions[0].registers[1].reg);
 }
 
-// A guard leaves lanes with the old value, and a loop comes back: both need it longer than the text looks.
+// A guard preserves the old value in some lanes, and a loop returns: in both cases the value is live longer than the
+// text suggests.
 TEST(Program, AValueLivesThroughAGuardAndRoundALoop) {
   const auto program = program_of(R"(
     .reg .b32 %r<6>; .reg .b64 %d<2>; .reg .pred %p<3>;

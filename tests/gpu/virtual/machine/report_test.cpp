@@ -37,7 +37,7 @@ TEST(Report, ARaceIsWrittenInColumns) {
             "  no order between them; thread 40 last synchronized at decode.cuh:121 (mbarrier wait)");
 }
 
-// The other side of the columns: here the thread's line is the longer one.
+// The opposite case for the columns: here the thread's line is the longer one.
 TEST(Report, AMissingFenceIsWrittenInColumns) {
   Report r;
   r.kind = ReportKind::proxy_fence;
@@ -80,7 +80,7 @@ TEST(Report, SeveritiesAreThoseOfTheTable) {
   EXPECT_EQ(name(Severity::note), "note");
 }
 
-// One report a pair of positions, however often it happens; another position is another report.
+// One report per pair of positions, however often it occurs; another position is a separate report.
 TEST(Report, TheSamePositionsAreKeptOnceAndCounted) {
   Reports reports(2);
   EXPECT_TRUE(reports.add(race()));

@@ -1,4 +1,4 @@
-// Variables: type, size, alignment, initial bytes; what ptxas refuses.
+// Variables: type, size, alignment, initial bytes; declarations that ptxas rejects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The only variable of that name, anywhere.
+// The only variable with that name, in any scope.
 const Variable& variable(const Module& m, std::string_view name) {
   for (const Variable& v : m.variables) {
     if (v.name == name) return v;
@@ -63,7 +63,7 @@ TEST(Variables, NumbersTakeTheVariablesType) {
   EXPECT_THAT(values(variable(m, "g")), ElementsAre(0x80000000));
 }
 
-// A row said short must not pull the next row forward.
+// An incomplete row must not shift the next row.
 TEST(Variables, ShortBracesAreFilledWithZeros) {
   const Module m = parse_items(
       ".global .b32 a[2][3] = {{1}, {2, 3}};\n.global .b8 b[8] = {1, 2};\n.global .b32 c[2][2][2] = {{{1}}, {{2}, "
@@ -128,7 +128,7 @@ TEST(Variables, AttributesAreSkippedPointersKept) {
   EXPECT_EQ(variable(m, "m").bytes, 4);
   EXPECT_EQ(variable(m, "p").pointer_space, Space::shared);
   EXPECT_EQ(variable(m, "p").pointer_align, 16);
-  EXPECT_EQ(variable(m, "p").align, 8);  // its own: .align behind .ptr is what it points to
+  EXPECT_EQ(variable(m, "p").align, 8);  // its own alignment: .align after .ptr is that of the target
   EXPECT_EQ(variable(m, "q").pointer_align, 4);
   EXPECT_EQ(variable(m, "r").pointer_align, 0);
 }
