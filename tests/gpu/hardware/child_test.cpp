@@ -57,7 +57,7 @@ TEST(RunChild, SilenceEndsItAndWhatItSaidBeforeCounts) {
 }
 
 // The limit applies to the time between two lines, not to the whole run: a kernel with many cases takes long.
-TEST(RunChild, OneThatGoesOnTalkingMayTakeLongerThanTheLimit) {
+TEST(RunChild, OneWithRegularOutputMayTakeLongerThanTheLimit) {
   const Heard heard = shell("for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo $i; done", 2.5);
   EXPECT_EQ(heard.lines.size(), 8U);
   EXPECT_THAT(heard.end.words(), IsEmpty());

@@ -111,7 +111,7 @@ TEST(DecodePlan, LargeGroupsAreSeveralCtas) {
   EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument);
 }
 
-TEST(DecodePlan, RefusesHeadSizesWithoutAKernel) {
+TEST(DecodePlan, RejectsHeadSizesWithoutAKernel) {
   const std::vector<std::uint32_t> lengths(1, 100);
   DecodeShape shape = step(lengths);
   shape.head_size = 96;

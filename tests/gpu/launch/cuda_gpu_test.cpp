@@ -64,7 +64,7 @@ TEST(CudaGpu, AMachineWithoutGpuAndAnOrdinalThatIsNotThere) {
   EXPECT_EQ(error_of([&] { CudaGpu{options}; }), "no GPU 2 on this machine: 0 to 1");
 }
 
-TEST(CudaGpu, AGpuOfAnotherArchitectureIsRefusedByName) {
+TEST(CudaGpu, AGpuOfAnotherArchitectureIsRejectedByName) {
   const CudaGpuOptions options = stand_in({.major = 8, .minor = 0});
   EXPECT_THAT(error_of([&] { CudaGpu{options}; }),
               AllOf(HasSubstr("Imitation H200 is sm_80"), HasSubstr("sm_90a and sm_100a")));
@@ -89,7 +89,7 @@ TEST(CudaGpu, BytesGoThereAndBack) {
   EXPECT_EQ(twin.download_as<int>(), values);
 }
 
-TEST(CudaGpu, WhatTheDriverRefusesNamesTheCallItsSizeAndTheDriversWords) {
+TEST(CudaGpu, ARejectedDriverCallNamesTheCallItsSizeAndTheDriversMessage) {
   CudaGpu device(stand_in());
   behave({.allocate = 2});
   EXPECT_EQ(error_of([&] { (void)device.allocate(4096, "pool"); }),

@@ -75,13 +75,13 @@ TEST(VirtualGpu, WhatACheckerReportsIsAFaultOfTheLaunch) {
   EXPECT_THAT(add.run(9).faults, ElementsAre(HasSubstr("OUT_OF_BOUNDS"), HasSubstr("OUT_OF_BOUNDS")));
 }
 
-TEST(VirtualGpu, BytesThatNobodyWroteMustNotBeRead) {
+TEST(VirtualGpu, ReadsOfUninitializedBytesAreFaults) {
   AddOne add;
   add.in = DeviceArray(add.device, add.device.allocate(32, "in"), 32);
   EXPECT_THAT(add.run(8).faults, ElementsAre(HasSubstr("UNINITIALIZED")));
 }
 
-TEST(VirtualGpu, AParameterBlockOfAnotherSizeIsRefused) {
+TEST(VirtualGpu, AParameterBlockOfAnotherSizeIsRejected) {
   AddOne add;
   const std::int64_t wrong = 0;
   EXPECT_THROW(add.device.launch({.kernel = "add", .entry = "add_one", .block = {32, 1, 1}}, bytes_of(wrong)),
@@ -114,7 +114,7 @@ TEST(VirtualGpu, MemoryIsGivenBackOnce) {
   EXPECT_ANY_THROW(device.read(address, bytes));
 }
 
-TEST(KernelImages, EachIsPtxForWhatItsNameSays) {
+TEST(KernelImages, EachIsPtxForTheTargetInItsName) {
   EXPECT_THAT(kernel_images(), SizeIs(::testing::Ge(10U)));
   for (const KernelImage& image : kernel_images()) {
     EXPECT_THAT(std::string(image.bytes), HasSubstr(".target " + std::string(image.architecture)));

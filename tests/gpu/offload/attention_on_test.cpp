@@ -193,7 +193,7 @@ TEST(AttentionOn, OneRowForKAndVIsMlaDecode) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused) {
+TEST(AttentionOn, OneRowOfE4m3WithOneScalePerTokenIsMlaDecodeAndWithSeveralIsRejected) {
   CacheShape shape = shape_of(DType::e4m3, 16, {20, 5});
   shape.kv_heads = 1;
   shape.head_size = 576;
@@ -212,7 +212,7 @@ TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused
 }
 
 // [block, head, slot, dim], the layout of other engines: the kernels require the heads of a token to be contiguous.
-TEST(AttentionOn, HeadsApartArePackedAnew) {
+TEST(AttentionOn, SeparateHeadsAreRepacked) {
   Given setup(shape_of(DType::bf16, 16, {40}), {1}, 4, DType::bf16);
   std::vector<std::byte> apart[2];
   for (auto* rows : {&setup.problem.k, &setup.problem.v}) {
@@ -273,7 +273,7 @@ TEST(AttentionOn, EveryUnsupportedFeatureOfEveryKernelIsNamedAtOnce) {
                     HasSubstr("\n  paged_prefill does not support a chunked mask")));
 }
 
-TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRefused) {
+TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRejected) {
   Given setup(shape_of(DType::bf16, 16, {30}), {3}, 2, DType::bf16);
   setup.problem.options.mask = MaskKind::sliding_window;
   setup.problem.options.window_left = 4;
@@ -320,7 +320,7 @@ TEST(CandidateCheck, OverTheDriversCallsTheVerdictIsTheSameAndNothingIsCounted) 
 }
 
 // Faults of the kernel decide the verdict, and the outputs are not compared.
-TEST(CandidateCheck, WhatTheCheckersSayOfTheKernelFails) {
+TEST(CandidateCheck, ReportsOfTheCheckersFailTheVerdict) {
   const Given setup(shape_of(DType::bf16, 16, {20}), {1}, 2, DType::bf16);
   VirtualGpu device({.most_instructions = 50});
   const CandidateCheck check = check_candidate(device, setup.problem, attention::reference(setup.problem));

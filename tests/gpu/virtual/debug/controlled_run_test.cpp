@@ -182,7 +182,7 @@ TEST(ControlledRun, AtTheBeginningThereIsNothingFurtherBack) {
 }
 
 // A checker that received a step twice would find races between an access and itself.
-TEST(ControlledRun, CheckersHearOfEveryStepOnce) {
+TEST(ControlledRun, CheckersReceiveEveryStepOnce) {
   const auto launch = steps_launch(30);
   class Listener final : public Monitor {
    public:

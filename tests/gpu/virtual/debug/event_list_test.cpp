@@ -85,7 +85,7 @@ TEST(EventList, AddressesOfAllLanesAreThereWhenAskedFor) {
 }
 
 // Compares with the whole list, filtered by the test.
-TEST(EventList, AFilterKeepsWhatItSaysAndNothingElse) {
+TEST(EventList, AFilterKeepsExactlyTheSelectedEvents) {
   const Told all = steps_events({});
   const std::uint64_t end = all.result.steps;
   const std::vector<EventFilter> filters = {
@@ -108,7 +108,7 @@ TEST(EventList, AFilterKeepsWhatItSaysAndNothingElse) {
 }
 
 // A divergent branch: odd and even lanes split, and merge after it.
-TEST(EventList, LanesThatPartMeetAgain) {
+TEST(EventList, LanesThatSplitMergeAgain) {
   const Told told = steps_events({.kinds = {Kind::split, Kind::merge}, .cta = 0, .warp = 0});
   ASSERT_GE(told.events.size(), 2u);
   EXPECT_EQ(told.events[0].kind, Kind::split);
@@ -187,7 +187,7 @@ TEST(EventList, KindsHaveNamesOfTheirOwn) {
   EXPECT_EQ(find_machine_event("stores"), std::nullopt);
 }
 
-TEST(EventList, ALineSaysItAll) {
+TEST(EventList, ALineContainsAllFields) {
   std::vector<std::string> text, lines;
   const auto launch = test::steps_launch(1);
   const Program& program = *launch->module->program;

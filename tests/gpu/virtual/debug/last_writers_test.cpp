@@ -59,7 +59,7 @@ TEST(LastWriters, GoBackWithTheRun) {
 }
 
 // Copied bytes belong to the copy, and the barrier's bytes to its initialization.
-TEST(LastWriters, ACopyIsNamedWithWhoAskedForIt) {
+TEST(LastWriters, ACopyIsNamedWithItsIssuer) {
   std::string text;
   class Last final : public Monitor {
    public:

@@ -10,7 +10,7 @@ namespace {
 
 using test::steps_launch;
 
-TEST(StateText, SaysWhoStandsWhereAndWaitsForWhat) {
+TEST(StateText, ListsThePlaceAndTheWaitOfEachLaneGroup) {
   const auto launch = steps_launch(1);
   ControlledRun run(launch->device, *launch->module, launch->config);
   // Warp 0 has arrived at the barrier, warp 1 is at its beginning.

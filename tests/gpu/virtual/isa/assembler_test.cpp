@@ -42,7 +42,7 @@ std::string refusal(const std::string& statement) {
 
 // Kinds, widths, classes and ranges of operands: 300 statements. A fault here rejects output of nvcc, or runs
 // statements that no GPU would.
-TEST(Assembler, TakesAndRefusesTheSameStatements) {
+TEST(Assembler, AcceptsAndRejectsTheSameStatements) {
   int asked = 0;
   for (const std::string& line : lines_of("operands.txt")) {
     const bool accepted = line.starts_with("ok ");
@@ -55,7 +55,7 @@ TEST(Assembler, TakesAndRefusesTheSameStatements) {
 }
 
 // Opcode words alone: derived from the grammar and, by adding, dropping and exchanging words, close to it.
-TEST(Assembler, TakesAndRefusesTheSameWords) {
+TEST(Assembler, AcceptsAndRejectsTheSameWords) {
   int accepted = 0;
   int refused = 0;
   for (const std::string& line : lines_of("words.txt")) {

@@ -24,7 +24,7 @@ std::string file(const std::string& name) {
   return text.str();
 }
 
-TEST(Decode, UnderstandsEachWordOnce) {
+TEST(Decode, DecodesEachWordOnce) {
   const Module module = parse_module(kernel("add.s32 r1, r1, 1;\nmov.u32 r2, 5;\nadd.s32 r2, r1, r2;"), "k.ptx");
   const Decoded d = decode(module);
   EXPECT_EQ(d.instrs.size(), 3u);  // add.s32, mov.u32, ret
@@ -37,7 +37,7 @@ TEST(Decode, UnderstandsEachWordOnce) {
 }
 
 // An unsupported statement is not an error of the file: it may never be reached.
-TEST(Decode, ListsWhatCannotRunAndLoads) {
+TEST(Decode, ListsUnsupportedStatementsAndLoads) {
   const Module module = parse_module(
       kernel("mov.u32 r1, 0;\ntcgen05.wait::ld.sync.aligned;\nfoo.bar r1, r2;\nld.shared.v3.u32 r1, [r2];"), "k.ptx");
   const Decoded d = decode(module);
@@ -93,7 +93,7 @@ TEST(Decode, HoldsInstructionsToTheTarget) {
 }
 
 // The two dialects of the compiler: f32 registers are .f32 for sm_90a and .b32 for sm_100a.
-TEST(Decode, TakesWhatNvccWrites) {
+TEST(Decode, AcceptsTheOutputOfNvcc) {
   for (const char* name : {"block_sums.sm_90a.ptx", "block_sums.sm_100a.ptx"}) {
     const Module module = parse_module(file(name), name);
     const Decoded d = decode(module);

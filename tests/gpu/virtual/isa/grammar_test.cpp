@@ -51,7 +51,7 @@ TEST(Grammar, ExpandsARowOfSeveral) {
   EXPECT_EQ(rows, 5);
 }
 
-TEST(Grammar, KnowsNoOpcodeThatIsNone) {
+TEST(Grammar, HasNoRowForAnUnknownOpcode) {
   EXPECT_TRUE(patterns_of("foo").empty());
   EXPECT_TRUE(patterns_of("").empty());
   EXPECT_TRUE(patterns_of("cp.async.bulk.tensor.2d").empty());
@@ -60,7 +60,7 @@ TEST(Grammar, KnowsNoOpcodeThatIsNone) {
 }
 
 // An unsupported opcode must not also have a row: the reason would be lost, or the instruction would run.
-TEST(Grammar, RefusesNoWholeOpcodeThatItHas) {
+TEST(Grammar, HasNoRowForAWhollyUnsupportedOpcode) {
   for (const Refusal& r : refusals()) {
     if (r.word.empty()) {
       EXPECT_TRUE(patterns_of(r.base).empty()) << r.base;

@@ -31,7 +31,7 @@ struct Case {
   const char* message;
 };
 
-TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
+TEST(OperandCheck, NamesTheOperandAndTheFault) {
   const Case cases[] = {
       {"add.f64 r1, r1, r1;", "add.f64: operand 1 'r1' is 32 bits wide, expected 64"},
       {"add.s32 r1, rd2, r1;", "add.s32: operand 2 'rd2' is 64 bits wide, expected 32"},
@@ -87,7 +87,7 @@ TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
   for (const Case& c : cases) EXPECT_EQ(message_of(c.statement), c.message) << c.statement;
 }
 
-TEST(OperandCheck, KnowsTheNumbersAnInstructionTakes) {
+TEST(OperandCheck, ChecksTheRangesOfConstants) {
   const Case cases[] = {
       {"bar.sync 16;", "barrier number 0..15"},
       {"bar.sync -1;", "barrier number 0..15"},

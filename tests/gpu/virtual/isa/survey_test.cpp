@@ -60,7 +60,7 @@ TEST(Survey, CountsWordsByHowOftenTheyStand) {
   EXPECT_EQ(s.bases[4].unsupported, "unknown opcode 'foo'");
 }
 
-TEST(Survey, SaysWhatCannotRunAndWhere) {
+TEST(Survey, ListsUnsupportedOpcodesWithTheirPlaces) {
   const Survey s = survey_of(kFile);
   ASSERT_EQ(s.unsupported.size(), 3u);
   EXPECT_EQ(s.unsupported[0].word, "tcgen05.wait::st.sync.aligned");
@@ -86,7 +86,7 @@ TEST(Survey, FollowsCallsToTellWhichKernelsCanRun) {
 }
 
 // The targets of brx.idx are statements: 1 is not a function, and `alloc` is not counted.
-TEST(Survey, TakesNoLabelForAFunction) {
+TEST(Survey, DoesNotMistakeALabelForAFunction) {
   const Survey s = survey_of(R"(.version 9.0
 .target sm_90a
 .address_size 64

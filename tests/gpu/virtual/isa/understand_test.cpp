@@ -10,7 +10,7 @@
 namespace kvscope::ptx::understand_test {
 namespace {
 
-TEST(Understand, SaysWhatAWordIs) {
+TEST(Understand, DecodesAWord) {
   const Instr load = understand("ld.global.nc.L1::no_allocate.v4.f32");
   EXPECT_EQ(load.unsupported, "");
   EXPECT_EQ(load.opcode, Opcode::ld);
@@ -45,7 +45,7 @@ TEST(Understand, KeepsTwoMeaningsOfOneWordApart) {
 }
 
 // A set of words would not record which order belongs to A and which to B.
-TEST(Understand, KnowsWhoseOrderRowAndColAre) {
+TEST(Understand, KeepsTheMatrixThatRowAndColBelongTo) {
   const std::string tail = ".m16n16k16.f32.f32";
   const Instr rr = understand("wmma.mma.sync.aligned.row.row" + tail);
   EXPECT_TRUE(rr.has(Mod::a_row) && rr.has(Mod::b_row));
@@ -84,7 +84,7 @@ TEST(Understand, TellsBarrierFromBar) {
   EXPECT_FALSE(understand("barrier.cluster.arrive").has(Mod::barrier));
 }
 
-TEST(Understand, SaysWhichTargetAWordNeeds) {
+TEST(Understand, ReportsTheTargetThatAWordNeeds) {
   EXPECT_EQ(understand("add.f32").least_target, 0);
   EXPECT_EQ(understand("mbarrier.try_wait.shared.b64").least_target, 90);
   EXPECT_EQ(understand("ld.global.v8.b32").least_target, 100);
@@ -97,7 +97,7 @@ TEST(Understand, SaysWhichTargetAWordNeeds) {
 }
 
 // N of wgmma: multiples of 8; for integers 8, 16, 24 and multiples of 16 (the assembler rejects 40 and accepts 240).
-TEST(Understand, TakesTheNOfWgmmaThatThereAre) {
+TEST(Understand, AcceptsTheValidNOfWgmma) {
   const auto half = [](int n) {
     return understand("wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16.f32.bf16.bf16");
   };
@@ -113,7 +113,7 @@ TEST(Understand, TakesTheNOfWgmmaThatThereAre) {
 }
 
 // Modifiers come in any order; types keep their order, and so do the two .row .col of a matrix product.
-TEST(Understand, DoesNotCareForTheOrderOfModifiers) {
+TEST(Understand, AcceptsModifiersInAnyOrder) {
   struct Split {
     const char* base;
     std::vector<std::string> words;
@@ -164,7 +164,7 @@ TEST(Understand, DoesNotCareForTheOrderOfModifiers) {
 }
 
 // If types were a set, cvt.f32.f16 would equal cvt.f16.f32.
-TEST(Understand, CaresForTheOrderOfTypes) {
+TEST(Understand, RequiresTheOrderOfTypes) {
   EXPECT_EQ(understand("cvt.f32.f16").type(0), Type::f32);
   EXPECT_EQ(understand("cvt.f16.rn.f32").type(0), Type::f16);
   EXPECT_EQ(understand("cvt.f16.f32").unsupported, "cvt without one of .rn .rz .rm .rp");

@@ -66,7 +66,7 @@ TEST(Unsupported, IsNamedWithItsReason) {
 }
 
 // m8n8k4 is rejected only for f16, tile::gather4 is supported in a CTA, and plain copies are not im2col.
-TEST(Unsupported, TakesNothingWithItThatIsThere) {
+TEST(Unsupported, DoesNotAffectSupportedForms) {
   for (const char* word : {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "add.rn.f32", "add.rn.f16",
                            "cvt.rn.f16.f32", "vabsdiff4.u32.u32.u32.add", "cp.async.bulk.global.shared::cta.bulk_group",
                            "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes",

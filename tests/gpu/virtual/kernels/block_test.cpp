@@ -35,7 +35,7 @@ TEST(K04, AddsAnArrayAtomicallyAndByTheLastBlockTwice) {
 }
 
 // Detects a tile that is read before it is complete, and a pitch shared by two rows.
-TEST(K05, TurnsATileOverInSharedMemory) {
+TEST(K05, TransposesATileInSharedMemory) {
   std::vector<float> in(1024), turned(1024);
   for (std::size_t i = 0; i < 1024; ++i) in[i] = static_cast<float>(i) + 0.25F;
   for (std::size_t row = 0; row < 32; ++row)

@@ -27,7 +27,7 @@ TEST(K09, DecodesFourThousandTokensWithinTheRoundingOfTheWeights) {
 }
 
 // The last tile has 21 of 64 tokens: two warps mask some or all of their keys, and one has its first key late.
-TEST(K09, MasksWhatIsBehindTheEndOfTheSequence) {
+TEST(K09, MasksKeysPastTheEndOfTheSequence) {
   for (const std::int64_t tokens : {1, 17, 85, 277}) {
     const DecodeCase data(tokens);
     std::vector<float> first;

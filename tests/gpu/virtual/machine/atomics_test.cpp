@@ -147,7 +147,7 @@ TEST(Atomics, VectorsAndWideOnes) {
   EXPECT_EQ(in[12], 0x12340000u);
 }
 
-TEST(Atomics, NobodyElseIsInLocalOrConstantMemory) {
+TEST(Atomics, ALocalOrMisalignedAddressIsReported) {
   const Ran ran = run({.body = R"(
     .local .align 8 .b8 mine[16];
     mov.u64 %rd4, mine;    cvta.local.u64 %rd5, %rd4;

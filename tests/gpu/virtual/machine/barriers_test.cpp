@@ -85,7 +85,7 @@ TEST(NamedBarrier, LanesOfAWarpMayComeToTheUnalignedFormFromTwoPlaces) {
 }
 
 // Half of a warp already waits at the barrier when the other half jumps back to it: they arrive together.
-TEST(NamedBarrier, LanesThatComeLaterJoinThoseThatWait) {
+TEST(NamedBarrier, LaterLanesJoinThoseThatWait) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 16;
     @!%p1 bra FAR;

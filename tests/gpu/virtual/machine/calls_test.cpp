@@ -149,7 +149,7 @@ TEST(Calls, AnAddressWhereNoFunctionIsIsATrap) {
   EXPECT_EQ(called.result.reports[0].message, "a call of 0x40, which is not the address of a function");
 }
 
-TEST(Calls, AFunctionOfNobodyIsAnErrorWhenItIsCalledFirst) {
+TEST(Calls, AnUndefinedFunctionIsAnErrorAtItsFirstCall) {
   const auto called = call(R"(
 .extern .func absent();
 .visible .entry k(.param .u64 p0) {
@@ -198,7 +198,7 @@ class NoStrings final : public PrintfStrings {
 };
 
 // Each argument is aligned by its type: the double after an int begins at byte 8.
-TEST(Printf, ArgumentsStandAtTheirOwnAlignment) {
+TEST(Printf, ArgumentsAreAlignedByTheirType) {
   std::vector<std::byte> bytes(40);
   const std::int32_t i = -7;
   const double d = 1.5;

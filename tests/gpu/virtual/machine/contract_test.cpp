@@ -134,7 +134,7 @@ TEST(Contract, TheFactorsKeepTheirRowsUntilTheSum) {
 }
 
 // If a factor changes before the sum, or the sum is reached without the product, they are not fused.
-TEST(Contract, WhatIsInBetweenKeepsThemApart) {
+TEST(Contract, AChangeInBetweenPreventsFusing) {
   const std::vector<float> in = noise(1);
   const std::vector<float> apart = run(kForms[0].body, in, {});
   for (const char* body : {"mul.f32 %f5, %f1, %f2; mov.f32 %f1, 0f00000000; add.f32 %f4, %f5, %f3;",

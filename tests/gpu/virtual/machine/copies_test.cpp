@@ -380,7 +380,7 @@ class Recorder : public Monitor {
 };
 
 // A group waited for with .read is waited for again in full: only then are its writes ordered.
-TEST(Monitors, HearOfEveryStepOfACopy) {
+TEST(Monitors, ReceiveEveryStepOfACopy) {
   Recorder recorder;
   const Ran ran = run({.body = R"(
     mov.u32 %r10, s;

@@ -24,7 +24,7 @@ Report report(const OneKernel& kernel, ReportKind kind) {
   return {};
 }
 
-TEST(Deadlock, ANamedBarrierSaysWhoIsThereAndWhereTheOthersAre) {
+TEST(Deadlock, ANamedBarrierListsArrivedAndMissingWarps) {
   const Report r = report({.body = R"(setp.lt.u32 %p1, %r0, 32; setp.ge.u32 %p2, %r0, 96;
     @%p1 bra HERE; @%p2 exit;
     setp.lt.u32 %p3, %r0, 64; @%p3 bar.sync 5, 96; bar.sync 1, 96;
@@ -40,7 +40,7 @@ TEST(Deadlock, ANamedBarrierSaysWhoIsThereAndWhereTheOthersAre) {
   EXPECT_THAT(r.hint, HasSubstr("warp 3 is missing: it has exited"));
 }
 
-TEST(Deadlock, AnMbarrierSaysItsPlaceItsPhaseAndWhatIsMissing) {
+TEST(Deadlock, AnMbarrierReportsItsPlacePhaseAndMissingArrivals) {
   const Report r = report({.body = R"(setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [s+8], 12; bar.warp.sync 0xffffffff;
     setp.lt.u32 %p2, %r0, 10;
@@ -83,7 +83,7 @@ TEST(Deadlock, AParityThatIsPastIsAHint) {
 }
 
 // Rank 0 waits for the cluster, rank 1 for its own object: both are reported. Another arrival is missing at rank 0's.
-TEST(Deadlock, EachCtaOfAClusterSaysWhatItWaitsFor) {
+TEST(Deadlock, EachCtaOfAClusterReportsItsWaits) {
   const Ran ran = run({.body = R"(mov.u32 %r1, %cluster_ctarank; add.u32 %r2, %r1, 3;
     setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r1, 0;
     @%p1 mbarrier.init.shared.b64 [s+8], %r2; bar.warp.sync -1;
@@ -98,7 +98,7 @@ TEST(Deadlock, EachCtaOfAClusterSaysWhatItWaitsFor) {
   EXPECT_THAT(ran.messages[1], HasSubstr("mbarrier s + 8: parity 0, phase 0, pending 4 of 4, tx 0"));
 }
 
-TEST(Deadlock, AMaskedSyncSaysWhoIsThereWhoIsElsewhereAndWhoHasExited) {
+TEST(Deadlock, AMaskedSyncListsPresentMissingAndExitedLanes) {
   const Report r = report({.body = R"(setp.lt.u32 %p1, %r0, 8; @%p1 exit;
     setp.lt.u32 %p2, %r0, 16; @%p2 bra HERE;
     bar.warp.sync 0xffffff00;
@@ -109,7 +109,7 @@ TEST(Deadlock, AMaskedSyncSaysWhoIsThereWhoIsElsewhereAndWhoHasExited) {
                         "at bar.warp.sync 0xffffff00 at one.ptx:13 (line 13)"));
 }
 
-TEST(Deadlock, APollingLoopSaysWhatItReadsAndWhatIsThere) {
+TEST(Deadlock, APollingLoopReportsTheLocationAndItsValue) {
   const Report shared = report({.body = "@%p1 bra E; st.volatile.shared.u32 [s+16], 5;\nL: ld.volatile.shared.u32 %r1, "
                                         "[s+16];\nsetp.ne.u32 %p2, %r1, 6;\n@%p2 bra L;\nE: bar.sync 0;"},
                                ReportKind::global_spin);
@@ -123,7 +123,7 @@ TEST(Deadlock, APollingLoopSaysWhatItReadsAndWhatIsThere) {
   EXPECT_EQ(global.hint, "needs co-resident CTAs, or no thread writes the polled location");
 }
 
-TEST(Deadlock, ALoopOverTestWaitSaysWhatItAsks) {
+TEST(Deadlock, ALoopOverTestWaitReportsTheBarrierItTests) {
   const Report r = report({.body = R"(setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [s+8], 3; bar.warp.sync -1;
     @%p1 mbarrier.arrive.shared.b64 _, [s+8];
@@ -134,7 +134,7 @@ TEST(Deadlock, ALoopOverTestWaitSaysWhatItAsks) {
   EXPECT_THAT(r.message, HasSubstr("arrived: thread 0 mbarrier.arrive"));
 }
 
-TEST(Deadlock, TheClustersBarrierSaysWhoIsMissing) {
+TEST(Deadlock, TheClusterBarrierListsTheMissingWarps) {
   const Report r = report({.body = R"(mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1;
     @!%p1 bra C; bar.sync 3, 64;
     C: barrier.cluster.arrive; barrier.cluster.wait;)",

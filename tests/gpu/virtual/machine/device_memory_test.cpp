@@ -56,7 +56,7 @@ TEST(DeviceMemory, HasAddressesFor28670ArraysAndNoMore) {
   EXPECT_NO_THROW(memory.allocate(1, "malloc", false, true));
 }
 
-TEST(DeviceMemory, WhatIsNotInitialisedIsFilledWithFf) {
+TEST(DeviceMemory, UninitializedMemoryIsFilledWithFf) {
   DeviceMemory memory;
   EXPECT_EQ(memory.read(memory.allocate(2, "a", false), 2), (std::vector<std::byte>(2, std::byte{0xff})));
   EXPECT_EQ(memory.read(memory.allocate(2, "b"), 2), (std::vector<std::byte>(2)));

@@ -134,7 +134,7 @@ TEST(Exchange, LanesThatHaveExitedDoNotCount) {
 }
 
 // The same with a later exit: the waiting lanes must be woken by it.
-TEST(Exchange, WhoWaitsGoesOnWhenTheOthersExit) {
+TEST(Exchange, WaitingLanesContinueWhenTheOthersExit) {
   const auto ran = run({.body = R"(
     setp.ge.u32 %p1, %r0, 16;
     @%p1 bra OUT;

@@ -74,7 +74,7 @@ TEST(FarArrays, OnePagePastTheEndIsOutOfBounds) {
 }
 
 // `out` is allocated first: its end is where `in` would begin if arrays were packed.
-TEST(FarArrays, TheNeighbourInFrontIsNotReachedEither) {
+TEST(FarArrays, ThePrecedingArrayIsNotReachedEither) {
   EXPECT_THAT(reports("mov.s64 %rd2, -16384;", kAccesses[0]), ElementsAre("4 bytes at in - 16384 (size 16384)"));
   EXPECT_THAT(reports("mov.s64 %rd2, -20480;", kAccesses[1]), ElementsAre("4 bytes at in - 20480 (size 16384)"));
 }

@@ -188,7 +188,7 @@ TEST(Windows, LanesOfOneLoadMayBeInSeveralSpaces) {
   for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(ran.word(i), i % 4 == 0 ? 41u : i % 4 == 2 ? 51u : 31u) << i;
 }
 
-TEST(Windows, IsspacepKnowsThem) {
+TEST(Windows, IsspacepReportsTheWindowOfAnAddress) {
   const Ran ran = run({.body = R"(
     mov.u64 %rd3, s;       cvta.shared.u64 %rd3, %rd3;
     mov.u64 %rd4, map;     cvta.param.u64 %rd4, %rd4;

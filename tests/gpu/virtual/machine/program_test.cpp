@@ -95,7 +95,7 @@ TEST(Program, AnAddressIsARowAndAnOffset) {
   EXPECT_EQ(width_of(program->ops[2], 1), 8);
 }
 
-TEST(Program, WhatCannotRunIsATrapAndTheTextSaysWhere) {
+TEST(Program, AnUnsupportedStatementIsATrapWithItsPlace) {
   const auto program = program_of(".reg .b32 %r<2>;\n mov.u32 %r1, 5;");
   EXPECT_EQ(program->text(0), "mov.u32 %r1, 5");
   EXPECT_EQ(program->source_text(0), "p.ptx:6");

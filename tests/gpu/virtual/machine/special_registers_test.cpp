@@ -179,7 +179,7 @@ std::string refusal(const std::string& statement) {
   return "";
 }
 
-TEST(SpecialRegisters, OneThatIsNotThereIsRefusedByNameAndPlace) {
+TEST(SpecialRegisters, AnUnsupportedOneIsRejectedByNameAndPlace) {
   for (const std::string word : {"%pm0", "%pm3_64", "%current_graph_exec", "%envreg32", "%tid.q", "%lanemask_ne"}) {
     SCOPED_TRACE(word);
     const std::string said = refusal("mov.u32 %r1, " + word + ";");

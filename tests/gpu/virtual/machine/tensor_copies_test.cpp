@@ -229,7 +229,7 @@ TEST(TensorLoad, DeliversTheGoldBytesUnderEveryPolicy) {
 }
 
 // A tile loaded and stored with one map equals the tensor; with another swizzle, chunks move by the XOR of their row.
-TEST(TensorStore, IsTheWayBackOfTheLoad) {
+TEST(TensorStore, IsTheInverseOfTheLoad) {
   for (const TmaSwizzle swizzle : {TmaSwizzle::none, TmaSwizzle::b128}) {
     const Case c{"", kTwo, {64, 8}, {128}, {64, 8}, {}, {0, 0}, TmaSwizzle::b128, 1024, 0};
     const TensorMap store = map_of(kTwo, c.dims, c.strides, c.box, swizzle);

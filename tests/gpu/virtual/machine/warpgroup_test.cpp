@@ -156,7 +156,7 @@ TEST(Setmaxnreg, IsOfAllFourWarps) {
 // --- registers of products in flight ---------------------------------------------------------------------------------
 
 // The sums are written at the wait; registers that become live in between must not share their places.
-TEST(Wgmma, SumsThatNobodyReadsKeepTheirRowsToThemselves) {
+TEST(Wgmma, SumsThatAreNotReadDoNotShareTheirRegisters) {
   std::string body = kDescriptors;
   for (int i = 0; i < 4; ++i) body += " mov.f32 %f" + std::to_string(i) + ", 0f40A00000;";
   body += std::string(" wgmma.fence.sync.aligned; ") + kProduct + " wgmma.commit_group.sync.aligned;\n";

@@ -355,7 +355,7 @@ TEST(Roundings, EveryOperationOfF64InEveryDirection) {
 }
 
 // x - x is +0, and -0 rounded down; a zero sum of equal signs keeps the sign.
-TEST(Roundings, ZerosHaveTheSignThatTheirRoundingSays) {
+TEST(Roundings, ZerosHaveTheSignOfTheirRounding) {
   for (const char* r : {"rn", "rz", "rp", "rm"}) {
     const bool down = std::string(r) == "rm";
     const std::string f32 = std::string(".") + r + ".f32";

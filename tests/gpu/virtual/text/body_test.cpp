@@ -145,7 +145,7 @@ TEST(Body, LimitsKeepATextFromTakingTheMemory) {
               testing::Contains("2:256: more than 256 braces within one another"));
 }
 
-TEST(Body, RegistersOfAnUnfitKindAreRefused) {
+TEST(Body, RegistersOfAnUnsuitableKindAreRejected) {
   EXPECT_THAT(
       errors_of(with_body(".reg .e4m3 a;\n.reg .v2 .pred b;\n.reg .v4 .f64 c;\n.reg d;\n.reg .b32 e, e;\n.reg .b32 x;"
                           "\n.reg .b32 f<2+1>;")),

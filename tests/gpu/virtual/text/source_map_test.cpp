@@ -70,7 +70,7 @@ TEST(SourceMap, TheOuterPlaceIsTheMostRecentOfItsTriple) {
   EXPECT_EQ(kernel(m).body[2].frame, kernel(m).body[0].frame);  // equal places share one frame
 }
 
-TEST(SourceMap, AnOuterPlaceThatWasNeverSaidStandsAlone) {
+TEST(SourceMap, AnOuterPlaceWithoutALocHasNoFurtherCaller) {
   const Module m = parse_items(
       std::string(".entry k {\n.loc 2 5 5, function_name $L__info_string0+1, inlined_at 9 8 7\nadd;\n}\n") + kNames);
   EXPECT_EQ(chain(m, 0), "2:5:5 oad <- 9:8:7");  // the name begins one byte later

@@ -70,7 +70,7 @@ TEST(TextErrors, LexicalFaults) {
   EXPECT_THAT(errors_of(with_head("/* no end")), ElementsAre("2:1: comment without end, expected '*/'"));
 }
 
-TEST(TextErrors, SyntaxSaysWhatWasExpected) {
+TEST(TextErrors, SyntaxErrorsNameWhatWasExpected) {
   const struct {
     const char* text;
     const char* error;
