@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""gpu-check from outside, on machines without a GPU: every probe on the virtual GPU, where its answer is the model's
-documented choice, and the whole check through a stand-in of the driver that runs what it is handed and misbehaves when
-the environment says so (tests/gpu/launch/fake_driver.h)."""
+"""gpu-check as a program, on machines without a GPU: every probe on the virtual GPU, where its answer is the model's
+documented choice, and the whole check with a fake driver that runs the kernels, and fails as environment variables
+request (tests/gpu/launch/fake_driver.h)."""
 import argparse
 import json
 import os
@@ -15,7 +15,7 @@ import unittest
 
 PROGRAM = DRIVER = ""
 SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about twenty times slower
-SILENCE = 40 if SLOW_BUILD else 4                         # [s] after which a process is taken to hang
+SILENCE = 40 if SLOW_BUILD else 4                         # [s] without output, after which a process counts as hung
 
 TMA = "stopped: TMA_ARG"
 NO_TF32 = "the model rejects tf32 maps: a copy would round the elements"
@@ -29,7 +29,7 @@ def gold(*checksums):
     return [checksum + ", as the model" for checksum in checksums]
 
 
-# What the virtual GPU answers, part by part: the choices of docs/FIDELITY.md, and published checksums.
+# The virtual GPU's answers, part by part: the choices of docs/FIDELITY.md, and published checksums.
 DOCUMENTED = {
     "H1": gold("41b1fba254c2e825", "02a3441a4da47025", "4f524897662b81a5"),
     "H2": ["7ff7 everywhere", "7ff7 everywhere", "7ff77ff7 everywhere", "7ff77ff77ff77ff7 everywhere", NO_TF32],
@@ -135,7 +135,7 @@ class OnTheVirtualGpu(unittest.TestCase):
 
 
 class ThroughTheDriver(unittest.TestCase):
-    """The stand-in adds as the virtual GPU does and refuses tf32, so these differ from an H200; nothing else may."""
+    """The fake driver adds as the virtual GPU does and rejects tf32, so only these probes may differ from an H200."""
 
     @classmethod
     def setUpClass(cls):
@@ -189,7 +189,7 @@ class ThroughTheDriver(unittest.TestCase):
 
 
 class WhatGoesWrong(unittest.TestCase):
-    """One case of tma_tile_load alone launches tma_tile_load_fold_outer; those behind it must not be lost."""
+    """Only one case of tma_tile_load launches tma_tile_load_fold_outer; later cases must not be lost."""
     ENTRY = "tma_tile_load_fold_outer"
     VICTIM = "k_bf16_b128_page128_fold_outer"
 
@@ -287,11 +287,11 @@ class TheCommandLine(unittest.TestCase):
 
 
 class TheScript(unittest.TestCase):
-    """tests/gpu/run.sh with a program that is built already."""
+    """tests/gpu/run.sh with a program that is already built."""
     SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run.sh")
 
     def run_script(self, *arguments, sanitizer=None, driver=None):
-        """`sanitizer`: what a compute-sanitizer in PATH does, as a line of shell; none: there is none."""
+        """`sanitizer`: a shell line that replaces compute-sanitizer in PATH; None: it is not installed."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.pathsep.join(["/usr/bin", "/bin"])
             if sanitizer is not None:
