@@ -308,7 +308,7 @@ Verdict run_continuous(Device& device) {
       {kHeads, kSize}, {.blocks = {pool.data(), DType::bf16, Shape<6>{kBlocks, 2, kLayers, kLongest, kHeads, kSize}},
                         .cache_lengths = {lengths.data(), Shape<1>{3}},
                         .lookup_table = {table.data(), Shape<1>{3}}});
-  std::uint32_t refused = 0;
+  std::uint32_t rejected = 0;
   for (const KOrV kv : {KOrV::k, KOrV::v}) {
     const Tokens& tokens = kv == KOrV::k ? keys : values;
     for (std::int64_t b = 0, token = 0; b < 3; ++b)
@@ -318,13 +318,13 @@ Verdict run_continuous(Device& device) {
                 .store_from(SeqIdx{b}, HeadIdx{h}, TokIdx{lengths[static_cast<std::size_t>(b)] + t}, DimIdx{0}, kSize,
                             DType::bf16, tokens.bytes.data() + (token * kRow + h * kSize) * 2);
         } catch (const IndexError&) {
-          ++refused;
+          ++rejected;
         }
   }
   const std::vector<std::uint32_t> counted = drops.download_as<std::uint32_t>();
-  if (counted[0] + counted[1] != refused || counted[0] != counted[1])
+  if (counted[0] + counted[1] != rejected || counted[0] != counted[1])
     verdict.faults.push_back(
-        fmt::format("{} K and {} V counted as dropped, {} rejected by the model", counted[0], counted[1], refused));
+        fmt::format("{} K and {} V counted as dropped, {} rejected by the model", counted[0], counted[1], rejected));
   if (const auto fault = first_difference(pool, there.download(), 2, [&](std::int64_t i) {
         return fmt::format("block {} {} layer {} token {} head {} dim {}", i / (2 * kLayers * kLongest * kRow),
                            i / (kLayers * kLongest * kRow) % 2 == 0 ? "K" : "V", i / (kLongest * kRow) % kLayers,

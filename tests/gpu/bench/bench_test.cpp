@@ -24,13 +24,13 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-void behave(const test::FakeBehaviour& behaviour) {
+void behave(const test::FakeBehavior& behavior) {
   void* library = dlopen(KVSCOPE_FAKE_DRIVER, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
-  reinterpret_cast<test::SetFakeBehaviour>(dlsym(library, test::kSetFakeBehaviour))(&behaviour);
+  reinterpret_cast<test::SetFakeBehavior>(dlsym(library, test::kSetFakeBehavior))(&behavior);
 }
-CudaGpuOptions stand_in(const test::FakeBehaviour& behaviour = {}) {
-  behave(behaviour);
+CudaGpuOptions stand_in(const test::FakeBehavior& behavior = {}) {
+  behave(behavior);
   return {.library = KVSCOPE_FAKE_DRIVER};
 }
 

@@ -63,7 +63,7 @@ NOT_APPLICABLE = {"the virtual GPU has no contexts", "the virtual GPU has no dri
 
 
 class Check:
-    """One call: its exit code, what it printed, and its report."""
+    """One call: its exit code, its output, and its report."""
 
     def __init__(self, *arguments, report=True, **environment):
         with tempfile.TemporaryDirectory() as folder:
@@ -337,7 +337,7 @@ class TheScript(unittest.TestCase):
         self.assertIn("racecheck: no fault", done.stdout)
 
     def test_mistakes_are_exit_code_2(self):
-        for arguments, words in ((["--small"], "stand behind --"), (["no_such_program"], "no program")):
+        for arguments, words in ((["--small"], "options of gpu-check follow --"), (["no_such_program"], "no program")):
             done, _ = self.run_script(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
@@ -346,7 +346,7 @@ class TheScript(unittest.TestCase):
 class TheBinary(unittest.TestCase):
     def test_it_needs_the_c_library_alone(self):
         if shutil.which("ldd") is None:
-            self.skipTest("no ldd on this machine: what the binary needs is not looked at")
+            self.skipTest("no ldd on this machine: the libraries of the binary are not checked")
         if SLOW_BUILD:
             self.skipTest("a sanitizer's libraries are shared ones")
         said = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, timeout=60, check=True).stdout

@@ -19,14 +19,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-void behave(const test::FakeBehaviour& behaviour) {
+void behave(const test::FakeBehavior& behavior) {
   void* library = dlopen(KVSCOPE_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
-  reinterpret_cast<test::SetFakeBehaviour>(dlsym(library, test::kSetFakeBehaviour))(&behaviour);
+  reinterpret_cast<test::SetFakeBehavior>(dlsym(library, test::kSetFakeBehavior))(&behavior);
 }
 
-CudaGpuOptions stand_in(const test::FakeBehaviour& behaviour = {}, int ordinal = 0) {
-  behave(behaviour);
+CudaGpuOptions stand_in(const test::FakeBehavior& behavior = {}, int ordinal = 0) {
+  behave(behavior);
   return {.ordinal = ordinal, .library = KVSCOPE_FAKE_DRIVER};
 }
 
@@ -54,7 +54,7 @@ TEST(CudaGpu, ALibraryWithoutTheFunctionsIsTooOldAndNamesThem) {
 TEST(CudaGpu, ADriverThatCannotStartSpeaksForItself) {
   const CudaGpuOptions options = stand_in({.init = 35});
   EXPECT_EQ(error_of([&] { CudaGpu{options}; }),
-            "cuInit: CUDA_ERROR_OF_THE_STAND_IN (35): the stand-in was told to answer this");
+            "cuInit: CUDA_ERROR_OF_THE_FAKE_DRIVER (35): the fake driver returned this on request");
 }
 
 TEST(CudaGpu, AMachineWithoutGpuAndAnOrdinalThatIsNotThere) {
@@ -143,7 +143,7 @@ TEST(CudaGpu, AKernelThatFailsIsAFaultOfItsLaunchInTheDriversWords) {
   behave({.synchronize = 700});
   const CaseResult result = run_case(*demo_cases().front(), device);
   ASSERT_FALSE(result.passed());
-  EXPECT_THAT(result.faults.front(), HasSubstr("cuCtxSynchronize: CUDA_ERROR_OF_THE_STAND_IN (700)"));
+  EXPECT_THAT(result.faults.front(), HasSubstr("cuCtxSynchronize: CUDA_ERROR_OF_THE_FAKE_DRIVER (700)"));
 }
 
 }  // namespace

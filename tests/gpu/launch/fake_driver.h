@@ -4,7 +4,7 @@
 
 namespace kvscope::gpu::test {
 
-struct FakeBehaviour {
+struct FakeBehavior {
   int gpus = 1;
   int major = 9, minor = 0;
   int version = 13000;
@@ -14,8 +14,8 @@ struct FakeBehaviour {
   int encode = 0;       // cuTensorMapEncodeTiled
   int synchronize = 0;  // cuCtxSynchronize
 };
-using SetFakeBehaviour = void (*)(const FakeBehaviour*);
-inline constexpr const char* kSetFakeBehaviour = "kvscope_fake_driver";
+using SetFakeBehavior = void (*)(const FakeBehavior*);
+inline constexpr const char* kSetFakeBehavior = "kvscope_fake_driver";
 
 // For programs, by environment variables: the kernel with this name ends its context, as a fault on hardware does;
 // never ends; kills its process. And, with any value: a machine without a GPU, or with one of compute capability 10.0.

@@ -63,7 +63,7 @@ CacheShape shape_of(DType dtype, std::int64_t page_size, std::vector<std::int64_
   return shape;
 }
 
-std::string refusal(const Given& setup) {
+std::string rejection(const Given& setup) {
   VirtualGpu device;
   try {
     (void)attention_on(device, setup.problem);
@@ -206,7 +206,7 @@ TEST(AttentionOn, OneRowOfE4m3WithOneScalePerTokenIsMlaDecodeAndWithSeveralIsRej
     EXPECT_TRUE(check.passed()) << to_text(check);
   }
   shape.granularity = 128;
-  EXPECT_THAT(refusal(Given(shape, {3, 1}, 8, DType::bf16, 512)),
+  EXPECT_THAT(rejection(Given(shape, {3, 1}, 8, DType::bf16, 512)),
               HasSubstr("mla_decode does not support several scales a token (granularity 128): one, granularity 576 or "
                         "more"));
 }
@@ -263,7 +263,7 @@ TEST(AttentionOn, EveryUnsupportedFeatureOfEveryKernelIsNamedAtOnce) {
   setup.problem.options.sinks = slopes;
   setup.problem.options.mask = MaskKind::chunked;
   setup.problem.options.chunk = 8;
-  EXPECT_THAT(refusal(setup),
+  EXPECT_THAT(rejection(setup),
               AllOf(HasSubstr("no kernel computes this attention, 6 reasons:"),
                     HasSubstr("\n  paged_decode does not support head_size 36: multiples of 8 up to 256"),
                     HasSubstr("\n  paged_prefill does not support ALiBi slopes"),
@@ -281,9 +281,9 @@ TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRejected) {
   std::vector<std::uint32_t> other = setup.cache.table();
   std::swap(other[0], other[1]);
   setup.problem.v.table = other.data();
-  EXPECT_THAT(refusal(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
-                                    HasSubstr("paged_decode does not support a table for K and another for V"),
-                                    HasSubstr("paged_prefill does not support a table for K and another for V")));
+  EXPECT_THAT(rejection(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
+                                      HasSubstr("paged_decode does not support a table for K and another for V"),
+                                      HasSubstr("paged_prefill does not support a table for K and another for V")));
 }
 
 // The kernel computes a different problem than the golden reference: simulates the output of a wrong kernel.

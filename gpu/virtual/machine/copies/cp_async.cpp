@@ -92,7 +92,7 @@ Flow cp_async(Exec& exec, const Op& op, LaneMask lanes) {
     if (size >= 0 && size <= n) continue;
     good &= ~(LaneMask{1} << lane);
     if (fault(exec, op, lane, ReportKind::cp_arg, fmt::format("cp.async of {} bytes with a source size of {}", n, size),
-              fmt::format("0 to {}: what is left is filled with zeros", n)) == Flow::stopped) {
+              fmt::format("0 to {}: the rest is filled with zeros", n)) == Flow::stopped) {
       return Flow::stopped;
     }
   }

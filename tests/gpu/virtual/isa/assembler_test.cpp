@@ -31,7 +31,7 @@ std::string kernel_with(const std::string& statement) {
 }
 
 // "": accepted.
-std::string refusal(const std::string& statement) {
+std::string rejection(const std::string& statement) {
   const Parsed parsed = parse_text(kernel_with(statement), "t.ptx");
   if (!parsed.errors.empty()) return parsed.errors[0].message;
   const Decoded decoded = decode(parsed.module);
@@ -47,7 +47,7 @@ TEST(Assembler, AcceptsAndRejectsTheSameStatements) {
   for (const std::string& line : lines_of("operands.txt")) {
     const bool accepted = line.starts_with("ok ");
     const std::string statement = line.substr(3);
-    const std::string message = refusal(statement);
+    const std::string message = rejection(statement);
     EXPECT_EQ(message.empty(), accepted) << statement << "\n  " << message;
     ++asked;
   }
@@ -57,15 +57,15 @@ TEST(Assembler, AcceptsAndRejectsTheSameStatements) {
 // Opcode words alone: derived from the grammar and, by adding, dropping and exchanging words, close to it.
 TEST(Assembler, AcceptsAndRejectsTheSameWords) {
   int accepted = 0;
-  int refused = 0;
+  int rejected = 0;
   for (const std::string& line : lines_of("words.txt")) {
     const bool takes = line.starts_with("ok ");
-    (takes ? accepted : refused)++;
+    (takes ? accepted : rejected)++;
     const Instr instr = understand(line.substr(3));
     EXPECT_EQ(instr.unsupported.empty(), takes) << line << "  " << instr.unsupported;
   }
   EXPECT_GT(accepted, 1000);
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(rejected, 1000);
 }
 
 }  // namespace

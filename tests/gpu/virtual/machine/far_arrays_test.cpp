@@ -24,7 +24,7 @@ std::vector<std::string> reports(const std::string& offset, std::string_view acc
            .in = std::vector<std::byte>(kRowBytes * kRows),
            .out_bytes = kRowBytes * kRows,
            .threads = 1});
-  EXPECT_EQ(ran.out, std::vector<std::byte>(kRowBytes * kRows)) << "a neighbour has been written";
+  EXPECT_EQ(ran.out, std::vector<std::byte>(kRowBytes * kRows)) << "the other array was written";
   std::vector<std::string> texts;
   for (const Report& r : ran.result.reports) texts.push_back(r.message + (r.hint.empty() ? "" : " / ") + r.hint);
   return texts;

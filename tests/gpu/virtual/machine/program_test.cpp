@@ -46,7 +46,7 @@ TEST(Program, RegistersThatAreNeverNeededTogetherShareARow) {
   const auto& registers = shared->functions[0].registers;
   EXPECT_EQ(registers[3].reg, registers[1].reg) << "%r1 is read for the last time where %r3 is written";
   EXPECT_NE(registers[2].reg, registers[1].reg);
-  EXPECT_EQ(registers[0].reg, kNoRegister) << "nobody names it";
+  EXPECT_EQ(registers[0].reg, kNoRegister) << "no statement names it";
   using Ranges = std::vector<std::pair<std::int32_t, std::int32_t>>;
   EXPECT_EQ(registers[1].alive, (Ranges{{2, 4}}));
   EXPECT_EQ(registers[2].alive, (Ranges{{3, 5}}));
@@ -84,7 +84,7 @@ TEST(Program, AnAddressIsARowAndAnOffset) {
     ld.shared.u32 %r2, [s+8];
     ld.global.v2.u32 {%r3, %r4}, [%d1+-4];)");
   EXPECT_EQ(program->ops[0].at[1], kNoRegister);
-  EXPECT_EQ(address_offset(program->ops[0], 1), 8) << "p1 stands behind the 8 bytes of p0";
+  EXPECT_EQ(address_offset(program->ops[0], 1), 8) << "p1 follows the 8 bytes of p0";
   EXPECT_NE(program->ops[1].at[1], kNoRegister);
   EXPECT_EQ(address_offset(program->ops[1], 1), 8);
   EXPECT_NE(program->ops[1].flags & kUniformAddress, 0);

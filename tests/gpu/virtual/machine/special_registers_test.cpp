@@ -165,7 +165,7 @@ TEST(SpecialRegisters, EachHasItsName) {
   }
 }
 
-std::string refusal(const std::string& statement) {
+std::string rejection(const std::string& statement) {
   try {
     static_cast<void>(make_program(
         parse_module(".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b32 %r<4>; .reg .b64 "
@@ -182,13 +182,13 @@ std::string refusal(const std::string& statement) {
 TEST(SpecialRegisters, AnUnsupportedOneIsRejectedByNameAndPlace) {
   for (const std::string word : {"%pm0", "%pm3_64", "%current_graph_exec", "%envreg32", "%tid.q", "%lanemask_ne"}) {
     SCOPED_TRACE(word);
-    const std::string said = refusal("mov.u32 %r1, " + word + ";");
+    const std::string said = rejection("mov.u32 %r1, " + word + ";");
     EXPECT_THAT(said, HasSubstr("5:14: "));
     EXPECT_THAT(said, HasSubstr("'" + word + "'"));
   }
-  EXPECT_THAT(refusal("mov.u32 %r1, %clock64;"), HasSubstr("'%clock64' is 64 bits wide, expected 32"));
-  EXPECT_THAT(refusal("mov.u64 %rd1, %tid.x;"), HasSubstr("'%tid.x' is 32 bits wide, expected 64"));
-  EXPECT_THAT(refusal("add.u32 %r1, %tid.x, 1;"), HasSubstr("'%tid.x' is a special register, expected a register"));
+  EXPECT_THAT(rejection("mov.u32 %r1, %clock64;"), HasSubstr("'%clock64' is 64 bits wide, expected 32"));
+  EXPECT_THAT(rejection("mov.u64 %rd1, %tid.x;"), HasSubstr("'%tid.x' is 32 bits wide, expected 64"));
+  EXPECT_THAT(rejection("add.u32 %r1, %tid.x, 1;"), HasSubstr("'%tid.x' is a special register, expected a register"));
 }
 
 }  // namespace

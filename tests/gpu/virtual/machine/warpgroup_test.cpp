@@ -226,7 +226,7 @@ TEST(Wgmma, AFunctionThatReturnsBeforeItsProductIsDoneIsReported) {
     ASSERT_FALSE(ran.messages.empty()) << wait;
     EXPECT_EQ(ran.messages[0],
               "REG_IN_FLIGHT the function that issued this product has returned, and its registers are gone");
-    EXPECT_EQ(ran.at<float>(9), 5.0f) << "nobody else's registers are written";
+    EXPECT_EQ(ran.at<float>(9), 5.0f) << "only the registers of the product are written";
   }
 }
 

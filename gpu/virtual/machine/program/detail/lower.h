@@ -38,7 +38,7 @@ struct OperandRegisters {
   bool lists = false;  // it has a vector, coordinates, more than four operands or more than one address
   bool uniform_address = false;
   std::uint8_t negated = 0;
-  std::string refusal;  // why the machine does not support the statement; "": supported
+  std::string rejection;  // why the machine does not support the statement; "": supported
 };
 
 // The statement's operands, interpreted by the rules of its instruction. `program` supplies placements.
