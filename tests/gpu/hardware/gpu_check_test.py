@@ -212,7 +212,7 @@ class WhatGoesWrong(unittest.TestCase):
     def test_a_context_that_a_kernel_ends_takes_no_other_case_along(self):
         faults = self.check_only_the_victim_failed(
             stand_in("--cases", "--kernel", "tma_tile_load", KVSCOPE_FAKE_ENDS_CONTEXT=self.ENTRY))
-        self.assertIn("cuCtxSynchronize: CUDA_ERROR_OF_THE_STAND_IN (719)", faults)
+        self.assertIn("cuCtxSynchronize: CUDA_ERROR_OF_THE_FAKE_DRIVER (719)", faults)
 
     def test_a_kernel_that_never_ends_is_ended_at_the_time_limit(self):
         begin = time.monotonic()
