@@ -144,7 +144,7 @@ void do_one(const WhichDevice& which, const std::string& what, const Say& say) {
         return say_answer(which, probe.parts[*number], say);
   }
   throw InputError("command line", "--one",
-                   fmt::format("'{}' is none of device, cases:KERNEL/N, probe:ID/PART, bench", what));
+                   fmt::format("'{}' is not one of device, cases:KERNEL/N, probe:ID/PART, bench", what));
 }
 
 }  // namespace kvscope::gpu

@@ -136,7 +136,7 @@ Answer random_sums(ProbeDevice& whom, const Format& format, bool group) {
     if (differ[mode] == 0) text += fmt::format("{}{}", text.empty() ? "adds as " : " or ", kModes[mode].second);
     details.push_back(fmt::format("{}: {} of {} elements differ", kModes[mode].second, differ[mode], elements));
   }
-  return answer(text.empty() ? "adds as none of seq, exact, hopper" : text, expected, details);
+  return answer(text.empty() ? "does not add as seq, exact or hopper" : text, expected, details);
 }
 
 // One row of A and one column of B, along k, and c. All are numbers of bf16 and of f16.
@@ -298,7 +298,7 @@ std::vector<Probe> probes_of_arithmetic() {
         bits_part("64 bits", "probe_divide", kProbeDivisions, 8, 4, 16,
                   "ffffffffffffffff ffffffffffffffff ffffffffffffffff ffffffffffffffff", true)}},
       {"P4",
-       "Whom does elect.sync pick of a part of a warp?",
+       "Which lane does elect.sync select from a part of a warp?",
        "eight masks, the answer of every lane",
        {{"eight masks", leaders}}},
   };

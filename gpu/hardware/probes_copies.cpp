@@ -296,8 +296,8 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
                               .window_bytes = 1024,
                               .store_map = map_2d(bf16, to.base(), {64, 20}, 128, {64, 8}, out),
                               .store = {0, 3, 0}};
-            const std::string expected = in == out ? "chunk c of row r at chunk c, the rest untouched"
-                                                   : "chunk c of row r at chunk c ^ r, the rest untouched";
+            const std::string expected = in == out ? "chunk c of row r at chunk c, the rest unchanged"
+                                                   : "chunk c of row r at chunk c ^ r, the rest unchanged";
             const CopySeen seen = copy_window(whom, ask);
             if (!seen.outcome.faults.empty())
               return answer(how_it_stopped(whom, seen.outcome), expected, first_fault(seen.outcome));
@@ -311,8 +311,8 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
                   crossed[row + 16 * (c ^ r) + i] = from.host()[row + 16 * c + i];
                 }
             const std::vector<std::byte> is = to.download();
-            const std::string text = is == straight  ? "chunk c of row r at chunk c, the rest untouched"
-                                     : is == crossed ? "chunk c of row r at chunk c ^ r, the rest untouched"
+            const std::string text = is == straight  ? "chunk c of row r at chunk c, the rest unchanged"
+                                     : is == crossed ? "chunk c of row r at chunk c ^ r, the rest unchanged"
                                                      : "neither as it was nor crossed";
             return answer(text, expected, differences(is, in == out ? straight : crossed));
           }};
@@ -323,8 +323,8 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
 std::vector<Probe> probes_of_copies() {
   return {
       {"H1", "How far apart are rows that are shorter than the swizzle's span?",
-       "loads of short rows into 0xCD, every byte of the window held", short_rows()},
-      {"H2", "Which bits does the NaN fill have?", "a box wholly outside the tensor, by type", nan_fill()},
+       "loads of short rows into 0xCD, every byte of the window compared", short_rows()},
+      {"H2", "Which bits does the NaN fill have?", "a box completely outside the tensor, by type", nan_fill()},
       {"H3",
        "Is a load exact where the row ends inside 16 bytes?",
        "u8, 470 columns, a box over 464 to 479, adjacent bytes not zero",
@@ -334,8 +334,11 @@ std::vector<Probe> probes_of_copies() {
        "the same box stored over 0xEE",
        {{"store", store_edge}}},
       {"H9", "Which bytes does a barrier count?", "exactly those expected, a wait that gives up", counted_bytes()},
-      {"H11", "What do rows at the limits of 32 bits bring?", "a box of 8 rows from there on", far_rows()},
-      {"H12", "What does a store do whose rows begin below 0?", "rows -1 to 6 over 0xEE", {{"row -1", negative_store}}},
+      {"H11", "What do rows at the limits of 32 bits load?", "a box of 8 rows from there on", far_rows()},
+      {"H12",
+       "What does a store do when its rows begin below 0?",
+       "rows -1 to 6 over 0xEE",
+       {{"row -1", negative_store}}},
       {"H13",
        "How does a load round to TF32?",
        "halfway patterns, and NaN",

@@ -183,7 +183,7 @@ Answer cost(ProbeDevice& whom) {
 std::vector<Probe> probes_of_the_encoder() {
   return {
       {"H7",
-       "What does the encoder say to swizzles and types of compute capability 10?",
+       "What does the encoder return for swizzles and types of compute capability 10?",
        "each in a map; a load by those it takes",
        {later_mode("ATOM_32B", TmaDataType::bf16, TmaSwizzle::b128_atom32),
         later_mode("FLIP_8B", TmaDataType::bf16, TmaSwizzle::b128_atom32_flip8),
@@ -191,9 +191,10 @@ std::vector<Probe> probes_of_the_encoder() {
         later_mode("4-bit, 8 bytes", TmaDataType::u4x16_align8, TmaSwizzle::none),
         later_mode("4-bit, 16 bytes", TmaDataType::u4x16_align16, TmaSwizzle::none),
         later_mode("6-bit, 16 bytes", TmaDataType::u6x16_align16, TmaSwizzle::none)}},
-      {"H8", "What does the encoder say at the corners of its rules?", "one change of a good map at a time", corners()},
+      {"H8", "What does the encoder return at the limits of its rules?", "one change of a good map at a time",
+       corners()},
       {"H10",
-       "What does the encoder say on a thread without a context?",
+       "What does the encoder return on a thread without a context?",
        "a call on a new thread",
        {{"new thread", without_context}}},
       {"H20", "What does the encoder cost?", "the host's clock around many calls", {{"host time", cost}}},

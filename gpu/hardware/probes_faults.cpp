@@ -93,10 +93,10 @@ Answer under_expected(ProbeDevice& whom) {
 std::vector<Probe> probes_of_faults() {
   return {
       {"H5", "What happens to a load that begins inside 16 bytes of a row?", "bf16, columns 4, 1 and -4", columns()},
-      {"H6", "What happens to a load into a place that is no multiple of 128?", "16, 32 and 64 bytes behind one",
+      {"H6", "What does a load to an address that is not a multiple of 128 do?", "16, 32 and 64 bytes behind one",
        places()},
       {"H18",
-       "What does a barrier do that is told of fewer bytes than arrive?",
+       "What does a barrier do when fewer bytes are expected than arrive?",
        "512 expected, 1024 come, then 512 more expected",
        {{"half", under_expected}}},
   };

@@ -63,7 +63,7 @@ std::vector<Probe> probes_of_shared_memory() {
        "the address as the kernel sees it",
        {base("no static arrays", "probe_shared_base"), base("beside 1000 static bytes", "probe_shared_base_static")}},
       {"H17",
-       "Does a kernel run that has 100 KB of static shared memory?",
+       "Does a kernel with 100 KB of static shared memory run?",
        "100 KB written and summed",
        {{"100 KB", large_static}}},
   };

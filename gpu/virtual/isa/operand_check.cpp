@@ -181,7 +181,7 @@ class OperandCheck {
     const std::span<const Operand> elements = s_.function.elements_of(o);
     if (rule.second == Type::none || elements.size() != 2) return fail("is a pair, expected one register");
     if (elements[0].kind == OperandKind::sink) {
-      if (!first_may_be_dropped(s_.instr.opcode)) return fail("is _|p, but its first half has to go somewhere");
+      if (!first_may_be_dropped(s_.instr.opcode)) return fail("is _|p, but its first half must be a register");
     } else {
       check_value(elements[0], rule);
     }
@@ -250,7 +250,7 @@ class OperandCheck {
   // One register or constant.
   void check_value(const Operand& o, const OperandRule& rule) {
     if (o.negated && (rule.type != Type::pred || rule.role != Role::read)) {
-      return fail("is negated, but no predicate that is read");
+      return fail("is negated, but it is not a predicate that is read");
     }
     switch (o.kind) {
       case OperandKind::reg:

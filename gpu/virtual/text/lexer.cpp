@@ -100,7 +100,7 @@ void Lexer::skip_blanks() {
         ++next_;
         if (next_[-1] == '\n') newline(next_);
       }
-      if (next_ == end_) fail(at, "comment without end, expected '*/'");
+      if (next_ == end_) fail(at, "unterminated comment, expected '*/'");
       next_ += 2;
     } else {
       return;

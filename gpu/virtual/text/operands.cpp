@@ -133,7 +133,7 @@ Operand Body::register_operand(std::int32_t index, std::string_view member, cons
   if (element < 0) {
     if (member.empty()) return make(OperandKind::reg, token, index);
     if (is_selection(member)) return make(OperandKind::reg, token, index, packed(member));
-    fail(token.at, fmt::format("'{}' is no vector, it has no part '.{}'", token.text, member));
+    fail(token.at, fmt::format("'{}' is not a vector: it has no part '.{}'", token.text, member));
   }
   std::int32_t elements = 0;  // of the vector: the consecutive registers with its name
   const auto all = static_cast<std::int32_t>(f_.registers.size());

@@ -51,7 +51,7 @@ DOCUMENTED = {
     "H16": ["dynamic memory begins at a multiple of 1024"] * 2,
     "H17": ["runs with 102400 bytes"],
     "H18": ["the wait ends early, the next phase's bytes make up for it"],
-    "H19": ["chunk c of row r at chunk c, the rest untouched", "chunk c of row r at chunk c ^ r, the rest untouched"],
+    "H19": ["chunk c of row r at chunk c, the rest unchanged", "chunk c of row r at chunk c ^ r, the rest unchanged"],
     "H20": ["the virtual GPU has no driver"],
     "P1": [SEQ] * 2 + ["adds as seq"] * 6,
     "P2": [" ".join([NAN] * 7), f"{NAN} {NAN} 3ff0000000000000 3ff0000000000000", "7fffffff 7fffffff 7fffffff",

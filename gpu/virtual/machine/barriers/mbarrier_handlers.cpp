@@ -172,7 +172,7 @@ Flow init(Exec& exec, const Op& op, LaneMask lanes) {
     if (live != exec.cta.mbarriers.end()) {
       const std::string of = state_of(exec.launch, exec.cta, offset, live->second);
       if (fault(exec, op, lane, ReportKind::mbarrier_touched, fmt::format("mbarrier.init of a live mbarrier, {}", of),
-                "mbarrier.inval comes before a second init", at, "write") == Flow::stopped) {
+                "execute mbarrier.inval before a second init", at, "write") == Flow::stopped) {
         return Flow::stopped;
       }
     }
@@ -340,7 +340,7 @@ MbarrierAt find_mbarrier_at(Exec& exec, const Op& op, int lane, Space space, std
   fault(exec, op, lane, ReportKind::no_mbarrier,
         cta == nullptr ? fmt::format("0x{:x} is not in shared memory, where mbarriers are", address)
                        : fmt::format("there is no mbarrier at {}", place_name(at)),
-        "mbarrier.init comes first, and mbarrier.inval last", at);
+        "execute mbarrier.init first, and mbarrier.inval last", at);
   return {};
 }
 
@@ -357,7 +357,7 @@ bool report_touched(Exec& exec, const Op& op, LaneMask lanes, const LaneAddresse
     const Flow flow = fault(exec, op, lane, ReportKind::mbarrier_touched,
                             fmt::format("{} bytes of a live mbarrier, {}", request.bytes,
                                         state_of(exec.launch, *cta, it->first, it->second)),
-                            "mbarrier.inval comes before its memory is used for something else",
+                            "execute mbarrier.inval before the memory is reused",
                             name_address(exec.launch, Space::shared, address, request.bytes),
                             request.kind == AccessKind::load ? "read" : "write");
     return flow != Flow::stopped;

@@ -210,7 +210,7 @@ Flow mbarrier_arrive(Exec& exec, const Op& op, LaneMask lanes) {
     }
     if (!instr.has(Mod::noinc) && !at.object->raise_pending()) {
       if (fault(exec, op, lane, ReportKind::mbar_underflow,
-                fmt::format("cp.async.mbarrier.arrive: {} arrivals are missing already, and a phase has no more",
+                fmt::format("cp.async.mbarrier.arrive: {} arrivals are already pending, the maximum of a phase",
                             Mbarrier::kMost)) == Flow::stopped) {
         return Flow::stopped;
       }

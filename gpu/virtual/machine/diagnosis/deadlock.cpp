@@ -89,7 +89,7 @@ std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t addr
   std::string out = fmt::format("mbarrier {}: {}phase {}, pending {} of {}, tx {:+}", name, asked, m.phase, m.pending,
                                 m.current, m.tx);
   if (m.tx == 0) out.replace(out.size() - 2, 2, "0");
-  if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in all", m.copies, m.copied_bytes);
+  if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in total", m.copies, m.copied_bytes);
   const int shown = std::min<int>(m.arrival_count, static_cast<int>(m.arrivals.size()));
   for (int i = 0; i < shown; ++i) {
     const auto& who = m.arrivals[static_cast<std::size_t>(m.arrival_count - shown + i) % m.arrivals.size()];

@@ -133,7 +133,8 @@ Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::in
   const Allocation* a = memory.find(address);
   if (a == nullptr) a = memory.nearest(address);
   if (address < kNullPage) {
-    return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}", bytes, address), "a null pointer, or nearly"};
+    return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}", bytes, address),
+            "a null pointer, or a small offset from one"};
   }
   if (at.symbol.empty() || a == nullptr) {
     return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}, where nothing is allocated", bytes, address),

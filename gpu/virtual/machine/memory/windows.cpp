@@ -126,7 +126,7 @@ Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
     if (size > static_cast<std::uint64_t>(kMostLocal) || from + static_cast<std::int64_t>(size) > kMostLocal) {
       if (flow == Flow::next) {
         flow = fault(exec, op, lane, ReportKind::stack,
-                     fmt::format("alloca of {} bytes behind {}: a thread has {} at most", size, from, kMostLocal));
+                     fmt::format("alloca of {} bytes after {}: a thread has at most {}", size, from, kMostLocal));
       }
       return static_cast<std::uint64_t>(from);
     }

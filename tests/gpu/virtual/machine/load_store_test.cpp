@@ -113,7 +113,7 @@ TEST(Bounds, InFrontOfAnAllocationAndNowhere) {
                        .threads = 1});
   EXPECT_THAT(ran.messages, ElementsAre("OUT_OF_BOUNDS 4 bytes at in - 16 (size 64)", "OUT_OF_BOUNDS 4 bytes at 0x10",
                                         "OUT_OF_BOUNDS 4 bytes at 0x100000000, where nothing is allocated"));
-  EXPECT_EQ(ran.result.reports[1].hint, "a null pointer, or nearly");
+  EXPECT_EQ(ran.result.reports[1].hint, "a null pointer, or a small offset from one");
 }
 
 TEST(Bounds, SharedMemoryEndsWhereTheCtasDoes) {

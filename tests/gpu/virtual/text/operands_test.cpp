@@ -82,7 +82,8 @@ TEST(Operands, AVectorRegisterIsTheVectorOfItsElements) {
   EXPECT_EQ(operands_of(v + "mov.v4.f32 v, {w.x, w.g, w.z, w.a}"), "{v.x v.y v.z v.w} {w.x w.y w.z w.w}");
   EXPECT_THAT(errors_of(with_body(".reg .v2 .f32 v;\nmov.f32 v.z, 1.0;")),
               ElementsAre("3:9: 'v.z': a vector of 2 registers has no part '.z'"));
-  EXPECT_THAT(errors_of(with_body("mov.u32 %r1.x, 1;")), ElementsAre("2:9: '%r1.x' is no vector, it has no part '.x'"));
+  EXPECT_THAT(errors_of(with_body("mov.u32 %r1.x, 1;")),
+              ElementsAre("2:9: '%r1.x' is not a vector: it has no part '.x'"));
 }
 
 // The part of a register must not be mistaken for the whole register: the value is not 0.
