@@ -184,7 +184,7 @@ UploadedPools upload_pools(Device& device, const Problem& problem, DType dtype, 
         there.notes.push_back(fmt::format("{} is {}{}, the kernel is given {}", name, kvscope::name(rows.dtype),
                                           rows.scales != nullptr ? " with scales" : "", kvscope::name(dtype)));
       else
-        there.notes.push_back(fmt::format("{} is packed anew: [block, slot, head, dim]", name));
+        there.notes.push_back(fmt::format("{} is repacked: [block, slot, head, dim]", name));
     };
     one(k, "K", there.k_pool, there.k);
     one(v, "V", there.v_pool, there.v);

@@ -278,7 +278,7 @@ std::string copies_text(const Launch& launch, std::int32_t cta) {
       }
     }
   }
-  return out.empty() ? "no copy is on its way\n" : out;
+  return out.empty() ? "no copies in flight\n" : out;
 }
 
 std::string bytes_text(const Launch& launch, const DeviceMemory& memory, Space space, std::int32_t cta,

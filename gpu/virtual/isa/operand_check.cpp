@@ -89,7 +89,7 @@ class OperandCheck {
     if (s_.instr.opcode == Opcode::call) return call_fault(operands);
     const auto is_vector = [](const Operand& o) { return o.kind == OperandKind::vector; };
     if (!s_.rules.empty() && s_.rules[0].packs && std::ranges::all_of(operands, is_vector)) {
-      return fmt::format("{}: packs or unpacks, not both: one operand is no vector", s_.statement.opcode);
+      return fmt::format("{}: packs or unpacks, not both: one operand is not a vector", s_.statement.opcode);
     }
     for (std::size_t i = 0; i < operands.size() && fault_.empty(); ++i) {
       number_ = i + 1;
@@ -119,7 +119,7 @@ class OperandCheck {
     std::int32_t called = callee.index;
     if (callee.kind == OperandKind::reg) {
       if (at >= operands.size() || operands[at].kind != OperandKind::table) {
-        return fmt::format("{}: '{}' is a register, expected a prototype or a table behind it", word, text_of(callee));
+        return fmt::format("{}: '{}' is a register, expected a prototype or a table after it", word, text_of(callee));
       }
       called = s_.function.tables[static_cast<std::size_t>(operands[at++].index)].prototype;
       if (called < 0) return {};  // .calltargets: each target is checked when it is called

@@ -141,7 +141,7 @@ void Lexer::read_string() {
     if (*next_ == '\\' && next_ + 1 != end_ && next_[1] != '\n') ++next_;
     ++next_;
   }
-  if (next_ == end_ || *next_ == '\n') fail(token_.at, "string without end, expected '\"'");
+  if (next_ == end_ || *next_ == '\n') fail(token_.at, "unterminated string, expected '\"'");
   ++next_;
   token_.kind = TokenKind::string;
   token_.text = from(first);

@@ -230,7 +230,7 @@ TEST(AttentionOn, SeparateHeadsAreRepacked) {
   }
   const CandidateCheck check = setup.check();
   EXPECT_THAT(check.candidate.notes,
-              ElementsAre("K is packed anew: [block, slot, head, dim]", "V is packed anew: [block, slot, head, dim]"));
+              ElementsAre("K is repacked: [block, slot, head, dim]", "V is repacked: [block, slot, head, dim]"));
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 

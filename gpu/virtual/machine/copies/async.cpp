@@ -188,7 +188,7 @@ void check_ended(Launch& launch, Cta& cta) {
     // Already reported, or nothing is lost.
     if (is_store(p.op.kind) || !uses_own_memory(p.op.kind) || p.bytes == 0) continue;
     engine_fault(launch, cta, p.op, ReportKind::exit_in_flight,
-                 fmt::format("the CTA ended with {} bytes of this copy on their way", p.bytes),
+                 fmt::format("the CTA ended with {} bytes of this copy in flight", p.bytes),
                  "wait for its mbarrier before the end");
   }
   while (!queue.empty()) perform_at(launch, cta, 0);

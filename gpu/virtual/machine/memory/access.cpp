@@ -114,7 +114,7 @@ constexpr std::uint64_t kNullPage = 4096;  // [bytes] from address 0: a null poi
 std::string nearest_array(const Allocation* a, std::uint64_t address) {
   if (a == nullptr) return {};
   return address < a->address
-             ? fmt::format("the nearest array is '{}' (size {}), {} bytes behind this address", a->name,
+             ? fmt::format("the nearest array is '{}' (size {}), {} bytes after this address", a->name,
                            a->bytes.size(), a->address - address)
              : fmt::format("the nearest array is '{}' (size {}), which ends {} bytes before this address", a->name,
                            a->bytes.size(), address - a->end());

@@ -18,8 +18,8 @@ std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
   }
   const Allocation* a = memory.nearest(address);
   if (a == nullptr) return "nothing is allocated";
-  if (address < a->address) return fmt::format("{} bytes in front of '{}'", a->address - address, a->name);
-  return fmt::format("{} bytes behind the end of '{}'", address - a->end(), a->name);
+  if (address < a->address) return fmt::format("{} bytes before '{}'", a->address - address, a->name);
+  return fmt::format("{} bytes past the end of '{}'", address - a->end(), a->name);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(OperandCheck, NamesTheOperandAndTheFault) {
       {"st.global.v2.u32 [rd1], {_, r1};", "st.global.v2.u32: operand 2 has _ among what is read"},
       {"mov.b64 rd1, {r1, h2};", "mov.b64: operand 2 'h2' is 16 bits wide, expected 32"},
       {"mov.b64 rd1, {r1, r2, r3};", "mov.b64: operand 2 has 3 pieces, expected 2 or 4"},
-      {"mov.b32 {h1, h2}, {h2, h3};", "mov.b32: packs or unpacks, not both: one operand is no vector"},
+      {"mov.b32 {h1, h2}, {h2, h3};", "mov.b32: packs or unpacks, not both: one operand is not a vector"},
       {"shfl.sync.idx.b32 _|p1, r1, 1, 2, -1;",
        "shfl.sync.idx.b32: operand 1 is _|p, but its first half must be a register"},
       {"elect.sync r1, -1;", "elect.sync: operand 1 is a register, expected a pair d|p"},

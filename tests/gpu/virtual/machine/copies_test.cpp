@@ -235,7 +235,7 @@ TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReported) {
                        .threads = 1});
   EXPECT_THAT(ran.messages,
               ElementsAre("EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk store may still read shared memory",
-                          "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy on their way",
+                          "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy in flight",
                           "MBAR_TX 16 bytes were expected at s + 2048 and did not land (tx 16, phase 0)"));
 }
 

@@ -71,9 +71,9 @@ TEST(DeviceMemory, ARangeLiesInOneLiveAllocationOrIsNamed) {
   EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x + 62, 4)); }),
             "read of 4 bytes at 0x20000003e: it begins at byte 62 of 'x', which has 64");
   EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x + 74, 4)); }),
-            "read of 4 bytes at 0x20000004a: 10 bytes behind the end of 'x'");
+            "read of 4 bytes at 0x20000004a: 10 bytes past the end of 'x'");
   EXPECT_EQ(error_of<IllegalAddress>([&] { memory.write(x - 8, std::vector<std::byte>(4)); }),
-            "write of 4 bytes at 0x1fffffff8: 8 bytes in front of 'x'");
+            "write of 4 bytes at 0x1fffffff8: 8 bytes before 'x'");
   memory.free(x);
   EXPECT_EQ(memory.at(x, 4), nullptr);
   EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x, 4)); }),

@@ -66,7 +66,7 @@ TEST(TextErrors, LexicalFaults) {
                   "\n.pragma \"x;\n;ret;")),
               ElementsAre("2:14: unexpected character '`'", "3:14: unexpected character '#'",
                           "4:14: malformed number '08'", "5:15: expected ';', found '%3'",
-                          "6:14: unexpected byte 0xc3, PTX is ASCII", "7:9: string without end, expected '\"'"));
+                          "6:14: unexpected byte 0xc3, PTX is ASCII", "7:9: unterminated string, expected '\"'"));
   EXPECT_THAT(errors_of(with_head("/* no end")), ElementsAre("2:1: unterminated comment, expected '*/'"));
 }
 
