@@ -192,8 +192,8 @@ TEST(Fragments, ALoopWithoutAnEndIsARunawayThatNamesItsBranch) {
             "one.ptx:12 (line 12)");
   EXPECT_EQ(ran.result.steps, 100'000u);
 }
+
 // A long computation without a store is not a polling loop: it finishes, however long it takes.
-// A long computation without a store is no poll: it ends, however long it takes.
 TEST(Fragments, ALoopThatOnlyCountsIsNoSpin) {
   const auto ran = run({.body = R"(
     mov.u32 %r1, 0;
@@ -204,8 +204,8 @@ TEST(Fragments, ALoopThatOnlyCountsIsNoSpin) {
   EXPECT_TRUE(ran.messages.empty());
   EXPECT_EQ(ran.word(0), 500000u);
 }
+
 // One CTA polls a location that the next one writes: it is suspended, and the next one starts.
-// One CTA polls what the next one writes: it is suspended, and the next one starts.
 TEST(Fragments, ACtaThatPollsWhatALaterOneWritesIsSuspended) {
   const std::string body = R"(
     mov.u32 %r1, %ctaid.x;
