@@ -109,7 +109,7 @@ struct NamedBarrier {
   std::vector<LaneMask> arrived;  // [warps] in this phase
   std::vector<LaneMask> waiting;  // [warps] lanes of `arrived` that wait
   std::uint64_t reduced = 0;      // bar.red's value so far
-  std::int32_t reduction = 0;     // 0: plain; otherwise 1 + popc, and, or
+  std::int32_t reduction = 0;     // 0: plain; 1: popc, 2: and, 3: or
   std::int64_t phase = 0;
 };
 
