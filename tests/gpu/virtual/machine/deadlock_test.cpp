@@ -62,13 +62,13 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const std::string begin = "setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared.b64 [s+8], 1; bar.warp.sync -1;\n";
   // No thread announces the bytes.
   const Report none = report({.body = begin + copy + copy + wait_for(0)}, ReportKind::deadlock);
-  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in all"));
+  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in total"));
   EXPECT_EQ(none.hint, "copies completed 64 bytes but no thread arrived: missing arrive.expect_tx");
   // Too many bytes are announced.
   const Report many =
       report({.body = begin + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 48;\n" + copy + wait_for(0)},
              ReportKind::deadlock);
-  EXPECT_THAT(many.message, HasSubstr("pending 0 of 1, tx +16, 1 copies of 32 bytes in all"));
+  EXPECT_THAT(many.message, HasSubstr("pending 0 of 1, tx +16, 1 copies of 32 bytes in total"));
   EXPECT_EQ(many.hint, "16 bytes expected but not copied");
 }
 
