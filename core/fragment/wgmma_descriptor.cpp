@@ -62,7 +62,7 @@ WgmmaDescriptor decode(std::uint64_t bits, const Format& format) {
   const std::uint64_t code = bits >> format.mode_shift;
   const auto mode = std::find(format.modes.begin(), format.modes.end(), code);
   if (mode == format.modes.end()) {
-    throw UnsupportedError(fmt::format("{}: mode {} is not modelled: use 0, 2, 4 or 6", object, code));
+    throw UnsupportedError(fmt::format("{}: mode {} is not modeled: use 0, 2, 4 or 6", object, code));
   }
   const auto offset = [&](int lowest) { return static_cast<std::int64_t>(bits >> lowest & kOffsetMask) * kUnit; };
   return {offset(0), offset(16), offset(32), static_cast<int>(bits >> 49 & 7),
@@ -93,7 +93,7 @@ std::int64_t wgmma_address(const WgmmaDescriptor& d, WgmmaMajor major, int eleme
                            std::int64_t k) {
   if (d.phase != 0) {
     throw UnsupportedError(
-        fmt::format("wgmma descriptor ({}): a pattern out of phase is not modelled: align the tile to "
+        fmt::format("wgmma descriptor ({}): a pattern out of phase is not modeled: align the tile to "
                     "{} B",
                     to_text(d), 8 * bytes(d.mode)));
   }

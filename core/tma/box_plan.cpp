@@ -128,11 +128,11 @@ void require_box_copyable(const TensorMap& map, BoxDirection direction, const Bo
   };
   if (map.interleave != TmaInterleave::none) {
     unsupported(
-        fmt::format("where the bytes of a map with {} land is not modelled: use no interleave", name(map.interleave)));
+        fmt::format("where the bytes of a map with {} land is not modeled: use no interleave", name(map.interleave)));
   }
   if (is_packed(map.data_type) || is_tf32(map.data_type)) {
-    unsupported(fmt::format("{} is converted on its way, and only byte copies are modelled: use {}",
-                            name(map.data_type), is_tf32(map.data_type) ? "f32" : "u8"));
+    unsupported(fmt::format("{} is converted on its way, and only byte copies are modeled: use {}", name(map.data_type),
+                            is_tf32(map.data_type) ? "f32" : "u8"));
   }
   if (direction == BoxDirection::store && map.swizzle == TmaSwizzle::b128_atom32_flip8) {
     unsupported(fmt::format("{} is for loads only: store with the ATOM_32B swizzle", name(map.swizzle)));

@@ -33,10 +33,10 @@ std::int64_t parts_with(const CheckReport& report, std::string_view verdict) {
 
 std::string expected_text(const PartRecord& part) {
   const std::string* text = part.expected.as_string();
-  return text == nullptr ? "nobody knows" : *text;
+  return text == nullptr ? "unknown" : *text;
 }
 
-// "14 as expected, 2 differ" of all parts.
+// "14 as expected, 2 differ", summed over all parts.
 std::string probe_counts(const CheckReport& report) {
   std::string text;
   for (const std::string_view verdict : {"as expected", "settled", "differs", "not applicable", "failed"})

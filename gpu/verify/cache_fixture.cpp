@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::byte kPoison{0xff};
 
-// Numbers n / 2^fraction with |n| <= most: all of them are in [-2, 2), and `dtype` holds each.
+// Numbers n / 2^fraction with |n| <= most: all of them are in [-2, 2) and exact in `dtype`.
 struct Grid {
   std::int64_t most = 0;
   int fraction = 0;
@@ -65,10 +65,10 @@ CacheFixture::CacheFixture(const CacheShape& shape) : shape_(shape), kv_(shape.m
     most_pages = std::max(most_pages, pages_of.back());
     lengths_.push_back(static_cast<std::uint32_t>(shape.lengths[b]));
   }
-  blocks_ = pages + 2;  // one that nobody has, and the null page
+  blocks_ = pages + 2;  // one block that no sequence owns, and the null page
   table_stride_ = round_up(most_pages, 8) + 16;
 
-  // A fixed shuffle of all blocks but the null page, which is the last.
+  // A fixed shuffle of all blocks except the null page, which is the last.
   std::vector<std::uint32_t> deal(static_cast<std::size_t>(blocks_ - 1));
   std::iota(deal.begin(), deal.end(), 0U);
   const CounterRng cards(shape.seed, 0x6465616cU);
@@ -76,7 +76,7 @@ CacheFixture::CacheFixture(const CacheShape& shape) : shape_(shape), kv_(shape.m
     std::swap(deal[i], deal[static_cast<std::size_t>(cards.integer(i, 0, static_cast<std::int64_t>(i)))]);
 
   table_.assign(static_cast<std::size_t>(sequences() * table_stride_), static_cast<std::uint32_t>(blocks_ - 1));
-  if (shape.sentinels)  // the first number past the pool, and one that no off-by-one reaches
+  if (shape.sentinels)  // the first number past the pool, and a much larger one
     for (std::size_t i = 0; i < table_.size(); ++i)
       table_[i] = static_cast<std::uint32_t>(blocks_) + (i % 2 == 0 ? 0U : 7U);
   std::size_t next = 0;

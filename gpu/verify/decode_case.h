@@ -1,4 +1,5 @@
-// One decode step on a device against the golden reference: what the cases of paged_decode and continuous_decode share.
+// One decode step on a device, compared with the golden reference: shared by the cases of paged_decode and
+// continuous_decode.
 #pragma once
 
 #include <algorithm>
@@ -23,27 +24,27 @@ struct DecodeCase {
   const char* name;
   const char* what;
   CacheShape shape;
-  int group = 1;  // query heads of a KV head
+  int group = 1;  // query heads per KV head
   std::int64_t layer = 0;
   DType out = DType::bf16;
-  int splits = 1;            // 0: the plan's for 132 multiprocessors
-  std::int64_t padding = 0;  // [elements] behind each token's row
-  double sharpness = 1;      // factor of the scale: 100 makes scores whose powers of two no float holds
-  // A page of a sequence that was never assigned: reads as zeros. -1: none.
+  int splits = 1;            // 0: chosen by the plan for 132 multiprocessors
+  std::int64_t padding = 0;  // [elements] after each token's row
+  double sharpness = 1;      // factor of the scale: with 100, powers of two of scores overflow a float
+  // An unassigned page of a sequence, which reads as zeros. -1: none.
   std::int64_t hole_sequence = -1, hole_page = 0;
   double soft_cap = 0;       // 0: none
-  std::int64_t window = 0;   // the query sees this many keys, the last ones; 0: all
+  std::int64_t window = 0;   // the query attends to this many keys, the last ones; 0: all
   bool alibi_sinks = false;  // ALiBi slopes and sinks, different for each query head
   bool demo = false;
   Budget budget{};
 };
 
-// Probabilities are rounded to the type that is multiplied: that of the cache, bf16 for e4m3.
+// Probabilities are rounded to the type of the product: that of the cache, bf16 for e4m3.
 inline DType decode_query_type(DType cache) {
   return cache == DType::e4m3 ? DType::bf16 : cache;
 }
 
-// The pool with `padding` poisoned elements behind each token's row of all heads.
+// The pool with `padding` poisoned elements after each token's row of all heads.
 inline std::vector<std::byte> padded_rows(const std::vector<std::byte>& pool, std::int64_t row_bytes,
                                           std::int64_t padding_bytes) {
   const std::int64_t rows = static_cast<std::int64_t>(pool.size()) / row_bytes, pitch = row_bytes + padding_bytes;
@@ -53,7 +54,7 @@ inline std::vector<std::byte> padded_rows(const std::vector<std::byte>& pool, st
   return padded;
 }
 
-// K or V of a layer for the reference, with a hole's page in a block of zeros that the reference alone has.
+// K or V of a layer for the reference. A hole's page is a block of zeros that only the reference has.
 class DecodeGolden {
  public:
   DecodeGolden(const CacheFixture& cache, const DecodeCase& c)
@@ -86,7 +87,7 @@ class DecodeGolden {
   std::vector<std::uint32_t> table_;
 };
 
-// What changes the scores of a case, on the host for the reference and on the device.
+// The score modifiers of a case, on the host for the reference and on the device.
 struct DecodeScores {
   DecodeScores(Device& device, const DecodeCase& c, std::int64_t batch, std::int64_t query_heads) {
     std::vector<std::int32_t> positions;
@@ -129,7 +130,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
       table[static_cast<std::size_t>(b)] = table[static_cast<std::size_t>(b * cache.table_stride())];
     table.resize(static_cast<std::size_t>(batch));
     k.table_stride = v.table_stride = 1;
-  } else {  // behind the last sequence's pages there is nothing: who reads an entry too many is outside the array
+  } else {  // the array ends after the last sequence's pages, so reading one entry too many is out of bounds
     const std::int64_t pages = (c.shape.lengths.back() + c.shape.page_size - 1) / c.shape.page_size;
     table.resize(static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages));
   }
@@ -214,7 +215,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   got.resize(static_cast<std::size_t>(out_bytes));
   got_lse.resize(static_cast<std::size_t>(rows));
 
-  // f32 of 16-bit probabilities owes what the product's type allows: rounded to it, the rest is that type's bound.
+  // f32 output of 16-bit probabilities: the bound is that of the product's type, after rounding to it.
   DType bound = c.out;
   if (c.out == DType::f32 && query_type != DType::f32) {
     bound = query_type;
@@ -229,7 +230,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   return verdict;
 }
 
-// As the runner takes them.
+// Converts the descriptions to cases.
 inline std::vector<Case> decode_cases(const std::string& kernel, std::vector<DecodeCase> list) {
   return cases_of(kernel, std::move(list),
                   [kernel](const DecodeCase& c, Device& device) { return run_decode_case(device, kernel, c); });

@@ -1,7 +1,6 @@
-// What mla_decode must give: core/attention's reference in double over rows of 576 elements whose first 512 are the
-// values, each element within its bound. Tokens of 656 bytes are decoded here, byte by byte, and keys named by indices
-// are gathered here, so that neither is the kernel's own. The scale of an e4m3 token is read through the model's
-// KVCacheScalesMHAOperand.
+// Cases of mla_decode: core/attention's reference in double over rows of 576 elements whose first 512 are the values,
+// each element within its bound. This file decodes tokens of 656 bytes and gathers the keys named by indices, with code
+// independent of the kernel's. The scale of an e4m3 token is read through the model's KVCacheScalesMHAOperand.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kRow = mla::kRow, kValue = mla::kValue, kFp8Row = mla::kFp8Row;
 
-// Which keys a query looks at: all of its sequence's, or those that a list names.
+// The keys that a query attends to: all keys of its sequence, or those in a list.
 enum class Holes : std::uint8_t { dense, none, every_third, first_tile, all };
 
 struct MlaCase {
@@ -40,16 +39,16 @@ struct MlaCase {
   std::int64_t topk = 0;       // 0: dense
   std::vector<Holes> holes{};  // [sequences]
   bool sentinels = false;
-  bool scaled = true;    // e4m3: a scale a token
-  double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
+  bool scaled = true;    // e4m3: one scale per token
+  double sharpness = 1;  // factor of the scale: with 100, powers of two of scores overflow a float
   bool demo = false;
-  Budget budget{};  // by hand, above each
+  Budget budget{};  // computed by hand, in the comment above each
 };
 
 // --- the cache -------------------------------------------------------------------------------------------------------
 
-// Token of 656 bytes at `row`: any e4m3 that is a number, scales 2^-9 .. 2^-6, so that values stay below 7; rope as it
-// is elsewhere. The granules' scales differ.
+// Writes a token of 656 bytes at `row`: any finite e4m3, scales 2^-9 .. 2^-6, so that values stay below 7; rope as in
+// the other formats. The scales of the granules differ.
 void write_fp8_token(std::byte* row, std::uint64_t number) {
   const CounterRng rng(number, 0x6d6c61U);
   for (std::uint64_t i = 0; i < 512; ++i) {
@@ -64,7 +63,7 @@ void write_fp8_token(std::byte* row, std::uint64_t number) {
   std::copy(rope.begin(), rope.end(), row + 528);
 }
 
-// 576 values of a token. `scale`: of an e4m3 token.
+// Decodes the 576 values of a token. `scale_of_token`: for e4m3.
 void decode_token(MlaRows rows, const std::byte* row, float scale_of_token, float* to) {
   if (rows == MlaRows::bf16) {
     to_floats(DType::bf16, row, std::span(to, kRow));
@@ -110,10 +109,10 @@ CacheFixture cache_of(const MlaCase& c) {
   return cache;
 }
 
-// --- which keys ------------------------------------------------------------------------------------------------------
+// --- key selection ---------------------------------------------------------------------------------------------------
 
-// [batch, topk]: block * page_size + slot of tokens of the sequence, in an order that is not theirs. Holes are -1, each
-// fourth an index past the pool's `blocks`.
+// [batch, topk]: block * page_size + slot of tokens of the sequence, in a shuffled order. Holes are -1; every fourth
+// hole is an index past the pool's `blocks`.
 std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRows& rows) {
   std::vector<std::int32_t> indices;
   if (c.topk == 0) return indices;
@@ -133,7 +132,7 @@ std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRow
   return indices;
 }
 
-// Rows that the reference reads, each on a block of its own.
+// Rows that the reference reads, each in its own block.
 struct Gathered {
   std::vector<float> values;         // [keys of all sequences, 576]
   std::vector<std::uint32_t> table;  // [batch, stride]
@@ -141,7 +140,7 @@ struct Gathered {
   std::vector<std::int64_t> lengths;  // [batch]
 };
 
-// The token of sequence `b` that a slot of a block holds.
+// The token of sequence `b` in a slot of a block.
 TokIdx token_of(const attention::PagedRows& rows, std::int64_t b, std::int64_t block, std::int64_t slot) {
   const std::uint32_t* const pages = rows.table + b * rows.table_stride;
   const auto page = std::find(pages, pages + rows.table_stride, static_cast<std::uint32_t>(block)) - pages;
@@ -262,19 +261,19 @@ Verdict run(const MlaCase& c, Device& device) {
   return verdict;
 }
 
-// An e4m3 tile also: scales stored by four warps and loaded in eight, 8 bytes a lane four times, half a warp at once.
+// An e4m3 tile adds: scales stored by four warps and loaded in eight, 8 bytes per lane four times, half a warp at once.
 constexpr std::int64_t kTileScales = 4 + 8 * 4 * 2;
 
-// Shared wavefronts: a tile of 72 chunks in 64 rows, of queries too, is 576. With each tile of keys: weights 64, maxima
-// out and in 32, which keys are there 4 and 8. At the end of a CTA sums out and in, 32.
+// Shared wavefronts: a tile of 72 chunks in 64 rows, also of queries, is 576. Per tile of keys: weights 64, maxima
+// written and read 32, valid bits 4 and 8. At the end of a CTA, sums written and read, 32.
 constexpr std::int64_t kTileStored = 576, kTileSoftmax = 64 + 32 + 12, kSums = 32;
 
 std::vector<MlaCase> table() {
   std::vector<MlaCase> cases;
   const auto add = [&](MlaCase c) { cases.push_back(std::move(c)); };
 
-  // Sectors: rows of 36 for 16 queries and 65 keys; 16 parts of 64, out and in; output 16 x 32; lse of parts 2, read
-  // twice by four warps for each head; lse 16; the length for 12 warps; the table for 4 warps, then for one.
+  // Sectors: rows of 36 for 16 queries and 65 keys; 16 parts of 64, written and read; output 16 x 32; lse of parts 2,
+  // read twice by four warps for each head; lse 16; the length for 12 warps; the table for 4 warps, then for one.
   add({.name = "bf16_page64_demo",
        .what = "one token past a page: the second tile has one key",
        .rows = MlaRows::bf16,
@@ -293,7 +292,7 @@ std::vector<MlaCase> table() {
        .query_heads = 128,
        .splits = 2});
   add({.name = "bf16_page16_heads16_sentinels",
-       .what = "four pages a tile, layer 1; entries past the end are no blocks",
+       .what = "four pages per tile, layer 1; entries past the end are not blocks",
        .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200, 15, 17},
@@ -302,7 +301,7 @@ std::vector<MlaCase> table() {
        .layer = 1,
        .sentinels = true});
   add({.name = "bf16_page1_heads20",
-       .what = "every token on a block of its own; heads that fill no tile",
+       .what = "every token in a separate block; fewer heads than a tile",
        .rows = MlaRows::bf16,
        .page_size = 1,
        .lengths = {1, 2, 130},
@@ -310,7 +309,7 @@ std::vector<MlaCase> table() {
        .splits = 1,
        .layer = 1});
   add({.name = "bf16_page256_six_tiles",
-       .what = "six tiles go three times round the ring; a page is four of them",
+       .what = "six tiles use the ring three times; a page is four tiles",
        .rows = MlaRows::bf16,
        .page_size = 256,
        .lengths = {383},
@@ -323,7 +322,7 @@ std::vector<MlaCase> table() {
        .query_heads = 8,
        .splits = 8});
   add({.name = "bf16_page16_sharp",
-       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .what = "scores in the hundreds, of both signs: without subtracting the maximum, weights are infinite or all 0",
        .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {1, 90},
@@ -331,7 +330,7 @@ std::vector<MlaCase> table() {
        .splits = 2,
        .sharpness = 100});
   add({.name = "fp8_page64_heads16_ladder",
-       .what = "tokens of 656 bytes, every number that e4m3 has, four scales a token that differ",
+       .what = "tokens of 656 bytes, every e4m3 number, four different scales per token",
        .rows = MlaRows::fp8,
        .page_size = 64,
        .lengths = {0, 1, 63, 64, 65, 200},
@@ -347,7 +346,7 @@ std::vector<MlaCase> table() {
        .sentinels = true});
   // Three tiles in two CTAs: 16 e4m3 become two chunks, stored without a conflict.
   add({.name = "fp8_page1_heads64",
-       .what = "every token on a block of its own",
+       .what = "every token in a separate block",
        .rows = MlaRows::fp8,
        .page_size = 1,
        .lengths = {66, 1},
@@ -355,9 +354,9 @@ std::vector<MlaCase> table() {
        .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax),
                   .sectors = {},
                   .tma_bytes = {}}});
-  // Three tiles in two CTAs. Sectors: rows of 18 for 67 keys; queries 36 a head, for both sequences; a scale a key.
+  // Three tiles in two CTAs. Sectors: rows of 18 for 67 keys; queries 36 per head, for both sequences; a scale per key.
   add({.name = "e4m3_page1_heads64",
-       .what = "a scale a token, no power of two, every token on a block of its own",
+       .what = "one scale per token, not a power of two, every token in a separate block",
        .rows = MlaRows::e4m3,
        .page_size = 1,
        .lengths = {66, 1},
@@ -366,7 +365,7 @@ std::vector<MlaCase> table() {
        .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax + kTileScales),
                   .sectors = {},
                   .tma_bytes = {}}});
-  // Sectors as bf16_page64_demo, but rows of 18 for the keys, and four scales a sector: 65 keys in 9 sectors.
+  // Sectors as bf16_page64_demo, but rows of 18 for the keys, and four scales per sector: 65 keys in 9 sectors.
   add({.name = "e4m3_page64_tile_and_one",
        .what = "rows of 576 bytes and a scale each, one token past a page",
        .rows = MlaRows::e4m3,
@@ -377,7 +376,7 @@ std::vector<MlaCase> table() {
                   .sectors = 16 * 36 + 65 * 18 + 9 + 2 * 16 * 64 + 16 * 32 + 2 + 16 * 4 * 2 + 16 + 12 + 5,
                   .tma_bytes = {}}});
   add({.name = "e4m3_page16_heads128_ladder",
-       .what = "lengths around a tile, two tiles of heads; poisoned scales behind the end, splits without a key",
+       .what = "lengths around a tile, two tiles of heads; poisoned scales past the end, splits without a key",
        .rows = MlaRows::e4m3,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200},
@@ -385,14 +384,14 @@ std::vector<MlaCase> table() {
        .splits = 2,
        .sentinels = true});
   add({.name = "e4m3_page24_sharp",
-       .what = "scores of tens: weights without a maximum taken off overflow; pages that cut a tile",
+       .what = "scores in the tens: without subtracting the maximum, weights overflow; pages smaller than a tile",
        .rows = MlaRows::e4m3,
        .page_size = 24,
        .lengths = {150, 3},
        .query_heads = 20,
        .sharpness = 10});
   add({.name = "e4m3_page16_sparse",
-       .what = "scales of tokens by index, holes among them",
+       .what = "scales of tokens by index, with holes",
        .rows = MlaRows::e4m3,
        .page_size = 16,
        .lengths = {100, 33},
@@ -401,14 +400,14 @@ std::vector<MlaCase> table() {
        .topk = 96,
        .holes = {Holes::first_tile, Holes::every_third}});
   add({.name = "e4m3_page64_unscaled",
-       .what = "no scales: every one is 1",
+       .what = "no scales: every scale is 1",
        .rows = MlaRows::e4m3,
        .page_size = 64,
        .lengths = {70},
        .query_heads = 8,
        .scaled = false});
   add({.name = "bf16_page64_sparse",
-       .what = "indices in no order, holes among them, all of them holes: a hole counted as slot 0 shows",
+       .what = "unordered indices, some holes, only holes: a hole counted as slot 0 is detected",
        .rows = MlaRows::bf16,
        .page_size = 64,
        .lengths = {200, 65, 130, 1, 0},
@@ -418,7 +417,7 @@ std::vector<MlaCase> table() {
        .topk = 130,
        .holes = {Holes::none, Holes::every_third, Holes::all, Holes::first_tile, Holes::all}});
   add({.name = "fp8_page16_sparse_heads128",
-       .what = "a whole tile of holes before the first key: maxima of nothing must not count",
+       .what = "a whole tile of holes before the first key: its maxima must not count",
        .rows = MlaRows::fp8,
        .page_size = 16,
        .lengths = {100, 33},

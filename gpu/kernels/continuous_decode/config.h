@@ -1,4 +1,4 @@
-// continuous_decode is paged_decode's device code, and has its sizes.
+// continuous_decode uses paged_decode's device code and its sizes.
 #pragma once
 
 #include "gpu/kernels/paged_decode/config.h"

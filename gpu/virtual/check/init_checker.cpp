@@ -85,7 +85,7 @@ InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t
   const Allocation* a = launch.memory->find(address);
   if (a == nullptr) return nullptr;
   if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
-  if (!options_.global || a->initialised) return nullptr;
+  if (!options_.global || a->initialized) return nullptr;
   return &global_.try_emplace(a->address, a->address, a->bytes.size()).first->second;
 }
 
@@ -142,7 +142,7 @@ void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& acces
     const auto [place, fresh] = global_.try_emplace(a->address, a->address, a->bytes.size());
     Written& written = place->second;
     // Without Options::global nobody has followed what was written: all of it counts.
-    if (fresh && (a->initialised || !options_.global)) {
+    if (fresh && (a->initialized || !options_.global)) {
       written.set(a->address, static_cast<std::int64_t>(a->bytes.size()));
       written.everywhere = true;
     }
@@ -186,15 +186,15 @@ void InitChecker::mbarrier(Launch& launch, const Cta& cta, const Exec*, LaneMask
 void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address,
                        std::int64_t bytes) {
   Report r;
-  r.kind = ReportKind::uninitialised;
+  r.kind = ReportKind::uninitialized;
   r.severity = severity_of(r.kind);
   r.address = name_address(exec.launch, space, address, bytes);
   r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
   const Written* const global = space == Space::global ? global_of(exec.launch, address) : nullptr;
-  r.message = space == Space::shared ? "nobody has written this byte since the CTA began"
+  r.message = space == Space::shared ? "this byte has not been written since the CTA began"
               : global != nullptr && global->discarded
-                  ? "nobody has written this byte since it was allocated or discarded"
-                  : "nobody has written this byte since it was allocated";
+                  ? "this byte has not been written since it was allocated or discarded"
+                  : "this byte has not been written since it was allocated";
   Exec copy = exec;
   (void)report(copy, std::move(r));
 }

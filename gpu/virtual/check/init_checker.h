@@ -1,6 +1,6 @@
 // Reads of shared memory that nobody has written: one bit a byte, set by stores and by engines when their bytes move.
 //
-//   accumulator not zeroed: UNINITIALISED  shared 0x00400 (sum + 0)  ...  read  thread 0 (warp 0 lane 0)  ld.shared.f32
+//   accumulator not zeroed: UNINITIALIZED  shared 0x00400 (sum + 0)  ...  read  thread 0 (warp 0 lane 0)  ld.shared.f32
 //
 // The value such a read gives is ff in every byte, so that it shows and is the same each time. Global memory that was
 // allocated without being filled is held to the same by Options::global; 128 bytes that a kernel has discarded always,
@@ -18,7 +18,7 @@ namespace kvscope::ptx {
 
 struct InitOptions {
   bool shared = true;
-  bool global = false;  // of allocations that are not initialised
+  bool global = false;  // of allocations that are not initialized
 };
 
 class InitChecker final : public Monitor {

@@ -17,8 +17,8 @@ namespace {
 std::string order_text(const Exec& exec, const ThreadViews& threads, int warp, int lane) {
   const LastSync& sync = threads.last_sync(warp, lane);
   const int thread = exec.warp.index * kLanes + lane;
-  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronised since it began", thread);
-  return fmt::format("no order between them; thread {} last synchronised at {} ({})", thread,
+  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronized since it began", thread);
+  return fmt::format("no order between them; thread {} last synchronized at {} ({})", thread,
                      exec.program().source_text(sync.pc), sync.how);
 }
 

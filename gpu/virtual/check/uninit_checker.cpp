@@ -177,7 +177,7 @@ void UninitChecker::read(const Exec& exec, const Op& op, ActivationState& state,
   if (!options_.registers) return;
   const Function& f = exec.program().module->functions[static_cast<std::size_t>(state.function)];
   Report r;
-  r.kind = ReportKind::uninitialised;
+  r.kind = ReportKind::uninitialized;
   r.severity = severity_of(r.kind);
   r.parties = {lane_party(exec, op, std::countr_zero(missing), missing, "read")};
   r.message = fmt::format("{} is read in lanes {:08x} before anything has written it there",
@@ -198,7 +198,7 @@ void UninitChecker::access(const Exec& exec, const Op& op, const WarpAccess& acc
     const std::int64_t first = access.kind == AccessKind::store ? -1 : first_clear(written, address, bytes);
     if (first >= 0) {
       Report r;
-      r.kind = ReportKind::uninitialised;
+      r.kind = ReportKind::uninitialized;
       r.severity = severity_of(r.kind);
       r.address =
           name_address(exec.launch, Space::local, address + static_cast<std::uint64_t>(first), access.bytes - first);

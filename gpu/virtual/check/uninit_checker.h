@@ -1,7 +1,7 @@
 // Registers and local memory that a thread reads before it has written them: one bit a lane of every register, one bit
 // a byte of local memory.
 //
-//   UNINITIALISED  kernel k  cta (0,0,0)
+//   UNINITIALIZED  kernel k  cta (0,0,0)
 //     read   thread 3 (warp 0 lane 3)  add.u32          k.cu:5
 //     %r5 is read in lanes 00000008 before anything has written it there
 //

@@ -100,7 +100,7 @@ bool has_address(Kind kind) {
          kind == Kind::engine_issue || kind == Kind::engine_moves || kind == Kind::cp_async_arrive;
 }
 
-// What the value is, as a key; empty: it says nothing.
+// The JSON key of the event's value; empty: the event has no value.
 std::string_view value_name(Kind kind) {
   switch (kind) {
     case Kind::split:
@@ -165,7 +165,7 @@ EventList::EventList(EventFilter filter, Sink sink) : filter_(std::move(filter))
   for (const Kind kind : filter_.kinds) wanted_[static_cast<std::size_t>(kind)] = true;
 }
 
-// A split has the number of its step only when every step is told.
+// The step of a split is known only if every step is reported.
 bool EventList::wants_instructions() const {
   return wanted_[static_cast<std::size_t>(Kind::instruction)] || wanted_[static_cast<std::size_t>(Kind::retry)] ||
          wanted_[static_cast<std::size_t>(Kind::split)];
@@ -179,7 +179,7 @@ void EventList::hand_on(const MachineEvent& e, LaneAddressSpan addresses) {
   sink_(e, filter_.lane_addresses ? addresses : LaneAddressSpan{});
 }
 
-// --- what the machine tells ------------------------------------------------------------------------------------------
+// --- calls from the machine ------------------------------------------------------------------------------------------
 
 void EventList::cta_begins(Launch& launch, const Cta& cta) {
   hand_on(of_cta(launch, cta, Kind::cta_start));

@@ -15,9 +15,9 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::int64_t kMostConstants = 65536;  // [bytes] of a module
+constexpr std::int64_t kMostConstants = 65536;  // [bytes] per module
 
-// Device address of a module's variable, 0 when it has none.
+// Device address of a module's variable, 0 if it has none.
 std::uint64_t address_of(const std::vector<std::pair<std::int32_t, std::uint64_t>>& addresses, std::int32_t variable) {
   const auto at = std::lower_bound(addresses.begin(), addresses.end(), std::pair{variable, std::uint64_t{0}});
   return at != addresses.end() && at->first == variable ? at->second : 0;
@@ -48,7 +48,7 @@ void initialise(const Variable& v, const LoadedModule& module, std::uint64_t add
   memory.write(address, bytes);
 }
 
-// Addresses of variables in the registers that an activation begins with; local ones from 0, shared ones of rank 0.
+// Fills in addresses of variables in the initial registers of an activation; local ones from 0, shared ones of rank 0.
 void fill_addresses(const Launch& launch, const FunctionCode& code, RegisterBuffer& registers) {
   for (const AddressPlace& reg : code.addresses) {
     std::uint64_t base = address_of(launch.module_addresses, reg.variable);

@@ -355,7 +355,7 @@ decode('v_not_masked', "V's rows behind the last key are multiplied by weights o
        [(ATTEND, 'a[i][0] &= mask[0], a[i][1] &= mask[0], a[i][2] &= mask[1], a[i][3] &= mask[1];', '')], 'values',
        'bf16_page16_gqa4')
 decode('heads_of_first_cta', 'the second CTA of a KV head takes the heads of the first',
-       [(ATTEND, 'first_head = head * p.group + first_row;', 'first_head = head * p.group;')], 'UNINITIALISED',
+       [(ATTEND, 'first_head = head * p.group + first_row;', 'first_head = head * p.group;')], 'UNINITIALIZED',
        'bf16_page16_mqa40')
 decode('run_begins_late', 'runs after the first begin 16 keys late, and later ones later still',
        [(ATTEND, 'begin = blockIdx.y * static_cast<uint32_t>(p.keys_per_split);',

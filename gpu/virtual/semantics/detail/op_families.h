@@ -1,12 +1,13 @@
-// The handlers by family of instructions. Each family returns a handler for its own instructions and nullptr for all
-// others; the families whose loops are compiled once per instruction set have three names.
+// Finds handlers, one function per family of instructions. Each returns a handler for its own instructions and nullptr
+// for all others. Families whose loops are compiled once per instruction set exist in three namespaces.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/op_query.h"
 
 namespace kvscope::ptx::semantics {
 
-// Compiled once per instruction set. product: d += a b, row-major, each element's products added for k ascending.
+// Compiled once per instruction set. product: d += a b, row-major; the products of each element are added in ascending
+// k.
 namespace baseline {
 [[nodiscard]] OpHandler integer_family(const OpQuery& query);
 [[nodiscard]] OpHandler bits_family(const OpQuery& query);

@@ -25,7 +25,7 @@ TEST(BarSync, OrdersAllWhoComeToIt) {
             "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  thread 0 (warp 0 lane 0)  st.shared.u32          k.ptx:1\n"
             "  read   thread 1 (warp 0 lane 1)  ld.shared.u32          k.ptx:3\n"
-            "  no order between them; thread 1 has not synchronised since it began");
+            "  no order between them; thread 1 has not synchronized since it began");
 }
 
 TEST(BarSync, OfAnotherNumberOrdersNothing) {
@@ -38,7 +38,7 @@ TEST(BarSync, OfAnotherNumberOrdersNothing) {
 
 TEST(BarSync, AStoreBehindItIsNotOrderedByIt) {
   EXPECT_THAT(watch({.body = "bar.sync 0;\n@%p0 st.shared.u32 [s], %r0;\n@!%p2 ld.shared.u32 %r9, [s];"}).text,
-              HasSubstr("no order between them; thread 0 last synchronised at k.ptx:1 (barrier)"));
+              HasSubstr("no order between them; thread 0 last synchronized at k.ptx:1 (barrier)"));
 }
 
 TEST(BarArrive, HandsOnWhatCameBeforeAndLearnsNothing) {

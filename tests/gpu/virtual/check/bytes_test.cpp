@@ -38,7 +38,7 @@ TEST(SameValue, TwoWarpsThatStoreOneValueGetANote) {
             "SAME_VALUE  shared 0x00440 (s + 64)  kernel k  cta (0,0,0)\n"
             "  write  thread 0 (warp 0 lane 0)   st.shared.u32          k.ptx:2\n"
             "  write  thread 32 (warp 1 lane 0)  st.shared.u32          k.ptx:2\n"
-            "  no order between them; thread 32 has not synchronised since it began; both wrote the same bytes");
+            "  no order between them; thread 32 has not synchronized since it began; both wrote the same bytes");
   EXPECT_TRUE(watch(kernel).result.clean());
   kernel.checks.race.same_value = SameValue::ignore;
   EXPECT_THAT(watch(kernel).races, IsEmpty());
@@ -104,16 +104,16 @@ TEST(Uninitialised, NamesTheFirstByteOfAVectorThatIsMissing) {
                                    "%r0;\n@%p0 ld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [s+32];",
                            .checks = only_init});
   EXPECT_EQ(seen.text,
-            "UNINITIALISED  shared 0x0042f (s + 47)  kernel k  cta (0,0,0)\n"
+            "UNINITIALIZED  shared 0x0042f (s + 47)  kernel k  cta (0,0,0)\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.v4.u32          k.ptx:6\n"
-            "  nobody has written this byte since the CTA began");
+            "  this byte has not been written since the CTA began");
   EXPECT_THAT(watch({.body = "@%p0 st.shared.u8 [s], %r0;\n@%p0 ld.shared.u8 %r5, [s];", .checks = only_init}).races,
               IsEmpty());
 }
 
 TEST(Uninitialised, AnAtomicReadsToo) {
   EXPECT_THAT(watch({.body = "@%p0 red.shared.add.u32 [s+8], 1;", .checks = {}}).races,
-              ElementsAre("UNINITIALISED s+8 4: read thread 0 (warp 0 lane 0) k.ptx:1"));
+              ElementsAre("UNINITIALIZED s+8 4: read thread 0 (warp 0 lane 0) k.ptx:1"));
 }
 
 TEST(NcModified, NamesTheStoreThatThisLaunchMade) {

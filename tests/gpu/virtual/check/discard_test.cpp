@@ -18,7 +18,7 @@ std::vector<std::string> said(const std::string& body) {
 TEST(Discard, BytesAreUninitialisedUntilTheyAreWritten) {
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+132];\nld.global.u32 %r4, [%rd0+132];"),
-      ElementsAre("UNINITIALISED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2"));
+      ElementsAre("UNINITIALIZED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2"));
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nst.global.u32 [%rd0+132], %r0;\nld.global.u32 %r4, [%rd0+132];"),
       IsEmpty());
@@ -29,7 +29,7 @@ TEST(Discard, TakesItsHundredAndTwentyEightBytesAndNoOther) {
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+124];\nld.global.u32 %r4, [%rd0+256];"),
       IsEmpty());
   EXPECT_THAT(said("discard.global.L2 [%rd0+128], 128;\nld.global.u64 %rd4, [%rd0+248];"),
-              ElementsAre("UNINITIALISED x+248 8: read thread 0 (warp 0 lane 0) k.ptx:2"));
+              ElementsAre("UNINITIALIZED x+248 8: read thread 0 (warp 0 lane 0) k.ptx:2"));
 }
 
 TEST(Discard, WithoutOneMemoryOfTheHostIsWritten) {

@@ -30,7 +30,7 @@ TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
             "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  cp.async of thread 0                             k.ptx:1\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:4\n"
-            "  no order between them; thread 0 has not synchronised since it began");
+            "  no order between them; thread 0 has not synchronized since it began");
 }
 
 TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {

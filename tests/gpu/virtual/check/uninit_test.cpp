@@ -20,7 +20,7 @@ TEST(UninitRegisters, NamesTheRegisterAndItsLanes) {
   const Seen seen =
       watch({.body = "@%p1 mov.u32 %r4, 1;\nadd.u32 %r5, %r4, %r0;", .threads = 32, .checks = kRegisters});
   EXPECT_EQ(seen.text,
-            "UNINITIALISED  kernel k  cta (0,0,0)\n"
+            "UNINITIALIZED  kernel k  cta (0,0,0)\n"
             "  read   thread 1 (warp 0 lane 1)  add.u32          k.ptx:2\n"
             "  %r4 is read in lanes fffffffe before anything has written it there\n"
             "  compilers copy such registers on purpose: what matters is whether a result depends on it");
@@ -39,12 +39,12 @@ TEST(UninitRegisters, SidesThatTogetherWriteAllLanesAreClean) {
 TEST(UninitRegisters, ARowThatAnotherRegisterHadCountsForNothing) {
   EXPECT_THAT(
       watch({.body = "mov.u32 %r4, 7;\nst.shared.u32 [%r3], %r4;\nadd.u32 %r5, %r6, 1;", .checks = kRegisters}).races,
-      ElementsAre("UNINITIALISED: read thread 0 (warp 0 lane 0) k.ptx:3"));
+      ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:3"));
 }
 
 TEST(UninitRegisters, GuardsVectorsAddressesAndBothRegistersOfAMoveAreRead) {
   EXPECT_THAT(watch({.body = "@%p7 mov.u32 %r5, 1;", .checks = kRegisters}).races,
-              ElementsAre("UNINITIALISED: read thread 0 (warp 0 lane 0) k.ptx:1"));
+              ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:1"));
   EXPECT_EQ(watch({.body = "mov.b64 %rd4, {%r4, %r0};", .checks = kRegisters}).result.reports.at(0).message,
             "%r4 is read in lanes ffffffff before anything has written it there");
   EXPECT_EQ(watch({.body = "@%p0 ld.global.u32 %r4, [%rd5];", .checks = kRegisters}).result.reports.at(0).message,
@@ -96,10 +96,10 @@ TEST(UninitLocal, NamesTheVariableAndTheByte) {
                "[depot];",
                kLocal);
   EXPECT_EQ(seen.text,
-            "UNINITIALISED  local 0x0 (depot + 0)  kernel k  cta (0,0,0)\n"
+            "UNINITIALIZED  local 0x0 (depot + 0)  kernel k  cta (0,0,0)\n"
             "  read   thread 0 (warp 0 lane 0)  ld.local.v4.u32          k.ptx:6\n"
             "  this thread has not written this byte since the function began");
-  EXPECT_THAT(seen.races, ElementsAre("UNINITIALISED depot+0 16: read thread 0 (warp 0 lane 0) k.ptx:6"));
+  EXPECT_THAT(seen.races, ElementsAre("UNINITIALIZED depot+0 16: read thread 0 (warp 0 lane 0) k.ptx:6"));
 }
 
 TEST(UninitLocal, AnotherThreadsStoreDoesNotCount) {
@@ -108,13 +108,13 @@ TEST(UninitLocal, AnotherThreadsStoreDoesNotCount) {
                        "@%p1 ld.local.u32 %r2, [depot];\n@!%p1 ld.local.u32 %r2, [depot];",
                        kLocal)
                   .races,
-              ElementsAre("UNINITIALISED depot+0 4: read thread 1 (warp 0 lane 1) k.ptx:8"));
+              ElementsAre("UNINITIALIZED depot+0 4: read thread 1 (warp 0 lane 1) k.ptx:8"));
 }
 
 TEST(UninitLocal, EachCallOfAFunctionBeginsUnwritten) {
   EXPECT_THAT(run_text(kOnce, "call (%r1), f, (0);", kLocal).races, IsEmpty());
   EXPECT_THAT(run_text(kOnce, "call (%r1), f, (0);\ncall (%r1), f, (1);", kLocal).races,
-              ElementsAre("UNINITIALISED kept+4 4: read thread 0 (warp 0 lane 0) k.ptx:8"));
+              ElementsAre("UNINITIALIZED kept+4 4: read thread 0 (warp 0 lane 0) k.ptx:8"));
 }
 
 }  // namespace

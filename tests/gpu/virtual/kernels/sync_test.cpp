@@ -1,4 +1,4 @@
-// K11, K12 and K13: threads that wait for one another go on, whoever runs first.
+// K11, K12 and K13: threads that wait for each other make progress, whichever runs first.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace kvscope::ptx::test::sync_test {
 namespace {
 
-// A barrier that counts lanes instead of warps, or an arrival that waits, stops here.
+// Detects a barrier that counts lanes instead of warps, and an arrival that waits: both would deadlock.
 TEST(K11, ProducersArriveAndConsumersWaitOverNamedBarriers) {
   constexpr int kRounds = 5;
   std::vector<std::int32_t> in(64 * kRounds), expected(64 * kRounds);
@@ -25,8 +25,8 @@ TEST(K11, ProducersArriveAndConsumersWaitOverNamedBarriers) {
   }
 }
 
-// The lane that has the lock stands at a higher place of the program than those that spin: if the lowest always ran, the
-// lock would never be given back.
+// The lane that holds the lock is at a higher pc than the lanes that spin. If the lowest pc always ran, the lock would
+// never be released.
 TEST(K12, EveryLaneOfAWarpGetsALockInTurn) {
   for (const Schedule& schedule : kSchedules) {
     SCOPED_TRACE(schedule.name);
@@ -49,7 +49,8 @@ TEST(K12, LanesThatPollSeeTheFlagOfTheirOwnWarp) {
   }
 }
 
-// Without the flag CTAs run one after the other: each is suspended at the barrier until the last has come.
+// Without a cooperative launch CTAs run one after the other: each is suspended at the barrier until the last has
+// arrived.
 TEST(K13, AGridBarrierEndsWithAndWithoutACooperativeLaunch) {
   constexpr std::int32_t kCtas = 8, kRounds = 3;
   for (const bool cooperative : {true, false})
