@@ -217,7 +217,7 @@ class Machine {
     const KOrV operand = waves_.v_copy.empty() ? KOrV::k : what.operand;
     const TokIdx start{what.tile * buffer.config().constants().BN};
     for (const CopyIdx source : buffer.last_sources()) {
-      if (source == SharedImage::kNobody) {
+      if (source == SharedImage::kNoCopy) {
         fault(n, w, "bytes that no copy has brought");
         continue;
       }

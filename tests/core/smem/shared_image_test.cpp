@@ -34,7 +34,7 @@ TEST(SharedImage, BeginsAsPoisonWrittenByNobody) {
   EXPECT_EQ(image.size(), 5);
   for (std::int64_t a = 0; a < 5; ++a) {
     EXPECT_EQ(image.bytes()[static_cast<std::size_t>(a)], std::byte{0xCD});
-    EXPECT_EQ(image.writer(a), SharedImage::kNobody);
+    EXPECT_EQ(image.writer(a), SharedImage::kNoCopy);
   }
   EXPECT_EQ(SharedImage(3, std::byte{0xEE}).read(2, 1)[0], std::byte{0xEE});
   EXPECT_EQ(SharedImage(0).read(0, 0).size(), 0u);  // no bytes at the end are inside
@@ -45,10 +45,10 @@ TEST(SharedImage, BeginsAsPoisonWrittenByNobody) {
 TEST(SharedImage, KeepsEachBytesLastWriter) {
   SharedImage image(1024);
   image.write(144, chunk_of(16, 0x11), CopyIdx{3});
-  EXPECT_EQ(image.writer(143), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(143), SharedImage::kNoCopy);
   EXPECT_EQ(image.writer(144), CopyIdx{3});
   EXPECT_EQ(image.writer(159), CopyIdx{3});
-  EXPECT_EQ(image.writer(160), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(160), SharedImage::kNoCopy);
   image.write(152, chunk_of(3, 0x22), CopyIdx{4});
   EXPECT_EQ(image.writer(151), CopyIdx{3});
   EXPECT_EQ(image.writer(152), CopyIdx{4});
@@ -57,8 +57,8 @@ TEST(SharedImage, KeepsEachBytesLastWriter) {
   EXPECT_EQ(image.read(151, 2)[0], std::byte{0x11});
   EXPECT_EQ(image.read(151, 2)[1], std::byte{0x22});
   EXPECT_EQ(image.writers()[152], 4);
-  image.write(152, chunk_of(1, 0x33), SharedImage::kNobody);  // a pattern of the test, no copy
-  EXPECT_EQ(image.writer(152), SharedImage::kNobody);
+  image.write(152, chunk_of(1, 0x33), SharedImage::kNoCopy);  // a pattern of the test, no copy
+  EXPECT_EQ(image.writer(152), SharedImage::kNoCopy);
 }
 
 TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
@@ -69,7 +69,7 @@ TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
         return 0;
       }),
       "write of 5 B at address 1020 leaves the shared memory of 1024 B: use addresses of the CTA's window, in bytes");
-  EXPECT_EQ(image.writer(1020), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(1020), SharedImage::kNoCopy);
   EXPECT_EQ(image.read(1020, 4)[0], SharedImage::kPoison);
   image.write(1020, chunk_of(4, 1), CopyIdx{0});  // up to the last byte is inside
   EXPECT_EQ(
@@ -89,7 +89,7 @@ TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
               return 0;
             }),
             "copy -2: number copies from 0 on");
-  EXPECT_EQ(image.writer(0), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(0), SharedImage::kNoCopy);
   EXPECT_EQ(message_of<IndexError>([&] { return image.unwritten(1000, 25); }),
             "unwritten of 25 B at address 1000 leaves the shared memory of 1024 B: use addresses of the CTA's window, "
             "in bytes");
@@ -104,7 +104,7 @@ TEST(SharedImage, GivesBytesOutToBeFilled) {
   for (std::int64_t a = 0; a < 40; ++a) {
     const bool inside = a >= 20 && a < 36;
     EXPECT_EQ(image.read(a, 1)[0], inside ? std::byte{0x5A} : SharedImage::kPoison) << a;
-    EXPECT_EQ(image.writer(a), inside ? CopyIdx{2} : SharedImage::kNobody) << a;
+    EXPECT_EQ(image.writer(a), inside ? CopyIdx{2} : SharedImage::kNoCopy) << a;
   }
   EXPECT_EQ(image.unwritten(0, 40), 24);
   EXPECT_EQ(image.unwritten(16, 16), 4);  // a whole chunk of two

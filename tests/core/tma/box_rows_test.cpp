@@ -85,7 +85,7 @@ TEST(BoxRows, StoreWhatTheChunksStore) {
       const std::int64_t count = switches.store_edge == BoxSwitches::StoreEdge::chunk ? 16 : chunk.data_bytes;
       for (std::int64_t i = 0; i < count; ++i) {
         expected.at(chunk.global - test::kBase + static_cast<std::uint64_t>(i)) = image.read(chunk.shared + i, 1)[0];
-        account.poison_bytes += image.writer(chunk.shared + i) == SharedImage::kNobody ? 1 : 0;
+        account.poison_bytes += image.writer(chunk.shared + i) == SharedImage::kNoCopy ? 1 : 0;
       }
       account.global_bytes += count;
       account.overrun_bytes += count - chunk.data_bytes;

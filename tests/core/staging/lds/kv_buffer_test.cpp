@@ -347,15 +347,15 @@ TEST(KVBuffer, KeepsToItsRegion) {
     pending.wait(WaveIdx{w}, 0);
   }
   for (std::int64_t byte = 0; byte < 65536; byte += 16) {
-    ASSERT_EQ(image.writer(byte) == SharedImage::kNobody, byte < 32768 + 16384) << byte;
+    ASSERT_EQ(image.writer(byte) == SharedImage::kNoCopy, byte < 32768 + 16384) << byte;
   }
   KVBuffer v(config, tokens.cache(), SeqIdx{0}, HeadIdx{0}, {&pending, 32768}, TokIdx{64}, WaveIdx{2});
   v.load_from_shared(StageIdx{1});
   EXPECT_EQ(register_bits(v, 50, 15, 6), 0x3e72U);
   EXPECT_EQ(v.last_sources().size(), 16U);  // every wave's four copies
-  EXPECT_THAT(v.last_sources(), testing::Not(testing::Contains(SharedImage::kNobody)));
+  EXPECT_THAT(v.last_sources(), testing::Not(testing::Contains(SharedImage::kNoCopy)));
   v.load_from_shared(StageIdx{0});
-  EXPECT_THAT(v.last_sources(), testing::ElementsAre(SharedImage::kNobody));
+  EXPECT_THAT(v.last_sources(), testing::ElementsAre(SharedImage::kNoCopy));
 }
 
 }  // namespace

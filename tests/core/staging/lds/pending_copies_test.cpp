@@ -26,18 +26,18 @@ TEST(PendingCopies, LandOldestFirstAndOnlyDownToTheCount) {
   block.wave(0).load_from_dram<1>();
   EXPECT_EQ(pending.outstanding(WaveIdx{0}), 8);
   EXPECT_EQ(pending.outstanding(WaveIdx{1}), 0);
-  EXPECT_EQ(block.image().writer(0), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(0), SharedImage::kNoCopy);
 
   pending.wait(WaveIdx{0}, 8);
-  EXPECT_EQ(block.image().writer(0), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(0), SharedImage::kNoCopy);
   pending.wait(WaveIdx{0}, 7);
   EXPECT_EQ(block.image().writer(0), CopyIdx{0});
-  EXPECT_EQ(block.image().writer(1024), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(1024), SharedImage::kNoCopy);
   pending.wait(WaveIdx{1}, 0);  // another wave's wait lands nothing of this one's
   EXPECT_EQ(pending.outstanding(WaveIdx{0}), 7);
   pending.wait(WaveIdx{0}, 4);
   EXPECT_EQ(block.image().writer(3072), CopyIdx{3});
-  EXPECT_EQ(block.image().writer(16384), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(16384), SharedImage::kNoCopy);
   EXPECT_EQ(block.image().bytes()[0], std::byte{0});
   EXPECT_TRUE(pending.land_oldest(WaveIdx{0}));
   EXPECT_EQ(block.image().writer(16384), CopyIdx{4});

@@ -82,8 +82,8 @@ TEST(KvArrival, BringsTheTileAndEndsThePhaseWithItsLastByte) {
       ASSERT_EQ(plain_element(image, TmaSwizzle::b128, 1024, 64, 64, r, d), cache.at(row, 1, d)) << r << " " << d;
     }
   }
-  EXPECT_EQ(image.writer(1023), SharedImage::kNobody);
-  EXPECT_EQ(image.writer(1024 + 16384), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(1023), SharedImage::kNoCopy);
+  EXPECT_EQ(image.writer(1024 + 16384), SharedImage::kNoCopy);
   EXPECT_EQ(kv_shared_address(copy, 0, 1, 0), 144);
   EXPECT_EQ(kv_element_at_address(copy, 1024, 1024 + 2 * 64 + 17), (KvElement{0, 1, 0, 0, 321}));
   EXPECT_FALSE(kv_element_at_address(copy, 1024, 1023));
