@@ -37,7 +37,7 @@ struct Alias {
   DType dtype;
 };
 
-// What PyTorch, NumPy, CUDA and vLLM call the same bits.
+// Names of the same types in PyTorch, NumPy, CUDA and vLLM.
 constexpr auto kAliases = std::to_array<Alias>({
     {"float64", DType::f64},      {"double", DType::f64},         {"float32", DType::f32},
     {"float", DType::f32},        {"float16", DType::f16},        {"half", DType::f16},

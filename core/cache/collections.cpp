@@ -70,7 +70,7 @@ PagedKVCacheCollection::PagedKVCacheCollection(const PagedCacheParams& params, c
     scales_view_ =
         layer_view_layout("PagedKVCacheCollection scales", tensors.scales->extents, tensors.scales_page_stride);
   }
-  // A layer's own checks (tables, lengths) belong to construction: the first kernel launch is too late to hear of them.
+  // Checks of a layer (tables, lengths) run at construction, not at the first kernel launch.
   static_cast<void>(get_key_cache(LayerIdx{0}));
 }
 

@@ -15,7 +15,7 @@ constexpr int kRowBytes = 16;
 
 void check_shape(const LdmatrixShape& shape) {
   if (shape.matrices == 1 || shape.matrices == 2 || shape.matrices == 4) return;
-  throw GeometryError("ldmatrix", {{"matrices", fmt::format("{} is none of 1, 2, 4", shape.matrices)}});
+  throw GeometryError("ldmatrix", {{"matrices", fmt::format("{} is not one of 1, 2, 4", shape.matrices)}});
 }
 
 std::string object_of(const LdmatrixShape& shape) {

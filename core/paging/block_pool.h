@@ -110,12 +110,12 @@ class BlockPool {
   // first one has stored tokens, the partly filled last one included. The first of them to write there gets a copy.
   [[nodiscard]] SequencePages fork(const SequencePages& pages, SeqIdx child);
 
-  // --- giving back ----------------------------------------------------------------------------------------------
+  // --- releasing ------------------------------------------------------------------------------------------------
 
   // Releases every block, from the last page to the first. The block numbers in `pages` are no longer valid.
   void release(const SequencePages& pages);
 
-  // --- looking in -----------------------------------------------------------------------------------------------
+  // --- inspection -----------------------------------------------------------------------------------------------
 
   [[nodiscard]] PoolSnapshot snapshot() const;
 

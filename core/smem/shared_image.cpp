@@ -47,7 +47,7 @@ std::span<std::byte> SharedImage::overwrite(std::int64_t address, std::int64_t c
   return std::span(bytes_).subspan(static_cast<std::size_t>(address), static_cast<std::size_t>(count));
 }
 
-// A chunk's part, whole chunks, a chunk's part.
+// Part of a chunk, whole chunks, part of a chunk.
 void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t writer) {
   const std::int64_t end = address + count;
   const std::int64_t first_whole = ceil_div(address, kChunkBytes), end_whole = end / kChunkBytes;
@@ -59,7 +59,7 @@ void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t wr
     mark_part(first_whole - 1, address, std::min(first_whole * kChunkBytes, end), writer);
   std::int32_t* each = writers_.data() + first_whole;
   std::int32_t* const past = writers_.data() + end_whole;
-  for (; past - each >= 16; each += 16) std::fill_n(each, 16, writer);  // of a length that is known: twice as fast
+  for (; past - each >= 16; each += 16) std::fill_n(each, 16, writer);  // twice as fast with a constant length
   std::fill(each, past, writer);
   if (end_whole * kChunkBytes < end) mark_part(end_whole, end_whole * kChunkBytes, end, writer);
 }

@@ -126,11 +126,11 @@ class TensorMaps(unittest.TestCase):
     def test_a_legal_map_that_only_hardware_carries_out_is_accepted(self):
         for members, why in [
                 ({"interleave": "16B", "dims": [8, 20, 3], "strides": [128, 4096], "box": [8, 8, 1]},
-                 "load of a box: where the bytes of a map with 16B interleave land is not modelled: use no interleave"),
+                 "load of a box: where the bytes of a map with 16B interleave land is not modeled: use no interleave"),
                 ({"type": "u4x16_align16", "dims": [128, 20], "strides": [64], "box": [128, 1], "target": "sm_100"},
-                 "load of a box: u4x16_align16 is converted on its way, and only byte copies are modelled: use u8"),
+                 "load of a box: u4x16_align16 is converted on its way, and only byte copies are modeled: use u8"),
                 ({"type": "tf32", "box": [32, 8], "strides": [256]},
-                 "load of a box: tf32 is converted on its way, and only byte copies are modelled: use f32")]:
+                 "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32")]:
             with self.subTest(**members):
                 done = self.check(**members)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -43,7 +43,7 @@ AnyView<2> KVCacheIterator::tile() const {
   const std::int64_t rows = std::clamp<std::int64_t>(end_ - tile_start_row_, 0, walk_.tile_size);
   const Shape<2> strides{walk_.kv_num_heads * *walk_.cache_depth, 1};
   if (rows == 0) return {nullptr, dtype(), {0, walk_.depth}, strides};
-  // Of a page's tile the whole is asked for, as the kernels do; rows without pages may end inside the last tile.
+  // With pages the whole tile is requested, as in the kernels; without pages rows may end inside the last tile.
   std::byte* first =
       operand_.tile(walk_.tile_size, rows, batch_idx_, tile_start_row_, kv_head_idx_, DimIdx{walk_.head_dim_offset});
   return {first, dtype(), {rows, walk_.depth}, strides};

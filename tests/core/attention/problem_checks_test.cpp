@@ -74,8 +74,9 @@ TEST(ProblemChecks, BatchAndItsArrays) {
 }
 
 TEST(ProblemChecks, Heads) {
-  EXPECT_THAT(faults_after([](Problem& p) { p.query_heads = 3; }),
-              ElementsAre("query_heads: 3 is no multiple of the 2 KV heads, so a group has no whole number of them"));
+  EXPECT_THAT(
+      faults_after([](Problem& p) { p.query_heads = 3; }),
+      ElementsAre("query_heads: 3 is not a multiple of the 2 KV heads, so a group has no whole number of them"));
   EXPECT_THAT(faults_after([](Problem& p) { p.query_heads = 0; }), ElementsAre("query_heads: 0 heads, at least 1"));
   EXPECT_THAT(faults_after([](Problem& p) { p.v.heads = 1; }),
               ElementsAre("v.heads: 1 heads, K has 2: every query head needs both"));

@@ -40,9 +40,9 @@ TEST(ErrorsTest, FaultsStayDataThatAViewerCanMark) {
   EXPECT_EQ(input.faults()[1], (Fault{"line 3, column 4", "worse"}));
   EXPECT_EQ(InputError("command line", "--seq", "7 is outside [0, 5)").what(),
             std::string("command line rejected: --seq: 7 is outside [0, 5)"));
-  const GeometryError plain("tile 128 is no multiple of page 48");
-  EXPECT_EQ(plain.what(), std::string("tile 128 is no multiple of page 48"));
-  EXPECT_EQ(plain.faults(), (std::vector<Fault>{{"", "tile 128 is no multiple of page 48"}}));
+  const GeometryError plain("tile 128 is not a multiple of page 48");
+  EXPECT_EQ(plain.what(), std::string("tile 128 is not a multiple of page 48"));
+  EXPECT_EQ(plain.faults(), (std::vector<Fault>{{"", "tile 128 is not a multiple of page 48"}}));
 }
 
 TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRefusedFromIt) {

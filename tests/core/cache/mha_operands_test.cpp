@@ -249,7 +249,7 @@ TEST(TensorOperand, MakesTilesOfPackedRows) {
   EXPECT_EQ(operand.create_gather4_tma_tile({.tile_width = 8}).dims, (TmaShape{10, 8}));
 }
 
-// A total of 10 scales is no multiple of 4.
+// A total of 10 scales is not a multiple of 4.
 TEST(TensorOperand, RefusesScalesThatFillNoWholeChunk) {
   std::vector<float> data(80), scales(10);
   const LayoutTensorMHAOperand operand(AnyView<4>(test::bytes_of(data), DType::f32, {1, 5, 2, 8}),

@@ -115,7 +115,7 @@ TEST(KvTmaCoords, SplitTheRowIntoPageRowAndBlock) {
 }
 
 // Legal and illegal tiles of pages of 4: 3 does not divide the page; 8 is longer than the page; 2 tokens fit at token 5,
-// which is no multiple of 2, and do not at token 7.
+// which is not a multiple of 2, and do not at token 7.
 TEST(BlockPagedPtr, NeedsATileThatDividesThePageAndFitsInIt) {
   auto a = fix_a();
   const PagedKVCache k = a.k(1);
@@ -133,7 +133,7 @@ TEST(BlockPagedPtr, NeedsATileThatDividesThePageAndFitsInIt) {
   EXPECT_THROW((void)k.block_paged_ptr<4>(seq(0), tok(-4), head(1)), IndexError);
 }
 
-// A tile that begins inside a page, at a token that is no multiple of the tile: rows 4 to 11 of a page of 16.
+// A tile that begins inside a page, at a token that is not a multiple of the tile: rows 4 to 11 of a page of 16.
 TEST(BlockPagedPtr, TakesATileAtAnyTokenFromWhichItFitsInThePage) {
   auto f = test::fix_p();
   const PagedKVCache k = f.k(0);

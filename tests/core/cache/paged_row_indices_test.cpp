@@ -56,10 +56,9 @@ TEST(PopulatePlan, RefusesWhatDoesNotFit) {
   EXPECT_EQ(populate_plan(256, 1, std::nullopt).num_pages, 256);
   EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(257, 1, std::nullopt); }),
             "PagedRowIndices: BN 257 over pages of 1 is 257 sub-tiles, and 256 fit: use smaller tiles or larger pages");
-  EXPECT_EQ(
-      message_of<GeometryError>([] { (void)populate_plan(64, 16, 0); }),
-      "populate: base_alignment 0 is not positive: give the number of tokens that divides every base, 1 if nothing is "
-      "promised");
+  EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(64, 16, 0); }),
+            "populate: base_alignment 0 is not positive: give the number of tokens that divides every base, 1 for no "
+            "guarantee");
   EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(100, 64, 64); }),
             "a tile of 100 rows is not a whole number of pages of 64 rows: use 64 or 128 rows");
 }
@@ -97,14 +96,14 @@ TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
   };
   EXPECT_EQ(refused(64, 32),
             "PagedKVCache.populate rejected, 2 faults:\n"
-            "  base: token 32 is not a multiple of the promised 64: use 0\n"
+            "  base: token 32 is not a multiple of 64, the alignment guarantee: use 0\n"
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
   EXPECT_EQ(refused(8, 0),
             "PagedKVCache.populate rejected: base_alignment: 8 is less than a page of 16: a tile over several "
-            "pages begins on a page, promise 16 or a multiple");
+            "pages begins on a page, guarantee 16 or a multiple");
   EXPECT_EQ(refused(16, 40),
             "PagedKVCache.populate rejected, 2 faults:\n"
-            "  base: token 40 is not a multiple of the promised 16: use 32\n"
+            "  base: token 40 is not a multiple of 16, the alignment guarantee: use 32\n"
             "  base: token 40 is not on a page of 16: use 32");
   EXPECT_EQ(refused(16, 352),
             "PagedKVCache.populate rejected: lookup_table: pages 22 to 26 end past its row stride 24: pad "
@@ -141,7 +140,7 @@ TEST(Populate, KeepsTheInPageOffsetOfATileInsideOnePage) {
       "PagedKVCache.populate rejected: base: token 96 is row 96 of its page of 128, and 64 rows from there cross its "
       "end");
   EXPECT_EQ(message_of<GeometryError>([&] { (void)k.populate({.BN = 64, .base_alignment = 128}, seq(0), tok(64)); }),
-            "PagedKVCache.populate rejected: base: token 64 is not a multiple of the promised 128: use 0");
+            "PagedKVCache.populate rejected: base: token 64 is not a multiple of 128, the alignment guarantee: use 0");
   EXPECT_THAT(rows_of(k.populate({.BN = 64, .base_alignment = 128}, seq(0), tok(128))), ElementsAre(9 * 512));
   EXPECT_EQ(message_of<IndexError>([&] { (void)k.populate({.BN = 64, .base_alignment = 64}, seq(0), tok(3072)); }),
             "PagedKVCache: token 3072 is outside [0, 3072): the lookup table has 24 columns of 128 tokens");
@@ -153,7 +152,7 @@ TEST(PopulateWithoutPromise, WantsBnAlignedBasesOverPagesAndAnyBaseInsideOne) {
   EXPECT_THAT(rows_of(p.k(0).populate(64, seq(0), tok(64))), ElementsAre(64, 0, 192, 512));
   EXPECT_EQ(message_of<GeometryError>([&] { (void)p.k(0).populate(64, seq(0), tok(32)); }),
             "PagedKVCache.populate rejected, 2 faults:\n"
-            "  base: token 32 is not a multiple of the promised 64: use 0\n"
+            "  base: token 32 is not a multiple of 64, the alignment guarantee: use 0\n"
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
   EXPECT_THAT(rows_of(p.k(0).populate(8, seq(0), tok(37))), ElementsAre(2 * 64 + 5));
   EXPECT_THROW((void)p.k(0).populate(8, seq(0), tok(41)), GeometryError);  // rows 9..16 of a page of 16

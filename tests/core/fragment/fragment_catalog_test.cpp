@@ -80,11 +80,11 @@ TEST(FragmentCatalog, AnUnknownNameIsRefusedWithTheNearestOne) {
     }
     return "no error";
   };
-  EXPECT_EQ(message("mma.m16n8k61.a"), R"('mma.m16n8k61.a' is no fragment: did you mean "mma.m16n8k16.a"?)");
-  EXPECT_EQ(message("ldmatrix.k_as_b"), R"('ldmatrix.k_as_b' is no fragment: did you mean "ldmatrix.k_as_b.8"?)");
+  EXPECT_EQ(message("mma.m16n8k61.a"), R"('mma.m16n8k61.a' is not a fragment: did you mean "mma.m16n8k16.a"?)");
+  EXPECT_EQ(message("ldmatrix.k_as_b"), R"('ldmatrix.k_as_b' is not a fragment: did you mean "ldmatrix.k_as_b.8"?)");
   EXPECT_THAT(
       message("nothing of the kind"),
-      testing::StartsWith("'nothing of the kind' is no fragment: choose one of mma.m16n8k16.a, mma.m16n8k16.b"));
+      testing::StartsWith("'nothing of the kind' is not a fragment: choose one of mma.m16n8k16.a, mma.m16n8k16.b"));
 }
 
 }  // namespace

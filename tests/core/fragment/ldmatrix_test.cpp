@@ -119,7 +119,7 @@ TEST(Ldmatrix, NamesEveryLaneThatPointsWrong) {
   EXPECT_EQ(message_of<GeometryError>([&] {
               return ldmatrix(image, rows, {3, false});
             }),
-            "ldmatrix rejected: matrices: 3 is none of 1, 2, 4");
+            "ldmatrix rejected: matrices: 3 is not one of 1, 2, 4");
   EXPECT_EQ(message_of<GeometryError>([&] {
               return ldmatrix(image, std::vector<std::int64_t>(16), {1, false});
             }),

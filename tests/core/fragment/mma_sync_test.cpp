@@ -246,7 +246,8 @@ TEST(WgmmaMaps, AreThoseOfThePtxIsa) {
       (void)wgmma_sum_map(N);
       ADD_FAILURE() << N;
     } catch (const GeometryError& e) {
-      EXPECT_EQ(std::string(e.what()), "wgmma rejected: N: " + std::to_string(N) + " is no multiple of 8 of [8, 256]");
+      EXPECT_EQ(std::string(e.what()),
+                "wgmma rejected: N: " + std::to_string(N) + " is not a multiple of 8 in [8, 256]");
     }
   }
 }

@@ -94,14 +94,14 @@ TEST(TileReads, RefuseATileOfBrokenPieces) {
               return mfma_k_reads(Mfma::fp8_32x32x64, SharedTarget::gfx950, {40, 0});
             }),
             "tile read by mfma 32x32x64 fp8, K rejected, 2 faults:\n"
-            "  rows: 40 is no multiple of 32, what one read takes: use 64\n"
-            "  pitch: 0 is no multiple of 64, what one read takes: use 64");
-  EXPECT_EQ(
-      message([] {
-        return ldmatrix_reads(LdmatrixUse::k_as_b, 2, {16, 48});
-      }),
-      "tile read by ldmatrix.x4, K as B, 2 B elements rejected: pitch: 48 is no multiple of 32, what one read takes: "
-      "use 64");
+            "  rows: 40 is not a multiple of 32, what one read takes: use 64\n"
+            "  pitch: 0 is not a multiple of 64, what one read takes: use 64");
+  EXPECT_EQ(message([] {
+              return ldmatrix_reads(LdmatrixUse::k_as_b, 2, {16, 48});
+            }),
+            "tile read by ldmatrix.x4, K as B, 2 B elements rejected: pitch: 48 is not a multiple of 32, what one read "
+            "takes: "
+            "use 64");
   EXPECT_EQ(message([] {
               return mfma_k_reads(Mfma::fp8_32x32x64, SharedTarget::nvidia, {64, 64});
             }),

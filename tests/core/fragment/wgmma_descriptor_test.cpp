@@ -102,7 +102,7 @@ TEST(WgmmaDescriptors, HaveOtherNumbersForTcgen05) {
     EXPECT_EQ(decode_tcgen05(encode_tcgen05(d)), d);
   }
   EXPECT_EQ(message_of<UnsupportedError>([] { return decode_tcgen05(0x2000404000010040); }),
-            "tcgen05 descriptor 0x2000404000010040: mode 1 is not modelled: use 0, 2, 4 or 6");
+            "tcgen05 descriptor 0x2000404000010040: mode 1 is not modeled: use 0, 2, 4 or 6");
   EXPECT_EQ(message_of<GeometryError>([] { return decode_tcgen05(0x4000004000010040); }),
             "tcgen05 descriptor 0x4000004000010040 rejected: version: 0 in bits 46-47, but it is 0 for wgmma and 1 for "
             "tcgen05");
@@ -201,12 +201,11 @@ TEST(WgmmaAddresses, RefuseWhatTheModelOrTheInstructionDoesNotDo) {
       "wgmma takes MN-major operands of 16 bits only, not of 1 B elements: transpose on the way into shared memory");
   WgmmaDescriptor out_of_phase = d;
   out_of_phase.phase = 1;
-  EXPECT_EQ(
-      message_of<UnsupportedError>([&] { return wgmma_address(out_of_phase, WgmmaMajor::k, 2, 0, 0); }),
-      "wgmma descriptor (start 1024, leading 16, stride 1024, phase 1, 128B swizzle): a pattern out of phase is not "
-      "modelled: align the tile to 1024 B");
+  EXPECT_EQ(message_of<UnsupportedError>([&] { return wgmma_address(out_of_phase, WgmmaMajor::k, 2, 0, 0); }),
+            "wgmma descriptor (start 1024, leading 16, stride 1024, phase 1, 128B swizzle): a pattern out of phase is "
+            "not modeled: align the tile to 1024 B");
   EXPECT_EQ(message_of<GeometryError>([&] { return wgmma_address(d, WgmmaMajor::k, 3, 0, 0); }),
-            "wgmma operand rejected: element: 3 B is none of 1, 2, 4");
+            "wgmma operand rejected: element: 3 B is not one of 1, 2, 4");
   EXPECT_EQ(message_of<IndexError>([&] { return wgmma_address(d, WgmmaMajor::k, 2, 0, -1); }),
             "wgmma element (0, -1) is below 0");
 }

@@ -76,8 +76,9 @@ TEST(Bundle, ManifestsThatDoNotFitAreRefusedByName) {
             "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
   EXPECT_EQ(manifest_rejection(R"([])"),
             "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
-  EXPECT_EQ(manifest_rejection(R"({"kvscope_bundle": 1})"),
-            "b.npz rejected: manifest: 'tensors', the list of types, shapes and checksums, is missing or no object");
+  EXPECT_EQ(
+      manifest_rejection(R"({"kvscope_bundle": 1})"),
+      "b.npz rejected: manifest: 'tensors', the list of types, shapes and checksums, is missing or not an object");
   EXPECT_EQ(
       manifest_rejection(
           R"({"kvscope_bundle": 1, "tensors": {"k": {"dtype": "f16", "shape": [2], "crc32": "95f68a1a"}, "q": {}}})"),

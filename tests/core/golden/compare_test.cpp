@@ -77,9 +77,9 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   EXPECT_EQ(failed(result), Names{"o: bound"});
   EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
   pass  o: masks    NaN and infinities at the same elements (0 of 24)
-  FAIL  o: bound    1 of 24 elements outside; worst error is 3.28e+04 of what is allowed, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
+  FAIL  o: bound    1 of 24 elements outside; worst error is 3.28e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
   pass  lse: masks  NaN and infinities at the same elements (0 of 6)
-  pass  lse: bound  0 of 6 elements outside; worst error is 0 of what is allowed, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
+  pass  lse: bound  0 of 6 elements outside; worst error is 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
 o f32 [3, 2, 4]: max abs 0.0625, max ulp 1048576, rms relative 0.0255, cosine difference 0.000324
   worst error / allowed 3.28e+04 at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
@@ -242,10 +242,11 @@ TEST(Compare, WhatCannotBeComparedIsRefusedWithAllFaults) {
             "  candidate convention 'lse_base': is \"two\", the golden's is \"natural\": make both the same way");
   EXPECT_EQ(rejection(golden, {}), "candidate rejected: candidate 'o': is missing; the golden has f64 [3, 2, 4]");
   EXPECT_EQ(rejection({}, candidate), "candidate rejected: golden: holds no tensor: nothing to compare");
-  EXPECT_EQ(rejection(golden, candidate_of(golden), {"loose", {}, "g", "c"}),
-            "command line rejected: --profile: 'loose' is no profile; profiles are flashattention, flashinfer, vllm, "
-            "flashmla, "
-            "torch");
+  EXPECT_EQ(
+      rejection(golden, candidate_of(golden), {"loose", {}, "g", "c"}),
+      "command line rejected: --profile: 'loose' is not a profile; profiles are flashattention, flashinfer, vllm, "
+      "flashmla, "
+      "torch");
 }
 
 TEST(Compare, AGoldenThatIsNoneIsRefused) {

@@ -257,7 +257,7 @@ TEST_P(Scales, EveryFloatTypeIsRead) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Scales, testing::ValuesIn(kLayouts), [](const auto& param) { return param.param; });
 
-// FlashAttention 3's descale factors [B, H]; under another name the shape is none of those of a cache.
+// FlashAttention 3's descale factors [B, H]; under another name the shape is not one of those of a cache.
 TEST(LayoutScales, DescaleFactorsOfSequencesFollowTheSequence) {
   for (const std::string layout : {"nhd", "hnd"}) {
     Bundle bundle = Batch().in(layout);

@@ -256,8 +256,8 @@ TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
   EXPECT_EQ(rejection(bundle, options),
             "mine.npz rejected, 4 faults:\n"
             "  --chunk: 0 positions: a chunk holds at least 1\n"
-            "  --soft-cap: 0 is no finite number above 0: leave it out for no cap\n"
-            "  --scale: nan is no finite number\n"
+            "  --soft-cap: 0 is not a finite number above 0: leave it out for no cap\n"
+            "  --scale: nan is not a finite number\n"
             "  --layer: -1: layout nhd holds one layer");
   options = SmallBatch::options("nhd");
   options.attention.mask = MaskKind::sliding_window;
@@ -286,10 +286,10 @@ TEST(Layouts, AnMlaCacheOfUnknownWidthAsksForTheSizeOfVOnce) {
 }
 
 TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {
-  EXPECT_EQ(
-      rejection({}, SmallBatch::options("trtllm")),
-      "command line rejected: --layout: 'trtllm' is no layout; layouts are max, nhd, hnd, flashinfer, flashinfer_hnd, "
-      "vllm_legacy, sglang, mla");
+  EXPECT_EQ(rejection({}, SmallBatch::options("trtllm")),
+            "command line rejected: --layout: 'trtllm' is not a layout; layouts are max, nhd, hnd, flashinfer, "
+            "flashinfer_hnd, "
+            "vllm_legacy, sglang, mla");
 }
 
 TEST(Layouts, QueriesWithoutOffsetsAreOneASequenceOrAnAxisOfTheirOwn) {

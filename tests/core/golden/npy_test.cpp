@@ -149,7 +149,7 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
           "npy header, character 10: a structured array (descr is a list of fields) is not read: save each field as "
           "an array of its own");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'descr': '<f4'}", "")),
-            head + "npy header, character 25: 'descr' stands there twice");
+            head + "npy header, character 25: 'descr' occurs twice");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'shape': ()}", "")),
             head + "npy header, character 29: 'fortran_order' is missing");
   EXPECT_EQ(rejection(file_of("{'evil': 1}", "")),

@@ -58,7 +58,7 @@ TEST(RunReport, IsZeroThroughoutWhenNothingRan) {
 
 TEST(RunReport, PrintsAlignedFiguresAndOneCurveALine) {
   const std::string text = to_text(two_steps());
-  EXPECT_THAT(text, HasSubstr("  asked                          1,234,567\n"));
+  EXPECT_THAT(text, HasSubstr("  total                          1,234,567\n"));
   EXPECT_THAT(text, HasSubstr("  simulated                        1.500 s  under the scenario's cost model\n"));
   EXPECT_THAT(text, HasSubstr("  found in the cache                     8  25.0 % of 32 looked up\n"));
   EXPECT_THAT(text, HasSubstr("  utilisation                  0.0 %    25.0 %    50.0 %  |█ |\n"));

@@ -171,7 +171,7 @@ TEST(Checks, AnMlaBlockHasHalfTheRows) {
 
 TEST(Checks, SomebodyMustAsk) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.list.clear(); }),
-              ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
+              ElementsAre(Fault{"$.requests", "no source of requests: give a list, a generator or a file"}));
 }
 
 TEST(Checks, SamplesAreAtLeastOneAndNeedPagesToShare) {
@@ -232,21 +232,21 @@ TEST(Checks, AGeneratorsRangesAreNotEmpty) {
         g.prompt_max = 2'147'483'647;
         s.requests.generator = g;
       }),
-      ElementsAre(Fault{"$.requests.generator.prompt_max",
-                        "2147483647 prompt and 16 generated tokens are together outside [1, 2147483647]: choose "
-                        "shorter requests"},
-                  Fault{"$.requests.generator.prefix_groups",
-                        "0 groups leave nobody to share 8 prefix tokens: choose at least 1"}));
+      ElementsAre(
+          Fault{"$.requests.generator.prompt_max",
+                "2147483647 prompt and 16 generated tokens are together outside [1, 2147483647]: choose "
+                "shorter requests"},
+          Fault{"$.requests.generator.prefix_groups", "0 groups cannot share 8 prefix tokens: choose at least 1"}));
 }
 
 TEST(Checks, ATracesNameTellsItsFormat) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.file = RequestFile{"trace.JSONL", 0, 1}; }), IsEmpty());
-  EXPECT_THAT(
-      after([](Scenario& s) {
-        s.requests.file = RequestFile{"trace.json", 0, 1};
-      }),
-      ElementsAre(Fault{"$.requests.file.path",
-                        "\"trace.json\" ends in neither .csv nor .jsonl, which tell the format: rename the file"}));
+  EXPECT_THAT(after([](Scenario& s) {
+                s.requests.file = RequestFile{"trace.json", 0, 1};
+              }),
+              ElementsAre(Fault{
+                  "$.requests.file.path",
+                  "\"trace.json\" ends in neither .csv nor .jsonl, the endings of the two formats: rename the file"}));
 }
 
 TEST(Checks, AWindowGoesWithTheMaskThatUsesIt) {
@@ -257,10 +257,10 @@ TEST(Checks, AWindowGoesWithTheMaskThatUsesIt) {
   EXPECT_THAT(after([](Scenario& s) { s.attention.mask = MaskKind::sliding_window; }),
               ElementsAre(Fault{"$.attention.window",
                                 "0 keys leave a sliding window empty: choose how many keys a query "
-                                "sees, the own one included, such as 4096"}));
+                                "sees, its own included, such as 4096"}));
   EXPECT_THAT(
       after([](Scenario& s) { s.attention.mask = MaskKind::chunked; }),
-      ElementsAre(Fault{"$.attention.window", "0 is no length of a chunk: choose a number of tokens such as 8192"}));
+      ElementsAre(Fault{"$.attention.window", "0 is not a chunk length: choose a number of tokens such as 8192"}));
 }
 
 std::vector<Fault> tile(std::int64_t page, std::int64_t rows, std::int64_t align) {
@@ -299,10 +299,11 @@ TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
               ElementsAre(Fault{"$.tile.base_alignment",
                                 "24 is not a multiple of the page size 16, and a tile of several pages "
                                 "must start at a page: choose a multiple of 16, or 0"}));
-  EXPECT_THAT(tile(16, 64, 48),
-              ElementsAre(Fault{"$.tile.base_alignment",
-                                "tiles follow one another every 64 tokens, so multiples of 48 cannot be "
-                                "promised: choose a divisor of 64, or 0"}));
+  EXPECT_THAT(
+      tile(16, 64, 48),
+      ElementsAre(
+          Fault{"$.tile.base_alignment",
+                "tiles start every 64 tokens, so not every start is a multiple of 48: choose a divisor of 64, or 0"}));
   EXPECT_THAT(tile(128, 64, 16),
               ElementsAre(Fault{"$.tile.base_alignment",
                                 "a 64-token tile that starts at a multiple of 16 can run over the end "

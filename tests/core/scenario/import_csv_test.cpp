@@ -77,22 +77,22 @@ TEST(ImportCsv, ALimitStopsReadingBeforeABadRow) {
 
 TEST(ImportCsv, ABadRowNamesItsLineAndColumn) {
   const std::string good = "2024-01-01 00:00:00,5,1\n";
-  EXPECT_THAT(
-      row_faults(good + "2024-01-01 00:00:00,0,1\n"),
-      ElementsAre(Fault{"line 3", "ContextTokens \"0\" is no integer in [1, 2147483647]: correct or remove the row"}));
+  EXPECT_THAT(row_faults(good + "2024-01-01 00:00:00,0,1\n"),
+              ElementsAre(Fault{
+                  "line 3", "ContextTokens \"0\" is not an integer in [1, 2147483647]: correct or remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,5,-3\n"),
               ElementsAre(Fault{"line 2",
-                                "GeneratedTokens \"-3\" is no integer in [0, 2147483647]: correct or remove the "
+                                "GeneratedTokens \"-3\" is not an integer in [0, 2147483647]: correct or remove the "
                                 "row"}));
-  EXPECT_THAT(
-      row_faults("2024-01-01 00:00:00,5 ,1e3\n"),
-      ElementsAre(Fault{"line 2", "ContextTokens \"5 \" is no integer in [1, 2147483647]: correct or remove the row"},
-                  Fault{"line 2",
-                        "GeneratedTokens \"1e3\" is no integer in [0, 2147483647]: correct or remove the "
-                        "row"}));
+  EXPECT_THAT(row_faults("2024-01-01 00:00:00,5 ,1e3\n"),
+              ElementsAre(Fault{"line 2",
+                                "ContextTokens \"5 \" is not an integer in [1, 2147483647]: correct or remove the row"},
+                          Fault{"line 2",
+                                "GeneratedTokens \"1e3\" is not an integer in [0, 2147483647]: correct or remove the "
+                                "row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,99999999999999999999,1\n"),
               ElementsAre(Fault{"line 2",
-                                "ContextTokens \"99999999999999999999\" is no integer in [1, 2147483647]: correct "
+                                "ContextTokens \"99999999999999999999\" is not an integer in [1, 2147483647]: correct "
                                 "or remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,2147483647,1\n"),
               ElementsAre(Fault{"line 2",
@@ -101,11 +101,11 @@ TEST(ImportCsv, ABadRowNamesItsLineAndColumn) {
   EXPECT_THAT(row_faults(good + "\n" + good), ElementsAre(Fault{"line 3", "empty between rows: remove the line"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,5\n"),
               ElementsAre(Fault{"line 2",
-                                "2 columns, 3 are wanted (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
+                                "2 columns instead of 3 (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
                                 "remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,5,1,\n"),
               ElementsAre(Fault{"line 2",
-                                "4 columns, 3 are wanted (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
+                                "4 columns instead of 3 (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
                                 "remove the row"}));
 }
 
@@ -117,7 +117,7 @@ TEST(ImportCsv, ATimeMustExist) {
     EXPECT_THAT(
         row_faults(std::string(time) + ",5,1"),
         ElementsAre(Fault{"line 2", "TIMESTAMP \"" + std::string(time) +
-                                        "\" is no time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: "
+                                        "\" is not a time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: "
                                         "correct or remove the row"}));
   }
 }

@@ -105,9 +105,9 @@ TEST_F(Requests, AFileIsToldByItsEndingAndNamedWhenItIsMissing) {
   EXPECT_EQ(trace_format("B.JsonL"), TraceFormat::jsonl);
   EXPECT_EQ(trace_format("csv"), std::nullopt);
   EXPECT_EQ(trace_format("a.csv.gz"), std::nullopt);
-  EXPECT_THAT(
-      faults_of([&] { (void)load_trace("t.txt"); }),
-      ElementsAre(Fault{"", "the name ends in neither .csv nor .jsonl, which tell the format: rename the file"}));
+  EXPECT_THAT(faults_of([&] { (void)load_trace("t.txt"); }),
+              ElementsAre(Fault{
+                  "", "the name ends in neither .csv nor .jsonl, the endings of the two formats: rename the file"}));
   EXPECT_THAT([&] { (void)load_trace(folder_ / "none.csv"); },
               testing::ThrowsMessage<InputError>(testing::HasSubstr("none.csv")));
 }

@@ -92,11 +92,11 @@ TEST(BankProfiles, ServeAmds128BitReadsInTheMeasuredOrder) {
 
 TEST(BankProfiles, RefuseWhatNoInstructionDoes) {
   EXPECT_EQ(message_of<GeometryError>([] { return bank_profile(SharedTarget::gfx950, SharedOp::read, 12); }),
-            "bank profile rejected: width: 12 B a lane is none of 1, 2, 4, 8, 16");
+            "bank profile rejected: width: 12 B a lane is not one of 1, 2, 4, 8, 16");
   EXPECT_EQ(message_of<GeometryError>([] { return bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 8, 3); }),
             "bank profile of ldmatrix rejected, 2 faults:\n"
             "  width: 8 B: a row of a matrix is 16 B: use 16\n"
-            "  matrices: 3 is none of 1, 2, 4");
+            "  matrices: 3 is not one of 1, 2, 4");
   EXPECT_EQ(message_of<UnsupportedError>([] { return bank_profile(SharedTarget::gfx942, SharedOp::ldmatrix, 16); }),
             "ldmatrix is an instruction of NVIDIA: use a 128-bit read on gfx942 and gfx950");
 }
@@ -180,7 +180,7 @@ TEST(BankReports, NameEveryFaultOfAnAccess) {
       "bank_profile of width 8");
   EXPECT_EQ(
       message_of<GeometryError>([&] { return bank_report(profile, access_of(32, 3, [](int l) { return l * 3; })); }),
-      "access under 'nvidia, 128-bit' rejected: width: 3 B is none of 1, 2, 4, 8, 16");
+      "access under 'nvidia, 128-bit' rejected: width: 3 B is not one of 1, 2, 4, 8, 16");
   const BankProfile own{"own", 0, 2, {{0, 1}, {1, 2}}};
   EXPECT_EQ(message_of<GeometryError>([&] { return bank_report(own, access_of(2, 4, [](int l) { return l * 4; })); }),
             "access under 'own' rejected, 3 faults:\n"

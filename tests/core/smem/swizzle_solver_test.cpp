@@ -129,12 +129,12 @@ TEST(SwizzleSolver, FindsTmasModeForRowsOfItsOwnWidth) {
   EXPECT_TRUE(first.tma_writes_it);
   EXPECT_EQ(
       first.why,
-      "bits 7-8 (row bits 1-2) XORed into bits 4-5: lanes 0 2 4 6, which all wanted bank 0, now start at banks 0 4 8 "
+      "bits 7-8 (row bits 1-2) XORed into bits 4-5: lanes 0 2 4 6, which all used bank 0, now start at banks 0 4 8 "
       "12");
   EXPECT_EQ(
       solutions.current,
       "K, ldmatrix.x4: in phase 0 of access 0 lanes 0 2 4 6 want 4 words of bank 0: their addresses 0 128 256 384 "
-      "differ in bits 7-8 (row bits 1-2) only, which say nothing about the bank (32 banks, address bits 2-6)");
+      "differ in bits 7-8 (row bits 1-2) only, which do not select the bank (32 banks, address bits 2-6)");
   // The 128B mode frees these rows as well, but a box of that mode puts rows 128 bytes apart.
   const auto wide = std::find_if(solutions.swizzles.begin(), solutions.swizzles.end(),
                                  [](const SwizzleSolution& s) { return s.swizzle == Swizzle(3, 4, 3); });
@@ -181,14 +181,14 @@ TEST(SwizzleSolver, SaysWhenNoSwizzleSuitsBothMachines) {
             "64 rows of 64 B: 192 cycles, 48 without conflicts\n"
             "  K, 128-bit read: in phase 0 of access 0 lanes 0 12 20 24 want 4 words of bank 0: their addresses 0 768 "
             "1280 1536 "
-            "differ in bits 8-10 (row bits 2-4) only, which say nothing about the bank (64 banks, address bits 2-7)\n"
+            "differ in bits 8-10 (row bits 2-4) only, which do not select the bank (64 banks, address bits 2-7)\n"
             "swizzles on byte offsets that are free:\n"
             "  none of 43 swizzles up to 4 bits is free: the best is (2,4,3) with 64 cycles instead of 48\n"
             "row paddings that are free:\n"
-            "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all wanted bank 0, "
+            "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all used bank 0, "
             "now start "
             "at banks 0 48 16 32\n"
-            "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all wanted bank "
+            "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all used bank "
             "0, now start "
             "at banks 0 16 48 32\n");
 }
@@ -207,7 +207,7 @@ TEST(SwizzleSolver, LeavesAFreeTileAsItIs) {
   ASSERT_THAT(solutions.swizzles, Not(IsEmpty()));
   EXPECT_EQ(solutions.swizzles[0].swizzle.bits(), 0);
   EXPECT_EQ(solutions.swizzles[0].mode, SwizzleMode::none);
-  EXPECT_EQ(solutions.swizzles[0].why, "free as it is: in every phase each bank is wanted for one word at most");
+  EXPECT_EQ(solutions.swizzles[0].why, "free as it is: in every phase at most one word of each bank is requested");
   EXPECT_EQ(solutions.paddings.at(0).padding, 0);
   EXPECT_EQ(solutions.no_swizzle, "");
 }
@@ -241,7 +241,7 @@ TEST(SwizzleSolver, PadsByAnOddNumberOfChunks) {
   const TileRows tile{32, 128};
   EXPECT_EQ(
       solve_layout(tile, std::vector{k_by_ldmatrix(tile, 128)}).paddings[0].why,
-      "a row begins 144 B after the one before: lanes 0 1 2 3 4 5 6 7, which all wanted bank 0, now start at banks 0 "
+      "a row begins 144 B after the one before: lanes 0 1 2 3 4 5 6 7, which all used bank 0, now start at banks 0 "
       "4 8 12 16 20 24 28");
 }
 
@@ -319,8 +319,8 @@ TEST(SwizzleSolver, NamesEveryFaultOfAQuestion) {
             "layout to solve rejected, 4 faults:\n"
             "  rows: 0 is outside [1, 1048576]\n"
             "  max_bits: 11 is outside [0, 10]\n"
-            "  chunk: 24 B is no power of two of [1, 1024]\n"
-            "  patterns: there is none: say what reads the tile");
+            "  chunk: 24 B is not a power of two in [1, 1024]\n"
+            "  patterns: the list is empty: give the reads of the tile");
   AccessPattern pattern{"K", bank_profile(SharedTarget::nvidia, SharedOp::read, 16), 16, {}};
   pattern.accesses.emplace_back(32)[3] = RowByte{64, 8};
   EXPECT_EQ(message({64, 64}, {pattern}, {.chunk = 8}),

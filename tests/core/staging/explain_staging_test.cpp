@@ -197,14 +197,14 @@ TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
     return links[0].remark;
   };
   EXPECT_EQ(tma(StagingStep({.dtype = DType::e5m2, .page = 64})),
-            "dtype: e5m2 cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64");
+            "dtype: e5m2 is not supported by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64");
   EXPECT_EQ(tma(StagingStep({.page = 4, .swizzle = SwizzleMode::none})),
             "box: 64 B are not a multiple of 128 B, so the next box would begin unaligned: use more rows");
   // A single chunk has no next one, but a tile has a next page.
   StagingStep narrow({.page = 1, .swizzle = SwizzleMode::b64});
   narrow.scenario.tile.BK = 32;
   EXPECT_EQ(tma(narrow),
-            "a box of 1 rows of 64 B would begin at shared byte 64, which is no multiple of 128 B: choose a wider "
+            "a box of 1 rows of 64 B would begin at shared byte 64, which is not a multiple of 128 B: choose a wider "
             "swizzle or larger pages");
   EXPECT_EQ(lds(StagingStep({.page = 16})),
             "tile_size: 64 tokens do not divide a page of 16: a tile lies in one page, use a divisor");

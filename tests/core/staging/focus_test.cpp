@@ -54,7 +54,7 @@ TEST(FocusStep, SaysThatNothingRanWhenEveryRequestWasRefused) {
   report.curve.clear();
   EXPECT_EQ(message_of([&] { static_cast<void>(focus_step(scenario, report)); }),
             "scenario 'small' rejected: $.requests: no request ran, so there is no step to look at: every request was "
-            "refused or none was given");
+            "rejected or none was given");
 }
 
 TEST(StateAt, ReplaysToTheVeryStateThatTheRunPassedThrough) {

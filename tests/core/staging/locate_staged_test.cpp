@@ -255,13 +255,11 @@ TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
 TEST_F(LocateStagedRefusals, RowsPastTheLastTokenAreNobodys) {
   EXPECT_EQ(
       shared(tma(2), 22 * 128),
-      "row 22 of the tile would be token 150, and sequence 9 has 150 at step 3: what stands there is nobody's, and "
-      "is masked");
+      "row 22 of the tile would be token 150, and sequence 9 has 150 at step 3: the row holds no token and is masked");
   EXPECT_EQ(shared(tma(2), 21 * 128), "no error");
   EXPECT_EQ(
       reg(tma(2), 0, 0, 2 * 16 + 0),
-      "row 32 of the tile would be token 160, and sequence 9 has 150 at step 3: what stands there is nobody's, and "
-      "is masked");
+      "row 32 of the tile would be token 160, and sequence 9 has 150 at step 3: the row holds no token and is masked");
   EXPECT_THAT(shared(lds(2), (22 * 4 ^ 22 / 4) * 16), testing::StartsWith("row 22 of the tile would be token 150, "));
 }
 

@@ -87,7 +87,7 @@ TEST(ArrivalBarrierTrace, FlipsWithEveryLoneArrival) {
   barrier.arrive();
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::unobserved_phase});
   EXPECT_EQ(barrier.diagnoses()[0].message,
-            "an arrival in phase 1 before anybody saw phase 0 end: wait for each phase");
+            "an arrival in phase 1 before any thread observed the end of phase 0: wait for each phase");
   EXPECT_EQ(barrier.diagnoses()[0].operation, 2);  // init, arrive, arrive
   ArrivalBarrier seen(1);
   seen.arrive();
@@ -107,10 +107,10 @@ TEST(ArrivalBarrierTrace, LetsTheRestOfAnUnderannouncedCopyIntoTheNextPhase) {
   barrier.complete_tx(512);
   barrier.complete_tx(512);
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::late_bytes});
-  EXPECT_EQ(
-      barrier.diagnoses()[0].message,
-      "512 bytes in phase 1, which nobody has begun: phase 0 ended before they arrived, so it had announced too few: "
-      "expect every byte of a copy before the phase's last arrival");
+  EXPECT_EQ(barrier.diagnoses()[0].message,
+            "512 bytes in phase 1, which no producer has begun: phase 0 ended before they arrived, so it had announced "
+            "too few: "
+            "expect every byte of a copy before the phase's last arrival");
 }
 
 // A producer that issues before it announces says so first: then the same bytes are no fault.
@@ -182,8 +182,9 @@ TEST(ArrivalBarrierFaults, FindAWaiterThatIsTwoLapsOff) {
   }
   EXPECT_TRUE(barrier.wait(0));  // phase 3: parity 0 is over, but it is phase 2's answer
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::two_phases_behind});
-  EXPECT_EQ(barrier.diagnoses()[0].message,
-            "a wait for phase 0 in phase 3: its parity now tells of phase 2: a waiter must not fall two phases behind");
+  EXPECT_EQ(
+      barrier.diagnoses()[0].message,
+      "a wait for phase 0 in phase 3: its parity now belongs to phase 2: a waiter must not fall two phases behind");
   EXPECT_FALSE(barrier.wait(1));
   EXPECT_EQ(faults(barrier),
             (Faults{BarrierFault::two_phases_behind, BarrierFault::two_phases_behind, BarrierFault::deadlock}));
@@ -193,7 +194,7 @@ TEST(ArrivalBarrierFaults, FindAWaiterThatIsTwoLapsOff) {
   EXPECT_TRUE(fresh.wait(1));
   ASSERT_EQ(faults(fresh), Faults{BarrierFault::ahead_of_phase});
   EXPECT_EQ(fresh.diagnoses()[0].message,
-            "a wait for phase 1 in phase 0: its parity tells of phase -1: wait for every phase in turn");
+            "a wait for phase 1 in phase 0: its parity belongs to phase -1: wait for every phase in turn");
 }
 
 TEST(ArrivalBarrierFaults, FindABarrierInitialisedTwice) {
@@ -204,7 +205,7 @@ TEST(ArrivalBarrierFaults, FindABarrierInitialisedTwice) {
   EXPECT_EQ(barrier.state(), (BarrierState{0, 3, 0}));
   barrier.inval();
   EXPECT_EQ(message_of<GeometryError>([&] { barrier.arrive(); }),
-            "barrier, arrive: the barrier is not initialised: init first");
+            "barrier, arrive: the barrier is not initialized: init first");
   barrier.init(1);
   EXPECT_EQ(faults(barrier).size(), 1U);
 }

@@ -173,7 +173,7 @@ TEST(Gather4, IsNoInstructionOfHopper) {
   EXPECT_EQ(message_of<UnsupportedError>([&] {
               (void)gather4(map, {0, 1, 2, 3, 4}, tensor.memory, image, 0, CopyIdx{0}, {.target = TmaTarget::sm_90});
             }),
-            "gather4 is no instruction of sm_90: use four loads (gather4_by_loads)");
+            "gather4 is not an instruction of sm_90: use four loads (gather4_by_loads)");
 }
 
 TEST(Gather4, RefusesMapsAndStartsOfAnotherShape) {

@@ -155,22 +155,22 @@ std::string refused_with(std::size_t at, std::uint8_t value) {
 
 TEST(Record, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(message_of<InputError>([] { (void)decode_tensor_map("a.map", std::array<std::byte, 127>{}); }),
-            "a.map rejected: 127 bytes are no tensor map: it has 128");
-  EXPECT_EQ(
-      message_of<InputError>([] { (void)decode_tensor_map("a.map", TensorMapRecord{}); }),
-      "a.map rejected: byte 0: this is no tensor map of kvscope; the driver's own 128 bytes are private and cannot be "
-      "read");
+            "a.map rejected: 127 bytes are not a tensor map, which has 128");
+  EXPECT_EQ(message_of<InputError>([] { (void)decode_tensor_map("a.map", TensorMapRecord{}); }),
+            "a.map rejected: byte 0: this is not a tensor map of kvscope; the driver's own 128 bytes are private and "
+            "cannot be "
+            "read");
   EXPECT_EQ(refused_with(8, 2), "a.map rejected: byte 8: version 2 is not 1: use the program that wrote it");
   EXPECT_EQ(refused_with(11, 6), "a.map rejected: rank (V03): 6 is outside 1 to 5");
   EXPECT_EQ(refused_with(11, 0), "a.map rejected: rank (V03): 0 is outside 1 to 5");
   EXPECT_EQ(refused_with(13, 7), "a.map rejected: swizzle (V02): 7 is in no table: use 0 to 6");
   EXPECT_EQ(refused_with(16, 8), "a.map rejected: base (V05): 0x20008 is 8 B past a multiple of 16: move the tensor");
   EXPECT_EQ(refused_with(64, 1),
-            "a.map rejected: byte 64: 1 where this map's record has 0: bytes that say nothing are fixed");
+            "a.map rejected: byte 64: 1 where this map's record has 0: unused bytes have fixed values");
   EXPECT_EQ(refused_with(86, 2),
-            "a.map rejected: byte 86: 2 where this map's record has 1: bytes that say nothing are fixed");
+            "a.map rejected: byte 86: 2 where this map's record has 1: unused bytes have fixed values");
   EXPECT_EQ(refused_with(100, 9),
-            "a.map rejected: byte 100: 9 where this map's record has 0: bytes that say nothing are fixed");
+            "a.map rejected: byte 100: 9 where this map's record has 0: unused bytes have fixed values");
   TensorMapRecord record = encode_tensor_map("map", five_axes(), TmaTarget::sm_90);
   record[30] ^= std::byte{1};
   EXPECT_THAT(

@@ -224,7 +224,7 @@ TEST(TensorMapRules, SayValueRangeAndNextStep) {
             "rank: 2 with 16B interleave: it takes 3 to 5");
   const auto b32 = [](TensorMap& m) { m.interleave = TmaInterleave::b32, m.swizzle = TmaSwizzle::b32; };
   EXPECT_EQ(message(baseline_of_rank_3(), [&](TensorMap& m) { b32(m), m.base = 0x1010; }),
-            "base: 0x1010 is 16 B past a multiple of 32, as 32B interleave wants: move the tensor");
+            "base: 0x1010 is 16 B past a multiple of 32, as 32B interleave requires: move the tensor");
   EXPECT_EQ(message(packed(TmaDataType::u4x16_align16, {256, 4}, 128, {128, 4}), [](TensorMap& m) { m.base = 16; }),
             "base: 0x10 is 16 B past a multiple of 32, as u4x16_align16 wants: move the tensor");
   EXPECT_EQ(message(packed(TmaDataType::u4x16_align8, {127, 4}, 64, {32, 4}), [](TensorMap&) {}),

@@ -70,7 +70,7 @@ TEST(TmaSwizzleTables, AreThePublishedPatterns) {
                    {488, 480, 504, 496, 456, 448, 472, 464, 424, 416, 440, 432, 392, 384, 408, 400}}));
 }
 
-// A destination that is no multiple of the period sees the pattern rotated: a model that swizzles offsets of the tile
+// A destination that is not a multiple of the period sees the pattern rotated: a model that swizzles offsets of the tile
 // would print the tables above.
 TEST(TmaSwizzleTables, RotateWithTheDestination) {
   EXPECT_EQ(pattern(TmaSwizzle::b128, 128, 8, 8, 16, 128), (Table{{16, 0, 48, 32, 80, 64, 112, 96},

@@ -133,7 +133,7 @@ TEST(PlainTile, RefusesWhatTheDriverWould) {
   EXPECT_EQ(refused(rows, {.BN = 0}), "tensor map of rows rejected: BN: 0 is not positive: give 1 or more");
   EXPECT_EQ(
       refused({"rows", test::bytes_of(pool), DType::e5m2, 8, 1, 16}, {.BN = 4}),
-      "tensor map of rows rejected: dtype: e5m2 cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, "
+      "tensor map of rows rejected: dtype: e5m2 is not supported by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, "
       "i32, i64 or u64");
 }
 

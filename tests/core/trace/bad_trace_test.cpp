@@ -143,8 +143,8 @@ TEST_F(BadTrace, ViewInPlaceOfATable) {
 TEST_F(BadTrace, ViewsTriggersIndicesAndTablesOfOthersAreAllNamed) {
   EXPECT_EQ(after("CREATE TABLE extra (x); CREATE VIEW v AS SELECT 1; CREATE INDEX i ON step (step); "
                   "CREATE TRIGGER t AFTER INSERT ON step BEGIN DELETE FROM step; END"),
-            ", 4 faults:\n  table 'extra': is no part of a trace\n  index 'i': is no part of a trace\n"
-            "  trigger 't': is no part of a trace\n  view 'v': is no part of a trace");
+            ", 4 faults:\n  table 'extra': does not belong to a trace\n  index 'i': does not belong to a trace\n"
+            "  trigger 't': does not belong to a trace\n  view 'v': does not belong to a trace");
 }
 
 TEST_F(BadTrace, VirtualTable) {
@@ -166,12 +166,12 @@ TEST_F(BadTrace, TwoTablesInOnePlace) {
 
 TEST_F(BadTrace, KindThatDoesNotExist) {
   EXPECT_EQ(after("INSERT INTO kind VALUES (99, 'block_painted', 0)"),
-            ": table 'kind', row 99: 'block_painted' is no kind of event");
+            ": table 'kind', row 99: 'block_painted' is not a kind of event");
 }
 
 TEST_F(BadTrace, KindListedTwice) {
   EXPECT_EQ(after("INSERT INTO kind VALUES (99, 'step_began', 0)"),
-            ": table 'kind', row 99: 'step_began' is there twice");
+            ": table 'kind', row 99: 'step_began' occurs twice");
 }
 
 TEST_F(BadTrace, KindOfAnotherType) {
@@ -180,7 +180,8 @@ TEST_F(BadTrace, KindOfAnotherType) {
 }
 
 TEST_F(BadTrace, KindNoLongerListed) {
-  EXPECT_EQ(after("DELETE FROM kind WHERE name = 'block_copied'"), ": table 'block_copied': is no part of a trace");
+  EXPECT_EQ(after("DELETE FROM kind WHERE name = 'block_copied'"),
+            ": table 'block_copied': does not belong to a trace");
 }
 
 TEST_F(BadTrace, KindsThatCountWrongly) {
@@ -305,7 +306,7 @@ TEST_F(BadTrace, EventRemoved) {
 
 TEST_F(BadTrace, EventInTwoTables) {
   EXPECT_EQ(after("INSERT INTO request_arrived VALUES (23, 1, 2, 3)"),
-            ": table 'request_arrived', event 23: is there twice or out of order");
+            ": table 'request_arrived', event 23: occurs twice or is out of order");
 }
 
 TEST_F(BadTrace, EventOutsideTheTrace) {

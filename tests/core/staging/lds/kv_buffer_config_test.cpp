@@ -229,11 +229,12 @@ const Broken kBroken[] = {
     {"A K", [](auto& p) { p.depth_slices = 2; }, KVBufferRule::wave_slices,
      "depth_slices: 2: only V with full_kv is read in slices: use 1"},
     {"F-Vw", [](auto& p) { p.num_threads = 128; }, KVBufferRule::wave_slices,
-     "depth_slices: 4 slices for 2 waves: nobody would read the rest: use 256 threads"},
+     "depth_slices: 4 slices for 2 waves: the rest would not be read: use 256 threads"},
     {"F-Vw", [](auto& p) { p.depth = 48, p.cache_depth = 192, p.smem_depth = 64; }, KVBufferRule::wave_slices,
      "depth: a slice of 48 columns neither divides a block of 32 nor is whole blocks: use 64"},
     {"G-Vw", [](auto& p) { p.swizzle = test::kNarrow; }, KVBufferRule::wave_slices,
-     "depth: a swizzled slice of 32 columns begins inside a block of 128, where the XOR goes wrong: use whole blocks"},
+     "depth: a swizzled slice of 32 columns begins inside a block of 128, where the XOR gives wrong addresses: use "
+     "whole blocks"},
     // Waves 2 and 3 would write zeros over the other stage.
     {"B K", [](auto& p) { p.full_kv = false; }, KVBufferRule::unguarded_blocks,
      "num_threads: 4 waves share 2 row groups unevenly, and without full_kv the rest would be zeroed in another stage: "

@@ -183,7 +183,7 @@ TEST(KVMmaOp, RejectsOperandsOfAnotherSizeOrType) {
   EXPECT_EQ(message_of<UnsupportedError>([&] {
               none.mma(0, StripIdx{0}, {bytes.data(), DType::bf16, {64, 1, 16}}, enough);
             }),
-            "kv_mma_op: 32x32x32 over elements of 2 B is no matrix instruction of the model: use one of those that "
+            "kv_mma_op: 32x32x32 over elements of 2 B is not a matrix instruction of the model: use one of those that "
             "kvscope fragment lists");
 }
 

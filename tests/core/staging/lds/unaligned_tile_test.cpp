@@ -1,4 +1,4 @@
-// Tiles that begin inside a page, at a token that is no multiple of BN: windows of a sliding mask, or a cursor set to the
+// Tiles that begin inside a page, at a token that is not a multiple of BN: windows of a sliding mask, or a cursor set to the
 // first token that is not cached. Every element of the registers is compared with the pool by formulas typed here.
 #include <gtest/gtest.h>
 

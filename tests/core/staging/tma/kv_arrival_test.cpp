@@ -198,7 +198,7 @@ TEST(KvArrival, HoldsForEveryGeometryBothWays) {
   }));
 }
 
-// The boxes of a matrix tile, K-major and as the transpose, from a row that is no multiple of 8 and past the last row:
+// The boxes of a matrix tile, K-major and as the transpose, from a row that is not a multiple of 8 and past the last row:
 // an element read back by the tile's own formula (kv_copy.h), with CuTe's swizzle.
 TEST(KvArrival, AMatrixTileArrivesInBoxesOfAllRowsOrOfEight) {
   const Cache cache;
