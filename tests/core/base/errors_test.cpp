@@ -57,7 +57,7 @@ TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRefusedFromIt) {
             "token -1 is outside [0, 9): give a position of the sequence");
 }
 
-// Held in every build: an assertion that NDEBUG removes would let a wrong address through exactly where it is measured.
+// Checked in every build: an assertion that NDEBUG removes would let a wrong address through in release builds.
 TEST(ErrorsDeathTest, AnAssertionStopsTheProgramAndSaysWhere) {
   const int pages = 3;
   KVSCOPE_ASSERT(pages == 3);

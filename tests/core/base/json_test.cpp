@@ -24,7 +24,7 @@ std::string message(std::string_view text) {
   return "accepted";
 }
 
-// Source, place and the beginning of the words; the rest of a syntax error is the parser's own.
+// Source, position and the beginning of the message; the rest of a syntax error is the parser's text.
 void expect_refused(std::string_view text, const std::string& place, const std::string& words = "") {
   EXPECT_THAT(message(text), StartsWith("a.json rejected: " + place + ": " + words)) << text.substr(0, 80);
 }
@@ -59,7 +59,7 @@ TEST(JsonTest, IntegersStayIntegersUpToTheirRangeAndAreRefusedPastIt) {
   EXPECT_EQ(above.number(), 0x1p63);
   EXPECT_EQ(std::get<std::uint64_t>(parse("18446744073709551615", "x").data()),
             std::numeric_limits<std::uint64_t>::max());
-  // The parser of record would quietly make doubles of these.
+  // nlohmann::json would silently convert these to doubles.
   expect_refused("18446744073709551616", "line 1, column 1",
                  "integer 18446744073709551616 is above 2^64 - 1: it does not fit in 64 bits");
   expect_refused("[0, -9223372036854775809]", "line 1, column 5",
@@ -78,7 +78,7 @@ TEST(JsonTest, DoublesPastTheirRangeAreRefused) {
   EXPECT_FALSE(parse("1e2", "x").is_integer());
 }
 
-// Two values under one key: most parsers keep the last without a word, and the reader sees the first.
+// Two values under one key: most parsers silently keep the last one, and human readers see the first.
 TEST(JsonTest, DuplicateKeysAreRefusedWhereTheSecondStands) {
   expect_refused("{\"a\": 1,\n  \"b\": 2,\n  \"a\": 3}", "line 3, column 3",
                  "duplicate key \"a\": keep one of the two");
@@ -128,7 +128,7 @@ TEST(JsonTest, SyntaxErrorsSayLineColumnAndWhatWasExpected) {
   EXPECT_THAT(message("tru"), StartsWith("a.json rejected: line 1, column "));
 }
 
-// Columns are counted as an editor counts them: two letters of two bytes each stand before the fault.
+// Columns are counted as in an editor: two letters of two bytes each precede the fault.
 TEST(JsonTest, ColumnsCountCharactersNotBytes) {
   expect_refused("[\"\xc3\xa9\xc3\xa8\", x]", "line 1, column 8");
   expect_refused("\n\n[\"\xe2\x82\xac\", x]", "line 3, column 7");

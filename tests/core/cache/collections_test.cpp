@@ -12,7 +12,7 @@ using test::fix_aq;
 using test::fix_m;
 using test::message_of;
 
-// T13.
+// Head sizes that are, and are not, multiples of the granularity.
 TEST(HeadDimGranularity, IsTheNumberOfScalesThatCoverAHead) {
   const auto G = [](std::int64_t D, std::int64_t granularity) {
     return PagedCacheParams{.kv_params = {1, D}, .page_size = 4, .quantization_granularity = granularity}
@@ -49,7 +49,7 @@ TEST(PagedCollection, CarriesEveryFieldAndConstantOfThePool) {
   EXPECT_EQ(c.scales_lookup_table().data, c.lookup_table().data);  // copied when not given
 }
 
-// T14, and T16: block 1 of K layer 0 is 96 scales further; a dense view would step by 16, which is K layer 1 of block
+// Block 1 of K layer 0 is 96 scales further; a dense view would step by 16, which is K layer 1 of block
 // 0.
 TEST(PagedCollection, ViewsItsScalesWithTheirOwnRunTimeBlockStride) {
   auto a = fix_aq();
@@ -70,7 +70,7 @@ TEST(PagedCollection, HasNoScalesViewWithoutScales) {
   EXPECT_FALSE(a.k(0).scales());
 }
 
-// T15. A kernel would walk from layer 2 of K into layer 0 of V.
+// A kernel would read past layer 2 of K into layer 0 of V.
 TEST(PagedCollection, RefusesTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
   auto m = fix_m();
   EXPECT_EQ(m.collection().kv(), 1);
@@ -133,7 +133,7 @@ TEST(PagedCollection, RefusesScalesThatAreNotTheParameters) {
             "PagedKVCacheCollection scales: a page stride of 98 elements is not a whole number of rows of 4: use 100");
 }
 
-// The scales may be padded on their own: 100 scales a block, with the values packed.
+// The scales may be padded separately: 100 scales per block, with the values packed.
 TEST(PagedCollection, TakesAPageStrideOfTheScalesApartFromTheValues) {
   auto a = fix_aq();
   a.scale_pool = test::counting(5 * 100);
@@ -166,7 +166,7 @@ TEST(PagedCollection, NamesEveryImpossibleParameterAtOnce) {
             "PagedKVCacheCollection: e2m1 elements have no address of their own: use a type of 8 bits or more");
 }
 
-// Both are told when the collection is made, not when the first kernel runs.
+// Both are reported when the collection is made, not when the first kernel runs.
 TEST(PagedCollection, RefusesTablesThatDoNotFitTheBatch) {
   auto a = fix_a();
   PagedTensors tensors = a.tensors();

@@ -1,4 +1,5 @@
-// Small caches whose every element tells where it is: element i of a pool holds the number i.
+// Small caches whose elements identify their place: element i of a pool holds the number i. In the comments of the
+// tests:
 //
 //   FIX-A   paged f32, 4 real pages and the null page, K and V, 3 layers, pages of 4, 2 heads of 8     [5,2,3,4,2,8]
 //   FIX-AQ  FIX-A with f32 scales, one for 4 elements                                                  [5,2,3,4,2,2]

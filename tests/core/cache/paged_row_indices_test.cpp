@@ -24,7 +24,7 @@ std::vector<std::uint32_t> rows_of(const PagedRowIndices& indices) {
   return {indices.rows().begin(), indices.rows().end()};
 }
 
-// T26. {BN, P, promise, sub-tiles, chunk, reads}; chunk 0 is the refusal.
+// {BN, P, alignment guarantee, sub-tiles, chunk, reads}; chunk 0 means that populate throws.
 TEST(PopulatePlan, ReadsAsWideAsTileAndPromiseAllow) {
   const std::vector<std::array<std::int64_t, 6>> cases = {
       {64, 16, 64, 4, 4, 1},    {64, 16, 32, 4, 2, 2},    {64, 16, 16, 4, 1, 4},    {64, 16, 48, 4, 1, 4},
@@ -43,7 +43,7 @@ TEST(PopulatePlan, ReadsAsWideAsTileAndPromiseAllow) {
   EXPECT_FALSE(populate_plan(64, 128, 64).whole_pages);
 }
 
-// T26, the older contract: without a promise the chunk follows from the number of sub-tiles alone.
+// The older contract: without a guarantee the chunk follows from the number of sub-tiles alone.
 TEST(PopulatePlan, FollowsTheTileWithoutAPromise) {
   const std::vector<std::array<std::int64_t, 2>> cases = {{1, 1}, {2, 2},  {3, 1},  {4, 4},  {6, 2},
                                                           {8, 8}, {12, 4}, {16, 8}, {24, 8}, {32, 8}};
@@ -63,7 +63,7 @@ TEST(PopulatePlan, RefusesWhatDoesNotFit) {
             "a tile of 100 rows is not a whole number of pages of 64 rows: use 64 or 128 rows");
 }
 
-// T27: entry times stride. Table 5 9 2 7 1 0 3 8, 64 rows a block.
+// Entry times stride. Table 5 9 2 7 1 0 3 8, 64 rows per block.
 TEST(Populate, GivesEachSubTilesFirstRow) {
   auto p = fix_p();
   const PagedKVCache k = p.k(0);
@@ -72,14 +72,14 @@ TEST(Populate, GivesEachSubTilesFirstRow) {
   EXPECT_THAT(rows_of(k.populate({.BN = 64, .base_alignment = 16}, seq(0), tok(48))), ElementsAre(448, 64, 0, 192));
 }
 
-// T27: past the sequence's pages stand sentinels, which give rows of the null page 10.
+// The entries past the sequence's pages are sentinels, which give rows of the null page 10.
 TEST(Populate, ReadsSentinelsAsRowsOfTheNullPage) {
   auto p = fix_p();
   EXPECT_THAT(rows_of(p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(0), tok(128))),
               ElementsAre(640, 640, 640, 640));
 }
 
-// T29: both rows of the null page stay inside the pool of N + 1 pages.
+// Both rows of the null page are inside the pool of N + 1 pages.
 TEST(Populate, KeepsTheNullPageInsideThePool) {
   auto f = test::paged_fixture({1, 1}, {5, 2, 1, 128, 1, 1}, {0}, test::table_of({{}}, 24, 4), 24, 1, 1);
   const PagedRowIndices rows = f.k(0).populate({.BN = 256, .base_alignment = 128}, seq(0), tok(0));
@@ -87,7 +87,7 @@ TEST(Populate, KeepsTheNullPageInsideThePool) {
   EXPECT_LT(rows.get_row(255).value, f.k(0).num_kv_rows());
 }
 
-// T27: each broken promise by its name, all of one call together.
+// Each broken precondition by its name, all of one call together.
 TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
   auto p = fix_p();
   const auto refused = [&](std::int64_t promise, std::int64_t base) {
@@ -109,7 +109,7 @@ TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
             "PagedKVCache.populate rejected: lookup_table: pages 22 to 26 end past its row stride 24: pad "
             "the rows");
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 64, .base_alignment = 16}, seq(0), tok(320)));  // ends at column 24
-  // A promise of 24 tokens is a page and a half: token 24 keeps it and still stands inside a page.
+  // A guarantee of 24 tokens is a page and a half: token 24 satisfies it and is still inside a page.
   EXPECT_EQ(refused(24, 24), "PagedKVCache.populate rejected: base: token 24 is not on a page of 16: use 16");
   EXPECT_EQ(message_of<IndexError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(1), tok(0)); }),
             "PagedKVCache: sequence 1 is outside [0, 1): the batch has that many rows");
@@ -127,7 +127,7 @@ TEST(Populate, RefusesATableWhoseRowsAreNotWholeReads) {
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 64, .base_alignment = 32}, seq(0), tok(0)));
 }
 
-// T28: a tile smaller than a page keeps its place in it.
+// A tile smaller than a page keeps its offset in the page.
 TEST(Populate, KeepsTheInPageOffsetOfATileInsideOnePage) {
   auto f = test::paged_fixture({1, 1}, {10, 2, 2, 128, 1, 1}, {0}, test::table_of({{5, 9}}, 24, 9), 24, 1, 1);
   const PagedKVCache k = f.k(0);
@@ -146,7 +146,7 @@ TEST(Populate, KeepsTheInPageOffsetOfATileInsideOnePage) {
             "PagedKVCache: token 3072 is outside [0, 3072): the lookup table has 24 columns of 128 tokens");
 }
 
-// The older entry point: pages as with a promise of BN, and any base inside one page.
+// The older entry point: pages as with a guarantee of BN, and any base inside one page.
 TEST(PopulateWithoutPromise, WantsBnAlignedBasesOverPagesAndAnyBaseInsideOne) {
   auto p = fix_p();
   EXPECT_THAT(rows_of(p.k(0).populate(64, seq(0), tok(64))), ElementsAre(64, 0, 192, 512));
@@ -156,8 +156,8 @@ TEST(PopulateWithoutPromise, WantsBnAlignedBasesOverPagesAndAnyBaseInsideOne) {
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
   EXPECT_THAT(rows_of(p.k(0).populate(8, seq(0), tok(37))), ElementsAre(2 * 64 + 5));
   EXPECT_THROW((void)p.k(0).populate(8, seq(0), tok(41)), GeometryError);  // rows 9..16 of a page of 16
-  // Twelve pages: a base on a multiple of 4 pages but not of the tile keeps the reads aligned, and breaks
-  // the older promise.
+  // Twelve pages: a base on a multiple of 4 pages but not of the tile keeps the reads aligned, but violates
+  // the older contract.
   EXPECT_THROW((void)p.k(0).populate(192, seq(0), tok(64)), GeometryError);
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 192, .base_alignment = 64}, seq(0), tok(64)));
 }
@@ -178,7 +178,7 @@ TEST(Populate, TagsPairsWithoutChangingTheRows) {
   EXPECT_EQ(peer.eff_page(), 16);
 }
 
-// T28a.
+// The row of each token of the list {64,0,192,512}.
 TEST(GetRow, AddsTheOffsetInsideItsSubTile) {
   auto p = fix_p();
   const PagedRowIndices rows = p.k(0).populate(64, seq(0), tok(64));
@@ -192,7 +192,7 @@ TEST(GetRow, AddsTheOffsetInsideItsSubTile) {
   EXPECT_THROW((void)rows.get_row(-1), IndexError);
 }
 
-// T28a. 24 is inside a page: 8 rows fit there, 16 would run into the next page's block.
+// 24 is inside a page: 8 rows fit there, 16 would run into the next page's block.
 TEST(SubRows, AreThePartsRowsWhenEachStaysInOnePage) {
   auto p = fix_p();
   const PagedRowIndices rows = p.k(0).populate(64, seq(0), tok(64), true, false);
@@ -210,9 +210,8 @@ TEST(SubRows, AreThePartsRowsWhenEachStaysInOnePage) {
   EXPECT_THROW((void)rows.sub_rows<32>(-16), GeometryError);
 }
 
-// The whole grid of tiles, pages, promises and bases against row_idx of every single token. What the rules of the
-// contract allow is decided here a second time, from their text; what is allowed must be right, and what is not
-// must be refused.
+// The whole grid of tiles, pages, guarantees and bases against row_idx of every token. The rules of the contract are
+// implemented here a second time, from their text: allowed calls must be correct, all others must be rejected.
 TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRefuses) {
   const std::vector<std::uint32_t> row = {5, 9, 2, 7, 1, 0, 3, 8, 6, 4, 2, 9, 0, 1, 7, 3};
   int accepted = 0;
@@ -264,7 +263,7 @@ TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRefuses) {
   EXPECT_GT(refused, 5000);
 }
 
-// Every part of every tile: sub_rows is right for each token, or refused when a sub-tile would cross a page.
+// Every part of every tile: sub_rows is correct for each token, or rejected when a sub-tile would cross a page.
 TEST(SubRows, AgreeWithTheTileRowForRow) {
   for (const std::int64_t page : {4, 6, 16, 128}) {
     auto f = test::paged_fixture({1, 1}, {11, 2, 2, page, 1, 1}, {0},

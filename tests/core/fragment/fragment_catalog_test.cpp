@@ -33,7 +33,7 @@ TEST(FragmentCatalog, HasEveryNameOfItsHeaderOnce) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
 }
 
-// Sizes as the instructions' names say them: an entry that makes its neighbour's map has another.
+// Sizes as in the instructions' names: an entry that builds the map of the next entry has other sizes.
 TEST(FragmentCatalog, EveryMapIsBuiltWithTheSizesOfItsName) {
   const auto sizes = [](const std::string& name) {
     const FragmentInfo info = cataloged_fragment("test", name).info();
@@ -60,7 +60,7 @@ TEST(FragmentCatalog, EveryMapIsBuiltWithTheSizesOfItsName) {
   EXPECT_EQ(sizes("wgmma.a.8"), (Numbers{64, 32, 128, 16}));
 }
 
-// Building a map checks that it is a bijection; two names of one map would be one too many.
+// Building a map checks that it is a bijection; no two maps may have the same name.
 TEST(FragmentCatalog, EveryMapDrawsATableAndNoTwoHaveOneName) {
   std::set<std::string> titles;
   for (const CatalogedFragment& entry : fragment_catalog()) {

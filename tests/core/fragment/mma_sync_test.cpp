@@ -158,8 +158,8 @@ TEST(MmaSyncProducts, RefuseHalfAFragment) {
   EXPECT_EQ(message(512, 256, 256), "mma.m16n8k32, C: 256 values, but 32 lanes of 4 elements are 128");
 }
 
-// Every element of P as the A operand, for every lane: it lies in that lane's own sums, in the row it must have and of
-// the key that V's operand has in the same slot.
+// Every element of P as the A operand, for every lane: it is one of the sums of the same lane, in the required row and
+// for the key that V's operand has in the same slot.
 TEST(SumSources, FindPInTheLanesOwnSums) {
   for (const auto mma : {MmaSync::m16n8k16, MmaSync::m16n8k32}) {
     const FragmentMap a = mma_sync_map(mma, MmaOperand::a), c = mma_sync_map(mma, MmaOperand::c);
@@ -252,7 +252,7 @@ TEST(WgmmaMaps, AreThoseOfThePtxIsa) {
   }
 }
 
-// Eight registers of the sum are A of the next product's step, whatever warp: FlashAttention 3 counts on it.
+// Eight registers of the sum are A of the next product's step in every warp; FlashAttention 3 relies on it.
 TEST(WgmmaMaps, TheSumIsTheNextProductsAStepByStep) {
   const FragmentMap d = wgmma_sum_map(64), a = wgmma_a_map(MmaSync::m16n8k16);
   for (int thread = 0; thread < 128; ++thread) {

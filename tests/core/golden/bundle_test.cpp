@@ -42,7 +42,7 @@ TEST_P(BundleFormat, EqualBundlesGiveEqualFiles) {
   EXPECT_EQ(folder.files(), 1u);
 }
 
-// The container's own checks pass here: the file is whole, only the manifest knows that the tensor is another one.
+// The container's checks pass here: the file is valid, and only the manifest shows that the tensor was replaced.
 TEST_P(BundleFormat, AChangedTensorIsFoundByItsChecksum) {
   const TempFolder folder;
   Bundle bundle = small_bundle();

@@ -158,7 +158,7 @@ TEST(Compare, GoldenPastTheCandidatesTypeCountsAsInfinity) {
   EXPECT_EQ(failed(compare(golden, candidate_of(golden, DType::f32))), Names{});
 }
 
-// A bound made of a NaN compares false with everything, which must not mean "passed".
+// A comparison with a NaN bound is always false, which must not mean "passed".
 TEST(Compare, ANaNBoundFails) {
   Bundle golden = small_golden();
   values<double>(golden.tensors["a1"])[5] = std::nan("");
@@ -202,7 +202,7 @@ TEST(Compare, BatchAndQueryAxesMayStandApart) {
   EXPECT_EQ(failed(compare(golden, candidate)), Names{});
 }
 
-// Quantization loss is shown, and joins no criterion: 0.1 here would fail every bound.
+// The quantization error is reported but belongs to no criterion: 0.1 here would fail every bound.
 TEST(Compare, QuantizationIsReportedApart) {
   Bundle golden = small_golden();
   golden.tensors["o_unquantized"] = filled({3, 2, 4}, 0.6);

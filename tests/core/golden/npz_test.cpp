@@ -56,7 +56,7 @@ np.savez_compressed('deflated.npz', a=np.arange(6).reshape(2, 3), k_e4m3=np.arra
   }
 }
 
-// The clock and the time zone must not reach the file: a bundle is compared by its bytes.
+// The file must not depend on the clock or the time zone, because bundles are compared by their bytes.
 TEST(Npz, EqualBundlesGiveEqualBytesInEveryTimeZone) {
   const Tensors tensors{{"a", make_tensor(DType::u8, {3})}};
   setenv("TZ", "Pacific/Auckland", 1);
@@ -112,7 +112,7 @@ TEST(Npz, AllFaultsOfAnArchiveComeTogether) {
             "  member 'b.txt': not a .npy array: an npz holds .npy members and manifest.json only");
 }
 
-// 600 MiB of zeros from 600 KiB: the directory gives it away, and nothing is unpacked.
+// 600 MiB of zeros from 600 KiB: detected from the directory, before unpacking.
 TEST(Npz, ABombIsRefusedBeforeItIsUnpacked) {
   const std::string bomb =
       made_by_python("[z.writestr(f'{i}.npy', bytes(100 << 20), zipfile.ZIP_DEFLATED) for i in range(6)]");
@@ -122,7 +122,7 @@ TEST(Npz, ABombIsRefusedBeforeItIsUnpacked) {
                 "uncompressed");
 }
 
-// The same bomb with the sizes in its directory and local headers made small: what comes out is bounded by the claim.
+// The same bomb with small sizes in its directory and local headers: unpacking stops at the declared size.
 TEST(Npz, AMemberThatUnpacksToMoreThanItClaimsIsRefused) {
   std::string bytes = made_by_python("z.writestr('a.npy', bytes(100000), zipfile.ZIP_DEFLATED)");
   const std::string size("\xa0\x86\x01\0", 4);
@@ -140,7 +140,7 @@ TEST(Npz, AMemberThatClaimsMoreThanItsBytesCanGiveIsRefused) {
   EXPECT_EQ(rejection(bytes).substr(0, 61), "a.npz rejected: member 'a.npy': claims 268435455 bytes from 1");
 }
 
-// A flipped bit in the data, with every length intact, is found by the member's checksum alone.
+// Only the member's checksum detects a flipped bit in the data, because every length is intact.
 TEST(Npz, AFlippedBitIsFound) {
   std::string bytes = npz_bytes({{"a", tensor_of<float>({2}, std::array{1.f, 2.f})}}, {});
   bytes[bytes.find(std::string("\0\0\x80\x3f", 4)) + 1] ^= 1;

@@ -28,7 +28,7 @@ TEST(Safetensors, EveryFileComesBackBitForBit) {
   }));
 }
 
-// The reader here is ten lines of Python's standard library that know nothing of ours, and so is the writer.
+// The reader and the writer here are ten lines each with Python's standard library, independent of kvscope's code.
 TEST(Safetensors, ATenLineReaderAndWriterInPythonAgree) {
   const TempFolder folder;
   spit(folder / "ours.safetensors",
@@ -125,7 +125,7 @@ TEST(Safetensors, NoTruncationIsReadAsAFile) {
   }
 }
 
-// A u8 tensor of 3 bytes before an f32 one would leave the floats misaligned for whoever maps the file.
+// A u8 tensor of 3 bytes before an f32 one would leave the floats misaligned in a memory-mapped file.
 TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   EXPECT_TRUE(prop::check([] {
     Safetensors file;

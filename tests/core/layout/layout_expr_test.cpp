@@ -120,7 +120,7 @@ TEST(LayoutExprTest, EveryFaultSaysWhatWasExpected) {
   expect("Sw<3,3,3> o _5 o (8,4)", "column 13: an offset between swizzle and layout must be 0");
 }
 
-// A command line and a URL can carry anything: nothing here may cost more than the expression is long.
+// Expressions may be hostile: the cost of each must be at most proportional to its length.
 TEST(LayoutExprTest, HostileExpressionsAreRefusedCheaply) {
   const auto nested = [](std::size_t n) { return std::string(n, '(') + "2" + std::string(n, ')'); };
   EXPECT_EQ(message(nested(16)), "accepted");
@@ -130,7 +130,7 @@ TEST(LayoutExprTest, HostileExpressionsAreRefusedCheaply) {
   std::string ones = "(1";
   while (ones.size() < 4090) ones += ",1";
   EXPECT_EQ(message(ones + ")"), "accepted");
-  EXPECT_LT(message(ones + "x").size(), 400u) << "a long expression is shown round the fault only";
+  EXPECT_LT(message(ones + "x").size(), 400u) << "only the part of a long expression around the fault is shown";
   EXPECT_THAT(message("(8,\x1b[31m\xff)"), HasSubstr("(8,?[31m?)")) << "no control bytes reach the terminal";
 }
 

@@ -47,7 +47,7 @@ TEST(StridedViewTest, SizesPastSixtyFourBitsAreRefused) {
   EXPECT_EQ((row_major<2>({kBig / 2 - 1, kBig})), (Shape<2>{kBig, 1}));
 }
 
-// Rows of 8 with 3 in use: a view that took extents for strides would read 3 * 2 + 1.
+// Rows of 8 with 3 in use: a view that used extents as strides would read 3 * 2 + 1.
 TEST(StridedViewTest, ElementsStandAtTheirStrides) {
   std::vector<float> data(40);
   std::iota(data.begin(), data.end(), 0.0f);
@@ -69,7 +69,7 @@ TEST(StridedViewTest, ElementsStandAtTheirStrides) {
   EXPECT_EQ(packed(2, 1), data[7]);
 }
 
-// (2,3) is inside the memory and outside the view: element 19 belongs to nobody.
+// (2,3) is inside the memory and outside the view: element 19 is padding.
 TEST(StridedViewTest, AnIndexOutsideAnAxisIsRefusedByName) {
   std::vector<float> data(40);
   const StridedView<float, 2> m{data.data(), {4, 3}, {8, 1}};
@@ -103,7 +103,7 @@ TEST(StridedViewTest, ATypedViewSeesTheSameMemoryAndAWrongTypeIsRefused) {
   const StridedView<bf16, 2> typed = any.as<bf16>();
   EXPECT_EQ(reinterpret_cast<std::byte*>(&typed(2, 1)), any.at(2, 1));
   EXPECT_EQ(typed.strides, any.strides);
-  // Same width, other meaning: nothing but the dtype tells them apart.
+  // Types of the same width differ only in the dtype.
   EXPECT_EQ(message_of<GeometryError>([&] { return any.as<f16>(); }), "view of bf16 read as f16");
 }
 

@@ -32,7 +32,7 @@ Request sampled(std::int64_t samples, Request request) {
   return request;
 }
 
-// One run: what stood in each step's batch, as "sequence:cached+new", and every event.
+// One run: each step's batch, as "sequence:cached+new", and every event.
 struct WholeRun {
   WholeRun(const Scenario& scenario, std::vector<Request> list)
       : requests(expand_samples(std::move(list))), engine(scenario, requests, recorder) {
@@ -91,7 +91,7 @@ TEST(PagingEngine, RoundsAStepsTimeToTheNearestMicrosecondHalfUp) {
   EXPECT_EQ(WholeRun(s, {asks(0, 1, 0)}).engine.report().duration_us, 0);  // 0.375
 }
 
-// Costs are a person's numbers: a clock that wraps would print a negative duration under "all hold".
+// Costs are input: a clock that wraps would give a negative duration in a report without faults.
 TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
   const auto refusal = [](std::int64_t tokens, std::int64_t generate) -> std::string {
     Scenario s = paged(65536, 200);
@@ -111,7 +111,7 @@ TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
   EXPECT_EQ(refusal(4, 1), "the clock reads 4000000000000");
 }
 
-// 4 tokens a step: the prompt of 10 takes three. The decode of request 0 goes first and the prefill gets what is left.
+// 4 tokens a step: the prompt of 10 takes three. The decode of request 0 is first and the prefill gets the rest.
 TEST(PagingEngine, ServesDecodesFirstAndCutsPromptsIntoChunks) {
   Scenario s = paged(4, 8);
   s.scheduler.max_step_tokens = 4;
@@ -175,7 +175,7 @@ TEST(PagingEngine, LooksNothingUpWhenSharingIsOff) {
   EXPECT_EQ(run.engine.report().curve.back().cached_blocks, 0);
 }
 
-// A page computed in a step is not there yet for a request admitted in the same step.
+// A page computed in a step cannot be found by a request admitted in the same step.
 TEST(PagingEngine, DoesNotFindPagesOfTheStepItself) {
   const WholeRun run(paged(4, 8), {asks(0, 5, 1, {{7, 5}}), asks(0, 5, 1, {{7, 5}})});
   EXPECT_THAT(run.batches, ElementsAre("0:0+5 1:0+5"));
@@ -203,7 +203,7 @@ TEST(PagingEngine, GivesEqualTokensEqualIdsInEveryRow) {
 // --- a full pool ------------------------------------------------------------------------------------------------
 
 // Page 2, 4 blocks. Both prompts fit (2 + 1 blocks and the watermark of one), but at the first token of a fifth
-// page the later request must go. What it had generated is prompt when it comes back; it is computed again
+// page the later request is preempted. The tokens it had generated are prompt when it returns; they are computed again
 // where the cache lost it.
 TEST(PagingEngine, PreemptsTheMostRecentlyAdmittedAndTakesItUpAgain) {
   Scenario s = paged(2, 4);
@@ -222,7 +222,7 @@ TEST(PagingEngine, PreemptsTheMostRecentlyAdmittedAndTakesItUpAgain) {
   EXPECT_EQ(r.finished, 2);
 }
 
-// The same with the cache on: the preempted request's full page is still there when it returns.
+// The same with prefix sharing: the preempted request's full page is still cached when it returns.
 TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
   const WholeRun run(paged(2, 5), {asks(0, 3, 4), asks(0, 4, 4)});
   const RunReport& r = run.engine.report();
@@ -232,8 +232,8 @@ TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
   EXPECT_EQ(r.computed_tokens + r.hit_tokens, (3 + 3) + (4 + 3) + r.lost_tokens);
 }
 
-// 7 blocks of one token, four requests that grow by a block a step: request 3 goes in step 1, request 2 in step 2 and
-// request 1 in step 3. They come back as they were admitted, before request 4, which came later.
+// 7 blocks of one token, four requests that grow by a block a step: request 3 is preempted in step 1, request 2 in step
+// 2 and request 1 in step 3. They return in the order of their admission, before request 4, which arrived later.
 TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
   Scenario s = paged(1, 7);
   s.cache.prefix_sharing = false;
@@ -245,8 +245,8 @@ TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
   EXPECT_THAT(admitted, ElementsAre(0, 1, 2, 3, 1, 2, 3, 4));
 }
 
-// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. With
-// nothing left it waits with what it has: giving its pages back would help nobody.
+// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. Without
+// free blocks it waits and keeps its pages, because no other request needs them.
 TEST(PagingEngine, LetsTheMostRecentPrefillWaitForBlocksWithoutLosingAny) {
   Scenario s = paged(4, 4);
   s.scheduler.max_step_tokens = 8;
@@ -280,7 +280,7 @@ TEST(PagingEngine, LeavesNoMoreThanAPercentOfThePoolHoweverManyRun) {
   EXPECT_FALSE(admitted_at_once(101, {10, 10, 80}));
   EXPECT_TRUE(admitted_at_once(101, {10, 90})) << "one runs: one block";
   EXPECT_FALSE(admitted_at_once(101, {10, 91}));
-  EXPECT_TRUE(admitted_at_once(101, {101})) << "nobody runs: none";
+  EXPECT_TRUE(admitted_at_once(101, {101})) << "no request runs: none";
 }
 
 // 4 blocks of 2 hold 8 tokens: prompt 7 and 2 generated just fit (the second is never stored), 3 do not.
@@ -316,7 +316,7 @@ TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
 
 // Prompt 21 on pages of 8: two full pages and 5 tokens of a third in blocks 0, 1, 2, computed once and held
 // three times. Each answer's first stored token goes into the third page: two writers get a copy, the last
-// one has it for itself.
+// one then holds the original alone.
 TEST(PagingEngine, ComputesAPromptOnceForAllItsSamplesAndCopiesItsLastPageForAllButOne) {
   const WholeRun run(paged(8, 16), {sampled(3, asks(0, 21, 4))});
   EXPECT_THAT(run.batches,
@@ -343,7 +343,7 @@ TEST(PagingEngine, ComputesAPromptOnceForAllItsSamplesAndCopiesItsLastPageForAll
   EXPECT_EQ(r.computed_tokens, 21 + 3 * 3);
   EXPECT_EQ(r.forked_tokens, 2 * 21);
   EXPECT_EQ(r.hit_tokens, 2 * 21);
-  EXPECT_EQ(r.query_tokens, 21 + 2 * 21) << "the parent looked its prompt up as well";
+  EXPECT_EQ(r.query_tokens, 21 + 2 * 21) << "the parent looked up its prompt as well";
   EXPECT_EQ(r.curve[0].running, 3);
   EXPECT_EQ(r.curve[0].used_blocks, 3);
   EXPECT_EQ(r.curve[0].slots_filled, 21) << "a shared block counts once";
@@ -358,7 +358,7 @@ TEST(PagingEngine, CopiesNothingWhenThePromptEndsWithItsPage) {
   EXPECT_EQ(run.engine.report().peak_used_blocks, 2 + 2);
 }
 
-// The prompt of a request without content is its own text, and its samples' too; what each answers is its own.
+// The prompt of a request without content is shared only with its samples; each answer is a separate text.
 TEST(PagingEngine, GivesSamplesTheIdsOfTheirParentsPromptAndAnswersOfTheirOwn) {
   const std::vector<ContentSpan> own, named = {{7, 4}, {8, 2}};
   for (const std::vector<ContentSpan>& content : {own, named}) {
@@ -394,9 +394,9 @@ TEST(PagingEngine, RunsSamplesRightBehindTheirParents) {
   EXPECT_THAT(run.batches, ElementsAre("0:0+5 2:0+3 3:0+2", "0:5+1 1:5+1 2:3+1 3:2+1 4:2+1 5:2+1"));
 }
 
-// Two places, and a step whose tokens the prompt takes all: sample 2 has to queue, in front of request 3,
-// which waits already. Its two full pages are still cached when it is admitted; the token in the partly filled
-// page is computed again.
+// A batch of two, and a prompt that takes all tokens of a step: sample 2 is queued before request 3, which already
+// waits. Its two full pages are still cached when it is admitted; the token in the partly filled page is computed
+// again.
 TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLater) {
   Scenario s = paged(4, 16);
   s.scheduler.max_batch = 2;
@@ -407,8 +407,8 @@ TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLa
   EXPECT_EQ(run.engine.report().hit_tokens, 9 + 8);
 }
 
-// Request 4 needs 8 of 10 blocks and is found not to fit beside request 0. The sample queued in front of it needs 2:
-// what the other lacked is not held against it.
+// Request 4 needs 8 of 10 blocks and does not fit beside request 0. The sample queued before it needs 2: the number of
+// blocks that request 4 lacked must not be applied to the sample.
 TEST(PagingEngine, LooksAtAQueuedSampleAnewEvenIfTheFrontDidNotFit) {
   Scenario s = paged(1, 10);
   s.cache.prefix_sharing = false;
@@ -440,8 +440,8 @@ TEST(PagingEngine, EndsSamplesThatWantOneTokenOrNoneInTheStepOfTheirFork) {
   }
 }
 
-// 5 blocks of one token: request 0 grows and takes back what the parent's unfinished prompt had. The sample stays where
-// it is until the parent has come back and stored all of it.
+// 5 blocks of one token: request 0 grows and preempts the parent during its prompt. The sample waits until the parent
+// has returned and stored the whole prompt.
 TEST(PagingEngine, LetsSamplesWaitOnWhenTheirParentIsPreemptedBeforeItsPromptIsStored) {
   Scenario s = paged(1, 5);
   s.cache.prefix_sharing = false;
@@ -452,8 +452,9 @@ TEST(PagingEngine, LetsSamplesWaitOnWhenTheirParentIsPreemptedBeforeItsPromptIsS
   EXPECT_EQ(run.engine.report().curve[2].waiting, 2);
 }
 
-// 4 blocks of 2, answers of 4 to a prompt of 3: at its fifth token the sample finds no block, gives its pages back and
-// computes all 5 tokens it knows when the parent has gone. Forked 3, computed 1, lost 4, computed again 4 of 5, then 1.
+// 4 blocks of 2, answers of 4 to a prompt of 3: at its fifth token the sample finds no block and releases its pages;
+// after the parent has finished it computes all 5 known tokens. Forked 3, computed 1, lost 4, then computed 5 (4 of
+// them again), then 1.
 TEST(PagingEngine, RecomputesAPreemptedSampleLikeAnyOtherRequest) {
   Scenario s = paged(2, 4);
   s.cache.prefix_sharing = false;

@@ -110,11 +110,11 @@ TEST(RunReport, WritesTheSameFiguresAsJson) {
   EXPECT_TRUE(curve->find("internal_fragmentation")->as_array()->back().is_null());
   EXPECT_EQ(curve->find("prefix_hit_rate")->as_array()->front().number(), 0.25);
   EXPECT_TRUE(curve->find("prefix_hit_rate")->as_array()->back().is_null());
-  EXPECT_EQ(curve->find("utilisation")->as_array()->back().number(), 0.0) << "an empty pool is a figure, no gap";
+  EXPECT_EQ(curve->find("utilisation")->as_array()->back().number(), 0.0) << "an empty pool has a figure, not a gap";
   EXPECT_EQ(to_json(two_steps(), false).find("curve"), nullptr);
 }
 
-// What a line of the text says, as printed: least, mean, most.
+// The numbers of a printed line: minimum, mean, maximum.
 std::vector<std::string> printed_shares(const std::string& text, const std::string& name) {
   std::istringstream words(text.substr(text.find("  " + name + " ") + 2 + name.size()));
   std::vector<std::string> shares(3);
@@ -129,8 +129,8 @@ std::string as_printed(double share) {
   return out.str();
 }
 
-// Figures that no rounding hides: steps without blocks, without look-ups, without both, at either end and between. A
-// text and a JSON that treat such steps differently agree on a run without them.
+// Figures that rounding does not hide: steps without blocks, without look-ups, without both, at either end and between.
+// A text and a JSON that treat such steps differently agree on a run without them.
 TEST(RunReport, SaysTheSameInTextAndJsonWhicheverStepsHaveNoShare) {
   for (unsigned idle = 0; idle < 256; ++idle) {
     RunReport r = two_steps();

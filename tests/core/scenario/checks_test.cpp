@@ -135,8 +135,8 @@ TEST(Checks, AContinuousCacheReservesAndSharesNothing) {
                                 "a continuous cache has slots for K and V, an MLA model has one: choose paged"}));
 }
 
-// 2 x 3 layers x 12 tokens = 72 rows a block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must
-// fail: a check on bytes, or one that forgets the null page, passes it.
+// 2 x 3 layers x 12 tokens = 72 rows per block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must
+// fail: a check of bytes, or one that omits the null page, would accept it.
 TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
   EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'322; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'323; }),
@@ -144,7 +144,7 @@ TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
                                 "59652323 blocks of 72 rows (2 slots x 3 layers x 12 tokens) are more "
                                 "rows than a 32-bit row number can name: choose at most 59652322"}));
   EXPECT_THAT(
-      after([](Scenario& s) {  // the product of the largest values does not overflow on the way
+      after([](Scenario& s) {  // the product of the largest values does not overflow
         s.model.layers = 1024;
         s.cache.kind = CacheKind::continuous;
         s.cache.prefix_sharing = false;
@@ -271,7 +271,7 @@ std::vector<Fault> tile(std::int64_t page, std::int64_t rows, std::int64_t align
   });
 }
 
-// Pairs from the table of populate: legal there, so legal here. Pages of 48 or 7 tokens are no power of two and fine.
+// Pairs from the table of populate, which must be legal here too. Pages of 48 or 7 tokens are legal.
 TEST(Checks, TilesOfWholePagesAndPagesOfWholeTilesAreLegal) {
   EXPECT_THAT(tile(16, 64, 0), IsEmpty());
   EXPECT_THAT(tile(16, 64, 32), IsEmpty());
@@ -310,7 +310,7 @@ TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
                                 "of a 128-token page: choose 0"}));
 }
 
-// The rule and the default must agree for every page size there is: else leaving BN out would be refused.
+// The rule and the default must agree for every page size; otherwise omitting BN would be a fault.
 TEST(Checks, TheDefaultTileFitsEveryPage) {
   EXPECT_EQ(default_tile_rows(16), 64);
   EXPECT_EQ(default_tile_rows(48), 48);
@@ -332,13 +332,13 @@ TEST(Checks, TheFocusIsOnALayerThatExists) {
   EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 2; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 3; }),
               ElementsAre(Fault{"$.focus.layer", "3 is outside [0, 3): the model has 3 layers, numbered from 0"}));
-  // Heads of the cache, not of the queries, of which there are three times as many.
+  // Heads of the cache; there are three times as many query heads.
   EXPECT_THAT(after([](Scenario& s) { s.focus.head = 1; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.focus.head = 2; }),
               ElementsAre(Fault{"$.focus.head", "2 is outside [0, 2): the model has 2 KV heads, numbered from 0"}));
 }
 
-// A struct filled by a form, not read from a file: the ranges are checked here too, NaN included.
+// A struct filled by a form and not read from a file: the ranges are checked too, including NaN.
 TEST(Checks, RangesOfAStructAreCheckedWithoutAFile) {
   EXPECT_THAT(
       after([](Scenario& s) {
@@ -358,7 +358,7 @@ TEST(Checks, RangesOfAStructAreCheckedWithoutAFile) {
                         "out"}));
 }
 
-// "$.tile.B" is not "$.tile.BN", and a fault inside a group silences the rules about that group only.
+// "$.tile.B" is not "$.tile.BN", and a fault inside a group suppresses only the rules about that group.
 TEST(Checks, AFaultyNumberCausesNoSecondComplaint) {
   Scenario s = small_scenario();
   s.tile.BN = 25;

@@ -106,7 +106,7 @@ TEST(ImportJsonl, ABadRowNamesItsLine) {
   EXPECT_THAT(faults(good + "\n" + good), ElementsAre(Fault{"line 2", "empty between rows: remove the line"}));
 }
 
-// The parser sees one line and calls it line 1; the person has a file and wants line 3.
+// The parser reads one line at a time and reports line 1; the message must have the line of the file, 3.
 TEST(ImportJsonl, BadSyntaxNamesTheFilesLineAndTheColumn) {
   const std::string good = row("0", "1", "1", "[1]") + "\n";
   const std::vector<Fault> told = faults(good + good + "{\"timestamp\": 0,}");

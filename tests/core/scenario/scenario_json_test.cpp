@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A valid document with `members` added in front; the request keeps it from being refused for another reason.
+// A valid document with `members` added in front; without the request it would have another fault.
 std::string document(const std::string& members) {
   return R"({"kvscope_scenario": 1, )" + members + (members.empty() ? "" : ", ") +
          R"("requests": {"list": [{"prompt_tokens": 9}]}})";
@@ -28,7 +28,7 @@ std::vector<Fault> faults(const std::string& text) {
   return faults_of([&] { (void)parse_scenario(text, "test"); });
 }
 
-// --- what is left out ------------------------------------------------------------------------------------------------
+// --- omitted keys ----------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, WhatIsLeftOutHasTheDefaultOfTheStruct) {
   Scenario expected;
@@ -45,7 +45,7 @@ TEST(ScenarioJson, APresetIsAModelAndWhatItImplies) {
   EXPECT_TRUE(gemma.attention.alibi);
 }
 
-// The model stands after the attention here: a reader that goes through the file in order would
+// The model comes after the attention here: a reader that processes the file in order would
 // lose the cap or the null.
 TEST(ScenarioJson, TheScenariosOwnAttentionWinsOverThePresets) {
   const Scenario s = parsed(R"("attention": {"soft_cap": null, "scale": 0.5}, "model": "gemma-2-9b")");
@@ -70,7 +70,7 @@ TEST(ScenarioJson, ReadsEveryKindOfNumber) {
   EXPECT_EQ(s.scheduler.base_us, 7.0);
 }
 
-// --- what is wrong ---------------------------------------------------------------------------------------------------
+// --- faults ----------------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, AllFaultsAreToldAtOnceWithTheirPaths) {
   try {
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"$.seed", "a long string instead of an integer in [0, 18446744073709551615]"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// The document's own "requests" is spoiled here, so these stand apart from the table above.
+// The faults here are in the document's "requests", so these cases are not in the table above.
 std::vector<Fault> request_faults(const std::string& requests) {
   return faults(R"({"kvscope_scenario": 1, "requests": )" + requests + "}");
 }
@@ -218,7 +218,7 @@ TEST(ScenarioJson, RequestsAreToldByTheirPlaceInTheList) {
               ElementsAre(Fault{"$.requests.file.path", "missing: name a .csv or .jsonl file"}));
 }
 
-// A sample's place behind its parent is no key: only the program says it.
+// A sample's distance from its parent is not a key: only the program sets it.
 TEST(ScenarioJson, SamplesAreReadAndWrittenAndTheirPlaceIsNot) {
   const Scenario s = parse_scenario(
       R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 2, "samples": 64}, {"prompt_tokens": 2}]}})",
@@ -249,7 +249,7 @@ TEST(ScenarioJson, WhatIsNoObjectIsNoScenario) {
   EXPECT_THAT(faults("{\n  \"kvscope_scenario\": 1,\n}")[0].where, HasSubstr("line 3"));
 }
 
-// A list of a thousand wrong requests is told by its first hundred faults.
+// A list of a thousand wrong requests gives the first hundred faults.
 TEST(ScenarioJson, FaultsAreToldUpToABound) {
   std::string list;
   for (int i = 0; i < 1000; ++i) list += i == 0 ? "0" : ", 0";
@@ -359,7 +359,7 @@ TEST(ScenarioJson, WhatIsWrittenReadsBackTheSame) {
   }));
 }
 
-// A scenario that does not name its quantizer is one from before there was a choice: it must mean what it meant then.
+// A scenario without a quantizer was written before the key existed: its meaning must not change.
 TEST(ScenarioJson, QuantizerIsAmaxUnlessNamed) {
   const auto quantizer_in = [](const std::string& members) {
     return parse_scenario(R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 9}]},

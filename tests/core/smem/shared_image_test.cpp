@@ -40,7 +40,7 @@ TEST(SharedImage, BeginsAsPoisonWrittenByNobody) {
   EXPECT_EQ(SharedImage(0).read(0, 0).size(), 0u);  // no bytes at the end are inside
 }
 
-// A copy of 16 bytes at 144: bytes 143 and 160 stay somebody else's. Bytes and writers part ways when one is filled
+// A copy of 16 bytes at 144: bytes 143 and 160 keep their writers. Bytes and writers disagree when one range is filled
 // with the other's count.
 TEST(SharedImage, KeepsEachBytesLastWriter) {
   SharedImage image(1024);
@@ -95,7 +95,7 @@ TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
             "in bytes");
 }
 
-// What is given out to be filled is the copy's at once, and stands where it was asked for.
+// The returned span is at the requested address, and its bytes have the copy as their writer immediately.
 TEST(SharedImage, GivesBytesOutToBeFilled) {
   SharedImage image(40);
   const std::span<std::byte> bytes = image.overwrite(20, 16, CopyIdx{2});
@@ -119,9 +119,9 @@ TEST(SharedImage, RefusesSizesThatNoWindowHas) {
             "shared memory of 2147483649 B is outside [0, 2147483648]");
 }
 
-// After any writes, every byte is that of the last write over it: the plain history, searched backwards.
+// After random writes, every byte is that of the last write to it: compared with a backwards search of the history.
 TEST(SharedImage, HoldsTheLastOfAnyWrites) {
-  EXPECT_TRUE(prop::check("the last write over a byte is what stands there", [] {
+  EXPECT_TRUE(prop::check("every byte is that of the last write to it", [] {
     struct Write {
       std::int64_t from, count;
       int value;

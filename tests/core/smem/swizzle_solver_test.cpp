@@ -60,8 +60,8 @@ AccessPattern k_by_mfma(SharedTarget target, const TileRows& tile, int M) {
   return pattern;
 }
 
-// The same question by other means: the swizzle by division and remainder, the banks by sorting words. Cycles beyond
-// the ideal.
+// An independent computation: the swizzle by division and remainder, the banks by sorting words. Returns the cycles
+// beyond the minimum.
 int extra_cycles(const AccessPattern& pattern, const std::function<std::int64_t(std::int64_t, std::int64_t)>& address) {
   int extra = 0;
   for (const auto& access : pattern.accesses) {
@@ -89,7 +89,7 @@ std::int64_t by_division(std::int64_t a, int bits, int base, int shift) {
   return a + ((y ^ z) - z) * power(base);
 }
 
-// What the search should find, by trying every (b, m, s) that permutes the tile's own bytes by its own bits.
+// The expected result of the search: tries every (b, m, s) that permutes the bytes of the tile by bits of the tile.
 std::set<Bms> by_brute_force(const TileRows& tile, const std::vector<AccessPattern>& patterns, int max_bits,
                              int max_base, int max_shift) {
   std::set<Bms> result;
@@ -135,13 +135,13 @@ TEST(SwizzleSolver, FindsTmasModeForRowsOfItsOwnWidth) {
       solutions.current,
       "K, ldmatrix.x4: in phase 0 of access 0 lanes 0 2 4 6 want 4 words of bank 0: their addresses 0 128 256 384 "
       "differ in bits 7-8 (row bits 1-2) only, which do not select the bank (32 banks, address bits 2-6)");
-  // The 128B mode frees these rows as well, but a box of that mode puts rows 128 bytes apart.
+  // The 128B mode makes these rows conflict-free as well, but a box of that mode has rows 128 bytes apart.
   const auto wide = std::find_if(solutions.swizzles.begin(), solutions.swizzles.end(),
                                  [](const SwizzleSolution& s) { return s.swizzle == Swizzle(3, 4, 3); });
   ASSERT_NE(wide, solutions.swizzles.end());
   EXPECT_EQ(wide->mode, SwizzleMode::b128);
   EXPECT_FALSE(wide->tma_writes_it);
-  // What suits AMD's phases does not suit ldmatrix.
+  // A solution for AMD's phases is not one for ldmatrix.
   EXPECT_THAT(found(solutions), Not(testing::Contains(Bms{3, 4, 4})));
   EXPECT_THAT(found(solutions), Not(testing::Contains(Bms{2, 4, 2})));
 }
@@ -158,7 +158,7 @@ TEST(SwizzleSolver, FindsTheHardwareModesOf32And128ByteRows) {
   EXPECT_EQ(solutions128.cycles, 16 * 32);
 }
 
-// On 64 banks in four phases of odd lanes, 32 keys of 64 bytes want (3,4,4); 16 keys want (3,4,3).
+// On 64 banks in four phases of non-consecutive lanes, 32 keys of 64 bytes need (3,4,4); 16 keys need (3,4,3).
 TEST(SwizzleSolver, FindsWhatSuitsGfx950) {
   const TileRows tile{64, 64};
   const auto m32 = found(solve_layout(tile, std::vector{k_by_mfma(SharedTarget::gfx950, tile, 32)}, {.max_bits = 3}));
@@ -171,7 +171,7 @@ TEST(SwizzleSolver, FindsWhatSuitsGfx950) {
   EXPECT_THAT(older, Not(testing::Contains(Bms{3, 4, 4})));
 }
 
-// One image for both machines: none of the family, however many bits it has; padding, which no TMA box writes, does it.
+// One layout for both machines: no swizzle of the family works; padding does, but no TMA box writes it.
 TEST(SwizzleSolver, SaysWhenNoSwizzleSuitsBothMachines) {
   const TileRows tile{64, 64};
   const std::vector both = {k_by_mfma(SharedTarget::gfx950, tile, 32), k_by_ldmatrix(tile, 64)};
@@ -212,8 +212,8 @@ TEST(SwizzleSolver, LeavesAFreeTileAsItIs) {
   EXPECT_EQ(solutions.no_swizzle, "");
 }
 
-// One lane alone is never in anybody's way, so that every member of the family is free: a mode of TMA's comes before
-// what has as many bits.
+// A single lane never conflicts, so every swizzle of the family is a solution: TMA's modes come before others with the
+// same number of bits.
 TEST(SwizzleSolver, PutsTmasModesBeforeOthersOfAsManyBits) {
   AccessPattern pattern{"one lane", bank_profile(SharedTarget::nvidia, SharedOp::read, 16), 16, {}};
   pattern.accesses.emplace_back(32)[5] = RowByte{7, 16};
@@ -229,7 +229,7 @@ TEST(SwizzleSolver, PutsTmasModesBeforeOthersOfAsManyBits) {
   EXPECT_EQ(solutions.swizzles.at(1).why, "bit 7 (row bit 0) XORed into bit 4: every phase stays free");
 }
 
-// Rows of 64, 128 and 256 bytes are freed by 16 bytes a row; so they are by 48 and any odd number of chunks more.
+// Rows of 64, 128 and 256 bytes are conflict-free with 16 bytes of padding per row, and with any odd number of chunks.
 TEST(SwizzleSolver, PadsByAnOddNumberOfChunks) {
   for (const std::int64_t pitch : {64, 128, 256}) {
     const TileRows tile{32, pitch};
@@ -245,7 +245,7 @@ TEST(SwizzleSolver, PadsByAnOddNumberOfChunks) {
       "4 8 12 16 20 24 28");
 }
 
-// Everything proposed is free and nothing free is missing, over tiles, machines and both at once.
+// Every proposed swizzle is conflict-free and none is missing, for several tiles, machines and both machines together.
 TEST(SwizzleSolver, ProposesExactlyWhatBruteForceFinds) {
   struct Case {
     TileRows tile;
@@ -262,7 +262,7 @@ TEST(SwizzleSolver, ProposesExactlyWhatBruteForceFinds) {
       }
     }
   }
-  // Free as it is, and short: (2,7,2) would carry its last row out of the tile.
+  // Conflict-free without a swizzle, and short: (2,7,2) would move its last row out of the tile.
   const TileRows padded{16, 80};
   cases.push_back({padded, {k_by_ldmatrix(padded, 64)}});
   for (const Case& c : cases) {
@@ -293,7 +293,7 @@ TEST(SwizzleSolver, ProposesExactlyWhatBruteForceFinds) {
   }
 }
 
-// Two rows of 16 bytes have no bit to XOR that stays inside.
+// Two rows of 16 bytes have no bits that can be XORed within the tile.
 TEST(SwizzleSolver, HasNoCandidatesForATileOfAFewChunks) {
   const TileRows tile{3, 128};
   AccessPattern pattern{"three rows", bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16, 1), 16, {}};

@@ -1,4 +1,4 @@
-// Four rows by one instruction, and by four: the same bytes wherever the second may go.
+// Four rows by one instruction, and by four: the same bytes wherever four loads are possible.
 #include "core/tma/gather4.h"
 
 #include <gtest/gtest.h>

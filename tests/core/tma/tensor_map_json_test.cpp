@@ -34,7 +34,7 @@ std::vector<Fault> faults_of(std::string_view text) {
   return {};
 }
 
-// A map that is fine but for what `members` says, which comes last.
+// A valid map except for `members`, which are appended.
 std::vector<Fault> faults_with(const std::string& members) {
   return faults_of(R"({"kvscope_tensor_map": 1, "type": "bf16", "dims": [64, 20], "strides": [128], "box": [64, 8], )" +
                    members + "}");
@@ -60,7 +60,7 @@ TEST(TensorMapJson, TheHeadersExampleIsTheMapItSays) {
   EXPECT_TRUE(check_tensor_map(file.map, file.target).broken.empty());
 }
 
-// Lists of five different numbers: a list read backwards, or one place too far, gives another map.
+// Lists of five different numbers: a reversed or shifted list gives another map.
 TEST(TensorMapJson, EveryMemberOfAMapOfFiveDimensionsIsRead) {
   const TensorMapFile file = parse_tensor_map(
       R"({"kvscope_tensor_map": 1, "$schema": "x", "description": "y", "type": "u6x16_align16",
@@ -123,14 +123,14 @@ TEST(TensorMapJson, WhatIsLeftOutHasTheDefaultsOfTheModel) {
   EXPECT_FALSE(file.at);
   EXPECT_EQ(file.dst, 0);
   EXPECT_TRUE(check_tensor_map(file.map, file.target).broken.empty());
-  // A line has no strides to tell of; and none to be told of it.
+  // A map of rank 1 has no strides and must not be required to have any.
   EXPECT_EQ(parse_tensor_map(R"({"kvscope_tensor_map": 1, "type": "u8", "dims": [64], "box": [32]})", "map.json").map,
             map);
   EXPECT_EQ(faults_of(R"({"kvscope_tensor_map": 1, "type": "u8", "dims": [64], "strides": [16], "box": [32]})"),
             (std::vector<Fault>{{"$.strides", "has 1 numbers, the rank asks for 0"}}));
 }
 
-// A map that breaks rules is read all the same: only then can the rules be told.
+// A map that breaks rules can be read, so that the broken rules can be reported.
 TEST(TensorMapJson, ABrokenRuleIsNotAFaultOfTheForm) {
   const TensorMapFile file = parse_tensor_map(
       R"({"kvscope_tensor_map": 1, "type": "bf16", "dims": [72, 20], "strides": [72], "box": [72, 0]})", "map.json");
@@ -191,7 +191,7 @@ TEST(TensorMapJson, FormsThatAreNone) {
             (std::vector<Fault>{{"$.fill", R"("NaN" is not a legal word: choose one of zeros, nan)"}}));
 }
 
-// The ladder of ranks: 0 and 6 are none, and lists that hang on the rank are then not counted against it.
+// Ranks 0 and 6 are not legal, and the lengths of other lists are then not checked.
 TEST(TensorMapJson, ARankOfNoneAndOfSixIsNone) {
   const auto rank = [](const char* dims) {
     return faults_of(std::string(R"({"kvscope_tensor_map": 1, "type": "u8", "strides": [16], "box": [16], "dims": )") +

@@ -15,7 +15,7 @@ namespace {
 
 using test::message_of;
 
-// What a caller of the driver has in hand.
+// The arguments of a call of the driver's encoder.
 struct Call {
   alignas(64) std::array<std::byte, kTensorMapBytes> out{};
   std::array<std::uint64_t, 2> dims{64, 20};
@@ -50,7 +50,7 @@ TEST(EncodeCall, WritesTheRecordOnlyWhenNothingIsBroken) {
   EXPECT_EQ(map.base, 0x1000U);
 }
 
-// V01: which pointer, and nothing else when an array is missing.
+// Rule V01: names the pointer, and reports no other rule when an array is missing.
 TEST(EncodeCall, RefusesMissingAndMisalignedPointers) {
   Call call;
   const auto broken = [&](void* out, const TensorMapArguments& arguments) {
@@ -133,7 +133,7 @@ TEST(Record, KeepsEveryMap) {
   }));
 }
 
-// Whatever single bit is wrong, it is told: checksum, magic or version.
+// Any single wrong bit is detected by checksum, magic or version.
 TEST(Record, RefusesEverySingleWrongBit) {
   const TensorMapRecord good = encode_tensor_map("map", five_axes(), TmaTarget::sm_90);
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
@@ -143,7 +143,7 @@ TEST(Record, RefusesEverySingleWrongBit) {
   }
 }
 
-// The record with other bytes and a checksum that fits them: what an attacker or a bug of the writer would make.
+// The record with changed bytes and a matching checksum, as from an attacker or a bug of the writer.
 std::string refused_with(std::size_t at, std::uint8_t value) {
   TensorMapRecord record = encode_tensor_map(
       "map", test::map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, TmaSwizzle::b128), TmaTarget::sm_90);

@@ -1,4 +1,4 @@
-// Every rule of the encoder by what it refuses and by the nearest thing it takes; messages to the letter.
+// Every rule of the encoder: a map that breaks it, the nearest legal map, and the exact message.
 #include "core/tma/tensor_map_rules.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ TensorMap packed(TmaDataType type, std::vector<std::uint64_t> dims, std::uint64_
   return map;
 }
 
-// The first broken rule, as the encoder's documents order them; "accept" when there is none.
+// The first broken rule in the order of the encoder's documentation; "accept" when there is none.
 std::string first_broken(TensorMap map, TmaTarget target, const Change& change) {
   change(map);
   const TensorMapReport report = check_tensor_map(map, target);
@@ -163,7 +163,7 @@ TEST(TensorMapRules, HoldPackedTypesToWholeGroups) {
             TensorMapResult::unsupported_on_target);
 }
 
-// What the encoder would answer, and the answer that is ours.
+// The result of the encoder, and the result that only kvscope has.
 TEST(TensorMapRules, TellTheDriversAnswerFromOurOwn) {
   TensorMap map = baseline();
   EXPECT_EQ(check_tensor_map(map, TmaTarget::sm_90).result(), TensorMapResult::success);
@@ -174,7 +174,7 @@ TEST(TensorMapRules, TellTheDriversAnswerFromOurOwn) {
   EXPECT_EQ(check_tensor_map(map, TmaTarget::sm_90).result(), TensorMapResult::invalid_value);
 }
 
-// Overlapping rows are shipped; a stride of 0 is legal and settled nowhere.
+// Shipped kernels use overlapping rows; a stride of 0 is legal, but its effect is not documented.
 TEST(TensorMapRules, NoteAStrideOfZeroAndRefuseItNot) {
   TensorMap map = baseline();
   map.strides[0] = 0;
@@ -209,7 +209,7 @@ TEST(TensorMapRules, TellEveryFaultAtOnceInTheOrderOfTheRules) {
   EXPECT_NO_THROW(check_tensor_map(atom, TmaTarget::sm_100).throw_if_broken("K"));
 }
 
-// One message of every other rule: value, what is legal, what to do.
+// One message of every other rule: value, legal values, next step.
 TEST(TensorMapRules, SayValueRangeAndNextStep) {
   const auto message = [](TensorMap map, const Change& change, TmaTarget target = TmaTarget::sm_100) {
     change(map);

@@ -1,5 +1,5 @@
-// Tensor maps are data here, so they are held by a small interpreter of the copy itself: what a box brings must be what
-// direct addressing of the cache finds, and zero outside the map.
+// Tensor maps as data, checked with a small interpreter of the copy: a box must contain the elements that direct
+// addressing of the cache finds, and zeros outside the map.
 #include "core/tma/tma_tile.h"
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// One copy: for every element of the box, in the order it lands in shared memory, its number in memory counted from the
-// map's base pointer, or nothing where a coordinate is outside the map. Coordinates come fast-first.
+// One copy: for every element of the box, in the order of shared memory, its index in memory from the map's base
+// pointer; empty where a coordinate is outside the map. Coordinates are fastest first.
 std::vector<std::optional<std::int64_t>> copy_box(const TmaTile& tile, const TmaCoord& coord) {
   const int rank = tile.dims.rank;
   EXPECT_EQ(coord.rank, rank);
@@ -46,7 +46,7 @@ std::vector<std::optional<std::int64_t>> copy_box(const TmaTile& tile, const Tma
   return smem;
 }
 
-// T30.
+// A box may extend past a page: row 3 belongs to the next layer.
 TEST(PlainTile, CopiesRowsOfOneHeadAndZeroesBeyondIt) {
   auto a = fix_a();
   const PagedKVCache k = a.k(1);
@@ -88,7 +88,7 @@ TEST(PlainTile, CopiesRowsOfOneHeadAndZeroesBeyondIt) {
   EXPECT_FALSE(copy_box(tile, tile_coords(tile, 0, head(2), dim(0)))[0]);
 }
 
-// T30, the last line: without a swizzle BK 16 is two boxes of 8 columns; with 4 rows the second would begin at byte 64.
+// Without a swizzle BK 16 is two boxes of 8 columns; with 4 rows the second would begin at byte 64.
 TEST(PlainTile, RefusesBoxesThatLeaveTheNextUnaligned) {
   std::vector<std::uint64_t> pool(2 * 480 / 4);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::bf16, 30, 2, 8};
@@ -137,7 +137,7 @@ TEST(PlainTile, RefusesWhatTheDriverWould) {
       "i32, i64 or u64");
 }
 
-// T51: rows of this pool pass 2^31; with the block as its own coordinate the numbers stay small.
+// Row numbers of this pool pass 2^31; with the block as a separate coordinate the numbers stay small.
 TEST(PlainTile, RefusesRowsThatA32BitCoordinateCannotName) {
   std::vector<float> none(4);
   const std::vector<std::uint32_t> lengths{0}, table(24, 0);
@@ -158,7 +158,7 @@ TEST(PlainTile, RefusesRowsThatA32BitCoordinateCannotName) {
   EXPECT_EQ(page_coords(split, {15, 1'840'894}, head(0), dim(0)), (TmaCoord{0, 0, 15, 1'840'894}));
 }
 
-// Both folded maps bring the bytes of the plain boxes, in their own order: chunk, row, column and row group,
+// Both folded maps copy the bytes of the plain boxes, in another order: chunk, row, column; and row group,
 // chunk, row, column.
 TEST(FoldedTiles, BringThePlainBoxesElementsInTheirOwnOrder) {
   std::vector<float> pool = test::counting(64 * 2 * 24);
@@ -244,7 +244,7 @@ TEST(SplitTile, ReadsItsPageAndNothingPastIt) {
       "of 4");
 }
 
-// T31. 20 rows from row 10 on; the other 44 rows of the box are zero on load and untouched on store.
+// 20 rows from row 10 on; the other 44 rows of the box are zero on load and unchanged on store.
 TEST(RaggedTile, CopiesExactlyItsRows) {
   std::vector<float> pool(100 * 2 * 64);
   const TmaTile tile = make_ragged_tma_tile({"rows", test::bytes_of(pool), DType::f32, 100, 2, 64},
@@ -275,7 +275,7 @@ TEST(RaggedTile, CopiesExactlyItsRows) {
             "coordinates of a ragged tile: 65 rows are outside [0, 64], the rows of the box");
 }
 
-// T32.
+// 64 rows by 576 columns: 9 column groups by 16 groups of four rows.
 TEST(Gather4Tile, IsGroupsOfColumnsByQuadsOfRows) {
   std::vector<std::uint64_t> pool(10 * 576 / 4);
   const TmaTile tile =
@@ -298,7 +298,7 @@ TEST(Gather4Tile, IsGroupsOfColumnsByQuadsOfRows) {
             "gather4 row quad 16 is outside [0, 16): a tile has tile_height / 4 of them");
 }
 
-// T33: 640 bytes of fp8 read as 80 i64, of which the content is the first 64.
+// 640 bytes of fp8 read as 80 i64, of which the content is the first 64.
 TEST(Gather4Tile, ReadsRowsAsAWiderType) {
   std::vector<std::uint64_t> pool(10 * 80);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::e4m3, 10, 1, 640};
@@ -336,7 +336,7 @@ TEST(Gather4Tile, RefusesRowsThatAreNotTheCaches) {
             "tensor map of rows rejected: box[0] (V13): 320 is outside 1 to 256: copy the tile in several boxes");
 }
 
-// T34: rope of (row r, value i) are the bytes 640 r + 512 + 2 i.
+// Rope value i of row r is at byte 640 r + 512 + 2 i.
 TEST(RopeTiles, BeginAfterTheContentAndStepWholeRows) {
   std::vector<std::uint64_t> pool(12 * 80);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::e4m3, 12, 1, 640};
@@ -367,7 +367,7 @@ TEST(RopeTiles, BeginAfterTheContentAndStepWholeRows) {
   EXPECT_EQ(2 * *copy_box(gather, {0, 1})[0], 640 + 512);    // the next row is a whole row further
 }
 
-// T35, and what else would read the next row.
+// Boxes and coordinates that would read the next row.
 TEST(RopeTiles, RefuseWhatWouldReadTheNextRow) {
   std::vector<std::uint64_t> pool(12 * 80);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::e4m3, 12, 1, 640};
@@ -408,7 +408,7 @@ TEST(RopeTiles, RefuseWhatWouldReadTheNextRow) {
       "tensor map of rows rejected: dtype: bf16 elements are 2 B: rope-aware rows need a cache of 1-byte elements");
 }
 
-// T12a: the older 2-D tile, both ways round.
+// The older 2-D tile, K-major and MN-major.
 TEST(MatrixTile, IsColumnChunksWhenKMajorAndEightRowStripsWhenMnMajor) {
   std::vector<std::uint64_t> pool(40 * 256 / 4);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::bf16, 40, 2, 128};
@@ -439,7 +439,7 @@ TEST(MatrixTile, IsColumnChunksWhenKMajorAndEightRowStripsWhenMnMajor) {
       "more rows");
 }
 
-// T36.
+// The extents of the window for each type of scale.
 TEST(IndexScaleWindow, IsOneChunkWiderThanItsTile) {
   EXPECT_EQ(index_scale_align(DType::f32), 4);
   EXPECT_EQ(index_scale_align(DType::e8m0), 16);
@@ -452,7 +452,7 @@ TEST(IndexScaleWindow, IsOneChunkWiderThanItsTile) {
   EXPECT_EQ(make_index_scale_tma_tile("scales", base, DType::e8m0, 1000, 128).box, (TmaShape{1, 144}));
 }
 
-// The window of a token begins at its chunk and holds `tile` scales from the token on, wherever it stands in the chunk.
+// The window of a token begins at its chunk and holds `tile` scales from the token on, for any place in the chunk.
 TEST(IndexScaleWindow, HoldsThePagesScalesFromAnyToken) {
   auto f = test::paged_fixture({1, 4, true}, {3, 1, 2, 16, 1, 4}, {2}, test::table_of({{1, 0}}, 24, 2), 24, 1, 2);
   f.params.scale_dtype = DType::f32;

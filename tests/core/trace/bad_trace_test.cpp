@@ -1,5 +1,5 @@
-// Every way a file can be wrong, with the words it is refused in. Most are made with SQL on a good trace, as a person
-// would break one; those marked resealed have their checksums made right again, as a forger would.
+// Damaged and hostile trace files, with the message for each. Most are made from a valid trace with SQL statements;
+// those marked resealed have correct checksums again, as a forged file would.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ class BadTrace : public ::testing::Test {
  protected:
   BadTrace() { testing::write_trace(path_, testing::sample_events(20), {{"scenario", "{}"}}); }
 
-  // What opening and reading everything says, without "<path> rejected".
+  // The message of opening and reading the whole file, without "<path> rejected".
   std::string refusal() {
     const std::string message = testing::message_of([&] { TraceReader(path_).verify_all(); });
     const std::string prefix = path_ + " rejected";
@@ -95,7 +95,7 @@ TEST_F(BadTrace, RootOfTheTableListDestroyed) {
 }
 
 TEST_F(BadTrace, SizeOfPagesThatNoDatabaseHas) {
-  // 3 * 256 bytes: no power of two. The lengths then disagree before SQLite sees the file.
+  // 3 * 256 bytes: not a power of two. The lengths then disagree before SQLite opens the file.
   std::string bytes = testing::bytes_of(path_);
   bytes[16] = 3, bytes[17] = 0;
   EXPECT_EQ(with_bytes(bytes),
@@ -127,7 +127,7 @@ TEST_F(BadTrace, ColumnTooMany) {
             "INTEGER NOT NULL)");
 }
 
-// A computed column would run an expression of the file's author on every row.
+// A computed column would execute an expression from the file on every row.
 TEST_F(BadTrace, ComputedColumn) {
   EXPECT_EQ(
       after("DROP TABLE block_evicted; CREATE TABLE block_evicted (event INTEGER PRIMARY KEY, \"block\" INTEGER AS "
@@ -228,7 +228,7 @@ TEST_F(BadTrace, MetaThatIsNotText) {
 }
 
 TEST_F(BadTrace, MetaPastItsBoundIsRefusedBeforeItIsHeld) {
-  // Two that fit alone; then one that SQLite itself may not hand out.
+  // Two values that fit separately; then one that exceeds SQLite's limit.
   EXPECT_EQ(after("INSERT INTO meta VALUES ('a', hex(zeroblob(20000000))), "
                   "('b', hex(zeroblob(20000000)))"),
             ": table 'meta': holds more than 67108864 bytes");
@@ -316,20 +316,20 @@ TEST_F(BadTrace, EventOutsideTheTrace) {
             ": table 'step_began', event -1: is outside the trace's [0, 79)");
 }
 
-// Its table's end is looked at when the file opens: nobody has to read everything to be told.
+// The end of every table is checked on opening, so this fault is found without reading all events.
 TEST_F(BadTrace, EventJustPastTheTraceIsFoundWhenItOpens) {
   edit(path_, "UPDATE step_began SET event = 79 WHERE step = 19");
   EXPECT_THROW(TraceReader{path_}, InputError);
 }
 
-// The first attempt leaves the tables' cursors half-way; the second must not go on from there.
+// The first attempt leaves the tables' cursors in the middle; the second must not continue from there.
 TEST_F(BadTrace, StepDamagedInTheMiddleSaysTheSameAgain) {
   edit(path_, "UPDATE block_evicted SET block = 'x'");
   TraceReader trace(path_);
   const std::int64_t event = std::stoll(testing::select(path_, "SELECT min(event) FROM block_evicted")[0][0]);
   const std::int64_t row = trace.row_of_event(event);
   ASSERT_GT(event, trace.span(row).first_event);
-  (void)trace.events_of_row(row - 1);  // now the cursors stand where the damaged step begins, and no seek is needed
+  (void)trace.events_of_row(row - 1);  // moves the cursors to the start of the damaged step, so that no seek is needed
   const std::string first = testing::message_of([&] { (void)trace.events_of_row(row); });
   EXPECT_TRUE(first.ends_with("column 'block' holds text, not an integer")) << first;
   EXPECT_EQ(testing::message_of([&] { (void)trace.events_of_row(row); }), first);
@@ -351,7 +351,7 @@ TEST_F(BadTrace, FlagThatIsNeitherZeroNorOne) {
             fmt::format(": table 'block_released', event {}: column 'cached' holds 2, which does not fit", event));
 }
 
-// Right checksums everywhere, but the index names the step otherwise than the event does.
+// All checksums are correct, but the index and the event disagree about the step's number.
 TEST_F(BadTrace, IndexThatContradictsTheEventsIsFoundThoughResealed) {
   EXPECT_EQ(after_resealed("UPDATE step SET step = 600 WHERE step = 6"),
             ": step 600: event 23 is 'step_began step=6 time_us=164', which the index contradicts");
