@@ -41,7 +41,7 @@ Question ask(std::int64_t seq, std::int64_t token, std::int64_t layer, std::int6
 }
 
 // Blocks come from the events, elements are counted one by one in the order of the pool: neither the lookup table nor
-// any stride is used. Swapped axes, a forgotten layer and a table row off by one each give another byte.
+// any stride is used. Swapped axes, an omitted layer and a table row off by one each give another byte.
 TEST(Explain, EveryByteIsWhereCountingThroughThePoolPutsIt) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario()}) {
     TableFromEvents events;
@@ -127,8 +127,8 @@ TEST(Explain, AContinuousCacheHasOneBlockForTheWholeSequence) {
   EXPECT_EQ(link(boxed, "TMA box").result, "(0, 1, " + std::to_string(block * 126 + 8) + ")");
 }
 
-// Rows past 2^31 are countable in 32 unsigned bits but have no signed name: the chain must neither stop nor print a
-// wrapped number. One token a request takes a page of 65536, so request 32769 stands in the block of that number.
+// Rows past 2^31 fit in 32 unsigned bits but not in 32 signed ones: the chain must neither stop nor print a wrapped
+// number. A request of one token takes a page of 65536, so request 32769 is in the block of that number.
 TEST(Explain, AnEncodedIndexThatDoesNotFitIsSaidAndNotWrapped) {
   Scenario scenario = mla_scenario();
   scenario.model.layers = 1;

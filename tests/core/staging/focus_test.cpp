@@ -30,7 +30,7 @@ TEST(FocusStep, IsTheStepWithMostFilledSlotsAndTheFirstOfEquals) {
   report.steps = 4;
   report.curve.resize(4);
   report.curve[0].slots_filled = 3;
-  report.curve[1].slots_filled = 9;  // the same as step 2: the later one would be taken by >=
+  report.curve[1].slots_filled = 9;  // the same as step 2: a comparison with >= would select the later one
   report.curve[2].slots_filled = 9;
   report.curve[3].slots_filled = 1;
   EXPECT_EQ(focus_step(small_scenario(), report), StepIdx{1});
@@ -89,7 +89,7 @@ TEST(LastStepOf, IsTheLastStepThatComputedATokenOfTheSequenceOnceTheAskedOneIsTh
   ASSERT_EQ(focus.cache.batch.at(0), SeqIdx{0});
   EXPECT_EQ(focus.cache.cache_lengths.at(0) + focus.cache.new_tokens.at(0), 18u);
   EXPECT_EQ(last_step_of(scenario, scenario.requests.list, SeqIdx{0}, TokIdx{0}), last);
-  // The last generated token is never stored: nothing is computed from it.
+  // The last generated token is never stored, because no further token is computed from it.
   EXPECT_EQ(last_step_of(scenario, scenario.requests.list, SeqIdx{0}, TokIdx{18}), std::nullopt);
 }
 

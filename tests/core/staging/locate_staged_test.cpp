@@ -31,7 +31,7 @@ StagingStep three_layers(const StagingCase& c) {
   return step;
 }
 
-// DeepSeek's row: 576 elements, of which V is 512.
+// DeepSeek's row: 576 elements, of which the first 512 are V.
 StagingStep mla_step(std::int64_t page, std::int64_t tokens) {
   StagingStep step({.page = page, .tokens = tokens});
   step.scenario.model = {"mla", 3, 16, 1, 576, true, 512};
@@ -58,7 +58,7 @@ std::vector<std::int64_t> sampled(std::int64_t count, std::int64_t stride) {
   return places;
 }
 
-// Every place that the staging names for an element, given back. The number of elements that were asked for.
+// Every place that the staging gives for an element must lead back to it. Returns the number of tested elements.
 std::int64_t check_tma(const StagingStep& step, KOrV kv, std::int64_t dim) {
   const Scenario& scenario = step.scenario;
   const std::int64_t tokens = tokens_of(step.state, StagingStep::kRow), BN = scenario.tile.BN;
@@ -123,7 +123,7 @@ std::int64_t check_lds(const StagingStep& step, KOrV kv) {
   return asked;
 }
 
-// Heads of 128 in tiles of 64 columns: the second of them asked for, so that a first column left out shows.
+// Heads of 128 in tiles of 64 columns: tests the second tile, so that an ignored first column is detected.
 TEST(LocateStaged, EveryPlaceOfATileByTmaLeadsBackToItsElement) {
   std::int64_t asked = 0;
   for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {
@@ -151,7 +151,7 @@ TEST(LocateStaged, EveryPlaceOfATileThroughLdsLeadsBackToItsElement) {
       }
     }
   }
-  // Waves with keys of their own, and an instruction that takes two steps from one read.
+  // Waves with different keys, and an instruction that takes two steps from one read.
   StagingStep parts = three_layers({.page = 64});
   parts.scenario.lds.WN = 32;
   asked += check_lds(parts, KOrV::k);
@@ -169,7 +169,7 @@ TEST(LocateStaged, RowsOfAnMlaCacheGoThereAndBack) {
   EXPECT_GT(check_lds(step, KOrV::k), 50);
 }
 
-// Every byte and every register of one tile, once: each element is met as often as it has bytes, and once in registers.
+// Every byte and every register of one tile: each element occurs once per byte of it, and once in registers.
 TEST(LocateStaged, EveryByteAndEveryRegisterOfAWholeTileIsSomeElementOnce) {
   const StagingStep step = three_layers({.page = 16, .tokens = 64});
   const TileQuestion q = question_of(StagingPath::tma, step, KOrV::k, 0);
@@ -191,7 +191,7 @@ TEST(LocateStaged, EveryByteAndEveryRegisterOfAWholeTileIsSomeElementOnce) {
   for (const auto& [element, count] : in_registers) ASSERT_EQ(count, 1) << element.first << ' ' << element.second;
 }
 
-// --- refusals --------------------------------------------------------------------------------------------------------
+// --- rejected questions ----------------------------------------------------------------------------------------------
 
 template <class Error>
 std::string refusal(const std::function<void()>& ask) {
@@ -250,7 +250,7 @@ TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
   EXPECT_EQ(shared(lds(0), 16383), "no error");
 }
 
-// Token 150 would be the first that is not there: row 22 of the last tile. Row 22 is byte 2816 before the swizzle,
+// Token 150 is the first one that does not exist: row 22 of the last tile. Row 22 is byte 2816 before the swizzle,
 // chunk 6.
 TEST_F(LocateStagedRefusals, RowsPastTheLastTokenAreNobodys) {
   EXPECT_EQ(

@@ -59,8 +59,8 @@ std::set<std::int64_t> edges(std::int64_t size) {
 }
 
 // Every token of every sequence of one step's batch, with `layers` x `heads` x `dims` of K and V: explain's byte leads
-// back to the question. Two sequences that share a block have the same byte for the same token: the lowest is meant,
-// found here from explain's bytes alone. Returns how many questions were asked.
+// back to the question. Two sequences that share a block have the same byte for the same token: locate returns the
+// lowest, found here from explain's bytes alone. Returns the number of questions.
 std::int64_t check_step(const Scenario& scenario, std::span<const Request> requests, const CacheState& state,
                         const std::set<std::int64_t>& layers, const std::set<std::int64_t>& heads,
                         const std::set<std::int64_t>& dims, std::int64_t token_stride) {
@@ -97,7 +97,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
               question.head = HeadIdx{head};
               question.dim = DimIdx{dim};
               question.seq = state.batch[row];
-              // The whole chain for every tenth; explain holds its byte to this one each time.
+              // The whole chain for every tenth question; explain's byte must equal this one.
               const AddressedCache cache(scenario, state, kv, question.layer);
               const SeqIdx batch_row{static_cast<std::int64_t>(row)};
               const std::int64_t byte = cache.byte(batch_row, question.token, question.head, question.dim);
@@ -109,7 +109,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
               const Question last = locate(scenario, state, byte + size_of(scenario.cache.dtype) - 1);
               EXPECT_EQ(first, question) << "byte " << byte;
               EXPECT_EQ(last, question) << "last byte of the element at " << byte;
-              if (!(first == question) || !(last == question)) return asked;  // one line, not thousands
+              if (!(first == question) || !(last == question)) return asked;  // stop at the first failure
               ++asked;
             }
           }
@@ -121,7 +121,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
 }
 
 // The law, for every token of every batch of the small scenarios, over all layers, heads and elements: swapped axes, K
-// for V, a forgotten null page, an element size of 1 for all types and a page taken for a slot each break it.
+// for V, an omitted null page, an element size of 1 for all types and a page used as a slot each violate it.
 TEST(Locate, EveryByteThatExplainNamesLeadsBackToItsQuestionOverWholeSmallGrids) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario(), continuous_scenario()}) {
     SCOPED_TRACE(scenario.name);
@@ -166,8 +166,8 @@ TEST(Locate, EveryGalleryScenarioGoesThereAndBack) {
   EXPECT_GE(scenarios, 9);
 }
 
-// Every byte of one small pool, once: each is a token's, or says why it is not, and those that are a token's are as many
-// as the batch's tokens have bytes. A slot that is filled but not found, or found twice, changes the count.
+// Every byte of one small pool: each belongs to a token or gives a reason why not, and the bytes that belong to tokens
+// are as many as the batch's tokens have. A filled slot that is not found, or found twice, changes the count.
 TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
   const Scenario scenario = small_scenario();
   const CacheState state = state_at(scenario, scenario.requests.list, StepIdx{4}).cache;
@@ -198,8 +198,8 @@ TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
   EXPECT_EQ(counts.size(), 4u);
 }
 
-// Sequences 0 and 1 begin with the same 11 tokens, so pages 0 and 1 are one copy: whoever stands first in the batch, the
-// lower number is the answer. A walk that takes the last, or the first row, passes on easier batches.
+// Sequences 0 and 1 begin with the same 11 tokens, so pages 0 and 1 are one copy: the lower number is returned for any
+// order of the batch. A search that returns the last, or the first row, passes with easier batches.
 TEST(Locate, ASharedBlockIsTheLowestSequencesWhateverTheOrderOfTheBatch) {
   CacheState state;
   state.step = StepIdx{7};
@@ -217,7 +217,7 @@ TEST(Locate, ASharedBlockIsTheLowestSequencesWhateverTheOrderOfTheBatch) {
   EXPECT_EQ(locate(small_scenario(), state, 6 * kBlockBytes).seq, SeqIdx{5});
 }
 
-// The example of the header: its numbers are not those of any scenario here.
+// The example of the header, which is not one of the scenarios here.
 TEST(Locate, TheHeadersExampleHolds) {
   Scenario scenario = small_scenario();
   scenario.model = {"example", 2, 4, 2, 8, false, 8};
@@ -260,7 +260,7 @@ TEST(Locate, WhatIsNotATokenSaysWhatItIsAndWhatToDo) {
   EXPECT_THAT(at(0, 1000), HasSubstr("step 1000 is outside [0, "));
 }
 
-// Any number at all ends in an answer or in an IndexError: sizes past 64 bits and divisions by zero do not.
+// Any number gives an answer or an IndexError, never an overflow or a division by zero.
 RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRefused, (std::int64_t byte)) {
   const Scenario scenario = continuous_scenario();
   const CacheState state = state_at(scenario, scenario.requests.list, StepIdx{1}).cache;

@@ -17,7 +17,7 @@ using test::message_of;
 using test::named;
 using test::p16;
 
-// What stood there stays until the copy lands; it lands in the order of issue, down to the count and no further.
+// The old bytes stay until the copy lands. Copies land in the order of issue, until `count` of them remain.
 TEST(PendingCopies, LandOldestFirstAndOnlyDownToTheCount) {
   const test::TokenCache tokens = cache_for(named("A K"), p16, 128);
   Block block(named("A K"), tokens, 128);
@@ -58,7 +58,7 @@ TEST(PendingCopies, BringTheTileAsItWasWhenIssued) {
   EXPECT_EQ(block.image().bytes()[65], std::byte{1});  // key 1
 }
 
-// The reader has waited for its own copies; another wave's part of the tile is still under way.
+// The reader has waited for its own copies; another wave's part of the tile is still in flight.
 TEST(PendingCopies, ReportAReadOfWhatAnotherWaveHasToBring) {
   const test::TokenCache tokens = cache_for(named("A K"), p16);
   Block block(named("A K"), tokens, 64);
@@ -72,14 +72,14 @@ TEST(PendingCopies, ReportAReadOfWhatAnotherWaveHasToBring) {
             "wave 2 reads byte 0x3000 before copy 12 of wave 3 brings it (K, tile at token 0, stage 0)");
   EXPECT_EQ(block.pending().races()[1].copy, CopyIdx{13});
   EXPECT_EQ(block.pending().races()[1].writer, WaveIdx{3});
-  EXPECT_EQ(test::register_bits(block.wave(2), 0, 6, 0), 0xEEEEU);  // what stood there
+  EXPECT_EQ(test::register_bits(block.wave(2), 0, 6, 0), 0xEEEEU);  // the old bytes
   block.wave(2).load_from_shared<3>(StageIdx{0});
   EXPECT_EQ(block.pending().races().size(), 2U);  // once a (reader, copy)
   block.wave(0).load_from_shared<3>(StageIdx{0});
   EXPECT_EQ(block.pending().races().size(), 4U);
 }
 
-// A copy that has landed once is no excuse for the next one to the same bytes.
+// A copy that has landed does not make a read safe while the next copy to the same bytes is pending.
 TEST(PendingCopies, ReportAStageThatIsBeingOverwritten) {
   const test::TokenCache tokens = cache_for(named("A K"), p16, 128);
   Block block(named("A K"), tokens, 128);
