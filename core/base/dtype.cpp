@@ -82,8 +82,7 @@ int bits(DType dtype) {
 
 std::int64_t size_of(DType dtype) {
   const int b = bits(dtype);
-  if (b < 8)
-    throw UnsupportedError(fmt::format("{} has {} bits: an element has no address of its own", name(dtype), b));
+  if (b < 8) throw UnsupportedError(fmt::format("{} has {} bits: an element has no address", name(dtype), b));
   return b / 8;
 }
 

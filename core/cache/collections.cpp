@@ -118,7 +118,7 @@ ContinuousBatchingKVCacheCollection::ContinuousBatchingKVCacheCollection(const K
     : kv_params_(kv_params), tensors_(tensors) {
   if (tensors.blocks.dtype == DType::e2m1) {
     throw UnsupportedError(
-        "ContinuousBatchingKVCacheCollection: e2m1 elements have no address of their own: use a type of 8 "
+        "ContinuousBatchingKVCacheCollection: e2m1 elements have no address: use a type of 8 "
         "bits or more");
   }
   std::vector<Fault> faults;

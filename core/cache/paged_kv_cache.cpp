@@ -65,8 +65,7 @@ std::uint32_t wrapped_row(std::int64_t block, std::int64_t stride, std::int64_t 
 void check_params(std::string_view object, const PagedCacheParams& params) {
   for (const DType dtype : {params.dtype, params.scale_dtype.value_or(params.dtype)}) {
     if (dtype == DType::e2m1) {
-      throw UnsupportedError(
-          fmt::format("{}: e2m1 elements have no address of their own: use a type of 8 bits or more", object));
+      throw UnsupportedError(fmt::format("{}: e2m1 elements have no address: use a type of 8 bits or more", object));
     }
   }
   std::vector<Fault> faults;

@@ -75,7 +75,7 @@ void check_element(LdmatrixUse use, int element_bytes) {
                       {{"element", fmt::format("{} B: use {}", element_bytes,
                                                one && two ? "1 or 2"
                                                : one      ? "1"
-                                                          : "2 (fp8 V has a use of its own)")}});
+                                                          : "2 (fp8 V has a separate use)")}});
 }
 
 }  // namespace

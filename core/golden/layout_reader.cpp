@@ -33,8 +33,9 @@ LayoutReader::LayoutReader(const Bundle& bundle, const LayoutOptions& options)
       const auto [first, is_new] = given_.emplace(known.name, name);
       if (is_new) continue;
       used_.insert(name);
-      fault(name, fmt::format("is given, and {} too, which is the same input: keep one of them, or pass --ignore {}",
-                              first->second, name));
+      fault(name,
+            fmt::format("is given together with {}, which is the same input: keep one of them, or pass --ignore {}",
+                        first->second, name));
     }
   }
 }

@@ -93,7 +93,7 @@ class HeaderParser {
   std::string descr() {
     skip_blanks();
     if (at_ < text_.size() && text_[at_] == '[') {
-      fail("a structured array (descr is a list of fields) is not read: save each field as an array of its own");
+      fail("a structured array (descr is a list of fields) is not read: save each field as a separate array");
     }
     return string("a type in quotes");
   }

@@ -167,7 +167,7 @@ class TraceWriter::File {
     if (bytes > static_cast<std::size_t>(kMaxMetaBytes)) {
       throw InputError(shown_, "meta",
                        "takes " + std::to_string(bytes) + " bytes, at most " + std::to_string(kMaxMetaBytes) +
-                           " fit: leave the requests in a file of their own");
+                           " fit: leave the requests in a separate file");
     }
     Statement row = db_->prepare(insert("meta", 2, 1));
     for (const auto& [key, value] : meta) {

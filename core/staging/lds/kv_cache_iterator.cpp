@@ -34,7 +34,7 @@ KVCacheIterator::KVCacheIterator(const KVOperand& operand, const KVCacheWalk& wa
                       "the tensor into row-major order",
                       operand_.row_stride(), operand_.column_stride(), heads * size));
   require(page == 0 || walk.tile_size < 1 || page % walk.tile_size == 0, "tile_size",
-          fmt::format("{} tokens do not divide a page of {}: a tile lies in one page, use a divisor", walk.tile_size,
+          fmt::format("{} tokens do not divide a page of {}: a tile must be in one page, use a divisor", walk.tile_size,
                       page));
   if (!faults.empty()) throw GeometryError("KVCacheIterator", std::move(faults));
 }

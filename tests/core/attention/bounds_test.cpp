@@ -32,7 +32,7 @@ TEST(OutputBound, GrowsWithTheSignlessValueAndNeverFallsBelowHalfAStep) {
   EXPECT_GT(output_bound(DType::f64, 0, 0, 0, 5), 0);
 }
 
-TEST(OutputBound, RefusesTypesNoKernelWrites) {
+TEST(OutputBound, RejectsTypesNoKernelWrites) {
   EXPECT_THROW(static_cast<void>(output_bound(DType::e4m3, 0, 0, 0, 0)), UnsupportedError);
   EXPECT_THROW(static_cast<void>(lse_bound(DType::i32, 0, 0)), UnsupportedError);
 }

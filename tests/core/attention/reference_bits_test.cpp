@@ -100,7 +100,7 @@ TEST(ReferenceBits, PageSizeAndLayoutCannotShow) {
 
 // Slots past a sequence's end, other layers, row padding, unowned blocks, keys outside every window, tables' tails and
 // their scales: NaN and infinity there would reach the output through a single wrong read, even one with weight zero.
-TEST(ReferenceBits, WhatNobodyOwnsIsNeverRead) {
+TEST(ReferenceBits, MemoryOfNoSequenceIsNeverRead) {
   for (const MaskKind mask : {MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked}) {
     for (const std::int64_t granularity : {0, 5}) {
       Spec spec = uneven(granularity == 0 ? DType::bf16 : DType::e5m2);

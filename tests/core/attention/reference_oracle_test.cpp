@@ -255,7 +255,7 @@ TEST(ReferenceAgainstPlainLoops, LargeSinkTakesAllTheWeightAndDoesNotOverflow) {
   expect_matches_oracle(spec);
 }
 
-TEST(Reference, RefusesAnInstructionSetThatIsNotThereOrRunsIt) {
+TEST(Reference, RejectsAnInstructionSetThatIsNotThereOrRunsIt) {
   const PagedCase c((Spec()));
   for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
     const auto sets = available_instruction_sets();

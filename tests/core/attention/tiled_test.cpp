@@ -112,7 +112,7 @@ TEST(Tiled, MlaDecodeOfRealProportions) {
   EXPECT_LE(worst_ratio(reference(c.problem), tiled(c.problem, {.splits = 3}), DType::f32), 1.0);
 }
 
-TEST(Tiled, RefusesConfigurationsThatMeanNothing) {
+TEST(Tiled, RejectsConfigurationsThatMeanNothing) {
   const PagedCase c((Spec()));
   EXPECT_THROW(static_cast<void>(tiled(c.problem, {.tile_keys = 0})), GeometryError);
   EXPECT_THROW(static_cast<void>(tiled(c.problem, {.splits = 0})), GeometryError);

@@ -92,7 +92,7 @@ void narrow_ladder() {
   }
 }
 
-TEST(CheckedTest, NarrowingKeepsWhatFitsAndRefusesTheNextOnEitherSide) {
+TEST(CheckedTest, NarrowingKeepsWhatFitsAndRejectsTheNextOnEitherSide) {
   narrow_ladder<std::int8_t>();
   narrow_ladder<std::uint8_t>();
   narrow_ladder<std::int16_t>();

@@ -190,7 +190,7 @@ TEST(ConvertBulkTest, DoublesBecomeIntegersTowardsZeroAndStopAtTheEnds) {
   expect_integer_ladder<std::uint64_t>();
 }
 
-TEST(ConvertBulkTest, FourBitElementsAreRefusedInBulk) {
+TEST(ConvertBulkTest, FourBitElementsAreRejectedInBulk) {
   double x = 0;
   float f = 0;
   auto* bytes = reinterpret_cast<std::byte*>(&x);

@@ -145,7 +145,7 @@ void expect_nearest(const Definition& d) {
   }
 }
 
-TEST(ConvertTest, EveryMidpointAndItsNeighboursRoundToTheNearestTiesToEven) {
+TEST(ConvertTest, EveryMidpointAndItsNeighborsRoundToTheNearestTiesToEven) {
   expect_nearest<f16>(kF16);
   expect_nearest<bf16>(kBf16);
   expect_nearest<e4m3>(kE4m3);

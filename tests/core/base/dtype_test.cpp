@@ -50,7 +50,7 @@ TEST(DTypeTest, AFourBitElementHasNoByteSize) {
     (void)size_of(DType::e2m1);
     FAIL() << "no UnsupportedError";
   } catch (const UnsupportedError& e) {
-    EXPECT_STREQ(e.what(), "e2m1 has 4 bits: an element has no address of its own");
+    EXPECT_STREQ(e.what(), "e2m1 has 4 bits: an element has no address");
   }
 }
 

@@ -45,7 +45,7 @@ TEST(ErrorsTest, FaultsStayDataThatAViewerCanMark) {
   EXPECT_EQ(plain.faults(), (std::vector<Fault>{{"", "tile 128 is not a multiple of page 48"}}));
 }
 
-TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRefusedFromIt) {
+TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRejectedFromIt) {
   constexpr std::int64_t kEnd = 5;
   for (const std::int64_t inside : {0, 1, 4}) EXPECT_NO_THROW(check_index("head", inside, kEnd));
   for (const std::int64_t outside : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, kEnd, kEnd + 1}) {

@@ -45,7 +45,7 @@ class FileTest : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRefusesOneMore) {
+TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRejectsOneMore) {
   const fs::path path = folder_ / "a.bin";
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
     std::string bytes(size, '\0');
@@ -62,7 +62,7 @@ TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRefusesOneMore) {
   }
 }
 
-TEST_F(FileTest, AMissingFileAndAFolderAreRefusedInWords) {
+TEST_F(FileTest, AMissingFileAndAFolderAreRejectedInWords) {
   EXPECT_EQ(message([&] { (void)read_file(folder_ / "none", 10); }),
             (folder_ / "none").string() + " rejected: cannot be read: No such file or directory");
   EXPECT_EQ(message([&] { (void)read_file(folder_, 10); }),
@@ -138,7 +138,7 @@ TEST_F(FileTest, TwoPendingFilesOfOneNameDoNotMeet) {
   EXPECT_EQ(read_file(path, 10), "a") << "the last to commit";
 }
 
-TEST_F(FileTest, CommittingWhatWasNeverWrittenIsRefused) {
+TEST_F(FileTest, CommittingWhatWasNeverWrittenIsRejected) {
   EXPECT_THAT(message([&] { PendingFile(folder_ / "f").commit(); }), HasSubstr("cannot be written: No such file"));
 }
 

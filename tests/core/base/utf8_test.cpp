@@ -17,7 +17,7 @@ std::string encoded(char32_t code) {
 }
 
 // Every code point, followed by text that must not be consumed.
-TEST(Utf8, EveryCodePointIsReadBackAndSurrogatesAreRefused) {
+TEST(Utf8, EveryCodePointIsReadBackAndSurrogatesAreRejected) {
   for (char32_t code = 0; code <= 0x10ffff; ++code) {
     const std::string bytes = encoded(code);
     const Utf8Character read = first_utf8(bytes +
@@ -32,8 +32,8 @@ TEST(Utf8, EveryCodePointIsReadBackAndSurrogatesAreRefused) {
   }
 }
 
-// Of all pairs of bytes exactly 128 * 256 begin with an ASCII character and 30 * 64 are one of two bytes: a decoder that
-// accepts c0 or c1 (overlong), or a tail without its top bits, counts more. The same for three and four bytes.
+// Of all pairs of bytes exactly 128 * 256 begin with an ASCII character and 30 * 64 are one of two bytes: a decoder
+// that accepts c0 or c1 (overlong), or a tail without its top bits, counts more. The same for three and four bytes.
 TEST(Utf8, NoOtherBytesAreACharacter) {
   int one = 0, two = 0, longer = 0;
   for (int a = 0; a < 256; ++a) {

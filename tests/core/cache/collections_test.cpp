@@ -71,7 +71,7 @@ TEST(PagedCollection, HasNoScalesViewWithoutScales) {
 }
 
 // A kernel would read past layer 2 of K into layer 0 of V.
-TEST(PagedCollection, RefusesTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
+TEST(PagedCollection, RejectsTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
   auto m = fix_m();
   EXPECT_EQ(m.collection().kv(), 1);
   EXPECT_EQ(
@@ -86,7 +86,7 @@ TEST(PagedCollection, RefusesTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
             "PagedKVCacheCollection: sequence 2 is outside [0, 2): the batch has that many rows");
 }
 
-TEST(PagedCollection, RefusesAPoolThatIsNotTheParameters) {
+TEST(PagedCollection, RejectsAPoolThatIsNotTheParameters) {
   auto a = fix_a();
   a.params.page_size = 8;
   EXPECT_EQ(
@@ -110,7 +110,7 @@ TEST(PagedCollection, RefusesAPoolThatIsNotTheParameters) {
             "blocks as a page stride");
 }
 
-TEST(PagedCollection, RefusesScalesThatAreNotTheParameters) {
+TEST(PagedCollection, RejectsScalesThatAreNotTheParameters) {
   auto a = fix_aq();
   a.params.scale_dtype = DType::bf16;
   EXPECT_EQ(message_of<GeometryError>([&] { (void)a.collection(); }),
@@ -163,11 +163,11 @@ TEST(PagedCollection, NamesEveryImpossibleParameterAtOnce) {
   a = fix_a();
   a.params.dtype = DType::e2m1;
   EXPECT_EQ(message_of<UnsupportedError>([&] { (void)a.collection(); }),
-            "PagedKVCacheCollection: e2m1 elements have no address of their own: use a type of 8 bits or more");
+            "PagedKVCacheCollection: e2m1 elements have no address: use a type of 8 bits or more");
 }
 
 // Both are reported when the collection is made, not when the first kernel runs.
-TEST(PagedCollection, RefusesTablesThatDoNotFitTheBatch) {
+TEST(PagedCollection, RejectsTablesThatDoNotFitTheBatch) {
   auto a = fix_a();
   PagedTensors tensors = a.tensors();
   tensors.cache_lengths.extents[0] = 1;
@@ -197,7 +197,7 @@ TEST(ContinuousCollection, GivesKeysAndValuesOfALayer) {
   EXPECT_EQ(f.flat(c.get_value_cache(LayerIdx{0}).blocks().data), 80);
 }
 
-TEST(ContinuousCollection, RefusesLayersAndSlotsItDoesNotHave) {
+TEST(ContinuousCollection, RejectsLayersAndSlotsItDoesNotHave) {
   test::ContinuousFixture f;
   EXPECT_EQ(message_of<IndexError>([&] { (void)f.k(2); }),
             "ContinuousBatchingKVCacheCollection: layer 2 is outside [0, 2): the pool has that many layers");

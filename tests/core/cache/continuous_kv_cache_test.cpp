@@ -129,28 +129,28 @@ TEST(ContinuousCache, NamesTheCallsItDoesNotHave) {
   EXPECT_THROW((void)k.num_scale_rows(), UnsupportedError);
 }
 
-TEST(ContinuousCache, RefusesAViewThatIsNotTheParameters) {
+TEST(ContinuousCache, RejectsAViewThatIsNotTheParameters) {
   ContinuousFixture f;
   const ContinuousLayerTensors good{
       .blocks = f.k(0).blocks(), .cache_lengths = f.k(0).cache_lengths(), .lookup_table = f.k(0).lookup_table()};
-  const auto refused = [&](const KVCacheStaticParams& params, auto change) {
+  const auto rejected = [&](const KVCacheStaticParams& params, auto change) {
     ContinuousLayerTensors tensors = good;
     change(tensors);
     return message_of<GeometryError>([&] { ContinuousBatchingKVCache(params, tensors); });
   };
   EXPECT_EQ(
-      refused({4, 2}, [](ContinuousLayerTensors&) {}),
+      rejected({4, 2}, [](ContinuousLayerTensors&) {}),
       "ContinuousBatchingKVCache rejected: blocks: extents are [3, 5, 2, 4], not [any, any, 4, 2]: heads and elements "
       "must be the cache's");
-  EXPECT_EQ(refused({0, 4}, [](ContinuousLayerTensors&) {}),
+  EXPECT_EQ(rejected({0, 4}, [](ContinuousLayerTensors&) {}),
             "ContinuousBatchingKVCache rejected: kv_params: 0 heads of 4 elements: give 1 or more of both");
   EXPECT_EQ(
-      refused({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.strides[0] = 32; }),
+      rejected({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.strides[0] = 32; }),
       "ContinuousBatchingKVCache rejected: blocks: strides are [32, 8, 4, 1], not [whole rows that hold a block, 8, 4, "
       "1]");
-  EXPECT_EQ(refused({2, 4}, [](ContinuousLayerTensors& t) { t.lookup_table.extents[0] = 1; }),
+  EXPECT_EQ(rejected({2, 4}, [](ContinuousLayerTensors& t) { t.lookup_table.extents[0] = 1; }),
             "ContinuousBatchingKVCache rejected: lookup_table: 1 entries for 2 sequences: give one a sequence");
-  EXPECT_EQ(refused({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.extents[0] = 0; }),
+  EXPECT_EQ(rejected({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.extents[0] = 0; }),
             "ContinuousBatchingKVCache rejected: blocks: 0 blocks of 5 tokens: a pool has at least 1 of both");
 }
 

@@ -203,12 +203,12 @@ TEST(PagedLoad, NamesTheIndexThatIsOutside) {
 }
 
 // The last vector of a row: K of layer 1.
-TEST(PagedLoad, ReadsNeighboursUpToTheEndOfAHead) {
+TEST(PagedLoad, ReadsNeighborsUpToTheEndOfAHead) {
   auto a = fix_a();
   EXPECT_EQ(a.k(1).load<4>(seq(0), head(0), tok(0), dim(4)), (std::array<float, 4>{1220, 1221, 1222, 1223}));
 }
 
-TEST(PagedLoad, RefusesAPageThatWasNeverAssigned) {
+TEST(PagedLoad, RejectsAPageThatWasNeverAssigned) {
   auto a = fix_a();
   a.extents[0] = 4;  // the null page is gone: sentinels point past the pool
   EXPECT_EQ(
@@ -291,31 +291,31 @@ TEST(PagedStore, RoundsOnce) {
 }
 
 // A layer's view given directly, with the faults that a hand-made view can have.
-TEST(PagedKVCache, RefusesAViewThatIsNotTheParameters) {
+TEST(PagedKVCache, RejectsAViewThatIsNotTheParameters) {
   auto a = fix_a();
   const PagedLayerTensors good{
       .blocks = a.k(0).blocks(), .cache_lengths = a.k(0).cache_lengths(), .lookup_table = a.k(0).lookup_table()};
   EXPECT_NO_THROW(PagedKVCache(a.params, good));
-  const auto refused = [&](auto change) {
+  const auto rejected = [&](auto change) {
     PagedLayerTensors tensors = good;
     change(tensors);
     return message_of<GeometryError>([&] { PagedKVCache(a.params, tensors); });
   };
   EXPECT_EQ(
-      refused([](PagedLayerTensors& t) { t.blocks.extents[1] = 8; }),
+      rejected([](PagedLayerTensors& t) { t.blocks.extents[1] = 8; }),
       "PagedKVCache rejected: blocks: extents are [5, 8, 2, 8], not [any, 4, 2, 8]: page rows, heads and elements must "
       "be the cache's");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.strides[2] = 16; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.strides[2] = 16; }),
             "PagedKVCache rejected: blocks: strides are [384, 16, 16, 1], not [any, 16, 8, 1]: rows inside a block are "
             "packed");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.strides[0] = 390; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.strides[0] = 390; }),
             "PagedKVCache rejected: blocks: 390 elements from block to block are not whole rows of 16 and at least 64");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.strides[0] = 48; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.strides[0] = 48; }),
             "PagedKVCache rejected: blocks: 48 elements from block to block are not whole rows of 16 and at least 64");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.extents[0] = 0; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.extents[0] = 0; }),
             "PagedKVCache rejected: blocks: 0 blocks: a pool has at least 1");
   EXPECT_EQ(
-      refused([&](PagedLayerTensors& t) { t.scales = t.blocks; }),
+      rejected([&](PagedLayerTensors& t) { t.scales = t.blocks; }),
       "PagedKVCache rejected: scales: given to a cache without a scale dtype: say which, or leave the scales out");
 }
 

@@ -82,7 +82,7 @@ TEST(QuantizedLoad, MultipliesByTheScaleAndLoadQuantizedDoesNot) {
 }
 
 // One scale per load, so a vector over two granules would be dequantized wrongly.
-TEST(QuantizedLoad, RefusesAVectorOverTwoGranulesAndItsOwnTypeAsOutput) {
+TEST(QuantizedLoad, RejectsAVectorOverTwoGranulesAndItsOwnTypeAsOutput) {
   Fp8Fixture f;
   const PagedKVCache k = f.k();
   EXPECT_EQ(message_of<GeometryError>([&] { (void)k.load<4>(seq(0), head(0), tok(0), dim(2)); }),
@@ -213,7 +213,7 @@ TEST(StoreScale, DropsAgainstTheScalesOwnPool) {
 }
 
 // Scales of every other granule are NaN, so that using the wrong scale is detected.
-TEST(QuantizedLoad, NeverReadsANeighboursScale) {
+TEST(QuantizedLoad, NeverReadsANeighborsScale) {
   auto a = fix_aq();
   const PagedKVCache k = a.k(1);
   std::fill(a.scale_pool.begin(), a.scale_pool.end(), std::numeric_limits<float>::quiet_NaN());

@@ -52,7 +52,7 @@ TEST(PopulatePlan, FollowsTheTileWithoutAPromise) {
   }
 }
 
-TEST(PopulatePlan, RefusesWhatDoesNotFit) {
+TEST(PopulatePlan, RejectsWhatDoesNotFit) {
   EXPECT_EQ(populate_plan(256, 1, std::nullopt).num_pages, 256);
   EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(257, 1, std::nullopt); }),
             "PagedRowIndices: BN 257 over pages of 1 is 257 sub-tiles, and 256 fit: use smaller tiles or larger pages");
@@ -90,27 +90,27 @@ TEST(Populate, KeepsTheNullPageInsideThePool) {
 // Each broken precondition by its name, all of one call together.
 TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
   auto p = fix_p();
-  const auto refused = [&](std::int64_t promise, std::int64_t base) {
+  const auto rejected = [&](std::int64_t promise, std::int64_t base) {
     return message_of<GeometryError>(
         [&] { (void)p.k(0).populate({.BN = 64, .base_alignment = promise}, seq(0), tok(base)); });
   };
-  EXPECT_EQ(refused(64, 32),
+  EXPECT_EQ(rejected(64, 32),
             "PagedKVCache.populate rejected, 2 faults:\n"
             "  base: token 32 is not a multiple of 64, the alignment guarantee: use 0\n"
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
-  EXPECT_EQ(refused(8, 0),
+  EXPECT_EQ(rejected(8, 0),
             "PagedKVCache.populate rejected: base_alignment: 8 is less than a page of 16: a tile over several "
             "pages begins on a page, guarantee 16 or a multiple");
-  EXPECT_EQ(refused(16, 40),
+  EXPECT_EQ(rejected(16, 40),
             "PagedKVCache.populate rejected, 2 faults:\n"
             "  base: token 40 is not a multiple of 16, the alignment guarantee: use 32\n"
             "  base: token 40 is not on a page of 16: use 32");
-  EXPECT_EQ(refused(16, 352),
+  EXPECT_EQ(rejected(16, 352),
             "PagedKVCache.populate rejected: lookup_table: pages 22 to 26 end past its row stride 24: pad "
             "the rows");
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 64, .base_alignment = 16}, seq(0), tok(320)));  // ends at column 24
   // A guarantee of 24 tokens is a page and a half: token 24 satisfies it and is still inside a page.
-  EXPECT_EQ(refused(24, 24), "PagedKVCache.populate rejected: base: token 24 is not on a page of 16: use 16");
+  EXPECT_EQ(rejected(24, 24), "PagedKVCache.populate rejected: base: token 24 is not on a page of 16: use 16");
   EXPECT_EQ(message_of<IndexError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(1), tok(0)); }),
             "PagedKVCache: sequence 1 is outside [0, 1): the batch has that many rows");
   EXPECT_EQ(message_of<IndexError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(0), tok(-64)); }),
@@ -118,7 +118,7 @@ TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
 }
 
 // A table whose rows are not whole reads would make the second sequence's reads straddle.
-TEST(Populate, RefusesATableWhoseRowsAreNotWholeReads) {
+TEST(Populate, RejectsATableWhoseRowsAreNotWholeReads) {
   auto p = fix_p({5, 9, 2, 7, 1, 0, 3, 8}, 22);
   EXPECT_EQ(message_of<GeometryError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(0), tok(0)); }),
             "PagedKVCache.populate rejected: lookup_table: its row stride 22 is not whole reads of 4 entries: pad the "
@@ -212,7 +212,7 @@ TEST(SubRows, AreThePartsRowsWhenEachStaysInOnePage) {
 
 // The whole grid of tiles, pages, guarantees and bases against row_idx of every token. The rules of the contract are
 // implemented here a second time, from their text: allowed calls must be correct, all others must be rejected.
-TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRefuses) {
+TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRejects) {
   const std::vector<std::uint32_t> row = {5, 9, 2, 7, 1, 0, 3, 8, 6, 4, 2, 9, 0, 1, 7, 3};
   int accepted = 0;
   int refused = 0;

@@ -70,7 +70,7 @@ TEST(SparseRemap, KeepsNegativeIndicesAndGivesNothingForUnknownSequences) {
   EXPECT_EQ(remap_sparse_index(47, seq(1), table, 16, 8), 127);
 }
 
-TEST(SparseRemap, RefusesWhatAKernelWouldGuess) {
+TEST(SparseRemap, RejectsWhatAKernelWouldGuess) {
   Batch batch;
   std::vector<std::int32_t> out(9);
   batch.offsets = {0, 2, 2};

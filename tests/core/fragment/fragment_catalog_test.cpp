@@ -71,7 +71,7 @@ TEST(FragmentCatalog, EveryMapDrawsATableAndNoTwoHaveOneName) {
   }
 }
 
-TEST(FragmentCatalog, AnUnknownNameIsRefusedWithTheNearestOne) {
+TEST(FragmentCatalog, AnUnknownNameIsRejectedWithTheNearestOne) {
   const auto message = [](const char* name) -> std::string {
     try {
       static_cast<void>(cataloged_fragment("command line", name));

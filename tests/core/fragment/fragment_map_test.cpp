@@ -84,7 +84,7 @@ TEST(EveryFragmentMap, CarriesATileIntoRegistersAndBack) {
   }
 }
 
-TEST(AFragmentMap, IsRefusedWhenTwoLanesHoldOneElement) {
+TEST(AFragmentMap, IsRejectedWhenTwoLanesHoldOneElement) {
   const FragmentInfo info{"a wrong map", "row", "column", 2, 2, 2, 2, 1};
   EXPECT_EQ(message_of<GeometryError>([&] {
               return FragmentMap(info, [](FragmentPlace at) { return TilePlace{at.element, at.element}; });

@@ -129,7 +129,7 @@ TEST(Ldmatrix, NamesEveryLaneThatPointsWrong) {
             }),
             "register of ldmatrix 2 is outside [0, 2)");
   EXPECT_EQ(message_of<GeometryError>([] { return ldmatrix_row(LdmatrixUse::v_as_b, 1, 0); }),
-            "ldmatrix, V as B rejected: element: 1 B: use 2 (fp8 V has a use of its own)");
+            "ldmatrix, V as B rejected: element: 1 B: use 2 (fp8 V has a separate use)");
   EXPECT_EQ(message_of<GeometryError>([] { return ldmatrix_map(LdmatrixUse::v_fp8, 2); }),
             "ldmatrix, V fp8 rejected: element: 2 B: use 1");
   EXPECT_EQ(message_of<GeometryError>([] { return ldmatrix_row(LdmatrixUse::k_as_a, 4, 0); }),

@@ -262,7 +262,7 @@ TEST(MfmaPairing, FeedsTwoInstructionsOfDepthEightFromOneRead) {
   EXPECT_EQ(sum, plain_product(k, q, 32, 32, 16));
 }
 
-TEST(MfmaPairing, RefusesHalfARegisterTile) {
+TEST(MfmaPairing, RejectsHalfARegisterTile) {
   const std::vector<double> whole(512), sum(1024);
   const auto message = [&](const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
     try {

@@ -144,7 +144,7 @@ TEST(MmaSyncProducts, PackPairsIntoRegistersLowHalfFirst) {
   EXPECT_EQ(packed(b_registers, 31, 4), (Words{0xc0403f80, 0x0000c040}));
 }
 
-TEST(MmaSyncProducts, RefuseHalfAFragment) {
+TEST(MmaSyncProducts, RejectHalfAFragment) {
   const auto message = [](std::size_t a, std::size_t b, std::size_t c) {
     try {
       (void)mma_sync(MmaSync::m16n8k32, std::vector<double>(a), std::vector<double>(b), std::vector<double>(c));

@@ -81,7 +81,7 @@ TEST(TileReads, AreSolvedByTheKnownSwizzles) {
   EXPECT_TRUE(found);
 }
 
-TEST(TileReads, RefuseATileOfBrokenPieces) {
+TEST(TileReads, RejectATileOfBrokenPieces) {
   const auto message = [](auto f) {
     try {
       (void)f();

@@ -56,7 +56,7 @@ TEST(WgmmaDescriptors, ComeBackFromTheirBits) {
   }));
 }
 
-TEST(WgmmaDescriptors, RefuseWhatTheirFieldsCannotHold) {
+TEST(WgmmaDescriptors, RejectWhatTheirFieldsCannotHold) {
   EXPECT_EQ(message_of<GeometryError>([] {
               return encode({1032, -16, 262144, 8, static_cast<SwizzleMode>(4)});
             }),
@@ -195,7 +195,7 @@ TEST(WgmmaAddresses, FindCoreMatricesWhereTheDescriptorPutsThem) {
   EXPECT_EQ(seen.size(), 32u * 16);
 }
 
-TEST(WgmmaAddresses, RefuseWhatTheModelOrTheInstructionDoesNotDo) {
+TEST(WgmmaAddresses, RejectWhatTheModelOrTheInstructionDoesNotDo) {
   const WgmmaDescriptor d{1024, 16, 1024, 0, SwizzleMode::b128};
   EXPECT_EQ(
       message_of<UnsupportedError>([&] { return wgmma_address(d, WgmmaMajor::mn, 1, 0, 0); }),

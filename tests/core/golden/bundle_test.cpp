@@ -68,7 +68,7 @@ std::string manifest_rejection(const std::string& manifest) {
   return message_of([&] { verify_manifest(bundle, "b.npz"); });
 }
 
-TEST(Bundle, ManifestsThatDoNotFitAreRefusedByName) {
+TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
   EXPECT_EQ(
       manifest_rejection(R"({"kvscope_bundle": 2})"),
       "b.npz rejected: manifest: bundle version 2 is newer than 1, the newest this program reads: update kvscope");
@@ -100,7 +100,7 @@ TEST(Bundle, ASingleNpyIsATensorCalledAfterTheFile) {
                 " rejected: an npy file holds one tensor, this bundle has 2: save as .safetensors or .npz");
 }
 
-TEST(Bundle, PicklesAndUnknownEndingsAreRefusedWithTheNextStep) {
+TEST(Bundle, PicklesAndUnknownEndingsAreRejectedWithTheNextStep) {
   EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.pt")); }),
             "w.pt rejected: '.pt' is a Python pickle, which is code: never read. Convert it where it was made: "
             "safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load(path).items()}, 'out.safetensors')");

@@ -227,7 +227,7 @@ std::string rejection(const Bundle& golden, const Bundle& candidate, const Compa
   return message_of([&] { static_cast<void>(compare(golden, candidate, options)); });
 }
 
-TEST(Compare, WhatCannotBeComparedIsRefusedWithAllFaults) {
+TEST(Compare, WhatCannotBeComparedIsRejectedWithAllFaults) {
   const Bundle golden = small_golden();
   Bundle candidate = candidate_of(golden);
   candidate.tensors["o"] = make_tensor(DType::e4m3, {3, 4, 2});
@@ -249,7 +249,7 @@ TEST(Compare, WhatCannotBeComparedIsRefusedWithAllFaults) {
       "torch");
 }
 
-TEST(Compare, AGoldenThatIsNoneIsRefused) {
+TEST(Compare, AGoldenThatIsNoneIsRejected) {
   Bundle golden = small_golden();
   const Bundle candidate = candidate_of(golden);
   golden.tensors.erase("a2");

@@ -355,9 +355,10 @@ TEST(LayoutScales, ATensorGivenTwiceIsAFault) {
   Bundle bundle = Batch().in("nhd");
   bundle.tensors["k_scale"] = scalar(1);
   bundle.tensors["k_descale"] = scalar(2);
-  EXPECT_EQ(rejection(bundle, options_for("nhd")),
-            "mine.npz rejected: k_descale: is given, and k_scale too, which is the same input: keep one of them, or "
-            "pass --ignore k_descale");
+  EXPECT_EQ(
+      rejection(bundle, options_for("nhd")),
+      "mine.npz rejected: k_descale: is given together with k_scale, which is the same input: keep one of them, or "
+      "pass --ignore k_descale");
   bundle.tensors.erase("k_descale");
   bundle.tensors["kv_scale"] = scalar(2);
   EXPECT_EQ(rejection(bundle, options_for("nhd")),

@@ -143,11 +143,10 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
       head +
           "npy header: type '' is not read; types are f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 with < or > before them: "
           "convert with .astype()");
-  EXPECT_EQ(
-      rejection(file_of("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")),
-      head +
-          "npy header, character 10: a structured array (descr is a list of fields) is not read: save each field as "
-          "an array of its own");
+  EXPECT_EQ(rejection(file_of("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")),
+            head +
+                "npy header, character 10: a structured array (descr is a list of fields) is not read: save each field "
+                "as a separate array");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'descr': '<f4'}", "")),
             head + "npy header, character 25: 'descr' occurs twice");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'shape': ()}", "")),

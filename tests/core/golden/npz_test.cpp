@@ -113,7 +113,7 @@ TEST(Npz, AllFaultsOfAnArchiveComeTogether) {
 }
 
 // 600 MiB of zeros from 600 KiB: detected from the directory, before unpacking.
-TEST(Npz, ABombIsRefusedBeforeItIsUnpacked) {
+TEST(Npz, ABombIsRejectedBeforeItIsUnpacked) {
   const std::string bomb =
       made_by_python("[z.writestr(f'{i}.npy', bytes(100 << 20), zipfile.ZIP_DEFLATED) for i in range(6)]");
   EXPECT_EQ(rejection(bomb),
@@ -123,7 +123,7 @@ TEST(Npz, ABombIsRefusedBeforeItIsUnpacked) {
 }
 
 // The same bomb with small sizes in its directory and local headers: unpacking stops at the declared size.
-TEST(Npz, AMemberThatUnpacksToMoreThanItClaimsIsRefused) {
+TEST(Npz, AMemberThatUnpacksToMoreThanItClaimsIsRejected) {
   std::string bytes = made_by_python("z.writestr('a.npy', bytes(100000), zipfile.ZIP_DEFLATED)");
   const std::string size("\xa0\x86\x01\0", 4);
   for (std::size_t at = bytes.find(size); at != std::string::npos; at = bytes.find(size))
@@ -131,7 +131,7 @@ TEST(Npz, AMemberThatUnpacksToMoreThanItClaimsIsRefused) {
   EXPECT_EQ(rejection(bytes).substr(0, 38), "a.npz rejected: member 'a.npy': unpack");
 }
 
-TEST(Npz, AMemberThatClaimsMoreThanItsBytesCanGiveIsRefused) {
+TEST(Npz, AMemberThatClaimsMoreThanItsBytesCanGiveIsRejected) {
   std::string bytes = made_by_python("z.writestr('a.npy', bytes(100000), zipfile.ZIP_DEFLATED)");
   const std::string size("\xa0\x86\x01\0", 4);
   for (std::size_t at = bytes.find(size); at != std::string::npos; at = bytes.find(size)) {
@@ -147,7 +147,7 @@ TEST(Npz, AFlippedBitIsFound) {
   EXPECT_EQ(rejection(bytes), "a.npz rejected: member 'a.npy': damaged: CRC error");
 }
 
-TEST(Npz, EncryptedMembersAreRefused) {
+TEST(Npz, EncryptedMembersAreRejected) {
   std::string bytes = made_by_python("z.writestr('a.npy', npy(np.zeros(1)))");
   bytes[6] |= 1;                         // general purpose flag of the local header
   bytes[bytes.find("PK\1\2") + 8] |= 1;  // and of the directory

@@ -121,7 +121,7 @@ TEST(LayoutExprTest, EveryFaultSaysWhatWasExpected) {
 }
 
 // Expressions may be hostile: the cost of each must be at most proportional to its length.
-TEST(LayoutExprTest, HostileExpressionsAreRefusedCheaply) {
+TEST(LayoutExprTest, HostileExpressionsAreRejectedCheaply) {
   const auto nested = [](std::size_t n) { return std::string(n, '(') + "2" + std::string(n, ')'); };
   EXPECT_EQ(message(nested(16)), "accepted");
   EXPECT_THAT(message(nested(17)), HasSubstr("column 17: nested deeper than 16 levels"));
@@ -190,7 +190,7 @@ TEST(LayoutExprTest, EverySmallLayoutCountsItsCoordinatesLeftmostFastest) {
   EXPECT_EQ(layouts, 5184);
 }
 
-TEST(LayoutExprTest, CoordinatesOutsideTheShapeAreRefused) {
+TEST(LayoutExprTest, CoordinatesOutsideTheShapeAreRejected) {
   const Layout l = parse_layout("((2,4),8):((1,16),2)");
   EXPECT_EQ(index_message(l, leaf(64)), "coordinate 64 is outside [0, 64): the mode's shape is ((2,4),8)");
   EXPECT_EQ(index_message(l, leaf(-1)), "coordinate -1 is outside [0, 64): the mode's shape is ((2,4),8)");
@@ -242,7 +242,7 @@ TEST(LayoutExprTest, WhatIsPrintedIsParsedBackEqual) {
   }));
 }
 
-TEST(LayoutExprTest, AnyTextIsParsedOrRefusedWithAColumn) {
+TEST(LayoutExprTest, AnyTextIsParsedOrRejectedWithAColumn) {
   EXPECT_TRUE(prop::check([] {
     const auto expression = prop::text_of("(((()))),,,:12340 _-oSw<>");
     try {

@@ -37,7 +37,7 @@ TEST(StridedViewTest, RowMajorStridesOfTheBlockPool) {
   EXPECT_EQ(count_of<3>({2, 0, 3}), 0);
 }
 
-TEST(StridedViewTest, SizesPastSixtyFourBitsAreRefused) {
+TEST(StridedViewTest, SizesPastSixtyFourBitsAreRejected) {
   constexpr std::int64_t kBig = std::int64_t{1} << 32;
   EXPECT_EQ(message_of<OverflowError>([] {
               return row_major<2>({kBig, kBig});
@@ -70,7 +70,7 @@ TEST(StridedViewTest, ElementsStandAtTheirStrides) {
 }
 
 // (2,3) is inside the memory and outside the view: element 19 is padding.
-TEST(StridedViewTest, AnIndexOutsideAnAxisIsRefusedByName) {
+TEST(StridedViewTest, AnIndexOutsideAnAxisIsRejectedByName) {
   std::vector<float> data(40);
   const StridedView<float, 2> m{data.data(), {4, 3}, {8, 1}};
   EXPECT_EQ(message_of<IndexError>([&] { return m(2, 3); }), "axis 1 index 3 is outside [0, 3)");
@@ -97,7 +97,7 @@ TEST(StridedViewTest, ARunTimeTypeScalesItsStridesByItsSize) {
   EXPECT_THROW((void)nibbles.at(3), UnsupportedError) << "element 3 has no address";
 }
 
-TEST(StridedViewTest, ATypedViewSeesTheSameMemoryAndAWrongTypeIsRefused) {
+TEST(StridedViewTest, ATypedViewSeesTheSameMemoryAndAWrongTypeIsRejected) {
   std::vector<std::byte> data(64);
   const AnyView<2> any{data.data(), DType::bf16, {4, 3}, {8, 1}};
   const StridedView<bf16, 2> typed = any.as<bf16>();

@@ -121,7 +121,7 @@ TEST(SwizzleTest, FarOffsetsKeepTheirHighBits) {
   EXPECT_EQ(s(far), far + 16);
 }
 
-TEST(SwizzleTest, ImpossibleParametersAreRefusedTogether) {
+TEST(SwizzleTest, ImpossibleParametersAreRejectedTogether) {
   EXPECT_EQ(geometry_message([] { return Swizzle(3, 4, 2); }),
             "swizzle (3,4,2) rejected: shift: 2 moves 3 bits onto themselves: use at least 3 or at most -3");
   EXPECT_EQ(geometry_message([] { return Swizzle(-1, -2, 3); }),

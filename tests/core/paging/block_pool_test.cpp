@@ -45,7 +45,7 @@ TEST_F(BlockPoolTest, StartsWithEverythingFreeAndANullPageBehindTheLastBlock) {
   EXPECT_THROW((void)pool.ref_count(BlockIdx(-1)), IndexError);
 }
 
-TEST_F(BlockPoolTest, RefusesSizesThatAreNoPool) {
+TEST_F(BlockPoolTest, RejectsSizesThatAreNoPool) {
   try {
     (void)make(0, 0);
     FAIL();
@@ -203,7 +203,7 @@ TEST_F(BlockPoolTest, DoesNotCopyForAForkAtAPagesEnd) {
   EXPECT_THAT(parent.blocks, ElementsAre(0, 2));
 }
 
-TEST_F(BlockPoolTest, RefusesACopyWhenNoBlockIsLeftForIt) {
+TEST_F(BlockPoolTest, RejectsACopyWhenNoBlockIsLeftForIt) {
   BlockPool pool = make(2, 4);
   SequencePages parent = sequence(0);
   ASSERT_TRUE(pool.append(parent, 5, false));

@@ -102,7 +102,7 @@ TEST(LookupTable, NamesEveryFaultAtOnce) {
             "  max_cache_length: 0; at least 1");
 }
 
-TEST(LookupTable, RefusesAnExplicitLengthThatIsTooSmallOrMoreThanThePoolHolds) {
+TEST(LookupTable, RejectsAnExplicitLengthThatIsTooSmallOrMoreThanThePoolHolds) {
   const std::vector<std::uint32_t> two = {1, 0};
   const std::vector<LutRow> rows = {{two, 8, false}};
   const LutLimits limits{4, 4, 1};

@@ -218,7 +218,7 @@ TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
   EXPECT_GT(left_over, 200) << "samples for which the batch had no place";
 }
 
-TEST(PagingEngineProperty, GivesTheSameEventsTwiceAndTheSameReportWhetherOrNotAnybodyRecords) {
+TEST(PagingEngineProperty, GivesTheSameEventsTwiceAndTheSameReportWithOrWithoutARecorder) {
   EXPECT_TRUE(prop::check("two runs are one", [] {
     const Case c = make_case();
     std::vector<trace::Event> first, second;

@@ -92,8 +92,8 @@ TEST(PagingEngine, RoundsAStepsTimeToTheNearestMicrosecondHalfUp) {
 }
 
 // Costs are input: a clock that wraps would give a negative duration in a report without faults.
-TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
-  const auto refusal = [](std::int64_t tokens, std::int64_t generate) -> std::string {
+TEST(PagingEngine, RejectsAClockPast64BitsInsteadOfWrappingIt) {
+  const auto rejection = [](std::int64_t tokens, std::int64_t generate) -> std::string {
     Scenario s = paged(65536, 200);
     s.scheduler = SchedulerConfig{4, std::int64_t{1} << 31, 0, 0, 1e12};
     try {
@@ -103,12 +103,12 @@ TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
       return e.what();
     }
   };
-  EXPECT_EQ(refusal(10'000'000, 1),
+  EXPECT_EQ(rejection(10'000'000, 1),
             "a step of 10000000 tokens over 10000000 attended lasts 1e+19 us, which 64 bits cannot count: lower the "
             "scheduler's costs");
-  EXPECT_EQ(refusal(5'000'000, 2),
+  EXPECT_EQ(rejection(5'000'000, 2),
             "simulated time [us]: 5000000000000000000 + 5000001000000000000 does not fit in 64 bits");
-  EXPECT_EQ(refusal(4, 1), "the clock reads 4000000000000");
+  EXPECT_EQ(rejection(4, 1), "the clock reads 4000000000000");
 }
 
 // 4 tokens a step: the prompt of 10 takes three. The decode of request 0 is first and the prefill gets the rest.
@@ -234,7 +234,7 @@ TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
 
 // 7 blocks of one token, four requests that grow by a block a step: request 3 is preempted in step 1, request 2 in step
 // 2 and request 1 in step 3. They return in the order of their admission, before request 4, which arrived later.
-TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
+TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeAllOthers) {
   Scenario s = paged(1, 7);
   s.cache.prefix_sharing = false;
   const WholeRun run(s, {asks(0, 1, 4), asks(0, 1, 4), asks(0, 1, 4), asks(0, 1, 4), asks(1, 1, 1)});
@@ -284,13 +284,13 @@ TEST(PagingEngine, LeavesNoMoreThanAPercentOfThePoolHoweverManyRun) {
 }
 
 // 4 blocks of 2 hold 8 tokens: prompt 7 and 2 generated just fit (the second is never stored), 3 do not.
-TEST(PagingEngine, RefusesWhatCanNeverFit) {
+TEST(PagingEngine, RejectsWhatCanNeverFit) {
   const WholeRun run(paged(2, 4), {asks(0, 7, 2), asks(0, 7, 3), asks(0, 9, 0)});
-  const auto refused = run.events<trace::RequestRefused>();
-  ASSERT_EQ(refused.size(), 2u);
-  EXPECT_EQ(refused[0].seq, SeqIdx(1));
-  EXPECT_EQ(refused[0].tokens, 9);
-  EXPECT_EQ(refused[0].limit, 8);
+  const auto rejected = run.events<trace::RequestRefused>();
+  ASSERT_EQ(rejected.size(), 2u);
+  EXPECT_EQ(rejected[0].seq, SeqIdx(1));
+  EXPECT_EQ(rejected[0].tokens, 9);
+  EXPECT_EQ(rejected[0].limit, 8);
   EXPECT_EQ(run.engine.report().refused, 2);
   EXPECT_EQ(run.engine.report().finished, 1);
   Scenario s = paged(2, 4);
@@ -298,7 +298,7 @@ TEST(PagingEngine, RefusesWhatCanNeverFit) {
   EXPECT_EQ(WholeRun(s, {asks(0, 5, 1), asks(0, 5, 2)}).engine.report().refused, 1);
 }
 
-TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRefused) {
+TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRejected) {
   const WholeRun run(paged(2, 4), {asks(0, 1, 1), asks(900, 99, 1), asks(700, 99, 1)});
   EXPECT_THAT(run.batches, ElementsAre("0:0+1", ""));
   EXPECT_EQ(run.engine.report().duration_us, 900);
@@ -306,7 +306,7 @@ TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRefused) {
   EXPECT_THAT(WholeRun(paged(2, 4), {}).batches, IsEmpty());
 }
 
-TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
+TEST(PagingEngine, PassesRejectedRequestsOnTheWayToOneThatRuns) {
   const WholeRun run(paged(2, 4), {asks(10, 99, 1), asks(20, 1, 1)});
   EXPECT_THAT(run.batches, ElementsAre("1:0+1"));
   EXPECT_EQ(run.events<trace::StepBegan>()[0].time_us, 20);
@@ -397,7 +397,7 @@ TEST(PagingEngine, RunsSamplesRightBehindTheirParents) {
 // A batch of two, and a prompt that takes all tokens of a step: sample 2 is queued before request 3, which already
 // waits. Its two full pages are still cached when it is admitted; the token in the partly filled page is computed
 // again.
-TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLater) {
+TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceBeforeLaterRequests) {
   Scenario s = paged(4, 16);
   s.scheduler.max_batch = 2;
   s.scheduler.max_step_tokens = 9;
@@ -468,7 +468,7 @@ TEST(PagingEngine, RecomputesAPreemptedSampleLikeAnyOtherRequest) {
   EXPECT_EQ(r.computed_tokens + r.hit_tokens, 2 * (3 + 3) + r.lost_tokens);
 }
 
-TEST(PagingEngine, RefusesTheSamplesOfARefusedParent) {
+TEST(PagingEngine, RejectsTheSamplesOfARejectedParent) {
   const WholeRun run(paged(2, 4), {sampled(3, asks(0, 9, 0)), sampled(2, asks(0, 7, 2))});
   EXPECT_EQ(run.engine.report().refused, 3);
   EXPECT_EQ(run.engine.report().finished, 2);

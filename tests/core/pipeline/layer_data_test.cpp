@@ -43,7 +43,7 @@ std::set<std::pair<std::int64_t, std::int64_t>> owned_slots(const FocusState& fo
 }
 
 // Every owned slot holds numbers; every other slot, including the null page, holds NaN in every element.
-void expect_poison_exactly_where_nobody_is(const Scenario& scenario, std::int64_t step) {
+void expect_poison_exactly_where_no_token_is(const Scenario& scenario, std::int64_t step) {
   const FocusState focus = focus_of(scenario, step);
   const LayerData data = layer_data(scenario, focus);
   const std::vector<std::int64_t>& shape = data.blocks.shape;
@@ -64,10 +64,10 @@ void expect_poison_exactly_where_nobody_is(const Scenario& scenario, std::int64_
 }
 
 TEST(LayerData, PoisonsEverySlotThatNoTokenOwns) {
-  expect_poison_exactly_where_nobody_is(small_scenario(), 4);
-  expect_poison_exactly_where_nobody_is(quantized_scenario(), 4);
-  expect_poison_exactly_where_nobody_is(mla_scenario(), 4);
-  expect_poison_exactly_where_nobody_is(continuous_scenario(), 2);
+  expect_poison_exactly_where_no_token_is(small_scenario(), 4);
+  expect_poison_exactly_where_no_token_is(quantized_scenario(), 4);
+  expect_poison_exactly_where_no_token_is(mla_scenario(), 4);
+  expect_poison_exactly_where_no_token_is(continuous_scenario(), 2);
 }
 
 // Values depend on the token, not on its place: with pages of 7 every token must have the same K and V.

@@ -169,7 +169,7 @@ TEST(Checks, AnMlaBlockHasHalfTheRows) {
   EXPECT_THAT(mla(119'304'647), testing::SizeIs(1));
 }
 
-TEST(Checks, SomebodyMustAsk) {
+TEST(Checks, RequestsAreRequired) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.list.clear(); }),
               ElementsAre(Fault{"$.requests", "no source of requests: give a list, a generator or a file"}));
 }
@@ -284,7 +284,7 @@ TEST(Checks, TilesOfWholePagesAndPagesOfWholeTilesAreLegal) {
   EXPECT_THAT(tile(1, 16, 0), IsEmpty());
 }
 
-TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
+TEST(Checks, ATileThatCannotBeLookedUpIsRejected) {
   EXPECT_THAT(tile(48, 64, 0), ElementsAre(Fault{"$.tile.BN",
                                                  "64 tokens are not a whole number of 48-token pages: choose "
                                                  "48 or 96"}));

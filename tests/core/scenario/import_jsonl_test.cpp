@@ -123,7 +123,7 @@ TEST(ImportJsonl, NoRowsAtAllIsAMistake) {
   EXPECT_THAT(faults("\r\n\r\n"), ElementsAre(none));
 }
 
-TEST(ImportJsonl, ALongLineIsRefusedAndTheNextRead) {
+TEST(ImportJsonl, ALongLineIsRejectedAndTheNextRead) {
   EXPECT_THAT(
       faults(std::string(1'048'577, ' ') + "1\n[]"),
       ElementsAre(Fault{"line 1", "1048578 bytes are more than the 1048576 a row may have: is this a request trace?"},

@@ -31,7 +31,7 @@ TEST(NearestName, AllowsAThirdOfWhatWasTyped) {
 }
 
 // Swapping two letters is the most common typing error and counts as one edit, so that short names are found.
-TEST(NearestName, SwappedNeighboursAreOneEdit) {
+TEST(NearestName, SwappedNeighborsAreOneEdit) {
   constexpr std::array<std::string_view, 2> kCommands{"show", "diff"};
   EXPECT_EQ(nearest_name("shwo", kCommands), "show");
   EXPECT_EQ(nearest_name("hsow", kCommands), "show");

@@ -90,7 +90,7 @@ TEST_F(Requests, LimitAndTimeScaleBelongToTheScenariosFile) {
   EXPECT_THAT(make_requests(s, folder_, folder_ / "t.csv"), ElementsAre(Request{0, 6, 2, {}}, Request{1000, 5, 1, {}}));
 }
 
-TEST_F(Requests, ATimeScaleThatLeavesTheClockIsRefused) {
+TEST_F(Requests, ATimeScaleThatLeavesTheClockIsRejected) {
   write("t.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n1970-01-01 00:00:00,5,1\n1980-01-01 00:00:00,6,2\n");
   Scenario s;
   s.requests.file = RequestFile{"t.csv", 0, 4.0};

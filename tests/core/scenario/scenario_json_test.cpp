@@ -232,7 +232,7 @@ TEST(ScenarioJson, SamplesAreReadAndWrittenAndTheirPlaceIsNot) {
                   Fault{"$.requests.list[1].sample_of", "unknown key: did you mean \"samples\"?"}));
 }
 
-TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRefusedAlone) {
+TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRejectedAlone) {
   EXPECT_THAT(faults("{}"), ElementsAre(Fault{"$.kvscope_scenario", "missing: write 1, the version of the format"},
                                         Fault{"$.requests", "missing: give a list, a generator or a file"}));
   EXPECT_THAT(faults(R"({"kvscope_scenario": 2, "new_key": 1})"),

@@ -52,7 +52,7 @@ TEST(AccessPatterns, AColumnIsFreeOnceARowIsPaddedByOneWord) {
   EXPECT_EQ(all.paddings.front().padding, 4);
 }
 
-TEST(AccessPatterns, RefuseTilesThatAreNotWholeAccesses) {
+TEST(AccessPatterns, RejectTilesThatAreNotWholeAccesses) {
   const auto message = [](const auto& make) -> std::string {
     try {
       static_cast<void>(make());

@@ -90,7 +90,7 @@ TEST(BankProfiles, ServeAmds128BitReadsInTheMeasuredOrder) {
                           joined(joined(four(36, 40), lanes_of(48, 52)), lanes_of(60, 64))));
 }
 
-TEST(BankProfiles, RefuseWhatNoInstructionDoes) {
+TEST(BankProfiles, RejectWhatNoInstructionDoes) {
   EXPECT_EQ(message_of<GeometryError>([] { return bank_profile(SharedTarget::gfx950, SharedOp::read, 12); }),
             "bank profile rejected: width: 12 B a lane is not one of 1, 2, 4, 8, 16");
   EXPECT_EQ(message_of<GeometryError>([] { return bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 8, 3); }),

@@ -29,7 +29,7 @@ std::vector<std::byte> chunk_of(int count, int value) {
   return std::vector<std::byte>(static_cast<std::size_t>(count), static_cast<std::byte>(value));
 }
 
-TEST(SharedImage, BeginsAsPoisonWrittenByNobody) {
+TEST(SharedImage, BeginsAsPoisonWithoutWriters) {
   const SharedImage image(5);
   EXPECT_EQ(image.size(), 5);
   for (std::int64_t a = 0; a < 5; ++a) {
@@ -61,7 +61,7 @@ TEST(SharedImage, KeepsEachBytesLastWriter) {
   EXPECT_EQ(image.writer(152), SharedImage::kNoCopy);
 }
 
-TEST(SharedImage, RefusesWhatLeavesItAndWritesNothingThen) {
+TEST(SharedImage, RejectsWhatLeavesItAndWritesNothingThen) {
   SharedImage image(1024);
   EXPECT_EQ(
       message_of<IndexError>([&] {
@@ -112,7 +112,7 @@ TEST(SharedImage, GivesBytesOutToBeFilled) {
   EXPECT_EQ(image.writer(25), CopyIdx{2});
 }
 
-TEST(SharedImage, RefusesSizesThatNoWindowHas) {
+TEST(SharedImage, RejectsSizesThatNoWindowHas) {
   EXPECT_EQ(message_of<GeometryError>([] { return SharedImage(-1); }),
             "shared memory of -1 B is outside [0, 2147483648]");
   EXPECT_EQ(message_of<GeometryError>([] { return SharedImage((std::int64_t{1} << 31) + 1); }),
@@ -137,7 +137,7 @@ TEST(SharedImage, HoldsTheLastOfAnyWrites) {
     }
     const std::vector<std::int32_t> all = image.writers();
     RC_ASSERT(static_cast<std::int64_t>(all.size()) == size);
-    std::vector<std::int64_t> nobodys{0};  // [a] of the bytes before a
+    std::vector<std::int64_t> unwritten_before{0};  // [a] of the bytes before a
     for (std::int64_t a = 0; a < size; ++a) {
       int last = writes - 1;
       while (last >= 0 &&
@@ -147,13 +147,13 @@ TEST(SharedImage, HoldsTheLastOfAnyWrites) {
       }
       RC_ASSERT(image.writer(a).value == last);
       RC_ASSERT(all[static_cast<std::size_t>(a)] == last);
-      nobodys.push_back(nobodys.back() + (last < 0 ? 1 : 0));
+      unwritten_before.push_back(unwritten_before.back() + (last < 0 ? 1 : 0));
       RC_ASSERT(static_cast<int>(image.read(a, 1)[0]) ==
                 (last < 0 ? 0xCD : history[static_cast<std::size_t>(last)].value));
     }
     const auto from = prop::in_range<std::int64_t>(0, size + 1), to = prop::in_range<std::int64_t>(from, size + 1);
     RC_ASSERT(image.unwritten(from, to - from) ==
-              nobodys[static_cast<std::size_t>(to)] - nobodys[static_cast<std::size_t>(from)]);
+              unwritten_before[static_cast<std::size_t>(to)] - unwritten_before[static_cast<std::size_t>(from)]);
   }));
 }
 

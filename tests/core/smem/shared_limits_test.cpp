@@ -53,7 +53,7 @@ TEST(SharedLimits, AreThoseOfTheManuals) {
 }
 
 // The limit itself is accepted; one byte more is rejected with the limit and a next step.
-TEST(SharedLimits, RefuseTheFirstByteTooMany) {
+TEST(SharedLimits, RejectTheFirstByteTooMany) {
   for (const SharedLimits& limits : all_shared_limits()) {
     EXPECT_EQ(shared_fault(limits.arch, "tile", limits.opt_in), std::nullopt) << limits.name;
     EXPECT_TRUE(shared_fault(limits.arch, "tile", limits.opt_in + 1).has_value()) << limits.name;

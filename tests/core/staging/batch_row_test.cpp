@@ -27,7 +27,7 @@ TEST(BatchRow, IsWhereTheSequenceStands) {
   EXPECT_EQ(require_batch_row(state, SeqIdx{2}), SeqIdx{2});
 }
 
-TEST(BatchRow, OfNobodySaysWhoIsThere) {
+TEST(BatchRow, OfAMissingSequenceNamesTheBatch) {
   const auto message = [](const CacheState& state) -> std::string {
     try {
       (void)require_batch_row(state, SeqIdx{5});

@@ -207,7 +207,7 @@ TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
             "a box of 1 rows of 64 B would begin at shared byte 64, which is not a multiple of 128 B: choose a wider "
             "swizzle or larger pages");
   EXPECT_EQ(lds(StagingStep({.page = 16})),
-            "tile_size: 64 tokens do not divide a page of 16: a tile lies in one page, use a divisor");
+            "tile_size: 64 tokens do not divide a page of 16: a tile must be in one page, use a divisor");
   EXPECT_EQ(lds(StagingStep({.dtype = DType::f32, .page = 64})),
             "dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2");
   // Two reasons on one line.

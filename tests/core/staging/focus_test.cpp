@@ -36,7 +36,7 @@ TEST(FocusStep, IsTheStepWithMostFilledSlotsAndTheFirstOfEquals) {
   EXPECT_EQ(focus_step(small_scenario(), report), StepIdx{1});
 }
 
-TEST(FocusStep, TakesTheScenariosStepUpToTheLastAndRefusesTheNext) {
+TEST(FocusStep, TakesTheScenariosStepUpToTheLastAndRejectsTheNext) {
   Scenario scenario = small_scenario();
   const RunReport report = report_of(scenario);
   scenario.focus.step = report.steps - 1;
@@ -47,7 +47,7 @@ TEST(FocusStep, TakesTheScenariosStepUpToTheLastAndRefusesTheNext) {
                 std::to_string(report.steps) + "): the run has " + std::to_string(report.steps) + " steps");
 }
 
-TEST(FocusStep, SaysThatNothingRanWhenEveryRequestWasRefused) {
+TEST(FocusStep, SaysThatNothingRanWhenEveryRequestWasRejected) {
   Scenario scenario = small_scenario();
   scenario.requests.list = {Request{0, 1000, 1, {}}};  // the pool holds 76 tokens
   RunReport report = report_of(scenario);
@@ -72,7 +72,7 @@ TEST(StateAt, ReplaysToTheVeryStateThatTheRunPassedThrough) {
   }
 }
 
-TEST(StateAt, RefusesAStepPastTheEndAndSaysHowManyThereAre) {
+TEST(StateAt, RejectsAStepPastTheEndAndSaysHowManyThereAre) {
   const Scenario scenario = small_scenario();
   const std::int64_t steps = report_of(scenario).steps;
   EXPECT_EQ(

@@ -194,7 +194,7 @@ TEST(LocateStaged, EveryByteAndEveryRegisterOfAWholeTileIsSomeElementOnce) {
 // --- rejected questions ----------------------------------------------------------------------------------------------
 
 template <class Error>
-std::string refusal(const std::function<void()>& ask) {
+std::string rejection(const std::function<void()>& ask) {
   try {
     ask();
   } catch (const Error& error) {
@@ -205,15 +205,15 @@ std::string refusal(const std::function<void()>& ask) {
   return "no error";
 }
 
-class LocateStagedRefusals : public testing::Test {
+class LocateStagedRejections : public testing::Test {
  protected:
   template <class Error = IndexError>
   std::string shared(const TileQuestion& q, std::int64_t byte) const {
-    return refusal<Error>([&] { static_cast<void>(locate_shared(step_.scenario, step_.state, q, byte)); });
+    return rejection<Error>([&] { static_cast<void>(locate_shared(step_.scenario, step_.state, q, byte)); });
   }
   template <class Error = IndexError>
   std::string reg(const TileQuestion& q, std::int64_t wave, int lane, std::int64_t index) const {
-    return refusal<Error>(
+    return rejection<Error>(
         [&] { static_cast<void>(locate_register(step_.scenario, step_.state, q, WaveIdx{wave}, lane, index)); });
   }
   TileQuestion tma(std::int64_t tile, KOrV kv = KOrV::k) const {
@@ -226,14 +226,14 @@ class LocateStagedRefusals : public testing::Test {
   StagingStep step_ = three_layers({.page = 64});  // 150 tokens: tiles of 64, 64 and 22
 };
 
-TEST_F(LocateStagedRefusals, ASequenceThatIsNotInTheBatch) {
+TEST_F(LocateStagedRejections, ASequenceThatIsNotInTheBatch) {
   TileQuestion q = tma(0);
   q.seq = SeqIdx{5};
   EXPECT_EQ(shared(q, 0),
             "sequence 5 is not in the batch of step 3, which holds 4, 9: choose one of these, or another step");
 }
 
-TEST_F(LocateStagedRefusals, ATilePastTheSequencesEndCountedByThePathsOwnTiles) {
+TEST_F(LocateStagedRejections, ATilePastTheSequencesEndCountedByThePathsOwnTiles) {
   step_.scenario.lds.BN = 32;
   EXPECT_EQ(shared(tma(3), 0), "sequence 9: tile 3 is outside [0, 3): it has 150 tokens at step 3, 64 a tile");
   EXPECT_EQ(shared(tma(-1), 0), "sequence 9: tile -1 is outside [0, 3): it has 150 tokens at step 3, 64 a tile");
@@ -241,7 +241,7 @@ TEST_F(LocateStagedRefusals, ATilePastTheSequencesEndCountedByThePathsOwnTiles) 
   EXPECT_EQ(shared(lds(4), 0), "no error");
 }
 
-TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
+TEST_F(LocateStagedRejections, BytesOutsideTheTile) {
   EXPECT_EQ(shared(tma(0), 8192), "shared address 8192 is outside [0, 8192): bytes of the staged tile");
   EXPECT_EQ(shared(tma(0), -1), "shared address -1 is outside [0, 8192): bytes of the staged tile");
   EXPECT_EQ(shared(tma(0), 8191), "no error");
@@ -252,7 +252,7 @@ TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
 
 // Token 150 is the first one that does not exist: row 22 of the last tile. Row 22 is byte 2816 before the swizzle,
 // chunk 6.
-TEST_F(LocateStagedRefusals, RowsPastTheLastTokenAreNobodys) {
+TEST_F(LocateStagedRejections, RowsPastTheLastTokenHoldNoToken) {
   EXPECT_EQ(
       shared(tma(2), 22 * 128),
       "row 22 of the tile would be token 150, and sequence 9 has 150 at step 3: the row holds no token and is masked");
@@ -264,7 +264,7 @@ TEST_F(LocateStagedRefusals, RowsPastTheLastTokenAreNobodys) {
 }
 
 // Heads of 72: two chunks of 64 columns, and the second is filled from column 8 on.
-TEST_F(LocateStagedRefusals, ColumnsPastTheHeadAreFill) {
+TEST_F(LocateStagedRejections, ColumnsPastTheHeadAreFill) {
   step_ = three_layers({.page = 64, .head_size = 72});
   step_.scenario.tile.BK = 128;
   EXPECT_EQ(shared(tma(0), 64 * 128 + 16), "column 72 is past the head's 72 elements: TMA filled it with zeros");
@@ -272,7 +272,7 @@ TEST_F(LocateStagedRefusals, ColumnsPastTheHeadAreFill) {
   EXPECT_EQ(reg(tma(0), 0, 0, 4 * 4 + 1), "column 72 is past the head's 72 elements: TMA filled it with zeros");
 }
 
-TEST_F(LocateStagedRefusals, LanesRegistersAndWavesThatAreNone) {
+TEST_F(LocateStagedRejections, LanesRegistersAndWavesThatAreNone) {
   EXPECT_EQ(reg(tma(0), 0, 32, 0), "lane 32 is outside [0, 32): lanes of a warp");
   EXPECT_EQ(reg(tma(0), 0, -1, 0), "lane -1 is outside [0, 32): lanes of a warp");
   EXPECT_EQ(reg(tma(0), 0, 31, 64), "register 64 is outside [0, 64): 32-bit registers of the whole tile");
@@ -284,7 +284,7 @@ TEST_F(LocateStagedRefusals, LanesRegistersAndWavesThatAreNone) {
   EXPECT_EQ(reg(lds(0), 3, 63, 63), "no error");
 }
 
-TEST_F(LocateStagedRefusals, ValuesOf32BitsHaveNoFragments) {
+TEST_F(LocateStagedRejections, ValuesOf32BitsHaveNoFragments) {
   step_ = three_layers({.dtype = DType::f32, .page = 64});
   EXPECT_EQ(shared(tma(0), 0), "no error");
   EXPECT_EQ(reg<UnsupportedError>(tma(0), 0, 0, 0),
@@ -293,11 +293,11 @@ TEST_F(LocateStagedRefusals, ValuesOf32BitsHaveNoFragments) {
               testing::HasSubstr("dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2"));
 }
 
-TEST_F(LocateStagedRefusals, APathThatCannotTakeTheTileSaysWhy) {
+TEST_F(LocateStagedRejections, APathThatCannotTakeTheTileSaysWhy) {
   step_ = three_layers({.page = 16});
   EXPECT_EQ(shared<GeometryError>(lds(0), 0),
-            "KVCacheIterator rejected: tile_size: 64 tokens do not divide a page of 16: a tile lies in one "
-            "page, use a divisor");
+            "KVCacheIterator rejected: tile_size: 64 tokens do not divide a page of 16: a tile must be in one page, "
+            "use a divisor");
   step_ = mla_step(64, 150);
   EXPECT_THAT(shared<UnsupportedError>(tma(0, KOrV::v), 0), testing::Not(testing::StartsWith("another kind")));
 }

@@ -185,7 +185,7 @@ TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
     const std::string why = message_of([&] { static_cast<void>(locate(scenario, state, byte)); });
     ++counts[why.starts_with("no IndexError")       ? "token"
              : why.find("null page") != why.npos    ? "null page"
-             : why.find("no sequence") != why.npos  ? "nobody"
+             : why.find("no sequence") != why.npos  ? "no holder"
              : why.find("no token yet") != why.npos ? "empty slot"
                                                     : why];
   }
@@ -193,7 +193,7 @@ TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
   EXPECT_EQ(counts["null page"], kBlockBytes);
   std::set<std::int64_t> blocks;
   for (const std::int64_t place : filled) blocks.insert(place / 4);
-  EXPECT_EQ(counts["nobody"], (19 - static_cast<std::int64_t>(blocks.size())) * kBlockBytes);
+  EXPECT_EQ(counts["no holder"], (19 - static_cast<std::int64_t>(blocks.size())) * kBlockBytes);
   EXPECT_EQ(counts["empty slot"], static_cast<std::int64_t>(blocks.size() * 4 - filled.size()) * kTokenBytes);
   EXPECT_EQ(counts.size(), 4u);
 }
@@ -251,9 +251,9 @@ TEST(Locate, WhatIsNotATokenSaysWhatItIsAndWhatToDo) {
                                               ", which holds no token yet: page 2 of sequence 0 ends after 1 of 4 "
                                               "slots at step 0");
   const std::set<std::uint32_t> held(state.lookup_table.begin(), state.lookup_table.begin() + 3);
-  std::int64_t nobody = 0;
-  while (held.contains(static_cast<std::uint32_t>(nobody))) ++nobody;
-  EXPECT_EQ(at(nobody * 1152, 0), "byte " + std::to_string(nobody * 1152) + " is in block " + std::to_string(nobody) +
+  std::int64_t unheld = 0;
+  while (held.contains(static_cast<std::uint32_t>(unheld))) ++unheld;
+  EXPECT_EQ(at(unheld * 1152, 0), "byte " + std::to_string(unheld * 1152) + " is in block " + std::to_string(unheld) +
                                       ", which no sequence of the batch of step 0 holds: choose another step, or a "
                                       "block that is in use");
   EXPECT_EQ(at(0, -1), "step -1 is before the first: nothing is stored yet, go to step 0 or later");
@@ -261,7 +261,7 @@ TEST(Locate, WhatIsNotATokenSaysWhatItIsAndWhatToDo) {
 }
 
 // Any number gives an answer or an IndexError, never an overflow or a division by zero.
-RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRefused, (std::int64_t byte)) {
+RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRejected, (std::int64_t byte)) {
   const Scenario scenario = continuous_scenario();
   const CacheState state = state_at(scenario, scenario.requests.list, StepIdx{1}).cache;
   try {
@@ -269,7 +269,7 @@ RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRefused, (std::int64_t byte)) {
     RC_ASSERT(byte >= 0);
     RC_ASSERT(std::ranges::find(state.batch, found.seq) != state.batch.end());
   } catch (const IndexError&) {
-    RC_SUCCEED("refused");
+    RC_SUCCEED("rejected");
   }
 }
 

@@ -375,7 +375,7 @@ TEST(StagingEvents, MlaHasNoTileOfV) {
 
 // --- when events are recorded ----------------------------------------------------------------------------------------
 
-TEST(StagingEvents, NobodyAskedNothingIsRecorded) {
+TEST(StagingEvents, NothingIsRecordedUnlessRequested) {
   EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::none)).empty());
   EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::lanes), trace::Detail::steps).empty());
   EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::lanes), trace::Detail::off).empty());
@@ -404,7 +404,7 @@ TEST(StagingEvents, ARunEndsWithThemWhicheverWayItIsRun) {
   EXPECT_TRUE(nothing.events().empty()) << "no step ran";
 }
 
-std::string refusal(const Scenario& scenario) {
+std::string rejection(const Scenario& scenario) {
   try {
     static_cast<void>(events_of(scenario));
   } catch (const InputError& error) {
@@ -413,18 +413,18 @@ std::string refusal(const Scenario& scenario) {
   return "no error";
 }
 
-TEST(StagingEvents, AFocusThatTheStepDoesNotHaveIsRefused) {
+TEST(StagingEvents, AFocusThatTheStepDoesNotHaveIsRejected) {
   Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
   scenario.focus.sequence = 7;
-  EXPECT_EQ(refusal(scenario),
+  EXPECT_EQ(rejection(scenario),
             "scenario 'events' rejected: $.focus.sequence: 7 is not in the batch of step 1, which holds 0, 1: "
             "choose one of these, or -1 for the longest");
   scenario.focus.sequence = 0;
-  EXPECT_EQ(refusal(scenario),
+  EXPECT_EQ(rejection(scenario),
             "scenario 'events' rejected: $.focus.tile: 2 is outside [0, 2): sequence 0 has 71 tokens at step "
             "1, 64 a tile");
   scenario.focus.tile = 1;
-  EXPECT_EQ(refusal(scenario), "no error");
+  EXPECT_EQ(rejection(scenario), "no error");
 }
 
 TEST(StagingEvents, TheFocusIsTheSequenceAskedForOrTheLongest) {

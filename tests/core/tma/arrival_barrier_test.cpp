@@ -126,7 +126,7 @@ TEST(ArrivalBarrierFaults, NoneWhenAProducerOwnsThePhase) {
   EXPECT_EQ(barrier.state(), (BarrierState{2, 1, 0}));
 }
 
-TEST(ArrivalBarrierFaults, LeaveOutArrivalsThatNobodyExpects) {
+TEST(ArrivalBarrierFaults, LeaveOutUnexpectedArrivals) {
   ArrivalBarrier barrier(2);
   barrier.arrive(3);
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::pending_underflow});
@@ -197,7 +197,7 @@ TEST(ArrivalBarrierFaults, FindAWaiterThatIsTwoLapsOff) {
             "a wait for phase 1 in phase 0: its parity belongs to phase -1: wait for every phase in turn");
 }
 
-TEST(ArrivalBarrierFaults, FindABarrierInitialisedTwice) {
+TEST(ArrivalBarrierFaults, FindABarrierInitializedTwice) {
   ArrivalBarrier barrier(1);
   barrier.init(3);
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::live_reinit});
@@ -210,7 +210,7 @@ TEST(ArrivalBarrierFaults, FindABarrierInitialisedTwice) {
   EXPECT_EQ(faults(barrier).size(), 1U);
 }
 
-TEST(ArrivalBarrier, RefusesNumbersNoBarrierTakes) {
+TEST(ArrivalBarrier, RejectsNumbersNoBarrierTakes) {
   EXPECT_EQ(message_of<GeometryError>([] { ArrivalBarrier barrier(0); }),
             "barrier, init: 0 arrivals are outside 1 to 1048575");
   EXPECT_THROW(ArrivalBarrier(1048576), GeometryError);

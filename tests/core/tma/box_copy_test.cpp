@@ -461,56 +461,56 @@ TEST(LoadBox, TouchesNothingWhenItThrows) {
             "illegal address (error 700): an element inside the map lies past 2^64: check the map's base and strides");
 }
 
-TEST(LoadBox, RefusesAStartTheInstructionCannotTake) {
+TEST(LoadBox, RejectsAStartTheInstructionCannotTake) {
   const TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   const Tensor tensor(map);
   SharedImage image(2048);
-  const auto refused = [&](const TmaCoord& at, std::int64_t dst) {
+  const auto rejected = [&](const TmaCoord& at, std::int64_t dst) {
     return message_of<GeometryError>([&] { (void)load_box(map, at, tensor.memory, image, dst, CopyIdx{0}); });
   };
   EXPECT_EQ(
-      refused({4, 0}, 0),
+      rejected({4, 0}, 0),
       "load of a box rejected: coordinate 0: 4 x bf16 = 8 B is not a multiple of 16 B (error 715 on Hopper): start "
       "at 0 or 8");
-  EXPECT_EQ(refused({-4, 0}, 64),
+  EXPECT_EQ(rejected({-4, 0}, 64),
             "load of a box rejected, 2 faults:\n"
             "  coordinate 0: -4 x bf16 = -8 B is not a multiple of 16 B (error 715 on Hopper): start at -8 or 0\n"
             "  shared address: 64 is not a multiple of 128 B (error 716): use 128");
-  EXPECT_EQ(refused({0, 0, 0}, 0),
+  EXPECT_EQ(rejected({0, 0, 0}, 0),
             "load of a box rejected: coordinates: 3 for a map of rank 2: give one a dimension, fastest first");
-  EXPECT_EQ(refused({0, 0}, 1152),
+  EXPECT_EQ(rejected({0, 0}, 1152),
             "load of a box rejected: shared address: the window of 1024 bytes at 1152 leaves the 2048 bytes of shared "
             "memory");
   EXPECT_NO_THROW((void)load_box(map, {0, 0}, tensor.memory, image, 1024, CopyIdx{0}));
-  EXPECT_THAT(refused({0, 0}, -128), testing::HasSubstr("-128 is not a multiple of 128 B (error 716): use 0"));
+  EXPECT_THAT(rejected({0, 0}, -128), testing::HasSubstr("-128 is not a multiple of 128 B (error 716): use 0"));
   SharedImage small(1023);
   EXPECT_THROW((void)load_box(map, {0, 0}, tensor.memory, small, 0, CopyIdx{0}), GeometryError);
 }
 
-TEST(LoadBox, RefusesMapsThatAreNoPlainByteCopy) {
+TEST(LoadBox, RejectsMapsThatAreNoPlainByteCopy) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20, 4}, {128, 2560}, {64, 8, 1}, k128);
   const Tensor tensor(map);
   SharedImage image(1024);
-  const auto refused = [&](const TensorMap& m, const BoxSwitches& switches = {}) {
+  const auto rejected = [&](const TensorMap& m, const BoxSwitches& switches = {}) {
     return message_of<UnsupportedError>([&] {
       (void)load_box(m, {0, 0, 0}, tensor.memory, image, 0, CopyIdx{0}, switches);
     });
   };
   TensorMap interleaved = map;
   interleaved.interleave = TmaInterleave::b16;
-  EXPECT_EQ(refused(interleaved),
+  EXPECT_EQ(rejected(interleaved),
             "load of a box: where the bytes of a map with 16B interleave land is not modeled: use no interleave");
   TensorMap tf32 = map;
   tf32.data_type = TmaDataType::tf32;
-  EXPECT_EQ(refused(tf32), "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32");
+  EXPECT_EQ(rejected(tf32), "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32");
   TensorMap packed = map;
   packed.data_type = TmaDataType::u4x16_align8;
-  EXPECT_EQ(refused(packed, {.target = TmaTarget::sm_100}),
+  EXPECT_EQ(rejected(packed, {.target = TmaTarget::sm_100}),
             "load of a box: u4x16_align8 is converted on its way, and only byte copies are modeled: use u8");
   TensorMap atom = map;
   atom.swizzle = TmaSwizzle::b128_atom32;
   EXPECT_EQ(
-      refused(atom),
+      rejected(atom),
       "tensor map of the box to load rejected: swizzle (target): 128B_ATOM_32B swizzle needs sm_100: use the 128B "
       "swizzle on sm_90");
   TensorMap wide = map;
@@ -684,7 +684,7 @@ TEST(StoreBox, WritesNothingWhenTheOverrunLeavesTheAllocation) {
   EXPECT_EQ(store, (BoxStore{12, 0, 12}));  // and all of it was poison
 }
 
-TEST(StoreBox, RefusesNegativeStartsAndModesForLoads) {
+TEST(StoreBox, RejectsNegativeStartsAndModesForLoads) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   Tensor tensor(map);
   const SharedImage image(1024);

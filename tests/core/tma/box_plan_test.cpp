@@ -61,7 +61,7 @@ TEST(BoxChunks, TellWhatIsMemoryAndWhatIsFill) {
   EXPECT_EQ(flipped[8].shared, 160);
 }
 
-TEST(BoxChunks, RefuseAStartThatIsNoChunk) {
+TEST(BoxChunks, RejectAStartThatIsNoChunk) {
   EXPECT_EQ(message_of<GeometryError>([] {
               (void)box_chunks(kMap, {2, 0}, 8);
             }),

@@ -51,7 +51,7 @@ TEST(GlobalMemory, StopsAtWhatIsNotThere) {
   EXPECT_THROW((void)memory.read(0x1000, -1), GeometryError);
 }
 
-TEST(GlobalMemory, RefusesAllocationsThatOverlapOrDoNotFit) {
+TEST(GlobalMemory, RejectsAllocationsThatOverlapOrDoNotFit) {
   std::array<std::byte, 32> pool{}, other{};
   GlobalMemory memory;
   memory.add("pool", 0x1000, pool);

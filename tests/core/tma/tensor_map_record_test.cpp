@@ -51,7 +51,7 @@ TEST(EncodeCall, WritesTheRecordOnlyWhenNothingIsBroken) {
 }
 
 // Rule V01: names the pointer, and reports no other rule when an array is missing.
-TEST(EncodeCall, RefusesMissingAndMisalignedPointers) {
+TEST(EncodeCall, RejectsMissingAndMisalignedPointers) {
   Call call;
   const auto broken = [&](void* out, const TensorMapArguments& arguments) {
     const TensorMapReport report = encode_tensor_map(out, arguments, TmaTarget::sm_90);
@@ -134,7 +134,7 @@ TEST(Record, KeepsEveryMap) {
 }
 
 // Any single wrong bit is detected by checksum, magic or version.
-TEST(Record, RefusesEverySingleWrongBit) {
+TEST(Record, RejectsEverySingleWrongBit) {
   const TensorMapRecord good = encode_tensor_map("map", five_axes(), TmaTarget::sm_90);
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     TensorMapRecord bad = good;
@@ -144,7 +144,7 @@ TEST(Record, RefusesEverySingleWrongBit) {
 }
 
 // The record with changed bytes and a matching checksum, as from an attacker or a bug of the writer.
-std::string refused_with(std::size_t at, std::uint8_t value) {
+std::string rejected_with(std::size_t at, std::uint8_t value) {
   TensorMapRecord record = encode_tensor_map(
       "map", test::map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, TmaSwizzle::b128), TmaTarget::sm_90);
   record[at] = static_cast<std::byte>(value);
@@ -160,16 +160,16 @@ TEST(Record, SaysWhatIsWrongWithIt) {
             "a.map rejected: byte 0: this is not a tensor map of kvscope; the driver's own 128 bytes are private and "
             "cannot be "
             "read");
-  EXPECT_EQ(refused_with(8, 2), "a.map rejected: byte 8: version 2 is not 1: use the program that wrote it");
-  EXPECT_EQ(refused_with(11, 6), "a.map rejected: rank (V03): 6 is outside 1 to 5");
-  EXPECT_EQ(refused_with(11, 0), "a.map rejected: rank (V03): 0 is outside 1 to 5");
-  EXPECT_EQ(refused_with(13, 7), "a.map rejected: swizzle (V02): 7 is in no table: use 0 to 6");
-  EXPECT_EQ(refused_with(16, 8), "a.map rejected: base (V05): 0x20008 is 8 B past a multiple of 16: move the tensor");
-  EXPECT_EQ(refused_with(64, 1),
+  EXPECT_EQ(rejected_with(8, 2), "a.map rejected: byte 8: version 2 is not 1: use the program that wrote it");
+  EXPECT_EQ(rejected_with(11, 6), "a.map rejected: rank (V03): 6 is outside 1 to 5");
+  EXPECT_EQ(rejected_with(11, 0), "a.map rejected: rank (V03): 0 is outside 1 to 5");
+  EXPECT_EQ(rejected_with(13, 7), "a.map rejected: swizzle (V02): 7 is in no table: use 0 to 6");
+  EXPECT_EQ(rejected_with(16, 8), "a.map rejected: base (V05): 0x20008 is 8 B past a multiple of 16: move the tensor");
+  EXPECT_EQ(rejected_with(64, 1),
             "a.map rejected: byte 64: 1 where this map's record has 0: unused bytes have fixed values");
-  EXPECT_EQ(refused_with(86, 2),
+  EXPECT_EQ(rejected_with(86, 2),
             "a.map rejected: byte 86: 2 where this map's record has 1: unused bytes have fixed values");
-  EXPECT_EQ(refused_with(100, 9),
+  EXPECT_EQ(rejected_with(100, 9),
             "a.map rejected: byte 100: 9 where this map's record has 0: unused bytes have fixed values");
   TensorMapRecord record = encode_tensor_map("map", five_axes(), TmaTarget::sm_90);
   record[30] ^= std::byte{1};

@@ -175,7 +175,7 @@ TEST(TensorMapRules, TellTheDriversAnswerFromOurOwn) {
 }
 
 // Shipped kernels use overlapping rows; a stride of 0 is legal, but its effect is not documented.
-TEST(TensorMapRules, NoteAStrideOfZeroAndRefuseItNot) {
+TEST(TensorMapRules, NoteAStrideOfZeroAndRejectItNot) {
   TensorMap map = baseline();
   map.strides[0] = 0;
   const TensorMapReport report = check_tensor_map(map, TmaTarget::sm_90);

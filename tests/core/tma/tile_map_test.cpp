@@ -88,7 +88,7 @@ TEST(MapOfATile, NamesTheTypeAnElementTravelsAs) {
   }
 }
 
-TEST(MapOfATile, RefusesWhatTheEncoderWould) {
+TEST(MapOfATile, RejectsWhatTheEncoderWould) {
   auto a = fix_a();
   TmaTile tile = a.k(1).create_tma_tile({.mode = SwizzleMode::b128, .BN = 4});
   tile.box.extents[0] = 300;

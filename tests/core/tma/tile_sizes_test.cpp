@@ -25,7 +25,7 @@ TEST(PaddedDepth, RoundsUpToWholeSwizzleRows) {
   EXPECT_EQ(padded_depth(DType::bf16, SwizzleMode::none, 72), 72);
 }
 
-TEST(PaddedDepth, RefusesANegativeDepth) {
+TEST(PaddedDepth, RejectsANegativeDepth) {
   EXPECT_EQ(message_of<GeometryError>([] { (void)padded_depth(DType::bf16, SwizzleMode::b128, -1); }),
             "depth -1 is negative: give the elements of a head");
 }
@@ -47,7 +47,7 @@ TEST(SubTiles, AreThePageOrTheWholeTileWhicheverIsSmaller) {
 }
 
 // A kernel that divides (100, 64) down would silently leave 36 rows out.
-TEST(SubTiles, RefuseATileThatIsNotWholePages) {
+TEST(SubTiles, RejectATileThatIsNotWholePages) {
   EXPECT_EQ(message_of<GeometryError>([] { (void)kv_num_sub_tiles(100, 64); }),
             "a tile of 100 rows is not a whole number of pages of 64 rows: use 64 or 128 rows");
   EXPECT_EQ(message_of<GeometryError>([] { (void)kv_num_sub_tiles(0, 64); }),

@@ -17,7 +17,7 @@ class BadTrace : public ::testing::Test {
   BadTrace() { testing::write_trace(path_, testing::sample_events(20), {{"scenario", "{}"}}); }
 
   // The message of opening and reading the whole file, without "<path> rejected".
-  std::string refusal() {
+  std::string rejection() {
     const std::string message = testing::message_of([&] { TraceReader(path_).verify_all(); });
     const std::string prefix = path_ + " rejected";
     EXPECT_TRUE(message.starts_with(prefix)) << message;
@@ -25,16 +25,16 @@ class BadTrace : public ::testing::Test {
   }
   std::string after(const std::string& sql) {
     edit(path_, sql);
-    return refusal();
+    return rejection();
   }
   std::string after_resealed(const std::string& sql) {
     edit(path_, sql);
     testing::reseal_index(path_);
-    return refusal();
+    return rejection();
   }
   std::string with_bytes(const std::string& bytes) {
     testing::put_bytes(path_, bytes);
-    return refusal();
+    return rejection();
   }
   std::string with_byte(std::size_t at, char byte) {
     std::string bytes = testing::bytes_of(path_);
@@ -50,13 +50,13 @@ class BadTrace : public ::testing::Test {
 
 TEST_F(BadTrace, MissingFile) {
   std::filesystem::remove(path_);
-  EXPECT_EQ(refusal(), ": cannot be read: No such file or directory");
+  EXPECT_EQ(rejection(), ": cannot be read: No such file or directory");
 }
 
 TEST_F(BadTrace, Folder) {
   std::filesystem::remove(path_);
   std::filesystem::create_directory(path_);
-  EXPECT_EQ(refusal(), ": is a folder: name the trace file in it");
+  EXPECT_EQ(rejection(), ": is a folder: name the trace file in it");
 }
 
 TEST_F(BadTrace, NotADatabase) {
@@ -67,7 +67,7 @@ TEST_F(BadTrace, NotADatabase) {
   EXPECT_EQ(with_bytes(std::string("SQLite format 3\0", 16) + std::string(83, '\0')), message);  // one byte short
 }
 
-TEST_F(BadTrace, DatabaseOfSomebodyElse) {
+TEST_F(BadTrace, DatabaseOfAnotherProgram) {
   EXPECT_EQ(after("PRAGMA application_id = 0"),
             ": is not a trace: its application id is 0x00000000, a trace has 0x6b767472");
 }
@@ -227,7 +227,7 @@ TEST_F(BadTrace, MetaThatIsNotText) {
             ": table 'meta': holds a row that is not text");
 }
 
-TEST_F(BadTrace, MetaPastItsBoundIsRefusedBeforeItIsHeld) {
+TEST_F(BadTrace, MetaPastItsBoundIsRejectedBeforeItIsHeld) {
   // Two values that fit separately; then one that exceeds SQLite's limit.
   EXPECT_EQ(after("INSERT INTO meta VALUES ('a', hex(zeroblob(20000000))), "
                   "('b', hex(zeroblob(20000000)))"),

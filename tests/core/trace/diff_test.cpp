@@ -209,7 +209,7 @@ TEST_F(Tiles, OnlyTheKindsThatAreAskedForAreCompared) {
                   .same_events());
 }
 
-TEST_F(Tiles, OneThatIsNotThereIsRefused) {
+TEST_F(Tiles, OneThatIsNotThereIsRejected) {
   const auto message = [&](const std::vector<Event>& events, std::int64_t tile) {
     try {
       static_cast<void>(part(events, tile_of(1), {.left_tile = tile, .right_tile = 0}));

@@ -17,7 +17,7 @@ void put_byte(const std::filesystem::path& path, std::size_t at, char byte) {
   file.put(byte);
 }
 
-TEST(FlippedBits, AreRefusedOrChangeNothing) {
+TEST(FlippedBits, AreRejectedOrChangeNothing) {
   const testing::Folder folder;
   const std::filesystem::path path = folder / "a.kvt";
   const std::vector<Event> events = testing::sample_events(40);
@@ -53,7 +53,7 @@ TEST(FlippedBits, AreRefusedOrChangeNothing) {
 }
 
 // Whole runs of damaged bytes, as after a disk failure: a page of zeros, of ones, of another page's bytes.
-TEST(FlippedBits, DestroyedPagesAreRefusedOrChangeNothing) {
+TEST(FlippedBits, DestroyedPagesAreRejectedOrChangeNothing) {
   constexpr std::size_t kPage = 1024;
   const testing::Folder folder;
   const std::filesystem::path path = folder / "a.kvt";

@@ -100,13 +100,13 @@ TEST(TraceWriter, FullDiskIsReportedAndLeavesNothingBehind) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(TraceWriter, MetaPastTheBoundIsRefusedAndLeavesNothingBehind) {
+TEST(TraceWriter, MetaPastTheBoundIsRejectedAndLeavesNothingBehind) {
   const Folder folder;
   const std::string path = folder / "a.kvt";
   TraceWriter writer(path, Detail::full);
   writer.set_meta("scenario", std::string(static_cast<std::size_t>(kMaxMetaBytes), 'x'));
   const std::string message = message_of([&] { writer.finish(); });
-  EXPECT_TRUE(message.ends_with(" at most 67108864 fit: leave the requests in a file of their own")) << message;
+  EXPECT_TRUE(message.ends_with(" at most 67108864 fit: leave the requests in a separate file")) << message;
   EXPECT_TRUE(folder.names().empty());
 }
 

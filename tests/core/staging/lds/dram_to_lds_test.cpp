@@ -227,7 +227,7 @@ TEST(CopyToLds, IsNothingForAWavesSliceOfV) {
   EXPECT_EQ(copies_per_load(slice, WaveIdx{1}), 0);
 }
 
-TEST(CopyToLds, RefusesWavesAndStagesThereAreNot) {
+TEST(CopyToLds, RejectsWavesAndStagesThereAreNot) {
   const KVBufferConfig a(named("A K"));
   EXPECT_EQ(message_of<IndexError>([&] { (void)copy_instructions(a, WaveIdx{4}, StageIdx{0}, {}); }),
             "wave 4 is outside [0, 4): num_threads / 64 of the buffer");

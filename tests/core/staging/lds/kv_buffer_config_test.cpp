@@ -255,7 +255,7 @@ const Broken kBroken[] = {
      "head_dim_offset: column 12 is byte 24, not on a whole vector of 16: use 16"},
 };
 
-TEST(KVBufferRules, EachIsRefusedUnderItsNameAndAlone) {
+TEST(KVBufferRules, EachIsRejectedUnderItsNameAndAlone) {
   std::set<KVBufferRule> seen;
   for (const Broken& broken : kBroken) {
     KVBufferParams p = named(broken.from);

@@ -284,7 +284,7 @@ TEST(KVBuffer, WalksVsDepthLikewise) {
   }
 }
 
-TEST(KVBuffer, RefusesWhatItsConfigurationDoesNotHave) {
+TEST(KVBuffer, RejectsWhatItsConfigurationDoesNotHave) {
   const test::TokenCache tokens = cache_for(named("A K"), p16);
   Block block(named("A K"), tokens, 64);
   KVBuffer& wave = block.wave(0);
@@ -317,7 +317,7 @@ TEST(KVBuffer, RefusesWhatItsConfigurationDoesNotHave) {
             "KVBuffer (V): 8-bit V of 16x16x128 is not loaded strip by strip: load the whole stage");
 }
 
-TEST(KVBuffer, RefusesACacheAWaveOrARegionThatDoesNotFitAllAtOnce) {
+TEST(KVBuffer, RejectsACacheAWaveOrARegionThatDoesNotFitAllAtOnce) {
   const test::TokenCache tokens(DType::f16, 64, 1, 128, p16);
   SharedImage image(32768 + 8);
   PendingCopies pending(image, 4);

@@ -101,7 +101,7 @@ TEST(KVCacheIterator, FollowsThePagesAndStopsAtTheEndWithoutTheTable) {
   EXPECT_THROW((void)past.tile(), IndexError);
 }
 
-TEST(KVCacheIterator, RefusesAnotherCachesSizesAllAtOnce) {
+TEST(KVCacheIterator, RejectsAnotherCachesSizesAllAtOnce) {
   Paged paged;
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)KVCacheIterator(paged.cache(),
@@ -112,7 +112,7 @@ TEST(KVCacheIterator, RefusesAnotherCachesSizesAllAtOnce) {
             "  kv_num_heads: 2 is not the cache's: use 1\n"
             "  cache_depth: 16 is not the head size of the cache: use 8\n"
             "  depth: columns [4, 20) are not inside a head of 8\n"
-            "  tile_size: 48 tokens do not divide a page of 64: a tile lies in one page, use a divisor");
+            "  tile_size: 48 tokens do not divide a page of 64: a tile must be in one page, use a divisor");
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)KVCacheIterator(
                   paged.cache(),

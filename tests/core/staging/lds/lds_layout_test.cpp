@@ -115,7 +115,7 @@ TEST(LdsLayout, ShiftsAWavesSliceOfV) {
   EXPECT_EQ(offsets(named("F-Vd")), (std::vector<std::int64_t>{0, 0, 0, 0}));
 }
 
-TEST(LdsLayout, RefusesPlacesOutsideTheRegion) {
+TEST(LdsLayout, RejectsPlacesOutsideTheRegion) {
   const KVBufferConfig config(named("A K"));
   const LdsLayout layout(config);
   EXPECT_EQ(message_of<IndexError>([&] { (void)layout.logical(StageIdx{2}, KeyIdx{0}, DimIdx{0}); }),

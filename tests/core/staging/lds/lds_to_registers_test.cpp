@@ -265,7 +265,7 @@ TEST(ReadV, OfOneBlockTakesItsColumnsForEveryStrip) {
   EXPECT_EQ(all_reads(KVBufferConfig(p), WaveIdx{0}, StageIdx{0}).size(), 16U);
 }
 
-TEST(Reads, RefuseWavesStagesAndStripsThereAreNot) {
+TEST(Reads, RejectWavesStagesAndStripsThereAreNot) {
   const KVBufferConfig a(named("A K"));
   EXPECT_THROW((void)strip_reads(a, WaveIdx{4}, StageIdx{0}, StripIdx{0}), IndexError);
   EXPECT_THROW((void)strip_reads(a, WaveIdx{0}, StageIdx{2}, StripIdx{0}), IndexError);

@@ -92,7 +92,7 @@ TEST(PendingCopies, ReportAStageThatIsBeingOverwritten) {
   EXPECT_EQ(block.pending().races()[0].origin.tile_start, TokIdx{64});
 }
 
-TEST(PendingCopies, RefuseCountsTheFieldCannotHoldAndWavesThereAreNot) {
+TEST(PendingCopies, RejectCountsTheFieldCannotHoldAndWavesThereAreNot) {
   SharedImage image(4096);
   PendingCopies pending(image, 2);
   EXPECT_EQ(message_of<GeometryError>([&] { pending.wait(WaveIdx{0}, 64); }),

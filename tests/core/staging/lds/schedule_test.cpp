@@ -349,7 +349,7 @@ TEST(RunSchedule, LandsCopiesOnlyAtWaitsOrAtOnceAsItIsTold) {
   }
 }
 
-TEST(RunSchedule, RefusesWavesThatDoNotMatch) {
+TEST(RunSchedule, RejectsWavesThatDoNotMatch) {
   const KVBufferParams k = operand(true, 32, 64, 2), v = operand(false, 32, 64, 2);
   Kernel kernel(k, v, 1, KVBufferConfig(k).constants().region_bytes);
   const auto steps = prefill_schedule({.tiles = 1});

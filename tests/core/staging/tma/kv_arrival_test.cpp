@@ -126,7 +126,7 @@ TEST(KvArrival, LeavesADeadlockWhenTheExpectationIsTooLarge) {
             "copied");
 }
 
-TEST(KvArrival, RefusesATileThatBeginsInsideThePattern) {
+TEST(KvArrival, RejectsATileThatBeginsInsideThePattern) {
   const Cache cache;
   const TmaTile tile = cache.tile(32);
   const KvCopy copy = tma_copy_k(tile, row_list(64, 32, {320, 64}), {.head = head(0)});

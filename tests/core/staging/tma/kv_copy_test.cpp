@@ -202,7 +202,7 @@ TEST(CopyK, OfBothCtasIsTheWholeTile) {
 }
 
 // Cases that a kernel would copy wrongly without an error.
-TEST(CopyGeometry, RefusesPagesThatTheTileDoesNotDivide) {
+TEST(CopyGeometry, RejectsPagesThatTheTileDoesNotDivide) {
   const Tiles tiles;
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)tma_copy_k(tiles.plain(64), row_list(192, 64, {1, 2, 3}, true), {.head = head(0)});
@@ -257,7 +257,7 @@ TEST(CopyGeometry, TellsEveryFaultAtOnce) {
 }
 
 // Row 2^30 is fill only where no map has such a row.
-TEST(CopyGeometry, RefusesFillFromARowThatExists) {
+TEST(CopyGeometry, RejectsFillFromARowThatExists) {
   const Tiles tiles;
   TmaTile tile = tiles.plain(32);
   const VCopyOptions options{.head = head(0), .needs_partial = true, .valid_pages = 1, .oob_fill_pages = true};
