@@ -63,10 +63,10 @@ std::string map_fault(const CopyMap& map, CopyDirection direction, int target) {
   const MapSwizzle& swizzle = map.swizzle_mode();
   if (map.interleave != 0) {
     return unsupported(fmt::format(
-        "where the bytes of a map with {}B interleave land is not modelled: use no interleave", 16 * map.interleave));
+        "where the bytes of a map with {}B interleave land is not modeled: use no interleave", 16 * map.interleave));
   }
   if (!element.copied) {
-    return unsupported(fmt::format("{} is converted on its way, and only byte copies are modelled: use {}",
+    return unsupported(fmt::format("{} is converted on its way, and only byte copies are modeled: use {}",
                                    element.name, element.floating ? "f32" : "u8"));
   }
   if (direction == CopyDirection::store && swizzle.bits.halves != 0) {
