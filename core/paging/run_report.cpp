@@ -22,7 +22,7 @@ struct Quotient {
 };
 using Figure = Quotient (*)(const RunReport&, const StepFigures&);
 
-Quotient utilisation_at(const RunReport& r, const StepFigures& f) {
+Quotient utilization_at(const RunReport& r, const StepFigures& f) {
   return {f.used_blocks, r.blocks};
 }
 
@@ -78,7 +78,7 @@ struct Curve {
 };
 
 constexpr std::array<Curve, 8> kCurves = {{
-    {"utilisation", "utilisation", utilisation_at},
+    {"utilization", "utilisation", utilization_at},
     {"internal fragmentation", "internal_fragmentation", fragmentation_at},
     {"prefix hits", "prefix_hit_rate", hit_rate_at},
     {"running", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.running}; }},
@@ -120,8 +120,8 @@ std::string curve_line(const RunReport& report, const Curve& curve) {
 
 }  // namespace
 
-double RunReport::utilisation() const {
-  return over_steps(*this, utilisation_at).mean;
+double RunReport::utilization() const {
+  return over_steps(*this, utilization_at).mean;
 }
 double RunReport::internal_fragmentation() const {
   return over_steps(*this, fragmentation_at).mean;
@@ -185,7 +185,7 @@ json::Value to_json(const RunReport& r, bool with_curve) {
   v.set("evictions", r.evictions);
   v.set("copies", r.copies);
   v.set("peak_used_blocks", r.peak_used_blocks);
-  v.set("utilisation", r.utilisation());
+  v.set("utilisation", r.utilization());
   v.set("internal_fragmentation", r.internal_fragmentation());
   v.set("prefix_hit_rate", r.prefix_hit_rate());
   if (!with_curve) return v;

@@ -52,7 +52,7 @@ struct RunReport {
   std::vector<StepFigures> curve;  // [steps]
 
   // Unweighted means over the steps that have the share. 0 when no step has it.
-  [[nodiscard]] double utilisation() const;             // used blocks / blocks
+  [[nodiscard]] double utilization() const;             // used blocks / blocks
   [[nodiscard]] double internal_fragmentation() const;  // unfilled slots in used blocks / slots in used blocks
   [[nodiscard]] double prefix_hit_rate() const;         // not a mean: hit_tokens / query_tokens of the whole run
 };

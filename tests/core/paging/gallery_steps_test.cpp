@@ -267,7 +267,7 @@ TEST(GallerySteps, ASliceOfTrafficFillsItsPoolInThirtyFourSteps) {
   const std::size_t first = run.steps_with<trace::RequestPreempted>().front();
   run.says("Step " + std::to_string(full) + ": the pool of 288 blocks is full for the first time. Step " +
            std::to_string(first) + ": the first of " + std::to_string(run.report.preemptions) + " preemptions");
-  run.says(percent(std::lround(100 * run.report.utilisation())) + " on average");
+  run.says(percent(std::lround(100 * run.report.utilization())) + " on average");
   run.says("longest in step " + std::to_string(longest) + ", where " + std::to_string(run.figures(longest).waiting) +
            " requests wait");
   const auto with = [&](std::int64_t blocks) {

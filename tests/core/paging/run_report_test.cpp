@@ -42,14 +42,14 @@ RunReport two_steps() {
 
 TEST(RunReport, TakesMeansOverStepsAndTheHitRateOverTheRun) {
   const RunReport r = two_steps();
-  EXPECT_DOUBLE_EQ(r.utilisation(), 0.25);             // (5/10 + 0) / 2
+  EXPECT_DOUBLE_EQ(r.utilization(), 0.25);             // (5/10 + 0) / 2
   EXPECT_DOUBLE_EQ(r.internal_fragmentation(), 0.25);  // 5 of 20 slots; the second step uses none and does not count
   EXPECT_DOUBLE_EQ(r.prefix_hit_rate(), 0.25);
 }
 
 TEST(RunReport, IsZeroThroughoutWhenNothingRan) {
   const RunReport r;
-  EXPECT_EQ(r.utilisation(), 0.0);
+  EXPECT_EQ(r.utilization(), 0.0);
   EXPECT_EQ(r.internal_fragmentation(), 0.0);
   EXPECT_EQ(r.prefix_hit_rate(), 0.0);
   EXPECT_THAT(to_text(r), HasSubstr("steps"));
@@ -61,7 +61,7 @@ TEST(RunReport, PrintsAlignedFiguresAndOneCurveALine) {
   EXPECT_THAT(text, HasSubstr("  total                          1,234,567\n"));
   EXPECT_THAT(text, HasSubstr("  simulated                        1.500 s  under the scenario's cost model\n"));
   EXPECT_THAT(text, HasSubstr("  found in the cache                     8  25.0 % of 32 looked up\n"));
-  EXPECT_THAT(text, HasSubstr("  utilisation                  0.0 %    25.0 %    50.0 %  |█ |\n"));
+  EXPECT_THAT(text, HasSubstr("  utilization                  0.0 %    25.0 %    50.0 %  |█ |\n"));
   EXPECT_THAT(text, HasSubstr("  internal fragmentation      25.0 %    25.0 %    25.0 %  |█ |\n"))
       << "a step that uses no block has no fragmentation";
   EXPECT_THAT(text, HasSubstr("  prefix hits                 25.0 %    25.0 %    25.0 %  |█ |\n"))
@@ -146,7 +146,7 @@ TEST(RunReport, SaysTheSameInTextAndJsonWhicheverStepsHaveNoShare) {
     }
     const std::string text = to_text(r);
     const json::Value v = to_json(r, true);
-    for (const auto& [line, key] : {std::pair<std::string, std::string>{"utilisation", "utilisation"},
+    for (const auto& [line, key] : {std::pair<std::string, std::string>{"utilization", "utilisation"},
                                     {"internal fragmentation", "internal_fragmentation"},
                                     {"prefix hits", "prefix_hit_rate"}}) {
       std::vector<double> points;

@@ -60,7 +60,7 @@ void require_supported(const OperandLayout& operand, bool mn_major, int element_
   if (operand.base_offset != 0) {
     throw UnsupportedError(
         fmt::format("wgmma descriptor (start {}, leading {}, stride {}, phase {}, {}): a pattern out of phase is not "
-                    "modelled: align the tile to {} B",
+                    "modeled: align the tile to {} B",
                     operand.start, operand.leading, operand.stride, operand.base_offset, operand.swizzle_name,
                     kLinesOfAMatrix * operand.swizzle.span));
   }
