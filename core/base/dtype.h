@@ -1,4 +1,4 @@
-// Element types: what a stored bit pattern means. Conversions between them are in core/base/convert.h.
+// Element types: the value of each stored bit pattern. Conversions between them are in core/base/convert.h.
 //
 //   name   bits  sign exponent mantissa  bias  largest finite   infinities  NaN patterns
 //   f32     32     1      8       23      127   3.4e38           yes         IEEE 754

@@ -1,4 +1,4 @@
-// The exception types, by whose number is wrong and what the caller can do about it.
+// The exception types, one for each kind of fault that a caller may want to treat differently.
 //
 //   kind              derives from            thrown when
 //   IndexError        std::out_of_range       sequence, token, head, dim, layer, block, lookup-table column

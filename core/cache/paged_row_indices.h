@@ -1,4 +1,4 @@
-// The physical rows of one V tile: for each sub-tile, which lies in one page, the row of its first token.
+// The physical rows of one V tile: for each sub-tile (a part inside one page), the row of its first token.
 //
 //   tile of BN = 64 tokens over pages of 16          table row  5 9 2 7 | 1 0 3 8 | ...
 //   base token 64 = page 4                                                ^ ^ ^ ^

@@ -80,8 +80,8 @@ bool PagingEngine::State::step() {
   return true;
 }
 
-// Jumps to the next request that will run. Requests rejected before it are rejected at that time; no state depends on
-// it.
+// Jumps to the next request that will run. Requests before it that can never run are rejected at that later time, which
+// affects no other state.
 void PagingEngine::State::jump_to_next_arrival() {
   std::size_t n = arrived;
   while (n + 1 < order.size() && !can_ever_fit(arrival(n))) ++n;

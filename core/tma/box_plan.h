@@ -12,7 +12,7 @@
 //   span are neither written nor counted.
 // Example: bf16 {64, 20}, box {64, 8} at {0, 17}, 128B swizzle, dst 0: row 2 is filled from row 3 on; element (1, 0) is
 // global byte 18 * 128, shared byte 144; 1024 bytes are counted, filled ones included.
-// Source: PTX ISA, cp.async.bulk.tensor and "Tensors"; what it leaves open is a field of BoxSwitches.
+// Source: PTX ISA, cp.async.bulk.tensor and "Tensors"; each behavior that it leaves open is a field of BoxSwitches.
 #pragma once
 
 #include <array>

@@ -167,7 +167,7 @@ struct BlockShared {
   }
 };
 
-// Copy-on-write: before `seq` writes into a block that other sequences also read, it gets a copy of its own.
+// Copy-on-write: before `seq` writes into a block that other sequences also read, it gets a separate copy.
 struct BlockCopied {
   static constexpr std::string_view kName = "block_copied";
   static constexpr Detail kDetail = Detail::full;

@@ -311,7 +311,7 @@ class TraceReader::File {
   std::int64_t bytes_;  // of the file
   Database db_;
   std::vector<Cursor> cursors_;    // of the kinds that have events
-  std::int64_t position_ = kNone;  // the event at which all cursors stand
+  std::int64_t position_ = kNone;  // the event at which all cursors are
 };
 
 TraceReader::TraceReader(const std::filesystem::path& path) : file_(std::make_unique<File>(path)) {}

@@ -153,7 +153,7 @@ struct KVBufferReport {
 // Parameters that obey every rule.
 class KVBufferConfig {
  public:
-  // GeometryError "KVBuffer (K) rejected: ..." with every refusal.
+  // GeometryError "KVBuffer (K) rejected: ..." with every broken rule in `refusals`.
   explicit KVBufferConfig(const KVBufferParams& params);
 
   [[nodiscard]] const KVBufferParams& params() const { return params_; }

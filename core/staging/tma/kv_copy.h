@@ -1,5 +1,5 @@
 // How a kernel copies one tile of K or V into shared memory: the box copies in the order one lane issues them. A tile
-// of rows x depth is pages (sub-tiles that lie in one page each) by chunks (columns that fill one swizzle row).
+// of rows x depth is pages (sub-tiles inside one page each) by chunks (columns that fill one swizzle row).
 //
 //   K, BN 64 over pages of 32, bf16, 128B swizzle, depth 128 = 2 chunks of 64 columns; shared memory in elements:
 //

@@ -93,7 +93,7 @@ TEST(TensorMapRules, AcceptAndRejectAsTheEncoderDocuments) {
       {"rank 1", [](TensorMap& m) { m.rank = 1; }, "accept"},
       {"rank 1 of 72", [](TensorMap& m) { m.rank = 1, m.box[0] = 72; }, "V17"},
       {"rank 1, interleave 16B", [](TensorMap& m) { m.rank = 1, m.interleave = TmaInterleave::b16; }, "V04"},
-      {"rank 1, what is past it", [](TensorMap& m) { m.rank = 1, m.strides[0] = 8, m.box[1] = 0; }, "accept"},
+      {"rank 1, values past it", [](TensorMap& m) { m.rank = 1, m.strides[0] = 8, m.box[1] = 0; }, "accept"},
       {"type 16", [](TensorMap& m) { m.data_type = static_cast<TmaDataType>(16); }, "V02"},
       {"interleave 3", [](TensorMap& m) { m.interleave = static_cast<TmaInterleave>(3); }, "V02"},
       {"L2 promotion 4", [](TensorMap& m) { m.l2 = static_cast<L2Promotion>(4); }, "V02"},
