@@ -168,7 +168,7 @@ TEST(MfmaPairing, MultipliesVByP) {
 // Permuting the elements of both operands in the same way does not change the product, so K's order need not be the
 // hardware's. Permuting only one of them changes it.
 TEST(MfmaPairing, DependsOnlyOnBothOperandsAgreeing) {
-  EXPECT_TRUE(prop::check("a relabelling of slots leaves the sum", [] {
+  EXPECT_TRUE(prop::check("relabeling the slots does not change the sum", [] {
     const MfmaShape& shape = all_mfma_shapes()[prop::uniform<std::size_t>(0, all_mfma_shapes().size())];
     const auto a = values(64 * shape.elements, prop::any<unsigned>()),
                b = values(64 * shape.elements, prop::any<unsigned>());

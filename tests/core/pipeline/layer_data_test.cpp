@@ -146,8 +146,8 @@ TEST(LayerData, QuantizesEachGranuleByItsLargestElement) {
 TEST(ScaleOf, IsTheSmallestPowerOfTwoThatFitsTheLargestElement) {
   for (const auto& [dtype, largest] : {std::pair{DType::e4m3, 448.0}, std::pair{DType::e5m2, 57344.0}}) {
     for (int k = -140; k <= 110; ++k) {
-      for (const double centre : {std::ldexp(largest, k), std::ldexp(1.0, k), std::ldexp(1.5, k)}) {
-        for (const double amax : {std::nextafter(centre, 0.0), centre, std::nextafter(centre, 1e300)}) {
+      for (const double center : {std::ldexp(largest, k), std::ldexp(1.0, k), std::ldexp(1.5, k)}) {
+        for (const double amax : {std::nextafter(center, 0.0), center, std::nextafter(center, 1e300)}) {
           double want = 0x1p-200;
           while (want * largest < amax) want *= 2;
           ASSERT_EQ(scale_of(Quantizer::power_of_two, amax, dtype), want) << name(dtype) << " " << amax;
