@@ -13,7 +13,7 @@
 namespace kvscope {
 namespace {
 
-constexpr std::int64_t kUnit = 16;                      // [bytes] that start and offsets are counted in
+constexpr std::int64_t kUnit = 16;                      // [bytes] the unit of start and offsets
 constexpr std::int64_t kOffsetEnd = (1 << 14) * kUnit;  // 14 bits of units
 constexpr std::uint64_t kOffsetMask = (1 << 14) - 1;
 
@@ -104,7 +104,7 @@ std::int64_t wgmma_address(const WgmmaDescriptor& d, WgmmaMajor major, int eleme
                     element_bytes));
   }
   if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) {
-    throw GeometryError("wgmma operand", {{"element", fmt::format("{} B is none of 1, 2, 4", element_bytes)}});
+    throw GeometryError("wgmma operand", {{"element", fmt::format("{} B is not one of 1, 2, 4", element_bytes)}});
   }
   if (mn < 0 || k < 0) throw IndexError(fmt::format("wgmma element ({}, {}) is below 0", mn, k));
 

@@ -1,5 +1,5 @@
-// Layout expressions in CuTe's notation: nested shapes and strides, "(8,4):(4,1)", "((2,4),8):((1,16),2)", and what is
-// asked of them. A layout maps a coordinate to an offset: the sum over leaves of coordinate * stride; an integer
+// Layout expressions in CuTe's notation: nested shapes and strides, "(8,4):(4,1)", "((2,4),8):((1,16),2)", and their
+// evaluation. A layout maps a coordinate to an offset: the sum over leaves of coordinate * stride; an integer
 // coordinate counts through the shape with the *leftmost* mode fastest. Without strides, a shape is column-major:
 // "(8,4)" is "(8,4):(1,8)". Example: "(8,4):(4,1)" sends coordinate (2,3) to 11 and integer coordinate 9 = (1,1) to 5.
 #pragma once
@@ -29,8 +29,8 @@ struct Layout {
   std::optional<Swizzle> swizzle;  // applied to the offset last: "Sw<3,3,3> o (8,64):(64,1)"
 };
 
-// Throws InputError whose message carries the expression with a caret under the character where it
-// stopped making sense:
+// Throws InputError whose message shows the expression with a caret under the first character that
+// cannot be parsed:
 //   layout "(8,4):(4" rejected: column 9: expected ',' or ')'
 //     (8,4):(4
 //             ^

@@ -54,7 +54,7 @@ std::optional<Fault> shared_fault(GpuArch arch, std::string_view object, std::in
   const SharedLimits& limits = shared_limits(arch);
   if (bytes < 0) return Fault{std::string(object), fmt::format("{} B is below 0", bytes)};
   if (bytes <= limits.opt_in) return std::nullopt;
-  // Of the architectures whose blocks are larger, the one that is just large enough; the first of equals.
+  // The architecture with the smallest limit that is large enough; the first one of several.
   const SharedLimits* larger = nullptr;
   for (const SharedLimits& other : kLimits) {
     if (other.opt_in >= bytes && (larger == nullptr || other.opt_in < larger->opt_in)) larger = &other;

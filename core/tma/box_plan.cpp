@@ -175,13 +175,13 @@ std::vector<BoxChunk> box_chunks(const TensorMap& map, const TmaCoord& at, std::
       Place x = start;
       x[0] += column;
       const std::int64_t landing = dst + row * shape.pitch + column * size;
-      // FLIP_8B moves the halves of a chunk, never the chunk's 16 bytes apart.
+      // FLIP_8B exchanges the halves of a chunk; the chunk's 16 bytes stay together.
       const std::int64_t first_byte = swizzle_address(map.swizzle, landing);
       BoxChunk chunk{.row = row,
                      .column = column,
                      .shared = first_byte / kChunkBytes * kChunkBytes,
                      .halves_swapped = first_byte % kChunkBytes != 0};
-      // A start is whole chunks from column 0, so a chunk can end outside the tensor but never begin there and end
+      // A start is whole chunks from column 0, so a chunk may end outside the tensor but never begins outside and ends
       // inside.
       if (row_inside && inside(map, 0, x[0])) {
         const std::uint64_t left = map.dims[0] - static_cast<std::uint64_t>(x[0]);

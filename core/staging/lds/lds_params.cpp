@@ -30,7 +30,7 @@ MmaShape shape_of(LdsMma mma, DType dtype) {
   KVSCOPE_ASSERT(false);
 }
 
-// Of K; V is read without one.
+// The swizzle of K; V has none.
 std::optional<Swizzle> swizzle_of(LdsSwizzle swizzle, const MmaShape& shape) {
   switch (swizzle) {
     case LdsSwizzle::shipped:
@@ -49,13 +49,13 @@ std::optional<Swizzle> swizzle_of(LdsSwizzle swizzle, const MmaShape& shape) {
   KVSCOPE_ASSERT(false);
 }
 
-// 64 bytes of elements, but what the instruction takes along K when that is more.
+// 64 bytes of elements, or the instruction's K if that is larger.
 std::int64_t strip_of(const MmaShape& shape, DType dtype) {
   return std::max(shape.K, 64 / size_of(dtype));
 }
 
-// Whole strips in registers at a time: all of them, or the most that divide them evenly and fit a lane. One strip at
-// least; LdsStaging rejects a strip that does not fit.
+// The number of strips in registers at a time: all of them, or the largest divisor of their number that fits a lane. At
+// least one; LdsStaging rejects a strip that does not fit.
 void fit_registers(KVBufferParams& p) {
   if (p.depth < 1) return;
   const std::int64_t along = p.transpose ? p.depth : p.WN, across = p.transpose ? p.WN : p.depth;

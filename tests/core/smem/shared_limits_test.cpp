@@ -52,8 +52,8 @@ TEST(SharedLimits, AreThoseOfTheManuals) {
       "gfx950");
 }
 
-// The last byte that fits fits, and one more is refused with the limit and a way out.
-TEST(SharedLimits, RefuseTheFirstByteTooMany) {
+// The limit itself is accepted; one byte more is rejected with the limit and a next step.
+TEST(SharedLimits, RejectTheFirstByteTooMany) {
   for (const SharedLimits& limits : all_shared_limits()) {
     EXPECT_EQ(shared_fault(limits.arch, "tile", limits.opt_in), std::nullopt) << limits.name;
     EXPECT_TRUE(shared_fault(limits.arch, "tile", limits.opt_in + 1).has_value()) << limits.name;
@@ -70,7 +70,7 @@ TEST(SharedLimits, RefuseTheFirstByteTooMany) {
             "shared memory on sm_90 rejected: K: -1 B is below 0");
 }
 
-// Two stages of K and V: which architectures hold them, as kernels' authors found.
+// Two stages of K and V: the architectures that hold them.
 TEST(SharedLimits, DecideWhereTwoStagesOfKAndVFit) {
   const auto fits = [](GpuArch arch, std::int64_t bytes) { return !shared_fault(arch, "K and V", bytes); };
   EXPECT_TRUE(fits(GpuArch::gfx942, 65536));  // bf16, 64 x 128: exactly
@@ -90,7 +90,7 @@ TEST(SharedLimits, SayWhenALaunchMustAskAndHowManyBlocksFit) {
   EXPECT_EQ(blocks_per_sm(GpuArch::sm_90, 65536), 3);  // each takes 1024 more
   EXPECT_EQ(blocks_per_sm(GpuArch::sm_90, 232448), 1);
   EXPECT_EQ(blocks_per_sm(GpuArch::sm_90, 232449), 0);
-  EXPECT_EQ(blocks_per_sm(GpuArch::sm_90, 115712), 2);  // the most of which two fit
+  EXPECT_EQ(blocks_per_sm(GpuArch::sm_90, 115712), 2);  // the largest size of which two fit
   EXPECT_EQ(blocks_per_sm(GpuArch::sm_90, 115713), 1);
   EXPECT_EQ(blocks_per_sm(GpuArch::gfx942, 32768), 2);
   EXPECT_EQ(blocks_per_sm(GpuArch::gfx942, 0), 65536);

@@ -64,7 +64,7 @@ int byte_at(RecordBytes record, std::size_t at) {
 void require_zero(RecordBytes record, std::size_t at, std::size_t end) {
   for (; at < end; ++at) {
     if (byte_at(record, at) == 0) continue;
-    reject(at, fmt::format("{} where this map's record has 0: bytes that say nothing are fixed", byte_at(record, at)));
+    reject(at, fmt::format("{} where this map's record has 0: unused bytes have fixed values", byte_at(record, at)));
   }
 }
 
@@ -76,7 +76,7 @@ void require_fixed_bytes(RecordBytes record, const CopyMap& map) {
   require_zero(record, map_field::kBox + 2 * rank, map_field::kElementStrides);
   if (map.interleave == 0 && map.every[0] != 1) {
     reject(map_field::kElementStrides,
-           fmt::format("{} where this map's record has 1: bytes that say nothing are fixed", map.every[0]));
+           fmt::format("{} where this map's record has 1: unused bytes have fixed values", map.every[0]));
   }
   require_zero(record, map_field::kElementStrides + rank, map_field::kChecksum);
 }
@@ -97,7 +97,7 @@ const MapSwizzle& CopyMap::swizzle_mode() const {
 
 CopyMap read_copy_map(RecordBytes record) {
   if (std::memcmp(record.data(), kMapMagic.data(), kMapMagic.size()) != 0) {
-    reject(0, "this is no tensor map of kvscope; the driver's own 128 bytes are private and cannot be read");
+    reject(0, "this is not a tensor map of kvscope; the driver's own 128 bytes are private and cannot be read");
   }
   if (const auto version = number_at<std::uint16_t>(record, map_field::kVersion); version != 1) {
     reject(map_field::kVersion, fmt::format("version {} is not 1: use the program that wrote it", version));

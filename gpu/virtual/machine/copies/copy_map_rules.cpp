@@ -78,7 +78,7 @@ void check_base(const CopyMap& m, const MapFacts& is, MapFaults& faults) {
                fmt::format("{:#x} is {} B past a multiple of {}{}: move the tensor", m.base, m.base % to, to, why));
   };
   aligned(5, 16, "");
-  if (m.interleave == 2) aligned(6, 32, ", as 32B interleave wants");
+  if (m.interleave == 2) aligned(6, 32, ", as 32B interleave requires");
   if (is.in_16_bytes) aligned(7, 32, fmt::format(", as {} wants", is.element.name));
 }
 
