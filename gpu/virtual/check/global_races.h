@@ -34,7 +34,7 @@ struct GlobalRaceOptions {
   std::size_t most_flags = std::size_t{1} << 20;   // locations that somebody has published through
 };
 
-class GlobalRaces final : public Monitor {
+class GlobalRaces final : public OrderMonitor {
  public:
   explicit GlobalRaces(GlobalRaceOptions options = {});
   ~GlobalRaces() override;
@@ -45,26 +45,13 @@ class GlobalRaces final : public Monitor {
   void cta_ends(Launch& launch, const Cta& cta) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
-  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
-  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
-  void warp_barrier(const Exec& exec, LaneMask lanes) override;
-  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
-  void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
-                std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
-  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
-  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
 
  private:
   struct Grid;
+  [[nodiscard]] HappensBefore* order_of(const Cta& cta) override;
+
   GlobalRaceOptions options_;
   std::unique_ptr<Grid> grid_;
 };

@@ -20,9 +20,9 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/virtual/check/happens_before.h"
 #include "gpu/virtual/check/lane_offsets.h"
 #include "gpu/virtual/check/shadow.h"
-#include "gpu/virtual/check/thread_views.h"
 #include "gpu/virtual/machine/diagnosis/report.h"
 #include "gpu/virtual/machine/monitor.h"
 
@@ -41,7 +41,7 @@ struct RaceOptions {
   bool init_fence = true;                  // mbarrier.init needs a fence or a barrier before a copy completes on it
 };
 
-class RaceChecker final : public Monitor {
+class RaceChecker final : public OrderMonitor {
  public:
   explicit RaceChecker(RaceOptions options = {});
   ~RaceChecker() override;
@@ -49,33 +49,17 @@ class RaceChecker final : public Monitor {
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
-  void exit(const Exec& exec, LaneMask lanes) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
-  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
-  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
-  void warp_barrier(const Exec& exec, LaneMask lanes) override;
-  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
   void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
-  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
-  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
-
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void launch_ends(Launch& launch) override;
 
  private:
   struct Cluster;
-  struct Engine;
   struct Toucher;
   class LaneViews;
   // A mark about to be made.
@@ -94,8 +78,7 @@ class RaceChecker final : public Monitor {
     std::array<std::byte, kChunkBytes> old{};
   };
 
-  // A warp of a CTA among those of its cluster.
-  [[nodiscard]] int warp_of(const Cta& cta, int warp) const;
+  [[nodiscard]] HappensBefore* order_of(const Cta& cta) override;
   [[nodiscard]] Cluster* of(const Cta& cta);
 
   template <class Body>  // called with a Piece
@@ -109,7 +92,7 @@ class RaceChecker final : public Monitor {
                    std::span<const std::uint64_t, kLanes> addresses);
   static void settle(Cluster& cluster, std::size_t rank);
   static void meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole);
-  void touch_ranges(Toucher& who, const Mark& like, std::span<const ByteRange> ranges);
+  void touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges);
   void touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range);
   void check_all(Toucher& who, const Piece& piece);
   [[nodiscard]] static bool behind_writes(const Toucher& who, LaneMask lanes, const Shadow& shadow,
@@ -123,12 +106,7 @@ class RaceChecker final : public Monitor {
   [[nodiscard]] static bool covered(Toucher& who, const Mark& before);
   [[nodiscard]] bool needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const;
 
-  void publish_by(Cluster& cluster, int warp, LaneMask lanes, Order order, View& to);
-  void learn(const Exec& exec, Cluster& cluster, int warp, LaneMask lanes, Order order, const Known& view,
-             std::string_view how);
-  void order_by_flags(const Exec& exec, const WarpAccess& access, Cluster& cluster);
-  void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, std::span<const ByteRange> writes);
-  void synchronise(const Exec& exec, LaneMask lanes, std::string_view how);
+  void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, ByteRanges writes);
 
   [[nodiscard]] bool told(ReportKind kind, const Mark& before, const Mark& now);
   void conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane, int other);

@@ -10,7 +10,7 @@
 
 namespace kvscope::ptx {
 
-void PendingReads::keep(int warp, Step step, const Known* known) {
+void PendingReads::keep(ActorKey warp, Step step, const Known* known) {
   if (segments_.empty() || segments_.back().warp != warp || segments_.back().step != step ||
       segments_.back().known.get() != (known != nullptr ? known->get() : nullptr)) {
     segments_.push_back({warp, step, known != nullptr ? *known : nullptr, {}});
@@ -33,13 +33,13 @@ bool PendingReads::over(const Regions& regions, const Clock& known) const {
                      [&](const Segment& s) { return known.covers_warp(s.warp, s.step) || !s.regions.meets(regions); });
 }
 
-void PendingReads::forget(const std::vector<Step>& over) {
+void PendingReads::forget(const Clock& over) {
   constexpr std::uint32_t kGone = ~std::uint32_t{0};
   std::vector<std::uint32_t> to(segments_.size(), kGone);
   std::uint32_t kept = 0;
   all_ = {};
   for (std::size_t s = 0; s < segments_.size(); ++s) {
-    if (over[static_cast<std::size_t>(segments_[s].warp)] >= segments_[s].step) continue;
+    if (over.covers_warp(segments_[s].warp, segments_[s].step)) continue;
     all_.add(segments_[s].regions);
     to[s] = kept;
     if (kept != s) segments_[kept] = std::move(segments_[s]);
@@ -71,7 +71,7 @@ class RaceChecker::LaneViews {
       return;
     }
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
-      const Clock* view = &who.cluster.threads.view(who.warp, std::countr_zero(left)).ordered;
+      const Clock* view = &who.warp.ordered(std::countr_zero(left));
       if (count_ > 0 && views_[count_ - 1] == view) continue;
       if (count_ == views_.size()) {  // too many to be asked one by one
         count_ = 0;
@@ -119,7 +119,7 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, LaneMas
     Shadow& shadow = *cluster.shadows[rank];
     PendingReads& pending = cluster.pending[rank];
     if (pending.full()) {
-      pending.forget(cluster.threads.known_to_all());
+      pending.forget(cluster.order.known_to_all());
       if (pending.crowded()) settle(cluster, rank);
     }
     PendingReads::Read& read = pending.room();
@@ -132,7 +132,7 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, LaneMas
       read.lanes = lanes;
       read.bytes = static_cast<std::int16_t>(bytes);
       read.strong = like.strong;
-      pending.keep(who.warp, like.step, who.known != nullptr ? &cluster.threads.known(who.warp, who.lane) : nullptr);
+      pending.keep(like.actor, like.step, who.known != nullptr ? &who.warp.known(who.lane) : nullptr);
       return;
     }
   }
@@ -151,7 +151,7 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank) {
   if (pending.empty()) return;
   Shadow& shadow = *cluster.shadows[rank];
   const std::uint64_t base = shared_address(rank, shadow.first_address());
-  if (pending.size() >= kWorthAsking) pending.forget(cluster.threads.known_to_all());
+  if (pending.size() >= kWorthAsking) pending.forget(cluster.order.known_to_all());
   for (std::size_t i = 0; i < pending.size(); ++i) {
     const PendingReads::Read& read = pending.read(i);
     const PendingReads::Segment& segment = pending.segment_of(read);
@@ -160,7 +160,7 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       addresses[lane] = base + static_cast<std::uint64_t>(read.offsets[lane]);
     }
-    const Mark like{.actor = base_of_warp(segment.warp), .step = segment.step, .pc = read.pc, .strong = read.strong};
+    const Mark like{.actor = segment.warp, .step = segment.step, .pc = read.pc, .strong = read.strong};
     each_piece(cluster, like, read.bytes, read.lanes, addresses, [&](const Piece& piece) {
       if (shadow.written_at(piece.chunk) <= read.number) add_read(known, piece);
     });

@@ -17,39 +17,33 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpu/virtual/check/detail/grid_clock.h"
+#include "gpu/virtual/check/clock.h"
 #include "gpu/virtual/machine/monitor.h"
 
 namespace kvscope::ptx {
 
 struct GlobalTouch {
-  enum class By : std::uint8_t {
-    nobody,
-    threads,  // `lanes` of the warp of `thread`
-    copy,     // cp.async of `thread`
-    bulk,     // a bulk or tensor store of `thread`
-    engine,   // a bulk or tensor load that counts on the arrival barrier at `lanes`
-  };
-  std::int32_t cta = 0;  // linear
-  std::int32_t pc = -1;
-  Step step = 0;            // threads: of the warp; else the operation's number
-  std::uint32_t lanes = 0;  // engine: the barrier's shared address
-  std::uint16_t thread = 0;
-  By by = By::nobody;
-  AsyncKind kind = AsyncKind::cp_async;
-  bool strong = false;  // atomic, volatile, relaxed, acquire, release
-  bool plain_store = false;
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-  // The same lanes, or the same engine, another time.
-  [[nodiscard]] bool same_actor(const GlobalTouch& o) const {
-    return by == o.by && cta == o.cta && thread == o.thread && lanes == o.lanes;
-  }
+  std::int32_t cta = 0;            // linear, of the thread or of the issuer
+  std::uint32_t number = kNobody;  // actor (clock.h): lane 0 of the warp, or cp.async or engine of `thread`
+  std::int32_t pc = -1;
+  Step step = 0;
+  LaneMask lanes = 0;        // 0: cp.async or an engine
+  std::uint16_t thread = 0;  // lane 0 of the warp, or the issuer
+  AsyncKind kind = AsyncKind::cp_async;
+  bool strong : 1 = false;  // atomic, volatile, relaxed, acquire, release
+  bool plain_store : 1 = false;
+
+  [[nodiscard]] bool is_by_nobody() const { return number == kNobody; }
+  // The same warp, or the same engine, another time.
+  [[nodiscard]] bool same_actor(const GlobalTouch& o) const { return cta == o.cta && number == o.number; }
   // All who did this have done `later` too.
   [[nodiscard]] bool is_within(const GlobalTouch& later) const {
-    const bool lanes_are = by == By::threads ? (lanes & ~later.lanes) == 0 : lanes == later.lanes;
-    return by == later.by && cta == later.cta && thread == later.thread && lanes_are;
+    return same_actor(later) && (lanes & ~later.lanes) == 0;
   }
 };
+static_assert(sizeof(GlobalTouch) == 24);
 
 struct GlobalCell {
   GlobalTouch write;
@@ -92,7 +86,7 @@ class GlobalCells {
 
   template <class Visit>
   void each_read(const GlobalCell& cell, Visit visit) const {
-    if (cell.read.by != GlobalTouch::By::nobody) visit(cell.read);
+    if (!cell.read.is_by_nobody()) visit(cell.read);
     if (cell.more == 0) return;
     for (const GlobalTouch& t : more_[cell.more - 1]) visit(t);
   }
@@ -103,7 +97,7 @@ class GlobalCells {
     const auto replaces = [&](const GlobalTouch& t) {
       return (t.strong || !touch.strong) && (t.is_within(touch) || older(t));
     };
-    if (cell.read.by == GlobalTouch::By::nobody || (cell.more == 0 && replaces(cell.read))) {
+    if (cell.read.is_by_nobody() || (cell.more == 0 && replaces(cell.read))) {
       cell.read = touch;
       return;
     }

@@ -17,7 +17,6 @@
 
 #include "gpu/virtual/check/clock.h"
 #include "gpu/virtual/check/lane_offsets.h"
-#include "gpu/virtual/check/thread_views.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
@@ -49,7 +48,7 @@ class PendingReads {
  public:
   // Reads of one warp in one step, with one view.
   struct Segment {
-    int warp = 0;  // of the cluster
+    ActorKey warp = 0;  // its lane 0
     Step step = 0;
     Known known;  // null: the lanes do not know the same
     Regions regions;
@@ -74,7 +73,7 @@ class PendingReads {
     if (count_ == reads_.size()) reads_.resize(std::clamp<std::size_t>(2 * count_, 16, kMost));
     return reads_[count_];
   }
-  void keep(int warp, Step step, const Known* known);
+  void keep(ActorKey warp, Step step, const Known* known);
 
   [[nodiscard]] bool meet(const Regions& regions) const { return count_ != 0 && all_.meets(regions); }
   // Whether those that meet the regions are all known to be over.
@@ -85,7 +84,7 @@ class PendingReads {
   [[nodiscard]] const Read& read(std::size_t i) const { return reads_[i]; }
   [[nodiscard]] const Segment& segment_of(const Read& read) const { return segments_[read.segment]; }
   // Of each warp the step up to which nobody can race with its reads any more: they are dropped.
-  void forget(const std::vector<Step>& over);
+  void forget(const Clock& over);
   void clear();
 
  private:

@@ -25,11 +25,11 @@ struct Pair {
     const auto thread = static_cast<ActorKey>(warp * kLanes + lane);
     switch (prop::uniform<int>(0, 5)) {
       case 0:
-        clock.raise_warp(warp, step);
+        clock.raise_warp(static_cast<ActorKey>(warp * kLanes), step);
         for (int l = 0; l < kLanes; ++l) raise(static_cast<ActorKey>(warp * kLanes + l), step);
         break;
       case 1:
-        clock.raise_copies(warp, step);
+        clock.raise_warp(kCopiesOf + static_cast<ActorKey>(warp * kLanes), step);
         for (int l = 0; l < kLanes; ++l) raise(kCopiesOf + static_cast<ActorKey>(warp * kLanes + l), step);
         break;
       default: {
@@ -42,7 +42,7 @@ struct Pair {
   }
   void expect_same() const {
     for (int thread = 0; thread < kWarps * kLanes; ++thread) {
-      for (const ActorKey base : {ActorKey{0}, kCopiesOf}) expect_same(base + static_cast<ActorKey>(thread));
+      for (const ActorKey base : {ActorKey{0}, ActorKey{kCopiesOf}}) expect_same(base + static_cast<ActorKey>(thread));
     }
     for (ActorKey e = 0; e < 5; ++e) expect_same(kEngines + e);
   }

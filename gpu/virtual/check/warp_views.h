@@ -1,0 +1,167 @@
+// What each lane of one warp has acquired, and what it did itself: the bookkeeping of order (happens_before.h) per warp.
+//
+//   publish(lanes, view)    what these lanes did and have acquired goes into a view, to be handed on
+//   acquire(lanes, known)   these lanes have acquired `known` from here on
+//
+// The step of a warp increases between what its lanes publish and what they do next, so a step that a view covers has
+// ended. Lanes of a warp nearly always have acquired the same: they share one view then, as do warps after a barrier of
+// their CTA. What a thread did itself is always ordered before it and is in no view of its own. What its engines did is
+// ordered once it has waited for them: that is kept per lane as well.
+//
+// A fence has a reach: the threads of the CTA, of the cluster, or of the grid. A relaxed access publishes what its lane
+// did and had acquired at its last fence that reaches the readers. What a relaxed access sees is pending: the lane
+// acquires it at its next fence.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpu/virtual/check/clock.h"
+#include "gpu/virtual/machine/monitor.h"
+#include "gpu/virtual/semantics/op.h"
+
+namespace kvscope::ptx {
+
+// body(lane) for each lane of a mask, lowest first.
+template <class Body>
+void each_lane(LaneMask lanes, Body body) {
+  for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
+}
+
+// The last time a thread synchronized with others, for reports.
+struct LastSync {
+  std::int32_t pc = -1;
+  std::string_view how;  // "mbarrier wait"
+};
+
+enum class Audience : std::uint8_t { cta, cluster, grid };
+inline constexpr std::size_t kAudiences = 3;
+
+class WarpViews {
+ public:
+  // `lane0`: the key of the warp's lane 0. All lanes are live and have acquired `nothing`.
+  WarpViews(ActorKey lane0, const Known& nothing);
+
+  [[nodiscard]] ActorKey lane0() const { return lane0_; }
+  [[nodiscard]] std::uint32_t cta() const { return cta_of(lane0_); }
+  [[nodiscard]] int index() const { return thread_of(lane0_) / kLanes; }  // in its CTA
+  [[nodiscard]] ActorKey thread(int lane) const { return lane0_ + static_cast<ActorKey>(lane); }
+
+  void set_live(LaneMask lanes) { live_ = lanes; }
+  // Lanes that exit publish nothing any more: what they did without publishing it is never ordered before others.
+  void leave(LaneMask lanes) {
+    live_ &= ~lanes;
+    lost_ |= lanes & acted_;
+  }
+  // Whether `lanes` are all lanes that have done anything and may still publish it.
+  [[nodiscard]] bool whole(LaneMask lanes) const { return ((live_ | lost_) & ~lanes) == 0; }
+  // The minimum of `common` and of what each live lane has acquired; where `common` is empty, of the latter alone.
+  void lower(std::unique_ptr<Clock>& common) const;
+
+  // These lanes do something now. Returns the step in which they do it.
+  [[nodiscard]] Step act(LaneMask lanes) {
+    acted_ |= lanes;
+    if (published_) ++step_, published_ = false;
+    return step_;
+  }
+  // Whether the warp has published anything since it did something in this step.
+  [[nodiscard]] bool published_since(Step step) const { return step_ > step || published_; }
+
+  [[nodiscard]] bool uniform() const { return uniform_; }  // all live lanes share one view
+  [[nodiscard]] const Known& known(int lane) const { return known_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] const Clock& ordered(int lane) const { return known(lane)->ordered; }
+
+  void publish(LaneMask lanes, View& to);
+  // Only what they did themselves, and have waited for.
+  void publish_own(LaneMask lanes, Clock& to);
+  void acquire(LaneMask lanes, const Known& view);
+
+  // What these lanes did and have acquired is published by their later relaxed accesses whose readers are within
+  // `reach`. What they saw by relaxed accesses is acquired. Returns the lanes of which that is anything.
+  LaneMask fence(LaneMask lanes, Audience audience);
+  // What the lane did and had acquired at its last fence; null: it came to none of that reach.
+  [[nodiscard]] Known at_fence(int lane, Audience audience);
+  [[nodiscard]] bool has_fenced(int lane) const {
+    return fences_ != nullptr && (*fences_)[static_cast<std::size_t>(lane)].before[0] != nullptr;
+  }
+  // Lanes see a view by a relaxed access.
+  void see(LaneMask lanes, Audience audience, const View& seen);
+  // Everything these lanes have seen so and no fence has followed.
+  void publish_seen(LaneMask lanes, View& to) const;
+  // fence.proxy.async: what these lanes did and have acquired is fenced.
+  void fence_proxy(LaneMask lanes);
+
+  // --- engines of the warp's threads ---
+
+  // cp.async `number` of an instruction at `pc` that executes in the launch's step `at`: its step. All copies of one
+  // warp instruction share one.
+  [[nodiscard]] Step issue_copy(std::uint64_t number, std::uint64_t at, std::int32_t pc);
+  [[nodiscard]] Step copies() const { return static_cast<Step>(first_copies_.size()); }  // of the last one issued
+  // The lane has waited for its cp.async with numbers below `end`.
+  void waited_for_copies(int lane, std::uint64_t end);
+  // A thread of the warp has issued operations of this kind that a group of the thread waits for.
+  void issue_grouped(AsyncKind kind) { grouped_ |= 1u << static_cast<unsigned>(kind); }
+  // The lane has waited for all its grouped operations up to a step.
+  void waited_for_groups(int lane, Step up_to);
+  void waited(LaneMask lanes, ActorKey engine, Step up_to);
+
+  // Whether what `actor` did at `step` is ordered before the lane continues, and whether a proxy fence is in between.
+  [[nodiscard]] bool is_ordered(int lane, ActorKey actor, Step step) const;
+  [[nodiscard]] bool is_fenced(int lane, ActorKey actor, Step step) const {
+    return known(lane)->fenced.covers(actor, step);
+  }
+
+  void synchronized(LaneMask lanes, std::int32_t pc, std::string_view how) {
+    each_lane(lanes, [&](int lane) { syncs_[static_cast<std::size_t>(lane)] = {pc, how}; });
+  }
+  [[nodiscard]] const LastSync& last_sync(int lane) const { return syncs_[static_cast<std::size_t>(lane)]; }
+
+ private:
+  struct Waited {
+    LaneMask lanes;
+    ActorKey engine;
+    Step up_to;
+  };
+  // A lane at a fence.
+  struct AtFence {
+    Known known;
+    Step step = 0, copies = 0;
+    std::vector<std::pair<ActorKey, Step>> engines;
+    Known whole;  // all of the above, made when it is asked for first
+  };
+  struct LaneFences {  // by reach
+    std::array<std::shared_ptr<AtFence>, kAudiences> before;
+    std::array<std::shared_ptr<View>, kAudiences> pending;
+  };
+  using Fences = std::array<LaneFences, kLanes>;
+
+  [[nodiscard]] Fences& fences();
+  // Replaces what these lanes have acquired by change(a lane, the lanes that share its view), once per view.
+  template <class Change>
+  void change(LaneMask lanes, Change change);
+
+  ActorKey lane0_;
+  LaneMask live_ = kAllLanes, acted_ = 0;
+  LaneMask lost_ = 0;  // exited after they had done something
+  Step step_ = 1;
+  bool published_ = false;  // what was done in `step_`
+  bool uniform_ = true;
+  std::array<Known, kLanes> known_;
+  std::unique_ptr<Fences> fences_;  // null: the warp has come to none
+  std::array<LastSync, kLanes> syncs_{};
+  // cp.async: the first number of each warp instruction. Its step is its index + 1.
+  std::vector<std::uint64_t> first_copies_;
+  std::uint64_t copied_at_ = 0;
+  std::int32_t copied_pc_ = -1;
+  std::array<Step, kLanes> copies_waited_{};
+  std::uint32_t grouped_ = 0;  // by AsyncKind
+  std::vector<Waited> waited_;
+};
+
+}  // namespace kvscope::ptx
