@@ -105,11 +105,11 @@ class Clock {
   struct Part {
     explicit Part(std::size_t warps) : steps(2 * warps) {}
 
-    std::vector<Step> steps;                              // [warps], then their cp.async: [warps]
+    std::vector<Step> steps;                              // [2 * warps]: of each warp its threads, then its cp.async
     std::vector<std::pair<std::uint32_t, Step>> singles;  // by number; threads and copies only beyond their warp
 
     [[nodiscard]] std::size_t slot(std::uint32_t number) const {
-      return number < kCopiesOf ? number / kLanes : steps.size() / 2 + (number - kCopiesOf) / kLanes;
+      return number % kCopiesOf / kLanes * 2 + number / kCopiesOf;
     }
     [[nodiscard]] Step of_warp(std::uint32_t number) const { return number < kEngines ? steps[slot(number)] : 0; }
     [[nodiscard]] bool covers(std::uint32_t number, Step step) const {

@@ -71,7 +71,7 @@ void GlobalCells::release(GlobalCell& cell) {
 
 void GlobalCells::keep_last_of_each(std::vector<GlobalTouch>& reads) {
   const auto actor = [](const GlobalTouch& t) {
-    return std::tuple(t.cta, t.number, t.lanes, static_cast<bool>(t.strong));
+    return std::tuple(t.cta, t.thread, t.number, t.lanes, static_cast<bool>(t.strong));
   };
   std::stable_sort(reads.begin(), reads.end(),
                    [&](const GlobalTouch& a, const GlobalTouch& b) { return actor(a) < actor(b); });

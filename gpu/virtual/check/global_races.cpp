@@ -65,7 +65,7 @@ bool is_ordered(const HappensBefore& order, const WarpViews& warp, int lane, con
 }  // namespace
 
 struct GlobalRaces::Grid {
-  // A plain store over a plain store that it is not ordered behind: harmless when the bytes are equal.
+  // A plain store over an unordered plain store: only a note if the bytes are equal.
   struct Suspect {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
@@ -77,7 +77,7 @@ struct GlobalRaces::Grid {
   Grid(const GlobalRaceOptions& o, const Launch& launch)
       : options(o), order(Space::global, launch), cells(o.most_cells, o.most_reads) {}
 
-  // Lanes `lanes` of a warp (all alike), or an engine for its issuer `lane`, against what was there before.
+  // Checks `now`, by lanes of the warp or by an engine on behalf of `lane`, against the accesses of the cell.
   void look(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
             const GlobalCell& cell, std::uint64_t address, std::uint64_t bytes);
   void conflict(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
@@ -94,7 +94,7 @@ struct GlobalRaces::Grid {
   std::set<std::tuple<ReportKind, std::int32_t, std::int32_t>> told;
   std::vector<Suspect> suspects;
   bool told_limit = false;
-  // An order could be missed: nothing is a race for certain any more.
+  // Whether an order could be missed, so that no race is certain any more.
   [[nodiscard]] bool blind() const { return order.flag_count() >= options.most_flags; }
 };
 
@@ -127,7 +127,7 @@ void GlobalRaces::Grid::look(const Exec& exec, const WarpViews& warp, int lane, 
                              const GlobalCell& cell, std::uint64_t address, std::uint64_t bytes) {
   const auto against = [&](const GlobalTouch& before, ReportKind kind) {
     if (before.is_by_nobody() || (before.strong && now.strong)) return;
-    if (before.lanes == 0 && before.same_actor(now)) return;  // an engine does one thing after the other
+    if (before.lanes == 0 && before.same_actor(now)) return;  // an engine executes its operations in order
     LaneMask lanes = now.lanes != 0 ? now.lanes : LaneMask{1} << lane;
     for (; lanes != 0; lanes &= lanes - 1) {
       const int i = std::countr_zero(lanes);
@@ -143,7 +143,7 @@ void GlobalRaces::Grid::conflict(const Exec& exec, ReportKind kind, const Global
   if (kind == ReportKind::race_ww && before.plain_store && now.plain_store) {
     if (told.contains({kind, before.pc, now.pc})) return;
     Suspect suspect{address, bytes, before, now, lane, {}};
-    // What is there now is the earlier store's: stored() compares.
+    // Memory still has the bytes of the earlier store. stored() compares them with the new ones.
     const std::byte* at = exec.launch.memory->at(address, static_cast<std::int64_t>(bytes));
     if (at != nullptr) std::memcpy(suspect.old.data(), at, bytes);
     suspects.push_back(suspect);
@@ -161,7 +161,7 @@ void GlobalRaces::Grid::tell(const Exec& exec, ReportKind kind, const GlobalTouc
   r.address = name_address(exec.launch, Space::global, address, static_cast<std::int64_t>(bytes));
   const bool was_write = kind != ReportKind::race_rw, is_write = kind != ReportKind::race_wr;
   int other = before.lanes != 0 ? std::countr_zero(before.lanes) : 0;
-  // Of several lanes the first that this one is not ordered behind.
+  // The first lane of the earlier access that is not ordered before this one.
   for (LaneMask left = before.lanes; left != 0; left &= left - 1) {
     GlobalTouch one = before;
     one.lanes = left & (~left + 1);
@@ -189,7 +189,7 @@ void GlobalRaces::Grid::tell_limit(const Exec& exec, const Op& op) {
   r.parties = {lane_party(exec, op, std::countr_zero(exec.lane_group.lanes), exec.lane_group.lanes, "at")};
   r.message = fmt::format(
       "global_race keeps {} cells of 4 bytes and {} reads beside the first of each: from here on "
-      "races of more than that are not seen",
+      "races of more than that are not found",
       options.most_cells, options.most_reads);
   r.hint = "watch a smaller grid";
   Exec copy = exec;
@@ -211,7 +211,7 @@ void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& acces
                     .thread = static_cast<std::uint16_t>(thread_of(warp.lane0())),
                     .strong = strong,
                     .plain_store = access.kind == AccessKind::store && !strong};
-    // Lanes at one address are one touch.
+    // Lanes at one address share a touch.
     const auto groups = [&](auto visit) {
       for (LaneMask left = access.lanes; left != 0;) {
         const int lead = std::countr_zero(left);
@@ -223,7 +223,7 @@ void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& acces
         visit(lead);
       }
     };
-    // All are looked at before any is kept: lanes of one instruction are not held against each other here.
+    // All lanes are checked before any is recorded: lanes of one instruction do not conflict here.
     groups([&](int lead) {
       g.cells.each(address_of(lead), access.bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t bytes) {
         g.look(exec, warp, lead, now, write, cell, at, bytes);

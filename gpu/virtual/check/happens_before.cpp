@@ -29,7 +29,7 @@ HappensBefore::HappensBefore(Space memory, const Launch& launch)
   const auto& block = launch.config.block;
   warps_ = static_cast<std::size_t>((block[0] * block[1] * block[2] + kLanes - 1) / kLanes);
   if (memory != Space::shared) return;
-  // Threads that have not begun know nothing yet: known_to_all() counts them.
+  // Threads that have not started have acquired nothing: known_to_all() must count them.
   for (std::uint32_t rank = 0; rank < cluster_size(launch); ++rank) add(rank);
 }
 
@@ -59,18 +59,6 @@ void HappensBefore::end(const Cta& cta) {
   open_.erase(open_.lower_bound(actor_key(number, 0)), open_.lower_bound(actor_key(number + 1, 0)));
 }
 
-HappensBefore::CtaThreads& HappensBefore::threads(std::uint32_t cta) {
-  if (last_ == nullptr || last_number_ != cta) {
-    last_ = &ctas_.at(cta);
-    last_number_ = cta;
-  }
-  return *last_;
-}
-
-WarpViews& HappensBefore::warp(const Cta& cta, int warp) {
-  return threads(number_of_cta(cta)).warps[static_cast<std::size_t>(warp)];
-}
-
 // Clusters are numbered like CTAs, x fastest.
 std::uint32_t HappensBefore::cluster_of(std::uint32_t cta) const {
   if (memory_ == Space::shared) return 0;
@@ -87,7 +75,7 @@ Clock HappensBefore::known_to_all() const {
   return common != nullptr ? *common : Clock(static_cast<int>(warps_));
 }
 
-// --- clocks handed on ------------------------------------------------------------------------------------------------
+// --- publish and acquire ---------------------------------------------------------------------------------------------
 
 // A relaxed operation publishes what the lane's last fence covers, and nothing without one.
 void HappensBefore::publish_by(WarpViews& warp, LaneMask lanes, Order order, Audience audience, View& to) {
@@ -163,6 +151,8 @@ void HappensBefore::mbarrier(const Cta& cta, const Exec* exec, LaneMask lanes, M
   const std::uint32_t cluster = cluster_of(number_of_cta(cta));
   switch (event) {
     case MbarrierEvent::init:
+      objects_.insert_or_assign({cluster, address}, Object{.collecting = nothing()});
+      return;
     case MbarrierEvent::inval:
       objects_.erase({cluster, address});
       return;
@@ -239,7 +229,7 @@ void HappensBefore::look_at_flag(const Exec& exec, WarpViews& warp, int lane, co
 }
 
 void HappensBefore::publish_flag(WarpViews& warp, int lane, std::uint64_t key, const WarpAccess& access) {
-  // Whoever sees the value of a store has seen nothing of what was published before it. An atomic hands that on.
+  // A reader that sees the value of a store does not see what was published before it. An atomic passes that on.
   if (access.kind != AccessKind::atomic) flags_.erase(key);
   const bool release = releases(access.order);
   if (access.order == Order::weak || (!release && !warp.has_fenced(lane))) return;

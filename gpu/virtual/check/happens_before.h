@@ -3,9 +3,9 @@
 //
 //   source of order                      who publishes, and what             who acquires it
 //   bar.sync, barrier.cluster, warp sync  all threads that arrive             all threads that wait
-//   mbarrier.arrive ... wait              arrivals of the phase, its copies   who finds the phase complete
-//   release, or fence and relaxed access  the lane, into that location        who reads it with acquire, or reads it
-//                                                                             relaxed and comes to a fence
+//   mbarrier.arrive ... wait              arrivals of the phase, its copies   lanes that find the phase complete
+//   release, or fence and relaxed access  the lane, through that location     lanes that read it with acquire, or read it
+//                                                                             relaxed and then execute a fence
 //   waits for cp.async, bulk, wgmma       engines of the thread               the thread
 //
 // Only these order anything. The two memories differ in three points:
@@ -58,7 +58,9 @@ class HappensBefore {
   void begin(const Cta& cta);
   void end(const Cta& cta);  // its threads have exited
 
-  [[nodiscard]] WarpViews& warp(const Cta& cta, int warp);
+  [[nodiscard]] WarpViews& warp(const Cta& cta, int warp) {
+    return threads(number_of_cta(cta)).warps[static_cast<std::size_t>(warp)];
+  }
   [[nodiscard]] WarpViews& warp(ActorKey thread) {
     return threads(cta_of(thread)).warps[static_cast<std::size_t>(thread_of(thread) / kLanes)];
   }
@@ -80,7 +82,7 @@ class HappensBefore {
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order);
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order);
   void meet(WarpViews& warp, LaneMask lanes);  // a barrier of these lanes alone
-  // `exec`: null when an engine arrives, which cp_async_arrive has announced.
+  // `exec`: null when an engine arrives on behalf of cp.async.mbarrier.arrive.
   void mbarrier(const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event, std::uint64_t address,
                 Order order);
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier);
@@ -110,15 +112,15 @@ class HappensBefore {
   struct Object {
     View collecting = View();  // from all phases
     Known done = nullptr;      // of the last complete phase; null: none is complete
-    std::deque<std::pair<ActorKey, Step>> copies =
-        {};                     // cp.async.mbarrier.arrive that have not arrived, in issue order
+    // cp.async.mbarrier.arrive operations that have not arrived yet, in issue order.
+    std::deque<std::pair<ActorKey, Step>> copies = {};
     Known collected = nullptr;  // what went into `collecting` last
     // Arrivals of one warp in one step: once they are the whole warp, they are one number.
     const WarpViews* arriving_warp = nullptr;
     Step arriving_step = 0;
     LaneMask arriving = 0;
   };
-  // What has been published through a location, for readers within each reach; null: nothing.
+  // What has been published through a location, for each audience; null: nothing.
   struct Flag {
     Known grid;
     std::map<std::uint32_t, Known> clusters, ctas;
@@ -138,14 +140,20 @@ class HappensBefore {
   using ObjectKey = std::pair<std::uint32_t, std::uint64_t>;  // cluster, shared address with the rank
 
   void add(std::uint32_t cta);
-  [[nodiscard]] CtaThreads& threads(std::uint32_t cta);
+  [[nodiscard]] CtaThreads& threads(std::uint32_t cta) {
+    if (last_ == nullptr || last_number_ != cta) {
+      last_ = &ctas_.at(cta);
+      last_number_ = cta;
+    }
+    return *last_;
+  }
   [[nodiscard]] std::uint32_t cluster_of(std::uint32_t cta) const;
   [[nodiscard]] Object& object(std::uint32_t cluster, std::uint64_t address);
   [[nodiscard]] View nothing() const { return View(static_cast<int>(warps_)); }
 
   static void publish_by(WarpViews& warp, LaneMask lanes, Order order, Audience audience, View& to);
-  static void learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Order order, Audience audience, const Known& view,
-                    std::string_view how);
+  static void learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Order order, Audience audience,
+                    const Known& view, std::string_view how);
   void arrive(const Exec& exec, LaneMask lanes, std::uint64_t address, Order order);
   void look_at_flag(const Exec& exec, WarpViews& warp, int lane, const Flag& flag, const WarpAccess& access);
   void publish_flag(WarpViews& warp, int lane, std::uint64_t key, const WarpAccess& access);
@@ -154,7 +162,7 @@ class HappensBefore {
   std::size_t warps_;                           // of a CTA
   std::array<std::int64_t, 3> grid_, cluster_;  // [CTAs]
   std::unordered_map<std::uint32_t, CtaThreads> ctas_;
-  std::uint32_t last_number_ = 0;  // ctas_ was asked for last
+  std::uint32_t last_number_ = 0;  // of *last_
   CtaThreads* last_ = nullptr;
   std::map<std::uint32_t, View> cluster_barriers_;
   std::map<ObjectKey, Object> objects_;
@@ -162,7 +170,7 @@ class HappensBefore {
   std::unordered_map<std::uint64_t, Flag> flags_;
 };
 
-// A monitor that needs to know what happens before what: it hands every event that orders something to a HappensBefore.
+// A monitor that asks what happens before what: it forwards every event that orders something to a HappensBefore.
 class OrderMonitor : public Monitor {
  public:
   explicit OrderMonitor(bool collectives_order) : collectives_order_(collectives_order) {}

@@ -13,8 +13,8 @@
 namespace kvscope::ptx {
 namespace {
 
-// Of the lanes of `before` that touched these bytes, the first that is not ordered before `lane` of `warp`; -1: none.
-// `self`: who touches them now, which is not held against itself.
+// The first lane of `before` that touched these bytes and is not ordered before `lane` of `warp`; -1 if there is none.
+// `self`: the actor that touches them now, which does not conflict with itself.
 int unordered_lane(const WarpViews& warp, const Mark& before, ChunkBytes bytes, int lane, ActorKey self) {
   int n = 0;
   for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
@@ -90,7 +90,7 @@ void RaceChecker::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
   if (Cluster* cluster = of(exec.cta)) cluster->order.warp(exec).fence_proxy(lanes);
 }
 
-// --- one mark after the other ----------------------------------------------------------------------------------------
+// --- mark against mark ----------------------------------------------------------------------------------------
 
 inline bool RaceChecker::needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const {
   return who.async_proxy && before.generic && options_.proxy &&
@@ -113,7 +113,7 @@ void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& befo
   }
 }
 
-// One mark against one that was there before.
+// Checks a new mark against an earlier one.
 void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, ChunkBytes common) {
   const Mark& mark = piece.mark;
   if (needs_fence(who, before, mark)) check_proxy(who, piece, before);
@@ -144,7 +144,7 @@ void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, Ch
   }
 }
 
-// Everything before it that conflicts.
+// Checks a new mark against all earlier ones of its chunk.
 void RaceChecker::check_all(Toucher& who, const Piece& piece) {
   if (const Mark* only = piece.shadow->alone(piece.chunk)) {
     if (only->bytes == 0 || (covered(who, *only) && !needs_fence(who, *only, piece.mark))) return;
@@ -157,7 +157,7 @@ void RaceChecker::check_all(Toucher& who, const Piece& piece) {
   }
 }
 
-// Writes are looked at before any is made: lanes of one instruction are not held against each other here.
+// All pieces are checked before any is written: lanes of one instruction do not conflict here.
 void RaceChecker::write_pieces(Toucher& who) {
   for (std::size_t i = 0; i < pieces_.size();) {
     const std::uint64_t rank = rank_of(pieces_[i].address), first = pieces_[i].shadow->first_address();
@@ -182,7 +182,7 @@ void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMa
   write_pieces(who);
 }
 
-// Bytes of one chunk by one lane; the mark says which.
+// One lane writes bytes of one chunk, which `mark` has.
 void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t address) {
   const std::uint64_t rank = rank_of(address), offset = offset_of(address);
   if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank] || !who.cluster.shadows[rank]->holds(offset))
@@ -198,7 +198,7 @@ void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t addr
   shadow.write(offset, mark, pending.now());
 }
 
-// Ranges that an engine reads or overwrites.
+// An engine reads or overwrites these ranges.
 void RaceChecker::touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges) {
   const auto rank_at = [&](std::size_t i) { return rank_of(ranges[i].address); };
   const auto is_there = [&](std::size_t i) {
@@ -210,7 +210,7 @@ void RaceChecker::touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges
       ++i;
       continue;
     }
-    // All that stand together in one window.
+    // Consecutive ranges of one window together.
     const std::uint64_t rank = rank_at(i);
     Shadow& shadow = *who.cluster.shadows[rank];
     Regions regions;
@@ -247,7 +247,7 @@ void RaceChecker::touch_range(Toucher& who, const Mark& like, Shadow& shadow, co
       look(at, next - at);
       if (like.write) {
         shadow.write(at, piece.mark, now);
-        who.harmless = 0;  // numbers hold until the next write
+        who.harmless = 0;  // numbers are valid until the next write
       } else {
         add_read(who.known, piece);
       }

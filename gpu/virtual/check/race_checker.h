@@ -1,12 +1,12 @@
-// Races in shared memory, and ordinary writes that an engine reads or overwrites without a proxy fence.
+// Finds races in shared memory, and ordinary writes that an engine reads or overwrites without a proxy fence.
 //
-// Two accesses of a common byte by different actors, one of them a write, are a race unless one happened before the
-// other. Order comes from barriers, arrival barriers, warp barriers, waits for one's own copies, fences with flags, and
-// nothing else: lanes of a warp that run side by side are not ordered, nor does a shuffle or an mma order anything
-// (Options::collectives_order says otherwise). A copy engine's write is remembered from its issue on: a read before the
-// barrier says that it is there is a race even when the bytes have not moved yet.
+// Two accesses of a common byte by different actors, at least one of them a write, are a race unless one happened before
+// the other. happens_before.h lists what orders them. Nothing else does: lanes of a warp that execute together are not
+// ordered, and neither a shuffle nor an mma orders anything (RaceOptions::collectives_order changes that). The write of a
+// copy engine counts from its issue on: a read before the arrival barrier completes is a race even if the bytes have not
+// moved yet.
 //
-// What is not seen: order by scopes too small for it, global memory.
+// Not found: fences whose scope is too small; races in global memory (global_races.h).
 // Source: PTX ISA, "Memory Consistency Model" and "Async Proxy".
 #pragma once
 
@@ -35,9 +35,9 @@ enum class SameValue : std::uint8_t { note, error, ignore };
 struct RaceOptions {
   bool races = true;
   bool proxy = true;
-  bool collectives_order = false;          // lanes that meet at a shuffle, vote, ldmatrix or mma are ordered by it
+  bool collectives_order = false;          // a shuffle, vote, ldmatrix or mma orders its lanes
   SameValue same_value = SameValue::note;  // two unordered writes of equal bytes
-  bool strict_war_proxy = false;           // ordinary reads before an engine's write need a proxy fence too
+  bool strict_war_proxy = false;           // ordinary reads before an engine's write need a proxy fence as well
   bool init_fence = true;                  // mbarrier.init needs a fence or a barrier before a copy completes on it
 };
 
@@ -62,14 +62,14 @@ class RaceChecker final : public OrderMonitor {
   struct Cluster;
   struct Toucher;
   class LaneViews;
-  // A mark about to be made.
+  // A mark that is about to be made.
   struct Piece {
     Shadow* shadow;
-    std::uint64_t chunk;    // in it: an address of the chunk
+    std::uint64_t chunk;    // in `shadow`: an address of the chunk
     std::uint64_t address;  // the same with the rank
     Mark mark;
   };
-  // A write over a write that it is not ordered behind: harmless when the bytes are equal.
+  // A write over an unordered write: only a note if the bytes are equal.
   struct Suspect {
     std::uint64_t address = 0;  // of the chunk, with the rank
     ChunkBytes bytes = 0;       // in common
@@ -119,7 +119,7 @@ class RaceChecker final : public OrderMonitor {
   RaceOptions options_;
   std::int32_t warps_ = 1;                                     // of a CTA
   std::map<std::int32_t, std::shared_ptr<Cluster>> clusters_;  // by CTA
-  std::int32_t last_cta_ = -1;                                 // clusters_ was asked for
+  std::int32_t last_cta_ = -1;                                 // the last CTA that of() found
   Cluster* last_cluster_ = nullptr;
   std::vector<std::tuple<ReportKind, std::int32_t, std::int32_t>> told_;
   std::vector<Suspect> suspects_;

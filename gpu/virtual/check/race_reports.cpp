@@ -1,4 +1,4 @@
-// What the race checker says: both sides of a conflict, where each stands in the sources, and what was missing.
+// Reports of the race checker: both sides of a conflict with their places in the sources, and what is missing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 std::string order_text(const Exec& exec, const WarpViews& warp, int lane) {
   const LastSync& sync = warp.last_sync(lane);
   const int thread = exec.warp.index * kLanes + lane;
-  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronised since it began", thread);
-  return fmt::format("no order between them; thread {} last synchronised at {} ({})", thread,
+  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronized since it began", thread);
+  return fmt::format("no order between them; thread {} last synchronized at {} ({})", thread,
                      exec.program().source_text(sync.pc), sync.how);
 }
 
@@ -27,7 +27,7 @@ ChunkBytes bytes_of_lane(const Mark& mark, int lane) {
   return mark.bytes_of(std::popcount(mark.lanes & ((LaneMask{1} << lane) - 1)));
 }
 
-// What stands in a chunk; zeros behind the end of the window.
+// The contents of a chunk; zeros past the end of the window.
 std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_t address) {
   std::array<std::byte, kChunkBytes> out{};
   const Cta* cta = cta_of_rank(exec.launch, exec.cta, rank_of(address));
@@ -39,7 +39,7 @@ std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_
 
 }  // namespace
 
-// Each pair of places is told of once.
+// Whether this pair of places has been reported; each is reported once.
 bool RaceChecker::told(ReportKind kind, const Mark& before, const Mark& now) {
   const std::tuple what{kind, before.pc, now.pc};
   if (std::find(told_.begin(), told_.end(), what) != told_.end()) return true;
@@ -99,7 +99,7 @@ void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& befo
   const ReportKind kind = before.write ? (now.write ? ReportKind::race_ww : ReportKind::race_wr) : ReportKind::race_rw;
   const bool stores = before.lanes != 0 && now.lanes != 0 && !is_copy(before.actor) && !is_copy(now.actor);
   if (kind == ReportKind::race_ww && stores && before.generic && now.generic) {
-    // The bytes that are there now are the earlier write's: stored() compares.
+    // Memory still has the bytes of the earlier write. stored() compares them with the new ones.
     Suspect suspect{address / kChunkBytes * kChunkBytes,
                     static_cast<ChunkBytes>(before.bytes & now.bytes),
                     before,
@@ -142,7 +142,7 @@ void RaceChecker::stored(const Exec& exec, const Op&, const WarpAccess&) {
 
 void RaceChecker::missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other,
                                 std::string_view message) {
-  // Where there is no order at all, that is what is reported.
+  // If there is no order at all, the race is reported instead.
   const ActorKey actor = before.actor + static_cast<ActorKey>(other);
   if (!who.warp.is_ordered(who.lane, actor, before.step)) return;
   if (told(ReportKind::proxy_fence, before, now)) return;

@@ -162,13 +162,6 @@ void WarpViews::fence_proxy(LaneMask lanes) {
 
 // --- engines ---------------------------------------------------------------------------------------------------------
 
-Step WarpViews::issue_copy(std::uint64_t number, std::uint64_t at, std::int32_t pc) {
-  if (first_copies_.empty() || copied_at_ != at || copied_pc_ != pc) first_copies_.push_back(number);
-  copied_at_ = at;
-  copied_pc_ = pc;
-  return copies();
-}
-
 // The lane's last copy that is done belongs to the last instruction that began before `end`.
 void WarpViews::waited_for_copies(int lane, std::uint64_t end) {
   const auto instructions = std::lower_bound(first_copies_.begin(), first_copies_.end(), end) - first_copies_.begin();

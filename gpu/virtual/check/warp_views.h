@@ -8,8 +8,8 @@
 // their CTA. What a thread did itself is always ordered before it and is in no view of its own. What its engines did is
 // ordered once it has waited for them: that is kept per lane as well.
 //
-// A fence has a reach: the threads of the CTA, of the cluster, or of the grid. A relaxed access publishes what its lane
-// did and had acquired at its last fence that reaches the readers. What a relaxed access sees is pending: the lane
+// A publication has an audience: the threads of the CTA, of the cluster, or of the grid. A relaxed access publishes what
+// its lane did and had acquired at its last fence for that audience. What a relaxed access sees is pending: the lane
 // acquires it at its next fence.
 #pragma once
 
@@ -82,17 +82,17 @@ class WarpViews {
   void publish_own(LaneMask lanes, Clock& to);
   void acquire(LaneMask lanes, const Known& view);
 
-  // What these lanes did and have acquired is published by their later relaxed accesses whose readers are within
-  // `reach`. What they saw by relaxed accesses is acquired. Returns the lanes of which that is anything.
+  // Later relaxed accesses for this audience, or for a narrower one, publish what these lanes did and have acquired so
+  // far. The lanes acquire what they saw by relaxed accesses; returns those that saw anything.
   LaneMask fence(LaneMask lanes, Audience audience);
-  // What the lane did and had acquired at its last fence; null: it came to none of that reach.
+  // What the lane did and had acquired at its last fence for this audience; null: there was none.
   [[nodiscard]] Known at_fence(int lane, Audience audience);
   [[nodiscard]] bool has_fenced(int lane) const {
     return fences_ != nullptr && (*fences_)[static_cast<std::size_t>(lane)].before[0] != nullptr;
   }
   // Lanes see a view by a relaxed access.
   void see(LaneMask lanes, Audience audience, const View& seen);
-  // Everything these lanes have seen so and no fence has followed.
+  // Publishes everything that these lanes have seen by relaxed accesses since their last fence.
   void publish_seen(LaneMask lanes, View& to) const;
   // fence.proxy.async: what these lanes did and have acquired is fenced.
   void fence_proxy(LaneMask lanes);
@@ -101,7 +101,12 @@ class WarpViews {
 
   // cp.async `number` of an instruction at `pc` that executes in the launch's step `at`: its step. All copies of one
   // warp instruction share one.
-  [[nodiscard]] Step issue_copy(std::uint64_t number, std::uint64_t at, std::int32_t pc);
+  [[nodiscard]] Step issue_copy(std::uint64_t number, std::uint64_t at, std::int32_t pc) {
+    if (first_copies_.empty() || copied_at_ != at || copied_pc_ != pc) first_copies_.push_back(number);
+    copied_at_ = at;
+    copied_pc_ = pc;
+    return copies();
+  }
   [[nodiscard]] Step copies() const { return static_cast<Step>(first_copies_.size()); }  // of the last one issued
   // The lane has waited for its cp.async with numbers below `end`.
   void waited_for_copies(int lane, std::uint64_t end);
@@ -128,14 +133,14 @@ class WarpViews {
     ActorKey engine;
     Step up_to;
   };
-  // A lane at a fence.
+  // What a lane did and had acquired at a fence.
   struct AtFence {
     Known known;
     Step step = 0, copies = 0;
     std::vector<std::pair<ActorKey, Step>> engines;
-    Known whole;  // all of the above, made when it is asked for first
+    Known whole;  // all of the above; null until it is needed
   };
-  struct LaneFences {  // by reach
+  struct LaneFences {  // by Audience
     std::array<std::shared_ptr<AtFence>, kAudiences> before;
     std::array<std::shared_ptr<View>, kAudiences> pending;
   };

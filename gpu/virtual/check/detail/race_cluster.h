@@ -1,4 +1,4 @@
-// What the race checker keeps of a cluster, for its own sources.
+// The state of the race checker per cluster, for its own sources.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,18 @@
 
 namespace kvscope::ptx {
 
-// The bytes of a chunk that an access within it touches.
+// The bytes of its chunk that an access touches.
 inline ChunkBytes chunk_bytes(std::uint64_t address, std::int64_t bytes) {
   const std::uint64_t begin = address % kChunkBytes;
   const std::uint64_t all = (std::uint64_t{1} << bytes) - 1;
   return static_cast<ChunkBytes>(all << begin);
 }
-// CTAs that see one another's shared memory.
+// CTAs that can access one another's shared memory.
 struct RaceChecker::Cluster {
   // The uses of an arrival barrier as an object: its bytes are written by init and inval alone.
   struct Object {
     Mark made;               // mbarrier.init
-    std::vector<Mark> uses;  // by threads: an inval or an init behind them must be ordered
+    std::vector<Mark> uses;  // by threads: a later inval or init must be ordered after them
   };
   Cluster(const Launch& launch, std::size_t ctas) : order(Space::shared, launch), shadows(ctas), pending(ctas) {}
 
@@ -41,16 +41,16 @@ struct RaceChecker::Cluster {
   std::map<std::uint64_t, Object> objects;     // by shared address with rank
 };
 
-// Who is about to touch bytes.
+// The lanes of a warp, or the engine, that are about to access bytes.
 struct RaceChecker::Toucher {
-  // Lanes of a warp, `first` among them.
+  // Lanes of the warp that executes; `first` is the lowest.
   Toucher(const Exec& by, Cluster& of, int first)
       : exec(by),
         cluster(of),
         warp(of.order.warp(by)),
         lane(first),
         known(warp.uniform() ? &warp.ordered(first) : nullptr) {}
-  // An engine, for its issuer.
+  // An engine on behalf of the lane that issues.
   Toucher(const Exec& by, Cluster& of, int issuer, bool other_proxy)
       : exec(by),
         cluster(of),
@@ -63,23 +63,23 @@ struct RaceChecker::Toucher {
   Cluster& cluster;
   WarpViews& warp;
   int lane;                  // of an engine's issuer
-  bool async_proxy = false;  // an ordinary write before it needs a fence
-  const Clock* known;        // what all who touch know; null: not the same
-  // An engine's step that is known to be covered.
+  bool async_proxy = false;  // an earlier write through the generic proxy needs a fence
+  const Clock* known;        // what all of them have acquired; null: they have different views
+  // The last engine's step that `known` was found to cover.
   ActorKey behind = ~ActorKey{0};
   Step behind_step = 0;
-  // Shadow::last of a chunk of this shadow that has nothing to say to an engine's write.
+  // Shadow::last of a chunk of this shadow with which the engine's write does not conflict.
   const Shadow* harmless_in = nullptr;
   std::uint32_t harmless = 0;
 };
 
-// Does one who knows this stand behind all that the mark says? Cheap; false: look closer.
+// Whether the clock covers all accesses of the mark. Fast; false means that each lane has to be checked.
 inline bool RaceChecker::covers(const Clock* known, const Mark& before) {
   if (known == nullptr) return false;
   if (before.lanes == 0) return known->covers(before.actor, before.step);
   return known->covers_warp(before.actor, before.step);
 }
-// The same of a toucher (its whole warp, when lanes touch).
+// The same for a toucher.
 inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
   if (before.lanes != 0) return covers(who.known, before);
   if (before.actor == who.behind && before.step <= who.behind_step) return true;
@@ -89,13 +89,13 @@ inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
   return true;
 }
 
-// Every mark that lanes of one instruction make, one chunk after the other; `like` says what they have in common.
+// Calls body for every mark that the lanes of one instruction make, chunk by chunk; `like` has their common fields.
 template <class Body>
 void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, LaneMask lanes,
                              std::span<const std::uint64_t, kLanes> addresses, Body body) {
   const int piece_bytes = std::min(bytes, static_cast<int>(kChunkBytes));
   const auto shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece_bytes)));
-  // More than a chunk a lane: one after the other.
+  // Accesses of more than a chunk per lane are split.
   for (int part = 0; part < bytes; part += piece_bytes) {
     LaneMask left = lanes;
     while (left != 0) {
@@ -107,7 +107,7 @@ void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, Lane
       mark.bytes = chunk_bytes(address, piece_bytes);
       mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
       left &= left - 1;
-      // Lanes that go on where the last one ended, or all at one place, are one mark.
+      // Lanes with adjacent bytes, and lanes at one address, share a mark.
       std::uint64_t next = address + static_cast<std::uint64_t>(piece_bytes);
       bool together = false;
       for (; left != 0; left &= left - 1) {

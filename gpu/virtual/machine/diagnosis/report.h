@@ -4,7 +4,7 @@
 //   RACE write-after-read  shared 0x00c00 (ring.k[1] + 0)  kernel decode  cta (3,0,0)
 //     read   thread 40 (warp 1 lane 8)     ldmatrix.x4          decode.cuh:134  <- decode_main.cu:22
 //     write  tensor load, mbarrier full[1] issued by thread 0   decode.cuh:108  <- decode_main.cu:22
-//     no order between them; thread 40 last synchronised at decode.cuh:121 (mbarrier wait)
+//     no order between them; thread 40 last synchronized at decode.cuh:121 (mbarrier wait)
 #pragma once
 
 #include <array>

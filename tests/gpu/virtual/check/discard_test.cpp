@@ -1,4 +1,4 @@
-// discard: bytes of global memory that are lost until somebody writes them again.
+// discard: bytes of global memory that are undefined until they are written again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// One thread; %rd0 points at memory that the host has filled.
+// One thread; %rd0 points to memory that the host has written.
 std::vector<std::string> said(const std::string& body) {
   return watch({.body = body, .threads = 1, .checks = {.init = true}}).races;
 }

@@ -1,4 +1,4 @@
-// What engines read and write, and what orders it: waits of the issuer, arrival barriers, proxy fences.
+// Reads and writes of engines, and what orders them: waits of the issuer, arrival barriers, proxy fences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
             "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  cp.async of thread 0                             k.ptx:1\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:4\n"
-            "  no order between them; thread 0 has not synchronised since it began");
+            "  no order between them; thread 0 has not synchronized since it began");
 }
 
 TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {
@@ -52,7 +52,7 @@ TEST(CpAsync, OthersNeedABarrierBehindTheWait) {
   EXPECT_THAT(watch_all(kernel("cp.async.wait_all; bar.sync 0;")), IsEmpty());
   EXPECT_THAT(watch_all(kernel("cp.async.wait_all;")),
               Contains(HasSubstr("write cp.async of thread 1 k.ptx:1; read thread 0")));
-  // The barrier before the wait hands on nothing of the copies.
+  // A barrier before the wait does not cover the copies.
   EXPECT_THAT(watch_all(kernel("bar.sync 0; cp.async.wait_all;")), Not(IsEmpty()));
 }
 
@@ -68,7 +68,7 @@ TEST(CpAsync, AnArrivalForCopiesOrdersThem) {
               Contains("RACE_WR s+4 4: write cp.async of thread 1 k.ptx:3; read thread 0 (warp 0 lane 0) k.ptx:8"));
 }
 
-// An arrival that has taken the copies away must not make a later wait forget them.
+// A wait still covers copies that an arrival has covered before.
 TEST(CpAsync, AWaitBehindAnArrivalStillCovers) {
   EXPECT_THAT(watch_all({.body = std::string("@%p0 mbarrier.init.shared.b64 [m], 64;\nbar.sync 0;\n") + kCopyIn +
                                  "cp.async.mbarrier.arrive.noinc.shared.b64 [m];\ncp.async.wait_all;\n"
@@ -110,7 +110,7 @@ TEST(BulkLoad, OverwritesOnlyWhatHasBeenRead) {
                   "thread 0 k.ptx:5"));
 }
 
-// B03: the phase ends when half of the bytes are there.
+// The phase completes when half of the bytes have landed.
 TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
   const std::string second =
       "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+1024], [%rd0], 256, [m];\n";
@@ -120,7 +120,7 @@ TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
   EXPECT_THAT(watch_all(kernel), IsEmpty());
 }
 
-// Under `early` the product has read at its issue; the wait orders it all the same.
+// Under the policy `early` the product reads its operands at its issue; the wait is required all the same.
 TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
   const auto kernel = [](const char* before, const char* behind) {
     return Watched{.body =
@@ -144,7 +144,7 @@ TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
   };
   EXPECT_THAT(watch_all(kernel("fence.proxy.async.shared::cta;", "")), IsEmpty());
   EXPECT_THAT(watch_all(kernel("fence.proxy.async;", "")), IsEmpty());
-  // By the issuer, behind the barrier.
+  // A fence of the issuer, after the barrier.
   EXPECT_THAT(watch_all(kernel("", "fence.proxy.async;")), IsEmpty());
   const Seen seen = watch(kernel("", ""));
   EXPECT_EQ(seen.text,
@@ -208,6 +208,21 @@ TEST(BulkStore, ItsSourceIsFreeBehindTheWait) {
               Contains(StartsWith("RACE_RW s+0 4: read bulk store issued by thread 0 "
                                   "k.ptx:4; write thread 0 (warp 0 lane 0) k.ptx:7")));
   EXPECT_THAT(watch_all(kernel("@%p0 cp.async.bulk.wait_group.read 0;")), Contains(StartsWith("RACE_RW s+")));
+}
+
+// A relaxed arrival publishes what the thread had waited for at its last fence, and nothing later.
+TEST(BulkStore, AWaitAfterTheFenceIsNotPublishedByARelaxedArrival) {
+  const auto kernel = [](const char* fence_and_wait) {
+    return Watched{.body = kInit +
+                           std::string("@!%p0 bra C;\n"
+                                       "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
+                                       "cp.async.bulk.commit_group;\n") +
+                           fence_and_wait + "\nmbarrier.arrive.relaxed.cta.shared::cta.b64 _, [m];\nC: @%p2 bra E;\n" +
+                           kWait + "st.shared.u32 [%r3], 7;\nE: @%p0 cp.async.bulk.wait_group 0;"};
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.bulk.wait_group.read 0;\nfence.acq_rel.cta;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("fence.acq_rel.cta;\ncp.async.bulk.wait_group.read 0;")),
+              Contains(StartsWith("RACE_RW s+")));
 }
 
 }  // namespace
