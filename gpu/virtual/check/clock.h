@@ -3,8 +3,8 @@
 // A clock has one part per CTA that it has heard of. Parts that hold the same numbers are shared between clocks, so a
 // clock of a large grid costs only the CTAs that exchanged data. In a part, threads count in steps of their warp: the
 // step of a warp increases when some of its lanes publish what they did. "All lanes of warp 2 up to step 7" is therefore
-// one number, and so is "all cp.async of warp 2 up to its 7th". What holds for a single lane, or for an engine, is an
-// entry of a short list beside these numbers.
+// one number, and so is "all cp.async of warp 2 up to its 7th". Steps of a single lane, or of an engine, are
+// entries of a short list beside these numbers.
 //
 //   actor                                     key: CTA << 32 |
 //   thread t of the CTA                       t
@@ -87,7 +87,7 @@ class Clock {
   void raise_warp(ActorKey lane0, Step step);
   void raise(ActorKey actor, Step step);
   void join(const Clock& other);
-  // The minimum of each warp's number; what is known of single actors is dropped.
+  // The minimum of each warp's number. Entries of single actors are dropped.
   void lower(const Clock& other);
 
   [[nodiscard]] bool covers_warp(ActorKey lane0, Step step) const {

@@ -1,16 +1,16 @@
-// What each lane of one warp has acquired, and what it did itself: the bookkeeping of order (happens_before.h) per warp.
+// The state of order (happens_before.h) of one warp: per lane, its own steps and the steps of others that it has acquired.
 //
-//   publish(lanes, view)    what these lanes did and have acquired goes into a view, to be handed on
-//   acquire(lanes, known)   these lanes have acquired `known` from here on
+//   publish(lanes, view)    adds to a view the steps of these lanes, and everything that they have acquired
+//   acquire(lanes, known)   adds `known` to the views of these lanes
 //
-// The step of a warp increases between what its lanes publish and what they do next, so a step that a view covers has
-// ended. Lanes of a warp nearly always have acquired the same: they share one view then, as do warps after a barrier of
-// their CTA. What a thread did itself is always ordered before it and is in no view of its own. What its engines did is
-// ordered once it has waited for them: that is kept per lane as well.
+// The step of a warp increases between a publication and the next access, so a step that a view covers has ended. Lanes
+// of a warp have nearly always acquired the same and share one view then, as do warps after a barrier of their CTA. The
+// steps of a thread are always ordered before the thread itself, and are not in its view. The operations of its engines
+// are ordered after it has waited for them, which is recorded per lane as well.
 //
-// A publication has an audience: the threads of the CTA, of the cluster, or of the grid. A relaxed access publishes what
-// its lane did and had acquired at its last fence for that audience. What a relaxed access sees is pending: the lane
-// acquires it at its next fence.
+// A publication has an audience: the threads of the CTA, of the cluster, or of the grid. A relaxed access publishes the
+// state of its lane at the lane's last fence for that audience. A view that a relaxed access sees is pending until the
+// next fence of the lane, which acquires it.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ class WarpViews {
   [[nodiscard]] ActorKey thread(int lane) const { return lane0_ + static_cast<ActorKey>(lane); }
 
   void set_live(LaneMask lanes) { live_ = lanes; }
-  // Lanes that exit publish nothing any more: what they did without publishing it is never ordered before others.
+  // Lanes that exit publish nothing any more: accesses that they have not published are never ordered before others.
   void leave(LaneMask lanes) {
     live_ &= ~lanes;
     lost_ |= lanes & acted_;
@@ -78,7 +78,7 @@ class WarpViews {
   [[nodiscard]] const Clock& ordered(int lane) const { return known(lane)->ordered; }
 
   void publish(LaneMask lanes, View& to);
-  // Only what they did themselves, and have waited for.
+  // Only their own steps, and operations that they have waited for.
   void publish_own(LaneMask lanes, Clock& to);
   void acquire(LaneMask lanes, const Known& view);
 
@@ -153,9 +153,9 @@ class WarpViews {
 
   ActorKey lane0_;
   LaneMask live_ = kAllLanes, acted_ = 0;
-  LaneMask lost_ = 0;  // exited after they had done something
+  LaneMask lost_ = 0;  // exited after an access
   Step step_ = 1;
-  bool published_ = false;  // what was done in `step_`
+  bool published_ = false;  // the accesses of `step_`
   bool uniform_ = true;
   std::array<Known, kLanes> known_;
   std::unique_ptr<Fences> fences_;  // null: the warp has come to none

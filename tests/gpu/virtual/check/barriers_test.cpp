@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(BarSync, OrdersAllWhoComeToIt) {
+TEST(BarSync, OrdersAllThreadsThatArrive) {
   const auto kernel = [](const char* barrier) {
     return Watched{.body = std::string("@%p0 st.shared.u32 [s], %r0;\n") + barrier + "\nld.shared.u32 %r9, [s];"};
   };
@@ -36,12 +36,12 @@ TEST(BarSync, OfAnotherNumberOrdersNothing) {
       ElementsAre("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
 }
 
-TEST(BarSync, AStoreBehindItIsNotOrderedByIt) {
+TEST(BarSync, DoesNotOrderAStoreAfterIt) {
   EXPECT_THAT(watch({.body = "bar.sync 0;\n@%p0 st.shared.u32 [s], %r0;\n@!%p2 ld.shared.u32 %r9, [s];"}).text,
               HasSubstr("no order between them; thread 0 last synchronized at k.ptx:1 (barrier)"));
 }
 
-TEST(BarArrive, HandsOnWhatCameBeforeAndLearnsNothing) {
+TEST(BarArrive, PublishesAndAcquiresNothing) {
   const std::string consumer = "@!%p2 bar.sync 1, 64;\n@!%p2 ld.shared.u32 %r9, [s];\n";
   EXPECT_THAT(watch_all({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p2 bar.arrive 1, 64;\n" + consumer}), IsEmpty());
   // A store after the arrival is not covered.
@@ -53,7 +53,7 @@ TEST(BarArrive, HandsOnWhatCameBeforeAndLearnsNothing) {
 }
 
 // A lane that exits publishes nothing: later barriers of its warp do not cover its store.
-TEST(Exit, ALaneThatStoredAndLeftIsOrderedBeforeNobody) {
+TEST(Exit, TheStoreOfALaneThatExitsIsNotOrdered) {
   EXPECT_THAT(
       watch({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p0 exit;\nbar.sync 0;\nld.shared.u32 %r9, [s];"}).races,
       Contains("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
@@ -82,7 +82,7 @@ TEST(BarWarpSync, OrdersTheLanesOfItsMask) {
       ElementsAre("RACE_WR s+64 4: write thread 16 (warp 0 lane 16) k.ptx:2; read thread 0 (warp 0 lane 0) k.ptx:6"));
 }
 
-TEST(Collectives, OrderNothingUnlessAskedTo) {
+TEST(Collectives, OrderNothingByDefault) {
   Watched kernel{.body =
                      "st.shared.u32 [%r3], %r0;\nshfl.sync.idx.b32 %r8, %r0, 0, 31, 0xffffffff;\n"
                      "xor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];",
@@ -116,7 +116,7 @@ TEST(Mbarrier, AnArrivalIsOrderedBeforeTheWaitForItsPhase) {
 }
 
 // The arrival of one lane does not cover the other lanes of its warp.
-TEST(Mbarrier, OneLanesArrivalDoesNotSpeakForItsWarp) {
+TEST(Mbarrier, TheArrivalOfOneLaneDoesNotCoverItsWarp) {
   const auto kernel = [](const char* sync) {
     return Watched{.body = kInit + std::string("@%p2 ld.shared.u32 %r9, [%r3];\n@%p2 bar.warp.sync ") + sync +
                            ";\n@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\n@%p2 bra E;\nW: "
@@ -133,7 +133,7 @@ TEST(Mbarrier, OneLanesArrivalDoesNotSpeakForItsWarp) {
 }
 
 // An object that a thread uses before its init is ordered before that thread.
-TEST(Mbarrier, InitHasToBeOrderedBeforeEveryUse) {
+TEST(Mbarrier, InitMustBeOrderedBeforeEveryUse) {
   const std::string wait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;";
   EXPECT_THAT(
       watch({.body = "@%p0 mbarrier.init.shared.b64 [m], 1;\n@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\n" + wait})
@@ -141,7 +141,7 @@ TEST(Mbarrier, InitHasToBeOrderedBeforeEveryUse) {
       Contains("RACE_WR m+0 8: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 1 (warp 0 lane 1) k.ptx:3"));
 }
 
-TEST(Mbarrier, InvalHasToBeOrderedBehindEveryUse) {
+TEST(Mbarrier, InvalMustBeOrderedAfterEveryUse) {
   const auto kernel = [](const char* barrier) {
     return Watched{.body = kInit +
                            std::string("@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\nW: "
@@ -172,7 +172,7 @@ TEST(Flags, AReleaseIsOrderedBeforeTheAcquireThatSeesIt) {
               ElementsAre(StartsWith("RACE_WR s+0 4")));
 }
 
-TEST(Flags, AFenceBehindAPlainLookOrders) {
+TEST(Flags, AFenceAfterAVolatileReadOrders) {
   EXPECT_THAT(
       watch_all({.body = "@%p0 st.shared.u32 [s+16], 0; bar.sync 0;\n@!%p0 bra C;\nst.shared.u32 [s], "
                          "7;\nmembar.cta;\nred.shared.or.b32 [s+16], 1;\nC: @%p2 bra "
@@ -202,7 +202,7 @@ TEST(Flags, EachPublicationReachesTheThreadsOfItsOwnScope) {
   EXPECT_THAT(watch_all(kernel(cta, cta)), Contains(StartsWith("RACE_WR s+0 4")));
 }
 
-TEST(Cluster, ItsBarrierOrdersTheOthersSharedMemory) {
+TEST(Cluster, ItsBarrierOrdersAccessesToSharedMemoryOfOtherCtas) {
   const auto kernel = [](const char* arrive) {
     return Watched{
         .body = std::string("mov.u32 %r5, %cluster_ctarank;\nxor.b32 %r6, %r5, 1;\nmapa.shared::cluster.u32 %r7, "

@@ -59,7 +59,7 @@ struct Pair {
   }
 };
 
-TEST(Clock, KnowsOfEveryActorWhatItWasToldOf) {
+TEST(Clock, CoversExactlyTheStepsRaisedOrJoined) {
   EXPECT_TRUE(prop::check("raise, join, includes", [] {
     Pair a, b;
     for (int i = prop::uniform<int>(0, 12); i > 0; --i) a.random();

@@ -137,7 +137,7 @@ TEST(Counters, SectorsOfRealLoadsAreThoseOfTheTable) {
   }
 }
 
-TEST(Counters, TellSplitsWaitsAndCopies) {
+TEST(Counters, CountSplitsWaitsAndCopies) {
   const OpCounts counts = counts_of(
       "@%p0 bra L;\nadd.u32 %r5, %r5, 1;\nL:\nbar.sync 0;\nmul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd1, %rd0;\n"
       "cp.async.ca.shared.global [%r3], [%rd1], 4;\ncp.async.wait_all;",

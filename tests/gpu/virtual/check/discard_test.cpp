@@ -24,7 +24,7 @@ TEST(Discard, BytesAreUninitialisedUntilTheyAreWritten) {
       IsEmpty());
 }
 
-TEST(Discard, TakesItsHundredAndTwentyEightBytesAndNoOther) {
+TEST(Discard, AffectsExactlyItsHundredAndTwentyEightBytes) {
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+124];\nld.global.u32 %r4, [%rd0+256];"),
       IsEmpty());

@@ -19,7 +19,7 @@ const char* const kCopyIn =
     "cvt.u64.u32 %rd1, %r0; shl.b64 %rd1, %rd1, 2; add.u64 %rd1, %rd1, %rd0; cp.async.ca.shared.global [%r3], [%rd1], "
     "4;\n";
 
-TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
+TEST(CpAsync, TheIssuerMustWaitForItsCopy) {
   const auto kernel = [](const char* wait) {
     return Watched{.body = std::string(kCopyIn) + "cp.async.commit_group;\n" + wait + "\nld.shared.u32 %r9, [%r3];"};
   };
@@ -33,7 +33,7 @@ TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
             "  no order between them; thread 0 has not synchronized since it began");
 }
 
-TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {
+TEST(CpAsync, WaitGroupOneDoesNotWaitForTheNewestGroup) {
   const auto kernel = [](const char* left) {
     return Watched{.body = std::string(kCopyIn) +
                            "cp.async.commit_group;\ncp.async.ca.shared.global [%r3+1024], [%rd1], 4;\n"
@@ -45,7 +45,7 @@ TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {
               Contains("RACE_WR s+1024 4: write cp.async of thread 0 k.ptx:3; read thread 0 (warp 0 lane 0) k.ptx:7"));
 }
 
-TEST(CpAsync, OthersNeedABarrierBehindTheWait) {
+TEST(CpAsync, OtherThreadsNeedABarrierAfterTheWait) {
   const auto kernel = [](const char* order) {
     return Watched{.body = std::string(kCopyIn) + order + "\nxor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];"};
   };
@@ -69,7 +69,7 @@ TEST(CpAsync, AnArrivalForCopiesOrdersThem) {
 }
 
 // A wait still covers copies that an arrival has covered before.
-TEST(CpAsync, AWaitBehindAnArrivalStillCovers) {
+TEST(CpAsync, AWaitAfterAnArrivalStillCoversTheCopies) {
   EXPECT_THAT(watch_all({.body = std::string("@%p0 mbarrier.init.shared.b64 [m], 64;\nbar.sync 0;\n") + kCopyIn +
                                  "cp.async.mbarrier.arrive.noinc.shared.b64 [m];\ncp.async.wait_all;\n"
                                  "ld.shared.u32 %r9, [%r3];"}),
@@ -84,7 +84,7 @@ std::string bulk_load(const std::string& expect = "256") {
 const char* const kInit = "@%p0 mbarrier.init.shared.b64 [m], 1; fence.mbarrier_init.release.cluster; bar.sync 0;\n";
 const char* const kWait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\n";
 
-TEST(BulkLoad, ItsBytesAreThereBehindThePhase) {
+TEST(BulkLoad, ItsBytesMayBeReadAfterThePhase) {
   EXPECT_THAT(watch_all({.body = kInit + bulk_load() + kWait + "ld.shared.u32 %r9, [%r3];"}), IsEmpty());
 }
 
@@ -111,7 +111,7 @@ TEST(BulkLoad, OverwritesOnlyWhatHasBeenRead) {
 }
 
 // The phase completes when half of the bytes have landed.
-TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
+TEST(BulkLoad, APhaseThatCompletesTooEarlyPublishesNothing) {
   const std::string second =
       "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+1024], [%rd0], 256, [m];\n";
   Watched kernel{.body = kInit + bulk_load("256") + second + kWait + "ld.shared.u32 %r9, [%r3+1024];"};
@@ -121,7 +121,7 @@ TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
 }
 
 // Under the policy `early` the product reads its operands at its issue; the wait is required all the same.
-TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
+TEST(Products, OperandsMayBeOverwrittenAfterTheWait) {
   const auto kernel = [](const char* before, const char* behind) {
     return Watched{.body =
                        "shr.u32 %r4, %r60, 4;\ncvt.u64.u32 %rd1, %r4;\nor.b64 %rd1, %rd1, 0x1000080000;\n"
@@ -136,7 +136,7 @@ TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
   EXPECT_THAT(watch_all(kernel("", "wgmma.wait_group.sync.aligned 0;")), Contains(HasSubstr("wgmma of warpgroup 0")));
 }
 
-TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
+TEST(ProxyFence, IsRequiredBetweenStoresAndAnEngineThatReadsThem) {
   const auto kernel = [](const char* fence, const char* late_fence) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" + late_fence +
                            "\n@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
@@ -156,7 +156,7 @@ TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
   EXPECT_THAT(watch(kernel("fence.acq_rel.cta;", "")).races, ElementsAre(StartsWith("PROXY_FENCE")));
 }
 
-TEST(ProxyFence, StandsBetweenStoresAndACopyThatOverwritesThem) {
+TEST(ProxyFence, IsRequiredBetweenStoresAndACopyThatOverwritesThem) {
   const auto kernel = [](const char* fence) {
     return Watched{.body = kInit + std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" +
                            bulk_load() + kWait};
@@ -167,14 +167,14 @@ TEST(ProxyFence, StandsBetweenStoresAndACopyThatOverwritesThem) {
                           "load, mbarrier m + 0 issued by thread 0 k.ptx:6"));
 }
 
-TEST(ProxyFence, IsAskedForBehindLoadsOnlyWhenStrict) {
+TEST(ProxyFence, IsRequiredAfterLoadsOnlyIfStrict) {
   Watched kernel{.body = kInit + std::string("ld.shared.u32 %r9, [%r3];\nbar.sync 0;\n") + bulk_load() + kWait};
   EXPECT_THAT(watch_all(kernel), IsEmpty());
   kernel.checks.race.strict_war_proxy = true;
   EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("PROXY_FENCE s+0 4: read thread 0")));
 }
 
-TEST(InitFence, StandsBetweenInitAndACopyThatCountsOnIt) {
+TEST(InitFence, IsRequiredBetweenInitAndACopyThatCountsOnIt) {
   const auto kernel = [](const char* fence) {
     return Watched{.body = "@%p0 mbarrier.init.shared.b64 [m], 1;\n" + std::string(fence) + "\n" + bulk_load() +
                            "bar.sync 0;\n" + kWait};
@@ -195,7 +195,7 @@ TEST(InitFence, StandsBetweenInitAndACopyThatCountsOnIt) {
   EXPECT_THAT(watch_all(without), IsEmpty());
 }
 
-TEST(BulkStore, ItsSourceIsFreeBehindTheWait) {
+TEST(BulkStore, ItsSourceMayBeOverwrittenAfterTheWait) {
   const auto kernel = [](const char* wait) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\nfence.proxy.async;\nbar.sync 0;\n"
                                        "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"

@@ -30,7 +30,7 @@ TEST(GlobalRaces, TwoCtasThatWriteOneWordAreNamedWithTheirCtas) {
             "and a fence");
 }
 
-TEST(GlobalRaces, AreNotLookedForUnlessAskedFor) {
+TEST(GlobalRaces, AreOffByDefault) {
   EXPECT_THAT(watch({.body = "mov.u32 %r4, %ctaid.x;\n@%p0 st.global.u32 [%rd0+16], %r4;", .grid = 2}).races,
               IsEmpty());
 }
@@ -65,7 +65,7 @@ TEST(GlobalRaces, ABarrierOrdersTheThreadsOfItsCta) {
               Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3")));
 }
 
-TEST(GlobalRaces, NeighboursOfOneAndTwoBytesAreNoRace) {
+TEST(GlobalRaces, AccessesOfAdjacentBytesAreNoRace) {
   EXPECT_THAT(watch_all(on("mov.u32 %r4, %ctaid.x; shl.b32 %r5, %r0, 1; add.u32 %r5, %r5, %r4; cvt.u64.u32 %rd4, %r5;\n"
                            "add.u64 %rd4, %rd4, %rd0;\nst.global.u8 [%rd4], %r0;\nld.global.u8 %r9, [%rd4];",
                            2)),
@@ -121,7 +121,7 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "fence.acq_rel.cta;")), race);
 }
 
-TEST(GlobalRaces, WhatIsStoredBehindAReleaseIsNotOrderedByIt) {
+TEST(GlobalRaces, AStoreAfterAReleaseIsNotOrderedByIt) {
   const auto kernel = [](const char* raise) {
     return handed_over(std::string(raise) + " st.global.u32 [%rd0+4], 8;", "ld.acquire.gpu.global.u32 %r5, [%rd0+128];",
                        "ld.global.u32 %r7, [%rd0+4];");
@@ -140,7 +140,7 @@ TEST(GlobalRaces, AReleaseAtClusterScopeOrdersTheCtasOfOneCluster) {
 }
 
 // A store to the flag by a thread that publishes nothing replaces what was published before.
-TEST(GlobalRaces, AnAtomicHandsOnWhatWasPublishedBeforeAndAStoreDoesNot) {
+TEST(GlobalRaces, AnAtomicKeepsEarlierPublicationsAndAStoreReplacesThem) {
   const auto third = [](const char* second) {
     return on(
         "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; setp.eq.u32 %p4, %r4, 1; @!%p0 ret;\n@%p3 bra A;\n"
@@ -154,7 +154,7 @@ TEST(GlobalRaces, AnAtomicHandsOnWhatWasPublishedBeforeAndAStoreDoesNot) {
   EXPECT_THAT(watch_all(third("st.relaxed.gpu.global.u32 [%rd0+128], 2;")), Contains(StartsWith("RACE_WR x+0 4")));
 }
 
-TEST(GlobalRaces, AtomicsAreNoneAmongThemselvesAndOneWithAPlainLoad) {
+TEST(GlobalRaces, TwoAtomicsAreNoRaceButAnAtomicAndAPlainLoadAre) {
   EXPECT_THAT(watch_all(on("red.global.add.u32 [%rd0], 1;", 3)), IsEmpty());
   EXPECT_THAT(watch(on("red.global.add.u32 [%rd0], 1;\n@%p0 ld.global.u32 %r4, [%rd0];", 1, 32)).races,
               ElementsAre(StartsWith("RACE_WR x+0 4")));
@@ -241,7 +241,7 @@ TEST(GlobalRaces, ABulkLoadReadsUntilItsPhaseIsOver) {
 
 // --- bounds ----------------------------------------------------------------------------------------------------------
 
-TEST(GlobalRaces, WhatIsNotKeptAnyMoreIsSaid) {
+TEST(GlobalRaces, ReachingTheLimitIsReported) {
   GlobalRaces few({.most_cells = 256});  // a page: 1024 bytes
   Watched kernel{.body =
                      "shl.b32 %r4, %r0, 5; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd4, %rd0;\nst.global.u32 [%rd4], 1;\n"

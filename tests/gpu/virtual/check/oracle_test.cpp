@@ -150,7 +150,7 @@ struct RandomProgram {
   }
 };
 
-TEST(RaceChecker, FindsWhatClocksWithoutATrickFind) {
+TEST(RaceChecker, FindsTheRacesThatTheBruteForceOracleFinds) {
   EXPECT_TRUE(prop::check("the same races", [] {
     RandomProgram program;
     for (int object = 0; object < kObjects; ++object)

@@ -38,7 +38,7 @@ std::string warp_stores(int warp, const std::string& store) {
 const std::string kWord = "st.shared.u32 [s+32], %r0;";
 const std::string kChunk = "st.shared.v4.u32 [s+32], {%r0, %r0, %r0, %r0};";
 
-TEST(ManyReads, OneOfThemIsFoundByAWriteThatIsNotBehindIt) {
+TEST(ManyReads, AWriteRacesWithTheOneItIsNotOrderedAfter) {
   // Few reads, many reads, and more reads than may be pending without marks.
   for (const int times : {1, 40, 1100, 2100}) {
     for (const std::string& store : {kWord, kChunk}) {
@@ -50,7 +50,7 @@ TEST(ManyReads, OneOfThemIsFoundByAWriteThatIsNotBehindIt) {
   }
 }
 
-TEST(ManyReads, ABarrierIsBehindThemAll) {
+TEST(ManyReads, ABarrierOrdersThemAll) {
   for (const int times : {1, 40, 1100, 2100}) {
     for (const std::string& store : {kWord, kChunk}) {
       EXPECT_THAT(watch({.body = warp_0_reads(times) + "bar.sync 0;\n" + warp_stores(1, store)}).races, IsEmpty());
@@ -60,7 +60,7 @@ TEST(ManyReads, ABarrierIsBehindThemAll) {
 
 // Warp 1 is ordered after the reads and overwrites their bytes. Warp 2 is ordered after neither, and races with the later
 // access.
-TEST(ManyReads, AWriteTakesThePlaceOfThoseBeforeIt) {
+TEST(ManyReads, AWriteReplacesThoseBeforeIt) {
   const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
   for (const int times : {1, 40, 1100}) {
     const std::string body = warp_0_reads(times) + both + warp_stores(1, kChunk) + raise_flag(1, 0) + await_flag(2, 0) +
@@ -71,7 +71,7 @@ TEST(ManyReads, AWriteTakesThePlaceOfThoseBeforeIt) {
 }
 
 // The same, with more reads after the write: warp 2 races with these.
-TEST(ManyReads, ThoseBehindAWriteAreStillThere) {
+TEST(ManyReads, ThoseAfterAWriteAreKept) {
   const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
   const std::string again = "setp.eq.u32 %p6, %r0, 8;\n@%p6 ld.shared.u32 %r12, [%r3];\n";
   const std::string body = warp_0_reads(40) + both + warp_stores(1, kChunk) + both + again + raise_flag(0, 0) +
@@ -82,7 +82,7 @@ TEST(ManyReads, ThoseBehindAWriteAreStillThere) {
 }
 
 // A read that is ordered before some threads is kept while it is not ordered before all.
-TEST(ManyReads, AreKeptUntilAllThreadsKnowThem) {
+TEST(ManyReads, AreKeptUntilTheyAreOrderedBeforeAllThreads) {
   const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
   const std::string body = warp_0_reads(40) + both + raise_flag(0, 0) + await_flag(2, 0) + warp_stores(2, kWord);
   EXPECT_THAT(watch({.body = body, .threads = 96}).races,

@@ -27,7 +27,7 @@ TEST(UninitRegisters, NamesTheRegisterAndItsLanes) {
   EXPECT_THAT(watch({.body = "add.u32 %r5, %r4, %r0;", .checks = {.init = false}}).races, IsEmpty());
 }
 
-TEST(UninitRegisters, SidesThatTogetherWriteAllLanesAreClean) {
+TEST(UninitRegisters, BranchesThatTogetherWriteAllLanesAreClean) {
   EXPECT_THAT(watch({.body = "@%p2 mov.u32 %r4, 1;\n@!%p2 mov.u32 %r4, 2;\nadd.u32 %r5, %r4, 1;\n@%p1 bra E;\n"
                              "mov.u32 %r6, 3;\nE: @!%p1 add.u32 %r7, %r6, %r5;",
                      .checks = kRegisters})
@@ -36,7 +36,7 @@ TEST(UninitRegisters, SidesThatTogetherWriteAllLanesAreClean) {
 }
 
 // Its row still has the value of another register, which is dead.
-TEST(UninitRegisters, ARowThatAnotherRegisterHadCountsForNothing) {
+TEST(UninitRegisters, AWriteOfAnotherRegisterInTheSamePlaceDoesNotCount) {
   EXPECT_THAT(
       watch({.body = "mov.u32 %r4, 7;\nst.shared.u32 [%r3], %r4;\nadd.u32 %r5, %r6, 1;", .checks = kRegisters}).races,
       ElementsAre("UNINITIALISED: read thread 0 (warp 0 lane 0) k.ptx:3"));
@@ -102,7 +102,7 @@ TEST(UninitLocal, NamesTheVariableAndTheByte) {
   EXPECT_THAT(seen.races, ElementsAre("UNINITIALISED depot+0 16: read thread 0 (warp 0 lane 0) k.ptx:6"));
 }
 
-TEST(UninitLocal, AnotherThreadsStoreDoesNotCount) {
+TEST(UninitLocal, TheStoreOfAnotherThreadDoesNotCount) {
   EXPECT_THAT(run_text("",
                        "mov.u32 %r1, %laneid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.local.u32 [depot], %r1;\n"
                        "@%p1 ld.local.u32 %r2, [depot];\n@!%p1 ld.local.u32 %r2, [depot];",

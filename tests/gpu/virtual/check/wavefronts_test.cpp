@@ -122,7 +122,7 @@ TEST(SharedWavefronts, AgreeWithTheModelThatNamesLanes) {
 }
 
 // Cached shapes: few, so that they repeat, each time at another address.
-TEST(WavefrontMemory, SaysWhatCountingSays) {
+TEST(WavefrontMemory, AgreesWithCounting) {
   EXPECT_TRUE(prop::check([] {
     WavefrontMemory memory;
     const auto seed = static_cast<std::uint64_t>(prop::in_range(0, 1000));
@@ -189,7 +189,7 @@ TEST(GlobalSectors, AreTheDistinctSectorsOfEveryByte) {
   }));
 }
 
-TEST(LocalSectors, OfEqualOffsetsAreFourAWord) {
+TEST(LocalSectors, OfEqualOffsetsAreFourPerWord) {
   EXPECT_EQ(local_sectors(strided(0, 40), kAllLanes, 4).sectors, 4);
   EXPECT_EQ(local_sectors(strided(0, 48), kAllLanes, 16).sectors, 16);
   // Each lane accesses a different word: no two lanes share a sector.
@@ -197,7 +197,7 @@ TEST(LocalSectors, OfEqualOffsetsAreFourAWord) {
   EXPECT_EQ(local_sectors(strided(0), 0x1, 4).sectors, 1);
 }
 
-TEST(RangeSectors, CountWhatARowTouches) {
+TEST(RangeSectors, CountTheSectorsOfARow) {
   EXPECT_EQ(range_sectors(0x200, 128), (Sectors{4, 4, 1}));
   EXPECT_EQ(range_sectors(0x210, 128), (Sectors{5, 4, 2}));
   EXPECT_EQ(range_sectors(0x210, 0), Sectors{});
