@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
 
