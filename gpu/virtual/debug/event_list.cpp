@@ -233,8 +233,7 @@ void EventList::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bo
   e.value = waits ? 1 : 0;
   hand_on(e);
 }
-void EventList::barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                             std::span<const LaneMask>) {
+void EventList::barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks) {
   MachineEvent e = of_cta(launch, cta, Kind::barrier_done);
   e.object = static_cast<std::uint64_t>(barrier);
   for (const LaneMask lanes : arrived) e.value += std::popcount(lanes);
@@ -271,8 +270,8 @@ void EventList::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
   hand_on(e);
 }
 
-void EventList::engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, std::span<const ByteRange> reads,
-                       std::span<const ByteRange> writes) {
+void EventList::engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, ByteRanges reads,
+                       ByteRanges writes) {
   MachineEvent e;
   e.step = launch.step;
   e.cta = op.cta;
@@ -290,12 +289,10 @@ void EventList::engine(const Launch& launch, const AsyncOp& op, MachineEventKind
   }
   hand_on(e);
 }
-void EventList::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                            std::span<const ByteRange> writes) {
+void EventList::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) {
   engine(exec.launch, op, Kind::engine_issue, reads, writes);
 }
-void EventList::async_moves(Launch& launch, const Cta&, const AsyncOp& op, std::span<const ByteRange> reads,
-                            std::span<const ByteRange> writes) {
+void EventList::async_moves(Launch& launch, const Cta&, const AsyncOp& op, ByteRanges reads, ByteRanges writes) {
   engine(launch, op, Kind::engine_moves, reads, writes);
 }
 void EventList::async_done(Launch& launch, const Cta&, const AsyncOp& op) {
@@ -307,8 +304,7 @@ void EventList::group_commit(const Exec& exec, AsyncKind kind, LaneMask lanes) {
   e.async = kind;
   hand_on(e);
 }
-void EventList::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool,
-                           std::span<const std::uint64_t, kLanes> last) {
+void EventList::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool, OperationNumbers last) {
   MachineEvent e = of_lanes(exec, Kind::group_wait, lanes);
   e.async = kind;
   const std::uint64_t behind = lanes != 0 ? last[static_cast<std::size_t>(std::countr_zero(lanes))] : 0;

@@ -130,8 +130,7 @@ class EventList final : public Monitor {
   void exit(const Exec& exec, LaneMask lanes) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
+  void barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting) override;
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
   void warp_barrier(const Exec& exec, LaneMask lanes) override;
@@ -140,22 +139,18 @@ class EventList final : public Monitor {
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
   void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override;
   void group_commit(const Exec& exec, AsyncKind kind, LaneMask lanes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
+  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last) override;
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
   void printed(const Exec& exec, std::string_view text) override;
   void reported(Launch& launch, const Report& report) override;
 
  private:
   void hand_on(const MachineEvent& event, LaneAddressSpan addresses = {});
-  void engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, std::span<const ByteRange> reads,
-              std::span<const ByteRange> writes);
+  void engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, ByteRanges reads, ByteRanges writes);
 
   EventFilter filter_;
   std::array<bool, kMachineEventKinds> wanted_{};

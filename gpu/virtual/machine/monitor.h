@@ -65,6 +65,10 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+using ByteRanges = std::span<const ByteRange>;
+using LaneMasks = std::span<const LaneMask>;                      // [warps of the CTA]
+using OperationNumbers = std::span<const std::uint64_t, kLanes>;  // [lanes]
+
 // An operation issued to an engine; its number is unique in the launch and ascends in issue order.
 struct AsyncOp {
   std::uint64_t number = 0;
@@ -120,8 +124,7 @@ class Monitor {
 
   // A named barrier is complete: `arrived` and `waited` are bit masks of threads, one per warp.
   virtual void barrier_arrive(const Exec&, int /*barrier*/, LaneMask /*lanes*/, bool /*waits*/) {}
-  virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, std::span<const LaneMask> /*arrived*/,
-                            std::span<const LaneMask> /*waiting*/) {}
+  virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, LaneMasks /*arrived*/, LaneMasks /*waiting*/) {}
   virtual void cluster_arrive(const Exec&, LaneMask, Order) {}
   virtual void cluster_wait(const Exec&, LaneMask, Order) {}
   virtual void warp_barrier(const Exec&, LaneMask /*all lanes of the mask*/) {}  // bar.warp.sync
@@ -137,16 +140,13 @@ class Monitor {
   // An instruction issues a bulk or tensor copy: its map, coordinates, shared address and bytes. Called before the
   // operations that the copy consists of are issued; their numbers begin with this one.
   virtual void copy_issued(const Exec&, const PendingOp&) {}
-  virtual void async_issue(const Exec&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
-                           std::span<const ByteRange> /*writes*/) {}
+  virtual void async_issue(const Exec&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
   // The bytes move: called before and after.
-  virtual void async_moves(Launch&, const Cta&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
-                           std::span<const ByteRange> /*writes*/) {}
+  virtual void async_moves(Launch&, const Cta&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
   virtual void async_done(Launch&, const Cta&, const AsyncOp&) {}
   virtual void group_commit(const Exec&, AsyncKind, LaneMask) {}
   // The copies of these lanes up to `last` (per lane operation number + 1; 0: none) are ordered before later accesses.
-  virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/,
-                          std::span<const std::uint64_t, kLanes> /*last*/) {}
+  virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/, OperationNumbers /*last*/) {}
   // cp.async.mbarrier.arrive: the lane's copies so far are ordered before the completion of the phase.
   virtual void cp_async_arrive(const Exec&, LaneMask, std::uint64_t /*mbarrier*/) {}
 

@@ -1,4 +1,4 @@
-// discard: bytes of global memory that are lost until somebody writes them again.
+// discard: bytes of global memory that are undefined until they are written again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// One thread; %rd0 points at memory that the host has filled.
+// One thread; %rd0 points to memory that the host has written.
 std::vector<std::string> said(const std::string& body) {
   return watch({.body = body, .threads = 1, .checks = {.init = true}}).races;
 }
@@ -24,7 +24,7 @@ TEST(Discard, BytesAreUninitialisedUntilTheyAreWritten) {
       IsEmpty());
 }
 
-TEST(Discard, TakesItsHundredAndTwentyEightBytesAndNoOther) {
+TEST(Discard, AffectsExactlyItsHundredAndTwentyEightBytes) {
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+124];\nld.global.u32 %r4, [%rd0+256];"),
       IsEmpty());
