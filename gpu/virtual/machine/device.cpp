@@ -37,7 +37,7 @@ std::uint64_t value_of(const InitItem& item, const LoadedModule& module) {
   return 0;
 }
 
-void initialise(const Variable& v, const LoadedModule& module, std::uint64_t address, DeviceMemory& memory) {
+void initialize(const Variable& v, const LoadedModule& module, std::uint64_t address, DeviceMemory& memory) {
   const std::size_t size = std::max<std::size_t>(static_cast<std::size_t>(bits(v.type)) / 8, 1);
   std::vector<std::byte> bytes(static_cast<std::size_t>(v.bytes));
   for (std::size_t i = 0; i < v.init.size() && (i + 1) * size <= bytes.size(); ++i) {
@@ -119,7 +119,7 @@ const LoadedModule& Device::load(Module module) {
     loaded->addresses.emplace_back(static_cast<std::int32_t>(i), address);
   }
   for (const auto& [i, address] : loaded->addresses) {
-    initialise(m.variables[static_cast<std::size_t>(i)], *loaded, address, memory_);
+    initialize(m.variables[static_cast<std::size_t>(i)], *loaded, address, memory_);
   }
   modules_.push_back(std::move(loaded));
   return *modules_.back();

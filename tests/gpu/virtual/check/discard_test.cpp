@@ -15,7 +15,7 @@ std::vector<std::string> said(const std::string& body) {
   return watch({.body = body, .threads = 1, .checks = {.init = true}}).races;
 }
 
-TEST(Discard, BytesAreUninitialisedUntilTheyAreWritten) {
+TEST(Discard, BytesAreUninitializedUntilTheyAreWritten) {
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+132];\nld.global.u32 %r4, [%rd0+132];"),
       ElementsAre("UNINITIALIZED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2"));
