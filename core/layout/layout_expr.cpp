@@ -210,7 +210,7 @@ void print(const IntTuple& tuple, std::string& out) {
   out += ')';
 }
 
-// Owed by who builds a Layout by hand; parse_layout() and the algebra see to it themselves.
+// Precondition on a Layout built by hand; parse_layout() and is_injective() check it themselves.
 void require_congruent(const IntTuple& shape, const IntTuple& stride) {
   if (shape.leaf == stride.leaf && shape.items.size() == stride.items.size()) return;
   throw GeometryError(
