@@ -79,10 +79,10 @@ struct ContentSpan {
 };
 
 // Whose numbers a text may have: a quarter of all 64-bit numbers each, so that a listed request never shares a prefix
-// with a generated or an imported one by accident. The last quarter is for texts nobody else has.
+// with a generated or an imported one by accident. The last quarter is
+// unused.
 inline constexpr std::uint64_t kGeneratedContent = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kImportedContent = std::uint64_t{2} << 62;
-inline constexpr std::uint64_t kPrivateContent = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t kLastListedContent = kGeneratedContent - 1;
 
 struct Request {

@@ -36,16 +36,10 @@ struct SharedLimits {
 
 [[nodiscard]] std::span<const SharedLimits> all_shared_limits();  // in the order of GpuArch
 [[nodiscard]] const SharedLimits& shared_limits(GpuArch arch);
-// InputError naming every architecture for another name.
-[[nodiscard]] GpuArch gpu_arch(std::string_view name);
 
 // What is wrong with a block of so many bytes, or nothing. `where` of the fault is `object`.
 [[nodiscard]] std::optional<Fault> shared_fault(GpuArch arch, std::string_view object, std::int64_t bytes);
-// GeometryError then: "shared memory on sm_89 rejected: K and V: 131072 B, but a block has at most 101376 B: ...".
-void check_shared_bytes(GpuArch arch, std::string_view object, std::int64_t bytes);
 
-// Whether the launch must ask for it. Example: sm_90, 49153 -> true.
-[[nodiscard]] bool needs_opt_in(GpuArch arch, std::int64_t bytes);
 // Blocks of so many bytes that an SM holds at once, as far as shared memory decides. 0: not even one. A block of 0
 // bytes where nothing is reserved counts as one of 1 byte.
 // Example: sm_90, 65536 -> 3, since each takes 1024 more.
