@@ -40,7 +40,6 @@ class Value {
   Value(Object o) : data_(std::move(o)) {}
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(data_); }
-  [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
   [[nodiscard]] bool is_integer() const { return as_i64() != nullptr || std::holds_alternative<std::uint64_t>(data_); }
   [[nodiscard]] bool is_number() const { return is_integer() || std::holds_alternative<double>(data_); }
   [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }

@@ -210,7 +210,7 @@ void print(const IntTuple& tuple, std::string& out) {
   out += ')';
 }
 
-// A precondition for callers that build a Layout themselves; parse_layout() guarantees it.
+// A precondition for callers that build a Layout themselves; parse_layout() and is_injective() check it.
 void require_congruent(const IntTuple& shape, const IntTuple& stride) {
   if (shape.leaf == stride.leaf && shape.items.size() == stride.items.size()) return;
   throw GeometryError(

@@ -79,10 +79,9 @@ struct ContentSpan {
 };
 
 // The ranges of content numbers: a quarter of all 64-bit numbers for each source, so that a listed request never shares
-// a prefix with a generated or an imported one by accident. The last quarter is for texts that are never shared.
+// a prefix with a generated or an imported one by accident. The last quarter is unused.
 inline constexpr std::uint64_t kGeneratedContent = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kImportedContent = std::uint64_t{2} << 62;
-inline constexpr std::uint64_t kPrivateContent = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t kLastListedContent = kGeneratedContent - 1;
 
 struct Request {

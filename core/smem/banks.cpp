@@ -1,7 +1,6 @@
 #include "core/smem/banks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -198,19 +197,6 @@ BankReport bank_report(const BankProfile& profile, const SharedAccess& access) {
     }
   }
   return report;
-}
-
-std::string to_text(const BankReport& report) {
-  std::string text;
-  for (const BankConflict& conflict : report.conflicts) {
-    text += fmt::format("phase {}, bank {}:", conflict.phase, conflict.bank);
-    for (std::size_t i = 0; i < conflict.words.size(); ++i) {
-      text += fmt::format("{} lanes {} want 0x{:03x}", i == 0 ? "" : ",", fmt::join(conflict.lanes[i], " "),
-                          conflict.words[i]);
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace kvscope

@@ -74,7 +74,4 @@ struct BankReport {
 // the wave.
 [[nodiscard]] BankReport bank_report(const BankProfile& profile, const SharedAccess& access);
 
-// One line per conflict: "phase 0, bank 3: lanes 0 4 want 0x00c, lanes 1 want 0x08c". Empty without conflicts.
-[[nodiscard]] std::string to_text(const BankReport& report);
-
 }  // namespace kvscope

@@ -36,17 +36,9 @@ struct SharedLimits {
 
 [[nodiscard]] std::span<const SharedLimits> all_shared_limits();  // in the order of GpuArch
 [[nodiscard]] const SharedLimits& shared_limits(GpuArch arch);
-// The architecture with that name. InputError, listing all names, for any other name.
-[[nodiscard]] GpuArch gpu_arch(std::string_view name);
 
 // The fault of a block with that many bytes; empty when it fits. `where` of the fault is `object`.
 [[nodiscard]] std::optional<Fault> shared_fault(GpuArch arch, std::string_view object, std::int64_t bytes);
-// GeometryError for that fault: "shared memory on sm_89 rejected: K and V: 131072 B, but a block has at most 101376 B:
-// ...".
-void check_shared_bytes(GpuArch arch, std::string_view object, std::int64_t bytes);
-
-// Whether the launch must opt in. Example: sm_90, 49153 -> true.
-[[nodiscard]] bool needs_opt_in(GpuArch arch, std::int64_t bytes);
 // Number of blocks of that size that shared memory allows on an SM at once; 0: not even one fits. A block of 0 bytes
 // counts as 1 byte where the system reserves none. Example: sm_90, 65536 -> 3, because each block takes 1024 B more.
 [[nodiscard]] std::int64_t blocks_per_sm(GpuArch arch, std::int64_t bytes);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/report.h"
+#include "core/tma/box_plan.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -137,6 +138,7 @@ json::Value json_report(const CheckReport& report) {
   value.set("format", "kvscope gpu-check 1");
   value.set("date", report.date);
   value.set("device", to_json(report.device));
+  value.set("model_choices", to_text(BoxSwitches{}));
   value.set("passed", report.passed());
   value.set("cases", std::move(cases));
   value.set("left_out", json::strings(report.left_out));

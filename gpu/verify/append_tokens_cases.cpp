@@ -168,7 +168,7 @@ std::int64_t store_by_model(const Append& a, CacheFixture& fixture, KOrV kv, con
       drops.count = 0;
       for (std::int64_t h = 0; h < a.cache.kv_heads; ++h) {
         const std::byte* from = tokens.bytes.data() + (token * tokens.stride + h * D) * size;
-        const TokIdx at{a.cache.lengths[static_cast<std::size_t>(b)] + t};
+        const TokIdx at{a.cache.length(b) + t};
         if (a.quantize) {
           store_quantized(cache, SeqIdx{b}, HeadIdx{h}, at, a.in, from);
           continue;
@@ -210,12 +210,11 @@ std::string pool_place(const CacheFixture& fixture, std::int64_t i, std::int64_t
   const std::int64_t P = c.page_size, row = c.kv_heads * per_head, plane = i / row / P,
                      planes = (c.mla ? 1 : 2) * c.layers;
   const std::int64_t block = plane / planes, slot = i / row % P;
-  std::string whose = "of no sequence";
-  for (std::int64_t b = 0; b < fixture.sequences(); ++b)
-    for (std::int64_t page = 0; page < fixture.table_stride(); ++page)
-      if (fixture.table()[static_cast<std::size_t>(b * fixture.table_stride() + page)] == block &&
-          whose == "of no sequence")
-        whose = fmt::format("token {} of sequence {}", page * P + slot, b);
+  const auto& table = fixture.table();
+  const std::int64_t entry = std::find(table.begin(), table.end(), block) - table.begin();
+  const std::int64_t b = entry / fixture.table_stride(), page = entry % fixture.table_stride();
+  const std::string whose =
+      b == fixture.sequences() ? "of no sequence" : fmt::format("token {} of sequence {}", page * P + slot, b);
   return fmt::format("block {} {} layer {} slot {} ({}) head {} element {}", block,
                      plane % planes / c.layers == 0 ? "K" : "V", plane % c.layers, slot, whose, i % row / per_head,
                      i % per_head);

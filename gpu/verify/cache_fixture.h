@@ -16,7 +16,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
+#include <xtensor/xtensor.hpp>
 
 #include "core/attention/problem.h"
 #include "core/base/dtype.h"
@@ -40,6 +43,7 @@ struct CacheShape {
   std::int64_t granularity = 0;         // e4m3: elements of a head that share a scale (f32); 0: not quantized
   bool sentinels = false;               // unused table entries are past the pool, not the null page
   std::uint64_t seed = 1;
+  [[nodiscard]] std::int64_t length(std::int64_t sequence) const { return lengths[static_cast<std::size_t>(sequence)]; }
 };
 
 struct UploadedCache {
@@ -60,8 +64,8 @@ class CacheFixture {
   [[nodiscard]] const CacheShape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t sequences() const { return static_cast<std::int64_t>(shape_.lengths.size()); }
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
-  [[nodiscard]] std::int64_t table_stride() const { return table_stride_; }
-  [[nodiscard]] const std::vector<std::uint32_t>& table() const { return table_; }
+  [[nodiscard]] std::int64_t table_stride() const { return static_cast<std::int64_t>(table_.shape(1)); }
+  [[nodiscard]] const xt::xtensor<std::uint32_t, 2>& table() const { return table_; }  // [sequence, column]
   [[nodiscard]] std::vector<std::byte>& pool() { return pool_; }
   [[nodiscard]] const std::vector<std::byte>& pool() const { return pool_; }
   [[nodiscard]] std::vector<float>& scales() { return scales_; }
@@ -76,12 +80,21 @@ class CacheFixture {
 
  private:
   CacheShape shape_;
-  std::int64_t blocks_ = 0, table_stride_ = 0, kv_ = 2, granules_ = 0;
+  std::int64_t blocks_ = 0, kv_ = 2, granules_ = 0;
   std::vector<std::byte> pool_;
   std::vector<float> scales_;
-  std::vector<std::uint32_t> table_;
+  xt::xtensor<std::uint32_t, 2> table_;
   std::vector<std::uint32_t> lengths_;
 };
+
+template <class T, std::size_t Rank>
+[[nodiscard]] std::span<const std::byte> bytes_of_tensor(const xt::xtensor<T, Rank>& tensor) {
+  return std::as_bytes(std::span(tensor.data(), tensor.size()));
+}
+template <class T, std::size_t Rank>
+[[nodiscard]] DeviceArray upload_tensor(Device& device, std::string_view name, const xt::xtensor<T, Rank>& tensor) {
+  return device.upload(name, bytes_of_tensor(tensor));
+}
 
 // Numbers in [-2, 2) that are exact in `dtype`, generated from a counter: element i of stream `seed`.
 [[nodiscard]] std::vector<std::byte> exact_noise(DType dtype, std::int64_t count, std::uint64_t seed);

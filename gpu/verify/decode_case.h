@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xtensor/xview.hpp>
 
 #include "core/base/convert.h"
 #include "gpu/offload/decode_launch.h"
@@ -64,9 +65,7 @@ class DecodeGolden {
     const std::int64_t element = size_of(c.shape.dtype);
     pool_.resize(pool_.size() + static_cast<std::size_t>(k.block_stride * element), std::byte{0});
     scales_.resize(scales_.size() + static_cast<std::size_t>(k.scale_block_stride), 0.0F);
-    if (c.hole_sequence >= 0)
-      table_[static_cast<std::size_t>(c.hole_sequence * k.table_stride + c.hole_page)] =
-          static_cast<std::uint32_t>(k.blocks);
+    if (c.hole_sequence >= 0) table_(c.hole_sequence, c.hole_page) = static_cast<std::uint32_t>(k.blocks);
     for (attention::PagedRows* rows : {&k, &v}) {
       rows->data = pool_.data() + (rows->data - cache.pool().data());
       if (rows->scales != nullptr)
@@ -84,7 +83,7 @@ class DecodeGolden {
  private:
   std::vector<std::byte> pool_;
   std::vector<float> scales_;
-  std::vector<std::uint32_t> table_;
+  xt::xtensor<std::uint32_t, 2> table_;
 };
 
 // The score modifiers of a case, on the host for the reference and on the device.
@@ -122,19 +121,17 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
 
   UploadedCache there = cache.upload(device);
   PagedCache k = there.layer(c.layer, Slot::key), v = there.layer(c.layer, Slot::value);
-  std::vector<std::uint32_t> table = cache.table();
-  if (c.hole_sequence >= 0)
-    table[static_cast<std::size_t>(c.hole_sequence * cache.table_stride() + c.hole_page)] = 0x7fffffffU;
-  if (kernel == "continuous_decode") {  // [sequences]
-    for (std::int64_t b = 0; b < batch; ++b)
-      table[static_cast<std::size_t>(b)] = table[static_cast<std::size_t>(b * cache.table_stride())];
-    table.resize(static_cast<std::size_t>(batch));
+  xt::xtensor<std::uint32_t, 2> table = cache.table();
+  if (c.hole_sequence >= 0) table(c.hole_sequence, c.hole_page) = 0x7fffffffU;
+  if (kernel == "continuous_decode") {
+    const xt::xtensor<std::uint32_t, 1> blocks = xt::view(table, xt::all(), 0);  // [sequence]
+    there.table = upload_tensor(device, "table", blocks);
     k.table_stride = v.table_stride = 1;
   } else {  // the array ends after the last sequence's pages, so reading one entry too many is out of bounds
     const std::int64_t pages = (c.shape.lengths.back() + c.shape.page_size - 1) / c.shape.page_size;
-    table.resize(static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages));
+    const auto entries = static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages);
+    there.table = device.upload("table", std::as_bytes(std::span(table.data(), entries)));
   }
-  there.table = device.upload_values("table", table);
   k.table = v.table = there.table.as<const std::uint32_t>();
   if (c.padding > 0) {
     const std::int64_t row = c.shape.kv_heads * D, pitch = row + c.padding;

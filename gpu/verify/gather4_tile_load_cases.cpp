@@ -46,7 +46,7 @@ std::vector<std::int32_t> list_of(const GatherCase& c, const PagedKVCache& cache
                                   std::int64_t blocks, std::int64_t stride) {
   std::vector<std::int32_t> list;
   const CounterRng draw(c.shape.seed, 0x6c697374U + static_cast<std::uint64_t>(sequence));
-  const std::int64_t length = c.shape.lengths[static_cast<std::size_t>(sequence)];
+  const std::int64_t length = c.shape.length(sequence);
   for (std::int64_t i = 0; i < stride; ++i) {
     if (i >= c.counts[static_cast<std::size_t>(sequence)]) {  // for an empty list, entry 0 is read; the rest is poison
       list.push_back(i == 0 ? -1 : static_cast<std::int32_t>((blocks - 1) * c.shape.page_size));

@@ -47,7 +47,7 @@ class TileBytes {
   TileBytes(const Job& job, const PagedKVCache& cache, std::int64_t sequence)
       : job_(job), cache_(cache), sequence_(sequence), zeros_(8) {}
   [[nodiscard]] const std::byte* at(std::int64_t token, std::int64_t column) const {
-    if (token >= job_.shape.lengths[static_cast<std::size_t>(sequence_)]) return zeros_.data();
+    if (token >= job_.shape.length(sequence_)) return zeros_.data();
     return cache_.block_paged_ptr(1, SeqIdx{sequence_}, TokIdx{token}, HeadIdx{job_.head},
                                   DimIdx{job_.first_column + column});
   }
@@ -108,7 +108,7 @@ KVBufferParams over_cache(KVBufferParams p, const Job& job) {
 Staged stage_sequence(const Job& job, const PagedKVCache& cache, std::int64_t sequence) {
   const KVBufferConfig config(over_cache(job.config.params, job));
   const KVBufferConstants& c = config.constants();
-  const std::int64_t end = job.shape.lengths[static_cast<std::size_t>(sequence)];
+  const std::int64_t end = job.shape.length(sequence);
   SharedImage image(c.region_bytes, std::byte{kStagePoison});
   PendingCopies pending(image, c.waves);
   const auto buffer = [&](const KVBufferConfig& of, std::int64_t wave) {

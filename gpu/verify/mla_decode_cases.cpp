@@ -10,10 +10,12 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xtensor/xview.hpp>
 
 #include "core/base/convert.h"
 #include "core/base/random.h"
 #include "core/cache/mha_operands.h"
+#include "core/layout/filled.h"
 #include "gpu/offload/mla_launch.h"
 #include "gpu/verify/attention_check.h"
 #include "gpu/verify/cache_fixture.h"
@@ -98,8 +100,8 @@ CacheFixture cache_of(const MlaCase& c) {
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const attention::PagedRows rows = cache.rows(layer, Slot::key);
     for (std::int64_t b = 0; b < cache.sequences(); ++b) {
-      for (std::int64_t t = 0; t < c.lengths[static_cast<std::size_t>(b)]; ++t) {
-        const std::int64_t block = rows.table[b * rows.table_stride + t / rows.page_size];
+      for (std::int64_t t = 0; t < cache.shape().length(b); ++t) {
+        const std::int64_t block = cache.table()(b, t / rows.page_size);
         const std::int64_t at = block * rows.block_stride + t % rows.page_size * rows.token_stride;
         write_fp8_token(cache.pool().data() + (rows.data - cache.pool().data()) + at,
                         static_cast<std::uint64_t>((b * 1000 + t) * 2 + layer));
@@ -113,20 +115,20 @@ CacheFixture cache_of(const MlaCase& c) {
 
 // [batch, topk]: block * page_size + slot of tokens of the sequence, in a shuffled order. Holes are -1; every fourth
 // hole is an index past the pool's `blocks`.
-std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRows& rows) {
-  std::vector<std::int32_t> indices;
+xt::xtensor<std::int32_t, 2> indices_of(const MlaCase& c, const CacheFixture& cache) {
+  xt::xtensor<std::int32_t, 2> indices = filled(-1, c.lengths.size(), c.topk);
   if (c.topk == 0) return indices;
-  for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
-    const std::int64_t length = c.lengths[static_cast<std::size_t>(b)];
-    const Holes holes = c.holes[static_cast<std::size_t>(b)];
+  for (std::size_t b = 0; b < c.lengths.size(); ++b) {
+    const std::int64_t length = c.lengths[b];
+    const Holes holes = c.holes[b];
     for (std::int64_t i = 0; i < c.topk; ++i) {
       if (length == 0 || holes == Holes::all || (holes == Holes::every_third && i % 3 == 1) ||
           (holes == Holes::first_tile && i < mla::kKeys)) {
-        indices.push_back(i % 4 == 0 ? static_cast<std::int32_t>(rows.blocks * c.page_size + i) : -1);
+        if (i % 4 == 0) indices(b, i) = static_cast<std::int32_t>(cache.blocks() * c.page_size + i);
         continue;
       }
-      const std::int64_t t = (i * 37 + 11) % length, block = rows.table[b * rows.table_stride + t / c.page_size];
-      indices.push_back(static_cast<std::int32_t>(block * c.page_size + t % c.page_size));
+      const std::int64_t t = (i * 37 + 11) % length, block = cache.table()(b, t / c.page_size);
+      indices(b, i) = static_cast<std::int32_t>(block * c.page_size + t % c.page_size);
     }
   }
   return indices;
@@ -134,52 +136,49 @@ std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRow
 
 // Rows that the reference reads, each in its own block.
 struct Gathered {
-  std::vector<float> values;         // [keys of all sequences, 576]
-  std::vector<std::uint32_t> table;  // [batch, stride]
-  std::int64_t stride = 0;
-  std::vector<std::int64_t> lengths;  // [batch]
+  std::vector<float> values;            // [keys of all sequences, 576]
+  xt::xtensor<std::uint32_t, 2> table;  // [batch, most keys of a sequence]
+  std::vector<std::int64_t> lengths;    // [batch]
 };
 
 // The token of sequence `b` in a slot of a block.
-TokIdx token_of(const attention::PagedRows& rows, std::int64_t b, std::int64_t block, std::int64_t slot) {
-  const std::uint32_t* const pages = rows.table + b * rows.table_stride;
-  const auto page = std::find(pages, pages + rows.table_stride, static_cast<std::uint32_t>(block)) - pages;
-  return TokIdx{page * rows.page_size + slot};
+TokIdx token_of(const CacheFixture& cache, std::int64_t b, std::int64_t block, std::int64_t slot) {
+  const auto pages = xt::row(cache.table(), b);
+  const std::int64_t page = std::find(pages.begin(), pages.end(), block) - pages.begin();
+  return TokIdx{page * cache.shape().page_size + slot};
 }
 
-Gathered gather(const MlaCase& c, CacheFixture& cache, const std::vector<std::int32_t>& indices) {
+Gathered gather(const MlaCase& c, CacheFixture& cache, const xt::xtensor<std::int32_t, 2>& indices) {
   Gathered g;
   const attention::PagedRows rows = cache.rows(c.layer, Slot::key);
   const auto element = size_of(rows.dtype);
   const PagedKVCacheCollection collection = cache.collection();
   const KVCacheScalesMHAOperand scales(collection.get_key_cache(LayerIdx{c.layer}));
-  for (const std::int64_t length : c.lengths) g.stride = std::max(g.stride, std::max(length, c.topk));
-  for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
-    const std::int64_t most = c.topk > 0 ? c.topk : c.lengths[static_cast<std::size_t>(b)];
+  g.table = filled(0xffffffffU, cache.sequences(), std::max(std::ranges::max(c.lengths), c.topk));
+  for (std::int64_t b = 0; b < cache.sequences(); ++b) {
+    const std::int64_t most = c.topk > 0 ? c.topk : cache.shape().length(b);
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < most; ++i) {
       std::int64_t block, slot;
       if (c.topk > 0) {
-        const std::int64_t index = indices[static_cast<std::size_t>(b * c.topk + i)];
+        const std::int64_t index = indices(b, i);
         if (index < 0 || index >= rows.blocks * c.page_size) continue;
         block = index / c.page_size, slot = index % c.page_size;
       } else {
-        block = rows.table[b * rows.table_stride + i / c.page_size], slot = i % c.page_size;
+        block = cache.table()(b, i / c.page_size), slot = i % c.page_size;
       }
       const auto at = static_cast<std::int64_t>(g.values.size());
       g.values.resize(static_cast<std::size_t>(at + kRow));
       float scale = 1;
       if (c.rows == MlaRows::e4m3 && c.scaled)
         std::memcpy(&scale,
-                    scales.block_paged_ptr<1>(SeqIdx{b}, token_of(rows, b, block, slot), HeadIdx{0}, DimIdx{kRow - 1}),
+                    scales.block_paged_ptr<1>(SeqIdx{b}, token_of(cache, b, block, slot), HeadIdx{0}, DimIdx{kRow - 1}),
                     4);
       decode_token(c.rows, rows.data + (block * rows.block_stride + slot * rows.token_stride) * element, scale,
                    g.values.data() + at);
-      g.table.push_back(static_cast<std::uint32_t>(at / kRow));
-      ++count;
+      g.table(b, count++) = static_cast<std::uint32_t>(at / kRow);
     }
     g.lengths.push_back(count);
-    g.table.resize(static_cast<std::size_t>((b + 1) * g.stride), 0xffffffffU);
   }
   return g;
 }
@@ -194,7 +193,7 @@ attention::PagedRows rows_of(const Gathered& g, std::int64_t head_size) {
   rows.head_size = head_size;
   rows.block_stride = rows.token_stride = rows.head_stride = kRow;
   rows.table = g.table.data();
-  rows.table_stride = g.stride;
+  rows.table_stride = static_cast<std::int64_t>(g.table.shape(1));
   return rows;
 }
 
@@ -205,14 +204,14 @@ Verdict run(const MlaCase& c, Device& device) {
   const UploadedCache there = cache.upload(device);
   const std::int64_t batch = cache.sequences(), heads = c.query_heads;
   const attention::PagedRows stored = cache.rows(c.layer, Slot::key);
-  const std::vector<std::int32_t> indices = indices_of(c, stored);
+  const xt::xtensor<std::int32_t, 2> indices = indices_of(c, cache);
   const std::vector<std::byte> q = exact_noise(DType::bf16, batch * heads * kRow, 5);
 
   const auto scratch = [&](std::int64_t bytes, std::string_view name) {
     return DeviceArray(device, device.allocate(bytes, name), bytes);
   };
   const DeviceArray queries = device.upload("q", q);
-  const DeviceArray index_array = device.upload_values("indices", indices);
+  const DeviceArray index_array = upload_tensor(device, "indices", indices);
   const DeviceArray out = device.filled("out", batch * heads * kValue * 2, std::byte{0xff});
   const DeviceArray lse = device.filled("lse", batch * heads * 4, std::byte{0xff});
   const DeviceArray part = scratch(batch * c.splits * heads * kValue * 4, "parts");

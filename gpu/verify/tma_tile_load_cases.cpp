@@ -51,8 +51,7 @@ class Golden {
         cache_(of.slot == Slot::key ? collection_.get_key_cache(LayerIdx{of.layer})
                                     : collection_.get_value_cache(LayerIdx{of.layer})),
         lengths_(of.shape.lengths.begin(), of.shape.lengths.end()) {
-    for (std::int64_t b = 0; b < fixture.sequences(); ++b)
-      blocks_.push_back(fixture.table()[static_cast<std::size_t>(b * fixture.table_stride())]);
+    for (std::int64_t b = 0; b < fixture.sequences(); ++b) blocks_.push_back(fixture.table()(b, 0));
     shape_.rows = c_.BN / (c_.slot == Slot::key ? c_.special.ctas : c_.special.parts);
     shape_.page_rows = c_.kind == TmaKind::matrix ? shape_.rows : kv_sub_tile_rows(shape_.rows, cache_.page_size());
     shape_.chunk_stride = c_.slot == Slot::key && c_.special.smem_rows > 0 ? c_.special.smem_rows : shape_.rows;
@@ -75,7 +74,7 @@ class Golden {
              .sequence = sequence,
              .first_token = tile * c_.BN + (c_.slot == Slot::key ? rank : c_.special.part) * shape_.rows,
              .image = SharedImage(shape_.window_bytes, std::byte{kTileLoadPoison})};
-    const std::int64_t length = c_.shape.lengths[static_cast<std::size_t>(sequence)];
+    const std::int64_t length = c_.shape.length(sequence);
     if (c_.kind == TmaKind::matrix) {
       w.copy = tma_copy_matrix(tile_, c_.slot == Slot::key ? KOrV::k : KOrV::v,
                                continuous().row_idx(SeqIdx{sequence}, TokIdx{tile * c_.BN}), HeadIdx{c_.head},

@@ -17,6 +17,7 @@
 #include <QtWidgets/QApplication>
 
 #include "core/base/random.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 #include "viz/view/paint_board.h"
 #include "viz/view/panel.h"

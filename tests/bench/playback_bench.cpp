@@ -17,6 +17,7 @@
 #include "core/scenario/requests.h"
 #include "core/trace/trace_reader.h"
 #include "core/trace/trace_writer.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/cursor.h"
 
 namespace kvscope::viz {

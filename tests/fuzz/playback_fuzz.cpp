@@ -16,6 +16,7 @@
 
 #include "core/base/errors.h"
 #include "core/trace/event_text.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/find.h"
 #include "viz/playback/selection.h"
@@ -157,10 +158,10 @@ void walk(const std::vector<trace::Event>& taken, const std::vector<Breakpoint>&
   cursor.seek(Position{facts.events / 2});
   expect_fresh();
   const auto which = cursor.run_to(breakpoints);
-  must_hold(which ? matches(breakpoints[*which], *cursor.last_event()) : cursor.at_end());
+  must_hold(which ? matches(breakpoints[*which], *last_event(cursor)) : cursor.at_end());
   expect_fresh();
   const auto back = cursor.run_back_to(breakpoints);
-  must_hold(back ? matches(breakpoints[*back], *cursor.last_event()) : cursor.at_start());
+  must_hold(back ? matches(breakpoints[*back], *last_event(cursor)) : cursor.at_start());
   expect_fresh();
   if (cursor.event() && cursor.step() && cursor.event_back()) cursor.step_back();
   expect_fresh();

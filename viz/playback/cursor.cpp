@@ -41,11 +41,6 @@ std::int64_t Cursor::row() const {
   return run_->row_at(position_);
 }
 
-std::optional<trace::Event> Cursor::last_event() const {
-  if (at_start()) return std::nullopt;
-  return EventTape::Reader(run_->tape(), position_.value - 1).next();
-}
-
 bool Cursor::at_start() const {
   return position_.value == 0;
 }

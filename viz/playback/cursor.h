@@ -23,8 +23,6 @@ class Cursor {
   [[nodiscard]] std::int64_t row() const;  // run().row_at(position())
   [[nodiscard]] const State& state() const { return state_; }
   [[nodiscard]] const Marks& marks() const { return marks_; }
-  // The last event before the position; nullopt at position 0.
-  [[nodiscard]] std::optional<trace::Event> last_event() const;
   [[nodiscard]] bool at_start() const;
   [[nodiscard]] bool at_end() const;
 

@@ -61,13 +61,6 @@ std::unique_ptr<EventSource> open_trace(const std::filesystem::path& path) {
   return std::make_unique<FileSource>(path);
 }
 
-std::unique_ptr<EventSource> from_memory(std::vector<trace::Event> events, trace::Meta meta, trace::Detail detail) {
-  EventTape tape;
-  for (const trace::Event& event : events) tape.push(event);
-  std::vector<trace::Event>().swap(events);
-  return from_tape(std::move(tape), std::move(meta), detail);
-}
-
 std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail) {
   return std::make_unique<TapeSource>(std::move(tape), std::move(meta), detail);
 }

@@ -32,10 +32,6 @@ class EventSource {
 // Throws InputError as trace::TraceReader does.
 [[nodiscard]] std::unique_ptr<EventSource> open_trace(const std::filesystem::path& path);
 
-// `meta` has the keys that trace::TraceWriter takes: "producer", "scenario", ...
-[[nodiscard]] std::unique_ptr<EventSource> from_memory(std::vector<trace::Event> events, trace::Meta meta,
-                                                       trace::Detail detail);
-
 // A recorder that packs the events: tens of millions of them need hundreds of megabytes instead of gigabytes.
 //
 //   TapeRecorder recorder;
@@ -51,6 +47,7 @@ class TapeRecorder final : public trace::Recorder {
   void write(const trace::Event& event) override { tape_.push(event); }
   EventTape tape_;
 };
+// `meta` has the keys that trace::TraceWriter takes: "producer", "scenario", ...
 [[nodiscard]] std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail);
 
 }  // namespace kvscope::viz

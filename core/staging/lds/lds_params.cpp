@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/staging/lane_registers.h"
 #include "core/staging/lds/lds_index.h"
+#include "core/staging/lds/lds_swizzle.h"
 
 namespace kvscope {
 namespace {
@@ -34,7 +35,7 @@ MmaShape shape_of(LdsMma mma, DType dtype) {
 std::optional<Swizzle> swizzle_of(LdsSwizzle swizzle, const MmaShape& shape) {
   switch (swizzle) {
     case LdsSwizzle::shipped:
-      return shape.M == 16 ? Swizzle(3, 0, 3) : Swizzle(3, 0, 4);
+      return usual_swizzle(LdsKernel::decode, true, shape.M);
     case LdsSwizzle::none:
       return std::nullopt;
     case LdsSwizzle::s304:

@@ -79,19 +79,6 @@ std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers(const Launc
 
 }  // namespace
 
-std::uint64_t LoadedModule::symbol(std::string_view name) const {
-  const std::int32_t v = program->module->find_variable(name);
-  const std::uint64_t address = v < 0 ? 0 : address_of(addresses, v);
-  if (address != 0) return address;
-  std::string known;
-  for (const auto& [variable, at] : addresses) {
-    known += fmt::format("{}'{}'", known.empty() ? "" : ", ",
-                         program->module->variables[static_cast<std::size_t>(variable)].name);
-  }
-  throw IndexError(fmt::format("no variable '{}' in {}: {}", name, program->module->file,
-                               known.empty() ? "it has none in device memory" : "there are " + known));
-}
-
 bool LaunchResult::clean() const {
   return status == LaunchStatus::finished &&
          std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.severity == Severity::error; });

@@ -28,9 +28,6 @@ namespace kvscope::ptx {
 struct LoadedModule {
   std::shared_ptr<const Program> program;
   std::vector<std::pair<std::int32_t, std::uint64_t>> addresses;  // variable -> device address
-
-  // Throws IndexError that lists the existing variables.
-  [[nodiscard]] std::uint64_t symbol(std::string_view name) const;
 };
 
 struct LaunchResult {

@@ -160,8 +160,6 @@ TEST(BankReports, NameTheWordsOfABankAndTheLanesThatWantEach) {
   EXPECT_EQ(report.conflicts[0].bank, 3);
   EXPECT_THAT(report.conflicts[0].words, ElementsAre(12, 140));
   EXPECT_THAT(report.conflicts[0].lanes, ElementsAre(ElementsAre(0, 3, 4), ElementsAre(1)));
-  EXPECT_EQ(to_text(report), "phase 0, bank 3: lanes 0 3 4 want 0x00c, lanes 1 want 0x08c\n");
-  EXPECT_EQ(to_text(BankReport{}), "");
 }
 
 TEST(BankReports, NameEveryFaultOfAnAccess) {

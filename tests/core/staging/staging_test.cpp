@@ -151,7 +151,7 @@ TEST(TmaColumns, ATileBeginsAtAMultipleOfThem) {
 // hold the element; and each place leads back to it.
 TEST(TmaStagingGrid, EveryElementIsWhereItsPlacesSay) {
   int taken = 0;
-  for (const StagingCase& c : tma_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("places by TMA", tma_cases(), 5)) {
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
     const StepCache cache = cache_of(step, c.kv);
@@ -194,7 +194,7 @@ TEST(TmaStagingGrid, EveryElementIsWhereItsPlacesSay) {
       }
     }
   }
-  EXPECT_GT(taken, 100);
+  EXPECT_GT(taken, test::size_for_sanitizers(20, 100));
 }
 
 // S[query][key] through mma.sync, with the registers as B operands.
@@ -231,7 +231,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, double> scores_by_mma(const Stag
 
 // K in registers times Q is the product of the values, bit for bit: integers, so that rounding hides no exchange.
 TEST(TmaStagingGrid, QueriesTimesKThroughMmaSyncIsTheDirectProduct) {
-  for (const StagingCase& c : tma_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("Q K^T by mma.sync", tma_cases(), 5)) {
     if (c.kv != KOrV::k || size_of(c.dtype) > 2 || !tma_can(c)) continue;
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
@@ -254,7 +254,7 @@ TEST(TmaStagingGrid, QueriesTimesKThroughMmaSyncIsTheDirectProduct) {
 // The same for V, with weights of 0 past the last token: the values there must be finite, and missing pages are
 // filled with zeros.
 TEST(TmaStagingGrid, WeightsTimesVThroughMmaSyncIsTheDirectProduct) {
-  for (const StagingCase& c : tma_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("P V by mma.sync", tma_cases(), 5)) {
     const std::int64_t BN = c.page == 1 ? 16 : 64;
     if (c.kv != KOrV::v || size_of(c.dtype) > 2 || !tma_can(c)) continue;
     const bool fp8 = size_of(c.dtype) == 1;
@@ -318,7 +318,7 @@ bool lds_can(const StagingStep& step, KOrV kv) {
 
 TEST(LdsStagingGrid, EveryElementIsWhereItsPlacesSay) {
   int taken = 0, refused = 0;
-  for (const StagingCase& c : lds_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("places through LDS", lds_cases(), 5)) {
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
     const StepCache cache = cache_of(step, c.kv);
@@ -363,8 +363,8 @@ TEST(LdsStagingGrid, EveryElementIsWhereItsPlacesSay) {
       }
     }
   }
-  EXPECT_GT(taken, 100);
-  EXPECT_GT(refused, 5);
+  EXPECT_GT(taken, test::size_for_sanitizers(20, 100));
+  EXPECT_GT(refused, test::size_for_sanitizers(1, 5));
 }
 
 Mfma mfma_of(const KVBufferParams& params) {
@@ -394,7 +394,7 @@ std::vector<double> operand(const StagedImage& staged, const LdsStaging& staging
 // Both products of attention through MFMA, K or V as the first operand, as in the kernels; rows past the tokens are
 // zeros in LDS.
 TEST(LdsStagingGrid, BothProductsThroughMfmaAreTheDirectProducts) {
-  for (const StagingCase& c : lds_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("products by MFMA", lds_cases(), 5)) {
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
     if (!lds_can(step, c.kv)) continue;

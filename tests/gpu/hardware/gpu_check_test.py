@@ -115,6 +115,8 @@ class OnTheVirtualGpu(unittest.TestCase):
     def test_all_passed_is_exit_code_0_and_said(self):
         self.assertEqual(self.check.code, 0, self.check.stderr)
         self.assertTrue(self.check.json["passed"])
+        self.assertEqual(self.check.json["model_choices"],
+                         "target sm_90, short rows padded to the span, NaN fill 7ff7, store edge 16 B")
         self.assertIn("all passed", self.check.stdout)
         self.assertIn("75 as expected, 5 not applicable", self.check.stdout)
 

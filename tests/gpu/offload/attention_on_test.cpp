@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xtensor/xview.hpp>
 
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
@@ -142,9 +143,7 @@ TEST(AttentionOn, OnePageASequenceIsContinuousDecode) {
     CacheShape shape = shape_of(DType::bf16, 45, {45, 1, 30});
     shape.head_size = head_size;
     Given setup(shape, {1, 1, 1}, 4, DType::bf16);
-    std::vector<std::uint32_t> blocks;
-    for (std::size_t b = 0; b < 3; ++b)
-      blocks.push_back(setup.cache.table()[b * static_cast<std::size_t>(setup.cache.table_stride())]);
+    const xt::xtensor<std::uint32_t, 1> blocks = xt::view(setup.cache.table(), xt::all(), 0);
     setup.problem.k.table = setup.problem.v.table = blocks.data();
     setup.problem.k.table_stride = setup.problem.v.table_stride = 1;
     const CandidateCheck check = setup.check();
@@ -278,8 +277,8 @@ TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRejected) {
   setup.problem.options.mask = MaskKind::sliding_window;
   setup.problem.options.window_left = 4;
   setup.problem.options.window_right = 2;
-  std::vector<std::uint32_t> other = setup.cache.table();
-  std::swap(other[0], other[1]);
+  xt::xtensor<std::uint32_t, 2> other = setup.cache.table();
+  std::swap(other(0, 0), other(0, 1));
   setup.problem.v.table = other.data();
   EXPECT_THAT(rejection(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
                                       HasSubstr("paged_decode does not support a table for K and another for V"),
@@ -297,9 +296,9 @@ TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
     return check_candidate(device, wrong.problem, golden);
   };
   EXPECT_TRUE(verdict([](Given&) {}).passed());
-  std::vector<std::uint32_t> table = right.cache.table();
+  xt::xtensor<std::uint32_t, 2> table = right.cache.table();
   const CandidateCheck page = verdict([&](Given& s) {
-    table[0] = table[1];  // one page of the sequence twice, another one missing
+    table(0, 0) = table(0, 1);  // one page of the sequence twice, another one missing
     s.problem.k.table = s.problem.v.table = table.data();
   });
   EXPECT_FALSE(page.passed());

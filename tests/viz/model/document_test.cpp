@@ -10,6 +10,7 @@
 
 #include "core/trace/event_text.h"
 #include "tests/viz/model/support.h"
+#include "tests/viz/playback/memory_source.h"
 
 namespace kvscope::viz::document_test {
 namespace {
@@ -143,7 +144,7 @@ TEST(Document, RunsToABreakpointAndReportsEventAndStep) {
   document.set_breakpoints({breakpoint("block_copied"), breakpoint("request_preempted")});
   QSignalSpy stopped(&document, &Document::stopped);
   document.run_to_breakpoint();
-  const trace::Event event = document.cursor().last_event().value();
+  const trace::Event event = last_event(document.cursor()).value();
   EXPECT_EQ(trace::kind_name(event.index()), "request_preempted");
   EXPECT_EQ(document.cursor().state().step, StepIdx{3});
   EXPECT_TRUE(document.cursor().state().in_step);
@@ -287,7 +288,7 @@ TEST(Document, GoesToEachKindOfTarget) {
   ASSERT_EQ(bytes.count(), 1);
   EXPECT_EQ(bytes[0][0].toLongLong(), 64);
   document.go_to(FindEvent{trace::find_kind("request_preempted").value()});
-  EXPECT_EQ(trace::kind_name(document.cursor().last_event()->index()), "request_preempted");
+  EXPECT_EQ(trace::kind_name(last_event(document.cursor())->index()), "request_preempted");
 }
 
 // If nothing is found, the document must not move to the end.

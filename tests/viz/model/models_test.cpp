@@ -13,6 +13,7 @@
 
 #include "core/trace/event_text.h"
 #include "tests/viz/model/support.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/model/breakpoint_model.h"
 #include "viz/model/event_model.h"
 #include "viz/model/gallery_model.h"

@@ -12,6 +12,7 @@
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 #include "core/trace/recorder.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/model/document.h"
 
 namespace kvscope::viz::testing_support {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::cursor_test {
@@ -117,7 +118,7 @@ void expect_shown(const Cursor& cursor, const Recorded& recorded, Position at) {
   RC_ASSERT(cursor.marks() == fresh_marks(recorded, at));
   RC_ASSERT(cursor.at_start() == (at.value == 0));
   RC_ASSERT(cursor.at_end() == (at.value == std::ssize(recorded.events)));
-  const auto last = cursor.last_event();
+  const auto last = last_event(cursor);
   RC_ASSERT(last.has_value() == (at.value > 0));
   if (last) RC_ASSERT(trace::same_event(*last, recorded.events[static_cast<std::size_t>(at.value - 1)]));
   const trace::StepSpan& span = cursor.run().span(cursor.row());
@@ -211,7 +212,7 @@ TEST(Cursor, NothingMovesPastTheEndsOfARun) {
   EXPECT_FALSE(cursor.step_back());
   EXPECT_FALSE(cursor.event_back());
   EXPECT_FALSE(cursor.seek(Position{0}));
-  EXPECT_FALSE(cursor.last_event());
+  EXPECT_FALSE(last_event(cursor));
   cursor.seek(Position{7});
   EXPECT_FALSE(cursor.step());
   EXPECT_FALSE(cursor.event());

@@ -5,6 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/trace/trace_writer.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::event_source_test {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/errors.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::facts_scan_test {

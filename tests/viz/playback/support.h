@@ -16,6 +16,7 @@
 #include "core/scenario/scenario_json.h"
 #include "core/trace/event_text.h"
 #include "core/trace/recorder.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 
 namespace kvscope::viz::testing_support {

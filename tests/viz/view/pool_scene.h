@@ -11,6 +11,7 @@
 
 #include "core/base/json.h"
 #include "core/scenario/scenario_json.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 #include "viz/view/panel.h"
 

@@ -12,6 +12,7 @@
 #include "core/pipeline/run_scenario.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 
 namespace kvscope::viz {

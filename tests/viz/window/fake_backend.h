@@ -18,6 +18,7 @@
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 #include "core/staging/explain.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::viz::testing_support {

@@ -23,6 +23,7 @@
 
 #include "core/trace/event_text.h"
 #include "core/trace/explanation.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/window/window_support.h"
 #include "viz/playback/event_tape.h"
 #include "viz/window/breakpoints_panel.h"
@@ -195,7 +196,7 @@ TEST_F(PanelsTest, FindGoesWhereItIsToldByEnter) {
   find("event 12");
   EXPECT_EQ(document().cursor().position(), Position{13});  // event 12 is the thirteenth
   find("finished");
-  EXPECT_EQ(trace::kind_name(document().cursor().last_event()->index()), "request_finished");
+  EXPECT_EQ(trace::kind_name(last_event(document().cursor())->index()), "request_finished");
   EXPECT_EQ(the<FindBar>().fault(), QString());
 }
 

@@ -33,7 +33,7 @@ inline constexpr std::size_t kMaxDimensions = 5;
 namespace map_field {
 inline constexpr std::size_t kVersion = 8, kType = 10, kRank = 11, kInterleave = 12, kSwizzle = 13, kPromotion = 14,
                              kFill = 15, kBase = 16, kStrides = 24, kDims = 56, kBox = 76, kElementStrides = 86,
-                             kReserved = 91, kChecksum = 124;
+                             kChecksum = 124;
 }  // namespace map_field
 [[nodiscard]] std::uint32_t map_checksum(std::span<const std::byte, kMapRecordBytes> record);
 

@@ -187,7 +187,6 @@ bool Reports::add(Report report) {
     return false;
   }
   keys_.push_back(key);
-  if (report.severity == Severity::error) ++errors_;
   reports_.push_back(std::move(report));
   return true;
 }

@@ -109,14 +109,12 @@ class Reports {
   bool add(Report report);
   [[nodiscard]] const std::vector<Report>& all() const { return reports_; }
   [[nodiscard]] bool full() const { return static_cast<int>(reports_.size()) >= most_; }
-  [[nodiscard]] bool has_errors() const { return errors_ > 0; }
   [[nodiscard]] std::int64_t repeated() const { return repeated_; }
 
  private:
   int most_;
   std::vector<Report> reports_;
   std::vector<std::uint64_t> keys_;
-  std::int64_t errors_ = 0;
   std::int64_t repeated_ = 0;
 };
 
