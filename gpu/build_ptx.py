@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The kept PTX of gpu/kernels: written anew, or held against what nvcc makes of the sources today.
+"""Regenerates the kept PTX of gpu/kernels, or compares it with the current output of nvcc.
 
   build_ptx.py                    writes ptx/KERNEL.ARCHITECTURE.ptx for every kernels/KERNEL/kernel.cu
-  build_ptx.py --only KERNEL      that one
+  build_ptx.py --only KERNEL      only that kernel
   build_ptx.py --check            compiles to a temporary folder and compares; exit 1 when a kept file is stale
 
-nvcc is looked for in $CUDA_HOME/bin, in PATH and in /usr/local/cuda/bin; without it nothing is done, exit 77. No path of the
-machine stays in the PTX: sources are named from the repository's root, headers of the toolkit as cuda/include/...
+nvcc is searched in $CUDA_HOME/bin, in PATH and in /usr/local/cuda/bin; without it nothing is done, exit 77. The PTX contains
+no path of the machine: sources are named relative to the repository's root, headers of the toolkit as cuda/include/...
 """
 import argparse
 import collections
@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 
-# Beside sm_90a: kernels that have another form for a later architecture.
+# In addition to sm_90a: kernels with a second form for a later architecture.
 ALSO = {'gather4_tile_load': ['sm_100a']}
 
 
@@ -34,7 +34,7 @@ def find_nvcc():
 
 
 def neutral_path(path):
-    """As the path stands in the PTX: from the repository's root, or from an include folder."""
+    """The path as written in the PTX: relative to the repository's root or to an include folder."""
     path = os.path.normpath(path)
     if path.startswith(str(ROOT) + '/'):
         return path[len(str(ROOT)) + 1:]
@@ -43,9 +43,9 @@ def neutral_path(path):
 
 
 def without_machine(text):
-    """The PTX with neutral paths. No path of the machine may be left."""
+    """The PTX with neutral paths; exits if a path of the machine remains."""
     text = re.sub(r'(\.file\s+\d+\s+")([^"]+)(")', lambda m: m[1] + neutral_path(m[2]) + m[3], text)
-    # Debug sections spell the folder of compilation byte by byte; lengths must stay.
+    # Debug sections contain the compilation folder byte by byte; lengths must not change.
     def spelt(name):
         return ','.join(str(b) for b in name.encode())
     stand_in = ('/kvscope' + '/' * len(str(ROOT)))[:len(str(ROOT))]
@@ -57,7 +57,7 @@ def without_machine(text):
 
 
 def write_ptx(nvcc, source, to, flags):
-    """Compiles a file, named from the repository's root."""
+    """Compiles a file, named relative to the repository's root."""
     subprocess.run([nvcc, '-ptx', '-std=c++20', '-I.', *flags, str(source), '-o', str(to)], cwd=ROOT, check=True)
     to.write_text(without_machine(to.read_text()))
 
@@ -92,7 +92,7 @@ def histogram(ptx):
 
 
 def differences(name, kept, now):
-    """A line for each opcode that two texts have not equally often."""
+    """A line for each opcode whose number of occurrences differs."""
     kept, now = histogram(kept), histogram(now)
     return [f'{name}: {opcode} {kept[opcode]} times in the kept file, {now[opcode]} times now'
             for opcode in sorted(kept.keys() | now.keys()) if kept[opcode] != now[opcode]]

@@ -1,6 +1,6 @@
-// Property tests that compile quickly: what most of them ask of rapidcheck, behind functions that are compiled once. Under
-// the sanitizers the templates behind one rc::check and one drawing take 3 s of a source's compile time; these take none.
-// What is missing here (constructed values, properties with arguments) is rapidcheck's own: rc::gen, RC_ASSERT.
+// Property tests that compile quickly: the rapidcheck functions that most of them need, compiled once. Under the
+// sanitizers the templates of one rc::check and one generator add 3 s to a source's compile time; these add none.
+// For other features (constructed values, properties with arguments) use rapidcheck directly: rc::gen, RC_ASSERT.
 //
 //   EXPECT_TRUE(prop::check("the sum of two is not below either", [] {
 //     const auto a = prop::in_range<std::int64_t>(0, 10), b = prop::in_range<std::int64_t>(0, 10);
@@ -17,7 +17,7 @@
 
 namespace kvscope::prop {
 
-// rc::check: runs `property` on a hundred cases and prints the smallest that fails; true when none does.
+// rc::check: runs `property` on a hundred cases and prints the smallest that fails; returns true if none fails.
 bool check(const std::string& description, const std::function<void()>& property);
 bool check(const std::function<void()>& property);
 
@@ -30,11 +30,12 @@ template <class T>
 template <class T>
 [[nodiscard]] T any();
 
-// As in_range, but every number is as likely in the first cases as in the last.
+// As in_range, but with a uniform distribution in all cases.
 template <class T>
 [[nodiscard]] T uniform(T low, T high);
 
-// Any number of numbers of [low, high), and of characters of `alphabet`: *rc::gen::container. Shrinks by leaving some out.
+// A container of any size with numbers of [low, high), or with characters of `alphabet`: *rc::gen::container. Shrinks
+// by omitting elements.
 template <class T>
 [[nodiscard]] std::vector<T> vector_of(T low, T high);
 [[nodiscard]] std::string text_of(const std::string& alphabet);

@@ -1,9 +1,9 @@
 #!/bin/bash
 # The checks of the project on a Debian 12 machine, bare or not, as root or with sudo. Installs missing packages, builds `release` and
 # `asan` with warnings as errors, runs the tests under both, then runs each fuzz target over its kept corpus and for a few
-# seconds more. A second run installs nothing and rebuilds nothing. It ends in a table of what took how long.
+# seconds more. A second run installs nothing and rebuilds nothing. At the end it prints a table of the times.
 #
-#   tests/run.sh            at most 30 minutes from nothing on two cores
+#   tests/run.sh            at most 30 minutes for a first run on two cores
 #   tests/run.sh --quick    after each change: the release build and its tests, without those labeled `slow`
 #   tests/run.sh --full     before a release, and after a change of a formula or a kernel: every point of every property grid, and every
 #                           test under the sanitizers too

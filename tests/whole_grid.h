@@ -1,5 +1,5 @@
-// A law over a whole grid of parameters; a point that fails is named. With KVSCOPE_FULL=1 (tests/run.sh --full) every
-// point is visited. Without it a fixed part is: every n-th point under the sanitizers, eight times as many in other
+// Checks a property on a whole grid of parameters; failures name their point. With KVSCOPE_FULL=1 (tests/run.sh --full)
+// every point is visited. Otherwise a fixed part: every n-th point under the sanitizers, eight times as many in other
 // builds.
 //
 //   const auto points = ...;                                  // every point of the grid
@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -33,13 +34,35 @@ inline std::size_t grid_step(std::size_t thin) {
 #endif
 }
 
-// gtest's and rapidcheck's macros make objects of what they check: too slow for every element of a tile.
+// A size of a test: `thin` under the sanitizers, where it need not be large to run every line; `whole` in other builds
+// and with KVSCOPE_FULL=1.
+inline std::int64_t size_for_sanitizers([[maybe_unused]] std::int64_t thin, std::int64_t whole) {
+#ifdef KVSCOPE_SANITIZED
+  const char* full = std::getenv("KVSCOPE_FULL");
+  if (full == nullptr || std::string_view(full) != "1") return thin;
+#endif
+  return whole;
+}
+
+// Every `thin`-th case under the sanitizers, every case in other builds and with KVSCOPE_FULL=1. Choose `thin` without a
+// common factor with the lengths of the nested lists that the cases come from: each value of each list is then visited.
+template <class Case>
+std::vector<Case> cases_for_sanitizers(const char* what, const std::vector<Case>& cases, std::int64_t thin) {
+  const auto step = static_cast<std::size_t>(size_for_sanitizers(thin, 1));
+  std::vector<Case> part;
+  for (std::size_t n = 0; n < cases.size(); n += step) part.push_back(cases[n]);
+  std::cout << what << ": " << part.size() << " of " << cases.size() << '\n';
+  return part;
+}
+
+// A check without the objects that gtest's and rapidcheck's macros create, which are too slow for every element of a
+// tile.
 inline void require(bool holds, const char* what) {
   if (!holds) [[unlikely]]
     throw std::runtime_error(what);
 }
 
-// How many points were visited. Stops after five that fail.
+// Returns the number of visited points. Stops after five failures.
 template <class Point, class Law, class Text>
 std::size_t for_whole_grid(const char* what, const std::vector<Point>& points, std::size_t thin, const Law& law,
                            const Text& text) {

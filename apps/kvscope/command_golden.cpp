@@ -19,6 +19,7 @@
 #include "core/base/errors.h"
 #include "core/golden/bundle.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/golden_inputs.h"
 #include "core/golden/layouts.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/pipeline/scenario_bundle.h"
@@ -147,7 +148,9 @@ int over_tensors(const GoldenCommand& command) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
   }
   const attention::Result result = attention::reference(prepared.problem);
-  golden::save_bundle(command.out, golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}}));
+  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}});
+  answer.manifest.set("inputs", golden::inputs_manifest(layout_options(command), *command.input));
+  golden::save_bundle(command.out, answer);
   print_result(command, prepared.problem);
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
   write_candidate(command, prepared.problem);

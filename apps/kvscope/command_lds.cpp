@@ -19,6 +19,7 @@
 #include "core/staging/lds/kv_buffer_config.h"
 #include "core/staging/lds/lds_layout.h"
 #include "core/staging/lds/lds_params.h"
+#include "core/staging/lds/lds_swizzle.h"
 #include "core/staging/lds/register_map.h"
 
 namespace kvscope::apps {
@@ -52,9 +53,13 @@ void show_lds_limits(std::int64_t bytes) {
 int show_constants(const KVBufferParams& params, std::int64_t both_bytes) {
   const KVBufferReport report = check(params);
   const KVBufferConstants c = constants_of(params);
-  std::cout << fmt::format("KVBuffer ({}), {}, MMA {}, swizzle {}\n\n", params.transpose ? "K" : "V",
-                           name(params.dtype), to_text(params.mma_shape),
-                           params.swizzle ? params.swizzle->text() : "none");
+  std::cout << fmt::format("KVBuffer ({}), {}, MMA {}, swizzle {}\n", params.transpose ? "K" : "V", name(params.dtype),
+                           to_text(params.mma_shape), params.swizzle ? params.swizzle->text() : "none");
+  if (params.swizzle && report.refusals.empty()) {
+    std::cout << fmt::format("16-byte vectors of a row r, column c: {}\n",
+                             swizzle_effect(*params.swizzle, c.row_bytes()));
+  }
+  std::cout << '\n';
   row("BN", c.BN, "keys of a tile");
   row("WN", c.WN, "keys of a wave's tile");
   row("BK", c.BK, "columns of a K strip, keys of a V strip");

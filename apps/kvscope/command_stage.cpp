@@ -58,7 +58,7 @@ Scenario focused(Scenario scenario, const StageCommand& command) {
 }
 
 std::int64_t poison_bytes(const SharedImage& image) {
-  return std::ranges::count(image.writers(), static_cast<std::int32_t>(SharedImage::kNobody.value));
+  return std::ranges::count(image.writers(), static_cast<std::int32_t>(SharedImage::kNoCopy.value));
 }
 
 void write_bytes(const std::string& path, std::span<const std::byte> bytes, std::vector<std::int64_t> shape,

@@ -94,6 +94,7 @@ struct CopyCommand {
   std::string out;
   std::optional<std::vector<std::int32_t>> at;
   std::optional<std::int64_t> dst;
+  std::optional<std::int64_t> byte;
   bool all = false;
 };
 
@@ -125,12 +126,28 @@ void show_chunks(const std::vector<BoxChunk>& chunks, bool all) {
   }
 }
 
+// The way back: from a byte of shared memory to the element of the tile and of the tensor.
+void show_byte(const TensorMap& map, const TmaCoord& at, std::int64_t dst, std::int64_t byte,
+               const BoxSwitches& switches) {
+  const auto rank = static_cast<std::size_t>(map.rank);
+  std::cout << fmt::format("byte       {}: ", byte);
+  if (const auto found = box_element_at(map, at, dst, byte, switches)) {
+    std::cout << fmt::format("byte {} of tile element ({}), tensor position ({}), {}\n", found->byte,
+                             fmt::join(std::span(found->tile).first(rank), ", "),
+                             fmt::join(std::span(found->position).first(rank), ", "),
+                             found->global ? fmt::format("global 0x{:x}", *found->global) : "outside: filled");
+  } else {
+    std::cout << "no element: outside the window, or padding behind a row shorter than the swizzle\n";
+  }
+}
+
 int copy_box(const CopyCommand& command) {
   const TensorMapFile file = read_map(command.path);
   check_tensor_map(file.map, file.target).throw_if_broken(command.path);
   const TmaCoord at = coordinates(command, file);
   const std::int64_t dst = command.dst.value_or(file.dst);
   check_index("--dst", dst, kMostShared, "byte addresses of shared memory");
+  if (command.byte) check_index("--byte", *command.byte, kMostShared, "byte addresses of shared memory");
   const BoxSwitches switches{.target = file.target};
   require_box_copyable(file.map, BoxDirection::load, switches);
   golden::Tensor data = golden::read_npy(command.data);
@@ -151,7 +168,11 @@ int copy_box(const CopyCommand& command) {
     std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
                              command.out, load.window_bytes, dst);
   }
-  show_chunks(box_chunks(file.map, at, dst, switches), command.all);
+  if (command.byte) {
+    show_byte(file.map, at, dst, *command.byte, switches);
+  } else {
+    show_chunks(box_chunks(file.map, at, dst, switches), command.all);
+  }
   return kExitFine;
 }
 
@@ -248,6 +269,7 @@ void add_tma(CLI::App& app, Action& chosen) {
       ->delimiter(',');
   copier->add_option("--dst", copy_command->dst, "Shared address; default: the file's");
   copier->add_option("--out", copy_command->out, "Write the staged bytes there (.npy)");
+  copier->add_option("--byte", copy_command->byte, "Shared address: print the element at this byte, not the chunks");
   copier->add_flag("--all", copy_command->all, fmt::format("Print more than {} chunks", kMostShown));
   copier->callback([copy_command, &chosen] { chosen = [copy_command] { return copy_box(*copy_command); }; });
 

@@ -9,6 +9,7 @@
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/diagnosis_inputs.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -26,6 +27,8 @@ struct VerifyCommand {
   std::optional<std::string> profile;
   std::vector<std::string> exact;
   std::optional<std::string> junit;
+  std::optional<std::string> input;
+  bool no_diagnose = false;
   bool json = false;
 };
 
@@ -53,9 +56,26 @@ int run(const VerifyCommand& command) {
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
   const auto [golden_bundle, candidate_bundle] = load_both(command.golden, command.candidate);
-  const golden::CompareResult result = golden::compare(golden_bundle, candidate_bundle, options);
+  golden::CompareResult result = golden::compare(golden_bundle, candidate_bundle, options);
+  // Only an attention output can be explained, and only with the inputs at hand.
+  std::optional<golden::Diagnosis> diagnosis;
+  if (!result.passed && !command.no_diagnose && golden_bundle.tensors.contains("o")) {
+    if (const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input)) {
+      diagnosis = diagnose_with(golden_bundle, command.golden, candidate_bundle, *inputs);
+    } else {
+      result.notes.emplace_back(
+          "no diagnosis: the inputs of the golden are missing; pass them with --input to learn the cause");
+    }
+  }
   if (command.junit) write_file_atomically(*command.junit, golden::junit_report(result));
-  std::cout << (command.json ? json::dump(golden::json_report(result)) + "\n" : golden::text_report(result));
+  if (command.json) {
+    json::Value report = golden::json_report(result);
+    if (diagnosis) report.set("diagnosis", golden::json_report(*diagnosis));
+    std::cout << json::dump(report) << "\n";
+  } else {
+    std::cout << golden::text_report(result);
+    if (diagnosis && !diagnosis->candidate_passes) std::cout << golden::text_report(*diagnosis);
+  }
   return result.passed ? kExitFine : kExitCheckFailed;
 }
 
@@ -74,6 +94,11 @@ void add_verify(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember(golden::profile_names()));
   verify->add_option("--exact", command->exact, "Tensor to compare bit for bit; may be given again");
   verify->add_option("--junit", command->junit, "Write a JUnit report to this file");
+  verify->add_option(
+      "--input", command->input,
+      "Tensors that the golden was computed from, for the diagnosis of a failure; default: the file that "
+      "its manifest names");
+  verify->add_flag("--no-diagnose", command->no_diagnose, "Do not look for the cause of a failure");
   verify->add_flag("--json", command->json, "Print the report as JSON");
   verify->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }

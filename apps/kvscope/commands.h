@@ -22,6 +22,7 @@ void add_explain(CLI::App& app, Action& chosen);   // explain SCENARIO --seq N -
 void add_stage(CLI::App& app, Action& chosen);     // stage SCENARIO --tile N [--path tma|lds] --out IMAGE
 void add_golden(CLI::App& app, Action& chosen);    // golden SCENARIO | --input TENSORS --layout NAME, --out BUNDLE
 void add_verify(CLI::App& app, Action& chosen);    // verify BUNDLE CANDIDATE [--profile NAME] [--json] [--junit FILE]
+void add_diagnose(CLI::App& app, Action& chosen);  // diagnose GOLDEN CANDIDATE [--input TENSORS] [--json]
 void add_merge(CLI::App& app, Action& chosen);     // merge PART PART... --out BUNDLE
 void add_trace(CLI::App& app, Action& chosen);     // trace show FILE [--step N], trace diff A B [--tile N]
 void add_scenario(CLI::App& app, Action& chosen);  // scenario check FILE, scenario schema, scenario presets

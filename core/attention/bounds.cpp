@@ -9,7 +9,7 @@
 namespace kvscope::attention {
 namespace {
 
-[[noreturn]] void refuse(DType out) {
+[[noreturn]] void reject(DType out) {
   throw UnsupportedError("error bound of " + std::string(name(out)) +
                          " output: a kernel's output is f64, f32, f16 or " +
                          "bf16; compare narrower outputs bit for bit");
@@ -23,7 +23,7 @@ double half_precision_bound(double unit, double o64, double a1, double a2, doubl
   return unit * std::fabs(o64) + unit * std::min(a1, 4.0 * a2) + single_precision_term(a1, smax);
 }
 
-// Equal as far as NaN and infinities go; `finite` says whether both are numbers that a bound can judge.
+// Whether NaN and infinities agree; `finite` tells whether both values are finite and must be compared with a bound.
 bool same_mask(double x, double y, bool& finite) {
   finite = std::isfinite(x) && std::isfinite(y);
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
@@ -43,7 +43,7 @@ double output_bound(DType out, double o64, double a1, double a2, double smax) {
     case DType::bf16:
       return half_precision_bound(0x1p-8, o64, a1, a2, smax) + 0x1p-134;
     default:
-      refuse(out);
+      reject(out);
   }
 }
 
@@ -64,7 +64,7 @@ double lse_bound(DType out, double lse64, double smax) {
     case DType::bf16:
       return std::max(1e-6, 1.2e-4 * size);
     default:
-      refuse(out);
+      reject(out);
   }
 }
 

@@ -1,11 +1,11 @@
-// One layer's cache as the rows that attention reads: where core/cache and core/attention meet. Nothing is copied; the
+// One layer's cache as the rows that attention reads: connects core/cache and core/attention. Copies nothing; the
 // cache's tensors must outlive the rows.
 //
 //   PagedKVCache                blocks [NB, P, H, D], its lookup table, its scales and their table
-//   ContinuousBatchingKVCache   one page of max_seq_len tokens a sequence
-//   an MLA cache                K as it is; V is the first `value_size` elements of the same rows
+//   ContinuousBatchingKVCache   one page of max_seq_len tokens per sequence
+//   an MLA cache                K unchanged; V is the first `value_size` elements of the same rows
 //
-// Example: FIX pool {5,2,3,4,2,8}, K of layer 1: block_stride 384, token_stride 16, head_stride 8, 5 blocks, 4 slots.
+// Example: pool {5,2,3,4,2,8}, K of layer 1: block_stride 384, token_stride 16, head_stride 8, 5 blocks, 4 slots.
 // A quantized element is element * scale in double here; PagedKVCache::load multiplies in the scale's type, which
 // rounds when that is narrow.
 #pragma once
@@ -19,13 +19,13 @@
 
 namespace kvscope::attention {
 
-// GeometryError for a quantized cache without scales: its elements mean nothing alone.
+// GeometryError for a quantized cache without scales, whose elements have no value without them.
 [[nodiscard]] PagedRows rows_of(const PagedKVCache& cache);
 [[nodiscard]] PagedRows rows_of(const ContinuousBatchingKVCache& cache);
 
-// One layer's K or V of a packed pool [block, k_or_v, layer, page_row, head, head_dim] that stands at `data`. The table
-// is the caller's to fill in, and so are the scales of a quantized pool, with the next function.
-// Example: FIX pool {5,2,3,4,2,8}, V of layer 1: data 256 elements in, strides as above.
+// One layer's K or V of a packed pool [block, k_or_v, layer, page_row, head, head_dim] that begins at `data`. The
+// caller sets the table and, for a quantized pool, the scales with the next function.
+// Example: pool {5,2,3,4,2,8}, V of layer 1: first element 256, strides as above.
 [[nodiscard]] PagedRows rows_of_pool(const std::byte* data, DType dtype, const Shape<6>& pool, KOrV k_or_v,
                                      LayerIdx layer);
 

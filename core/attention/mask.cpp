@@ -5,7 +5,7 @@
 namespace kvscope::attention {
 namespace {
 
-// Both limits may be huge (a window of 2^62 is "no limit" in some engines), so they are compared before they are added.
+// Both limits may be huge (a window of 2^62 is "no limit" in some engines), so they are compared before the addition.
 std::int64_t reach_left(std::int64_t position, std::int64_t left) {
   return left < 0 || left > position ? 0 : position - left;
 }

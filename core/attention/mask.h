@@ -1,4 +1,5 @@
-// Which keys a query sees, as one interval [first, last): every mask here is an interval, so no flow walks masked keys.
+// The keys that a query sees, as one interval [first, last). Every mask here is an interval: masked keys are not
+// visited.
 //
 //   position of query i of Q, T keys:   bottom_right  T - Q + i      top_left  i
 //
@@ -7,9 +8,9 @@
 //   sliding_window   [position - left, position + right]      left or right -1: no limit on that side
 //   chunked          [position / chunk * chunk, position]
 //
-// each cut to [0, T). Example, causal, bottom_right: 2 queries x 5 keys see [0, 4) and [0, 5); 5 queries x 2 keys see
-// nothing, nothing, nothing, [0, 1) and [0, 2). A window of `w` tokens as some engines count it is left = w - 1, right
-// = 0. The options are those that check_problem (problem_checks.h) lets through.
+// each clipped to [0, T). Example, causal, bottom_right: 2 queries x 5 keys see [0, 4) and [0, 5); 5 queries x 2 keys
+// see nothing, nothing, nothing, [0, 1) and [0, 2). Some engines specify a window by its number of tokens w: left =
+// w - 1, right = 0. Precondition: the options have passed check_problem (problem_checks.h).
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct KeyRange {
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
-// Where query `query` of `queries` stands among the keys; negative when it stands before the
-// first. ALiBi measures from here.
+// The position of query `query` of `queries` among the keys; negative before the first key. ALiBi measures distances
+// from here.
 [[nodiscard]] std::int64_t query_position(const Options& options, std::int64_t query, std::int64_t queries,
                                           std::int64_t keys);
 
@@ -36,7 +37,7 @@ struct KeyRange {
                                     std::int64_t keys);
 
 // From the first key that any of the queries [first_query, last_query) sees to the last one:
-// what a flow must load for them.
+// the keys that must be loaded for them.
 [[nodiscard]] KeyRange visible_keys_of(const Options& options, std::int64_t first_query, std::int64_t last_query,
                                        std::int64_t queries, std::int64_t keys);
 

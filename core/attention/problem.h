@@ -1,5 +1,5 @@
-// One attention problem: queries, the paged K and V they look at, and every convention spelled out.
-// Reference and candidate flows take the same struct; nothing in it is owned.
+// One attention problem: queries, the paged K and V they read, and every convention as an explicit option.
+// The reference and all candidates take the same struct; it owns no memory.
 //
 //   scores[i, h, t] = scale * dot(q[i, h], k[t, h / group])       then soft cap, ALiBi, mask
 //   o[i, h]         = sum_t softmax(scores)[t] * v[t, h / group]   group = query_heads / kv_heads
@@ -15,10 +15,10 @@
 
 namespace kvscope::attention {
 
-// K or V of one layer as rows in blocks: element (block, slot, head, dim) stands at
+// K or V of one layer as rows in blocks. The offset of element (block, slot, head, dim) is
 //   block * block_stride + slot * token_stride + head * head_stride + dim
 // Token t of sequence b is slot t % page_size of block table[b * table_stride + t / page_size]. MAX's 4-D view, NHD,
-// HND and plain [B, S, H, D] tensors are all of this form.
+// HND and plain [B, S, H, D] tensors all have this form.
 struct PagedRows {
   const std::byte* data = nullptr;
   DType dtype = DType::f32;
@@ -42,15 +42,15 @@ struct PagedRows {
 };
 
 enum class LseBase : std::uint8_t { natural, two };
-// What a row without any key gives, beside o = 0.
+// The lse of a row without any key; its o is 0.
 enum class EmptyRow : std::uint8_t { minus_infinity, plus_infinity };
 
 struct Options {
   MaskKind mask = MaskKind::causal;
   CausalAlignment alignment = CausalAlignment::bottom_right;
-  std::int64_t window_left = -1;   // sliding_window: keys before the own position, inclusive count; -1: no limit
+  std::int64_t window_left = -1;   // sliding_window: keys before the query's position, inclusive count; -1: no limit
   std::int64_t window_right = 0;   // sliding_window: keys after it; -1: no limit
-  std::int64_t chunk = 0;          // chunked: a query sees keys of its own chunk of this many positions, up to itself
+  std::int64_t chunk = 0;          // chunked: a query sees the keys of its chunk of this many positions, up to itself
   double scale = 1.0;              // always explicit
   std::optional<double> soft_cap;  // score -> cap * tanh(score / cap), before ALiBi and mask
   std::span<const double> alibi_slopes;  // [query_heads]; empty: none. score += slope * (key position - query position)
@@ -68,7 +68,7 @@ struct Problem {
   std::span<const std::int64_t> query_offsets;
   std::span<const std::int64_t> key_lengths;  // [batch]: keys of sequence b, this step's tokens included
   PagedRows k;
-  PagedRows v;  // v.head_size is the output's; MLA: the same data as k with fewer elements read
+  PagedRows v;  // v.head_size is the output's; MLA: the data of k with fewer elements read
   Options options;
 
   [[nodiscard]] std::int64_t total_queries() const { return query_offsets.empty() ? 0 : query_offsets.back(); }

@@ -151,7 +151,7 @@ std::int64_t scales_stride(const PagedRows& r) {
   return r.scales_table_stride != 0 ? r.scales_table_stride : r.table_stride;
 }
 
-// Pages that the sequence needs must have a column in the table: a longer row would be the next sequence's.
+// Every page that the sequence needs must have a column in the table; past it begins the next sequence's row.
 void check_columns(const std::string& who, const PagedRows& r, const Problem& p, FaultList& faults) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const KeyRange keys = needed_keys(p, b);
@@ -175,7 +175,7 @@ void check_heads(const Problem& p, FaultList& faults) {
   }
   if (p.query_heads >= 1 && p.k.heads >= 1 && p.query_heads % p.k.heads != 0) {
     faults.add("query_heads",
-               fmt::format("{} is no multiple of the {} KV heads, so a group has no whole number of them",
+               fmt::format("{} is not a multiple of the {} KV heads, so a group has no whole number of them",
                            p.query_heads, p.k.heads));
   }
 }

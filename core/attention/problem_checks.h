@@ -1,12 +1,11 @@
-// Whether a problem can be computed at all, asked once before any value is read. Every
-// flow of this folder calls it first.
+// Checks whether a problem can be computed, before any value is read. Every function of this folder that computes
+// attention calls it first.
 //
-// Sizes are judged without touching K, V or a table, and all faults are thrown together (GeometryError). Then the
-// table entries of needed pages are read, and only those: an entry of a page that no query sees may be anything.
-// An entry past the pool is an IndexError that names sequence, page, entry and pool size. Values are never
-// judged: a NaN is a legal input.
+// Sizes are checked without reading K, V or a table, and all faults are thrown together (GeometryError). Then only the
+// table entries of needed pages are read: the entry of a page that no query sees may have any value. An entry past the
+// pool is an IndexError that names sequence, page, entry and pool size. Values are not checked: a NaN is a legal input.
 //
-// Who owes what cannot be checked here: the caller, that the pointers reach as far as the strides say.
+// Precondition that cannot be checked: the pointers reach as far as the strides require.
 #pragma once
 
 #include "core/attention/mask.h"
@@ -21,7 +20,7 @@ namespace kvscope::attention {
 void check_problem(const Problem& problem);
 
 // Queries of sequence `sequence`, and the keys that any of them sees: the tokens whose pages a flow may read.
-// `problem` has passed the size checks.
+// Precondition: `problem` has passed the size checks.
 [[nodiscard]] std::int64_t query_count(const Problem& problem, std::int64_t sequence);
 [[nodiscard]] KeyRange needed_keys(const Problem& problem, std::int64_t sequence);
 

@@ -90,7 +90,7 @@ class QueryBlock {
     }
   }
 
-  // Calls per_query(query, first, last) for every query of the block that sees keys of [first_key, last_key).
+  // Calls per_query(query, first, last) for every query of the block that sees keys in [first_key, last_key).
   template <class F>
   void each_query(std::int64_t first_key, std::int64_t last_key, const F& per_query) const {
     for (std::int64_t query = 0; query < queries_; ++query) {
@@ -138,7 +138,7 @@ class QueryBlock {
     });
   }
 
-  // Dot products become scores, then weights e; the denominator and the row's smax and lse are known after it.
+  // Turns dot products into scores, then weights e; computes the denominator and the row's smax and lse.
   void soften(std::int64_t query, std::int64_t head) {
     const KeyRange visible = visible_[static_cast<std::size_t>(query)];
     const std::int64_t row = row_of(query, head);
@@ -238,8 +238,8 @@ class QueryBlock {
   xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
   xt::xtensor<double, 2> keys_;          // [kKeyBlock, k_padded]
   xt::xtensor<double, 2> values_;        // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
-  RowRun run_;                           // rows being computed on
-  RowRun next_run_;                      // rows being fetched
+  RowRun run_;                           // rows of the current computation
+  RowRun next_run_;                      // rows that are prefetched
 };
 
 Result empty_result(const Problem& p) {

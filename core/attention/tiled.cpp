@@ -87,7 +87,7 @@ class Elements {
   AnyView<4> scales_;  // [block, slot, head, granule]
 };
 
-// What one query row carries from tile to tile.
+// The state of one query row between tiles.
 template <class Real>
 struct Running {
   Real largest = -std::numeric_limits<Real>::infinity();
@@ -115,7 +115,7 @@ class Flow {
   }
 
  private:
-  // Every split walks its share of the tiles, then joins what is in `result`.
+  // Every split processes its share of the tiles, then is merged into `result`.
   void run_head(std::int64_t sequence, std::int64_t kv_head, PartialState& result) {
     const KeyRange needed = needed_keys(p_, sequence);
     const std::int64_t first_tile = needed.first / config_.tile_keys;
@@ -168,7 +168,7 @@ class Flow {
     }
   }
 
-  // Four sums from the last dim down, where the reference has eight from the first up.
+  // Four sums from the last dim down; the reference uses eight from the first up.
   static Real dot(const Real* a, const Real* b, std::int64_t count) {
     Real sum[4] = {};
     std::int64_t d = count;

@@ -1,5 +1,5 @@
-// The flow under study: attention as kernels compute it, tile after tile of BN keys, with a running maximum that
-// rescales what was summed before (online softmax), optionally split over keys into parts that are merged at the end.
+// The algorithm of attention kernels: tile after tile of BN keys, with a running maximum that rescales the sums so far
+// (online softmax), optionally split over keys into parts that are merged at the end.
 //
 //   for each tile:  s = scale * q k^T          float32
 //                   m' = max(m, max s)         c = exp(m - m')
@@ -8,8 +8,8 @@
 //                   o = c * o + p v
 //   at the end      o / l, rounded to `output`;  lse = m + log l
 //
-// It finds rows, masks, scores and sums in its own way and shares no arithmetic with reference.cpp, so that agreement
-// means something. Bits may differ between C libraries (exp): compare within bounds.h, never byte for byte.
+// It locates rows and computes masks, scores and sums with its own code and shares no arithmetic with reference.cpp, so
+// agreement is evidence. Bits may differ between C libraries (exp): compare within bounds.h, never byte for byte.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,16 @@ namespace kvscope::attention {
 struct TiledConfig {
   std::int64_t tile_keys = 64;       // BN [keys]; tiles start at multiples of it, pages may end inside one
   std::int64_t splits = 1;           // parts that a sequence's tiles are divided into, each with its own m, l and o
-  DType probabilities = DType::f32;  // f32, f16 or bf16: rounded to before p v
-  DType output = DType::f32;         // f32, f16 or bf16; float32 until the end in any case
+  DType probabilities = DType::f32;  // f32, f16 or bf16: their type in p v
+  DType output = DType::f32;         // f32, f16 or bf16; computed in float32 until the end
 };
 
-// Output values are exactly representable in config.output. The empty row and the lse's base are the problem's.
-// GeometryError for tile_keys or splits under 1, UnsupportedError for other types, and what check_problem throws.
+// Output values are exactly representable in config.output. The problem sets the empty row and the base of lse.
+// GeometryError for tile_keys or splits under 1, UnsupportedError for other types, and the errors of check_problem.
 [[nodiscard]] PartialState tiled(const Problem& problem, const TiledConfig& config = {});
 
-// The same flow with double for float32 and nothing rounded: a second opinion on the reference, in another order.
+// The same algorithm in double without rounding to narrower types: a second computation to check the reference, with
+// another order of operations.
 // |o - reference| <= 64 * 2^-53 * (1 + smax) * max |v|.   // held by tests/core/attention/reference_oracle_test.cpp
 [[nodiscard]] PartialState tiled_double(const Problem& problem, std::int64_t tile_keys = 64, std::int64_t splits = 1);
 

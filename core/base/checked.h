@@ -1,4 +1,4 @@
-// Integer arithmetic of addresses: the divisions the cache uses, and products that refuse to wrap.
+// Integer arithmetic of addresses: the divisions the cache uses, and products that throw instead of wrapping.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace kvscope {
   return a / b + (a % b > 0 ? 1 : 0);
 }
 
-// Towards minus infinity, as the encoded sparse index -1 needs: floor_div(-1, 4) == -1 and floor_mod(-1, 4) == 3.
+// Rounds towards minus infinity, as the encoded sparse index -1 needs: floor_div(-1, 4) == -1, floor_mod(-1, 4) == 3.
 [[nodiscard]] constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
@@ -47,7 +47,7 @@ namespace kvscope {
 [[noreturn]] void throw_overflow(std::string_view what, std::int64_t a, const char* op, std::int64_t b);
 [[noreturn]] void throw_narrow(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high);
 
-// Throw OverflowError naming `what` and both operands when the result does not fit in 64 bits.
+// Throws OverflowError naming `what` and both operands when the result does not fit in 64 bits.
 [[nodiscard]] constexpr std::int64_t checked_mul(std::int64_t a, std::int64_t b, std::string_view what = "product") {
   std::int64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result)) throw_overflow(what, a, "*", b);
@@ -59,7 +59,7 @@ namespace kvscope {
   return result;
 }
 
-// The value as a narrower integer; OverflowError naming `what`, the value and the range when it does not fit.
+// The value as a narrower integer. Throws OverflowError naming `what`, the value and the range when it does not fit.
 template <class To>
 requires std::is_integral_v<To> &&(sizeof(To) < 8) [[nodiscard]] constexpr To
     narrow(std::int64_t value, std::string_view what) {

@@ -16,7 +16,7 @@
 namespace kvscope {
 namespace {
 
-// A narrow float's layout: sign | exponent | mantissa, its largest finite pattern and what lies above it,
+// A narrow float's layout: sign | exponent | mantissa, its largest finite pattern and the pattern above it,
 // sign bit cleared.
 struct Format {
   int exponent_bits;
@@ -37,8 +37,8 @@ constexpr Format kE2m1 = {2, 1, 1, 0x7, 0x7, 0x7};
 constexpr int kDoubleMantissa = 52;
 constexpr int kDoubleBias = 1023;
 
-// One rounding of a double into `F`. The significand is cut where the target's last bit stands, rounded to even, and
-// added to the exponent field, so that a carry out of the mantissa moves into the exponent by itself.
+// One rounding of a double into `F`. The significand is cut at the target's last bit, rounded to even, and added to the
+// exponent field, so that a carry out of the mantissa increments the exponent.
 template <Format F>
 std::uint32_t encode(double x, Overflow overflow, NanSign nan_sign) {
   const auto raw = std::bit_cast<std::uint64_t>(x);
@@ -79,7 +79,7 @@ std::uint8_t encode_e8m0(double x, bool saturate) {
 }
 
 // Value of a pattern of an 8- or 4-bit float, at compile time. Powers of two by repeated doubling:
-// std::ldexp is no constant.
+// std::ldexp is not constexpr.
 constexpr double pow2(int n) {
   double x = 1;
   for (; n > 0; --n) x *= 2;
@@ -106,7 +106,7 @@ constexpr double decode_e8m0(std::uint32_t pattern) {
   return pattern == 0xff ? std::numeric_limits<double>::quiet_NaN() : pow2(static_cast<int>(pattern) - 127);
 }
 
-// All values of an 8-bit float; floats, because every one of them is a float (2^-127 is a subnormal one).
+// All values of an 8-bit float, stored as float, which represents each exactly (2^-127 is a subnormal float).
 template <class Decode>
 constexpr std::array<float, 256> make_table(Decode decode) {
   std::array<float, 256> table{};
@@ -122,8 +122,8 @@ float to_float(bf16 x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
 
-// Branch-free, so that a loop of it becomes vectors: the fields are moved to their places in a float and the exponent's
-// bias is corrected by an addition; a subnormal gets a hidden bit that a float subtraction takes away again, exactly.
+// Branch-free, so that loops over it are vectorized: the fields are moved to their places in a float, and an addition
+// corrects the exponent's bias. A subnormal gets a hidden bit, which a float subtraction removes exactly.
 float to_float(f16 x) {
   constexpr std::uint32_t kRebias = (127u - 15u) << 23;
   constexpr std::uint32_t kExponent = 0x1fu << 23;
@@ -246,8 +246,8 @@ auto visit_dtype(DType dtype, F&& f) {
       fmt::format("{} has no loads and stores of single elements: two of them share a byte", name(dtype)));
 }
 
-// An integer as a double that any narrower float may be rounded from as if from the integer itself: what does not fit
-// in 53 bits is cut off and leaves a 1 in the last place ("round to odd"), so that no false tie appears.
+// An integer as a double from which rounding to any narrower float gives the same result as rounding the integer: bits
+// past 53 are cut off and leave a 1 in the last place ("round to odd"), so that no false tie appears.
 template <class T>
 double round_to_odd(T value) {
   const bool negative = value < 0;
@@ -274,7 +274,7 @@ void store_all(DType dtype, std::span<const double> src, std::byte* dst, Overflo
   });
 }
 
-// From i64 or u64, whose values a double need not hold.
+// From i64 or u64, whose values may not fit a double exactly.
 template <class From>
 void convert_wide_integers(const std::byte* src, DType to, std::byte* dst, std::size_t count, Overflow overflow) {
   visit_dtype(to, [&](auto tag) {

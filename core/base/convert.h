@@ -1,7 +1,7 @@
-// Conversions between element types: one rounding, to nearest, ties to even. Going through a third type would round
-// twice, so none is used: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16, or through f32, it becomes 1.
+// Conversions between element types, each with one rounding: to nearest, ties to even. A conversion through a third
+// type would round twice: 1 + 2^-11 + 2^-30 becomes f16 1.0009765625, but through bf16 or f32 it becomes 1.
 //
-//   what                          saturate                       non_saturating
+//   input                         saturate                       non_saturating
 //   finite, past the largest      largest finite, sign kept      infinity, or NaN where the type has no infinity
 //   infinity                      largest finite, sign kept      infinity, or NaN where the type has no infinity
 //   NaN                           the type's NaN                 the type's NaN
@@ -11,9 +11,9 @@
 // Payloads are lost either way. e2m1 has neither infinity nor NaN: all of the above become its largest finite, 6, or -6
 // where the sign is kept.
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
-// The table holds for every float type, f16, bf16 and f32 included: give non_saturating for what hardware's conversions
-// to those do. Integers: truncated towards zero, saturated in both modes, NaN -> 0. f64 is stored as it is,
-// the sign of a NaN included.
+// The table holds for every float type, f16, bf16 and f32 included: use non_saturating for what hardware's conversions
+// to those types do. Conversions to integers truncate towards zero and saturate in both modes; NaN becomes 0. f64 is
+// stored unchanged, including the sign of a NaN.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ enum class NanSign : std::uint8_t { dropped, kept };
 [[nodiscard]] double to_double(e2m1 x);
 
 // One rounding from a double (a float widens exactly). T: f16 bf16 e4m3 e5m2 e8m0 e2m1 float.
-// e8m0 rounds to the nearest power of two, ties to the even pattern: 1.5 lies between 7f (1) and 80 (2) and becomes 80.
+// e8m0 rounds to the nearest power of two, ties to the even pattern: 1.5 is halfway between 7f (1) and 80 (2): 80.
 // Zero and negative values become 00 when saturating, ff (NaN) otherwise.
 template <class T>
 [[nodiscard]] T from_double(double x, Overflow overflow, NanSign nan_sign = NanSign::dropped);

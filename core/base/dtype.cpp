@@ -37,7 +37,7 @@ struct Alias {
   DType dtype;
 };
 
-// What PyTorch, NumPy, CUDA and vLLM call the same bits.
+// Names of the same types in PyTorch, NumPy, CUDA and vLLM.
 constexpr auto kAliases = std::to_array<Alias>({
     {"float64", DType::f64},      {"double", DType::f64},         {"float32", DType::f32},
     {"float", DType::f32},        {"float16", DType::f16},        {"half", DType::f16},
@@ -82,8 +82,7 @@ int bits(DType dtype) {
 
 std::int64_t size_of(DType dtype) {
   const int b = bits(dtype);
-  if (b < 8)
-    throw UnsupportedError(fmt::format("{} has {} bits: an element has no address of its own", name(dtype), b));
+  if (b < 8) throw UnsupportedError(fmt::format("{} has {} bits: an element has no address", name(dtype), b));
   return b / 8;
 }
 

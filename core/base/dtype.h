@@ -1,4 +1,4 @@
-// Element types: what a stored bit pattern means. Conversions between them are in core/base/convert.h.
+// Element types: the value of each stored bit pattern. Conversions between them are in core/base/convert.h.
 //
 //   name   bits  sign exponent mantissa  bias  largest finite   infinities  NaN patterns
 //   f32     32     1      8       23      127   3.4e38           yes         IEEE 754
@@ -19,7 +19,7 @@ namespace kvscope {
 enum class DType : std::uint8_t { f64, f32, f16, bf16, e4m3, e5m2, e8m0, e2m1, i8, u8, i16, u16, i32, u32, i64, u64 };
 inline constexpr int kDTypeCount = 16;
 
-// The narrow floats as C++ types: storage only, so that arithmetic on them must name its precision.
+// The narrow floats as C++ types for storage only: arithmetic on them must convert, and so name its precision.
 struct f16 {
   std::uint16_t bits;
 };
@@ -43,7 +43,7 @@ struct e2m1 {
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);  // also "float32", "half", "fp8_e4m3", ...
 [[nodiscard]] int bits(DType dtype);                                        // 4, 8, 16, 32 or 64
 
-// Bytes of one element; UnsupportedError for e2m1, which has no address of its own.
+// Bytes of one element. Throws UnsupportedError for e2m1, because half a byte has no address.
 [[nodiscard]] std::int64_t size_of(DType dtype);
 
 [[nodiscard]] constexpr bool is_integer(DType dtype) {

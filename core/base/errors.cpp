@@ -40,7 +40,7 @@ std::string joined(const std::string& object, const Fault& fault) {
   return line;
 }
 
-// A GeometryError keeps its object only in its text: "<object> rejected: ..." or "<object> rejected, 2 faults: ...".
+// The object of a GeometryError is only in its text: "<object> rejected: ..." or "<object> rejected, 2 faults: ...".
 std::string object_of(const GeometryError& error) {
   const std::string text = error.what();
   if (error.faults().size() == 1 && error.faults().front().message == text) return "";

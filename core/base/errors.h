@@ -1,14 +1,14 @@
-// The error taxonomy. Each kind answers one question: whose number is wrong, and what can they do about it?
+// The exception types, one for each kind of fault that a caller may want to treat differently.
 //
 //   kind              derives from            thrown when
 //   IndexError        std::out_of_range       sequence, token, head, dim, layer, block, lookup-table column
 //   GeometryError     std::invalid_argument   sizes that do not fit: tile vs page, alignment promise, tensor map
 //   UnsupportedError  std::logic_error        an operation the struct does not have: V of an MLA cache
 //   OverflowError     std::overflow_error     a number does not fit: a row past 2^31 for a TMA coordinate
-//   InputError        std::runtime_error      a file or an argument that a person gave, with file, line or JSON path
+//   InputError        std::runtime_error      a file or an argument from the user, with file, line or JSON path
 //
 // A message names the object, the value, the legal range and the next step. An error that collects several faults keeps
-// them as data, so that a viewer can mark each where it stands.
+// them as data, so that a viewer can mark each one at its place.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ class GeometryError : public std::invalid_argument {
   std::vector<Fault> faults_;
 };
 
-// Device memory that is in no allocation: CUDA_ERROR_ILLEGAL_ADDRESS, which ends the context on a GPU. The copies of
-// the model and those of the virtual GPU throw it.
+// A device address outside every allocation: CUDA_ERROR_ILLEGAL_ADDRESS, which ends the context on a GPU. Thrown by the
+// copies of the model and of the virtual GPU.
 class IllegalAddress : public IndexError {
  public:
   IllegalAddress(const std::string& message, std::uint64_t address, std::int64_t count)
@@ -73,7 +73,7 @@ class OverflowError : public std::overflow_error {
   using std::overflow_error::overflow_error;
 };
 
-// `source` is the file's name as the person wrote it, "command line", or what else they gave.
+// `source` is the file name as the user wrote it, "command line", or another name of the input.
 class InputError : public std::runtime_error {
  public:
   InputError(std::string_view source, std::vector<Fault> faults)
@@ -88,8 +88,8 @@ class InputError : public std::runtime_error {
   std::vector<Fault> faults_;
 };
 
-// What a person reads, one line a fault: "<object>: <where>: <message>". The command line prints them, the viewer shows
-// them. Never empty, never a stack trace; std::bad_alloc says what to ask less of.
+// An error as text for the user, one line per fault: "<object>: <where>: <message>". The command line prints these
+// lines and the viewer shows them. Never empty, never a stack trace; for std::bad_alloc the line names what to reduce.
 [[nodiscard]] std::vector<std::string> fault_lines(const std::exception& error);
 
 // Throws IndexError "<what> <value> is outside [0, <end>)" unless 0 <= value < end. A non-empty `next_step` follows
@@ -104,7 +104,8 @@ inline void check_index(std::string_view what, std::int64_t value, std::int64_t 
     throw_index_error(what, value, end, next_step);
 }
 
-// Our own bug, not the user's: prints the condition and where it stands, then aborts, in every build.
+// For an error in kvscope itself, not in its input: prints the condition with file and line, then aborts, in every
+// build.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
 }  // namespace kvscope

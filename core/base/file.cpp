@@ -22,12 +22,12 @@ std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& message) {
+[[noreturn]] void reject(const std::filesystem::path& path, const std::string& message) {
   throw InputError(path.string(), "", message);
 }
 
-[[noreturn]] void refuse_size(const std::filesystem::path& path, std::string_view size, std::int64_t max_bytes) {
-  refuse(path, fmt::format("{} bytes, but at most {} are read: split it or give a smaller one", size, max_bytes));
+[[noreturn]] void reject_size(const std::filesystem::path& path, std::string_view size, std::int64_t max_bytes) {
+  reject(path, fmt::format("{} bytes, but at most {} are read: split it or give a smaller one", size, max_bytes));
 }
 
 class Descriptor {
@@ -39,7 +39,7 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
-  // Closes early, for the error that only close() reports.
+  // Closes before the destructor, because some errors are reported only by close().
   [[nodiscard]] int close() { return ::close(std::exchange(fd_, -1)); }
 
  private:
@@ -50,7 +50,7 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& show
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse(shown, "cannot be written: " + system_words(errno));
+    if (written < 0) reject(shown, "cannot be written: " + system_words(errno));
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -59,13 +59,14 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& show
 
 std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) refuse(path, "cannot be read: " + system_words(errno));
+  if (file.get() < 0) reject(path, "cannot be read: " + system_words(errno));
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) refuse(path, "cannot be read: " + system_words(errno));
-  if (S_ISDIR(status.st_mode)) refuse(path, "is a folder: name a file in it");
-  if (status.st_size > max_bytes) refuse_size(path, std::to_string(status.st_size), max_bytes);
+  if (::fstat(file.get(), &status) != 0) reject(path, "cannot be read: " + system_words(errno));
+  if (S_ISDIR(status.st_mode)) reject(path, "is a folder: name a file in it");
+  if (status.st_size > max_bytes) reject_size(path, std::to_string(status.st_size), max_bytes);
 
-  // The size is a hint: a pipe has none, and a file may grow while it is read. One byte past the bound tells.
+  // The size is a hint: a pipe has none, and a file may grow while it is read. Reading one byte past the limit detects
+  // both.
   std::string bytes;
   std::size_t used = 0;
   const auto bound = static_cast<std::size_t>(max_bytes) + 1;
@@ -74,14 +75,14 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
       const std::size_t wanted = used == 0 ? static_cast<std::size_t>(status.st_size) + 1 : used * 2;
       bytes.resize(std::min(bound, std::max<std::size_t>(wanted, 4096)));
     }
-    if (used == bytes.size()) refuse_size(path, fmt::format("more than {}", max_bytes), max_bytes);
+    if (used == bytes.size()) reject_size(path, fmt::format("more than {}", max_bytes), max_bytes);
     const ssize_t got = ::read(file.get(), bytes.data() + used, bytes.size() - used);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse(path, "cannot be read: " + system_words(errno));
+    if (got < 0) reject(path, "cannot be read: " + system_words(errno));
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
   }
-  if (used > static_cast<std::size_t>(max_bytes)) refuse_size(path, fmt::format("more than {}", max_bytes), max_bytes);
+  if (used > static_cast<std::size_t>(max_bytes)) reject_size(path, fmt::format("more than {}", max_bytes), max_bytes);
   bytes.resize(used);
   return bytes;
 }
@@ -89,16 +90,16 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
   PendingFile pending(path);
   Descriptor file(::open(pending.temporary().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) refuse(path, "cannot be written: " + system_words(errno));
+  if (file.get() < 0) reject(path, "cannot be written: " + system_words(errno));
   write_all(file.get(), bytes, path);
-  if (::fsync(file.get()) != 0 || file.close() != 0) refuse(path, "cannot be written: " + system_words(errno));
+  if (::fsync(file.get()) != 0 || file.close() != 0) reject(path, "cannot be written: " + system_words(errno));
   pending.commit();
 }
 
 namespace {
 
-// Names of temporary files, where a signal handler can read them: fixed memory, each slot published by its flag. A name
-// that is too long or finds no slot is removed by its owner's destructor alone.
+// Names of temporary files for the signal handler: fixed memory, each slot published by its flag. A file whose name is
+// too long, or for which no slot is free, is removed only by its owner's destructor.
 struct PendingName {
   std::atomic<bool> taken{false};
   std::atomic<bool> ready{false};
@@ -136,11 +137,11 @@ void remove_pending_files() noexcept {
 }
 
 PendingFile::PendingFile(std::filesystem::path final_path) : final_(std::move(final_path)) {
-  if (!final_.has_filename()) refuse(final_, "is no file name: add one after the folder");
+  if (!final_.has_filename()) reject(final_, "is not a file name: add one after the folder");
   std::error_code error;
   const auto status = std::filesystem::status(final_, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    refuse(final_, std::filesystem::is_directory(status) ? "is a folder: name a file in it"
+    reject(final_, std::filesystem::is_directory(status) ? "is a folder: name a file in it"
                                                          : "is a device or a pipe: name a regular file");
   }
   static std::atomic<int> count{0};
@@ -162,13 +163,13 @@ PendingFile::~PendingFile() {
 void PendingFile::commit() {
   std::error_code error;
   std::filesystem::rename(temporary_, final_, error);
-  if (error) refuse(final_, "cannot be written: " + error.message());
+  if (error) reject(final_, "cannot be written: " + error.message());
   forget_pending(temporary_.string());
   committed_ = true;
 }
 
 std::uint32_t crc32(std::string_view bytes, std::uint32_t seed) {
-  // zlib takes a null pointer as "give me the start value", whatever the seed.
+  // zlib returns the start value for a null pointer and ignores the seed.
   if (bytes.empty()) return seed;
   return static_cast<std::uint32_t>(::crc32_z(seed, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }

@@ -1,4 +1,4 @@
-// Files a person keeps are read whole with a bound and written whole or not at all.
+// Files that users keep: read whole up to a size limit, and written completely or not at all.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace kvscope {
 // before anything is allocated).
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes);
 
-// Writes to a temporary name in the same folder, then renames: a reader sees the old file or the new one, never a half.
-// On failure the temporary file is removed and InputError carries the system's words.
+// Writes to a temporary name in the same folder, then renames: a reader sees the old file or the new one, never a
+// partial one. On failure the temporary file is removed and InputError carries the system's error message.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
-// For writers that need a path of their own (a database, a zip): write to `temporary()`, then `commit()`.
+// For writers that need a path (a database, a zip): write to `temporary()`, then call `commit()`.
 // Destroyed without commit, it removes the temporary file.
 class PendingFile {
  public:
@@ -34,7 +34,7 @@ class PendingFile {
 };
 
 // Removes the temporary file of every PendingFile that is neither committed nor destroyed. Async-signal-safe: a program
-// that is told to stop calls it from its signal handler, so that nothing half-written stays behind.
+// calls it from its signal handler, so that an interrupted run leaves no partial file.
 void remove_pending_files() noexcept;
 
 // CRC-32 (IEEE 802.3, the one of zlib.crc32 in Python) of `bytes`, continuing from `seed`.

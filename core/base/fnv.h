@@ -1,4 +1,4 @@
-// FNV-1a, 64 bits: a checksum of bytes that people compare by eye.
+// FNV-1a, 64 bits: a checksum of bytes, short enough to compare by eye.
 // Example: no bytes -> cbf29ce484222325, "a" -> af63dc4c8601ec8c.
 #pragma once
 

@@ -3,8 +3,8 @@
 //   load(SeqIdx{0}, HeadIdx{1}, TokIdx{5}, DimIdx{3})      compiles
 //   load(SeqIdx{0}, TokIdx{5}, HeadIdx{1}, DimIdx{3})      does not     // held by tests/core/base/index_test.cpp
 //
-// Indices are signed and 64 bits wide, so that a negative one can be refused instead of wrapping round. `RowIdx` is the
-// exception: it is what a kernel computes, unsigned 32 bits, and wraps as the kernel's does.
+// Indices are signed and 64 bits wide, so that a negative one is detected instead of wrapping around. `RowIdx` is the
+// exception: it is what a kernel computes, unsigned 32 bits, and wraps as it does in the kernel.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,7 @@
 
 namespace kvscope {
 
-// One number with a meaning. Only what has a meaning compiles: index +- count, index - index, comparison.
+// One number with a meaning. Only meaningful operations compile: index +- count, index - index, comparison.
 template <class Tag, class Rep = std::int64_t>
 struct Index {
   using rep = Rep;

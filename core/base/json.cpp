@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-// Hands the parser one byte at a time and leaves the place where it stands readable, which the callbacks do not say.
+// Passes the parser one byte at a time and exposes its position, which the parser's callbacks do not report.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -48,7 +48,7 @@ class CountingIterator {
   const char** seen_;
 };
 
-// Columns count characters, not bytes: what an editor shows.
+// Columns count characters, not bytes, as in an editor.
 std::string place(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte, text.size()));
   const std::size_t newline = before.rfind('\n');
@@ -58,7 +58,7 @@ std::string place(std::string_view text, std::size_t byte) {
                      std::count_if(line.begin(), line.end(), is_lead) + 1);
 }
 
-// Text of a person's file inside a message: printable, and of bounded length.
+// Text of an input file for a message: printable, and of bounded length.
 std::string printable(std::string_view s) {
   constexpr std::size_t kShown = 120;
   std::string out;
@@ -89,10 +89,10 @@ class Builder {
   bool number_integer(std::int64_t i) { return add(Value(i)); }
   bool number_unsigned(std::uint64_t u) { return add(Value(u)); }
   bool number_float(double d, const std::string& digits) {
-    // The parser of record falls back to a double when an integer is too long for 64 bits.
+    // nlohmann::json falls back to a double when an integer does not fit in 64 bits.
     if (digits.find_first_of(".eE") == std::string::npos) {
       const std::string_view range = digits.front() == '-' ? "below -2^63" : "above 2^64 - 1";
-      refuse(number_start(digits),
+      reject(number_start(digits),
              fmt::format("integer {} is {}: it does not fit in 64 bits", printable(digits), range));
     }
     return add(Value(d));
@@ -109,7 +109,7 @@ class Builder {
     Level& level = open_.back();
     Object& members = *level.value->as_object();
     if (is_duplicate(level, members, k)) {
-      refuse(key_start(), fmt::format("duplicate key \"{}\": keep one of the two", printable(k)));
+      reject(key_start(), fmt::format("duplicate key \"{}\": keep one of the two", printable(k)));
     }
     members.emplace_back(std::move(k), Value());
     return true;
@@ -117,7 +117,7 @@ class Builder {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
     // "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while ...":
-    // the words after the place.
+    // the text after the position.
     std::string_view words = e.what();
     if (const std::size_t column = words.find("column "); column != std::string_view::npos) {
       if (const std::size_t colon = words.find(": ", column); colon != std::string_view::npos) {
@@ -127,9 +127,9 @@ class Builder {
       words.remove_prefix(bracket + 2);
     }
     if (dynamic_cast<const nlohmann::detail::out_of_range*>(&e) != nullptr) {
-      refuse(static_cast<std::size_t>(at_ - text_.data()), "number is outside the range of a double");
+      reject(static_cast<std::size_t>(at_ - text_.data()), "number is outside the range of a double");
     }
-    refuse(position == 0 ? 0 : position - 1, printable(words));
+    reject(position == 0 ? 0 : position - 1, printable(words));
   }
 
  private:
@@ -138,15 +138,15 @@ class Builder {
     std::unordered_set<std::string> keys;  // filled once an object is too long to scan
   };
 
-  [[noreturn]] void refuse(std::size_t byte, std::string message) const {
+  [[noreturn]] void reject(std::size_t byte, std::string message) const {
     throw InputError(source_, place(text_, byte), std::move(message));
   }
 
-  // A number's callback comes after one byte of look-ahead, except at the end of the text.
+  // A number's callback is called after one byte of look-ahead, except at the end of the text.
   [[nodiscard]] std::size_t number_start(const std::string& digits) const {
     return text_.rfind(digits, static_cast<std::size_t>(at_ - text_.data()) - digits.size());
   }
-  // The parser stands behind the key's closing quote; the opening one is the last that no backslash precedes.
+  // The parser is past the key's closing quote; the opening quote is the last one without a backslash before it.
   [[nodiscard]] std::size_t key_start() const {
     auto i = static_cast<std::size_t>(at_ - text_.data()) - 1;
     for (;;) {
@@ -181,10 +181,10 @@ class Builder {
     place_value(std::move(value));
     return true;
   }
-  // A pointer to an open value stays good: only the innermost open container grows.
+  // A pointer to an open value stays valid, because only the innermost open container grows.
   bool open(Value value) {
     if (open_.size() == kMaxDepth) {
-      refuse(static_cast<std::size_t>(at_ - text_.data()) - 1, fmt::format("nested deeper than {} levels", kMaxDepth));
+      reject(static_cast<std::size_t>(at_ - text_.data()) - 1, fmt::format("nested deeper than {} levels", kMaxDepth));
     }
     open_.push_back({place_value(std::move(value)), {}});
     return true;
@@ -196,7 +196,7 @@ class Builder {
 
   std::string_view text_;
   std::string_view source_;
-  const char* at_;  // one past the last byte the parser took
+  const char* at_;  // one past the last byte that the parser read
   Value root_;
   std::vector<Level> open_;
 };
@@ -247,7 +247,7 @@ void dump_double(double d, std::string& out) {
   const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), d);
   const std::string_view text(digits.data(), static_cast<std::size_t>(result.ptr - digits.data()));
   out += text;
-  if (text.find_first_of(".e") == std::string_view::npos) out += ".0";  // or it would be read back as an integer
+  if (text.find_first_of(".e") == std::string_view::npos) out += ".0";  // otherwise it would be read as an integer
 }
 
 bool is_scalar(const Value& v) {
@@ -256,7 +256,7 @@ bool is_scalar(const Value& v) {
 
 void dump_value(const Value& value, int indent, int level, std::string& out);
 
-// The items of an array or object, one a line, or all in one.
+// The items of an array or object, one per line, or all on one line.
 template <class Items, class Each>
 void dump_items(const Items& items, char open, char close, bool one_line, int indent, int level, std::string& out,
                 Each each) {

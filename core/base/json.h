@@ -1,11 +1,11 @@
-// A JSON document as a value: what scenarios, bundles' manifests, reports and request traces are made of.
-// The parser of record is nlohmann::json, seen by json.cpp alone; this header costs its includers nothing.
+// A JSON document as a value: scenarios, manifests of bundles, reports and request traces.
+// nlohmann::json does the parsing; only json.cpp includes it, so this header is cheap to include.
 // The values are not nlohmann::ordered_json: it reads 20 MB in twice the time and 1.5 times the memory (a member's key
-// is const, so growing an object copies its members), compares 1 equal to 1.0, and items behind an opaque pointer need
-// view and iterator types longer than this class.
+// is const, so growing an object copies its members), compares 1 equal to 1.0, and iterating over items behind an
+// opaque pointer would need view and iterator types longer than this class.
 //
-// Parsing refuses, with line and column: bad syntax, duplicate keys, nesting deeper than 64, numbers outside a double's
-// or a 64-bit integer's range, bytes after the document. Integers stay integers, up to the whole of u64.
+// Parsing rejects, with line and column: bad syntax, duplicate keys, nesting deeper than 64, numbers outside a double's
+// or a 64-bit integer's range, bytes after the document. Integers stay integers over the whole range of i64 and u64.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,6 @@ class Value {
   Value(Object o) : data_(std::move(o)) {}
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(data_); }
-  [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
   [[nodiscard]] bool is_integer() const { return as_i64() != nullptr || std::holds_alternative<std::uint64_t>(data_); }
   [[nodiscard]] bool is_number() const { return is_integer() || std::holds_alternative<double>(data_); }
   [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }
@@ -55,9 +54,9 @@ class Value {
   [[nodiscard]] const Object* as_object() const { return std::get_if<Object>(&data_); }
   [[nodiscard]] Array* as_array() { return std::get_if<Array>(&data_); }
   [[nodiscard]] Object* as_object() { return std::get_if<Object>(&data_); }
-  [[nodiscard]] double number() const;  // any number as a double; 0 for what is none
+  [[nodiscard]] double number() const;  // any number as a double; 0 for a value that is not a number
 
-  // The member of that name; null when absent or when this is no object.
+  // The member of that name; null when it is absent or this value is not an object.
   [[nodiscard]] const Value* find(std::string_view key) const;
   // Appends or replaces a member; a null value becomes an object first.
   Value& set(std::string_view key, Value value);
@@ -75,9 +74,9 @@ class Value {
 // Throws InputError(source, "line L, column C", ...); columns count characters, not bytes.
 [[nodiscard]] Value parse(std::string_view text, std::string_view source);
 
-// One line when indent < 0; else a list of scalars stays on one line and everything else has a line of its own. Doubles
+// One line when indent < 0. Otherwise a list of scalars stays on one line and every other item has a line. Doubles
 // print with the fewest digits that read back to the same double, and with a point or an exponent, so that they stay
-// doubles; NaN and the infinities, which JSON does not have, print as the strings "nan", "inf", "-inf".
+// doubles. NaN and the infinities, which JSON does not have, print as the strings "nan", "inf", "-inf".
 [[nodiscard]] std::string dump(const Value& value, int indent = 2);
 
 }  // namespace kvscope::json

@@ -8,9 +8,9 @@
 
 namespace kvscope {
 
-// The whole text as a number of that type; nothing when it is none, does not fit or has anything before or behind it.
-// A base or a std::chars_format goes on to std::from_chars. A minus is taken by signed types.
-// Example: whole_number<int>("12") == 12; whole_number<int>("12 "), ("+12") and ("") are nothing.
+// The whole text as a number of that type; empty when the text is not a number, does not fit, or has any other
+// character before or after the number. A base or a std::chars_format is passed to std::from_chars. Only signed types
+// accept a minus. Example: whole_number<int>("12") == 12; whole_number<int>("12 "), ("+12") and ("") are empty.
 template <class Number, class... Format>
 [[nodiscard]] std::optional<Number> whole_number(std::string_view text, Format... format) {
   Number value{};

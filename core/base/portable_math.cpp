@@ -6,7 +6,7 @@
 #include <limits>
 
 // One copy of the loop per vector width, chosen when the program starts. AVX2 without FMA: a fused multiply-add would
-// round differently from the scalar form. Sanitizers start before the choice can be made.
+// round differently from the scalar form. Not with sanitizers, which start before the choice can be made.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define KVSCOPE_VECTOR_CLONES __attribute__((target_clones("default", "avx2")))
@@ -26,7 +26,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // condition ? a : b as bit operations: the compiler turns the conditional expression into
-// branches and then finds no vectors.
+// branches and then does not vectorize.
 inline double select(bool condition, double a, double b) {
   const std::uint64_t mask = std::uint64_t{0} - static_cast<std::uint64_t>(condition);
   return std::bit_cast<double>((std::bit_cast<std::uint64_t>(a) & mask) | (std::bit_cast<std::uint64_t>(b) & ~mask));
@@ -34,12 +34,12 @@ inline double select(bool condition, double a, double b) {
 
 // exp(x) = 2^n * exp(r), n = nearest integer to x / ln 2, |r| <= ln 2 / 2 = 0.347.
 //   r      in two parts, r + tail: the reduction's own rounding would cost a quarter of an ulp.
-//   exp(r) = (1 + r) + (lost + tail + r^2 * q(r)), q the Taylor series to r^14 / 14!; what is left out is under 1e-19,
-//          and `lost` is what the rounding of 1 + r took: the second bracket is below 0.07, so that its roundings
-//          count for little.
+//   exp(r) = (1 + r) + (lost + tail + r^2 * q(r)), q the Taylor series to r^14 / 14!; the omitted rest is under 1e-19,
+//          and `lost` is the rounding error of 1 + r. The second bracket is below 0.07, so its rounding errors are
+//          small.
 //   2^n    as 2^a * 2^b with a = floor(n / 2): n reaches 1024 and -1082, past what one factor holds, and only the
 //          second product rounds, so that a subnormal result is rounded once.
-// No branch and no table: clamping replaces the special cases, and NaN falls through every comparison and stays NaN.
+// No branch and no table: clamping replaces the special cases, and NaN fails every comparison and stays NaN.
 inline double exp_core(double x) {
   constexpr double kMagic = 0x1.8p52;  // added and subtracted, it rounds to an integer and leaves it in the low bits
   x = select(x < -750.0, -750.0, x);   // exp(-746) is already 0
@@ -63,7 +63,7 @@ inline double exp_core(double x) {
   const double qc = 1.0 / 87178291200;
   const double q = (q01 + r2 * q23) + r4 * (q45 + r2 * q67) + r8 * ((q89 + r2 * qab) + r4 * qc);
   const double sum = 1.0 + r;
-  const double lost = (1.0 - sum) + r;  // exactly what the rounding of the line above took
+  const double lost = (1.0 - sum) + r;  // exactly the rounding error of the line above
   const double y = sum + (lost + (tail + r2 * q));
 
   // With m = n + 2048 > 0 the halving is a shift of an unsigned number, which SSE2 has for 64 bits.
@@ -75,7 +75,7 @@ inline double exp_core(double x) {
 }
 
 // tanh(x) for |x| < 0.55 by its continued fraction x / (1 + z / (3 + z / (5 + ...))), z = x^2, as x - x * t with
-// t small, so that its roundings count for little.
+// t small, so that the rounding errors of t are small.
 inline double tanh_small(double x) {
   const double z = x * x;
   double p = 17;  // p / q = 15 + z / (17 + ...), built from the inside out without a division

@@ -1,5 +1,5 @@
-// exp, log and tanh whose bits are the same on every compiler and machine. The C library's are not: they differ between
-// versions in the last digit, and a golden value must not. Built from IEEE + - * / and bit operations only.
+// exp, log and tanh with the same bits on every compiler and machine. Those of the C library differ between versions in
+// the last digit, which would change golden values. Built only from IEEE + - * / and bit operations.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace kvscope {
 // Error under 2 ulp; tanh(+-inf) = +-1.
 [[nodiscard]] double portable_tanh(double x);
 
-// x[i] = portable_exp(x[i]), the same bits, arranged so that the compiler may use vectors.
+// x[i] = portable_exp(x[i]) with the same bits, written so that the compiler can vectorize it.
 void portable_exp_in_place(std::span<double> x);
 
 }  // namespace kvscope

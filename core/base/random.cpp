@@ -44,7 +44,7 @@ std::int64_t CounterRng::integer(std::uint64_t n, std::int64_t low, std::int64_t
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);
 }
 
-// 1 - u lies in (0, 1], so that the logarithm is finite; subtracting it from 0 keeps a draw of 0 from being -0.
+// 1 - u is in (0, 1], so the logarithm is finite; subtracting it from 0 gives +0 and not -0 for u = 0.
 double CounterRng::exponential(std::uint64_t n, double mean) const {
   return mean * (0 - portable_log(1 - uniform(n)));
 }

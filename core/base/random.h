@@ -1,6 +1,6 @@
-// A counter-based random generator: the n-th number of a stream is a function of (seed, stream, n), so two runs, two
-// machines and two orders of asking give the same numbers. Philox4x32-10 (Salmon et al., SC 2011); the distributions
-// are the project's own, because the standard's differ between libraries.
+// A counter-based random generator: the n-th number of a stream is a function of (seed, stream, n), so it depends
+// neither on the machine nor on the order of the calls. Philox4x32-10 (Salmon et al., SC 2011). The distributions are
+// kvscope's, because those of the C++ standard library differ between implementations.
 #pragma once
 
 #include <array>

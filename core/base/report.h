@@ -21,7 +21,7 @@ struct JUnitCase {
 struct JUnitSuite {
   std::string name;
   std::vector<JUnitCase> cases;
-  std::string output;  // system-out; empty: no such element
+  std::string output;  // content of <system-out>; empty: the element is omitted
 };
 
 // One <testsuite> with its counts. Any text is escaped; characters that XML cannot hold become '?'.
@@ -32,7 +32,7 @@ struct JUnitSuite {
 // Text as one cell: bars are escaped, line ends become spaces.
 [[nodiscard]] std::string markdown_cell(std::string_view text);
 
-// The width of a column: bytes of the longest text that `text_of`, a member or a call, gives for an item; 0 for no
+// The width of a column: bytes of the longest text that `text_of` (a member or a callable) gives for an item; 0 without
 // items.
 template <class Items, class TextOf>
 [[nodiscard]] std::size_t widest(const Items& items, TextOf text_of) {

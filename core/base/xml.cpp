@@ -7,7 +7,7 @@
 namespace kvscope {
 namespace {
 
-// Length of the character at the front of `text`, 0 when there is none that XML 1.0 may hold.
+// Length of the character at the front of `text`; 0 when XML 1.0 does not allow it.
 std::size_t xml_character(std::string_view text) {
   const Utf8Character character = first_utf8(text);
   const char32_t code = character.code;

@@ -1,5 +1,5 @@
-// Text for an XML file, as attribute or content. What XML 1.0 cannot hold (control characters, bytes that are no UTF-8)
-// becomes a question mark; line ends and tabs survive an attribute.
+// Text for an XML file, as attribute or content. Whatever XML 1.0 cannot hold (control characters, bytes that are not
+// UTF-8) becomes a question mark; line ends and tabs are kept, also in an attribute.
 // Example: xml_text("a < \"b\"") == "a &lt; &quot;b&quot;".
 #pragma once
 

@@ -70,7 +70,7 @@ PagedKVCacheCollection::PagedKVCacheCollection(const PagedCacheParams& params, c
     scales_view_ =
         layer_view_layout("PagedKVCacheCollection scales", tensors.scales->extents, tensors.scales_page_stride);
   }
-  // A layer's own checks (tables, lengths) belong to construction: the first kernel launch is too late to hear of them.
+  // Checks of a layer (tables, lengths) run at construction, not at the first kernel launch.
   static_cast<void>(get_key_cache(LayerIdx{0}));
 }
 
@@ -118,7 +118,7 @@ ContinuousBatchingKVCacheCollection::ContinuousBatchingKVCacheCollection(const K
     : kv_params_(kv_params), tensors_(tensors) {
   if (tensors.blocks.dtype == DType::e2m1) {
     throw UnsupportedError(
-        "ContinuousBatchingKVCacheCollection: e2m1 elements have no address of their own: use a type of 8 "
+        "ContinuousBatchingKVCacheCollection: e2m1 elements have no address: use a type of 8 "
         "bits or more");
   }
   std::vector<Fault> faults;

@@ -25,7 +25,7 @@ struct PagedTensors {
   AnyView<6> blocks{};                               // [NB, kv, L, P, H, D], row-major
   CacheLengths cache_lengths{};                      // [B] tokens cached before this step
   LookupTable lookup_table{};                        // [B, columns], strides [any, 1]
-  std::uint32_t max_seq_length = 0;                  // most new tokens of any sequence
+  std::uint32_t max_seq_length = 0;                  // maximum number of new tokens of a sequence
   std::uint32_t max_cache_length = 0;                // max over sequences of cached + new
   std::optional<AnyView<6>> scales{};                // [NB, kv, L, P, H, G], row-major
   std::optional<LookupTable> scales_lookup_table{};  // default: lookup_table
@@ -39,7 +39,7 @@ class PagedKVCacheCollection {
   using CacheType = PagedKVCache;
   static constexpr std::string_view name_str = "paged";
 
-  // GeometryError, all faults at once: extents that are not the parameters', a pool that is not row-major, scales of
+  // GeometryError, all faults at once: extents that differ from the parameters, a pool that is not row-major, scales of
   // another dtype, a page stride that is not whole rows or makes pages overlap. UnsupportedError: e2m1.
   PagedKVCacheCollection(const PagedCacheParams& params, const PagedTensors& tensors);
 
@@ -70,7 +70,7 @@ class PagedKVCacheCollection {
   [[nodiscard]] const Shape<4>& kv_cache_dynamic_strides() const { return view_.strides; }
   [[nodiscard]] std::int64_t layers() const { return tensors_.blocks.dim(2); }
 
-  // IndexError outside [0, L): a kernel would walk from K into V, or into the next block.
+  // IndexError outside [0, L): a kernel would read V instead of K, or the next block.
   [[nodiscard]] PagedKVCache get_key_cache(LayerIdx layer) const { return get_cache(KOrV::k, layer); }
   // UnsupportedError for MLA: its values are the first elements of the key rows.
   [[nodiscard]] PagedKVCache get_value_cache(LayerIdx layer) const { return get_cache(KOrV::v, layer); }
@@ -101,7 +101,7 @@ class ContinuousBatchingKVCacheCollection {
   using CacheType = ContinuousBatchingKVCache;
   static constexpr std::string_view name_str = "continuous_batching";
 
-  // GeometryError: heads or elements that are not the parameters', a pool that is not
+  // GeometryError: heads or elements that differ from the parameters, a pool that is not
   // row-major. UnsupportedError: e2m1.
   ContinuousBatchingKVCacheCollection(const KVCacheStaticParams& kv_params, const ContinuousTensors& tensors);
 

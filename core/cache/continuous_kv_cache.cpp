@@ -16,8 +16,7 @@ ContinuousBatchingKVCache::ContinuousBatchingKVCache(const KVCacheStaticParams& 
   const std::int64_t H = kv_params.num_heads;
   const std::int64_t D = kv_params.head_size;
   if (view.dtype == DType::e2m1) {
-    throw UnsupportedError(
-        "ContinuousBatchingKVCache: e2m1 elements have no address of their own: use a type of 8 bits or more");
+    throw UnsupportedError("ContinuousBatchingKVCache: e2m1 elements have no address: use a type of 8 bits or more");
   }
   std::vector<Fault> faults;
   if (H < 1 || D < 1) {

@@ -1,10 +1,10 @@
-// One layer's K (or V) of a continuous cache: every sequence has one block, which is as long as a sequence may become.
+// One layer's K (or V) of a continuous cache: every sequence has one block, as long as the maximum sequence length.
 // A 4-D view [block, token, head, head_dim] of the 6-D pool; layer_view.h shows how.
 //
 //   element   blocks[lookup_table[b], t, h, d]
 //   row       lookup_table[b] * stride() + t              stride() = 2 * L * S when packed
 //
-// The methods are PagedKVCache's, so a kernel takes either; there are no scales here.
+// The methods are those of PagedKVCache, so a kernel accepts either type; a continuous cache has no scales.
 // Example: pool {3,2,2,5,2,4} (S 5, L 2), lookup_table {2,0}: row_idx(0, 3) == 43; V of layer 1 begins at element 120.
 #pragma once
 
@@ -28,7 +28,7 @@ struct ContinuousLayerTensors {
   AnyView<4> blocks{};                                 // [num_blocks, S, H, D], strides [any, H*D, D, 1]
   CacheLengths cache_lengths{};                        // [B] tokens cached before this step
   StridedView<const std::uint32_t, 1> lookup_table{};  // [B] sequence -> block
-  std::uint32_t max_seq_length = 0;                    // most new tokens of any sequence
+  std::uint32_t max_seq_length = 0;                    // maximum number of new tokens of a sequence
   std::uint32_t max_cache_length = 0;                  // max over sequences of cached + new
 };
 
@@ -58,7 +58,7 @@ class ContinuousBatchingKVCache {
   // --- lengths ---
   [[nodiscard]] const CacheLengths& cache_lengths_nd() const { return tensors_.cache_lengths; }
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
-  [[nodiscard]] bool empty_cache() const { return tensors_.max_cache_length == 0; }  // echoes, as PagedKVCache's
+  [[nodiscard]] bool empty_cache() const { return tensors_.max_cache_length == 0; }  // as in PagedKVCache
   [[nodiscard]] std::uint32_t max_prompt_length() const { return tensors_.max_seq_length; }
   [[nodiscard]] std::uint32_t max_context_length() const { return tensors_.max_cache_length; }
   [[nodiscard]] static constexpr std::int64_t max_tile_size() { return -1; }  // no limit
@@ -72,7 +72,7 @@ class ContinuousBatchingKVCache {
   [[nodiscard]] static constexpr std::int32_t get_tma_row(std::int32_t encoded) {
     return encoded;
   }  // an index is a row
-  // One entry, row_idx(seq, base): a sequence is one run of rows. The promise of alignment is not looked at.
+  // One entry, row_idx(seq, base): a sequence is one run of rows. The alignment guarantee is not used.
   [[nodiscard]] PagedRowIndices populate(const PopulateTile& tile, SeqIdx seq, TokIdx base) const {
     return populate_by_row_idx(*this, tile, page_size(), seq, base);
   }
@@ -111,7 +111,7 @@ class ContinuousBatchingKVCache {
                   const std::byte* in) const;
 
   // --- pointers ---
-  // Address of [block, tok, head, dim], good for `tile` tokens, each H*D elements further; GeometryError
+  // Address of [block, tok, head, dim], valid for `tile` tokens, each H*D elements further; GeometryError
   // when they pass the block's end.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
@@ -133,7 +133,7 @@ class ContinuousBatchingKVCache {
   [[nodiscard]] TmaTile create_ragged_tma_tile(const TileOptions& options) const;
   [[nodiscard]] TmaTile create_gather4_tma_tile(const Gather4Options& options) const;
 
-  // UnsupportedError, every one: there are neither rope-aware rows nor scales nor pages here.
+  // All throw UnsupportedError: a continuous cache has no rope-aware rows, scales or pages.
   [[nodiscard]] TmaTile create_paged_tma_tile(const TileOptions& options) const;
   [[nodiscard]] TmaTile create_rope_tma_tile(const RopeOptions& options) const;
   [[nodiscard]] TmaTile create_rope_gather4_tma_tile(const RopeGather4Options& options) const;

@@ -1,6 +1,6 @@
-// Elements in and out of a cache with one rounding, shared by the caches: source type to destination type directly,
-// never through a third. Casts to 8-bit floats saturate, as the hardware's conversion instructions for them do; wider
-// floats overflow to infinity.
+// Reads and writes elements of a cache with one rounding: from source type to destination type directly, never through
+// a third type. Used by all caches. Casts to 8-bit floats saturate, as the hardware's conversion instructions for them
+// do; wider floats overflow to infinity.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ void cast_elements(DType from, const std::byte* src, DType to, std::byte* dst, s
 
 // Quantized elements times one scale, in the scale's type: element -> scale dtype, product rounded to scale
 // dtype, then -> `to`.
-// A narrow scale type therefore rounds before the last conversion. Example: e4m3 3c (1.5) with f32 0.25 -> 0.375.
+// A narrow scale type therefore rounds the product before the last conversion. Example: e4m3 3c (1.5) with f32 0.25 ->
+// 0.375.
 void dequantize_elements(DType from, const std::byte* src, DType scale_dtype, const std::byte* scale, DType to,
                          std::byte* dst, std::int64_t count);
 

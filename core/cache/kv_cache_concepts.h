@@ -1,5 +1,5 @@
-// The interfaces kernels are written against, as the documents name them: any cache, any collection, any operand. A
-// cache that is not quantized says so with quantization_enabled() == false and a granularity of 1.
+// The interfaces that kernels are written against: any cache, any collection, any operand. A cache that is not
+// quantized returns quantization_enabled() == false and a granularity of 1.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@
 
 namespace kvscope {
 
-// Passed to kernels by value: copying, moving and dropping it does nothing but copy bytes.
+// Passed to kernels by value: copying and moving only copies bytes, destruction does nothing.
 template <class View>
 concept DeviceView = std::is_trivially_copyable_v<View> && std::is_trivially_destructible_v<View>;
 
-// What caches and operands share: where a token's row is.
+// Common to caches and operands: the row of a token.
 template <class Rows>
 concept RowSource = DeviceView<Rows> && requires(const Rows rows, SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim) {
   { rows.get_type_name() } -> std::convertible_to<std::string_view>;
@@ -67,7 +67,7 @@ concept KVCollectionT = DeviceView<Collection> && KVCacheT<typename Collection::
   { Collection::name_str } -> std::convertible_to<std::string_view>;
 };
 
-// What an attention kernel reads through; load_scale takes (token, head), the other way round than a cache.
+// The source an attention kernel reads from. load_scale takes (token, head), the reverse order of a cache's.
 template <class Operand>
 concept MHAOperand = RowSource<Operand> &&
     requires(const Operand operand, SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim) {

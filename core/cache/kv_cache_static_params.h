@@ -1,5 +1,5 @@
-// What a cache type is made for: how many K/V heads a token has and how long each is. In the Mojo kernels these are
-// compile-time parameters; here they are plain numbers fixed at construction, so that one build serves every model.
+// The fixed sizes of a cache type: the number of K/V heads and their length. In the Mojo kernels these are compile-time
+// parameters; here they are plain numbers fixed at construction, so that one build serves every model.
 //
 // Example: Llama-3.1 8B is {8, 128}; DeepSeek-V3 is {1, 576, true}: one slot serves as K and as V.
 #pragma once

@@ -4,8 +4,8 @@
 //           |       x       x       |        |       |
 //   view  [block,                page_row, head, head_dim]      strides [s0, H*D, D, 1], base k_or_v * s1 + layer * s2
 //
-// Read as a matrix, a row is one token: H*D neighbours. From one page of the view to the next it is s0 / (H*D) rows,
-// and the rows in between belong to other layers and to the other of K and V.
+// Read as a matrix, a row is one token: H*D consecutive elements. From one page of the view to the next it is
+// s0 / (H*D) rows; the rows in between belong to other layers and to the other one of K and V.
 // Example: pool {5,2,3,4,2,8}: view strides {384,16,8,1}, 24 rows a block; V of layer 2 starts at element 320.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace kvscope {
 
-// How an extent or stride that only the running program knows is written in a static shape ("?" in the documents).
+// The value of an extent or stride that is known only at run time ("?" in shapes below).
 inline constexpr std::int64_t kUnknownValue = -1;
 
 struct LayerViewLayout {
@@ -27,17 +27,17 @@ struct LayerViewLayout {
   friend bool operator==(const LayerViewLayout&, const LayerViewLayout&) = default;
 };
 
-// Walks the pool's extents from the innermost with a running product; axes 1 and 2 are multiplied but not kept.
+// Multiplies the pool's extents from the innermost on; axes 1 and 2 enter the product but are not part of the view.
 [[nodiscard]] LayerViewLayout compute_kv_cache_dynamic_shape_strides(const Shape<6>& pool);
 
-// The same, with a block stride of the caller's: `page_stride` [elements] replaces strides[0]; -1 keeps the packed one.
+// The same, with a given block stride: `page_stride` [elements] replaces strides[0]; -1 keeps the packed one.
 // GeometryError when it is not whole rows, or less than the packed stride (pages would overlap).
 // Example: pool {5,2,3,4,2,8}: 400 -> 25 rows a block; 392 is 24.5 rows; 368 overlaps.
 [[nodiscard]] LayerViewLayout layer_view_layout(std::string_view object, const Shape<6>& pool,
                                                 std::int64_t page_stride);
 
-// Where the layer's K or V begins in a packed pool [elements]. `layer` and `k_or_v` are the caller's to check, here and
-// below. Example: pool {5,2,3,4,2,8}: V of layer 2 -> 320.
+// Offset of the layer's K or V in a packed pool [elements]. Precondition, here and below: `layer` and `k_or_v` are in
+// range. Example: pool {5,2,3,4,2,8}: V of layer 2 -> 320.
 [[nodiscard]] std::int64_t layer_view_offset(const Shape<6>& pool, KOrV k_or_v, LayerIdx layer);
 
 [[nodiscard]] AnyView<4> layer_view(const AnyView<6>& pool, const LayerViewLayout& layout, KOrV k_or_v, LayerIdx layer);

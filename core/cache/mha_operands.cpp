@@ -37,8 +37,7 @@ void require_extents(std::vector<Fault>& faults, const char* what, const AnyView
 
 void require_addressable(std::string_view object, DType dtype) {
   if (dtype == DType::e2m1) {
-    throw UnsupportedError(
-        fmt::format("{}: e2m1 elements have no address of their own: use a type of 8 bits or more", object));
+    throw UnsupportedError(fmt::format("{}: e2m1 elements have no address: use a type of 8 bits or more", object));
   }
 }
 
@@ -257,7 +256,7 @@ TmaTile RaggedMHAOperand::create_scale_tma_tile(std::int64_t BMN) const {
   if (scales_rank_ == 3) {
     if (scales_extents_[2] != 1) {
       throw GeometryError(
-          fmt::format("{}: the third extent of the scales is {}, and a line needs neighbours: make it 1", kObject,
+          fmt::format("{}: the third extent of the scales is {}, but a line needs adjacent scales: make it 1", kObject,
                       scales_extents_[2]));
     }
     return make_scale_lines_tma_tile(kObject, scales_, scales_dtype_, scales_extents_[0], scales_extents_[1],

@@ -1,14 +1,14 @@
-// What an attention kernel reads K or V through: one interface over a paged cache, a continuous cache, the scales of a
-// cache, a plain tensor, and a ragged batch of rows.
+// The operands through which an attention kernel reads K or V: one interface over a paged cache, a continuous cache,
+// the scales of a cache, a plain tensor, and a ragged batch of rows.
 //
 //   operand                        memory                        row_idx(b, t)            pages
 //   KVCacheMHAOperand<Cache>       the cache's                   the cache's              the cache's
-//   KVCacheScalesMHAOperand<Cache> the scales, as if values      the scales' row          the cache's
+//   KVCacheScalesMHAOperand<Cache> the scales, read as values    the scales' row          the cache's
 //   LayoutTensorMHAOperand         [B, S, H, D], any strides     b * S + t                none
 //   RaggedMHAOperand               [T, H, D] and offsets [B+1]   offsets[b] + t           none
 //
-// All are views, trivially copyable. Mind the order: an operand's load_scale takes (token, head), the cache's (head,
-// token); the index types keep the two apart.
+// All are views, trivially copyable. Note the argument order: an operand's load_scale takes (token, head), the cache's
+// (head, token); the index types prevent confusion.
 // Example: tensor [2,5,2,4]: block_paged_ptr(1, 3, 1, 2) is element 70, row_idx(1, 3) == 8.
 #pragma once
 
@@ -33,14 +33,14 @@
 
 namespace kvscope {
 
-// The rows of a tile as the caller wants to see them.
+// The layout of a tile's rows for the caller.
 struct TileLayout {
   Shape<2> shape{};    // [token, element]
   Shape<2> strides{};  // [elements]
 };
 
 [[noreturn]] void throw_operand_unsupported(std::string_view operand, std::string_view method, std::string_view why);
-// GeometryError unless the map's depth is the rows' own.
+// GeometryError unless the map's depth equals that of the rows.
 void require_operand_depth(std::string_view object, std::int64_t depth, std::int64_t head_size);
 
 // --- the cache itself ------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class KVCacheMHAOperand {
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(tile, seq, tok, head, dim);
   }
-  // The same for a tile that only the running program knows.
+  // The same for a tile size that is known only at run time.
   [[nodiscard]] std::byte* block_paged_ptr(std::int64_t tile, SeqIdx seq, TokIdx tok, HeadIdx head,
                                            DimIdx dim = DimIdx{0}) const {
     return cache_.block_paged_ptr(tile, seq, tok, head, dim);
@@ -75,8 +75,8 @@ class KVCacheMHAOperand {
   [[nodiscard]] std::byte* scales_block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return cache_.scales_block_paged_ptr(seq, tok, head, dim);
   }
-  // Null when there are no scales; GeometryError when they are not f32, which reading through this
-  // pointer would assume.
+  // Null when there are no scales; GeometryError when they are not f32, because the pointer's type would
+  // misread them.
   [[nodiscard]] float* scales_raw_ptr() const {
     std::byte* base = cache_.scales_raw_ptr();
     if (base != nullptr) require_f32_scales(*scale_dtype());
@@ -96,7 +96,7 @@ class KVCacheMHAOperand {
     return cache_.populate(tile, seq, base);
   }
 
-  // `depth` only gives the default BK: whole swizzle rows that hold it.
+  // `depth` only determines the default BK: the whole swizzle rows that hold it.
   [[nodiscard]] TmaTile create_tma_tile(std::int64_t depth, TileOptions options) const {
     if (!options.BK) options.BK = padded_depth(dtype(), options.mode, depth);
     return cache_.create_tma_tile(options);
@@ -114,7 +114,7 @@ class KVCacheMHAOperand {
   [[nodiscard]] TmaTile create_rope_gather4_tma_tile(const RopeGather4Options& options) const {
     return cache_.create_rope_gather4_tma_tile(options);
   }
-  // UnsupportedError, both: scales have an operand of their own.
+  // Both throw UnsupportedError: scales are read through KVCacheScalesMHAOperand.
   [[nodiscard]] TmaTile create_scale_tma_tile(std::int64_t) const { unsupported("create_scale_tma_tile"); }
   [[nodiscard]] TmaTile create_index_scale_tma_tile(std::int64_t) const { unsupported("create_index_scale_tma_tile"); }
 
@@ -147,7 +147,7 @@ class KVCacheScalesMHAOperand {
   [[nodiscard]] bool quantization_enabled() const { return cache_.quantization_enabled(); }
   [[nodiscard]] std::int64_t quantization_granularity() const { return cache_.quantization_granularity(); }
 
-  // The scale's address; the tile is not looked at.
+  // The scale's address; the tile size is ignored.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return cache_.scales_block_paged_ptr(seq, tok, head, dim);
@@ -174,7 +174,7 @@ class KVCacheScalesMHAOperand {
   [[nodiscard]] std::int64_t max_context_length() const { return cache_.max_context_length(); }
   [[nodiscard]] std::int64_t num_kv_rows() const { return cache_.num_kv_rows(); }
   [[nodiscard]] std::int32_t get_tma_row(std::int32_t encoded) const { return cache_.get_tma_row(encoded); }
-  // Rows of the scales' pool, through the scales' table; the values' rows only while both agree.
+  // Rows in the scales' pool, through the scales' table; equal to the values' rows only while both agree.
   [[nodiscard]] RowIdx row_idx(SeqIdx seq, TokIdx tok) const { return cache_.scale_row_idx(seq, tok); }
   [[nodiscard]] PagedRowIndices populate(const PopulateTile& tile, SeqIdx seq, TokIdx base) const {
     return populate_by_row_idx(*this, tile, page_size(), seq, base);
@@ -183,7 +183,7 @@ class KVCacheScalesMHAOperand {
     return cache_.create_index_scale_tma_tile(tile);
   }
 
-  // UnsupportedError, every one.
+  // All throw UnsupportedError.
   [[nodiscard]] TmaTile create_tma_tile(std::int64_t, const TileOptions&) const { unsupported("create_tma_tile"); }
   [[nodiscard]] TmaTile create_ragged_tma_tile(std::int64_t, const TileOptions&) const {
     unsupported("create_ragged_tma_tile");
@@ -209,7 +209,7 @@ class KVCacheScalesMHAOperand {
 class LayoutTensorMHAOperand {
  public:
   // buffer [B, S, H, D], any strides; scales [B, S, H, scales of a head], any strides. GeometryError: extents < 1, or
-  // scales of other sequences, tokens or heads. UnsupportedError: e2m1.
+  // scales with other numbers of sequences, tokens or heads. UnsupportedError: e2m1.
   explicit LayoutTensorMHAOperand(const AnyView<4>& buffer, const std::optional<AnyView<4>>& scales = std::nullopt);
 
   [[nodiscard]] static constexpr std::string_view get_type_name() { return "LayoutTensorMHAOperand"; }
@@ -265,7 +265,7 @@ class LayoutTensorMHAOperand {
   [[nodiscard]] TmaTile create_gather4_tma_tile(const Gather4Options& options) const;
   // All scales in one line. UnsupportedError without scales; GeometryError unless they are packed.
   [[nodiscard]] TmaTile create_scale_tma_tile(std::int64_t BMN) const;
-  // UnsupportedError, every one.
+  // All throw UnsupportedError.
   [[nodiscard]] TmaTile create_rope_tma_tile(const RopeOptions& options) const;
   [[nodiscard]] TmaTile create_rope_gather4_tma_tile(const RopeGather4Options& options) const;
   [[nodiscard]] TmaTile create_index_scale_tma_tile(std::int64_t tile) const;
@@ -279,7 +279,7 @@ class LayoutTensorMHAOperand {
 
 // --- ragged rows -----------------------------------------------------------------------------------------------------
 
-// A tensor whose rank only the running program knows.
+// A tensor whose rank is known only at run time.
 struct RankedTensor {
   std::byte* data = nullptr;
   DType dtype = DType::f32;
@@ -289,10 +289,10 @@ struct RankedTensor {
 class RaggedMHAOperand {
  public:
   // buffer [T, H, D], any strides; offsets [B + 1]: sequence b has rows [offsets[b], offsets[b + 1]). GeometryError:
-  // another rank, offsets that fall or end past T.
+  // another rank, offsets that decrease or end past T.
   RaggedMHAOperand(const AnyView<3>& buffer, const StridedView<const std::uint32_t, 1>& cache_row_offsets);
-  // Scales of rank 2 ([T, n], one line) or 3 (a line for each of the first extent); of another rank
-  // they serve no tensor map.
+  // Scales of rank 2 ([T, n], one line) or 3 (a line for each index of the first extent). No tensor map exists for
+  // scales of another rank.
   RaggedMHAOperand(const AnyView<3>& buffer, const RankedTensor& scales,
                    const StridedView<const std::uint32_t, 1>& cache_row_offsets);
 
@@ -329,7 +329,7 @@ class RaggedMHAOperand {
   }
 
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
-  [[nodiscard]] std::int64_t max_context_length() const;  // UnsupportedError: no kernel keeps it
+  [[nodiscard]] std::int64_t max_context_length() const;  // UnsupportedError: kernels do not have it for this operand
   [[nodiscard]] std::int64_t num_kv_rows() const { return buffer_.dim(0); }
   [[nodiscard]] RowIdx row_idx(SeqIdx seq, TokIdx tok) const;
   [[nodiscard]] static constexpr std::int32_t get_tma_row(std::int32_t encoded) { return encoded; }
@@ -343,9 +343,9 @@ class RaggedMHAOperand {
   [[nodiscard]] TmaTile create_gather4_tma_tile(const Gather4Options& options) const;
   // Rank 2: [1, total], total % 4 == 0. Rank 3: [extent 0, extent 1], third extent 1. UnsupportedError otherwise.
   [[nodiscard]] TmaTile create_scale_tma_tile(std::int64_t BMN) const;
-  // The buffer itself holds one scale a token: H * D == 1 (GeometryError).
+  // For a buffer that holds one scale per token: H * D == 1 (GeometryError).
   [[nodiscard]] TmaTile create_index_scale_tma_tile(std::int64_t tile) const;
-  // UnsupportedError, both.
+  // Both throw UnsupportedError.
   [[nodiscard]] TmaTile create_rope_tma_tile(const RopeOptions& options) const;
   [[nodiscard]] TmaTile create_rope_gather4_tma_tile(const RopeGather4Options& options) const;
 

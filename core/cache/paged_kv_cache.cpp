@@ -65,8 +65,7 @@ std::uint32_t wrapped_row(std::int64_t block, std::int64_t stride, std::int64_t 
 void check_params(std::string_view object, const PagedCacheParams& params) {
   for (const DType dtype : {params.dtype, params.scale_dtype.value_or(params.dtype)}) {
     if (dtype == DType::e2m1) {
-      throw UnsupportedError(
-          fmt::format("{}: e2m1 elements have no address of their own: use a type of 8 bits or more", object));
+      throw UnsupportedError(fmt::format("{}: e2m1 elements have no address: use a type of 8 bits or more", object));
     }
   }
   std::vector<Fault> faults;
@@ -152,15 +151,15 @@ PageCoords PagedKVCache::kv_tma_coords(SeqIdx seq, TokIdx tok) const {
 
 namespace {
 
-// What is wrong with one populate call, in words; only called when something is.
+// The faults of one populate call as text; called only when there is one.
 std::vector<Fault> populate_faults(const PopulatePlan& plan, const PopulateTile& tile, std::int64_t page,
                                    std::int64_t base, std::int64_t table_stride) {
   std::vector<Fault> faults;
   const std::int64_t alignment = plan.base_alignment;
   const std::int64_t first = base / page;
   if (base % alignment != 0) {
-    faults.push_back({"base", fmt::format("token {} is not a multiple of the promised {}: use {}", base, alignment,
-                                          base / alignment * alignment)});
+    faults.push_back({"base", fmt::format("token {} is not a multiple of {}, the alignment guarantee: use {}", base,
+                                          alignment, base / alignment * alignment)});
   }
   if (plan.num_pages == 1) {
     if (!plan.whole_pages && base % page + tile.BN > page) {
@@ -172,9 +171,10 @@ std::vector<Fault> populate_faults(const PopulatePlan& plan, const PopulateTile&
   }
   if (plan.chunk == 0) {
     faults.push_back(
-        {"base_alignment", fmt::format("{} is less than a page of {}: a tile over several pages begins on a "
-                                       "page, promise {} or a multiple",
-                                       alignment, page, page)});
+        {"base_alignment",
+         fmt::format(
+             "{} is less than a page of {}: a tile over several pages begins on a page, guarantee {} or a multiple",
+             alignment, page, page)});
   }
   if (base % page != 0) {
     faults.push_back({"base", fmt::format("token {} is not on a page of {}: use {}", base, page, first * page)});
@@ -223,7 +223,7 @@ PagedRowIndices PagedKVCache::populate(const PopulateTile& tile, SeqIdx seq, Tok
   if (!promise_kept || in_page != 0 || !reads_whole || first + plan.num_pages > table.stride(0)) [[unlikely]] {
     throw GeometryError("PagedKVCache.populate", populate_faults(plan, tile, page, base.value, table.stride(0)));
   }
-  // The reads follow one another without a gap, so here they are one run, which the compiler turns into vector code.
+  // The reads are contiguous, so they are one loop here, which the compiler vectorizes.
   std::uint32_t* rows = result.rows().data();
   for (std::int64_t i = 0; i < plan.num_pages; ++i) rows[i] = entries[i] * stride;
   return result;

@@ -1,16 +1,15 @@
-// One layer's K (or V) of a paged cache: a 4-D view [block, page_row, head, head_dim] of the 6-D pool, and a table
-// that says which block holds which page of which sequence. Several layers and both slots share the pool;
-// layer_view.h shows how.
+// One layer's K (or V) of a paged cache: a 4-D view [block, page_row, head, head_dim] of the 6-D pool, and a table that
+// maps (sequence, page) to a block. All layers, and both K and V, share the pool; layer_view.h shows how.
 //
 //   token t of sequence b:   page t / P, slot t % P          lookup_table[b][page] = block
 //   element                  blocks[block, slot, head, dim]
 //   row                      block * stride() + slot         stride() = kv * L * P when packed
 //
-// Copies are shallow: a view over tensors that somebody else owns, passed to kernels by value.
+// Copies are shallow: the cache is a view over tensors that the caller owns, passed to kernels by value.
 //
-// Who owes what. Caller: indices in range (checked here in every build; kernels do not check). Allocator of the table:
-// every unused entry holds the null page, rows padded to a multiple of 8 plus 16, the last row included. Allocator of
-// the pool: one page more than is handed out.
+// Preconditions. Caller: indices in range (checked here in every build; kernels do not check). Allocator of the table:
+// every unused entry holds the null page, rows are padded to a multiple of 8 plus 16, the last row included. Allocator
+// of the pool: one page more than it hands out (the null page).
 // Example: pool {5,2,3,4,2,8} (P 4, L 3), lookup_table[0] = {3,0,1}: K of layer 1: row_idx(0, 2) == 74, token 5 of head
 // 1 begins at element 88 of the pool.
 #pragma once
@@ -37,12 +36,12 @@ namespace kvscope {
 using LookupTable = StridedView<const std::uint32_t, 2>;   // [batch, columns], columns contiguous
 using CacheLengths = StridedView<const std::uint32_t, 1>;  // [batch]
 
-// What the Mojo kernels fix at compile time and this model at construction.
+// Fixed at compile time in the Mojo kernels, at construction in this model.
 struct PagedCacheParams {
   DType dtype = DType::f32;
   KVCacheStaticParams kv_params{};
   std::int64_t page_size = 0;                 // P [tokens]
-  std::optional<DType> scale_dtype{};         // none: not quantized. The only test of it is quantization_enabled()
+  std::optional<DType> scale_dtype{};         // empty: not quantized; quantization_enabled() tests only this
   std::int64_t quantization_granularity = 1;  // elements of a head that share a scale
 
   [[nodiscard]] bool quantization_enabled() const { return scale_dtype.has_value(); }
@@ -53,15 +52,15 @@ struct PagedCacheParams {
   friend bool operator==(const PagedCacheParams&, const PagedCacheParams&) = default;
 };
 
-// GeometryError, all faults at once: sizes that are not positive, a scale dtype that is no float. UnsupportedError:
-// e2m1, whose elements have no address.
+// GeometryError, all faults at once: sizes that are not positive, a scale dtype that is not a float. UnsupportedError:
+// e2m1, because its elements have no address.
 void check_params(std::string_view object, const PagedCacheParams& params);
 
 struct PagedLayerTensors {
   AnyView<4> blocks{};                               // [NB, P, H, D], strides [any, H*D, D, 1]
   CacheLengths cache_lengths{};                      // [B] tokens cached before this step
   LookupTable lookup_table{};                        // [B, columns], strides [any, 1]
-  std::uint32_t max_seq_length = 0;                  // most new tokens of any sequence
+  std::uint32_t max_seq_length = 0;                  // maximum number of new tokens of a sequence
   std::uint32_t max_cache_length = 0;                // max over sequences of cached + new
   std::optional<AnyView<4>> scales{};                // [NB, P, H, G], strides [any, H*G, G, 1]
   std::optional<LookupTable> scales_lookup_table{};  // default: lookup_table
@@ -97,10 +96,10 @@ class PagedKVCache {
 
   // --- lengths ---
   [[nodiscard]] const CacheLengths& cache_lengths_nd() const { return tensors_.cache_lengths; }
-  // Tokens cached before this step: the step's token i stands at position cache_length + i.
+  // Tokens cached before this step: the step's token i has position cache_length + i.
   [[nodiscard]] std::int64_t cache_length(SeqIdx seq) const;
-  // Echoes the number handed in, which counts new tokens: a first prefill step is not "empty",
-  // though all lengths are 0.
+  // Compares the number given at construction, which includes new tokens, with 0: a first prefill step is not "empty",
+  // though all cached lengths are 0.
   [[nodiscard]] bool empty_cache() const { return tensors_.max_cache_length == 0; }
   [[nodiscard]] std::uint32_t max_prompt_length() const { return tensors_.max_seq_length; }     // new tokens only
   [[nodiscard]] std::uint32_t max_context_length() const { return tensors_.max_cache_length; }  // cached + new
@@ -108,27 +107,27 @@ class PagedKVCache {
 
   // --- rows ---
   [[nodiscard]] std::int64_t stride() const { return rows_per_block_; }  // `_stride()`: rows from block to block
-  // Rows of the matrix that spans all blocks of the view, other layers' rows between them included.
+  // Rows of the matrix that spans all blocks of the view, including the rows of other layers between them.
   [[nodiscard]] std::int64_t num_kv_rows() const;
-  // lookup_table[seq][tok / P] * stride() + tok % P, in 32 bits that wrap as a kernel's do. Neighbours in the sequence
-  // are neighbours in memory only within a page. A sentinel entry gives a row of the null page.
+  // lookup_table[seq][tok / P] * stride() + tok % P, in 32 bits that wrap as a kernel's do. Consecutive tokens are
+  // adjacent in memory only within a page. A sentinel entry gives a row of the null page.
   // Example: lookup_table[0] = {3,0,1}, P 4, stride 24: row_idx(0, 5) == 1.
   [[nodiscard]] RowIdx row_idx(SeqIdx seq, TokIdx tok) const;
-  // An encoded sparse index, block * P + slot, as a row. Pure arithmetic with floor division: -1 is not kept, it
-  // becomes P - 1 - stride(). Callers that use -1 for "nothing" keep it themselves (sparse_remap.h).
+  // An encoded sparse index, block * P + slot, as a row. Pure arithmetic with floor division: -1 becomes
+  // P - 1 - stride(). Callers that use -1 for "no token" must test for it before (sparse_remap.h).
   // Example: P 4, stride 24: 14 -> 74, -1 -> -21.
   [[nodiscard]] std::int32_t get_tma_row(std::int32_t encoded) const;
-  // The same place as two coordinates; row + block * stride() == row_idx. Example: token 5 -> row 1 of block 0.
+  // The same row as two coordinates; row + block * stride() == row_idx. Example: token 5 -> row 1 of block 0.
   [[nodiscard]] PageCoords kv_tma_coords(SeqIdx seq, TokIdx tok) const;
   // Rows of a whole V tile: rows[i] = lookup_table[seq][base / P + i] * stride(). Faults, as one GeometryError:
-  //   1. the promise is less than a page               2. base is not on a page boundary
+  //   1. the alignment guarantee is less than a page   2. base is not on a page boundary
   //   3. the table's row stride is not whole reads     4. base / P is not on a read boundary
-  //   5. the tile ends past the table's row stride     6. base breaks the promise
-  // One page or less (P >= BN): the in-page offset is kept unless the promise covers whole pages, and the tile
+  //   5. the tile ends past the table's row stride     6. base violates the alignment guarantee
+  // One page or less (P >= BN): the in-page offset is kept unless the guarantee covers whole pages, and the tile
   // must end in the page.
   // Example: P 16, 64 rows a block, lookup_table[0] = {5,9,2,7,1,0,3,8}: BN 64, base 64 -> {64,0,192,512}.
   [[nodiscard]] PagedRowIndices populate(const PopulateTile& tile, SeqIdx seq, TokIdx base) const;
-  // The older entry point: no promise, see PopulateTile::base_alignment.
+  // The older entry point, without an alignment guarantee; see PopulateTile::base_alignment.
   [[nodiscard]] PagedRowIndices populate(std::int64_t BN, SeqIdx seq, TokIdx base, bool pair_cta = false,
                                          bool is_leader = true) const {
     return populate(PopulateTile{.BN = BN, .pair_cta = pair_cta, .is_leader = is_leader}, seq, base);
@@ -137,14 +136,14 @@ class PagedKVCache {
   // --- elements ---
   // `width` consecutive elements of one row as Out, one rounding. Quantized: one scale, of the first element's granule,
   // is applied in the scale's type before the last conversion; GeometryError when the vector crosses a granule or Out
-  // is the cache's own type. IndexError: any index, a vector past the row's end, a page that was never assigned.
+  // is the cache's element type. IndexError: any index, a vector past the row's end, a page that was never assigned.
   template <std::size_t width, class Out = float>
   [[nodiscard]] std::array<Out, width> load(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim) const {
     std::array<Out, width> out;
     load_into(seq, head, tok, dim, width, dtype_of<Out>, reinterpret_cast<std::byte*>(out.data()));
     return out;
   }
-  // Stored elements as they are, no scale. UnsupportedError unless quantized.
+  // Stored elements, without applying a scale. UnsupportedError unless quantized.
   template <std::size_t width, class Out = float>
   [[nodiscard]] std::array<Out, width> load_quantized(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim) const {
     std::array<Out, width> out;
@@ -159,8 +158,8 @@ class PagedKVCache {
     load_scale_into(seq, head, tok, dim, width, dtype_of<Out>, reinterpret_cast<std::byte*>(out.data()));
     return out;
   }
-  // Writes; values are converted to the cache's type with one rounding. A page that was never assigned (block >= NB) is
-  // no error: the write is dropped and counted. The null page is a page of the pool: a write there is made.
+  // Stores convert values to the cache's type with one rounding. A store to a page that was never assigned (block >=
+  // NB) is not an error: it is dropped and counted. The null page is part of the pool: a store there is performed.
   template <std::size_t width, class In = float>
   void store(SeqIdx seq, HeadIdx head, TokIdx tok, DimIdx dim, const std::array<In, width>& values) const {
     store_from(seq, head, tok, dim, width, dtype_of<In>, reinterpret_cast<const std::byte*>(values.data()));
@@ -186,7 +185,7 @@ class PagedKVCache {
   // --- pointers ---
   // Address of [block, slot, head, dim], valid for `tile` tokens, each H*D elements further. GeometryError unless
   // P % tile == 0 and tok % P + tile <= P: past the page's end the rows belong to another layer. tok need not be a
-  // multiple of tile. Example: P 16, tile 8: tokens 0 to 8 of a page are accepted, 9 to 15 are not.
+  // multiple of tile. Example: P 16, tile 8: tokens 0 to 8 of a page are accepted, 9 to 15 are rejected.
   template <std::int64_t tile>
   [[nodiscard]] std::byte* block_paged_ptr(SeqIdx seq, TokIdx tok, HeadIdx head, DimIdx dim = DimIdx{0}) const {
     return block_paged_ptr(tile, seq, tok, head, dim);

@@ -22,7 +22,7 @@ PopulatePlan populate_plan(std::int64_t BN, std::int64_t page_size, std::optiona
   if (base_alignment && *base_alignment < 1) {
     throw GeometryError(
         fmt::format("populate: base_alignment {} is not positive: give the number of tokens that "
-                    "divides every base, 1 if nothing is promised",
+                    "divides every base, 1 for no guarantee",
                     *base_alignment));
   }
   if (plan.num_pages == 1) {

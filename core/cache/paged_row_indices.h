@@ -1,12 +1,12 @@
-// The physical rows of one V tile: for each sub-tile that lies inside one page, the row of its first token.
+// The physical rows of one V tile: for each sub-tile (a part inside one page), the row of its first token.
 //
 //   tile of BN = 64 tokens over pages of 16          table row  5 9 2 7 | 1 0 3 8 | ...
 //   base token 64 = page 4                                                ^ ^ ^ ^
 //   rows[4] = {1*64, 0*64, 3*64, 8*64}                                     64 rows a block
 //
-// Always the whole range of BN tokens, also when two CTAs share the tile: K's halves and V's sub-tiles
-// all read the one list.
-// Reads of the table are `chunk` entries wide, which is why its rows are padded and why a base must be aligned.
+// The list always covers the whole range of BN tokens, also when two CTAs share the tile: K's halves and V's sub-tiles
+// read the same list.
+// One read of the table returns `chunk` entries, so its rows are padded and the base must be aligned.
 #pragma once
 
 #include <array>
@@ -22,43 +22,43 @@
 
 namespace kvscope {
 
-// What a kernel writes in square brackets when it asks for rows.
+// The parameters of `populate`, which are in square brackets in the Mojo kernels.
 struct PopulateTile {
   std::int64_t BN = 0;  // [tokens] of the V tile
-  // Promise of the caller (the mask): every base is a multiple of it. Without one, the older contract holds: the base
-  // is a multiple of BN when the tile spans pages, and anything inside one page otherwise.
+  // Alignment guarantee of the caller (the mask): every base is a multiple of it. Without one, the older contract
+  // applies: the base is a multiple of BN when the tile spans pages, and arbitrary inside one page otherwise.
   std::optional<std::int64_t> base_alignment{};
-  bool pair_cta = false;  // tags only: two CTAs work on the tile
+  bool pair_cta = false;  // a tag without effect: two CTAs work on the tile
   bool is_leader = true;
 };
 
-// How many table entries are read, and how many at a time.
+// The number of table entries that populate reads, and how many at a time.
 //
-//   num_pages == 1   BN <= page_size    one entry; `whole_pages` says whether the promise makes the in-page offset 0
+//   num_pages == 1   BN <= page_size    one entry; `whole_pages`: the guarantee makes the in-page offset 0
 //   num_pages  > 1   in-page offset 0   chunk = min(lp2(num_pages), lp2(base_alignment / page_size), 8)
 //
-// lp2(x): the largest power of two that divides x. chunk == 0: the promise is less than a page, and populate refuses.
-// Example: BN 192, page 16, promise 64 -> 12 pages in 3 reads of 4.
+// lp2(x): the largest power of two that divides x. chunk == 0: the guarantee is less than a page; populate then throws.
+// Example: BN 192, page 16, guarantee 64 -> 12 pages in 3 reads of 4.
 struct PopulatePlan {
   std::int64_t eff_page = 0;   // [rows] of a sub-tile
   std::int64_t num_pages = 0;  // sub-tiles
   std::int64_t chunk = 0;      // entries of one read
   std::int64_t reads = 0;
-  std::int64_t base_alignment = 0;  // the promise in force; 1 when there is none
+  std::int64_t base_alignment = 0;  // the alignment guarantee in effect; 1 when there is none
   bool whole_pages = false;         // num_pages == 1: base is a multiple of the page
 };
 
 // GeometryError when BN is not whole pages, or is more than PagedRowIndices::kCapacity sub-tiles,
-// or the promise is < 1.
+// or the alignment guarantee is < 1.
 [[nodiscard]] PopulatePlan populate_plan(std::int64_t BN, std::int64_t page_size,
                                          std::optional<std::int64_t> base_alignment);
 
 class PagedRowIndices {
  public:
-  // Sub-tiles that fit: the list lives in the object, nothing is allocated. BN 256 over pages of 1 is the most.
+  // Maximum number of sub-tiles, stored in the object without heap allocation: BN 256 over pages of 1.
   static constexpr std::int64_t kCapacity = 256;
 
-  // Entries are uninitialised until populated. `plan` came from populate_plan(tile.BN, page_size, ...).
+  // Entries are uninitialized until populated. `plan` comes from populate_plan(tile.BN, page_size, ...).
   PagedRowIndices(const PopulateTile& tile, std::int64_t page_size, const PopulatePlan& plan)
       : BN_(tile.BN),
         page_size_(page_size),
@@ -84,8 +84,8 @@ class PagedRowIndices {
   }
   [[nodiscard]] std::span<std::uint32_t> rows() { return {rows_.data(), static_cast<std::size_t>(num_pages_)}; }
 
-  // Row of the token `offset` places into the tile. IndexError outside [0, BN). With more than one sub-tile the base
-  // was on a page boundary, so a sub-tile and a page are the same run of tokens.
+  // Row of the token at `offset` in the tile. IndexError outside [0, BN). With more than one sub-tile the base is on a
+  // page boundary, so a sub-tile and a page are the same run of tokens.
   // Example: rows {64,0,192,512}, page 16: get_row(20) == 4, get_row(63) == 527.
   [[nodiscard]] RowIdx get_row(std::int64_t offset) const {
     check_index("PagedRowIndices: row", offset, BN_, "a tile has BN rows");
@@ -94,7 +94,7 @@ class PagedRowIndices {
   }
 
   // The list of a smaller tile that begins `offset` rows into this one. GeometryError unless sub_BN divides BN, the
-  // part lies inside the tile, and each of its sub-tiles stays in one page. Example: rows {64,0,192,512}:
+  // smaller tile is inside this one, and each of its sub-tiles is in one page. Example: rows {64,0,192,512}:
   // sub_rows(32, 16) is {0,192}.
   [[nodiscard]] PagedRowIndices sub_rows(std::int64_t sub_BN, std::int64_t offset) const;
   template <std::int64_t SubBN>
@@ -109,11 +109,11 @@ class PagedRowIndices {
   std::int64_t num_pages_;
   bool pair_cta_;
   bool is_leader_;
-  std::array<std::uint32_t, kCapacity> rows_;  // left as it is: filling 1 KiB would cost more than a populate
+  std::array<std::uint32_t, kCapacity> rows_;  // not initialized: filling 1 KiB would cost more than a populate
 };
 static_assert(std::is_trivially_copyable_v<PagedRowIndices> && std::is_trivially_destructible_v<PagedRowIndices>);
 
-// What every cache without a table of its own does: row_idx of each sub-tile's first token. No alignment is asked for.
+// Implementation for caches without a table: row_idx of each sub-tile's first token. Needs no alignment.
 template <class Rows>
 [[nodiscard]] PagedRowIndices populate_by_row_idx(const Rows& source, const PopulateTile& tile, std::int64_t page_size,
                                                   SeqIdx seq, TokIdx base) {

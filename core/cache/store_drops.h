@@ -1,5 +1,5 @@
-// What happens to a write whose page was never assigned: dropped, counted, and raised if asked for. Owned by the
-// caller, since caches are trivially copyable views; a cache without one drops silently.
+// The handling of a store to a page that was never assigned: dropped, counted, and thrown if requested. The caller owns
+// it, because caches are trivially copyable views; a cache without one drops such stores silently.
 #pragma once
 
 #include <cstdint>

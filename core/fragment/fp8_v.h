@@ -10,9 +10,9 @@
 //   B of the even depths = prmt(r0, r1, 0x6420), prmt(r2, r3, 0x6420)      column n is depth 2n
 //   B of the odd depths  = prmt(r0, r1, 0x7531), prmt(r2, r3, 0x7531)      column n is depth 2n + 1
 //
-// k slot 4t + j (+ 16) then carries key 8 (j / 2) + 2t + j % 2 (+ 16), which is how the sums of Q K^T lie: P comes from
-// them without an exchange (sum_source_of_p). A lane's columns of the two products are depths 4t, 4t + 2 and 4t + 1, 4t
-// + 3: four in a row. Example: k slot 6 = (t 1, j 2) carries key 10.
+// k slot 4t + j (+ 16) then carries key 8 (j / 2) + 2t + j % 2 (+ 16). The sums of Q K^T have the same order, so P is
+// formed from them without an exchange between lanes (sum_source_of_p). A lane's columns of the two products are depths
+// 4t, 4t + 2 and 4t + 1, 4t + 3: four adjacent depths. Example: k slot 6 = (t 1, j 2) carries key 10.
 #pragma once
 
 #include <array>
@@ -22,9 +22,9 @@
 
 namespace kvscope {
 
-// PTX prmt.b32, default mode: byte i of the result is the byte of {b, a} (a lowest) that nibble i of the selector
-// names; with the nibble's top bit set, its sign bit eight times. Example: prmt(0x33221100, 0x77665544, 0x6420) ==
-// 0x66442200.
+// PTX prmt.b32, default mode: nibble i of the selector chooses byte i of the result from the bytes of {b, a} (a is
+// lowest); with the nibble's top bit set, the result byte repeats the chosen byte's sign bit. Example:
+// prmt(0x33221100, 0x77665544, 0x6420) == 0x66442200.
 [[nodiscard]] std::uint32_t prmt(std::uint32_t a, std::uint32_t b, std::uint32_t selector);
 
 struct Fp8VOperands {

@@ -74,7 +74,7 @@ FragmentMap cataloged_fragment(std::string_view where, std::string_view name) {
   if (found != fragment_catalog().end()) return found->make();
   std::vector<std::string_view> names;
   for (const CatalogedFragment& entry : fragment_catalog()) names.push_back(entry.name);
-  throw InputError(where, "", fmt::format("'{}' is no fragment{}", name, suggest_name(name, names)));
+  throw InputError(where, "", fmt::format("'{}' is not a fragment{}", name, suggest_name(name, names)));
 }
 
 }  // namespace kvscope

@@ -10,7 +10,7 @@ namespace kvscope {
 namespace {
 
 constexpr int kMostElements = 1 << 20;
-constexpr std::size_t kFaultsShown = 8;  // a wrong formula is wrong thousands of times
+constexpr std::size_t kFaultsShown = 8;  // a wrong formula would give thousands
 
 std::vector<Fault> extent_faults(const FragmentInfo& info) {
   std::vector<Fault> faults;

@@ -1,10 +1,10 @@
-// A fragment map: which element of a tile each element of each lane's registers holds, and the other way round.
+// A fragment map: which element of a tile each element of each lane's registers holds, and the inverse.
 //
 //   mma.m16n8k16, C:   lane 5 = (g 1, t 1)     element  0      1      2      3
 //                                              tile   (1,2)  (1,3)  (9,2)  (9,3)
 //
-// Every map is one type, whatever instruction it belongs to: extents and two functions. It is a bijection, seen to be
-// one when it is built. Lanes count through everyone who holds a part: 32 of a warp, 64 of a wave, 128 of a warpgroup.
+// One type serves every instruction: extents and two functions. The constructor verifies that the map is a bijection.
+// Lanes number all threads that hold a part: 32 of a warp, 64 of a wave, 128 of a warpgroup.
 // Example: mma_sync_map(MmaSync::m16n8k16, MmaOperand::c).tile_of({5, 2}) == TilePlace{9, 2}.
 #pragma once
 
@@ -36,19 +36,19 @@ struct FragmentInfo {
   int elements = 0;               // of a lane
   int rows = 0;                   // of the tile
   int columns = 0;                // of the tile
-  int elements_per_register = 1;  // that share 32 bits
+  int elements_per_register = 1;  // elements that share 32 bits
 };
 
 class FragmentMap {
  public:
-  // `tile_of` is asked once for each place. GeometryError unless it meets every place of the tile exactly once.
+  // Calls `tile_of` once for each place. GeometryError unless the results cover the tile exactly once.
   FragmentMap(FragmentInfo info, const std::function<TilePlace(FragmentPlace)>& tile_of);
 
   [[nodiscard]] const FragmentInfo& info() const { return info_; }
   // IndexError outside the extents, naming the map.
   [[nodiscard]] TilePlace tile_of(FragmentPlace place) const;
   [[nodiscard]] FragmentPlace fragment_of(TilePlace place) const;
-  // Which 32-bit register of the lane the element is in.
+  // The 32-bit register of the lane that holds the element.
   [[nodiscard]] int register_of(int element) const { return element / info_.elements_per_register; }
 
  private:
@@ -60,8 +60,8 @@ class FragmentMap {
 // GeometryError unless `count` values are a whole tile of the map.
 void check_count(const FragmentMap& map, const char* what, std::size_t count);
 
-// Values of the tile in the order of the registers, and back. Registers are [lane, element], the tile [row, column].
-// GeometryError: a wrong number of values.
+// Reorders the values of a tile into the order of the registers, and back. Registers are [lane, element], the tile
+// [row, column]. GeometryError: a wrong number of values.
 template <class T>
 [[nodiscard]] std::vector<T> tile_to_registers(const FragmentMap& map, const std::vector<T>& tile) {
   check_count(map, "tile", tile.size());

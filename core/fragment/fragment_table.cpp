@@ -31,7 +31,7 @@ std::string fragment_table(const FragmentMap& map, TableForm form, const TableWi
   const Range columns = range_of("columns", window.first_column, window.columns, info.columns, faults);
   if (!faults.empty()) throw GeometryError(fmt::format("table of {}", info.name), std::move(faults));
 
-  // The first line names the columns, the first cell of every other one its row.
+  // The first line has the names of the columns; every other line begins with the name of its row.
   std::vector<std::vector<std::string>> cells;
   auto& head = cells.emplace_back(1, "");
   for (int column = columns.first; column < columns.end; ++column) {

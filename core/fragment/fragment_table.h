@@ -1,10 +1,10 @@
-// A fragment map as a table of the tile: who holds each element, "T<lane>.<register>".
+// A fragment map as a table of the tile: the holder of each element, as "T<lane>.<register>".
 //
 //   mma.m16n8k16, C
 //          n0     n1     n2     n3  ...
 //   row0  T0.0   T0.1   T1.0   T1.1
 //
-// Elements that share a register share its name, so that a bf16 A of 16 columns shows pairs. Same map, same text.
+// Elements in the same register have the same name, so a bf16 A of 16 columns shows pairs. The output is deterministic.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ constexpr int kRowBytes = 16;
 
 void check_shape(const LdmatrixShape& shape) {
   if (shape.matrices == 1 || shape.matrices == 2 || shape.matrices == 4) return;
-  throw GeometryError("ldmatrix", {{"matrices", fmt::format("{} is none of 1, 2, 4", shape.matrices)}});
+  throw GeometryError("ldmatrix", {{"matrices", fmt::format("{} is not one of 1, 2, 4", shape.matrices)}});
 }
 
 std::string object_of(const LdmatrixShape& shape) {
@@ -75,7 +75,7 @@ void check_element(LdmatrixUse use, int element_bytes) {
                       {{"element", fmt::format("{} B: use {}", element_bytes,
                                                one && two ? "1 or 2"
                                                : one      ? "1"
-                                                          : "2 (fp8 V has a use of its own)")}});
+                                                          : "2 (fp8 V has a separate use)")}});
 }
 
 }  // namespace

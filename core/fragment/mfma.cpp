@@ -30,7 +30,7 @@ FragmentInfo info_of(const MfmaShape& shape, std::string_view operand, int rows,
           4 / shape.element_bytes};
 }
 
-// The order in which the sum leaves its rows, four at a time: group 0's four, group 1's, ..., then the next four of
+// The order of the sum's rows, four at a time: four of group 0, four of group 1, ..., then the next four of
 // each.
 int row_of_sum(const MfmaShape& shape, int lane, int element) {
   return 4 * shape.groups() * (element / 4) + 4 * (lane / shape.M) + element % 4;

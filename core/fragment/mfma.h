@@ -13,10 +13,10 @@
 //   32x32x64          32   64 fp8    32
 //   16x16x128         16  128 fp8    32
 //
-// The order of K's elements is not the hardware's slot order, nor is V's: the instruction multiplies element e of lane
-// (m, g) with element e of lane (n, g), whatever they stand for, so it is enough that both operands use one order. V's
-// is the order in which the sum of Q K^T lies in registers, so that P can be an operand as it is. Example: 32x32x64, K:
-// lane 33, element 16 holds row 1, depth 48.
+// These maps need not be the hardware's slot order of K's or V's elements: the instruction multiplies element e of lane
+// (m, g) with element e of lane (n, g), whatever they represent, so it is enough that both operands use the same order.
+// The order of V is the one in which the sum of Q K^T is held in registers, so that P can be used as an operand without
+// moving it. Example: 32x32x64, K: lane 33, element 16 holds row 1, depth 48.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct MfmaShape {
   int K = 0;              // depth of one fragment: of both instructions of 32x32x8
   int element_bytes = 0;  // [bytes]
   int elements = 0;       // of a lane: M * K / 64
-  int instructions = 1;   // that one fragment feeds, `elements / instructions` each, in order
+  int instructions = 1;   // instructions that use one fragment, `elements / instructions` elements each, in order
   [[nodiscard]] int groups() const { return 64 / M; }
   [[nodiscard]] int vector() const { return 16 / element_bytes; }  // SW
 };
@@ -49,10 +49,10 @@ struct MfmaShape {
 [[nodiscard]] FragmentMap mfma_v_map(Mfma mfma);    // rows: keys; columns: depth (queries for P)
 [[nodiscard]] FragmentMap mfma_sum_map(Mfma mfma);  // rows: of the first operand; columns: of the second
 
-// What the instruction computes: sum[m][n] += sum over g, e of a[lane (m, g)][e] * b[lane (n, g)][e], with lane (x, g)
-// = g M + x. a, b: [lane, element]; sum: [lane, register] in the order of mfma_sum_map. No map of the operands is
-// asked: that is the point. The attention kernels give K (or V) first and Q (or P) second, so the sum's rows are keys
-// (or depths). GeometryError: a wrong number of values.
+// The arithmetic of the instruction: sum[m][n] += sum over g, e of a[lane (m, g)][e] * b[lane (n, g)][e], with lane (x,
+// g) = g M + x. a, b: [lane, element]; sum: [lane, register] in the order of mfma_sum_map. It uses no map of the
+// operands, so it can check those maps. The attention kernels give K (or V) first and Q (or P) second, so the rows of
+// the sum are keys (or depths). GeometryError: a wrong number of values.
 [[nodiscard]] std::vector<double> mfma_multiply_add(Mfma mfma, std::span<const double> a, std::span<const double> b,
                                                     std::span<const double> sum);
 

@@ -9,7 +9,7 @@
 namespace kvscope {
 namespace {
 
-// Elements that share a 32-bit register, and that one lane holds side by side: pairs of 16 bits, fours of 8 bits.
+// Adjacent elements in one 32-bit register of a lane: two of 16 bits, four of 8 bits.
 int elements_per_register(MmaSync mma) {
   return mma == MmaSync::m16n8k16 ? 2 : 4;
 }

@@ -1,4 +1,4 @@
-// NVIDIA's mma.sync: which lane of a warp holds which element of A, B and of the sum. g = lane / 4, t = lane % 4.
+// NVIDIA's mma.sync: which lane of a warp holds which element of A, B and the sum. g = lane / 4, t = lane % 4.
 //
 //                              element v        row                  column
 //   m16n8k16 (16-bit)   A      0..7             g + 8 (v / 2 % 2)    k = 2t + v % 2 + 8 (v / 4)
@@ -35,8 +35,8 @@ enum class MmaOperand : std::uint8_t { a, b, c };
 [[nodiscard]] std::vector<double> mma_sync(MmaSync mma, std::span<const double> a, std::span<const double> b,
                                            std::span<const double> c);
 
-// The sum of Q K^T is the A operand of P V, with no lane asking another: A's element v is component `component` of the
-// sum of the 8 keys `tile`.
+// The sum of Q K^T becomes the A operand of P V without an exchange between lanes: A's element v is component
+// `component` of the sum of the 8 keys `tile`.
 //
 //   m16n8k16   tile v / 4                     component v % 4
 //   m16n8k32   tile 2 (v / 8) + v % 4 / 2     component 2 (v / 4 % 2) + v % 2       keys in the order of fp8_v.h

@@ -16,7 +16,7 @@ void check_whole_pieces(const std::string& object, const TileRows& tile, int row
   std::vector<Fault> faults;
   const auto check = [&](const char* where, std::int64_t value, int piece) {
     if (value < piece || value % piece != 0) {
-      faults.push_back({where, fmt::format("{} is no multiple of {}, what one read takes: use {}", value, piece,
+      faults.push_back({where, fmt::format("{} is not a multiple of {}, what one read takes: use {}", value, piece,
                                            value < piece ? piece : round_up(value, piece))});
     }
   };

@@ -10,7 +10,7 @@ namespace kvscope {
 
 FragmentMap wgmma_sum_map(int N) {
   if (N < 8 || N > 256 || N % 8 != 0) {
-    throw GeometryError("wgmma", {{"N", fmt::format("{} is no multiple of 8 of [8, 256]", N)}});
+    throw GeometryError("wgmma", {{"N", fmt::format("{} is not a multiple of 8 in [8, 256]", N)}});
   }
   return {{fmt::format("wgmma.m64n{}, D", N), "row", "n", 128, N / 2, 64, N, 1}, [](FragmentPlace at) {
             const int warp = at.lane / 32, g = at.lane % 32 / 4, t = at.lane % 4;

@@ -4,8 +4,8 @@
 //   D, f32   element i of N / 2:  row 16 w + g + 8 (i / 2 % 2)   column 8 (i / 4) + 2t + i % 2
 //   A        as mma.sync's A of the same depth, with row + 16 w
 //
-// Each warp holds 16 rows whole: a row's maximum and sum need the four lanes of a group only. A and the sum fit:
-// elements 8j..8j + 7 of D, rounded to 16 bits, are A of the next product's k step j. Source: PTX ISA, register
+// Each warp holds 16 whole rows, so a row's maximum and sum need only the four lanes of a group. The sum can be used as
+// A: elements 8j..8j + 7 of D, rounded to 16 bits, are A of the next product's k step j. Source: PTX ISA, register
 // fragments of wgmma.mma_async. Example: thread 37 = (w 1, g 1, t 1), element 6: row 25, column 10.
 #pragma once
 

@@ -13,7 +13,7 @@
 namespace kvscope {
 namespace {
 
-constexpr std::int64_t kUnit = 16;                      // [bytes] that start and offsets are counted in
+constexpr std::int64_t kUnit = 16;                      // [bytes] the unit of start and offsets
 constexpr std::int64_t kOffsetEnd = (1 << 14) * kUnit;  // 14 bits of units
 constexpr std::uint64_t kOffsetMask = (1 << 14) - 1;
 
@@ -62,7 +62,7 @@ WgmmaDescriptor decode(std::uint64_t bits, const Format& format) {
   const std::uint64_t code = bits >> format.mode_shift;
   const auto mode = std::find(format.modes.begin(), format.modes.end(), code);
   if (mode == format.modes.end()) {
-    throw UnsupportedError(fmt::format("{}: mode {} is not modelled: use 0, 2, 4 or 6", object, code));
+    throw UnsupportedError(fmt::format("{}: mode {} is not modeled: use 0, 2, 4 or 6", object, code));
   }
   const auto offset = [&](int lowest) { return static_cast<std::int64_t>(bits >> lowest & kOffsetMask) * kUnit; };
   return {offset(0), offset(16), offset(32), static_cast<int>(bits >> 49 & 7),
@@ -93,7 +93,7 @@ std::int64_t wgmma_address(const WgmmaDescriptor& d, WgmmaMajor major, int eleme
                            std::int64_t k) {
   if (d.phase != 0) {
     throw UnsupportedError(
-        fmt::format("wgmma descriptor ({}): a pattern out of phase is not modelled: align the tile to "
+        fmt::format("wgmma descriptor ({}): a pattern out of phase is not modeled: align the tile to "
                     "{} B",
                     to_text(d), 8 * bytes(d.mode)));
   }
@@ -104,7 +104,7 @@ std::int64_t wgmma_address(const WgmmaDescriptor& d, WgmmaMajor major, int eleme
                     element_bytes));
   }
   if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) {
-    throw GeometryError("wgmma operand", {{"element", fmt::format("{} B is none of 1, 2, 4", element_bytes)}});
+    throw GeometryError("wgmma operand", {{"element", fmt::format("{} B is not one of 1, 2, 4", element_bytes)}});
   }
   if (mn < 0 || k < 0) throw IndexError(fmt::format("wgmma element ({}, {}) is below 0", mn, k));
 

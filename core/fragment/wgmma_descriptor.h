@@ -1,9 +1,9 @@
-// The 64-bit descriptor by which wgmma finds an operand in shared memory, and the byte of each element it then reads.
+// The 64-bit descriptor with which wgmma finds an operand in shared memory, and the byte address of each element.
 //
 //   bit  63 62 | 61..52 | 51 50 49 | 48..46 | 45..32 | 31 30 | 29..16  | 15 14 | 13..0
 //        mode     0       phase      0        stride   0       leading   0       start      in units of 16 bytes
 //
-//   mode: 0 none, 1 128B swizzle, 2 64B, 3 32B: not the numbers of a tensor map.
+//   mode: 0 none, 1 128B swizzle, 2 64B, 3 32B; these differ from the mode numbers of a tensor map.
 //   tcgen05 (Blackwell): the same fields, 1 in bits 46-47, the mode in bits 61-63: 0 none, 2 128B, 4 64B, 6 32B.
 //
 // Element (mn, k) of an operand: T = 16 bytes of elements, W = width of the mode, c = W / 16. mn is the row of A or the
@@ -15,10 +15,10 @@
 //   MN-major    (mn / T) stride + (mn % T) es                 (mn / (T c)) leading + (mn / T % c) 16 + (mn % T) es
 //   16-bit only + (k / 8) leading + (k % 8) 16                + (k / 8) stride + (k % 8) W
 //
-// A step of k inside a swizzled row adds to the start: +32 bytes is the next 16 values of bf16. The XOR acts on the
-// absolute address, so the sum stays right. Example: K in 128-byte rows at byte 1024: start 1024, leading 16 (ignored),
-// stride 1024, 128B swizzle: 0x4000004000010040; its bf16 element (9, 5) is at byte 2202. Source: PTX ISA, matrix
-// descriptor format; CUTLASS, layout atoms of GMMA.
+// To advance k inside a swizzled row, add to the start: +32 bytes is the next 16 values of bf16. The XOR acts on the
+// absolute address, so the sum stays correct. Example: K in 128-byte rows at byte 1024: start 1024, leading 16
+// (ignored), stride 1024, 128B swizzle: 0x4000004000010040; its bf16 element (9, 5) is at byte 2202. Source: PTX ISA,
+// matrix descriptor format; CUTLASS, layout atoms of GMMA.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ json::Value full_manifest(const Bundle& bundle) {
   return json::Value(std::move(manifest));
 }
 
-// One tensor against its line of the manifest.
+// Compares one tensor with its entry in the manifest.
 void check_line(const std::string& tensor_name, const json::Value& line, const Tensor* tensor,
                 std::vector<Fault>& faults) {
   const std::string where = fmt::format("tensor '{}'", tensor_name);
@@ -101,7 +101,8 @@ void verify_manifest(const Bundle& bundle, std::string_view source) {
   }
   const json::Value* lines = bundle.manifest.find("tensors");
   if (lines == nullptr || !lines->is_object()) {
-    throw InputError(source, "manifest", "'tensors', the list of types, shapes and checksums, is missing or no object");
+    throw InputError(source, "manifest",
+                     "'tensors', the list of types, shapes and checksums, is missing or not an object");
   }
   std::vector<Fault> faults;
   for (const auto& [tensor_name, line] : *lines->as_object()) {

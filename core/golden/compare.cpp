@@ -48,7 +48,7 @@ std::vector<std::string> exact_names(const Bundle& golden, const CompareOptions&
   return {names.begin(), names.end()};
 }
 
-// --- can the two be compared at all? ---------------------------------------------------------------------------------
+// --- whether the two can be compared ---------------------------------------------------------------------------------
 
 void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
   const Tensor& o = golden.tensors.at("o");
@@ -74,7 +74,7 @@ void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
   }
 }
 
-// Places are computed from these: they are optional, but not allowed to be nonsense.
+// Places are computed from these tensors: they are optional, but must be valid when present.
 void check_golden_places(const Bundle& golden, std::vector<Fault>& faults) {
   const Tensor* offsets = find(golden, "query_offsets");
   if (offsets != nullptr) {
@@ -139,7 +139,7 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
   }
 }
 
-// What both manifests state must agree: a base-2 lse is not a wrong natural one, it is another question.
+// Conventions stated in both manifests must agree: with different bases of lse the two outputs are not comparable.
 void check_conventions(const Bundle& golden, const Bundle& candidate, CompareResult& result,
                        std::vector<Fault>& faults) {
   const json::Value* ours = golden.manifest.find("conventions");
@@ -158,7 +158,7 @@ void check_conventions(const Bundle& golden, const Bundle& candidate, CompareRes
   if (theirs == nullptr) result.notes.emplace_back("the candidate states no conventions: the golden's are assumed");
 }
 
-// --- where an element stands -----------------------------------------------------------------------------------------
+// --- the place of an element -----------------------------------------------------------------------------------------
 
 class Locator {
  public:
@@ -248,7 +248,7 @@ double ratio_of(double error, double allowed) {
   return error == 0 ? 0 : error / allowed;
 }
 
-// Elements of one tensor against what each is allowed. Fills worst and, for o, the summaries of heads.
+// Compares the elements of one tensor with their allowed errors. Sets worst and, for o, the summaries of heads.
 struct Judged {
   std::int64_t failing = 0;
   std::optional<Worst> worst;
@@ -278,7 +278,7 @@ std::string judged_text(const Judged& judged, std::size_t elements) {
   if (!judged.worst) return "no finite element to compare";
   const Worst& w = *judged.worst;
   return fmt::format(
-      "{} of {} elements outside; worst error is {:.3g} of what is allowed, at {}: {:.9g}, golden {:.9g}",
+      "{} of {} elements outside; worst error is {:.3g}x the allowed error, at {}: {:.9g}, golden {:.9g}",
       judged.failing, elements, w.ratio, describe(w.place), w.candidate, w.golden);
 }
 
@@ -329,7 +329,7 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
   }
   result.tensors.push_back({"o", o.dtype, o.shape, measures, judged.worst});
 
-  if (!summaries.empty()) {  // how many elements each has, failing or not
+  if (!summaries.empty()) {  // the number of elements of each head, failing or not
     for (std::int64_t row = 0; row < golden_o.shape[0]; ++row) {
       for (std::int64_t head = 0; head < heads; ++head) {
         const auto found = summaries.find({locator.place(row, head, 0).sequence, head});
@@ -433,7 +433,7 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
   check_candidate(golden, candidate, exact, faults);
   check_conventions(golden, candidate, result, faults);
   if (!has_output && exact.empty()) faults.push_back({"golden", "holds no tensor: nothing to compare"});
-  if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // refuses a name it does not know
+  if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // throws for an unknown name
   if (!faults.empty()) throw InputError(options.candidate_name, std::move(faults));
 
   if (has_output) {

@@ -1,18 +1,18 @@
-// A candidate's tensors against the golden's. A verdict is a list of criteria, each of which can fail alone:
+// Compares a candidate's tensors with the golden's. The verdict is a list of criteria, each of which can fail alone:
 //
-//   o: masks       NaN, +inf and -inf stand at the same elements. A golden value past the candidate's type counts as
+//   o: masks       NaN, +inf and -inf are at the same elements. A golden value past the candidate's type counts as
 //                  infinity
 //   o: bound       every element within attention/bounds.h for the candidate's type, from the golden's a1, a2, smax;
 //                  with a profile: "o: profile vllm", every element within that suite's fixed tolerance (tolerance.h)
 //   lse: masks     as for o
 //   lse: bound     every row within the lse rule, for the type of the candidate's o, not of its lse: a bf16 kernel
-//                  writes that as f32
+//                  writes lse as f32
 //   exact: <name>  bit for bit, no tolerance: movement tensors, those under "exact" in the golden's manifest, and
-//                  those that the options name
+//                  those named in the options
 //
-// There is no "x % of the elements may differ". A candidate without `lse` is legal; the report says that it was not
-// checked. What quantization lost (golden tensor `o_unquantized`: the same attention over the values before it) is
-// measured apart and joins no criterion.
+// Every element must meet the bound; no share of elements may differ. A candidate without `lse` is legal; the report
+// notes that it was not checked. The error of quantization (golden tensor `o_unquantized`: the same attention over the
+// values before quantization) is reported separately and belongs to no criterion.
 //
 // The golden of an attention output has, besides `o` [query, head, dim] and `lse` [query, head]: `a1`, `a2` like o,
 // `smax` like lse, `query_offsets` [batch + 1], `key_lengths` [batch], `block_table` [batch, columns] and
@@ -20,7 +20,7 @@
 // in the same order of elements.
 //
 // Throws InputError with all faults when the two cannot be compared: missing tensors, shapes, types, conventions that
-// the two manifests state differently, a golden without what the bound needs.
+// differ between the two manifests, a golden without the tensors that the bound needs.
 #pragma once
 
 #include <optional>
@@ -33,13 +33,13 @@
 namespace kvscope::golden {
 
 struct CompareOptions {
-  std::optional<std::string> profile;  // nothing: the derived bound
-  std::vector<std::string> exact;      // tensors to compare bit for bit, beside those of the manifest
-  std::string golden_name = "golden";  // how reports call the two
+  std::optional<std::string> profile;  // empty: the derived bound
+  std::vector<std::string> exact;      // tensors to compare bit for bit, in addition to those of the manifest
+  std::string golden_name = "golden";  // names of the two in reports
   std::string candidate_name = "candidate";
 };
 
-// Where an output element stands. Its own token is the query's: position = key_length - queries + query, which is in
+// The place of an output element. Its token is the query's: position = key_length - queries + query, which is in
 // page position / page_size of the sequence, at slot position % page_size of `block`. -1: not known, or no token (top
 // rows of a sequence with more queries than keys).
 struct Place {
@@ -58,7 +58,7 @@ struct Worst {
 struct Criterion {
   std::string name;
   bool passed = true;
-  std::string detail;  // one line: what was found, where the first or worst is
+  std::string detail;  // one line: the finding, and the place of the first or worst element
 };
 
 struct TensorReport {
@@ -84,7 +84,7 @@ struct CompareResult {
   std::vector<HeadSummary> worst_heads;  // at most 5, those with failing elements
   std::optional<Measures> quantization;  // o_unquantized against o
   std::vector<std::string> conventions;  // "lse_base: natural"
-  std::vector<std::string> notes;        // what was not checked, and why
+  std::vector<std::string> notes;        // checks that were not made, with the reason
 };
 
 [[nodiscard]] CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options = {});

@@ -68,7 +68,7 @@ std::string text_report(const CompareResult& result) {
                         sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
   }
   if (result.quantization) {
-    text += fmt::format("quantization, apart from all criteria: {}\n", measures_text(*result.quantization));
+    text += fmt::format("quantization error, not a criterion: {}\n", measures_text(*result.quantization));
   }
   if (!result.conventions.empty()) text += fmt::format("conventions: {}\n", fmt::join(result.conventions, ", "));
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);

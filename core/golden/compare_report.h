@@ -1,8 +1,8 @@
-// A comparison for people, for programs and for continuous integration.
+// The result of a comparison as text, as JSON, and as JUnit XML for continuous integration.
 //
 //   FAIL  candidate out.npz against golden.safetensors (derived bound, bf16)
 //     pass  o: masks    NaN and infinities at the same elements (0 of 16)
-//     FAIL  o: bound    1 of 16 elements outside; worst error is 12.1 of what is allowed, at sequence 1, query 0, ...
+//     FAIL  o: bound    1 of 16 elements outside; worst error is 12.1x the allowed error, at sequence 1, query 0, ...
 //   ...
 #pragma once
 
@@ -15,7 +15,7 @@ namespace kvscope::golden {
 
 [[nodiscard]] std::string text_report(const CompareResult& result);  // ends with a newline
 [[nodiscard]] json::Value json_report(const CompareResult& result);  // {"kvscope_comparison": 1, "passed": ..., ...}
-// One test case a criterion, escaped; characters that XML cannot hold become '?'.
+// One test case per criterion, escaped; characters that XML cannot hold become '?'.
 [[nodiscard]] std::string junit_report(const CompareResult& result);
 
 }  // namespace kvscope::golden

@@ -1,4 +1,4 @@
-// The golden that is handed out: what the reference gave, what bounds are made of, and where each row stands.
+// The golden bundle: the reference's output, the terms of the error bounds, and the place of each row.
 //
 //   o, a1, a2      f64 [query, query_head, value_dim]        lse, smax   f64 [query, query_head]
 //   query_offsets  i64 [batch + 1]                           key_lengths i64 [batch]
@@ -29,19 +29,19 @@ struct Origin {
   std::optional<std::uint64_t> seed;
 };
 
-// `result` is the reference's answer to `problem`. Table entries of pages that no query sees are not read.
+// `result` is the result of the reference for `problem`. Table entries of pages that no query sees are not read.
 [[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
                                    const Origin& origin);
 
-// The tensors of a golden that are answers: what golden_bundle() writes, and o_unquantized of a scenario's golden.
+// The output tensors of a golden: those that golden_bundle() writes, and o_unquantized of a scenario's golden.
 [[nodiscard]] std::span<const std::string_view> golden_answer_names();
 
-// Every option by name, as it stands in the manifest and in every report. Example: {"mask": "causal", "alignment":
+// Every option by name, as in the manifest and in every report. Example: {"mask": "causal", "alignment":
 // "bottom_right", "scale": 0.125, "soft_cap": null, "alibi": false, "sinks": false, "lse_base": "natural", "empty_row":
 // "-inf"}; "window_left" and "window_right" with a sliding window, "chunk" with chunks.
 [[nodiscard]] json::Value conventions(const attention::Options& options);
 
-// The same on one line, what is not set left out: " mask=causal alignment=bottom_right scale=0.125 ...".
+// The same on one line, without options that are not set: " mask=causal alignment=bottom_right scale=0.125 ...".
 [[nodiscard]] std::string conventions_text(const attention::Options& options);
 
 }  // namespace kvscope::golden

@@ -23,7 +23,7 @@ constexpr auto kKnownTensors = std::to_array<KnownTensor>({
     {"mla", "kv_cache", "k_cache", "[N, P, D] or [N, P, 1, D]"},
     {"mla", "ckv", "ckv_cache", "[N, P, latent]"},
     {"mla", "kpe", "kpe_cache", "[N, P, rope]"},
-    // Where the pages are, and how many keys each sequence has.
+    // The location of the pages, and the number of keys of each sequence.
     {"max", "lookup_table", "", "[B, columns]"},
     {"max", "cache_lengths", "", "[B]"},
     {"nhd hnd mla", "block_table", "block_tables page_table", "[B, columns]"},
@@ -33,7 +33,7 @@ constexpr auto kKnownTensors = std::to_array<KnownTensor>({
     {"flashinfer flashinfer_hnd sglang", "kv_indptr", "paged_kv_indptr", "[B + 1]"},
     {"flashinfer flashinfer_hnd sglang", "kv_indices", "paged_kv_indices", "[pages], sglang [tokens]"},
     {"flashinfer flashinfer_hnd", "kv_last_page_len", "paged_kv_last_page_len", "[B]"},
-    // What all layouts read.
+    // Tensors of all layouts.
     {"", "q", "query", "[T, Hq, D] or [B, queries, Hq, D]"},
     {"", "query_offsets", "cu_seqlens_q qo_indptr", "[B + 1]"},
     {"", "k_scale", "k_scales k_descale key_scale key_scales k_cache_scale k_scale_cache", kScaleShape},

@@ -21,7 +21,7 @@ namespace {
 using Walk = LayoutReader::Walk;
 using Extents = std::vector<std::int64_t>;
 
-// Elements of one entry of axis `axis`: the product of the extents behind it.
+// Elements of one entry of axis `axis`: the product of the extents after it.
 std::int64_t stride_of(const Extents& shape, std::size_t axis) {
   std::int64_t stride = 1;
   for (std::size_t i = axis + 1; i < shape.size(); ++i) stride *= shape[i];
@@ -32,7 +32,7 @@ const std::byte* element(const Tensor& tensor, std::int64_t index) {
   return tensor.bytes.data() + index * size_of(tensor.dtype);
 }
 
-// Calls `function` with a number as wide as an element: what rearranges elements needs their width alone.
+// Calls `function` with an integer as wide as an element: rearranging elements needs only their width.
 void with_word_of(DType dtype, const auto& function) {
   switch (size_of(dtype)) {
     case 1:
@@ -189,8 +189,8 @@ void read_flashinfer_hnd(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
   read_flashinfer(r, kv, true);
 }
 
-// key_cache [N, H, D/x, P, x] and value_cache [N, H, D, P]: neither has a token's elements together, so both are
-// copied to [N, P, H, D].
+// key_cache [N, H, D/x, P, x] and value_cache [N, H, D, P]: a token's elements are not contiguous in either, so both
+// are copied to [N, P, H, D].
 void read_vllm_legacy(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   const Tensor* k = r.cache("key_cache", 5, "[N, H, D/x, P, x]");
   const Tensor* v = r.cache("value_cache", 4, "[N, H, D, P]");

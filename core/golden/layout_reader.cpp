@@ -11,12 +11,12 @@
 namespace kvscope::golden {
 namespace {
 
-// A length beyond is a typing error, and sums stay in 64 bits.
+// A larger length is an input error; the limit keeps sums within 64 bits.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
 
 template <class T>
 void append(std::vector<std::int64_t>& to, const Tensor& tensor) {
-  // A u64 past 2^63 becomes a negative number, which is refused where it would be used.
+  // A u64 past 2^63 becomes a negative number, which is rejected where it would be used.
   for (const T value : values<T>(tensor)) to.push_back(static_cast<std::int64_t>(value));
 }
 
@@ -33,8 +33,9 @@ LayoutReader::LayoutReader(const Bundle& bundle, const LayoutOptions& options)
       const auto [first, is_new] = given_.emplace(known.name, name);
       if (is_new) continue;
       used_.insert(name);
-      fault(name, fmt::format("is given, and {} too, which is the same input: keep one of them, or pass --ignore {}",
-                              first->second, name));
+      fault(name,
+            fmt::format("is given together with {}, which is the same input: keep one of them, or pass --ignore {}",
+                        first->second, name));
     }
   }
 }
@@ -43,7 +44,7 @@ bool LayoutReader::ignored(const std::string& name) const {
   return std::ranges::count(options_.ignore, name) > 0;
 }
 
-const std::string& LayoutReader::given(const std::string& name) const {
+std::string LayoutReader::given(const std::string& name) const {
   const auto found = given_.find(name);
   return found == given_.end() ? name : found->second;
 }
@@ -182,7 +183,7 @@ void LayoutReader::read_table(const std::string& table_name, const std::string& 
 
 namespace {
 
-// Rising offsets into `count` entries; adds a fault and gives false otherwise.
+// Checks for increasing offsets into `count` entries; otherwise adds a fault and returns false.
 bool check_indptr(LayoutReader& reader, const std::vector<std::int64_t>& indptr, std::int64_t count) {
   if (indptr.empty()) {
     reader.fault("kv_indptr", "is empty; layout needs [B + 1] entries, the first 0");

@@ -26,7 +26,7 @@ constexpr const char* kGranularities[] = {"", "H", "NP", "N", "NPH", "NH"};
 struct Reading {
   std::string granularity;  // "NH"
   std::string axes;         // of the shape: "NH", "N1H1"
-  Extents shape;            // what the axes are long
+  Extents shape;            // lengths of the axes
   std::array<ScaleWalk, 2> walk;
 };
 
@@ -46,7 +46,7 @@ class Readings {
   // `axes`: of the cache, in its order, with 2 among them for a tensor that covers K and V.
   Readings(const LayoutReader& reader, std::string axes, bool by_sequence) : r_(reader), axes_(std::move(axes)) {
     for (const std::string granularity : kGranularities) {
-      // Without pages, a slot is a block, and is called a token.
+      // Without pages a slot is a block, which messages call a token.
       const bool is_block = granularity.find('N') != std::string::npos && granularity.find('P') == std::string::npos;
       if (is_block && axes_.find('P') == std::string::npos) continue;
       for (const char* apart : {"", "2", "L", "2L"}) {
@@ -57,7 +57,7 @@ class Readings {
     if (by_sequence) add("BH", "BH");
   }
 
-  // The readings of a shape that differ in what they multiply. A shape with every axis has no other reading.
+  // The possible meanings of a shape that multiply different elements. A shape with every axis has only one.
   [[nodiscard]] std::vector<Reading> of(const Extents& shape) const {
     std::vector<Reading> found;
     for (const Reading& reading : all_) {
@@ -81,7 +81,7 @@ class Readings {
     return fmt::to_string(fmt::join(lines, ", "));
   }
 
-  // The shape of a granularity that no other reading has: every axis of the cache, and one of length 1 for D.
+  // The unambiguous shape of a granularity: every axis of the cache, and one of length 1 for D.
   [[nodiscard]] std::string whole_shape(std::string_view granularity) const {
     return shape_text(shape_of_axes(whole(granularity)));
   }
@@ -184,12 +184,12 @@ class Readings {
 ScaleReading read_one(LayoutReader& r, const std::string& name, bool both) {
   const Tensor* tensor = r.find(name);
   if (tensor == nullptr) return {};
-  const std::string& given = r.given(name);
+  const std::string given = r.given(name);
   if (!is_float(tensor->dtype) || tensor->dtype == DType::e2m1) {
     r.fault(given, fmt::format("is {}; scales are floats of at least 8 bits", kvscope::name(tensor->dtype)));
     return {};
   }
-  if (r.blocks < 1 || r.page_size < 1 || r.heads < 1) return {};  // what is wrong with the cache is a fault already
+  if (r.blocks < 1 || r.page_size < 1 || r.heads < 1) return {};  // the fault of the cache is already reported
   if (r.options().layer < 0 || r.options().layer >= r.layers) return {};
   std::string axes = r.axes;
   const bool has_pair = axes.find('2') != std::string::npos;

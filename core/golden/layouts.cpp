@@ -1,4 +1,4 @@
-// What all layouts share: queries, options, and the table's entries where they are read.
+// The code common to all layouts: queries, options, and the table entries that are read.
 #include "core/golden/layouts.h"
 
 #include <fmt/format.h>
@@ -28,14 +28,14 @@ void read_queries(LayoutReader& r, PreparedProblem& prepared) {
   attention::Problem& problem = prepared.problem;
   const auto batch = static_cast<std::int64_t>(r.pages.first.size());
   problem.batch = batch;
-  const bool batch_known = r.ok() || batch > 0;  // else what is wrong with the index tensors has been said
+  const bool batch_known = r.ok() || batch > 0;  // otherwise the fault of the index tensors is already reported
   const Tensor* found = r.find("q");
   if (found == nullptr) {
     r.fault("q", "is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]");
     return;
   }
   const Tensor& q = *found;
-  const std::string& q_name = r.given("q");
+  const std::string q_name = r.given("q");
   problem.q_dtype = r.options().query_dtype.value_or(q.dtype);
   if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
     r.fault(q_name, fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
@@ -101,7 +101,7 @@ std::optional<double> score_scale(LayoutReader& r) {
   const std::optional<double>& option = r.options().scale;
   const Tensor* tensor = r.find("sm_scale");
   if (tensor == nullptr) return option;
-  const std::string& given = r.given("sm_scale");
+  const std::string given = r.given("sm_scale");
   if (!is_float(tensor->dtype) || element_count(tensor->shape) != 1) {
     r.fault(given, fmt::format("is {}; the factor of the scores is one float", describe(*tensor)));
     return option;
@@ -116,7 +116,7 @@ std::optional<double> score_scale(LayoutReader& r) {
   return option ? option : scale;
 }
 
-// What a person may have typed wrong, under the name they typed it: masks must make sense before tables are looked at.
+// Faults of the options, under their names on the command line. Checked before the tables, which depend on the mask.
 void check_options(LayoutReader& r) {
   const attention::Options& o = r.options().attention;
   if (o.mask == MaskKind::sliding_window) {
@@ -128,10 +128,10 @@ void check_options(LayoutReader& r) {
     r.fault("--chunk", fmt::format("{} positions: a chunk holds at least 1", o.chunk));
   }
   if (o.soft_cap && !(*o.soft_cap > 0 && std::isfinite(*o.soft_cap))) {
-    r.fault("--soft-cap", fmt::format("{} is no finite number above 0: leave it out for no cap", *o.soft_cap));
+    r.fault("--soft-cap", fmt::format("{} is not a finite number above 0: leave it out for no cap", *o.soft_cap));
   }
   if (r.options().scale && !std::isfinite(*r.options().scale)) {
-    r.fault("--scale", fmt::format("{} is no finite number", *r.options().scale));
+    r.fault("--scale", fmt::format("{} is not a finite number", *r.options().scale));
   }
   if (r.options().layout != "max" && r.options().layer != 0) {
     r.fault("--layer", fmt::format("{}: layout {} holds one layer", r.options().layer, r.options().layout));
@@ -156,7 +156,7 @@ void set_options(LayoutReader& r, PreparedProblem& prepared) {
   }
 }
 
-// Lengths into keys, and the table's entries where they are read.
+// Converts lengths to numbers of keys, and checks the table entries that are read.
 void build_table(LayoutReader& r, PreparedProblem& prepared) {
   attention::Problem& problem = prepared.problem;
   const LayoutReader::Pages& pages = r.pages;
@@ -236,8 +236,9 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   const std::span adapters = layout_adapters();
   const auto adapter = std::ranges::find(adapters, options.layout, &LayoutAdapter::name);
   if (adapter == adapters.end()) {
-    throw InputError("command line", "--layout",
-                     fmt::format("'{}' is no layout; layouts are {}", options.layout, fmt::join(layout_names(), ", ")));
+    throw InputError(
+        "command line", "--layout",
+        fmt::format("'{}' is not a layout; layouts are {}", options.layout, fmt::join(layout_names(), ", ")));
   }
   PreparedProblem prepared;
   prepared.layout = options.layout;

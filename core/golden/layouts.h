@@ -1,9 +1,9 @@
-// A user's own tensors, named and shaped as their engine has them, read as one attention problem. Nothing is copied
-// where strides can say it; the tensors stay in the bundle, which must outlive the problem.
+// A user's tensors, with the names and shapes of their engine, read as one attention problem. Tensors are copied only
+// where strides cannot express the layout; they stay in the bundle, which must outlive the problem.
 //
-// B sequences, N blocks, P tokens a page, H kv heads, Hq query heads, D head size, L layers, T query rows.
+// B sequences, N blocks, P tokens per page, H KV heads, Hq query heads, D head size, L layers, T query rows.
 //
-//   layout         keys and values                            where the pages are              a length counts
+//   layout         keys and values                            location of the pages            a length counts
 //   max            blocks [N, 2 (MLA: 1), L, P, H, D]         lookup_table [B, columns]        cache_lengths [B]:
 //                  scales [N, 2, L, P, H, G], optional                                         WITHOUT the new tokens
 //   nhd            k_cache, v_cache [N, P, H, D]              block_table [B, columns]         cache_seqlens [B]: with
@@ -17,17 +17,17 @@
 //   mla            kv_cache [N, P, D] or [N, P, 1, D]         block_table [B, columns]         cache_seqlens [B]: with
 //                  (or ckv [N, P, latent], kpe [N, P, rope])
 //
-// "With": the keys of the tokens that ask are counted; "without": keys = length + queries. FlashInfer:
+// "With": the length includes the keys of the new tokens; "without": keys = length + queries. FlashInfer:
 // keys = (pages - 1) * P + last page, 0 without pages: pages 3, 1, 2, 2 with 13, 8, 9, 6 at P = 16 -> 45, 8, 25, 22.
 // vllm_legacy and mla's ckv/kpe are rearranged into a copy.
 //
 // Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr); without offsets T = B, one
-// query a sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale,
+// query per sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale,
 // v_scale or kv_scale (detail/layout_scales.h). Index tensors are i32, u32, i64 or u64.
 //
 // Tensors have synonyms, such as softmax_scale for sm_scale (detail/known_tensors.h). A tensor that the layout does not
-// use is a fault, so that a scale under an unknown name cannot be lost; LayoutOptions::ignore names those to leave out.
-// The answers in a golden bundle (golden_bundle.h) need no such name.
+// use is a fault, so that a scale under an unknown name is not silently ignored; list tensors to skip in
+// LayoutOptions::ignore. The output tensors of a golden bundle (golden_bundle.h) need not be listed.
 //
 // Never read: table entries past a sequence's pages or of pages that its mask hides, and values of slots that no
 // sequence owns. A negative or too large entry is a fault only where it would be read.
@@ -47,32 +47,32 @@ namespace kvscope::golden {
 
 struct LayoutOptions {
   std::string layout;
-  std::int64_t layer = 0;            // max
-  std::optional<DType> cache_dtype;  // what u8 or u16 caches hold as bit patterns; nothing: the tensor's own type
-  std::optional<DType> query_dtype;  // the same for q
+  std::int64_t layer = 0;                   // max
+  std::optional<DType> cache_dtype;         // the type of bit patterns in u8 or u16 caches; empty: the tensor's type
+  std::optional<DType> query_dtype;         // the same for q
   std::optional<std::int64_t> granularity;  // max with scales; default D / G
   // MLA: elements of a head that are V; ckv/kpe: the latent. kv_cache of 576: 512.
   std::optional<std::int64_t> value_size;
-  std::optional<double> scale;      // default: the tensor sm_scale, or 1 / sqrt(D), which MLA must not take
-  std::vector<std::string> ignore;  // tensors to take as not given
+  std::optional<double> scale;      // default: the tensor sm_scale, or 1 / sqrt(D) except for MLA, which has no default
+  std::vector<std::string> ignore;  // tensors to skip
   attention::Options attention;     // mask, cap, lse base, ...; its scale, slopes and sinks are set here
 };
 
-// What the tensors were made into. Move it, but keep the bundle where it is.
+// The problem and its storage. It may be moved; the bundle must stay where it is.
 struct PreparedProblem {
   attention::Problem problem;
   std::string layout;
-  std::vector<std::string> warnings;  // legal here, known to go wrong in kernels
-  std::vector<std::string> notes;     // what one engine alone would refuse
+  std::vector<std::string> warnings;  // legal here, a known cause of errors in kernels
+  std::vector<std::string> notes;     // features that a single engine may not support
 
-  xt::xtensor<std::uint32_t, 2> table;           // [batch, columns]; kUnknownBlock where nothing is read
+  xt::xtensor<std::uint32_t, 2> table;           // [batch, columns]; kUnknownBlock for entries that are not read
   std::vector<std::int64_t> query_offsets;       // [batch + 1]
   std::vector<std::int64_t> key_lengths;         // [batch]
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
   std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
-  xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's own number: scales of a sequence
+  xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
   std::vector<double> k_scales, v_scales;        // layout max with both kinds of scales: their products
-  std::vector<std::byte> k_copy, v_copy;         // for layouts whose strides PagedRows cannot say
+  std::vector<std::byte> k_copy, v_copy;         // for layouts that the strides of PagedRows cannot express
 
   PreparedProblem() = default;
   PreparedProblem(const PreparedProblem&) = delete;

@@ -21,7 +21,7 @@ std::uint64_t pattern_at(const std::byte* at, std::size_t size) {
 
 std::uint64_t ulp_distance(DType dtype, std::uint64_t a, std::uint64_t b) {
   if (dtype == DType::e8m0) return a > b ? a - b : b - a;  // no sign
-  if (is_integer(dtype)) {                                 // neighbours are neighbouring numbers
+  if (is_integer(dtype)) {                                 // one step is a difference of 1
     const int shift = 64 - bits(dtype);
     const bool is_signed = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
     const auto wide = [&](std::uint64_t x) {
@@ -68,7 +68,7 @@ Measures measure(const Tensor& tensor, std::span<const double> candidate, std::s
     cross += x * g;
     both2 += x * x + g * g;
     if (x == g)
-      continue;  // equal patterns, or zeros of two signs; i64 past 2^53 would not survive the way through a double
+      continue;  // equal patterns, or zeros of two signs; needed for i64 past 2^53, which a double does not represent
     std::array<std::byte, 8> rounded{};
     store_from_double(tensor.dtype, g, rounded.data(), Overflow::non_saturating);
     if (std::isfinite(load_as_double(tensor.dtype, rounded.data()))) {

@@ -22,7 +22,7 @@ struct Header {
   std::vector<std::int64_t> shape;
 };
 
-// The header is a Python literal, a dict of exactly three keys. Only that much Python is understood.
+// The header is a Python literal, a dict of exactly three keys. No other Python syntax is accepted.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -65,7 +65,7 @@ class HeaderParser {
     throw InputError(source_, fmt::format("npy header, character {}", at_), message);
   }
   void once(bool& seen, const std::string& key) const {
-    if (std::exchange(seen, true)) fail(fmt::format("'{}' stands there twice", key));
+    if (std::exchange(seen, true)) fail(fmt::format("'{}' occurs twice", key));
   }
   void skip_blanks() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
@@ -93,7 +93,7 @@ class HeaderParser {
   std::string descr() {
     skip_blanks();
     if (at_ < text_.size() && text_[at_] == '[') {
-      fail("a structured array (descr is a list of fields) is not read: save each field as an array of its own");
+      fail("a structured array (descr is a list of fields) is not read: save each field as a separate array");
     }
     return string("a type in quotes");
   }

@@ -13,7 +13,7 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::string_view kManifestMember = "manifest.json";
-constexpr std::uint64_t kDeflateRatio = 1032;                   // the most deflate can give
+constexpr std::uint64_t kDeflateRatio = 1032;                   // the maximum of deflate
 constexpr std::uint64_t kFreeBytes = std::uint64_t{256} << 20;  // [bytes]
 constexpr std::uint64_t kArchiveRatio = 100;
 constexpr std::uint64_t kMaxManifest = std::uint64_t{16} << 20;  // [bytes]
@@ -54,10 +54,10 @@ bool is_safe_name(std::string_view member) {
 struct ZipEntry {
   zip_uint64_t index = 0;
   std::string name;
-  std::uint64_t size = 0;  // [bytes] as declared; what is read is checked against it
+  std::uint64_t size = 0;  // [bytes] as declared; the unpacked size is compared with it
 };
 
-// What the directory alone can tell, and whether it is to be believed.
+// The checks that need only the archive's directory.
 std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size, std::vector<Fault>& faults) {
   std::vector<ZipEntry> entries;
   std::uint64_t total = 0;
@@ -78,7 +78,7 @@ std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size
     const std::string where = fmt::format("member '{}'", entry.name);
     const auto fault = [&](std::string message) { faults.push_back({where, std::move(message)}); };
     if (!is_safe_name(entry.name)) {
-      fault("absolute names, empty parts and '..' are refused: save with names relative to the archive");
+      fault("absolute names, empty parts and '..' are not supported: save with names relative to the archive");
     } else if (entry.name != kManifestMember && !(entry.name.ends_with(".npy") && entry.name.size() > 4)) {
       fault("not a .npy array: an npz holds .npy members and manifest.json only");
     }
@@ -100,15 +100,14 @@ std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size
     entries.push_back(std::move(entry));
   }
   if (total > kFreeBytes && (total - kFreeBytes) / kArchiveRatio > archive_size) {
-    faults.push_back(
-        {"", fmt::format("unpacks to {} bytes from {}: more than 256 MiB + 100 times its size is taken for a "
-                         "bomb; save it with numpy.savez, uncompressed",
-                         total, archive_size)});
+    faults.push_back({"", fmt::format("unpacks to {} bytes from {}: more than 256 MiB + 100 times its size is rejected "
+                                      "as a zip bomb; save it with numpy.savez, uncompressed",
+                                      total, archive_size)});
   }
   return entries;
 }
 
-// The member's bytes. Grows with what is really there, not with what is claimed.
+// The member's bytes. Memory use depends on the real size, not on the declared one.
 std::string unpack(zip_t* archive, const ZipEntry& entry, std::vector<Fault>& faults) {
   const auto fault = [&](const std::string& message) {
     faults.push_back({fmt::format("member '{}'", entry.name), message});
@@ -155,7 +154,7 @@ std::string read_back(zip_source_t* source) {
 }  // namespace
 
 Bundle parse_npz(std::string_view bytes, std::string_view source) {
-  if (bytes.empty()) throw InputError(source, "", "empty: not a zip archive");  // libzip would see one without members
+  if (bytes.empty()) throw InputError(source, "", "empty: not a zip archive");  // libzip would open it without members
   Error error;
   Source buffer(zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error));
   if (buffer == nullptr) throw InputError(source, "", error.text());
@@ -206,7 +205,7 @@ std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::
     std::string member = join_npy_name(tensor_name, tensor.dtype) + ".npy";
     if (!is_safe_name(member) || tensor_name.empty()) {
       throw InputError(fmt::format("tensor '{}'", tensor_name), "",
-                       "no legal member name: absolute names, empty parts and '..' are refused");
+                       "not a legal member name: absolute names, empty parts and '..' are not supported");
     }
     members.emplace_back(std::move(member), npy_bytes(tensor));
   }
@@ -219,7 +218,7 @@ std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::
   zip_source_keep(buffer.get());
   for (const auto& [member, content] : members) add_member(archive.get(), member, content);
   if (zip_close(archive.get()) != 0) throw InputError("npz archive", "", zip_strerror(archive.get()));
-  static_cast<void>(archive.release());  // closed, and with it gone
+  static_cast<void>(archive.release());  // zip_close has freed it
   return read_back(buffer.get());
 }
 

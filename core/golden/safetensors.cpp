@@ -52,7 +52,7 @@ struct Entry {
   std::int64_t end = 0;
 };
 
-// One member of the header. Adds to `faults` and gives nothing when it cannot be understood.
+// Parses one member of the header. Adds to `faults` and returns empty when it is invalid.
 std::optional<Entry> read_entry(const std::string& tensor_name, const json::Value& value, std::vector<Fault>& faults) {
   const std::string where = fmt::format("tensor '{}'", tensor_name);
   const std::size_t faults_before = faults.size();
@@ -68,7 +68,7 @@ std::optional<Entry> read_entry(const std::string& tensor_name, const json::Valu
   }
   const json::Value* dtype = value.find("dtype");
   if (dtype == nullptr || !dtype->is_string()) {
-    fault("'dtype' is missing or no string");
+    fault("'dtype' is missing or not a string");
   } else if (const auto known = type_of(*dtype->as_string())) {
     entry.dtype = *known;
   } else {
@@ -78,7 +78,7 @@ std::optional<Entry> read_entry(const std::string& tensor_name, const json::Valu
   }
   const json::Value* shape = value.find("shape");
   if (shape == nullptr || !shape->is_array()) {
-    fault("'shape' is missing or no array");
+    fault("'shape' is missing or not an array");
   } else if (shape->as_array()->size() > kMaxRank) {
     fault(fmt::format("{} axes, more than {}", shape->as_array()->size(), kMaxRank));
   } else {
@@ -192,11 +192,11 @@ Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
       if (meta_value.is_string()) {
         file.metadata.emplace(meta_key, *meta_value.as_string());
       } else {
-        faults.push_back({fmt::format("{} '{}'", kMetadata, meta_key), "no string; the format has strings only"});
+        faults.push_back({fmt::format("{} '{}'", kMetadata, meta_key), "not a string; the format has strings only"});
       }
     }
   }
-  // A tensor that was not understood has no place: holes would be blamed on its neighbours.
+  // A tensor with a fault has no place: checking for holes would report faults of the tensors next to it.
   if (faults.empty()) check_coverage(entries, static_cast<std::int64_t>(data.size()), faults);
   if (!faults.empty()) throw InputError(source, std::move(faults));
 

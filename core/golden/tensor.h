@@ -1,4 +1,4 @@
-// A named tensor as it stands in a file: element type, shape, row-major bytes. What bundles are made of.
+// A named tensor as in a file: element type, shape, row-major bytes. Bundles consist of them.
 // Example: a bf16 tensor of shape [2, 3] has 6 elements and 12 bytes; a shape of [] is one element.
 #pragma once
 
@@ -26,23 +26,23 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
-// Tensors by name, and what a reader must know to use them: layout, conventions, seed, producer,
+// Tensors by name, and the manifest needed to use them: layout, conventions, seed, producer,
 // strides, format version.
 struct Bundle {
   std::map<std::string, Tensor> tensors;
   json::Value manifest;
 };
 
-// Axes of a tensor, as numpy has it. A file that claims more is refused.
+// Maximum number of axes, as in NumPy. A file that claims more is rejected.
 inline constexpr std::size_t kMaxRank = 32;
-// Files larger than this are refused before they are read. // [bytes]
+// Larger files are rejected before they are read. // [bytes]
 inline constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 30;
 
-// Elements of a shape; nothing when an extent is negative, or when the extents, zeros left out, multiply past 2^63 - 1:
-// [0, 2^40, 2^40] holds no element but its strides overflow, so it is refused too.
+// Elements of a shape; empty when an extent is negative, or when the product of the extents other than zero exceeds
+// 2^63 - 1: [0, 2^40, 2^40] holds no element but its strides overflow.
 [[nodiscard]] std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 
-// Bytes of `shape` elements of `dtype`; nothing where element_count() gives nothing or the bytes overflow.
+// Bytes of `shape` elements of `dtype`; empty when element_count() is empty or the bytes overflow.
 [[nodiscard]] std::optional<std::int64_t> byte_count(DType dtype, std::span<const std::int64_t> shape);
 
 // "[2, 3]"; "[]" for a single element.
@@ -73,7 +73,7 @@ template <int Rank>
   return {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()};
 }
 
-// The elements as C++ values; the dtype must be T's own. Vectors are aligned for every element type.
+// The elements as C++ values; the tensor's dtype must be that of T. Vectors are aligned for every element type.
 template <class T>
 [[nodiscard]] std::span<const T> values(const Tensor& tensor) {
   KVSCOPE_ASSERT(tensor.dtype == dtype_of<T>);
@@ -85,7 +85,7 @@ template <class T>
   return {reinterpret_cast<T*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(T)};
 }
 
-// A tensor holding a copy of `elements`; GeometryError when their number is not the shape's.
+// A tensor with a copy of `elements`; GeometryError when their number does not match the shape.
 template <class T>
 [[nodiscard]] Tensor tensor_of(std::vector<std::int64_t> shape, std::span<const T> elements) {
   Tensor tensor = make_tensor(dtype_of<T>, std::move(shape));

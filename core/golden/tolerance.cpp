@@ -54,8 +54,9 @@ Tolerance profile(std::string_view profile_name, DType out) {
     const Pair pair = out == DType::f64 ? p.f64 : out == DType::f32 ? p.f32 : out == DType::f16 ? p.f16 : p.bf16;
     return {pair.absolute, pair.relative, p.either, p.cosine_difference};
   }
-  throw InputError("command line", "--profile",
-                   fmt::format("'{}' is no profile; profiles are {}", profile_name, fmt::join(profile_names(), ", ")));
+  throw InputError(
+      "command line", "--profile",
+      fmt::format("'{}' is not a profile; profiles are {}", profile_name, fmt::join(profile_names(), ", ")));
 }
 
 }  // namespace kvscope::golden

@@ -1,9 +1,9 @@
-// Fixed tolerances of public test suites, under their names. Offered so that a result can be set beside what a suite
-// would have said; never the default, because a fixed tolerance that suits a bf16 kernel at 4096 tokens lets a whole
-// wrong page through (attention/bounds.h has the policy).
+// Fixed tolerances of public test suites, under their names, to compare a result with the criterion of such a suite.
+// Never the default: a fixed tolerance that suits a bf16 kernel at 4096 tokens accepts an output with a whole wrong
+// page (attention/bounds.h has the derived bound).
 //
 //   name            f64            f32            f16            bf16           combined  from
-//   flashattention  1e-5 1e-5      1e-5 1e-5      1e-3 1e-3      1e-2 1e-2      sum       stands for its rule:
+//   flashattention  1e-5 1e-5      1e-5 1e-5      1e-3 1e-3      1e-2 1e-2      sum       approximates its rule:
 //                                                                                         2x the error of PyTorch
 //                                                                                         in that type
 //   flashinfer      1e-3 1e-3      1e-3 1e-3      1e-3 1e-3      1e-2 1e-2      sum       batch decode and prefill
@@ -28,15 +28,16 @@ namespace kvscope::golden {
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
-  bool either = false;                      // the larger of the two suffices
-  std::optional<double> cosine_difference;  // of the whole tensor, beside the elements
+  bool either = false;                      // the larger of the two tolerances applies
+  std::optional<double> cosine_difference;  // of the whole tensor, in addition to the elements
   [[nodiscard]] double allowed(double golden) const;
 };
 
 // "flashattention", "flashinfer", "vllm", "flashmla", "torch".
 [[nodiscard]] const std::vector<std::string>& profile_names();
 
-// InputError ("--profile") naming the profiles when there is none of that name. `out`: f64, f32, f16 or bf16.
+// The tolerance of that name. InputError ("--profile") with the list of names for any other. `out`: f64, f32, f16 or
+// bf16.
 [[nodiscard]] Tolerance profile(std::string_view profile_name, DType out);
 
 }  // namespace kvscope::golden

@@ -10,11 +10,11 @@
 namespace kvscope::layout {
 namespace {
 
-// What a person can type by hand is far below these; a hostile expression stays cheap.
+// Limits far above any expression typed by hand, so that a hostile expression costs little.
 constexpr std::size_t kMaxCharacters = 4096;
 constexpr int kMaxDepth = 16;
 
-// Part of a message: an expression too long to show beside its caret is cut to a window round it.
+// The expression in a message: a long one is cut to a window around the caret.
 constexpr std::size_t kShownBefore = 60;
 constexpr std::size_t kShownAfter = 40;
 
@@ -22,7 +22,7 @@ char shown(char c) {
   return c >= ' ' && c <= '~' ? c : '?';
 }
 
-[[noreturn]] void refuse(std::string_view expression, std::size_t at, const std::string& message) {
+[[noreturn]] void reject(std::string_view expression, std::size_t at, const std::string& message) {
   const std::size_t first = at > kShownBefore ? at - kShownBefore : 0;
   const std::size_t last = std::min(expression.size(), at + kShownAfter);
   std::string window;
@@ -43,7 +43,7 @@ class Parser {
 
   Layout run() {
     if (text_.size() > kMaxCharacters) {
-      refuse(text_, kMaxCharacters,
+      reject(text_, kMaxCharacters,
              fmt::format("{} characters, but at most {} are read", text_.size(), kMaxCharacters));
     }
     Layout layout;
@@ -62,13 +62,13 @@ class Parser {
       std::int64_t product = 1;
       stride.tuple = column_major(shape.tuple, product);
     }
-    if (at_ < text_.size()) refuse(text_, at_, stride.begins.empty() ? "expected ':' or the end" : "expected the end");
+    if (at_ < text_.size()) reject(text_, at_, stride.begins.empty() ? "expected ':' or the end" : "expected the end");
     layout.shape = std::move(shape.tuple);
     layout.stride = std::move(stride.tuple);
     try {
       (void)cosize(layout);
     } catch (const OverflowError&) {
-      refuse(text_, stride.begins.front(), "the largest offset does not fit in 64 bits: use smaller strides");
+      reject(text_, stride.begins.front(), "the largest offset does not fit in 64 bits: use smaller strides");
     }
     return layout;
   }
@@ -84,7 +84,7 @@ class Parser {
     return true;
   }
   void expect(char c, const char* message) {
-    if (!accept(c)) refuse(text_, at_, message);
+    if (!accept(c)) reject(text_, at_, message);
   }
 
   // CuTe prints compile-time integers with an underscore before them: "_8" is 8.
@@ -95,10 +95,10 @@ class Parser {
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
       if (__builtin_mul_overflow(value, std::int64_t{10}, &value) ||
           __builtin_add_overflow(value, std::int64_t{text_[at_] - '0'}, &value)) {
-        refuse(text_, begin, "the number does not fit in 64 bits");
+        reject(text_, begin, "the number does not fit in 64 bits");
       }
     }
-    if (at_ == begin) refuse(text_, at_, expected);
+    if (at_ == begin) reject(text_, at_, expected);
     skip_space();
     return value;
   }
@@ -124,7 +124,7 @@ class Parser {
       return Swizzle(small(bits), small(base), negative ? -small(shift) : small(shift));
     } catch (const GeometryError& e) {
       const Fault& fault = e.faults().front();
-      refuse(text_, begin, fault.where.empty() ? fault.message : fault.where + " " + fault.message);
+      reject(text_, begin, fault.where.empty() ? fault.message : fault.where + " " + fault.message);
     }
   }
 
@@ -135,7 +135,7 @@ class Parser {
     if (!accept('o')) {
       at_ = begin;
     } else if (offset != 0) {
-      refuse(text_, begin, "an offset between swizzle and layout must be 0");
+      reject(text_, begin, "an offset between swizzle and layout must be 0");
     }
   }
 
@@ -145,10 +145,10 @@ class Parser {
     IntTuple result;
     if (!accept('(')) {
       result.value = integer("expected a number or '('");
-      if (result.value < least) refuse(text_, begin, too_small);
+      if (result.value < least) reject(text_, begin, too_small);
       return result;
     }
-    if (depth == kMaxDepth) refuse(text_, begin, fmt::format("nested deeper than {} levels", kMaxDepth));
+    if (depth == kMaxDepth) reject(text_, begin, fmt::format("nested deeper than {} levels", kMaxDepth));
     result.leaf = false;
     do {
       result.items.push_back(tuple(begins, least, too_small, depth + 1));
@@ -161,7 +161,7 @@ class Parser {
     try {
       (void)size(shape);
     } catch (const OverflowError&) {
-      refuse(text_, shape_at_, "the size does not fit in 64 bits: use a smaller shape");
+      reject(text_, shape_at_, "the size does not fit in 64 bits: use a smaller shape");
     }
   }
 
@@ -172,7 +172,7 @@ class Parser {
       const auto words = [](const IntTuple& t) {
         return t.leaf ? std::string("a number") : fmt::format("a tuple of {}", t.items.size());
       };
-      refuse(text_, begin,
+      reject(text_, begin,
              fmt::format("stride {} is {} where shape {} is {}", text(part), words(part), text(shape), words(shape)));
     }
     for (std::size_t i = 0; i < shape.items.size(); ++i) {
@@ -184,7 +184,7 @@ class Parser {
     IntTuple stride;
     if (shape.leaf) {
       stride.value = product;
-      product *= shape.value;  // check_size() saw to it that this fits
+      product *= shape.value;  // fits: check_size() has passed
       return stride;
     }
     stride.leaf = false;
@@ -210,7 +210,7 @@ void print(const IntTuple& tuple, std::string& out) {
   out += ')';
 }
 
-// Owed by who builds a Layout by hand; parse_layout() and the algebra see to it themselves.
+// A precondition for callers that build a Layout themselves; parse_layout() and is_injective() check it.
 void require_congruent(const IntTuple& shape, const IntTuple& stride) {
   if (shape.leaf == stride.leaf && shape.items.size() == stride.items.size()) return;
   throw GeometryError(
@@ -228,7 +228,7 @@ std::int64_t largest_offset(const IntTuple& shape, const IntTuple& stride) {
   return sum;
 }
 
-// Counts an integer coordinate through the leaves, leftmost fastest; takes what it used off `rest`.
+// Distributes an integer coordinate over the leaves, leftmost fastest; divides `rest` by the part it used.
 std::int64_t offset_of_integer(const IntTuple& shape, const IntTuple& stride, std::int64_t& rest) {
   require_congruent(shape, stride);
   if (shape.leaf) {

@@ -1,5 +1,5 @@
-// Layout expressions in CuTe's notation: nested shapes and strides, "(8,4):(4,1)", "((2,4),8):((1,16),2)", and what is
-// asked of them. A layout maps a coordinate to an offset: the sum over leaves of coordinate * stride; an integer
+// Layout expressions in CuTe's notation: nested shapes and strides, "(8,4):(4,1)", "((2,4),8):((1,16),2)", and their
+// evaluation. A layout maps a coordinate to an offset: the sum over leaves of coordinate * stride; an integer
 // coordinate counts through the shape with the *leftmost* mode fastest. Without strides, a shape is column-major:
 // "(8,4)" is "(8,4):(1,8)". Example: "(8,4):(4,1)" sends coordinate (2,3) to 11 and integer coordinate 9 = (1,1) to 5.
 #pragma once
@@ -29,8 +29,8 @@ struct Layout {
   std::optional<Swizzle> swizzle;  // applied to the offset last: "Sw<3,3,3> o (8,64):(64,1)"
 };
 
-// Throws InputError whose message carries the expression with a caret under the character where it
-// stopped making sense:
+// Throws InputError whose message shows the expression with a caret under the first character that
+// cannot be parsed:
 //   layout "(8,4):(4" rejected: column 9: expected ',' or ')'
 //     (8,4):(4
 //             ^
@@ -51,25 +51,9 @@ struct Layout {
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, std::int64_t coordinate);
 [[nodiscard]] std::int64_t offset_of(const Layout& layout, const IntTuple& coordinate);
 
-// Algebra, as CuTe defines it. GeometryError for shapes below 1, strides below 0, strides not nested as the shape is.
-
-// The same function with the fewest modes: "(2,(1,6)):(1,(6,2))" -> "12:1".
-[[nodiscard]] Layout coalesce(const Layout& layout);
-
-// c -> outer(inner(c)), in the modes of `inner`: "(6,2):(8,2)" with "(4,3):(3,1)" -> "((2,2),3):((24,2),8)".
-// GeometryError when inner reaches outside the outer layout or is swizzled, and when no layout does it: a step of inner
-// crosses an outer mode unevenly. Where two such crossings cancel by chance, it is refused as well.
-[[nodiscard]] Layout composition(const Layout& outer, const Layout& inner);
-
-// What is missing to reach each offset of [0, cosize_hi) once, up to a whole period: "4:2" in 24 -> "(2,3):(1,8)".
-// GeometryError when the modes overlap or interleave.
-[[nodiscard]] Layout complement(const Layout& layout, std::int64_t cosize_hi);
-
-// layout(right_inverse(i)) == i from 0 on, as far as the modes reach without a hole: "(4,8):(8,1)" -> "(8,4):(4,1)".
-[[nodiscard]] Layout right_inverse(const Layout& layout);
-
-// Exact. Decided by the strides where those are apart; else by trying, up to 2^20 coordinates, past which it
-// throws GeometryError.
+// Whether no two coordinates have the same offset. Exact: decided by the strides where these are far enough apart, else
+// by trying every coordinate. GeometryError: more than 2^20 coordinates to try, a shape below 1, a stride below 0, or
+// strides not nested as the shape is. Example: "(3,2):(2,3)" -> true; "(4,3):(2,3)" -> false, as 3 * 2 = 2 * 3.
 [[nodiscard]] bool is_injective(const Layout& layout);
 
 }  // namespace kvscope::layout

@@ -1,5 +1,5 @@
-// Views over memory that somebody else owns: extents and strides in elements, every access bounds-checked
-// unless asked not to be.
+// Non-owning views: extents and strides in elements; every access is bounds-checked except through the functions that
+// say otherwise.
 //
 //   StridedView<T, Rank>   the element type is known where the code is written
 //   AnyView<Rank>          the element type is a run-time DType (a block pool from a scenario or a file)
@@ -43,7 +43,7 @@ template <std::size_t Rank>
   return product;
 }
 
-// Where an index tuple stands, in elements from the view's base; IndexError names the axis.
+// Offset of an index tuple from the view's base, in elements. IndexError names the axis.
 template <std::size_t Rank>
 [[nodiscard]] inline std::int64_t checked_offset(const std::array<std::int64_t, Rank>& index,
                                                  const std::array<std::int64_t, Rank>& extents,
@@ -107,7 +107,7 @@ struct AnyView {
            checked_offset<static_cast<std::size_t>(Rank)>({static_cast<std::int64_t>(index)...}, extents, strides) *
                size_of(dtype);
   }
-  // The same memory with a C++ element type; GeometryError when it is another one.
+  // The same memory with a C++ element type; GeometryError when the view has another dtype.
   template <class T>
   [[nodiscard]] StridedView<T, Rank> as() const {
     if (dtype_of<T> != dtype) {

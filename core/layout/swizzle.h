@@ -1,8 +1,8 @@
-// Swizzle(bits, base, shift): XOR one group of address bits into another, so that rows which would share a bank do not.
+// Swizzle(bits, base, shift): XORs one group of address bits into another, so that rows that would share a bank do not.
 //
 //   bit:   ... | Y Y Y | . . . | Z Z Z | b b b b |        bits = 3, base = 4, shift = 6 (Y starts `shift` above Z)
 //                  |               ^
-//                  +---- XOR ------+                      b bits stay: what is read in one piece stays in one piece
+//                  +---- XOR ------+                      b bits are unchanged: a piece read as one stays contiguous
 //
 // offset' = offset XOR ((offset & Y) >> shift); a negative shift moves the other way. Applying it twice gives the
 // offset back. Example: bf16 with the 128-byte mode is (3,3,3) on element offsets: 64 -> 72, 72 -> 64, 448 -> 504.
@@ -16,10 +16,10 @@
 
 namespace kvscope {
 
-inline constexpr std::int64_t kChunkBytes = 16;  // a chunk: what a swizzle of shared memory moves as one piece
+inline constexpr std::int64_t kChunkBytes = 16;  // a chunk: the unit that a swizzle of shared memory moves
 
-// How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0: every formula
-// counts on a 16-byte chunk.
+// How a TMA box is spread over shared memory. `bytes()` of `none` is 16, not 0, because every formula works in 16-byte
+// chunks.
 enum class SwizzleMode : std::uint8_t { none = 0, b32 = 1, b64 = 2, b128 = 3 };
 
 [[nodiscard]] constexpr std::int64_t bytes(SwizzleMode mode) {
@@ -35,7 +35,7 @@ class Swizzle {
   // GeometryError unless bits >= 0, base >= 0 and |shift| >= bits, and bits + base + |shift| < 63.
   Swizzle(int bits, int base, int shift);
 
-  // Acts on byte or element offsets, whichever `base` was chosen for.
+  // Works on byte offsets or on element offsets; `base` must be chosen for the same unit.
   [[nodiscard]] std::int64_t operator()(std::int64_t offset) const {
     const std::uint64_t x = static_cast<std::uint64_t>(offset);
     const std::uint64_t y = x & yyy_;
@@ -58,7 +58,7 @@ class Swizzle {
   std::uint64_t yyy_;
 };
 
-// The swizzle of a TMA mode on element offsets: (mode, log2(16 / size), 3). `none` has no bits: the identity.
+// The swizzle of a TMA mode on element offsets: (mode, log2(16 / size), 3). `none` gives the identity (0 bits).
 [[nodiscard]] Swizzle make_swizzle(DType dtype, SwizzleMode mode);
 
 // (log2 rows, log2 access, log2 row_size - log2 access), logarithms rounded down; GeometryError unless the last is > 0.

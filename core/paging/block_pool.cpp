@@ -144,7 +144,7 @@ SequencePages BlockPool::fork(const SequencePages& pages, SeqIdx child) {
   return copy;
 }
 
-// --- giving back ------------------------------------------------------------------------------------------------
+// --- releasing --------------------------------------------------------------------------------------------------
 
 void BlockPool::release(const SequencePages& pages) {
   for (std::size_t p = pages.blocks.size(); p-- > 0;) {
@@ -209,7 +209,7 @@ void BlockPool::unlink(List& list, std::uint32_t block) {
   records_[block].next = records_[block].prev = kEnd;
 }
 
-// --- looking in -------------------------------------------------------------------------------------------------
+// --- inspection -------------------------------------------------------------------------------------------------
 
 PoolSnapshot BlockPool::snapshot() const {
   PoolSnapshot s;

@@ -1,9 +1,9 @@
-// The pool of blocks that pages live in: who holds which, what is in them, and which can be used again. No values here:
-// those are in the tensors that the cache views are built over; a block is the same number in both.
+// The pool of blocks that hold pages: which sequences hold each block, its content, and whether it can be reused. The
+// pool stores no values; those are in the tensors that the cache views are built over, under the same block numbers.
 //
 //              allocate              last holder releases it
 //     free ──────────────> used ──────────────┬─────────────────> free      content cannot be found again: the page is
-//                           ^                 │                             not full, or its hash is there already
+//                           ^                 │                             not full, or its hash is already indexed
 //                           │ share: a        │
 //                           │ sequence finds  └─────────────────> cached    content is in the prefix index
 //                           │ its prefix                            │ │
@@ -13,11 +13,11 @@
 //   used    reference count >= 1: that many sequences hold it           free + cached + used = N, always
 //   cached  reference count 0, found by hash until it is evicted
 //   free    reference count 0, no content
-//   N       the null page: never allocated, what unused table entries point at
+//   N       the null page: never allocated; unused table entries point at it
 //
-// Blocks are handed out in a fixed order: those never used, lowest first; then freed ones, first freed first; then the
-// least recently used cached one loses its content. A sequence gives its pages back from the last to the first, so a
-// prefix outlives its continuation.
+// Blocks are allocated in a fixed order: first those never used, lowest first; then freed ones, first freed first; then
+// the least recently used cached one, which loses its content. A sequence releases its pages from the last to the
+// first, so a prefix stays cached longer than its continuation.
 //
 // Nothing is allocated from the heap per operation: free and cached lists are linked through the blocks' own records.
 // Only blocks that were used at least once have a record, so a pool larger than this machine's memory can be simulated.
@@ -35,20 +35,20 @@
 
 namespace kvscope {
 
-// One sequence's row of the lookup table while it grows: which block each page is in, and how many tokens are stored.
+// One sequence's row of the lookup table while it grows: the block of each page, and how many tokens are stored.
 struct SequencePages {
   SeqIdx seq;
-  std::vector<std::uint32_t> blocks;  // [pages] may run ahead of `tokens`: reserved, not yet written
+  std::vector<std::uint32_t> blocks;  // [pages] may cover more than `tokens`: reserved, not yet written
   std::int64_t tokens = 0;            // [tokens] stored
 };
 
-// Everything a pool is, in comparable form: what tests mean by "unchanged". Blocks from `never_used` on have no entry.
+// The whole state of a pool in comparable form, for tests. Blocks from `never_used` on have no entry.
 struct PoolSnapshot {
-  std::int64_t never_used = 0;            // the lowest block that was never handed out
+  std::int64_t never_used = 0;            // the lowest block that was never allocated
   std::vector<std::uint32_t> ref_counts;  // [block]
   std::vector<std::uint32_t> filled;      // [block] tokens stored
   std::vector<PageHash> hashes;           // [block] PageHash{}: cannot be found
-  std::vector<std::uint32_t> freed;       // handed out after those never used, in this order
+  std::vector<std::uint32_t> freed;       // allocated in this order after those never used
   std::vector<std::uint32_t> lru;         // cached blocks, the next to be evicted first
   std::int64_t slots_filled = 0;
   friend bool operator==(const PoolSnapshot&, const PoolSnapshot&) = default;
@@ -79,47 +79,47 @@ class BlockPool {
   // 0, 4 need 1; if the second block is shared, 1 and 2, because its tokens move to a copy first.
   [[nodiscard]] std::int64_t blocks_needed(const SequencePages& pages, std::int64_t new_tokens) const;
 
-  // Makes the places of the next `new_tokens` tokens writable: allocates blocks, and copies a partly
-  // filled last page that others hold too (copy-on-write). All or nothing: false, and nothing has changed,
-  // when too few blocks are available.
+  // Makes the slots of the next `new_tokens` tokens writable: allocates blocks, and copies a partly filled last page
+  // that other sequences hold too (copy-on-write). All or nothing: returns false and changes nothing when too few
+  // blocks are available.
   [[nodiscard]] bool reserve(SequencePages& pages, std::int64_t new_tokens);
 
   // Stores the next `new_tokens` tokens. Precondition (caller): reserved.
   void write(SequencePages& pages, std::int64_t new_tokens, bool decode);
 
-  // Both in one: the sequence grows, or nothing changes.
+  // reserve() and write() in one: the sequence grows, or nothing changes.
   [[nodiscard]] bool append(SequencePages& pages, std::int64_t new_tokens, bool decode);
 
   // --- sharing --------------------------------------------------------------------------------------------------
 
-  // Makes the full page findable. False when a block with the same content already is: that one stays the one found.
+  // Makes the full page findable. False when another block with the same content is already indexed and stays so.
   bool publish(const SequencePages& pages, PageIdx page, PageHash hash);
 
   struct Found {
     BlockIdx block;
-    bool cached = false;  // held by nobody now
+    bool cached = false;  // no sequence holds it now
   };
-  // The block with that content, null_page() when there is none. Changes nothing, not even the order of eviction.
+  // The block with that content; null_page() when there is none. Changes nothing, not even the order of eviction.
   [[nodiscard]] Found find(PageHash hash) const;
 
   // Block found by find() becomes the next page of `pages`, all of it stored. Precondition
   // (caller): full pages only so far.
   void share(SequencePages& pages, BlockIdx block);
 
-  // A second sequence with the same tokens (parallel samples of one prompt, beams): it holds every page the first one
-  // has stored tokens in, the partly filled last one included. Who writes there first gets a copy.
+  // A second sequence with the same tokens (parallel samples of one prompt, beams). It holds every page in which the
+  // first one has stored tokens, the partly filled last one included. The first of them to write there gets a copy.
   [[nodiscard]] SequencePages fork(const SequencePages& pages, SeqIdx child);
 
-  // --- giving back ----------------------------------------------------------------------------------------------
+  // --- releasing ------------------------------------------------------------------------------------------------
 
-  // Lets go of every block, from the last page to the first. `pages` keeps its numbers, which mean nothing any more.
+  // Releases every block, from the last page to the first. The block numbers in `pages` are no longer valid.
   void release(const SequencePages& pages);
 
-  // --- looking in -----------------------------------------------------------------------------------------------
+  // --- inspection -----------------------------------------------------------------------------------------------
 
   [[nodiscard]] PoolSnapshot snapshot() const;
 
-  // Every invariant recounted from scratch against the sequences that hold blocks; empty when all hold.
+  // Recounts every invariant against the sequences that hold blocks. Returns the broken ones, as text.
   [[nodiscard]] std::vector<std::string> broken_invariants(std::span<const SequencePages* const> holders) const;
 
  private:
@@ -132,7 +132,7 @@ class BlockPool {
     std::uint32_t prev = kEnd;  // in the cached list
   };
   struct List {
-    std::uint32_t head = kEnd;  // leaves first
+    std::uint32_t head = kEnd;  // the next to leave
     std::uint32_t tail = kEnd;
   };
 
@@ -144,7 +144,7 @@ class BlockPool {
   trace::Recorder& recorder_;
   std::int64_t page_size_;
   std::int64_t blocks_;          // N
-  std::vector<Record> records_;  // [block], those handed out at least once
+  std::vector<Record> records_;  // [block], those allocated at least once
   PrefixIndex index_;
   List freed_;
   List lru_;

@@ -1,5 +1,5 @@
-// The host side of a step as the kernels get it: who is in the batch, how long each one is, and where its pages are.
-// The paging engine fills it; the cache collections are built over it; nothing in it points anywhere.
+// The input of a step's kernels on the host: the sequences in the batch, their lengths, and the blocks of their pages.
+// The paging engine fills it; the cache collections are built over it. It holds no pointers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct CacheState {
   std::int64_t page_size = 0;  // [tokens]; 0: continuous cache, one block a sequence
   std::int64_t blocks = 0;     // N: real blocks; the null page is block N, and every unused table entry holds N
 
-  std::vector<SeqIdx> batch;                 // [batch] which sequence stands in row b
+  std::vector<SeqIdx> batch;                 // [batch] the sequence of row b
   std::vector<std::uint32_t> cache_lengths;  // [batch] tokens cached before this step's forward pass
   std::vector<std::uint32_t> new_tokens;     // [batch] tokens this step computes: positions cache_length + i
   std::vector<std::uint32_t> lookup_table;   // [batch, table_columns] row-major; continuous: [batch, 1]

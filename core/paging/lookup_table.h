@@ -1,8 +1,8 @@
-// The step's lookup table as its kernels get it: [batch, padded_lut_cols(pages of the longest)], every entry first set
-// to the null page N, then row b's block numbers from column 0 on.
+// The lookup table of one step, as its kernels read it: [batch, padded_lut_cols(pages of the longest)]. Every entry is
+// first set to the null page N; then row b holds its block numbers from column 0 on.
 //
-// Why exactly N: a kernel multiplies every entry it reads, padding included, by the page stride. N lands in the null
-// page, which the pool allocates behind its N real blocks; anything larger lands outside the pool.
+// Why exactly N: a kernel multiplies every entry it reads, padding included, by the page stride. N gives the null page,
+// which the pool allocates after its N real blocks; a larger number gives an address outside the pool.
 //
 // Example: N = 8, page 128, one row of 1 token in block 5 -> columns 24: {5, 8, 8, 8, ... 8}.
 #pragma once
@@ -23,23 +23,23 @@ namespace kvscope {
 }
 
 struct LutRow {
-  std::span<const std::uint32_t> blocks;  // [pages] block of each page; what is past `tokens` is legal and not copied
+  std::span<const std::uint32_t> blocks;  // [pages] block of each page; entries past `tokens` are allowed, not copied
   std::int64_t tokens = 0;                // [tokens] cached and new
-  bool dummy = false;                     // pads the batch: the null page in every column, whatever `blocks` says
+  bool dummy = false;                     // a padding row of the batch: the null page in every column, `blocks` unused
 };
 
 struct LutLimits {
   std::int64_t blocks = 0;     // N
   std::int64_t page_size = 0;  // [tokens]
-  std::int64_t max_batch = 0;  // rows the table's storage was made for
+  std::int64_t max_batch = 0;  // rows that the table's storage has
 };
 
 struct Lut {
   std::vector<std::uint32_t> entries;  // [batch, columns]
-  std::int64_t columns = 0;            // changes from step to step: the storage is re-shaped, not re-allocated
+  std::int64_t columns = 0;            // changes from step to step: the storage is reshaped, not reallocated
 };
 
-// `max_cache_length` [tokens]: when given, the table is wide enough for it whatever the rows need.
+// `max_cache_length` [tokens]: when given, the table has at least the columns for it.
 // Throws GeometryError with every fault: batch > max_batch; more pages than N; a row with fewer pages than it needs; a
 // row with a block outside [0, N); max_cache_length < 1 or less than the longest row.
 [[nodiscard]] Lut build_lookup_table(std::span<const LutRow> rows, const LutLimits& limits,

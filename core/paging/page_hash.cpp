@@ -13,8 +13,8 @@ constexpr u128 make_u128(std::uint64_t hi, std::uint64_t lo) {
   return (static_cast<u128>(hi) << 64) | lo;
 }
 
-// An odd multiplier: multiplication by it, like the xor with a shift of itself, is a bijection of the 128-bit state.
-// One word therefore never loses anything; two different pages meet only by chance.
+// An odd multiplier: multiplication by it, like the XOR of the state with a shift of itself, is a bijection of the
+// 128-bit state. Adding a word therefore loses no information; two different pages collide only by chance.
 constexpr u128 kMultiplier = make_u128(0x2360ed051fc65da4, 0x4385df649fccf645);
 constexpr u128 kSeed = make_u128(0x9e3779b97f4a7c15, 0xf39cc0605cedc835);
 

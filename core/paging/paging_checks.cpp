@@ -11,7 +11,7 @@
 namespace kvscope {
 namespace {
 
-// Stands behind its parent or the sample before it, and differs from that only in its place.
+// Whether the sample follows its parent or the sample before it and differs from it only in its number.
 bool is_in_place(std::span<const Request> requests, std::size_t i) {
   if (i == 0 || requests[i].sample_of < 1) return false;
   Request before = requests[i];

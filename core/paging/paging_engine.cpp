@@ -1,4 +1,4 @@
-// The engine from outside: the step last run as its kernels saw it, the report, and the invariants recounted.
+// The engine's public members: the last step as its kernels saw it, the report, and the invariants recounted.
 #include "core/paging/paging_engine.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// One step of the paging engine, part by part, in the order that paging_engine.h gives.
+// One step of the paging engine, part by part, in the order of paging_engine.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,7 +80,8 @@ bool PagingEngine::State::step() {
   return true;
 }
 
-// To the next one that will run; those refused on the way are refused late, which nobody can tell.
+// Jumps to the next request that will run. Requests before it that can never run are rejected at that later time, which
+// affects no other state.
 void PagingEngine::State::jump_to_next_arrival() {
   std::size_t n = arrived;
   while (n + 1 < order.size() && !can_ever_fit(arrival(n))) ++n;
@@ -111,13 +112,13 @@ void PagingEngine::State::decode() {
     bool kept = true;
     while (kept && !pool.reserve(seq.pages, 1)) kept = make_room_by_preempting(s);
     if (!kept) preempt_most_recent();
-    if (!kept) break;  // it was the last of the list
+    if (!kept) break;  // it was the last one in the list
     seq.scheduled = 1;
     --budget;
   }
 }
 
-// Only the most recently admitted request can have prompt left: nobody is admitted behind one that lacks
+// Only the most recently admitted request can have prompt left: no request is admitted after one that lacks
 // tokens or blocks.
 void PagingEngine::State::prefill() {
   if (running.empty() || !sequences[running.back()].prefilling) return;
@@ -132,7 +133,7 @@ void PagingEngine::State::prefill() {
   budget -= chunk;
 }
 
-// False when nobody was admitted after `keep`.
+// False when no request was admitted after `keep`.
 bool PagingEngine::State::make_room_by_preempting(std::uint32_t keep) {
   if (running.back() == keep) return false;
   preempt_most_recent();
@@ -147,7 +148,7 @@ void PagingEngine::State::preempt_most_recent() {
   std::vector<std::uint32_t>().swap(seq.pages.blocks);
   seq.pages.tokens = 0;
   seq.text.forget_hashes();
-  KVSCOPE_ASSERT(seq.scheduled == 0);  // whoever needs its blocks was admitted before it, and is served before it
+  KVSCOPE_ASSERT(seq.scheduled == 0);  // requests that need its blocks were admitted, and are served, before it
   seq.prefilling = true;
   waiting.push_front(running.back());
   running.pop_back();
@@ -193,7 +194,7 @@ bool PagingEngine::State::admit_front() {
   return true;
 }
 
-// Full pages of the known tokens that can be found, from the first on; at least one token is left to compute.
+// Counts full pages of the known tokens in the prefix index, from the first on; at least one token stays to compute.
 std::int64_t PagingEngine::State::find_prefix(Sequence& seq, std::int64_t& held_by_nobody) {
   const std::int64_t most = (seq.known() - 1) / block_tokens;
   std::int64_t pages = 0;
@@ -240,13 +241,13 @@ void PagingEngine::State::compute() {
   for (const std::uint32_t s : done) finish(sequences[s]);
 }
 
-// From the logits of its last token.
+// Generates a token from the logits of the last one.
 void PagingEngine::State::generate_one(Sequence& seq) {
   seq.prefilling = false;
   if (seq.generated < seq.request->generate_tokens) ++seq.generated;
 }
 
-// Those that find no place in the batch go to the front of the queue: whoever waits there came after the parent.
+// Samples that do not fit in the batch go to the front of the queue: all waiting requests arrived after the parent.
 void PagingEngine::State::fork_samples(std::span<const Parent> parents) {
   std::vector<std::uint32_t> left_over;
   std::size_t joined = 0;

@@ -1,10 +1,10 @@
-// Which block holds the page with a given hash: an open-addressing table of 8 bytes a slot, at most half full.
+// Finds the block that holds the page with a given hash: an open-addressing table of 8 bytes a slot, at most half full.
 //
 //   slot:  | tag: the top 32 bits of hash.lo | block |     home of a tag = its top log2(slots) bits
 //
-// A hit compares the tag in the slot first and the block's whole hash second, so a miss rarely leaves the slots.
-// Erasing moves later entries of the same run back instead of leaving tombstones: a pool that evicts for days stays
-// fast all the same.
+// A hit compares first the tag in the slot and then the block's whole hash, so a miss rarely reads outside the slots.
+// Erasing moves later entries of the same run back instead of leaving tombstones, so look-ups stay fast after any
+// number of evictions.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class PrefixIndex {
   // The block of that hash, or kNone.
   [[nodiscard]] std::uint32_t find(PageHash hash) const;
 
-  // False, and nothing changes, when the hash is already there. Precondition (block pool): `block` <
+  // Returns false and changes nothing when the hash is already indexed. Precondition (block pool): `block` <
   // kNone has no hash yet.
   bool insert(PageHash hash, std::uint32_t block);
 
@@ -44,7 +44,7 @@ class PrefixIndex {
     std::uint32_t block = kNone;
   };
   [[nodiscard]] std::size_t home(std::uint32_t tag) const { return tag >> shift_; }
-  [[nodiscard]] std::size_t slot_of(PageHash hash) const;  // where the hash is, or the empty slot where it would go
+  [[nodiscard]] std::size_t slot_of(PageHash hash) const;  // the slot of the hash, or the empty slot where it would go
   void grow();
 
   std::vector<Slot> slots_;

@@ -15,14 +15,14 @@ double ratio(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// A figure of a step is a quotient: of blocks, of tokens, or of something and one. A step whose divisor is 0 has none.
+// A figure of a step as a quotient: of blocks, of tokens, or a count divided by one. With a divisor of 0 it is absent.
 struct Quotient {
   std::int64_t part = 0;
   std::int64_t whole = 1;
 };
 using Figure = Quotient (*)(const RunReport&, const StepFigures&);
 
-Quotient utilisation_at(const RunReport& r, const StepFigures& f) {
+Quotient utilization_at(const RunReport& r, const StepFigures& f) {
   return {f.used_blocks, r.blocks};
 }
 
@@ -78,7 +78,7 @@ struct Curve {
 };
 
 constexpr std::array<Curve, 8> kCurves = {{
-    {"utilisation", "utilisation", utilisation_at},
+    {"utilization", "utilisation", utilization_at},
     {"internal fragmentation", "internal_fragmentation", fragmentation_at},
     {"prefix hits", "prefix_hit_rate", hit_rate_at},
     {"running", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.running}; }},
@@ -88,7 +88,7 @@ constexpr std::array<Curve, 8> kCurves = {{
     {"preemptions", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.preemptions}; }},
 }};
 
-// Each column stands for a stretch of steps (their parts over their wholes), its height relative to the highest column.
+// Each column covers a range of steps (sum of numerators / sum of divisors); heights are relative to the highest.
 std::string sparkline(const RunReport& report, const Curve& curve) {
   static constexpr std::array<const char*, 9> kBars = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto steps = static_cast<std::int64_t>(report.curve.size());
@@ -120,8 +120,8 @@ std::string curve_line(const RunReport& report, const Curve& curve) {
 
 }  // namespace
 
-double RunReport::utilisation() const {
-  return over_steps(*this, utilisation_at).mean;
+double RunReport::utilization() const {
+  return over_steps(*this, utilization_at).mean;
 }
 double RunReport::internal_fragmentation() const {
   return over_steps(*this, fragmentation_at).mean;
@@ -136,9 +136,9 @@ std::string to_text(const RunReport& r) {
     text += fmt::format("  {:<24}{:>16}{}{}\n", name, value, note.empty() ? "" : "  ", note);
   };
   text += "requests\n";
-  line("asked", grouped(r.requests), "");
+  line("total", grouped(r.requests), "");
   line("finished", grouped(r.finished), "");
-  line("refused", grouped(r.refused), r.refused > 0 ? "longer than the pool or the longest sequence" : "");
+  line("rejected", grouped(r.refused), r.refused > 0 ? "longer than the pool or the maximum sequence length" : "");
   line("preemptions", grouped(r.preemptions), "");
   text += "time\n";
   line("steps", grouped(r.steps), "");
@@ -154,12 +154,12 @@ std::string to_text(const RunReport& r) {
   line("lost to preemption", grouped(r.lost_tokens), fmt::format("{} computed again", grouped(r.recomputed_tokens)));
   text += fmt::format("blocks of {} tokens\n", r.page_size);
   line("in the pool", grouped(r.blocks), r.paged ? "and the null page" : "");
-  line("used at most", grouped(r.peak_used_blocks), percent(ratio(r.peak_used_blocks, r.blocks)));
+  line("maximum used", grouped(r.peak_used_blocks), percent(ratio(r.peak_used_blocks, r.blocks)));
   line("evicted", grouped(r.evictions), "");
   line("copied on write", grouped(r.copies), "");
   if (r.curve.empty()) return text;
-  text += fmt::format("{:<26} {:>9} {:>9} {:>9}  {}\n", "over steps", "least", "mean", "most",
-                      "from the first step to the last, against the highest column");
+  text += fmt::format("{:<26} {:>9} {:>9} {:>9}  {}\n", "over steps", "minimum", "mean", "maximum",
+                      "first step to last, scaled to the highest column");
   for (const Curve& curve : kCurves) text += curve_line(r, curve);
   return text;
 }
@@ -185,12 +185,12 @@ json::Value to_json(const RunReport& r, bool with_curve) {
   v.set("evictions", r.evictions);
   v.set("copies", r.copies);
   v.set("peak_used_blocks", r.peak_used_blocks);
-  v.set("utilisation", r.utilisation());
+  v.set("utilisation", r.utilization());
   v.set("internal_fragmentation", r.internal_fragmentation());
   v.set("prefix_hit_rate", r.prefix_hit_rate());
   if (!with_curve) return v;
 
-  // One array a figure: a plot takes them as they are.
+  // One array per figure, ready for plotting.
   json::Value curves;
   const auto add = [&](const char* name, std::int64_t StepFigures::*member) {
     json::Array values;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kSinkStream = 3;
 
-// K or V of a [block, kv, 1, page_row, head, head_dim] tensor, as far as `used_size` elements of a head.
+// K or V of a [block, kv, 1, page_row, head, head_dim] tensor: the first `used_size` elements of each head.
 attention::PagedRows rows_of(const golden::Tensor& pool, KOrV k_or_v, std::int64_t used_size, const FocusState& focus) {
   attention::PagedRows rows =
       attention::rows_of_pool(pool.bytes.data(), pool.dtype, golden::shape_of<6>(pool), k_or_v, LayerIdx{0});
@@ -106,7 +106,7 @@ double multiply_adds(const Scenario& scenario, const FocusState& focus) {
     pairs += queries * (queries + focus.cache.cache_lengths[b]);
   }
   return pairs * static_cast<double>(scenario.model.query_heads) *
-         static_cast<double>(scenario.model.head_size + 3 * scenario.model.value_size);  // o, a1 and a2 walk V
+         static_cast<double>(scenario.model.head_size + 3 * scenario.model.value_size);  // o, a1 and a2 each read V
 }
 
 }  // namespace kvscope

@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t kQueryStream = 2;
 constexpr std::uint64_t kFirstLayerStream = 16;  // + 2 * layer + k_or_v
 
-// One layer of the pool with `last` numbers a head: [blocks, kv, 1, page_row, heads, last].
+// One layer of the pool with `last` numbers per head: [blocks, kv, 1, page_row, heads, last].
 golden::Tensor poisoned(DType dtype, const Scenario& scenario, std::int64_t last) {
   golden::Tensor tensor;
   tensor.dtype = dtype;
@@ -45,8 +45,8 @@ AnyView<4> view_of(golden::Tensor& tensor, KOrV k_or_v) {
                     compute_kv_cache_dynamic_shape_strides(extents), k_or_v, LayerIdx{0});
 }
 
-// What token `id` has in one stream: [head, head_dim], its numbers in order. Token ids are hashes, so multiplying keeps
-// neighbours apart.
+// The numbers of token `id` in one stream, in order: [head, head_dim]. Token ids are hashes, so the products do not
+// overlap for consecutive tokens.
 xt::xtensor<double, 2> values_of(const CounterRng& rng, std::uint64_t id, std::int64_t heads, std::int64_t head_size) {
   xt::xtensor<double, 2> values = filled(0.0, heads, head_size);
   std::uint64_t n = id * 0x9e3779b97f4a7c15u;
@@ -63,7 +63,7 @@ void each_token(const FocusState& focus, const LayerData& data, const auto& firs
   }
 }
 
-// Numbers as `dtype`, one behind the other; the address behind the last.
+// Writes numbers as `dtype`, packed; returns the address after the last one.
 std::byte* store(DType dtype, std::span<const double> numbers, std::byte* at) {
   for (const double x : numbers) {
     store_from_double(dtype, x, at, Overflow::non_saturating);
@@ -72,7 +72,7 @@ std::byte* store(DType dtype, std::span<const double> numbers, std::byte* at) {
   return at;
 }
 
-// The scale's type may be too narrow for it: what would round to 0 becomes the type's smallest number, pattern 1,
+// The scale's type may be too narrow: a scale that would round to 0 becomes the type's smallest number, pattern 1,
 // because 0 / 0 is NaN. e8m0 has no 0.
 double store_scale(DType dtype, double scale, std::byte* at) {
   store_from_double(dtype, scale, at, Overflow::saturate);
@@ -80,7 +80,7 @@ double store_scale(DType dtype, double scale, std::byte* at) {
   return load_as_double(dtype, at);
 }
 
-// One scale a granule, rounded to the scale's type; then each element / scale, rounded once.
+// One scale per granule, rounded to the scale's type; then each element / scale, rounded once.
 void quantize_row(const Scenario& scenario, std::span<const double> row, std::byte* elements, std::byte* scales) {
   const Quantization& quantization = *scenario.cache.quantization;
   const DType dtype = scenario.cache.dtype;
@@ -172,7 +172,7 @@ LayerData layer_data(const Scenario& scenario, const FocusState& focus) {
     each_token(focus, data, from_start, [&](std::size_t b, std::int64_t t, std::uint64_t id) {
       const std::int64_t block = table(b, t / page);
       xt::xtensor<double, 2> values = values_of(rng, id, heads, head_size);
-      // What is quantized is what `exact` holds, so that the difference is quantization and nothing else.
+      // The quantized values are those of `exact`, so that the difference is the quantization error alone.
       if (quantization) values = xt::cast<float>(values);
       for (std::int64_t head = 0; head < heads; ++head) {
         const std::span<const double> row(&values(head, 0), values.shape(1));

@@ -1,6 +1,6 @@
-// Values for one layer of the pool at the focus step: what the model would have written there, made up from the seed. A
-// token's values depend on what the token *is* (its id), not on where it stands, so sequences that share a block agree
-// on it. Slots that hold no token, and the null page, are poisoned with NaN: who reads them, shows.
+// Values for one layer of the pool at the focus step, generated from the seed in place of a model's. A token's values
+// depend on the token's id, not on its place in memory, so sequences that share a block agree on it. Slots that hold no
+// token, and the null page, are filled with NaN, so that a read of them shows in the output.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct LayerData {
 // Bytes that layer_data() would allocate for the pool of one layer.
 [[nodiscard]] std::int64_t layer_bytes(const Scenario& scenario);
 
-// Precondition (caller): layer_bytes() is a size worth allocating; run_scenario.h refuses larger ones with a reason.
+// Precondition (caller): layer_bytes() is a size worth allocating; run_scenario.h rejects larger ones with a reason.
 [[nodiscard]] LayerData layer_data(const Scenario& scenario, const FocusState& focus);
 
 }  // namespace kvscope

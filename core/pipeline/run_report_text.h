@@ -1,4 +1,4 @@
-// What a run has to say, as text for a terminal and as JSON for programs.
+// The report of a run, as text for a terminal and as JSON for programs.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-// Every invariant held, and both second paths agree with the golden (or there is none, for a stated reason).
+// Every invariant held, and both second computations agree with the golden (or there is no golden, with a reason).
 [[nodiscard]] bool passed(const RunOutcome& outcome);
 
 [[nodiscard]] std::string to_text(const Scenario& scenario, const RunOutcome& outcome);

@@ -64,7 +64,7 @@ std::string golden_too_large(const Scenario& scenario, const FocusState& focus, 
   const std::int64_t bytes = layer_bytes(scenario);
   if (bytes > options.max_layer_bytes) {
     return fmt::format(
-        "one layer of the pool takes {:.1f} GiB, and values are made up for {:.1f} GiB at most: "
+        "one layer of the pool takes {:.1f} GiB, and values are generated for at most {:.1f} GiB: "
         "lower $.cache.blocks",
         static_cast<double>(bytes) / kGiB, static_cast<double>(options.max_layer_bytes) / kGiB);
   }
@@ -111,7 +111,7 @@ RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> reque
   RunOutcome outcome;
   outcome.engine = run_engine(scenario, requests, recorder, engine);
   if (outcome.engine.report.steps == 0) {
-    outcome.golden_skipped = "no step was run: there is no cache to look at";
+    outcome.golden_skipped = "no step was run, so there is no cache state";
     return outcome;
   }
   FocusState focus = state_at(scenario, requests, focus_step(scenario, outcome.engine.report));

@@ -1,5 +1,5 @@
 // The whole chain for one scenario, stage by stage: requests -> paging engine -> cache at the focus step -> values ->
-// golden attention -> the independent second path that must agree with it.
+// golden attention -> the independent second computation that must agree with it.
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@
 
 namespace kvscope {
 
-// How far two evaluations are apart, as the worst ratio of difference to bound over all outputs: up to 1 passes.
+// The difference of two evaluations, as the worst ratio of difference to bound over all outputs: at most 1 passes.
 struct Agreement {
   double worst_ratio = 0;
   std::int64_t query = 0, head = 0, dim = 0;  // where: row of the ragged batch, query head, output element
   [[nodiscard]] bool passed() const { return worst_ratio <= 1; }
 };
 
-// The golden output over the focus layer, and everything it was made from. Moves, but does not copy: `attention` points
-// into its neighbours' storage.
+// The golden output over the focus layer, and everything it was made from. Movable but not copyable: `attention` points
+// into the other members.
 struct GoldenRun {
   FocusState focus;
   LayerData data;
@@ -43,7 +43,7 @@ struct GoldenRun {
   GoldenRun& operator=(GoldenRun&&) = default;
 };
 
-// Requests that are done with, of all. Return false to stop the run: it then throws Cancelled.
+// Finished requests, and the number of all. Return false to stop the run, which then throws Cancelled.
 using ProgressFunction = std::function<bool(std::int64_t done, std::int64_t all)>;
 
 class Cancelled : public std::runtime_error {
@@ -52,7 +52,7 @@ class Cancelled : public std::runtime_error {
 };
 
 struct EngineOptions {
-  std::int64_t check_every = 0;  // recount every invariant of the pool each so many steps; 0: only after the last
+  std::int64_t check_every = 0;  // recount every invariant of the pool after so many steps; 0: only after the last
   ProgressFunction progress;
 };
 
@@ -65,26 +65,26 @@ struct GoldenOptions {
 
 struct EngineRun {
   RunReport report;
-  std::vector<std::string> broken_invariants;  // empty when all held, every time they were counted
+  std::vector<std::string> broken_invariants;  // empty when all held at every check
 };
 
 struct RunOutcome {
   EngineRun engine;
   std::optional<GoldenRun> golden;
-  std::string golden_skipped;  // why there is no golden; empty when there is
+  std::string golden_skipped;  // the reason why there is no golden; empty when there is one
 };
 
 [[nodiscard]] EngineRun run_engine(const Scenario& scenario, std::span<const Request> requests,
                                    trace::Recorder& recorder, const EngineOptions& options = {});
 
-// Why a golden at `step` would be too large, with the next step; empty when it would not.
+// Why a golden at `step` would be too large, with the next step; empty when it is not too large.
 [[nodiscard]] std::string golden_too_large(const Scenario& scenario, const FocusState& focus,
                                            const GoldenOptions& options);
 
-// Values, golden output and the second path over a focus state. GeometryError when golden_too_large().
+// Values, golden output and second computation for a focus state. GeometryError when golden_too_large().
 [[nodiscard]] GoldenRun run_golden(const Scenario& scenario, FocusState focus, const GoldenOptions& options = {});
 
-// A golden that would be too large is left out with its reason; faults of the scenario throw InputError
+// Omits a golden that would be too large and records the reason; faults of the scenario throw InputError
 // or GeometryError.
 [[nodiscard]] RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> requests,
                                       trace::Recorder& recorder, const EngineOptions& engine = {},

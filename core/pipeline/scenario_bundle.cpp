@@ -50,7 +50,7 @@ golden::Bundle scenario_bundle(const Scenario& scenario, const GoldenRun& run, s
   manifest.set("step", cache.step.value);
   manifest.set("layer", scenario.focus.layer);
   manifest.set("layers_in_blocks", 1);
-  json::Value strides;  // [elements]; files know only packed tensors, kernels' authors want the numbers
+  json::Value strides;  // [elements]; files store only packed tensors, but a kernel needs the pool's strides
   for (const char* name : {"blocks", "scales", "q"}) {
     if (const auto found = tensors.find(name); found != tensors.end())
       strides.set(name, row_major_strides(found->second));

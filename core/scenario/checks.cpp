@@ -79,7 +79,7 @@ class RangeChecker {
 
 // --- rules between numbers -------------------------------------------------------------------------------------------
 
-// One path is the other, or holds it: "$.model" and "$.model.layers", but not "$.tile.B" and "$.tile.BN".
+// One path equals the other or contains it: "$.model" and "$.model.layers", but not "$.tile.B" and "$.tile.BN".
 bool same_place(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && (a.size() == b.size() || b[a.size()] == '.' || b[a.size()] == '[');
@@ -102,7 +102,7 @@ class Rules {
   }
 
  private:
-  // False when one of the places is already at fault. The first is where a fault of the rule is reported.
+  // False when one of the places already has a fault. A fault of the rule is reported at the first place.
   [[nodiscard]] bool readable(std::initializer_list<std::string_view> places) const {
     return std::ranges::none_of(places, [&](std::string_view place) {
       return std::ranges::any_of(already_, [&](const Fault& f) { return same_place(f.where, place); });
@@ -180,7 +180,7 @@ void Rules::cache() {
   }
 }
 
-// A row's number is unsigned and 32 bits wide in every kernel; the pool may not have rows it cannot name.
+// A row number is unsigned and 32 bits wide in every kernel, so the pool must not have more rows.
 void Rules::rows() {
   constexpr std::int64_t kRows = std::int64_t{1} << 32;
   const CacheConfig& c = s_.cache;
@@ -205,7 +205,7 @@ void Rules::rows() {
 void Rules::requests() {
   const RequestSource& r = s_.requests;
   if (readable({"$.requests"}) && r.list.empty() && !r.generator && !r.file) {
-    fault("$.requests", "nobody asks for anything: give a list, a generator or a file");
+    fault("$.requests", "no source of requests: give a list, a generator or a file");
   }
   for (std::size_t i = 0; i < r.list.size(); ++i) {
     const Request& q = r.list[i];
@@ -230,7 +230,8 @@ void Rules::requests() {
   if (r.generator) generator(*r.generator);
   if (r.file && readable({"$.requests.file.path"}) && !trace_format(r.file->path)) {
     fault("$.requests.file.path",
-          fmt::format("\"{}\" ends in neither .csv nor .jsonl, which tell the format: rename the file", r.file->path));
+          fmt::format("\"{}\" ends in neither .csv nor .jsonl, the endings of the two formats: rename the file",
+                      r.file->path));
   }
 }
 
@@ -265,7 +266,7 @@ void Rules::generator(const RequestGenerator& g) {
     }
     if (g.prefix_groups == 0 && g.prefix_tokens > 0) {
       fault("$.requests.generator.prefix_groups",
-            fmt::format("0 groups leave nobody to share {} prefix tokens: choose at least 1", g.prefix_tokens));
+            fmt::format("0 groups cannot share {} prefix tokens: choose at least 1", g.prefix_tokens));
     }
   }
 }
@@ -275,10 +276,9 @@ void Rules::attention() {
   if (readable({"$.attention.window", "$.attention.mask"})) {
     if (a.mask == MaskKind::sliding_window && a.window == 0) {
       fault("$.attention.window",
-            "0 keys leave a sliding window empty: choose how many keys a query sees, the own one "
-            "included, such as 4096");
+            "0 keys leave a sliding window empty: choose how many keys a query sees, its own included, such as 4096");
     } else if (a.mask == MaskKind::chunked && a.window == 0) {
-      fault("$.attention.window", "0 is no length of a chunk: choose a number of tokens such as 8192");
+      fault("$.attention.window", "0 is not a chunk length: choose a number of tokens such as 8192");
     } else if (a.mask != MaskKind::sliding_window && a.mask != MaskKind::chunked && a.window != 0) {
       fault("$.attention.window",
             fmt::format("{} has no meaning with mask {}: choose mask sliding_window or chunked, or "
@@ -293,7 +293,7 @@ void Rules::attention() {
   }
 }
 
-// What a kernel can look up (populate): whole pages a tile, or a tile that stays inside one page.
+// The tiles that a kernel can look up (populate): whole pages, or a part of one page.
 void Rules::tile() {
   const TileGeometry& t = s_.tile;
   const std::int64_t page = s_.cache.page_size;
@@ -301,11 +301,10 @@ void Rules::tile() {
   const std::int64_t align = t.base_alignment == 0 ? t.BN : t.base_alignment;
   const bool align_readable = readable({"$.tile.base_alignment"});
   if (align_readable && t.BN % align != 0) {
-    fault(
-        "$.tile.base_alignment",
-        fmt::format("tiles follow one another every {} tokens, so multiples of {} cannot be promised: choose a divisor "
-                    "of {}, or 0",
-                    t.BN, align, t.BN));
+    fault("$.tile.base_alignment",
+          fmt::format("tiles start every {} tokens, so not every start is a multiple of {}: choose a divisor "
+                      "of {}, or 0",
+                      t.BN, align, t.BN));
     return;
   }
   if (s_.cache.kind != CacheKind::paged || !readable({"$.cache.page_size", "$.cache.kind"})) return;
@@ -332,8 +331,8 @@ void Rules::tile() {
   }
 }
 
-// What every KVBuffer over the scenario's cache needs. Rules of sizes that depend on the instruction are reported by
-// KVBufferConfig where a tile is staged, as a scenario whose tiles are never staged may break them.
+// The rules for every KVBuffer over the scenario's cache. Rules that depend on the instruction are reported by
+// KVBufferConfig when a tile is staged, because a scenario whose tiles are never staged may break them.
 void Rules::lds() {
   const LdsGeometry& l = s_.lds;
   if (!readable({"$.model.head_size"})) return;
@@ -379,7 +378,7 @@ std::vector<Fault> check_scenario(const Scenario& scenario) {
   FaultList ranges(kScenarioFaults);
   RangeChecker checker("$", ranges);
   fields::describe(fields::Tag<Scenario>{}, checker, scenario);
-  // The rules count on every number whose fault they are not told of: a page size of 0 would be divided by.
+  // The rules rely on every number that has no reported fault: they would divide by a page size of 0.
   std::vector<Fault> rules = ranges.complete() ? check_rules(scenario, ranges.kept()) : std::vector<Fault>{};
   std::vector<Fault> faults = ranges.take();
   faults.insert(faults.end(), rules.begin(), rules.end());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens";
 
-// Takes `digits` digits off the front of `text` as a number in [low, high].
+// Removes `digits` digits from the front of `text` and returns them as a number in [low, high].
 std::optional<std::int64_t> take(std::string_view& text, std::size_t digits, std::int64_t low, std::int64_t high) {
   if (text.size() < digits) return std::nullopt;
   const auto value = decimal(text.substr(0, digits), low, high);
@@ -29,7 +29,7 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-// "2023-11-16 18:17:03.9799600" -> nanoseconds since 1970; nothing when it is not a time between 1970 and 2261.
+// "2023-11-16 18:17:03.9799600" -> nanoseconds since 1970; empty when it is not a time between 1970 and 2261.
 std::optional<std::int64_t> parse_time(std::string_view text) {
   const auto year = take(text, 4, 1970, 2261);
   if (!year || !take(text, '-')) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<Request> parse_row(std::string_view line, TraceLines& lines) {
   }
   ++count;
   if (count != cells.size()) {
-    lines.fault(fmt::format("{} columns, 3 are wanted ({}): correct or remove the row", count, kHeader));
+    lines.fault(fmt::format("{} columns instead of 3 ({}): correct or remove the row", count, kHeader));
     return std::nullopt;
   }
   const auto time = parse_time(cells[0]);
@@ -93,13 +93,13 @@ std::optional<Request> parse_row(std::string_view line, TraceLines& lines) {
   const auto generate = decimal(cells[2], 0, kMaxTraceTokens);
   if (!time) {
     lines.fault(
-        fmt::format("TIMESTAMP {} is no time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: correct or "
+        fmt::format("TIMESTAMP {} is not a time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: correct or "
                     "remove the row",
                     in_quotes(cells[0])));
   }
   const auto number_fault = [&](std::string_view column, std::string_view cell, int low) {
-    lines.fault(fmt::format("{} {} is no integer in [{}, {}]: correct or remove the row", column, in_quotes(cell), low,
-                            kMaxTraceTokens));
+    lines.fault(fmt::format("{} {} is not an integer in [{}, {}]: correct or remove the row", column, in_quotes(cell),
+                            low, kMaxTraceTokens));
   };
   if (!prompt) number_fault("ContextTokens", cells[1], 1);
   if (!generate) number_fault("GeneratedTokens", cells[2], 0);

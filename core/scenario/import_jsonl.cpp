@@ -15,7 +15,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::int64_t kMaxMilliseconds = 9'000'000'000'000;  // the year 2255, if they count from 1970
-constexpr std::int64_t kMaxHashId = static_cast<std::int64_t>(kLastListedContent);  // a quarter of all numbers is ours
+constexpr std::int64_t kMaxHashId = static_cast<std::int64_t>(kLastListedContent);  // the imported quarter (scenario.h)
 
 std::string shown_value(const json::Value& value) {
   if (value.is_array()) return "an array";
@@ -30,7 +30,7 @@ class RowParser {
 
   std::optional<Request> parse() {
     if (!row_.is_object()) {
-      fault(fmt::format("{} is given, an object is wanted: correct or remove the row", shown_value(row_)));
+      fault(fmt::format("{} instead of an object: correct or remove the row", shown_value(row_)));
       return std::nullopt;
     }
     Request request;
@@ -66,8 +66,8 @@ class RowParser {
     if (value == nullptr) return std::nullopt;
     const std::int64_t* number = value->as_i64();
     if (number != nullptr && *number >= low && *number <= high) return *number;
-    fault(
-        fmt::format("{} {} is no integer in [{}, {}]: correct or remove the row", key, shown_value(*value), low, high));
+    fault(fmt::format("{} {} is not an integer in [{}, {}]: correct or remove the row", key, shown_value(*value), low,
+                      high));
     return std::nullopt;
   }
 
@@ -79,7 +79,7 @@ class RowParser {
       const std::int64_t* whole = value->as_i64();
       return whole != nullptr ? *whole * 1000 : static_cast<std::int64_t>(ms * 1000);
     }
-    fault(fmt::format("timestamp {} is no number of milliseconds in [0, {}]: correct or remove the row",
+    fault(fmt::format("timestamp {} is not a number of milliseconds in [0, {}]: correct or remove the row",
                       shown_value(*value), kMaxMilliseconds));
     return std::nullopt;
   }
@@ -95,7 +95,7 @@ class RowParser {
     const std::int64_t wanted = ceil_div(request.prompt_tokens, kHashedTokens);
     const auto given = static_cast<std::int64_t>(ids->size());
     if (given != wanted) {
-      fault(fmt::format("{} hash_ids stand for {} tokens at most, input_length is {}: {} are wanted", given,
+      fault(fmt::format("{} hash_ids cover at most {} tokens, but input_length is {}: give {}", given,
                         given * kHashedTokens, request.prompt_tokens, wanted));
       return;
     }
@@ -104,8 +104,8 @@ class RowParser {
     for (const json::Value& id : *ids) {
       const std::int64_t* number = id.as_i64();
       if (number == nullptr || *number < 0 || *number > kMaxHashId) {
-        fault(fmt::format("hash_ids[{}] {} is no integer in [0, {}]: correct or remove the row", request.content.size(),
-                          shown_value(id), kMaxHashId));
+        fault(fmt::format("hash_ids[{}] {} is not an integer in [0, {}]: correct or remove the row",
+                          request.content.size(), shown_value(id), kMaxHashId));
         return;
       }
       request.content.push_back(
@@ -119,7 +119,7 @@ class RowParser {
   bool bad_ = false;
 };
 
-// The parser calls every line its first; ours has a number.
+// The parser reports every line as line 1; replace it by the number in the file.
 std::optional<json::Value> parse_line(std::string_view line, TraceLines& lines) {
   try {
     return json::parse(line, "row");

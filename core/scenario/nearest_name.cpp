@@ -10,8 +10,8 @@
 namespace kvscope {
 namespace {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other; three rows of the
-// table are kept.
+// The number of insertions, deletions, replacements and swaps of adjacent characters that turn one word into the other.
+// Keeps three rows of the table.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1), above(row), two_above(row);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -28,7 +28,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-constexpr std::size_t kLongestTyped = 64;  // no legal name is longer, and a hostile one must not cost time
+constexpr std::size_t kLongestTyped = 64;  // no legal name is longer; a limit, because a name may be hostile
 
 }  // namespace
 

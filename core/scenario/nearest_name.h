@@ -1,4 +1,4 @@
-// "Did you mean ...?": the legal name closest to what a person typed.
+// The suggestion "did you mean ...?": the legal name closest to the one that was typed.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace kvscope {
 
-// The name at the smallest edit distance, two neighbours swapped being one edit, if that is at most a third of the
-// typed length (and at least 1 is tried).
+// The name at the smallest edit distance (swapping two adjacent characters is one edit), if the distance is at most a
+// third of the typed length, or 1.
 // Empty when nothing is close. Example: {"page_size", "blocks"}, "pagesize" -> "page_size".
 [[nodiscard]] std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names);
 

@@ -1,8 +1,8 @@
-// The block pool that a scenario asks for, as extents:
+// The extents of a scenario's block pool:
 //
 //   [block, k_or_v, layer, page_row, head, last]
 //
-//   block      paged: cache.blocks and the null page behind them; continuous: cache.blocks, one a sequence
+//   block      paged: cache.blocks and, after them, the null page; continuous: cache.blocks, one per sequence
 //   k_or_v     2, or 1 for MLA
 //   page_row   paged: page_size; continuous: max_tokens
 //   last       head_size for elements; scales of a head for scales

@@ -6,7 +6,7 @@
 namespace kvscope {
 namespace {
 
-// K and V have slots of their own, so a head's value is as long as its key.
+// K and V have separate slots, so a head's value is as long as its key.
 ModelGeometry dense(const char* name, std::int64_t layers, std::int64_t query_heads, std::int64_t kv_heads,
                     std::int64_t head_size) {
   return {name, layers, query_heads, kv_heads, head_size, false, head_size};

@@ -9,12 +9,12 @@
 //   mistral-7b            32           32         8        128         128
 //   deepseek-v3           61          128         1        576         512   MLA: a row is 512 latent, 64 rope
 //
-// Gemma-2 lets every other layer see a window of 4096 tokens only. A scenario looks at one kind of layer at a time, so
-// its preset leaves the mask causal; `"attention": {"mask": "sliding_window", "window": 4096}` looks at the other kind.
+// In Gemma-2 every other layer attends to a window of 4096 tokens only. A scenario models one kind of layer at a time.
+// The preset's mask is causal; for the other kind write `"attention": {"mask": "sliding_window", "window": 4096}`.
 //
-// DeepSeek-V3 has no scale here, because two are in use and a wrong one is invisible until outputs are compared:
+// The preset of DeepSeek-V3 has no scale, because two are in use and a wrong one shows only when outputs are compared:
 // 1/sqrt(192) = 0.07216878364870322 before rope scaling (192 = 128 + 64 is a query's width before absorption), and that
-// times (0.1 * ln 40 + 1)^2, which is 0.1352337788608801, as deployed. Such a scenario must say which.
+// times (0.1 * ln 40 + 1)^2, which is 0.1352337788608801, as deployed. A scenario with this preset must set the scale.
 #pragma once
 
 #include <span>
@@ -27,7 +27,7 @@ namespace kvscope {
 struct ModelPreset {
   std::string_view title;  // "Llama 3.1 8B"
   ModelGeometry model;     // model.name is the preset's name
-  // What the model implies. A scenario that names the preset starts from this instead of the struct's defaults.
+  // The model's attention settings: the defaults of a scenario that names the preset, instead of those of the struct.
   AttentionConfig attention;
 };
 

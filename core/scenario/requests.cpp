@@ -17,10 +17,10 @@
 namespace kvscope {
 namespace {
 
-// One stream a quantity, so that changing the range of one leaves the draws of the others where they were.
+// One random stream per quantity, so that changing the range of one does not change the others.
 enum Stream : std::uint64_t { kGaps = 0x7265'7100, kPrompts, kGenerates, kMembers, kGroups };
 
-// Uniform in [low, high], or exponential from low with the mean, cut at high.
+// Uniform in [low, high], or exponential from low with the mean, clipped at high.
 std::int64_t draw_length(const CounterRng& rng, std::uint64_t n, std::int64_t low, std::int64_t high, double mean) {
   if (mean == 0) return rng.integer(n, low, high);
   const double longer = rng.exponential(n, mean - static_cast<double>(low));
@@ -59,7 +59,7 @@ std::vector<Request> load_trace(const std::filesystem::path& path, std::int64_t 
   const auto format = trace_format(path);
   if (!format) {
     throw InputError(path.string(), "",
-                     "the name ends in neither .csv nor .jsonl, which tell the format: rename the file");
+                     "the name ends in neither .csv nor .jsonl, the endings of the two formats: rename the file");
   }
   const std::string text = read_file(path, kMaxTraceBytes);
   return *format == TraceFormat::csv ? import_csv(text, path.string(), limit)

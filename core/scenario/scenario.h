@@ -1,6 +1,6 @@
-// What to simulate, as plain data: a model's geometry, a cache, requests, a scheduler, and what to compute over the
-// result. A scenario is read from JSON (scenario_json.h), checked as a whole (checks.h), and handed by value from stage
-// to stage. Every default stands here and nowhere else.
+// A scenario, the input of a simulation, as plain data: a model's geometry, a cache, requests, a scheduler, and the
+// attention to compute. A scenario is read from JSON (scenario_json.h), checked as a whole (checks.h), and passed by
+// value from stage to stage. Every default value is in this file.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +32,18 @@ struct ModelGeometry {
 
 enum class CacheKind : std::uint8_t { paged, continuous };
 
-// How the scale of a granule follows from its largest magnitude, amax. Kernels that read the same bytes differ: an FP8
-// token written by one producer is not, byte for byte, the token another one writes.
+// How the scale of a granule is computed from its largest magnitude, amax. Producers of a cache differ: two of them may
+// write the same token as different FP8 bytes.
 enum class Quantizer : std::uint8_t {
   amax,          // amax / largest finite: the whole range of the type is used
-  power_of_two,  // the smallest power of two that is no less: dividing by it is exact
+  power_of_two,  // the smallest power of two that is at least as large: dividing by it is exact
 };
 
 [[nodiscard]] constexpr std::string_view quantizer_name(Quantizer quantizer) {
   return quantizer == Quantizer::amax ? "amax" : "power_of_two";
 }
 
-// One line for a reader of the values it made.
+// The rule in one line, for readers of quantized values.
 [[nodiscard]] constexpr std::string_view quantizer_rule(Quantizer quantizer) {
   return quantizer == Quantizer::amax
              ? "scale = amax / largest finite, one for each granule; elements saturate"
@@ -78,44 +78,43 @@ struct ContentSpan {
   friend bool operator==(const ContentSpan&, const ContentSpan&) = default;
 };
 
-// Whose numbers a text may have: a quarter of all 64-bit numbers each, so that a listed request never shares a prefix
-// with a generated or an imported one by accident. The last quarter is for texts nobody else has.
+// The ranges of content numbers: a quarter of all 64-bit numbers for each source, so that a listed request never shares
+// a prefix with a generated or an imported one by accident. The last quarter is unused.
 inline constexpr std::uint64_t kGeneratedContent = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kImportedContent = std::uint64_t{2} << 62;
-inline constexpr std::uint64_t kPrivateContent = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t kLastListedContent = kGeneratedContent - 1;
 
 struct Request {
   std::int64_t arrival_us = 0;  // [us]
   std::int64_t prompt_tokens = 0;
   std::int64_t generate_tokens = 0;
-  std::vector<ContentSpan> content;  // of the prompt, lengths add up to prompt_tokens; empty: shared with nobody
+  std::vector<ContentSpan> content;  // of the prompt, lengths add up to prompt_tokens; empty: not shared
   std::int64_t samples = 1;          // answers to the one prompt, each generate_tokens long; paged only
-  // Not in a file: make_requests() turns a request of 3 samples into three of one each, {parent, 1, 2}. How far behind
-  // its parent a sample stands; 0: it is nobody's sample.
+  // The distance of a sample from its parent in the list; 0: not a sample. Not in files: make_requests() turns a
+  // request of 3 samples into three of one each, {parent, 1, 2}.
   std::int64_t sample_of = 0;
   friend bool operator==(const Request&, const Request&) = default;
 };
 
-// Requests made up from a seed: exponential gaps, lengths uniform in a range or exponential with a mean, a share of
-// prompts with a common beginning.
+// Requests generated from a seed: exponential gaps, lengths uniform in a range or exponential with a mean, and a
+// fraction of the prompts with a common prefix.
 struct RequestGenerator {
   std::int64_t count = 0;
   double mean_gap_us = 100'000;  // [us]
   std::int64_t prompt_min = 16, prompt_max = 64;
   std::int64_t generate_min = 4, generate_max = 16;
-  std::int64_t prefix_groups = 0;  // 0: nothing is shared
-  std::int64_t prefix_tokens = 0;  // length of a group's common beginning
+  std::int64_t prefix_groups = 0;  // 0: no prefixes are shared
+  std::int64_t prefix_tokens = 0;  // length of a group's common prefix
   double prefix_share = 1.0;       // probability that a request belongs to a group
-  // 0: lengths are uniform in the range. Else exponential from the minimum with this mean, cut at the maximum: many
-  // short and few long ones, as recorded traffic has.
+  // 0: lengths are uniform in the range. Otherwise exponential from the minimum with this mean, clipped at the maximum:
+  // many short and few long ones, as in recorded traffic.
   double prompt_mean = 0;    // [tokens]
   double generate_mean = 0;  // [tokens]
   friend bool operator==(const RequestGenerator&, const RequestGenerator&) = default;
 };
 
-// A recorded trace beside the scenario. Which format is told by the name's ending: .csv (timestamp, context, generated)
-// or .jsonl (timestamp, input_length, output_length, hash_ids of 512-token blocks).
+// A recorded trace beside the scenario. The name's ending selects the format: .csv (timestamp, context, generated) or
+// .jsonl (timestamp, input_length, output_length, hash_ids of 512-token blocks).
 struct RequestFile {
   std::string path;         // relative to the scenario's folder
   std::int64_t limit = 0;   // 0: all
@@ -143,7 +142,7 @@ struct SchedulerConfig {
   friend bool operator==(const SchedulerConfig&, const SchedulerConfig&) = default;
 };
 
-// --- what is computed over the cache ---------------------------------------------------------------------------------
+// --- the attention computed over the cache ---------------------------------------------------------------------------
 
 enum class MaskKind : std::uint8_t { none, causal, sliding_window, chunked };
 enum class CausalAlignment : std::uint8_t { bottom_right, top_left };
@@ -152,24 +151,24 @@ struct AttentionConfig {
   MaskKind mask = MaskKind::causal;
   CausalAlignment alignment = CausalAlignment::bottom_right;
   std::int64_t window =
-      0;  // sliding_window: keys seen including the own one (left = window - 1); chunked: chunk length
-  std::optional<double> scale;     // default 1 / sqrt(head_size); MLA must say
+      0;  // sliding_window: keys that a query sees, its own included (left = window - 1); chunked: chunk length
+  std::optional<double> scale;     // default 1 / sqrt(head_size); required for MLA
   std::optional<double> soft_cap;  // score -> cap * tanh(score / cap)
   bool alibi = false;
-  bool sinks = false;  // one learned logit a head in the denominator
+  bool sinks = false;  // one learned logit per head in the denominator
   friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };
 
-// The tile a kernel would work on.
+// The tile of K or V that a kernel processes at a time.
 struct TileGeometry {
   std::int64_t BN = 64;  // [tokens]
   std::int64_t BK = 64;  // [elements]
   SwizzleMode swizzle = SwizzleMode::b128;
-  std::int64_t base_alignment = 0;  // [tokens] promised by the mask for every tile start; 0: BN
+  std::int64_t base_alignment = 0;  // [tokens] the mask guarantees that every tile start is a multiple of it; 0: BN
   friend bool operator==(const TileGeometry&, const TileGeometry&) = default;
 };
 
-// The matrix instruction and the swizzle of the LDS path. `shipped`: what the kernels use for the cache's type.
+// The matrix instruction and the swizzle of the LDS path. `shipped`: those of the kernels for the cache's type.
 enum class LdsMma : std::uint8_t { shipped, m32x32x8, m32x32x16, m16x16x32, m32x32x64, m16x16x128 };
 enum class LdsSwizzle : std::uint8_t { shipped, none, s304, s303, s203, s202 };
 
@@ -182,26 +181,26 @@ struct LdsGeometry {
   LdsMma mma = LdsMma::shipped;
   LdsSwizzle swizzle = LdsSwizzle::shipped;  // of K, in 16-byte vectors; V has none
   bool full_kv = true;                       // a stage holds every column of a tile; false: one block of BK columns
-  std::int64_t smem_depth = 0;               // [elements] columns of a stage; 0: those that are staged
-  std::int64_t cache_depth = 0;  // [elements] of a head in the cache; 0: the model's head_size, the only other value
-  std::int64_t head_dim_offset = 0;  // [elements] first column of a head that is staged
-  std::int64_t reg_chunk_depth = 0;  // [elements] most columns of K in registers at once; 0: as many as fit 255 of them
+  std::int64_t smem_depth = 0;               // [elements] columns of a stage; 0: the number of staged columns
+  std::int64_t cache_depth = 0;              // [elements] of a head in the cache; 0 or the model's head_size
+  std::int64_t head_dim_offset = 0;          // [elements] first column of a head that is staged
+  std::int64_t reg_chunk_depth = 0;  // [elements] maximum columns of K in registers at once; 0: as many as 255 hold
   friend bool operator==(const LdsGeometry&, const LdsGeometry&) = default;
 };
 
-// How much is recorded of the focus tile's way through shared memory into registers.
+// How much is recorded of the focus tile's staging through shared memory into registers.
 enum class StagingDetail : std::uint8_t {
   none,
   copies,  // each box, copy instruction, wait and fragment read
-  lanes,   // and what each 16-byte chunk and each lane of them holds
+  lanes,   // also the content of each 16-byte chunk and each lane
 };
 
-// Where the golden and the events of later stages look.
+// The step, layer, head and tile for which the golden output and the events of later stages are computed.
 struct Focus {
   std::int64_t step =
-      -1;  // the engine step whose cache is looked at; -1: the busiest (most tokens cached), the first of equals
+      -1;  // the engine step whose cache is used; -1: the busiest (most tokens cached), the first one of several
   std::int64_t layer = 0;
-  std::int64_t sequence = -1;  // of the step's batch; -1: the one with most tokens, the first of equals
+  std::int64_t sequence = -1;  // of the step's batch; -1: the one with the most tokens, the first one of several
   std::int64_t head = 0;       // of K and V
   std::int64_t tile = 0;       // which run of BN tokens of the sequence
   StagingDetail staging = StagingDetail::none;

@@ -31,7 +31,7 @@ constexpr std::string_view kSchemaKey = "$schema";  // for editors; has no effec
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
-// The value as a person would recognise it: short ones whole, long ones by their kind.
+// The value for a message: short ones in full, long ones by their kind.
 std::string shown(const json::Value& value) {
   constexpr std::size_t kShown = 40;
   if (value.is_array()) return "an array";
@@ -50,8 +50,8 @@ class Reader {
   // Marks a key as known without reading it.
   void know(std::string_view key) { known_.push_back(key); }
 
-  // After all fields: whatever key is left is a mistake, most often of spelling.
-  void refuse_unknown_keys() {
+  // Called after all fields: any remaining key is a mistake, usually of spelling.
+  void reject_unknown_keys() {
     for (const auto& [key, value] : *object_) {
       if (std::ranges::find(known_, key) == known_.end()) {
         faults_->add(join_path(path_, key), "unknown key" + suggest_name(key, known_));
@@ -140,8 +140,8 @@ class Reader {
     if (found != words.end()) {
       value = found->value;
     } else {
-      fault(key, fmt::format("{} is none of {}{}", json::dump(json::Value(clipped(*text)), -1), fmt::join(legal, ", "),
-                             did_you_mean(*text, legal)));
+      fault(key, fmt::format("{} is not one of {}{}", json::dump(json::Value(clipped(*text)), -1),
+                             fmt::join(legal, ", "), did_you_mean(*text, legal)));
     }
   }
 
@@ -195,12 +195,12 @@ class Reader {
   void read_object(std::string path, const json::Value& given, T& value) {
     const json::Object* object = given.as_object();
     if (object == nullptr) {
-      faults_->add(std::move(path), fmt::format("{} is given, an object is wanted", shown(given)));
+      faults_->add(std::move(path), fmt::format("{} instead of an object", shown(given)));
       return;
     }
     Reader inner(*object, std::move(path), *faults_);
     fields::describe(fields::Tag<T>{}, inner, value);
-    inner.refuse_unknown_keys();
+    inner.reject_unknown_keys();
   }
 
  private:
@@ -250,14 +250,14 @@ class Reader {
   }
 
   void wrong_kind(std::string_view key, const json::Value& given, std::string_view wanted) {
-    fault(key, fmt::format("{} is given, {} is wanted", shown(given), wanted));
+    fault(key, fmt::format("{} instead of {}", shown(given), wanted));
   }
 
   // False when the value names no preset.
   bool read_preset(const std::string& path, std::string_view key, const json::Value& given, ModelGeometry& value) {
     const std::string* name = given.as_string();
     if (name == nullptr) {
-      faults_->add(join_path(path, key), fmt::format("{} is given, a preset's name is wanted", shown(given)));
+      faults_->add(join_path(path, key), fmt::format("{} instead of a preset's name", shown(given)));
       return false;
     }
     if (const ModelPreset* preset = find_preset(*name)) {
@@ -267,7 +267,7 @@ class Reader {
     std::vector<std::string_view> names;
     for (const ModelPreset& p : model_presets()) names.push_back(p.model.name);
     faults_->add(join_path(path, key),
-                 fmt::format("{} is none of the presets {}{}", json::dump(json::Value(clipped(*name)), -1),
+                 fmt::format("{} is not one of the presets {}{}", json::dump(json::Value(clipped(*name)), -1),
                              fmt::join(names, ", "), did_you_mean(*name, names)));
     return false;
   }
@@ -281,12 +281,12 @@ class Reader {
       value.name = "custom";
     }
     fields::describe(fields::Tag<ModelGeometry>{}, *this, value);
-    refuse_unknown_keys();
+    reject_unknown_keys();
     if (find("value_size") != nullptr || find("head_size") == nullptr) return;
     if (!value.is_mla) {
       value.value_size = value.head_size;
     } else {
-      fault("value_size", "missing: an MLA model must say how many elements of a row are V, such as 512 of 576");
+      fault("value_size", "missing: an MLA model needs the number of elements of a row that are V, such as 512 of 576");
     }
   }
 
@@ -297,7 +297,7 @@ class Reader {
   std::int64_t whole_ = 0;
 };
 
-// A preset's attention must be in place before the scenario's own is read over it.
+// A preset's attention must be set before the scenario's own is read over it.
 void start_from_preset(const json::Value& document, Scenario& scenario) {
   const json::Value* model = document.find("model");
   if (model == nullptr) return;
@@ -320,7 +320,7 @@ void follow_other_fields(const json::Value& document, Scenario& scenario) {
   }
 }
 
-// Only a newer version stands alone: what it means by the other keys is not known here.
+// A newer version is the only fault reported alone, because the meaning of its other keys is not known.
 bool check_version(Reader& reader, FaultList& faults) {
   const json::Value* version = reader.find(kVersionKey);
   if (version == nullptr) {
@@ -335,7 +335,8 @@ bool check_version(Reader& reader, FaultList& faults) {
                                           json::dump(*version, -1), kScenarioVersion));
     return false;
   }
-  reader.fault(kVersionKey, fmt::format("{} is no version of the format: write {}", shown(*version), kScenarioVersion));
+  reader.fault(kVersionKey,
+               fmt::format("{} is not a version of the format: write {}", shown(*version), kScenarioVersion));
   return true;
 }
 
@@ -396,7 +397,7 @@ Scenario parse_scenario(std::string_view text, std::string_view source) {
   const json::Value document = json::parse(text, source);
   const json::Object* object = document.as_object();
   if (object == nullptr) {
-    throw InputError(source, "$", fmt::format("{} is given, an object is wanted", shown(document)));
+    throw InputError(source, "$", fmt::format("{} instead of an object", shown(document)));
   }
   Scenario scenario;
   FaultList faults(kScenarioFaults);
@@ -406,7 +407,7 @@ Scenario parse_scenario(std::string_view text, std::string_view source) {
   if (check_version(reader, faults)) {
     start_from_preset(document, scenario);
     fields::describe(fields::Tag<Scenario>{}, reader, scenario);
-    reader.refuse_unknown_keys();
+    reader.reject_unknown_keys();
     follow_other_fields(document, scenario);
     if (faults.complete()) {
       for (Fault& f : check_rules(scenario, std::vector<Fault>(faults.kept()))) faults.add(f.where, f.message);

@@ -1,17 +1,17 @@
-// A scenario as JSON, both ways. docs and editors know the format by scenario_schema() (schema.h).
+// Reads and writes a scenario as JSON. Documentation and editors use the JSON Schema of scenario_schema() (schema.h).
 //
-//   {"kvscope_scenario": 1,                      the version; a newer one is refused by name
+//   {"kvscope_scenario": 1,                      the version; newer ones are rejected
 //    "model": "llama-3.1-8b",                    or {"preset": "llama-3.1-8b", "layers": 4}, or the geometry in full
-//    "cache": {"page_size": 16, "blocks": 64},   what is left out has the default of scenario.h
+//    "cache": {"page_size": 16, "blocks": 64},   omitted keys have the defaults of scenario.h
 //    "requests": {"list": [{"prompt_tokens": 9, "generate_tokens": 4}]}}
 //
-// Defaults that follow another field: value_size = head_size (MLA must say); prefix_sharing = false for a continuous
-// cache; tile.BN = default_tile_rows(page_size); with a preset, attention starts from what the model implies; the name
-// of a model given in full is "custom".
+// Defaults that depend on another field: value_size = head_size (required for MLA); prefix_sharing = false for a
+// continuous cache; tile.BN = default_tile_rows(page_size); with a preset, attention has the preset's settings; the
+// name of a model given in full is "custom".
 //
 // Every fault of the document is reported at once with its JSON path, up to 100:
 //   $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16
-// A fault of the syntax stands alone: what follows it cannot be read.
+// A syntax error is reported alone, because the text after it cannot be read.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ namespace kvscope {
 // Reads a file of at most 64 MiB; the file's name is the source.
 [[nodiscard]] Scenario load_scenario(const std::filesystem::path& path);
 
-// Every field, the optional ones when they are set, the model in full.
+// Writes every field, optional ones when they are set, and the model in full.
 // Law: parse_scenario(json::dump(to_json(s)), "") == s for every s that passes check_scenario().
 [[nodiscard]] json::Value to_json(const Scenario& scenario);
 

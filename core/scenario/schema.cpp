@@ -23,7 +23,7 @@ json::Value described(json::Object object, const About& about) {
   return object;
 }
 
-// Walks a struct that holds its defaults.
+// Visits a struct that holds the default values.
 class SchemaMaker {
  public:
   void integer(std::string_view key, const std::int64_t& value, IntegerRange range, const About& about) {
@@ -75,7 +75,7 @@ class SchemaMaker {
     fields::describe(fields::Tag<ModelGeometry>{}, inner, value);
     for (auto& [name, schema] : inner.properties_)
       std::erase_if(*schema.as_object(), is_default);  // a preset's may differ
-    inner.add("preset", presets, {"Start from this model and change what else is given.", ""});
+    inner.add("preset", presets, {"The model to start from; other keys given here override its fields.", ""});
     add(key, {{"anyOf", json::Array{presets, inner.take()}}, {"default", value.name}}, about);
   }
 
@@ -117,7 +117,7 @@ class SchemaMaker {
 
 std::string scenario_schema() {
   SchemaMaker maker;
-  maker.add("$schema", {{"type", "string"}}, {"Where an editor finds this schema; has no effect.", ""});
+  maker.add("$schema", {{"type", "string"}}, {"Location of this schema, for editors; has no effect.", ""});
   maker.add("kvscope_scenario", {{"const", kScenarioVersion}}, {"Version of the format.", "", Need::required});
   const Scenario defaults;
   fields::describe(fields::Tag<Scenario>{}, maker, defaults);

@@ -1,15 +1,15 @@
-// The scenario format as a JSON Schema (draft 2020-12), made from the table the reader itself uses (fields.h): an
-// editor that knows it completes keys, shows what they mean and marks what is out of range.
+// The scenario format as a JSON Schema (draft 2020-12), generated from the reader's table of fields (fields.h). With it
+// an editor completes keys, shows their descriptions and marks values out of range.
 //
-// The schema holds every key, kind, word, range and default. Rules between two fields (checks.h) are beyond it:
-// whatever it refuses the reader refuses, but not the other way round.
+// The schema contains every key, kind, word, range and default, but no rules between two fields (checks.h): the reader
+// rejects everything that the schema rejects, but not vice versa.
 #pragma once
 
 #include <string>
 
 namespace kvscope {
 
-// Indented JSON with a last newline; the same bytes in every run.
+// Indented JSON that ends with a newline; the same bytes in every run.
 [[nodiscard]] std::string scenario_schema();
 
 }  // namespace kvscope

@@ -11,7 +11,7 @@
 namespace kvscope {
 namespace {
 
-// Rows and bytes that one access spans; the tile must be whole ones.
+// Rows and bytes of one access; the tile must consist of whole accesses.
 struct Span {
   std::int64_t rows = 0;
   std::int64_t bytes = 0;

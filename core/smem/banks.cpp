@@ -1,7 +1,6 @@
 #include "core/smem/banks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -11,9 +10,9 @@
 namespace kvscope {
 namespace {
 
-constexpr int kWordBytes = 4;  // what a bank gives in a cycle
+constexpr int kWordBytes = 4;  // delivered by a bank per cycle
 
-// Consecutive lanes, `lanes` of them a phase.
+// Consecutive lanes, `lanes` per phase.
 Phases consecutive(int count, int lanes) {
   Phases phases(static_cast<std::size_t>(count));
   int lane = 0;
@@ -68,7 +67,7 @@ BankProfile ldmatrix_profile(int width, int matrices) {
   std::vector<Fault> faults;
   if (width != 16) faults.push_back({"width", fmt::format("{} B: a row of a matrix is 16 B: use 16", width)});
   if (matrices != 1 && matrices != 2 && matrices != 4) {
-    faults.push_back({"matrices", fmt::format("{} is none of 1, 2, 4", matrices)});
+    faults.push_back({"matrices", fmt::format("{} is not one of 1, 2, 4", matrices)});
   }
   if (!faults.empty()) throw GeometryError("bank profile of ldmatrix", std::move(faults));
   const std::string_view name = matrices == 1   ? "nvidia, ldmatrix.x1"
@@ -102,7 +101,7 @@ std::vector<Fault> faults_of(const BankProfile& profile, const SharedAccess& acc
   if (profile.banks < 1) faults.push_back({"banks", fmt::format("{} is below 1", profile.banks)});
   const int w = access.width;
   if (w != 1 && w != 2 && w != 4 && w != 8 && w != 16) {
-    faults.push_back({"width", fmt::format("{} B is none of 1, 2, 4, 8, 16", w)});
+    faults.push_back({"width", fmt::format("{} B is not one of 1, 2, 4, 8, 16", w)});
     return faults;
   }
   if (profile.width != 0 && std::max(w, kWordBytes) != profile.width) {
@@ -147,7 +146,7 @@ BankProfile bank_profile(SharedTarget target, SharedOp op, int width, int matric
     return ldmatrix_profile(width, matrices);
   }
   if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) {
-    throw GeometryError("bank profile", {{"width", fmt::format("{} B a lane is none of 1, 2, 4, 8, 16", width)}});
+    throw GeometryError("bank profile", {{"width", fmt::format("{} B a lane is not one of 1, 2, 4, 8, 16", width)}});
   }
   switch (target) {
     case SharedTarget::gfx942:
@@ -198,19 +197,6 @@ BankReport bank_report(const BankProfile& profile, const SharedAccess& access) {
     }
   }
   return report;
-}
-
-std::string to_text(const BankReport& report) {
-  std::string text;
-  for (const BankConflict& conflict : report.conflicts) {
-    text += fmt::format("phase {}, bank {}:", conflict.phase, conflict.bank);
-    for (std::size_t i = 0; i < conflict.words.size(); ++i) {
-      text += fmt::format("{} lanes {} want 0x{:03x}", i == 0 ? "" : ",", fmt::join(conflict.lanes[i], " "),
-                          conflict.words[i]);
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace kvscope

@@ -33,7 +33,7 @@ void check_range(std::string_view what, std::int64_t address, std::int64_t count
 
 SharedImage::SharedImage(std::int64_t bytes, std::byte poison)
     : bytes_(static_cast<std::size_t>(checked_size(bytes)), poison),
-      writers_(static_cast<std::size_t>(ceil_div(bytes, kChunkBytes)), static_cast<std::int32_t>(kNobody.value)) {}
+      writers_(static_cast<std::size_t>(ceil_div(bytes, kChunkBytes)), static_cast<std::int32_t>(kNoCopy.value)) {}
 
 void SharedImage::write(std::int64_t address, std::span<const std::byte> bytes, CopyIdx copy) {
   const std::span<std::byte> to = overwrite(address, static_cast<std::int64_t>(bytes.size()), copy);
@@ -42,12 +42,12 @@ void SharedImage::write(std::int64_t address, std::span<const std::byte> bytes, 
 
 std::span<std::byte> SharedImage::overwrite(std::int64_t address, std::int64_t count, CopyIdx copy) {
   check_range("write", address, count, size());
-  if (copy < kNobody) throw IndexError(fmt::format("copy {}: number copies from 0 on", copy.value));
+  if (copy < kNoCopy) throw IndexError(fmt::format("copy {}: number copies from 0 on", copy.value));
   mark(address, count, narrow<std::int32_t>(copy.value, "copy"));
   return std::span(bytes_).subspan(static_cast<std::size_t>(address), static_cast<std::size_t>(count));
 }
 
-// A chunk's part, whole chunks, a chunk's part.
+// Part of a chunk, whole chunks, part of a chunk.
 void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t writer) {
   const std::int64_t end = address + count;
   const std::int64_t first_whole = ceil_div(address, kChunkBytes), end_whole = end / kChunkBytes;
@@ -59,7 +59,7 @@ void SharedImage::mark(std::int64_t address, std::int64_t count, std::int32_t wr
     mark_part(first_whole - 1, address, std::min(first_whole * kChunkBytes, end), writer);
   std::int32_t* each = writers_.data() + first_whole;
   std::int32_t* const past = writers_.data() + end_whole;
-  for (; past - each >= 16; each += 16) std::fill_n(each, 16, writer);  // of a length that is known: twice as fast
+  for (; past - each >= 16; each += 16) std::fill_n(each, 16, writer);  // twice as fast with a constant length
   std::fill(each, past, writer);
   if (end_whole * kChunkBytes < end) mark_part(end_whole, end_whole * kChunkBytes, end, writer);
 }
@@ -95,16 +95,16 @@ std::int64_t SharedImage::unwritten(std::int64_t address, std::int64_t count) co
   const std::int64_t end = address + count;
   std::int64_t found = 0;
   const auto one_by_one = [&](std::int64_t to) {
-    for (; address < to; ++address) found += writer_of(address) == kNobody.value ? 1 : 0;
+    for (; address < to; ++address) found += writer_of(address) == kNoCopy.value ? 1 : 0;
   };
   one_by_one(std::min(end, round_up(address, kChunkBytes)));
   const auto first = writers_.begin() + address / kChunkBytes,
              past = std::max(first, writers_.begin() + end / kChunkBytes);
-  found += kChunkBytes * std::count(first, past, static_cast<std::int32_t>(kNobody.value));
+  found += kChunkBytes * std::count(first, past, static_cast<std::int32_t>(kNoCopy.value));
   for (auto chunk = several_.empty() ? past : first; chunk < past; ++chunk) {
     if (*chunk != kSeveral) continue;
     const auto& each = several_.at(chunk - writers_.begin());
-    found += std::count(each.begin(), each.end(), static_cast<std::int32_t>(kNobody.value));
+    found += std::count(each.begin(), each.end(), static_cast<std::int32_t>(kNoCopy.value));
   }
   address = std::max(address, end / kChunkBytes * kChunkBytes);
   one_by_one(end);

@@ -41,20 +41,11 @@ const SharedLimits& shared_limits(GpuArch arch) {
   return kLimits[index];
 }
 
-GpuArch gpu_arch(std::string_view name) {
-  std::string known;
-  for (const SharedLimits& limits : kLimits) {
-    if (limits.name == name) return limits.arch;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", limits.name);
-  }
-  throw InputError("architecture", std::string(name), fmt::format("is not known: use one of {}", known));
-}
-
 std::optional<Fault> shared_fault(GpuArch arch, std::string_view object, std::int64_t bytes) {
   const SharedLimits& limits = shared_limits(arch);
   if (bytes < 0) return Fault{std::string(object), fmt::format("{} B is below 0", bytes)};
   if (bytes <= limits.opt_in) return std::nullopt;
-  // Of the architectures whose blocks are larger, the one that is just large enough; the first of equals.
+  // The architecture with the smallest limit that is large enough; the first one of several.
   const SharedLimits* larger = nullptr;
   for (const SharedLimits& other : kLimits) {
     if (other.opt_in >= bytes && (larger == nullptr || other.opt_in < larger->opt_in)) larger = &other;
@@ -65,15 +56,6 @@ std::optional<Fault> shared_fault(GpuArch arch, std::string_view object, std::in
       std::string(object),
       fmt::format("{} B, but a block has at most {} B: use fewer stages, a smaller tile or a narrower type ({})", bytes,
                   limits.opt_in, elsewhere)};
-}
-
-void check_shared_bytes(GpuArch arch, std::string_view object, std::int64_t bytes) {
-  auto fault = shared_fault(arch, object, bytes);
-  if (fault) throw GeometryError(fmt::format("shared memory on {}", shared_limits(arch).name), {std::move(*fault)});
-}
-
-bool needs_opt_in(GpuArch arch, std::int64_t bytes) {
-  return bytes > shared_limits(arch).by_default;
 }
 
 std::int64_t blocks_per_sm(GpuArch arch, std::int64_t bytes) {

@@ -1,4 +1,4 @@
-// How much shared memory a block may have, per architecture, and what it has to ask for.
+// How much shared memory a block may use on each architecture, and when the launch must opt in to it.
 //
 //   [bytes]                 sm_80   sm_86 sm_89 sm_120   sm_90 sm_100   gfx942   gfx950
 //   a block, by default     49152        49152              49152        65536   163840
@@ -6,9 +6,9 @@
 //   an SM                  167936       102400             233472        65536   163840
 //   the system, per block    1024         1024               1024            0        0
 //
-// Above the default a kernel must be told so before it is launched (maximum dynamic shared memory size). AMD's two
-// limits are one here: a workgroup may have the whole of a compute unit's LDS. Source: CUDA C++ Programming Guide,
-// technical specifications per compute capability; CDNA 3 and CDNA 4 ISA.
+// A kernel that uses more than the default must be configured before the launch (cudaFuncSetAttribute, maximum dynamic
+// shared memory size). AMD's two limits are equal: a workgroup may use the whole LDS of a compute unit. Source: CUDA
+// C++ Programming Guide, technical specifications per compute capability; CDNA 3 and CDNA 4 ISA.
 // Example: K and V of 64 x 256 bf16 in two stages are 131072 B: sm_90 takes them after opting in, sm_89 does not.
 #pragma once
 
@@ -31,24 +31,16 @@ struct SharedLimits {
   std::int64_t opt_in = 0;                     // [bytes] of a block
   std::int64_t per_sm = 0;                     // [bytes] of an SM or compute unit
   std::int64_t reserved = 0;                   // [bytes] of a block
-  SharedTarget target = SharedTarget::nvidia;  // whose banks
+  SharedTarget target = SharedTarget::nvidia;  // selects the bank model
 };
 
 [[nodiscard]] std::span<const SharedLimits> all_shared_limits();  // in the order of GpuArch
 [[nodiscard]] const SharedLimits& shared_limits(GpuArch arch);
-// InputError naming every architecture for another name.
-[[nodiscard]] GpuArch gpu_arch(std::string_view name);
 
-// What is wrong with a block of so many bytes, or nothing. `where` of the fault is `object`.
+// The fault of a block with that many bytes; empty when it fits. `where` of the fault is `object`.
 [[nodiscard]] std::optional<Fault> shared_fault(GpuArch arch, std::string_view object, std::int64_t bytes);
-// GeometryError then: "shared memory on sm_89 rejected: K and V: 131072 B, but a block has at most 101376 B: ...".
-void check_shared_bytes(GpuArch arch, std::string_view object, std::int64_t bytes);
-
-// Whether the launch must ask for it. Example: sm_90, 49153 -> true.
-[[nodiscard]] bool needs_opt_in(GpuArch arch, std::int64_t bytes);
-// Blocks of so many bytes that an SM holds at once, as far as shared memory decides. 0: not even one. A block of 0
-// bytes where nothing is reserved counts as one of 1 byte.
-// Example: sm_90, 65536 -> 3, since each takes 1024 more.
+// Number of blocks of that size that shared memory allows on an SM at once; 0: not even one fits. A block of 0 bytes
+// counts as 1 byte where the system reserves none. Example: sm_90, 65536 -> 3, because each block takes 1024 B more.
 [[nodiscard]] std::int64_t blocks_per_sm(GpuArch arch, std::int64_t bytes);
 
 }  // namespace kvscope

@@ -42,7 +42,7 @@ Cost cost_of(std::span<const AccessPattern> patterns, const Address& address) {
   return cost;
 }
 
-// The lanes that a sentence speaks of: those that wait longest for one bank, one for each word they want.
+// The lanes that the text reports: those of the bank with the most conflicts, one lane per requested word.
 struct Witness {
   const AccessPattern* pattern = nullptr;
   std::size_t access = 0;
@@ -84,7 +84,7 @@ std::string bits_text(std::uint64_t mask) {
   return run ? fmt::format("bits {}-{}", bits.front(), bits.back()) : fmt::format("bits {}", fmt::join(bits, " "));
 }
 
-// The part of the mask that says which row, when rows are a power of two apart: " (row bits 1-2)".
+// The part of the mask that selects the row, when the pitch is a power of two: " (row bits 1-2)".
 std::string row_bits_text(std::uint64_t mask, std::int64_t pitch) {
   if (!is_pow2(pitch)) return "";
   const std::uint64_t rows = mask >> log2_floor(pitch);
@@ -103,20 +103,20 @@ std::string bank_bits_text(const BankProfile& profile) {
 
 std::string explain_current(std::span<const AccessPattern> patterns, const TileRows& tile, const Address& address) {
   const auto witness = worst_conflict(patterns, address);
-  if (!witness) return "free as it is: in every phase each bank is wanted for one word at most";
+  if (!witness) return "free as it is: in every phase at most one word of each bank is requested";
   std::uint64_t differing = 0;
   for (const std::int64_t word : witness->conflict.words) {
     differing |= static_cast<std::uint64_t>(word ^ witness->conflict.words[0]);
   }
   return fmt::format(
       "{}: in phase {} of access {} lanes {} want {} words of bank {}: their addresses {} differ in {}{} only, which "
-      "say nothing about the bank ({})",
+      "do not select the bank ({})",
       witness->pattern->name, witness->conflict.phase, witness->access, list_text(witness->lanes),
       witness->conflict.words.size(), witness->conflict.bank, list_text(witness->conflict.words), bits_text(differing),
       row_bits_text(differing, tile.pitch), bank_bits_text(witness->pattern->profile));
 }
 
-// "lanes 0 2 4 6, all at bank 0 before, now start at banks 0 4 8 12"; empty when nothing collided.
+// "lanes 0 2 4 6, which all used bank 0, now start at banks 0 4 8 12"; a fixed text when no lanes conflicted.
 std::string moved_apart(const std::optional<Witness>& witness, const Address& address) {
   if (!witness) return "every phase stays free";
   std::vector<std::int64_t> banks;
@@ -124,7 +124,7 @@ std::string moved_apart(const std::optional<Witness>& witness, const Address& ad
     const auto& place = witness->pattern->accesses[witness->access][static_cast<std::size_t>(lane)];
     banks.push_back(address(*place) / 4 % witness->pattern->profile.banks);
   }
-  return fmt::format("lanes {}, which all wanted bank {}, now start at banks {}", list_text(witness->lanes),
+  return fmt::format("lanes {}, which all used bank {}, now start at banks {}", list_text(witness->lanes),
                      witness->conflict.bank, list_text(banks));
 }
 
@@ -135,7 +135,7 @@ std::optional<SwizzleMode> tma_mode(const Swizzle& swizzle) {
   return std::nullopt;
 }
 
-// Every swizzle that the search looks at, cheapest first.
+// Every swizzle of the search, fewest bits first.
 std::vector<Swizzle> family(const TileRows& tile, const SolverBounds& bounds) {
   const std::int64_t size = tile.rows * tile.pitch;
   std::vector<Swizzle> result;
@@ -168,9 +168,9 @@ void check(const TileRows& tile, std::span<const AccessPattern> patterns, const 
   outside("max_shift", bounds.max_shift, 0, 20);
   outside("max_padding", bounds.max_padding, 0, 1 << 16);
   if (!is_pow2(bounds.chunk) || bounds.chunk > 1024) {
-    faults.push_back({"chunk", fmt::format("{} B is no power of two of [1, 1024]", bounds.chunk)});
+    faults.push_back({"chunk", fmt::format("{} B is not a power of two in [1, 1024]", bounds.chunk)});
   }
-  if (patterns.empty()) faults.push_back({"patterns", "there is none: say what reads the tile"});
+  if (patterns.empty()) faults.push_back({"patterns", "the list is empty: give the reads of the tile"});
   for (const AccessPattern& pattern : patterns) {
     if (pattern.width > bounds.chunk) {
       faults.push_back({pattern.name, fmt::format("reads {} B at a time, but chunks of {} B may be torn apart: use a "

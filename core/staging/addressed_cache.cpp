@@ -6,8 +6,8 @@
 namespace kvscope {
 namespace {
 
-// Where the pool would begin. Nobody reads it; far from 0, so that a map whose base moves back stays above it, and a
-// multiple of every alignment that anybody asks for.
+// The address of the pool, which is never read. It is far from 0, so that a map whose base moves back stays positive,
+// and a multiple of every required alignment.
 constexpr std::uintptr_t kPoolAddress = std::uintptr_t{1} << 40;
 
 std::byte* pool_address() {

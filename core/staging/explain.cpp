@@ -21,7 +21,7 @@ using trace::Question;
 
 namespace {
 
-// The place that is asked about, in the step's batch.
+// The place in the step's batch that the question names.
 struct Place {
   SeqIdx row;           // of the batch
   std::uint32_t block;  // from the lookup table
@@ -68,7 +68,7 @@ class Explainer {
     const std::int64_t cached = state_.cache_lengths[b], fresh = state_.new_tokens[b];
     check_index(fmt::format("sequence {}: token", question_.seq.value), question_.token.value, cached + fresh,
                 fmt::format("step {} has {} cached and {} new tokens of it", state_.step.value, cached, fresh));
-    add("batch row", "where the sequence stands among the step's requests",
+    add("batch row", "row of the sequence in the step's batch",
         fmt::format("sequence {} in ({})", question_.seq.value, batch_text(state_)), std::to_string(row.value),
         question_.token.value < cached ? fmt::format("token {} was cached before this step", question_.token.value)
                                        : fmt::format("token {} is computed in this step: cache_length {} + {}",
@@ -90,7 +90,7 @@ class Explainer {
     return {row, block, page_size};
   }
 
-  // The whole table row, so that its end shows: pages of the sequence, then the null page to the last column.
+  // The whole table row including its end: pages of the sequence, then the null page to the last column.
   void explain_table_row(SeqIdx row) {
     constexpr std::int64_t kShown = 10;
     const auto b = static_cast<std::size_t>(row.value);
@@ -104,7 +104,7 @@ class Explainer {
         "a multiple of 8 with at least 15 to spare, so that kernels may read 8 entries at once");
   }
 
-  // Who else in the batch has the block as the same page.
+  // The other sequences of the batch that have the block as the same page.
   [[nodiscard]] std::string sharers(std::uint32_t block, std::int64_t page) const {
     std::vector<std::int64_t> others;
     for (std::size_t b = 0; b < state_.batch.size(); ++b) {
@@ -155,7 +155,7 @@ class Explainer {
     return element;
   }
 
-  // --- row: the same place, through the cache a kernel is given ---
+  // --- row: the same place, computed by the cache type that kernels use ---
 
   void explain_row(const Place& place, std::int64_t element) {
     const ModelGeometry& model = scenario_.model;
@@ -174,7 +174,7 @@ class Explainer {
                     question_.head.value * model.head_size + question_.dim.value));
   }
 
-  // --- tile: what a kernel computes once for BN tokens ---
+  // --- tile: values that a kernel computes once for BN tokens ---
 
   void explain_tile(const Place& place) {
     const std::int64_t BN = scenario_.tile.BN, token = question_.token.value;
@@ -194,7 +194,7 @@ class Explainer {
     links_.insert(links_.end(), std::make_move_iterator(links.begin()), std::make_move_iterator(links.end()));
   }
 
-  // Sparse attention names a token in 32 bits, signed: a pool may be too large for that though its rows can be counted.
+  // Sparse attention encodes a token in 32 signed bits: a pool may be too large for that although its row numbers fit.
   void explain_sparse_index(const Place& place, const PagedKVCache& cache) {
     const std::int64_t slot = question_.token.value % cache.page_size();
     const std::int64_t encoded = place.block * cache.page_size() + slot;
@@ -227,7 +227,7 @@ class Explainer {
                       rows.get_row(offset).value),
           fmt::format("{} page{} a tile; the same row as above", rows.num_pages(), rows.num_pages() > 1 ? "s" : ""));
     } catch (const GeometryError& error) {
-      add("populate", formula, "", "refused", error.what());
+      add("populate", formula, "", "rejected", error.what());
     }
   }
 
@@ -274,7 +274,7 @@ StepIdx step_of(const Scenario& scenario, std::span<const Request> requests, con
   if (!last) {
     throw IndexError(
         fmt::format("sequence {}: token {} is never stored: the last token that is generated has no successor "
-                    "that would read it, and a refused request stores none",
+                    "that would read it, and a rejected request stores none",
                     question.seq.value, question.token.value));
   }
   return *last;

@@ -1,5 +1,5 @@
-// Why this address: the chain from a token to a byte, link by link, each with its formula and the numbers filled in.
-// The command line prints it, the viewer shows it: one source. core/trace/explanation.h says what comes back.
+// Explains an address: the chain from a token to a byte, link by link, each with its formula and the numbers filled in.
+// The command line and the viewer show the same result, which core/trace/explanation.h describes.
 #pragma once
 
 #include <span>
@@ -14,8 +14,8 @@ namespace kvscope {
 [[nodiscard]] trace::Explanation explain(const Scenario& scenario, std::span<const Request> requests,
                                          const trace::Question& question);
 
-// The same for a step that stands ready: `state` is what state_at() gives for question.step. Who asks many questions
-// about one step, or walks from step to step, runs the engine once.
+// The same for a known state: `state` is the result of state_at() for question.step. For many questions about one step,
+// or a walk from step to step, this runs the engine only once.
 [[nodiscard]] trace::Explanation explain(const Scenario& scenario, std::span<const Request> requests,
                                          const trace::Question& question, const CacheState& state);
 

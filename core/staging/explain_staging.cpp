@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::int64_t kNvidiaBanks = 32;
 constexpr std::int64_t kGfx950Banks = 64;
-constexpr std::int64_t kLine = 128;  // [bytes] what a swizzle takes its XOR from
+constexpr std::int64_t kLine = 128;  // [bytes] a swizzle takes its XOR from the line number
 
-// Every fault of it, for one line of text.
+// Every fault of the error, for one line of text.
 std::string reasons(const GeometryError& error) {
   std::vector<std::string> all;
   for (const Fault& fault : error.faults()) {
@@ -38,7 +38,7 @@ std::string bits(int bit, std::int64_t element_bytes) {
   return element_bytes == 4 ? "all 32 bits" : fmt::format("bits {}-{}", bit, bit + 8 * element_bytes - 1);
 }
 
-// The links of one path, as long as it can take the tile.
+// The links of one path, or the reason when it does not support the tile.
 template <class Explain>
 std::vector<Link> or_why_not(std::string name, std::string formula, const Explain& explain) {
   std::string why;
@@ -153,7 +153,7 @@ class TmaExplainer {
     return text;
   }
 
-  // wgmma takes K from shared memory itself, in steps of 32 bytes along the row.
+  // wgmma reads K directly from shared memory, in steps of 32 bytes along the row.
   void descriptor() {
     if (copy_.operand != KOrV::k || copy_.swizzle == SwizzleMode::none || copy_.kind != TmaKind::plain) return;
     const std::int64_t width = bytes(copy_.swizzle);

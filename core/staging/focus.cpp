@@ -8,7 +8,7 @@
 namespace kvscope {
 namespace {
 
-// Notes the last step in which the tokens up to and including `token_` of one sequence were there and one was written.
+// Records the last step that wrote a token of the sequence and after which tokens up to `token_` were stored.
 class SequenceWatcher final : public trace::Recorder {
  public:
   SequenceWatcher(SeqIdx seq, TokIdx token) : Recorder(trace::Detail::full), seq_(seq), token_(token) {}
@@ -44,7 +44,7 @@ StepIdx focus_step(const Scenario& scenario, const RunReport& report) {
   }
   if (report.curve.empty()) {
     throw InputError("scenario '" + scenario.name + "'", "$.requests",
-                     "no request ran, so there is no step to look at: every request was refused or none was given");
+                     "no request ran, so there is no step to look at: every request was rejected or none was given");
   }
   return StepIdx{static_cast<std::int64_t>(busiest)};
 }

@@ -1,5 +1,5 @@
-// The one step that later stages look at, and the cache as it was then. Engines are deterministic, so the step is
-// reached by running again: no history is kept, whatever the length of the run.
+// The focus step, which all later stages use, and the state of the cache after it. The engine is deterministic, so the
+// step is reached by running again: no history is kept, whatever the length of the run.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct FocusState {
   std::vector<std::vector<std::uint64_t>> token_ids;  // [batch][cache_length + new_tokens]
 };
 
-// focus.step, or the busiest step for -1: the one with most filled slots, the first of equals.
+// focus.step, or for -1 the busiest step: the one with most filled slots, the first one of several.
 // InputError("command line" or the scenario's name, "$.focus.step", ...) when the run is shorter.
 [[nodiscard]] StepIdx focus_step(const Scenario& scenario, const RunReport& report);
 
-// The last step that computed a token of `seq` and after which `token` is in the cache; nothing when there is none.
+// The last step that computed a token of `seq` and after which `token` is in the cache; empty when there is none.
 [[nodiscard]] std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Request> requests,
                                                   SeqIdx seq, TokIdx token);
 

@@ -16,7 +16,7 @@
 namespace kvscope {
 namespace {
 
-// The pool's sizes and one index tuple of it, outermost first.
+// The pool's extents and one index tuple, outermost first.
 struct PoolIndex {
   std::int64_t block = 0, kv = 0, layer = 0, slot = 0, head = 0, dim = 0;
 };
@@ -37,7 +37,7 @@ struct Holder {
   std::int64_t tokens = 0;  // of the sequence, in the cache at this step
 };
 
-// The lowest sequence of the batch that has `block` as one of its pages; of a sequence's own pages no two are equal,
+// The lowest sequence of the batch that has `block` as one of its pages. A sequence's pages are in different blocks,
 // and sequences that share a block hold the same tokens in it.
 std::optional<Holder> holder_of(const CacheState& state, std::int64_t block, std::int64_t page_size) {
   std::optional<Holder> lowest;

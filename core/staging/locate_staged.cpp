@@ -14,7 +14,7 @@
 namespace kvscope {
 namespace {
 
-// One tile, and how its places become tokens.
+// One tile, and the conversion of its places to tokens.
 class Locator {
  public:
   Locator(const Scenario& scenario, const CacheState& state, const TileQuestion& question)
@@ -76,7 +76,7 @@ class Locator {
     return LdsStaging(lds_params(scenario_, question_.kv), cache_.cache(), tile_);
   }
 
-  // A stage may be wider than the columns that are staged: a copy fills the rest with what follows the row in memory.
+  // A stage may be wider than the staged columns: a copy fills the rest with the bytes after the row in memory.
   [[nodiscard]] trace::Question at_lds(const LdsStaging& staging, const TileElement& element) const {
     const KVBufferConfig& config = staging.config();
     if (element.depth.value >= config.constants().depth) {
@@ -90,8 +90,8 @@ class Locator {
     const std::int64_t token = tile_.first_token.value + row;
     if (token >= tile_.tokens) {
       throw IndexError(
-          fmt::format("row {} of the tile would be token {}, and sequence {} has {} at step {}: what stands there is "
-                      "nobody's, and is masked",
+          fmt::format("row {} of the tile would be token {}, and sequence {} has {} at step {}: the row holds no token "
+                      "and is masked",
                       row, token, question_.seq.value, tile_.tokens, answer_.step.value));
     }
     if (dim >= scenario_.model.head_size) {

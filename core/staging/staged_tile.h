@@ -1,4 +1,4 @@
-// Which tile of the cache is staged, as every stage after the lookup table is asked for it.
+// The tile of the cache that is staged, as a parameter of every stage after the lookup table.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct StagedTile {
   HeadIdx head;  // of K and V
   KOrV kv = KOrV::k;
   TokIdx first_token;       // of row 0
-  std::int64_t tokens = 0;  // of the sequence, in the cache: what lies past them is nobody's
+  std::int64_t tokens = 0;  // of the sequence, in the cache: rows past them hold no token
 };
 
 // The tile of BN tokens that holds `token`. Example: BN 64, token 150 -> first_token 128.

@@ -38,7 +38,7 @@ bool is_wanted(const Scenario& scenario, const trace::Recorder& recorder) {
   throw InputError("scenario '" + scenario.name + "'", where, std::move(message));
 }
 
-// focus.sequence, or the one with most tokens, the first of equals.
+// focus.sequence, or the sequence with the most tokens, the first one of several.
 SeqIdx focus_row(const Scenario& scenario, const CacheState& state) {
   if (scenario.focus.sequence >= 0) {
     if (const auto row = batch_row_of(state, SeqIdx{scenario.focus.sequence})) return *row;
@@ -104,7 +104,7 @@ class StagingRecorder {
   }
 
  private:
-  // Nothing when the path cannot take the tile: explain says why.
+  // Records nothing when the path does not support the tile; explain reports the reason.
   template <class Make>
   static void taken(const Make& make) {
     try {

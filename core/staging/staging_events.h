@@ -1,5 +1,5 @@
-// The focus tile's way into registers as events: for K and V, by TMA and through LDS, whichever take it. They follow
-// the last step of a run, because a kernel would find the cache as the focus step left it.
+// Records the staging of the focus tile as events: K and V, by TMA and through LDS, for each path that supports them.
+// They follow the last step of a run, because a kernel would read the cache as the focus step left it.
 //
 //   tile_opened | barrier_expects, box_copied..., barrier_completed | fragment_read...                    TMA, one warp
 //   tile_opened | lds_copied... of every wave, wave_waited            | fragment_read... of every wave     LDS
@@ -24,11 +24,11 @@ namespace kvscope {
 // InputError naming $.focus.sequence or $.focus.tile: not in the step's batch, or past the sequence's end.
 [[nodiscard]] StagedTile focus_tile(const Scenario& scenario, const CacheState& state, KOrV kv, std::int64_t BN);
 
-// Nothing is recorded when scenario.focus.staging is none or the recorder does not want it.
+// Records nothing when scenario.focus.staging is none or the recorder's detail excludes these events.
 // Throws as focus_tile.
 void record_staging(const Scenario& scenario, const CacheState& state, trace::Recorder& recorder);
 
-// The same after a run: the focus step is reached by running again. Nothing when no step ran.
+// The same after a run: reaches the focus step by running again. Records nothing when no step ran.
 void record_staging(const Scenario& scenario, std::span<const Request> requests, const RunReport& report,
                     trace::Recorder& recorder);
 

@@ -60,10 +60,11 @@ void ArrivalBarrier::complete_tx(std::int64_t bytes) {
   require_bytes("complete_tx", bytes);
   if (!add_tx(-bytes)) return;
   if (state_.tx < 0 && !owned_) {
-    diagnose(BarrierFault::late_bytes,
-             fmt::format("{} bytes in phase {}, which nobody has begun: phase {} ended before they arrived, so it had "
-                         "announced too few: expect every byte of a copy before the phase's last arrival",
-                         bytes, state_.phase, state_.phase - 1));
+    diagnose(
+        BarrierFault::late_bytes,
+        fmt::format("{} bytes in phase {}, which no producer has begun: phase {} ended before they arrived, so it had "
+                    "announced too few: expect every byte of a copy before the phase's last arrival",
+                    bytes, state_.phase, state_.phase - 1));
   }
   end_phase_if_complete();
 }
@@ -73,8 +74,8 @@ void ArrivalBarrier::arrive(std::int64_t count) {
   if (count < 1) throw GeometryError(fmt::format("barrier, arrive: {} arrivals: give 1 or more", count));
   if (observed_ < state_.phase - 1) {
     diagnose(BarrierFault::unobserved_phase,
-             fmt::format("an arrival in phase {} before anybody saw phase {} end: wait for each phase", state_.phase,
-                         state_.phase - 1));
+             fmt::format("an arrival in phase {} before any thread observed the end of phase {}: wait for each phase",
+                         state_.phase, state_.phase - 1));
   }
   owned_ = true;
   if (count > state_.pending) {
@@ -114,13 +115,14 @@ bool ArrivalBarrier::wait(std::int64_t phase) {
   if (phase < state_.phase - 1) {
     diagnose(
         BarrierFault::two_phases_behind,
-        fmt::format("a wait for phase {} in phase {}: its parity now tells of phase {}: a waiter must not fall two "
+        fmt::format("a wait for phase {} in phase {}: its parity now belongs to phase {}: a waiter must not fall two "
                     "phases behind",
                     phase, state_.phase, over ? state_.phase - 1 : state_.phase));
   } else if (phase > state_.phase) {
-    diagnose(BarrierFault::ahead_of_phase,
-             fmt::format("a wait for phase {} in phase {}: its parity tells of phase {}: wait for every phase in turn",
-                         phase, state_.phase, over ? state_.phase - 1 : state_.phase));
+    diagnose(
+        BarrierFault::ahead_of_phase,
+        fmt::format("a wait for phase {} in phase {}: its parity belongs to phase {}: wait for every phase in turn",
+                    phase, state_.phase, over ? state_.phase - 1 : state_.phase));
   }
   if (!over) {
     diagnose(BarrierFault::deadlock,
@@ -132,7 +134,7 @@ bool ArrivalBarrier::wait(std::int64_t phase) {
 }
 
 void ArrivalBarrier::begin(std::string_view operation) {
-  if (!live_) throw GeometryError(fmt::format("barrier, {}: the barrier is not initialised: init first", operation));
+  if (!live_) throw GeometryError(fmt::format("barrier, {}: the barrier is not initialized: init first", operation));
   ++operations_;
 }
 

@@ -1,19 +1,19 @@
-// The barrier that says a tile has arrived (mbarrier): it counts arrivals of threads and bytes of copies, and a phase
-// is over when none of either is missing.
+// An mbarrier, which tracks whether a tile has landed: it counts arrivals of threads and bytes of copies. A phase ends
+// when no arrival and no byte is outstanding.
 //
-//   phase     n        n is kept whole here; hardware shows its parity alone
+//   phase     n        the full number; hardware exposes only its parity
 //   pending   arrivals still missing in this phase, of `expected`
-//   tx        bytes announced and not yet arrived; below 0 when they arrive first
+//   tx        bytes announced and not yet landed; below 0 when bytes land before they are announced
 //
 //   init 1 | expect 1024 | arrive      | complete 512 | complete 512
 //   0 1 0  | 0 1 1024    | 0 0 1024    | 0 0 512      | 1 1 0           phase, pending, tx
 //
-// wait(parity) is true once the phase of that parity is over: (phase & 1) != parity. A fresh barrier lets wait(1)
-// through: that is how a producer enters its first lap.
-// A real barrier says nothing when it is misused: it hangs or lets torn data through. This one goes on as the hardware
-// would where that is defined, and keeps what went wrong (diagnoses()).
-// Source: PTX ISA, "Asynchronous barrier objects"; the demand that a phase be observed before the next one's arrivals:
-// its section on mbarrier.arrive.
+// wait(parity) is true once the phase of that parity has ended: (phase & 1) != parity. On a new barrier wait(1)
+// succeeds immediately, which lets a producer enter its first lap.
+// A real barrier does not report misuse: it hangs or lets incomplete data through. This model continues as the hardware
+// would where that is defined, and records the fault (diagnoses()).
+// Source: PTX ISA, "Asynchronous barrier objects"; its section on mbarrier.arrive requires that a phase is observed
+// before the arrivals of the next one.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ struct BarrierState {
 };
 
 enum class BarrierFault : std::uint8_t {
-  pending_underflow,  // more arrivals than the phase expects: undefined on hardware, left out here
-  unobserved_phase,   // an arrival before anybody saw the last phase end
-  two_phases_behind,  // a waiter whose phase is over for two laps or more: parity shows it another phase's answer
-  ahead_of_phase,     // a waiter whose phase has not begun: parity shows it the last one's answer
-  late_bytes,         // bytes below 0 while nobody owns the phase: they belong to the last one, which ended too early
-  too_many_bytes,     // |tx| past 2^20 - 1: undefined on hardware, left out here
-  deadlock,           // a wait that nothing is on its way to end
+  pending_underflow,  // more arrivals than the phase expects: undefined on hardware; the model ignores the arrival
+  unobserved_phase,   // an arrival before any thread observed the end of the last phase
+  two_phases_behind,  // a wait for a phase that ended two or more laps ago: its parity now belongs to another phase
+  ahead_of_phase,     // a wait for a phase that has not begun: its parity gives the answer of the previous phase
+  late_bytes,         // bytes below 0 while no producer owns the phase: the previous phase ended too early
+  too_many_bytes,     // |tx| past 2^20 - 1: undefined on hardware; the model ignores the change
+  deadlock,           // a wait that no pending operation can end
   live_reinit,        // init of a barrier that was not invalidated
 };
 [[nodiscard]] std::string_view name(BarrierFault fault);
@@ -55,22 +55,22 @@ class ArrivalBarrier {
   // mbarrier.init. GeometryError unless 1 <= expected <= kMaxCount.
   explicit ArrivalBarrier(std::int64_t expected);
   void init(std::int64_t expected);
-  void inval();  // every other call but init is then refused: GeometryError
+  void inval();  // afterwards every call except init throws GeometryError
 
-  // mbarrier.expect_tx: `bytes` more will arrive; no arrival. GeometryError below 0, here and below.
+  // mbarrier.expect_tx: announces `bytes` more, without an arrival. GeometryError when bytes < 0, here and below.
   void expect_tx(std::int64_t bytes);
-  // What the copy engine does when bytes have landed.
+  // Called by the copy engine when bytes have landed.
   void complete_tx(std::int64_t bytes);
   void arrive(std::int64_t count = 1);
   void arrive_expect_tx(std::int64_t bytes);
-  // A producer says that the current phase is its own before it has announced anything, so that bytes may come first.
-  // The first phase is owned from init on; expect_tx and arrive own a phase too.
+  // Marks the current phase as owned by a producer before it announces anything, so that bytes may land first.
+  // The first phase is owned from init on; expect_tx and arrive also own the phase.
   void own();
 
-  // mbarrier.test_wait: has the phase of this parity ended? A yes counts as seeing it.
+  // mbarrier.test_wait: has the phase of this parity ended? A true result counts as observing it.
   bool test_wait(int parity);
-  // A waiter that knows which lap it is on: phase -1 is the free first lap of a producer. False, with a deadlock among
-  // the diagnoses, when the phase is not over: in one thread nobody else will end it.
+  // A wait by phase number instead of parity: phase -1 is the free first lap of a producer. When the phase has not
+  // ended, returns false and adds a deadlock to the diagnoses, because the model has one thread and cannot wait.
   bool wait(std::int64_t phase);
 
   [[nodiscard]] const BarrierState& state() const { return state_; }
@@ -85,7 +85,7 @@ class ArrivalBarrier {
 
   std::int64_t expected_ = 0;
   BarrierState state_;
-  std::int64_t observed_ = -1;  // the last phase that somebody saw end
+  std::int64_t observed_ = -1;  // the last phase whose end a thread observed
   bool live_ = false;
   bool owned_ = false;
   std::int64_t operations_ = 0;

@@ -11,13 +11,13 @@ namespace kvscope {
 
 namespace {
 
-// Chunk by chunk: what box_rows.h does not take.
+// Chunk by chunk, for boxes that box_rows.h does not support.
 BoxStore store_chunks(const std::vector<BoxChunk>& chunks, GlobalMemory& memory, const SharedImage& image,
                       bool whole_chunks) {
   const auto bytes_to_write = [&](const BoxChunk& chunk) -> std::int64_t {
     return chunk.filled() ? 0 : whole_chunks ? 16 : chunk.data_bytes;
   };
-  for (const BoxChunk& chunk : chunks) {  // all of it exists, before any of it changes
+  for (const BoxChunk& chunk : chunks) {  // checks all addresses before the first write
     if (!chunk.filled()) static_cast<void>(memory.read(chunk.global, bytes_to_write(chunk)));
   }
 

@@ -1,12 +1,12 @@
-// Box copies carried out: global -> shared (load) and shared -> global (store), byte for byte, at absolute shared
-// addresses. Where each byte goes is box_plan.h's; this moves it.
+// Performs box copies: global -> shared (load) and shared -> global (store), byte for byte, at absolute shared
+// addresses. box_plan.h computes the address of each byte.
 //
-//   load    every element of the tile is written, from memory or as fill; padding and neighbours stay as they were
+//   load    every element of the tile is written, from memory or as fill; padding and other bytes are unchanged
 //   store   elements outside the tensor are skipped; a row that ends inside a 16-byte chunk is written to the chunk's
-//           end, with the tile's bytes (measured by others on an H100; BoxSwitches::store_edge)
+//           end, with the tile's bytes (published measurements on an H100; BoxSwitches::store_edge)
 //   fill    zeros; or, on request and for floating types, every 16-bit half 0x7FF7: a NaN to ordinary arithmetic
 //
-// A copy either happens whole or, when it throws, not at all.
+// A copy that throws writes nothing.
 #pragma once
 
 #include <array>
@@ -21,27 +21,27 @@
 
 namespace kvscope {
 
-// What a load did.
+// The result of a load.
 struct BoxLoad {
   CopyIdx copy;
   std::int64_t dst = 0;           // [byte address] of the window
   std::int64_t window_bytes = 0;  // from dst on; padding included
-  std::int64_t tx_bytes = 0;      // what the barrier is credited with
-  std::int64_t filled_bytes = 0;  // of those, not from memory
+  std::int64_t tx_bytes = 0;      // credited to the barrier
+  std::int64_t filled_bytes = 0;  // of those, fill: not from memory
   friend bool operator==(const BoxLoad&, const BoxLoad&) = default;
 };
 
-// Throws as require_box_copyable and require_box_start; IllegalAddress when an element inside the map is in no
+// Throws as require_box_copyable and require_box_start; IllegalAddress when an element inside the map is outside every
 // allocation. `copy` becomes the writer of every byte written.
 // Example: the box of box_plan.h: {copy, 0, 1024, 1024, 640}.
 BoxLoad load_box(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory, SharedImage& image,
                  std::int64_t dst, CopyIdx copy, const BoxSwitches& switches = {});
 
-// What a store did.
+// The result of a store.
 struct BoxStore {
   std::int64_t global_bytes = 0;   // written, overrun included
   std::int64_t overrun_bytes = 0;  // of those, past the tensor's last column
-  std::int64_t poison_bytes = 0;   // of those, bytes of shared memory that nobody had written
+  std::int64_t poison_bytes = 0;   // of those, bytes of shared memory that no copy had written
   friend bool operator==(const BoxStore&, const BoxStore&) = default;
 };
 
@@ -49,7 +49,7 @@ struct BoxStore {
 BoxStore store_box(const TensorMap& map, const TmaCoord& at, GlobalMemory& memory, const SharedImage& image,
                    std::int64_t src, const BoxSwitches& switches = {});
 
-// A tile into L2: a hint without a trace in any byte, so it is held to the rules of a load and does nothing.
+// A prefetch of a tile into L2: a hint that changes no byte. Checks the rules of a load and does nothing.
 void prefetch_box(const TensorMap& map, const TmaCoord& at, const BoxSwitches& switches = {});
 
 // The 16 bytes of fill: zeros, or the pattern of the map's type.

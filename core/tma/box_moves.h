@@ -1,5 +1,5 @@
-// The step between a plan and its bytes, for the copies of this folder: all global bytes are fetched first, so that a
-// copy which touches what does not exist leaves shared memory as it was.
+// Attaches the bytes to a plan's chunks, for the copies of this folder. All global bytes are fetched first, so that a
+// copy that reads outside every allocation leaves shared memory unchanged.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct BoxMove {
   BoxBytes bytes{};
 };
 
-// IllegalAddress when a chunk's data is in no allocation.
+// IllegalAddress when a chunk's data is outside every allocation.
 [[nodiscard]] std::vector<BoxMove> moves_of(const std::vector<BoxChunk>& chunks, const BoxBytes& fill,
                                             const GlobalMemory& memory);
 void carry_out(const std::vector<BoxMove>& moves, SharedImage& image, CopyIdx copy);

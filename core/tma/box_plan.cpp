@@ -128,11 +128,11 @@ void require_box_copyable(const TensorMap& map, BoxDirection direction, const Bo
   };
   if (map.interleave != TmaInterleave::none) {
     unsupported(
-        fmt::format("where the bytes of a map with {} land is not modelled: use no interleave", name(map.interleave)));
+        fmt::format("where the bytes of a map with {} land is not modeled: use no interleave", name(map.interleave)));
   }
   if (is_packed(map.data_type) || is_tf32(map.data_type)) {
-    unsupported(fmt::format("{} is converted on its way, and only byte copies are modelled: use {}",
-                            name(map.data_type), is_tf32(map.data_type) ? "f32" : "u8"));
+    unsupported(fmt::format("{} is converted on its way, and only byte copies are modeled: use {}", name(map.data_type),
+                            is_tf32(map.data_type) ? "f32" : "u8"));
   }
   if (direction == BoxDirection::store && map.swizzle == TmaSwizzle::b128_atom32_flip8) {
     unsupported(fmt::format("{} is for loads only: store with the ATOM_32B swizzle", name(map.swizzle)));
@@ -175,13 +175,13 @@ std::vector<BoxChunk> box_chunks(const TensorMap& map, const TmaCoord& at, std::
       Place x = start;
       x[0] += column;
       const std::int64_t landing = dst + row * shape.pitch + column * size;
-      // FLIP_8B moves the halves of a chunk, never the chunk's 16 bytes apart.
+      // FLIP_8B exchanges the halves of a chunk; the chunk's 16 bytes stay together.
       const std::int64_t first_byte = swizzle_address(map.swizzle, landing);
       BoxChunk chunk{.row = row,
                      .column = column,
                      .shared = first_byte / kChunkBytes * kChunkBytes,
                      .halves_swapped = first_byte % kChunkBytes != 0};
-      // A start is whole chunks from column 0, so a chunk can end outside the tensor but never begin there and end
+      // A start is whole chunks from column 0, so a chunk may end outside the tensor but never begins outside and ends
       // inside.
       if (row_inside && inside(map, 0, x[0])) {
         const std::uint64_t left = map.dims[0] - static_cast<std::uint64_t>(x[0]);

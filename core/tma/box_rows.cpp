@@ -40,7 +40,7 @@ void for_each_run(const BoxRows& b, const Fill& fill, const Data& data) {
   }
 }
 
-// What the swizzle XORs into the offsets of a row's chunks, from the address at which the row begins.
+// The value that the swizzle XORs into the offsets of a row's chunks, computed from the row's start address.
 class RowXor {
  public:
   explicit RowXor(const BoxRows& b) : lines_(b.span / b.atom), atom_(b.atom) {}
@@ -54,10 +54,10 @@ void put_chunk(std::byte* to, const std::byte* from) {
   std::memcpy(to, from, kChunkBytes);
 }
 
-// put(row, its bytes) for every row: where they lie in memory, or put together here when some of them are fill.
+// Calls put(row, its bytes) for every row: the bytes in memory, or a buffer here when some of them are fill.
 template <class Put>
 void for_each_row(const BoxRows& b, const std::byte* source, const BoxBytes& fill, const Put& put) {
-  std::array<std::byte, kLongestRow> filled, edge;  // as many bytes as a row has, when there is fill at all
+  std::array<std::byte, kLongestRow> filled, edge;  // one row each, used when there is fill
   if (b.filled_bytes() > 0) {
     for (std::int64_t c = 0; c < b.shape.inner; c += kChunkBytes) {
       put_chunk(filled.data() + c, fill.data());
@@ -129,7 +129,7 @@ std::optional<BoxRows> box_rows(const TensorMap& map, const TmaCoord& at, std::i
   for (std::size_t i = 1; i < static_cast<std::size_t>(map.rank); ++i) {
     any = bound(i, map.element_strides[i], b.shape.extents[i]) && any;
   }
-  if (!any) return b;  // fill alone
+  if (!any) return b;  // only fill
 
   b.lead = lead;
   b.data = data;
@@ -150,7 +150,7 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
   const RowXor row_xor(b);
   const std::int64_t pitch = b.shape.pitch, inner = b.shape.inner, dst = b.dst;
   std::byte* const window = window_bytes.data();
-  if (b.span == kChunkBytes && pitch == kLine) {  // of a size that is known here: no call of memcpy
+  if (b.span == kChunkBytes && pitch == kLine) {  // constant size: the compiler needs no call of memcpy
     for_each_row(b, source.data(), fill,
                  [=](std::int64_t row, const std::byte* from) { std::memcpy(window + row * kLine, from, kLine); });
   } else if (b.span == kChunkBytes) {
@@ -163,7 +163,7 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
       const std::int64_t x = row_xor(dst + row * kLine);
       for (std::int64_t c = 0; c < kLine; c += kChunkBytes) put_chunk(line + (c ^ x), from + c);
     });
-  } else {  // what stands between short rows stays
+  } else {  // bytes between short rows are unchanged
     for_each_row(b, source.data(), fill, [=](std::int64_t row, const std::byte* from) {
       std::byte* const start = window + row * pitch;
       const std::int64_t x = row_xor(dst + row * pitch);
@@ -179,7 +179,7 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
     load_rows(b, source, fill, image.overwrite(b.dst, b.shape.window_bytes, copy));
     return;
   }
-  const RowXor row_xor(b);  // what stands between the rows stays whose it was
+  const RowXor row_xor(b);  // bytes between the rows keep their writers
   for_each_row(b, source.data(), fill, [&](std::int64_t row, const std::byte* from) {
     const std::int64_t start = b.dst + row * pitch, x = row_xor(start);
     for (std::int64_t c = 0; c < inner; c += kChunkBytes) {
@@ -190,7 +190,7 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
 
 namespace {
 
-// put(row, where its data goes) for every row inside.
+// Calls put(row, destination of its data) for every inside row.
 template <class Put>
 void for_each_stored(const BoxRows& b, std::byte* target, const Put& put) {
   const std::int64_t step = b.step[1];

@@ -22,7 +22,7 @@ TmaCoord row_start(const TmaCoord& at, std::size_t i) {
   return {at.at[0], at.at[1 + i]};
 }
 
-// Faults of the map and the coordinates, those of the column included; nothing of the destination.
+// Faults of the map and the coordinates, including the column; the destination is not checked.
 void require_gather(const TensorMap& map, const TmaCoord& at, const BoxSwitches& switches) {
   require_box_copyable(map, BoxDirection::load, switches);
   std::vector<Fault> faults;
@@ -36,7 +36,7 @@ void require_gather(const TensorMap& map, const TmaCoord& at, const BoxSwitches&
   if (!faults.empty()) throw GeometryError("gather4", std::move(faults));
 }
 
-// Four rows as four boxes of one (box_rows.h), all or none; what was filled. Nothing: chunk by chunk.
+// Copies four rows as four boxes of one row (box_rows.h), all or none. Returns the filled bytes; empty: use chunks.
 std::optional<std::int64_t> gather_rows(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory,
                                         SharedImage& image, std::int64_t dst, CopyIdx copy,
                                         const BoxSwitches& switches) {
@@ -78,10 +78,10 @@ BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& me
                 std::int64_t dst, CopyIdx copy, const BoxSwitches& switches) {
   if (switches.target < TmaTarget::sm_100) {
     throw UnsupportedError(
-        fmt::format("gather4 is no instruction of {}: use four loads (gather4_by_loads)", name(switches.target)));
+        fmt::format("gather4 is not an instruction of {}: use four loads (gather4_by_loads)", name(switches.target)));
   }
   require_gather(map, at, switches);
-  TensorMap four_rows = map;  // what the window is measured by
+  TensorMap four_rows = map;  // for the size of the window
   four_rows.box[1] = 4;
   require_box_start(four_rows, row_start(at, 0), dst, image.size(), BoxDirection::load, switches);
 
@@ -103,7 +103,7 @@ std::array<BoxLoad, 4> gather4_by_loads(const TensorMap& map, const TmaCoord& at
   for (std::size_t i = 0; i < 4; ++i) {
     require_box_start(map, row_start(at, i), row_dst(i), image.size(), BoxDirection::load, switches);
     const auto chunks = box_chunks(map, row_start(at, i), row_dst(i), switches);
-    static_cast<void>(moves_of(chunks, box_fill(map, switches), memory));  // all four rows exist, or none is written
+    static_cast<void>(moves_of(chunks, box_fill(map, switches), memory));  // throws before any row is written
   }
   std::array<BoxLoad, 4> loads;
   for (std::size_t i = 0; i < 4; ++i) {

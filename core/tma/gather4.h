@@ -1,15 +1,15 @@
-// gather4: one instruction, one column start, four rows of a 2-D tensor in any order. What a sparse attention kernel
-// uses to fetch tokens that do not stand together.
+// gather4: one instruction copies four rows of a 2-D tensor, in any order, from one start column. Sparse attention
+// kernels use it to fetch tokens that are not adjacent.
 //
 //   coordinates  {column, row0, row1, row2, row3}      map: rank 2, box {w, 1}
 //   shared       row i at dst + i * pitch, swizzled by its address, as a box of four rows would be
-//   rows below 0 or past the last are filled and counted all the same: -1 is how kernels say "no token"
+//   rows below 0 or past the last are filled and still counted: kernels use -1 for "no token"
 //
-// The instruction exists from sm_100 on. On sm_90 four ordinary loads do the same, but each is a copy of its own and
-// wants a destination that is a multiple of 128 B: only a pitch of whole 128 B will do, so 32B and 64B swizzles will
-// not.
+// The instruction exists from sm_100 on. On sm_90 four ordinary loads do the same. Each of them is a separate copy,
+// whose destination must be a multiple of 128 B: only a pitch of whole 128 B works, so 32B and 64B swizzles do not.
 // Example: bf16, box {64, 1}, 128B swizzle, {0, 5, -1, 19, 20} over 20 rows: 512 bytes counted, rows 1 and 3 are zero.
-// The order of the five coordinates: PTX ISA's table of the instruction (its overview of tensors counts differently).
+// The order of the five coordinates follows PTX ISA's table of the instruction; its overview of tensors has another
+// order.
 #pragma once
 
 #include <array>
@@ -30,12 +30,12 @@ namespace kvscope {
 BoxLoad gather4(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory, SharedImage& image,
                 std::int64_t dst, CopyIdx copy, const BoxSwitches& switches = {.target = TmaTarget::sm_100});
 
-// Where each 16-byte chunk of a gather goes, for who explains or draws one: as box_chunks, with rows 0 to 3.
+// The destination of each 16-byte chunk of a gather, for code that explains or draws one: as box_chunks, rows 0 to 3.
 [[nodiscard]] std::vector<BoxChunk> gather4_chunks(const TensorMap& map, const TmaCoord& at, std::int64_t dst,
                                                    const BoxSwitches& switches = {.target = TmaTarget::sm_100});
 
-// The same bytes by four loads, copies `first` .. `first + 3`. GeometryError also when a row's destination is no
-// multiple of 128 B. Runs on every target; nothing is written when it throws.
+// The same bytes by four loads, copies `first` .. `first + 3`. GeometryError also when a row's destination is not a
+// multiple of 128 B. Works on every target; writes nothing when it throws.
 std::array<BoxLoad, 4> gather4_by_loads(const TensorMap& map, const TmaCoord& at, const GlobalMemory& memory,
                                         SharedImage& image, std::int64_t dst, CopyIdx first,
                                         const BoxSwitches& switches = {});

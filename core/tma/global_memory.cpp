@@ -16,21 +16,21 @@ bool inside(std::uint64_t address, std::int64_t count, std::uint64_t begin, std:
 }  // namespace
 
 void GlobalMemory::add(std::string_view name, std::uint64_t address, std::span<std::byte> bytes) {
-  const auto refuse = [&](const std::string& message) {
+  const auto reject = [&](const std::string& message) {
     throw GeometryError(fmt::format("allocation '{}' at {:#x}, {} bytes", name, address, bytes.size()),
                         {{"", message}});
   };
-  if (bytes.empty()) refuse("has no bytes: give 1 or more");
-  if (address + (bytes.size() - 1) < address) refuse("ends past 2^64: move it down");
+  if (bytes.empty()) reject("has no bytes: give 1 or more");
+  if (address + (bytes.size() - 1) < address) reject("ends past 2^64: move it down");
   const auto next = std::find_if(allocations_.begin(), allocations_.end(),
                                  [&](const Allocation& other) { return other.address >= address; });
-  const auto refuse_overlap = [&](const Allocation& other) {
-    refuse(fmt::format("overlaps allocation '{}' at {:#x}, {} bytes: move one", other.name, other.address,
+  const auto reject_overlap = [&](const Allocation& other) {
+    reject(fmt::format("overlaps allocation '{}' at {:#x}, {} bytes: move one", other.name, other.address,
                        other.bytes.size()));
   };
-  if (next != allocations_.end() && next->address - address < bytes.size()) refuse_overlap(*next);
+  if (next != allocations_.end() && next->address - address < bytes.size()) reject_overlap(*next);
   if (next != allocations_.begin() && address - std::prev(next)->address < std::prev(next)->bytes.size()) {
-    refuse_overlap(*std::prev(next));
+    reject_overlap(*std::prev(next));
   }
   allocations_.insert(next, {std::string(name), address, bytes});
 }

@@ -1,12 +1,12 @@
-// A tensor map as the driver's encoder is told it: the tensor in memory, the box one instruction copies of it, and how
-// the box is spread over shared memory. Every list runs fastest (innermost, contiguous) dimension first, as the encoder
-// and the instruction's coordinates do.
+// A tensor map, with the arguments of the driver's encoder: the tensor in memory, the box that one instruction copies,
+// and how the box is spread over shared memory. Every list has the fastest (innermost, contiguous) dimension first, as
+// in the encoder and in the instruction's coordinates.
 //
 //   dims    {64, 20}   [elements]    box     {64, 8}  [elements]         coordinates {0, 17}
 //   strides {128}      [bytes]       rows 17..24 of the tensor; rows 20..24 do not exist and are filled
 //
 // strides[i - 1] belongs to dimension i; dimension 0 has the implied stride of one element, so a map of rank 1 has
-// none. What a map must obey is in tensor_map_rules.h, where its bytes go in box_plan.h. Source of the numbers: CUDA
+// none. The rules of a map are in tensor_map_rules.h, the addresses of its bytes in box_plan.h. Source: CUDA
 // driver API, "Tensor Map Object Management"; the types have the values of its enumerations.
 #pragma once
 
@@ -28,11 +28,11 @@ enum class TmaDataType : std::uint8_t {
   f32 = 7,
   f64 = 8,
   bf16 = 9,
-  f32_ftz = 10,        // denormals are not flushed by a copy: bits travel unchanged
-  tf32 = 11,           // rounds on the way: no byte copy, refused by box_copy.h
-  tf32_ftz = 12,       // likewise
+  f32_ftz = 10,        // copies do not flush denormals: all bits are unchanged
+  tf32 = 11,           // rounds during the copy: not a byte copy, so box_copy.h rejects it
+  tf32_ftz = 12,       // as tf32
   u4x16_align8 = 13,   // 16 values in 8 B
-  u4x16_align16 = 14,  // 16 values in 8 B, and a gap of 8 B behind them in shared memory
+  u4x16_align16 = 14,  // 16 values in 8 B, then a gap of 8 B in shared memory
   u6x16_align16 = 15,  // 16 values in 12 B, and a gap of 4 B
 };
 inline constexpr int kTmaDataTypes = 16;
@@ -48,11 +48,11 @@ enum class TmaSwizzle : std::uint8_t {
   b64 = 2,
   b128 = 3,
   b128_atom32 = 4,        // compute capability 10
-  b128_atom32_flip8 = 5,  // likewise; loads only
-  b128_atom64 = 6,        // likewise
+  b128_atom32_flip8 = 5,  // compute capability 10; loads only
+  b128_atom64 = 6,        // compute capability 10
 };
 
-// What the code is compiled for. ATOM swizzles, packed types and gather4 need the second.
+// The architecture that the code is compiled for. ATOM swizzles, packed types and gather4 need sm_100.
 enum class TmaTarget : std::uint8_t { sm_90 = 90, sm_100 = 100 };
 
 [[nodiscard]] std::string_view name(TmaDataType type);      // "bf16"; "unknown type" outside the table
@@ -75,7 +75,7 @@ enum class TmaTarget : std::uint8_t { sm_90 = 90, sm_100 = 100 };
 [[nodiscard]] constexpr bool is_float(TmaDataType type) {
   return (type >= TmaDataType::f16 && type <= TmaDataType::tf32_ftz);
 }
-// Bytes of one element; only for types that have whole ones.
+// Bytes of one element; only for types of whole bytes.
 [[nodiscard]] constexpr std::int64_t size_of(TmaDataType type) {
   return bits(type) / 8;
 }
@@ -85,12 +85,11 @@ inline constexpr int kTmaMaxRank = 5;
 struct TensorMap {
   TmaDataType data_type = TmaDataType::u8;
   int rank = 0;
-  std::uint64_t base = 0;                                // [byte address]
-  std::array<std::uint64_t, kTmaMaxRank> dims{};         // [elements]
-  std::array<std::uint64_t, kTmaMaxRank - 1> strides{};  // [bytes] of dimensions 1 ..
-  std::array<std::uint32_t, kTmaMaxRank> box{};          // [tensor positions]
-  std::array<std::uint32_t, kTmaMaxRank> element_strides{1, 1, 1, 1,
-                                                         1};  // every n-th position is taken; [0] is ignored
+  std::uint64_t base = 0;                                                 // [byte address]
+  std::array<std::uint64_t, kTmaMaxRank> dims{};                          // [elements]
+  std::array<std::uint64_t, kTmaMaxRank - 1> strides{};                   // [bytes] of dimensions 1 ..
+  std::array<std::uint32_t, kTmaMaxRank> box{};                           // [tensor positions]
+  std::array<std::uint32_t, kTmaMaxRank> element_strides{1, 1, 1, 1, 1};  // takes every n-th position; [0] is ignored
   TmaInterleave interleave = TmaInterleave::none;
   TmaSwizzle swizzle = TmaSwizzle::none;
   L2Promotion l2 = L2Promotion::none;  // never changes a delivered byte

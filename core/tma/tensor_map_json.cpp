@@ -58,7 +58,7 @@ constexpr std::array<std::string_view, 2> kCopyKeys{"at", "dst"};
 
 constexpr std::int64_t kAnyLength = -1;
 
-// What stands there, in a few words.
+// A short text for the value.
 std::string text_of(const json::Value& value) {
   if (value.is_object()) return "an object";
   if (value.as_array() != nullptr) return "an array";
@@ -72,7 +72,7 @@ class Reader {
   TensorMapFile read() {
     TensorMapFile file;
     if (!document_.is_object()) {
-      fault("$", fmt::format("{} is given, an object is wanted", text_of(document_)));
+      fault("$", fmt::format("{} instead of an object", text_of(document_)));
       return file;
     }
     known_keys(document_, "$", kKeys);
@@ -131,17 +131,17 @@ class Reader {
     }
     const std::string* const text = value->as_string();
     if (text == nullptr)
-      return fault(where, fmt::format("{} is given, a word is wanted{}", text_of(*value), suggest_name("", names)));
+      return fault(where, fmt::format("{} instead of a word{}", text_of(*value), suggest_name("", names)));
     for (const Word<E>& w : words) {
       if (w.text == *text) {
         out = w.value;
         return;
       }
     }
-    fault(where, fmt::format("\"{}\" is none of them{}", *text, suggest_name(*text, names)));
+    fault(where, fmt::format("\"{}\" is not a legal word{}", *text, suggest_name(*text, names)));
   }
 
-  // False with a fault when `value` is no integer of the type's range.
+  // False, with a fault, when `value` is not an integer in the type's range.
   template <class Number>
   bool number(const json::Value& value, const std::string& where, Number& out) {
     using Limits = std::numeric_limits<Number>;
@@ -153,8 +153,7 @@ class Reader {
       out = static_cast<Number>(*n);
       return true;
     }
-    fault(where,
-          fmt::format("{} is given, an integer in [{}, {}] is wanted", text_of(value), Limits::min(), Limits::max()));
+    fault(where, fmt::format("{} instead of an integer in [{}, {}]", text_of(value), Limits::min(), Limits::max()));
     return false;
   }
 
@@ -163,7 +162,7 @@ class Reader {
     if (const json::Value* const value = object.find(key)) number(*value, where, out);
   }
 
-  // How many there are; 0 when that cannot be said.
+  // Returns the number of entries; 0 after a fault.
   template <class Number, std::size_t N>
   std::size_t list(const json::Value& object, const std::string& where, std::string_view key,
                    std::array<Number, N>& out, std::int64_t wanted, bool required) {
@@ -174,7 +173,7 @@ class Reader {
     }
     const json::Array* const items = value->as_array();
     if (items == nullptr) {
-      fault(where, fmt::format("{} is given, a list of integers is wanted", text_of(*value)));
+      fault(where, fmt::format("{} instead of a list of integers", text_of(*value)));
       return 0;
     }
     const std::int64_t count = std::ssize(*items);
@@ -190,7 +189,7 @@ class Reader {
   void copy(TensorMapFile& file, std::int64_t rank) {
     const json::Value* const value = document_.find("copy");
     if (value == nullptr) return;
-    if (!value->is_object()) return fault("$.copy", fmt::format("{} is given, an object is wanted", text_of(*value)));
+    if (!value->is_object()) return fault("$.copy", fmt::format("{} instead of an object", text_of(*value)));
     known_keys(*value, "$.copy", kCopyKeys);
     TmaCoord at;
     at.rank = static_cast<int>(list(*value, "$.copy.at", "at", at.at, rank, true));

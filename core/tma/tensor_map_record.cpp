@@ -46,14 +46,14 @@ TensorMapRecord record_of(const TensorMap& map) {
     if (i > 0) put(record, kStridesAt + 8 * (i - 1), 8, map.strides[i - 1]);
     put(record, kDimsAt + 4 * i, 4, map.dims[i] - 1);
     put(record, kBoxAt + 2 * i, 2, map.box[i]);
-    // The encoder ignores the first one without interleave, and so takes any number there.
+    // Without interleave the encoder ignores the first element stride, so any value is accepted.
     put(record, kElementStridesAt + i, 1, i == 0 && map.interleave == TmaInterleave::none ? 1 : map.element_strides[i]);
   }
   put(record, kChecksumAt, 4, checksum(record));
   return record;
 }
 
-// V01: what can be wrong with the call itself.
+// V01: faults of the call itself.
 std::vector<BrokenMapRule> broken_pointers(const void* out, const TensorMapArguments& arguments) {
   std::vector<BrokenMapRule> broken;
   const auto given = [&](const void* pointer, const char* where) {
@@ -75,7 +75,7 @@ std::vector<BrokenMapRule> broken_pointers(const void* out, const TensorMapArgum
 TensorMap map_of(const TensorMapArguments& arguments) {
   TensorMap map;
   map.data_type = arguments.data_type;
-  // Another rank than 1 to 5 is a fault of its own; past int it stays one.
+  // Any rank outside 1 to 5 is reported by V03; a value past int must stay outside.
   map.rank = static_cast<int>(std::min<std::uint32_t>(arguments.rank, 1'000'000'000));
   map.base = arguments.base;
   if (arguments.rank <= kTmaMaxRank) {
@@ -125,20 +125,21 @@ std::vector<std::byte> map_bytes(const TensorMap& map, int target) {
 }
 
 TensorMap decode_tensor_map(std::string_view source, std::span<const std::byte> bytes) {
-  const auto refuse = [&](std::size_t at, std::string message) {
+  const auto reject = [&](std::size_t at, std::string message) {
     throw InputError(source, fmt::format("byte {}", at), std::move(message));
   };
   if (bytes.size() != kTensorMapBytes) {
-    throw InputError(source, "", fmt::format("{} bytes are no tensor map: it has {}", bytes.size(), kTensorMapBytes));
+    throw InputError(source, "",
+                     fmt::format("{} bytes are not a tensor map, which has {}", bytes.size(), kTensorMapBytes));
   }
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse(0, "this is no tensor map of kvscope; the driver's own 128 bytes are private and cannot be read");
+    reject(0, "this is not a tensor map of kvscope; the driver's own 128 bytes are private and cannot be read");
   }
   if (const std::uint64_t version = get(bytes, kVersionAt, 2); version != kTensorMapVersion) {
-    refuse(kVersionAt, fmt::format("version {} is not {}: use the program that wrote it", version, kTensorMapVersion));
+    reject(kVersionAt, fmt::format("version {} is not {}: use the program that wrote it", version, kTensorMapVersion));
   }
   if (const std::uint64_t kept = get(bytes, kChecksumAt, 4); kept != checksum(bytes)) {
-    refuse(kChecksumAt,
+    reject(kChecksumAt,
            fmt::format("checksum {:08x}, but the bytes have {:08x}: the record is damaged", kept, checksum(bytes)));
   }
 
@@ -157,19 +158,19 @@ TensorMap decode_tensor_map(std::string_view source, std::span<const std::byte> 
     map.element_strides[i] = static_cast<std::uint32_t>(get(bytes, kElementStridesAt + i, 1));
   }
 
-  // sm_100 takes every mode and type there is.
+  // sm_100 supports every mode and type.
   const TensorMapReport report = check_tensor_map(map, TmaTarget::sm_100);
   std::vector<Fault> faults;
   for (const BrokenMapRule& rule : report.broken) {
     faults.push_back({fmt::format("{} ({})", rule.where, name(rule.rule)), rule.message});
   }
   if (!faults.empty()) throw InputError(source, std::move(faults));
-  // What was not read must be 0: one map has one record.
+  // Unused bytes must be 0, so that a map has exactly one record.
   const TensorMapRecord again = record_of(map);
   const auto differs = std::mismatch(bytes.begin(), bytes.end(), again.begin()).first;
   if (differs != bytes.end()) {
     const auto at = static_cast<std::size_t>(differs - bytes.begin());
-    refuse(at, fmt::format("{} where this map's record has {}: bytes that say nothing are fixed",
+    reject(at, fmt::format("{} where this map's record has {}: unused bytes have fixed values",
                            std::to_integer<int>(*differs), std::to_integer<int>(again[at])));
   }
   return map;

@@ -14,8 +14,8 @@ namespace kvscope {
 
 namespace {
 
-// A map and what has been found wrong with it. A rule that needs something an earlier rule found broken is not held: it
-// would only repeat the fault in other words.
+// A map and its faults. A rule that depends on a field with a reported fault is not checked, because it would only
+// repeat that fault.
 class Checker {
  public:
   Checker(const TensorMap& map, TmaTarget target) : map_(map), target_(target) {}
@@ -35,7 +35,8 @@ class Checker {
   }
 
  private:
-  // `where` and `message` are text, or make it: a copy holds its map against every rule, and most maps hold.
+  // `where` and `message` are texts or functions that make them: every copy checks its map, and most maps have no
+  // fault.
   template <class Where, class Message>
   void require(bool holds, TensorMapRule rule, const Where& where, const Message& message) {
     if (!holds) [[unlikely]]
@@ -88,7 +89,7 @@ class Checker {
     };
     aligned(TensorMapRule::V05, 16, "");
     if (interleave_known_ && map_.interleave == TmaInterleave::b32) {
-      aligned(TensorMapRule::V06, 32, ", as 32B interleave wants");
+      aligned(TensorMapRule::V06, 32, ", as 32B interleave requires");
     }
     if (type_known_ && packed16()) aligned(TensorMapRule::V07, 32, fmt::format(", as {} wants", name(map_.data_type)));
   }
@@ -202,12 +203,12 @@ class Checker {
             [&] { return fmt::format("{} needs sm_100: unpack to u8 on sm_90", name(map_.data_type)); });
   }
 
-  // [bytes] of a row in shared memory: a value of the 16-byte packed types takes one byte there.
+  // [bytes] of a row in shared memory, where a value of the 16-byte packed types takes one byte.
   [[nodiscard]] std::int64_t shared_inner() const {
     const auto values = static_cast<std::int64_t>(map_.box[0]);
     return packed16() ? values : values * bits(map_.data_type) / 8;
   }
-  // The fewest elements that fill whole 16-byte chunks.
+  // The smallest number of elements that fills whole 16-byte chunks.
   [[nodiscard]] std::int64_t elements_of_a_chunk() const {
     return map_.data_type == TmaDataType::u6x16_align16 ? 64 : 128 / bits(map_.data_type);
   }

@@ -1,5 +1,5 @@
-// What the encoder demands of a tensor map. The driver answers every breach with one number and no detail; here each
-// broken rule is told, in the order of the list, with the value, what would be legal and what to do.
+// The encoder's rules for a tensor map. The driver reports every violation with one error number and no detail; here
+// each broken rule is reported, in the order of the list, with the value, the legal values and what to do.
 //
 //   rule  demands                                               rule  demands
 //   V01   pointers given, output 64-byte aligned                V12   32B interleave, 16-byte packed: strides % 32 B
@@ -15,10 +15,10 @@
 //   V11   stride[i - 1] < 2^40                                  V22   NaN fill: a floating type
 //                                                             target  ATOM swizzles and packed types need sm_100
 //
-// Each rule is held against all dimensions before the next one. Strides may overlap or run backwards in size: shipped
-// kernels do that. Example: bf16, 128B swizzle, box {72, 8}: V17, "72 x bf16 = 144 B, but 128B swizzle takes at most
-// 128 B: use boxes of 64 elements".
-// Source: CUDA driver API, cuTensorMapEncodeTiled. What it answers on sm_90 to a mode of sm_100 is not documented.
+// Each rule is checked for all dimensions before the next rule. Strides may overlap or decrease from one dimension to
+// the next: shipped kernels use both. Example: bf16, 128B swizzle, box {72, 8}: V17, "72 x bf16 = 144 B, but 128B
+// swizzle takes at most 128 B: use boxes of 64 elements".
+// Source: CUDA driver API, cuTensorMapEncodeTiled. Its result on sm_90 for a mode of sm_100 is not documented.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@
 
 namespace kvscope {
 
-// In the order in which they are held.
+// In the order in which they are checked.
 enum class TensorMapRule : std::uint8_t {
   V01,
   V02,
@@ -62,26 +62,26 @@ enum class TensorMapRule : std::uint8_t {
 struct BrokenMapRule {
   TensorMapRule rule;
   std::string where;    // "box[0]"
-  std::string message;  // value, what is legal, next step
+  std::string message;  // value, legal values, next step
   friend bool operator==(const BrokenMapRule&, const BrokenMapRule&) = default;
 };
 
-// What the encoder would return, and an answer of our own.
+// What the encoder would return, and one result that only kvscope has.
 enum class TensorMapResult : std::uint8_t {
   success,
   invalid_value,          // CUDA_ERROR_INVALID_VALUE
-  unsupported_on_target,  // ours: a legal map that the target's copies cannot carry out
+  unsupported_on_target,  // only kvscope: a legal map that the target's copies do not support
 };
 
 struct TensorMapReport {
   std::vector<BrokenMapRule> broken;  // in the order of the rules
-  std::vector<Fault> notes;           // legal, but nobody has settled what it does: a stride of 0
+  std::vector<Fault> notes;           // legal, but with an effect that is not documented: a stride of 0
 
   [[nodiscard]] TensorMapResult result() const;
   // Each broken rule as a fault, its place followed by its rule: "box[0] (V17)".
   [[nodiscard]] std::vector<Fault> faults() const;
   // "tensor map of <object> rejected, 2 faults: ...", with the faults above.
-  // UnsupportedError when the target alone stands against it, GeometryError otherwise; nothing when all rules held.
+  // UnsupportedError when only the target rule is broken, GeometryError for any other rule; returns when none is.
   void throw_if_broken(std::string_view object) const;
 };
 

@@ -13,7 +13,7 @@ namespace kvscope {
 TmaDataType tma_data_type(DType dtype, std::string_view object) {
   switch (dtype) {
     case DType::u8:
-    case DType::e4m3:  // there is no 8-bit float among the map's types
+    case DType::e4m3:  // maps have no 8-bit float type
     case DType::e8m0:
       return TmaDataType::u8;
     case DType::u16:
@@ -36,7 +36,7 @@ TmaDataType tma_data_type(DType dtype, std::string_view object) {
       throw GeometryError(
           object.empty() ? "tensor map" : fmt::format("tensor map of {}", object),
           {{"dtype",
-            fmt::format("{} cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64",
+            fmt::format("{} is not supported by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64",
                         name(dtype))}});
   }
 }

@@ -1,10 +1,10 @@
-// From a tile to the map that the encoder takes: the same axes in reverse order, strides in bytes.
+// Converts a tile into the map that the encoder takes: the same axes in reverse order, strides in bytes.
 //
 //   TmaTile (slow -> fast, elements)                       TensorMap (fastest first, bytes)
 //   f32, dims [100, 2, 8], strides [16, 8, 1],     ->      dims {8, 2, 100}, strides {32, 64},
 //   box [4, 1, 32], 128B swizzle                           box {32, 1, 4}, 128B swizzle, fp8 and e8m0 as u8
 //
-// Coordinates stay as they are: those of tma_tile.h are fastest first already.
+// Coordinates need no conversion: those of tma_tile.h are already fastest first.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ namespace kvscope {
 // The map of a tile whose first byte of tile.base has the device address `base`, before any rule is checked: base and
 // strides wrap modulo 2^64. OverflowError: a box extent of 2^32 or more. GeometryError: see tma_data_type.
 [[nodiscard]] TensorMap unchecked_tensor_map_of(std::string_view object, const TmaTile& tile, std::uint64_t base);
-// The map of a tile whose first byte of tile.base has the device address `base`. GeometryError: rules are broken
-// (tensor_map_rules.h; `object` is named), or a ragged tile's base would lie below address 0.
+// The same, checked. GeometryError when rules are broken (tensor_map_rules.h; the message names `object`) or a ragged
+// tile's base would be below address 0.
 // Example: the tile above at 0x1000: base 0x1000.
 [[nodiscard]] TensorMap tensor_map_of(std::string_view object, const TmaTile& tile, std::uint64_t base,
                                       TmaTarget target = TmaTarget::sm_90);
-// At the address tile.base has in this program (GlobalMemory::add without an address).
+// At the address that tile.base has in this process (GlobalMemory::add without an address).
 [[nodiscard]] TensorMap tensor_map_of(std::string_view object, const TmaTile& tile,
                                       TmaTarget target = TmaTarget::sm_90);
 

@@ -1,7 +1,7 @@
-// The swizzle of a tensor copy, on absolute shared addresses: which atom of its span a byte goes to.
+// The swizzle of a tensor copy, on absolute shared addresses: the atom of its span that each byte moves to.
 //
-//   address  ... | line (128 B) | offset in the span            span  32, 64 or 128 B: what one row of a box may fill
-//                |  l l l       | a a a  r r r r                atom  16, 32 or 64 B: what stays in one piece
+//   address  ... | line (128 B) | offset in the span            span  32, 64 or 128 B: the longest row of a box
+//                |  l l l       | a a a  r r r r                atom  16, 32 or 64 B: moved as one piece
 //                                 |^
 //   line % n, n = span / atom ----XOR---> atom number
 //
@@ -11,11 +11,11 @@
 //   128B             128    16  8   1024 B   Swizzle<3,4,3>     0 144 288 432
 //   ATOM_32B         128    32  4    512 B   Swizzle<2,5,2>     0 160 320 480
 //   ATOM_64B         128    64  2    256 B   Swizzle<1,6,1>     0 192 256 448
-//   FLIP_8B        ATOM_32B, and in odd lines the 8-byte halves of every 16-byte chunk trade places
+//   FLIP_8B        ATOM_32B, and in odd lines the 8-byte halves of every 16-byte chunk are exchanged
 //
-// The address decides, not the place in the tile: a tile that begins at phase p sees the pattern rotated by p lines.
-// Every mode is its own inverse. Source: PTX ISA, "Swizzling modes"; the odd line of FLIP_8B is a measurement of
-// others.
+// The swizzle depends on the address, not on the place in the tile: a tile that begins p lines into the period has the
+// pattern rotated by p lines. Every mode is its own inverse. Source: PTX ISA, "Swizzling modes"; the odd lines of
+// FLIP_8B: published measurements.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace kvscope {
 
-// [bytes] Rows of a swizzled box stand this far apart; 16 for no swizzle, a chunk.
+// [bytes] The pitch of rows of a swizzled box; 16 (a chunk) for no swizzle.
 [[nodiscard]] constexpr std::int64_t swizzle_span(TmaSwizzle mode) {
   switch (mode) {
     case TmaSwizzle::none:
@@ -51,13 +51,13 @@ namespace kvscope {
   }
 }
 
-// [bytes] after which the pattern repeats: 128 * n. A destination that is a multiple of it sees phase 0, as matrix
-// descriptors with base offset 0 expect. 128 for no swizzle, the least a destination must be aligned to.
+// [bytes] after which the pattern repeats: 128 * n. A destination at a multiple of it has phase 0, as matrix
+// descriptors with base offset 0 require. 128 for no swizzle: the minimum alignment of a destination.
 [[nodiscard]] constexpr std::int64_t swizzle_period(TmaSwizzle mode) {
   return 128 * (swizzle_span(mode) / swizzle_atom(mode));
 }
 
-// Where the byte that stands at `address` before the swizzle stands after it, and the other way round. address >= 0.
+// The address after the swizzle of the byte at `address` before it, and vice versa. address >= 0.
 // Example: 128B mode: 128 -> 144, 144 -> 128, 1016 -> 904.
 [[nodiscard]] constexpr std::int64_t swizzle_address(TmaSwizzle mode, std::int64_t address) {
   if (mode == TmaSwizzle::none) return address;

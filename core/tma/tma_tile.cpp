@@ -169,7 +169,7 @@ TmaTile make_ragged_tma_tile(const TmaRows& rows, const TileOptions& options) {
 
 namespace {
 
-// The map of both kinds of gather: whole rows of tile_stride columns; one copy takes `box` columns of four of them.
+// The map of both kinds of gather: whole rows of tile_stride columns; one copy brings `box` columns of four rows.
 TmaTile gather4_map(const TmaRows& rows, const Gather4Options& options) {
   const DType dtype = options.tma_dtype.value_or(rows.dtype);
   (void)tma_data_type(dtype, rows.object);  // throws for a type no map can carry
@@ -290,7 +290,7 @@ TmaTile make_rope_gather4_tma_tile(const TmaRows& rows, const RopeGather4Options
   const std::int64_t content = options.padded_depth;
   const std::int64_t width = options.tile_width, rope = (rows.depth - content) / 2, box = tile.box[1];
   tile.base_offset = content / 2;
-  tile.columns = rope;  // the columns loads may use; the map's width is the whole row
+  tile.columns = rope;  // the columns that loads may use; the map's width is the whole row
   tile.depth_end = rope;
 
   TmaTileRules rules(rows.object);

@@ -1,10 +1,10 @@
-// Tiles of packed rows as tensor maps: what a cache would hand to the driver for a TMA copy of its rows, and how
-// coordinates are formed. Nothing is executed here. Every list runs slow -> fast and counts elements; tile_map.h
-// turns a tile into the encoder's TensorMap, which is fastest first and counts bytes. Coordinates are fastest first
-// here too.
+// Tiles of packed rows as tensor maps: the map that a cache would pass to the driver for TMA copies of its rows, and
+// the coordinates of each copy. This file executes no copy. Every list runs slow -> fast and counts elements;
+// tile_map.h turns a tile into the encoder's TensorMap, which is fastest first and counts bytes. Coordinates are
+// fastest first here too.
 //
 // A load at coordinates c brings the whole box: element p of it is memory at base + sum (c_i + p_i) * stride_i where
-// every 0 <= c_i + p_i < dim_i, and 0 elsewhere, put at linear box offset sum p_i * (product of the faster
+// every 0 <= c_i + p_i < dim_i, and 0 elsewhere. It lands at linear box offset sum p_i * (product of the faster
 // axes' box extents).
 //
 // maker      dims                         strides                  box                   coordinates
@@ -18,9 +18,9 @@
 // matrix     [rows, H*D]                  [H*D, 1]                 [box rows, gran]      column, row
 // scales     [1, total] or [NB, P]        [line, 1]                [1, BMN]              offset, line
 //
-// GeometryError: a rule of the maker, or of the driver (tensor_map_rules.h, held against the tile's map), is broken:
-// all faults at once, the maker's first. OverflowError: 2^31 rows or more, which a signed 32-bit coordinate cannot
-// name. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides [16,8,1], box [4,1,32].
+// GeometryError when a rule of the maker or of the driver is broken (tensor_map_rules.h, checked for the tile's map):
+// all faults at once, the maker's first. OverflowError: 2^31 rows or more, because coordinates are signed 32-bit
+// numbers. Example: f32, H 2, D 8, 100 rows, BN 4, b128: dims [100,2,8], strides [16,8,1], box [4,1,32].
 #pragma once
 
 #include <array>
@@ -73,7 +73,7 @@ struct TmaCoord {
   friend bool operator==(const TmaCoord&, const TmaCoord&) = default;
 };
 
-// Where a token is when the block is an axis of its own: both numbers stay small where a flat row would pass 2^31.
+// The place of a token when the block is a separate axis: both numbers stay small where a flat row would pass 2^31.
 struct PageCoords {
   std::int32_t row = 0;  // in the page
   std::int32_t block = 0;
@@ -90,10 +90,10 @@ struct TmaTile {
   L2Promotion l2 = L2Promotion::none;
   OobFill oob = OobFill::none;  // interleave is none in every map
   TmaShape tile_shape;          // the shared-memory tile that several boxes fill
-  TmaShape desc_shape;          // what one copy fills of it
+  TmaShape desc_shape;          // the part of it that one copy fills
   std::int64_t heads = 1;       // H, for ragged and matrix coordinates
   std::int64_t columns = 0;     // columns a whole tile covers: BK, or the gather's tile_width
-  std::int64_t depth_end = 0;   // columns from here on are another row's: refused by tile_coords (rope); 0: no limit
+  std::int64_t depth_end = 0;   // tile_coords rejects columns from here on (rope: the next row); 0: no limit
 
   [[nodiscard]] std::int64_t column_chunks() const;  // boxes side by side in a tile
   [[nodiscard]] std::int64_t box_bytes() const;
@@ -126,7 +126,7 @@ struct MatrixBox {
 
 // --- makers ----------------------------------------------------------------------------------------------------------
 
-// What the makers read: rows of heads * depth packed elements. `object` names the caller in messages.
+// The input of the makers: rows of heads * depth packed elements. `object` names the caller in messages.
 struct TmaRows {
   std::string_view object;
   std::byte* base = nullptr;
@@ -136,7 +136,7 @@ struct TmaRows {
 
 struct TileOptions {
   SwizzleMode mode = SwizzleMode::none;
-  std::int64_t BN = 0;  // rows of a box: kv_sub_tile_rows(tile, page), or a box runs into other layers' rows
+  std::int64_t BN = 0;  // rows of a box: kv_sub_tile_rows(tile, page); more would copy rows of other layers
   std::optional<std::int64_t> BK{};  // default: padded_depth of the rows
   std::int64_t fold_chunks = 1;      // column chunks of one copy: 1, or all of them (kv_tma_fold_chunks)
   bool row_major = false;            // folded chunks inside 8-row groups
@@ -145,17 +145,17 @@ struct TileOptions {
 struct Gather4Options {
   std::int64_t tile_height = 4;  // rows of a whole tile
   std::int64_t tile_width = 0;   // columns of a whole tile
-  // Default tile_width. In elements of tma_dtype, and a whole row of the cache.
+  // Default: tile_width. Counts elements of tma_dtype and covers a whole row of the cache.
   std::optional<std::int64_t> tile_stride{};
   SwizzleMode mode = SwizzleMode::none;
-  std::optional<DType> tma_dtype{};  // default: the cache's. i64 for fp8 rows: fewer, wider columns
+  std::optional<DType> tma_dtype{};  // default: the cache's. i64 for fp8 rows gives fewer, wider columns
   L2Promotion l2 = L2Promotion::none;
 };
 
 struct RopeOptions {
   SwizzleMode mode = SwizzleMode::none;
   std::int64_t BN = 0;
-  std::optional<std::int64_t> BK{};  // rope values of a row; default: what follows padded_depth
+  std::optional<std::int64_t> BK{};  // rope values of a row; default: the rest of the row after padded_depth
   std::int64_t padded_depth = 0;     // [bytes] of fp8 content before the bf16 rope values
 };
 
@@ -163,7 +163,7 @@ struct RopeGather4Options {
   std::int64_t tile_height = 4;
   std::int64_t tile_width = 0;  // the whole row in bf16 units: content and rope
   std::int64_t padded_depth = 0;
-  SwizzleMode mode = SwizzleMode::none;  // must be set: without one the box would run into the next row
+  SwizzleMode mode = SwizzleMode::none;  // must be set: without a swizzle the box would extend into the next row
   L2Promotion l2 = L2Promotion::none;
 };
 
@@ -185,14 +185,14 @@ struct RopeGather4Options {
                                                 std::int64_t lines, std::int64_t length, std::int64_t line_stride,
                                                 std::int64_t BMN);
 
-// Scales that one 16-byte chunk holds: a window of `tile` scales may begin inside a chunk, so its box
+// The number of scales in one 16-byte chunk: a window of `tile` scales may begin inside a chunk, so its box
 // is tile + align wide.
 // Example: f32, tile 128: align 4, box 132; e8m0: align 16, box 144.
 [[nodiscard]] std::int64_t index_scale_align(DType dtype);
-// One scale a row, all rows in one line. The outer stride is rounded up to `align` and never used for an address.
+// One scale per row, all rows in one line. The outer stride is rounded up to `align` and affects no address.
 [[nodiscard]] TmaTile make_index_scale_tma_tile(std::string_view object, std::byte* base, DType dtype,
                                                 std::int64_t rows, std::int64_t tile);
-// One scale a row, a line a block: scales [NB, P, 1, 1].
+// One scale per row, one line per block: scales [NB, P, 1, 1].
 [[nodiscard]] TmaTile make_paged_index_scale_tma_tile(std::string_view object, const AnyView<4>& scales,
                                                       std::int64_t tile);
 

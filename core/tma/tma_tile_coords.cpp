@@ -58,8 +58,8 @@ TmaCoord tile_coords(const TmaTile& tile, std::int64_t row, HeadIdx head, DimIdx
     case TmaKind::rope:
       if (depth.value >= tile.depth_end) {
         throw GeometryError(
-            fmt::format("coordinates of a rope tile: depth {} is outside [0, {}): what follows the rope "
-                        "values is the next row's content",
+            fmt::format("coordinates of a rope tile: depth {} is outside [0, {}): the columns after the rope values "
+                        "are the next row's content",
                         depth.value, tile.depth_end));
       }
       [[fallthrough]];

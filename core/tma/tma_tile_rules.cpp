@@ -23,7 +23,7 @@ void TmaTileRules::throw_if_broken() {
 
 void TmaTileRules::throw_if_broken(const TmaTile& tile) {
   const TensorMap map = unchecked_tensor_map_of(object_, tile, reinterpret_cast<std::uintptr_t>(tile.base));
-  // A tile's type and swizzle exist on every target, so the oldest one is asked.
+  // A tile's type and swizzle exist on every target, so it is checked for the oldest one.
   for (Fault& fault : check_tensor_map(map, TmaTarget::sm_90).faults()) faults_.push_back(std::move(fault));
   throw_if_broken();
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kTileKind = Event(TileOpened{}).index();
 
-// Events one after another, from memory or a file; next() is null at the end, number() that of the event it gave last.
+// Iterates over events of memory or of a file. next() is null at the end; number() is that of the last event returned.
 class SpanSource {
  public:
   explicit SpanSource(std::span<const Event> events) : events_(events) {}
@@ -28,7 +28,7 @@ class FileSource {
  public:
   FileSource(TraceReader& trace, const std::vector<std::size_t>& kinds, std::optional<std::int64_t> tile)
       : trace_(&trace), kinds_(&kinds), tile_(tile) {}
-  // Valid until the next call. Events that are not compared are passed over.
+  // Valid until the next call. Skips events that are not compared.
   const Event* next() {
     while (const Event* event = read()) {
       if (tile_) {
@@ -98,7 +98,7 @@ std::vector<Event> from_here(const Event* event, Source& source, std::int64_t co
   return events;
 }
 
-// Both sides begin a step of the same number, at another time: the difference is in that step, not in the one before.
+// Both sides begin the same step at different times: the difference belongs to that step, not to the one before.
 StepIdx step_of(const Event* left, const Event* right, StepIdx current) {
   const auto* a = left != nullptr ? std::get_if<StepBegan>(left) : nullptr;
   const auto* b = right != nullptr ? std::get_if<StepBegan>(right) : nullptr;
@@ -182,7 +182,7 @@ std::string listing(std::string_view title, const std::vector<Event>& events,
   return text;
 }
 
-// Where it is: one number when both traces are compared whole, else each trace's own.
+// The place: one event number when both traces are compared whole, otherwise the number in each trace.
 std::string place_of(const Divergence& first, bool partial) {
   if (!partial) {
     return first.step.value < 0 ? fmt::format("{}, before the first step", first.event)

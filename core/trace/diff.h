@@ -1,5 +1,5 @@
-// The first place where two runs part: which event, in which step, which of its numbers, and what stood around it. What
-// comes after a first difference is mostly its consequence, so no more is looked for.
+// The first difference between two runs: which event, in which step, which of its numbers, and the events around it.
+// The search stops there, because later differences are mostly consequences of the first.
 //
 //   first divergence at event 57, step 4: tokens_written
 //     tokens: 16 | 15
@@ -10,8 +10,8 @@
 //   b.kvt:
 //     57  tokens_written seq=0 first_token=16 tokens=15 block=3 slot=0 decode=0
 //
-// Two traces that tell one thing among others, a model's run and a kernel's, are compared in what they have in common:
-// events of some kinds, or of one tile of each. Then events are numbered as in their traces, and meta is left out:
+// Two traces with different content, such as one of the model and one of a kernel, are compared in the part they share:
+// events of some kinds, or of one tile of each. Events then keep the numbers of their traces, and meta is not compared:
 //   first divergence at event 58 | 4: box_copied
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace kvscope::trace {
 
-// Events shown before and after a divergence unless the caller says otherwise.
+// Default number of events shown before and after a divergence.
 inline constexpr std::int64_t kDiffContext = 3;
 
 struct FieldDifference {
@@ -38,13 +38,13 @@ struct FieldDifference {
 };
 
 struct Divergence {
-  std::int64_t event = 0;               // so many compared events are equal before it
-  StepIdx step{-1};                     // the step it stands in, -1 before the first
+  std::int64_t event = 0;               // number of equal compared events before it
+  StepIdx step{-1};                     // its step, -1 before the first
   std::vector<FieldDifference> fields;  // of two events of one kind; empty when kinds differ or a side ended
   std::vector<Event> before;            // [<= context] equal events that lead to it
-  std::vector<Event> left;              // [<= 1 + context] from `event` on; empty: the left side ended
+  std::vector<Event> left;              // [<= 1 + context] from `event` on; empty: the left trace ended
   std::vector<Event> right;             // likewise; not both are empty
-  // The numbers of these events in their traces: of `before` in the left one.
+  // Event numbers in the traces; for `before`, numbers of the left trace.
   std::vector<std::int64_t> before_numbers, left_numbers, right_numbers;
 };
 
@@ -52,13 +52,13 @@ struct Divergence {
 struct DiffOptions {
   std::int64_t context = kDiffContext;  // >= 0
   std::vector<std::size_t> kinds = {};  // empty: all
-  // One tile of each: from its tile_opened to the next. Numbers of tiles, from 0; empty: everything.
+  // Compare one tile of each trace: from its tile_opened to the next. Tiles are numbered from 0; empty: everything.
   std::optional<std::int64_t> left_tile{}, right_tile{};
   [[nodiscard]] bool leaves_out() const { return !kinds.empty() || left_tile || right_tile; }
 };
 
-// A key of the traces' meta that one side lacks or that differs. Totals and checksums follow from the
-// events and are left out.
+// A key of the traces' meta that is missing in one of them or has different values. Totals and checksums are not
+// compared, because they follow from the events.
 struct MetaDifference {
   std::string key;
   std::optional<std::string> left;
@@ -68,9 +68,9 @@ struct MetaDifference {
 
 struct TraceDiff {
   std::vector<MetaDifference> meta;  // by key
-  std::optional<Divergence> first;   // empty: the events are the same
+  std::optional<Divergence> first;   // empty: the events are equal
   std::int64_t equal_events = 0;     // from the start
-  bool partial = false;              // something was left out
+  bool partial = false;              // the options excluded some events
   [[nodiscard]] bool same_events() const { return !first.has_value(); }
 };
 
@@ -78,11 +78,11 @@ struct TraceDiff {
 [[nodiscard]] std::optional<Divergence> first_divergence(std::span<const Event> left, std::span<const Event> right,
                                                          std::int64_t context = kDiffContext);
 
-// Reads both files step by step, never whole. InputError when one is damaged before the first divergence, or has no
-// tile of that number.
+// Reads both files step by step, never whole. InputError when a file is damaged before the first divergence, or has no
+// tile of the requested number.
 [[nodiscard]] TraceDiff diff_traces(TraceReader& left, TraceReader& right, const DiffOptions& options = {});
 
-// The text above, with a first line for each difference of meta and a last newline. Long texts show where they part:
+// The text above, preceded by one line for each difference of meta. Long values are cut to the place where they differ:
 //   meta 'detail': steps | full
 //   meta 'scenario': differs from character 120 on: ...ocks":64, | ...ocks":32,
 //   the 1234 events are the same

@@ -9,7 +9,7 @@
 namespace kvscope::trace {
 namespace {
 
-// What is known of one kind, made once from its struct.
+// The description of one kind, made once from its struct.
 struct Kind {
   std::string_view name;
   Detail detail = Detail::off;

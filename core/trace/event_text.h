@@ -1,9 +1,9 @@
-// An event as a line of text and as named whole numbers, for every kind alike: what `trace show`, the trace file and
-// the diff are made of. Kinds are numbered in the order of the variant `Event`; a kind's name is its struct's kName.
+// An event as a line of text and as named integers, in the same way for every kind; used by `trace show`, the trace
+// file and the diff. Kinds are numbered in the order of the variant `Event`; a kind's name is its struct's kName.
 //
 //   to_text(BlockAllocated{BlockIdx{7}, SeqIdx{0}, PageIdx{3}}) == "block_allocated block=7 seq=0 page=3"
 //
-// Nothing here throws but KVSCOPE_ASSERT's abort for a kind that does not exist.
+// Nothing here throws. KVSCOPE_ASSERT aborts for a kind that does not exist.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace kvscope::trace {
 
 inline constexpr std::size_t kKinds = std::variant_size_v<Event>;
 
-// The most numbers an event has; buffers on the stack have this length.
+// The largest number of fields of any event: the length of buffers on the stack.
 inline constexpr std::size_t kMaxFields = []<std::size_t... I>(std::index_sequence<I...>) {
   std::size_t most = 0;
   ((most = std::max(most, std::tuple_size_v<decltype(std::variant_alternative_t<I, Event>::fields())>)), ...);
@@ -34,17 +34,17 @@ inline constexpr std::size_t kMaxFields = []<std::size_t... I>(std::index_sequen
 
 [[nodiscard]] std::string_view kind_name(std::size_t kind);                     // kind_name(7) == "block_allocated"
 [[nodiscard]] std::optional<std::size_t> find_kind(std::string_view name);      // the inverse; empty: no such kind
-[[nodiscard]] Detail kind_detail(std::size_t kind);                             // from which detail on it is recorded
+[[nodiscard]] Detail kind_detail(std::size_t kind);                             // the lowest detail that records it
 [[nodiscard]] std::span<const std::string_view> field_names(std::size_t kind);  // [fields] in the struct's order
 
 [[nodiscard]] std::string_view detail_name(Detail detail);  // "off", "steps", "full"
 [[nodiscard]] std::optional<Detail> find_detail(std::string_view name);
 
-// The event's numbers in the order of field_names(event.index()). Returns how many were written.
+// The event's numbers in the order of field_names(event.index()). Returns the number of values written.
 std::size_t field_values(const Event& event, std::span<std::int64_t, kMaxFields> out);
 
-// The inverse. Empty when `values` are not as many as the kind has fields, or one does not fit its field
-// (a `cached` of 2). For every event e: event_from(e.index(), its values) is e.
+// The inverse. Empty when the number of `values` differs from the kind's number of fields, or a value does not fit its
+// field (a `cached` of 2). For every event e: event_from(e.index(), its values) is e.
 [[nodiscard]] std::optional<Event> event_from(std::size_t kind, std::span<const std::int64_t> values);
 
 struct NamedNumber {

@@ -1,8 +1,8 @@
-// Every event there is, one struct each: what happened, to which object, with plain numbers. The viewer, `trace show`,
-// the trace file and the diff are all made from these structs; what they cannot tell is missing here.
+// All events, one struct each: what happened, to which object, as plain numbers. The viewer, `trace show`, the trace
+// file and the diff read only these structs, so information that is not in them cannot be shown.
 //
-// An event's `fields()` names its numbers once: the trace file's columns, the text form and the diff follow from it.
-// Adding an event: one struct here, one line in `Event`.
+// An event's `fields()` names its numbers once: the columns of the trace file, the text form and the diff use it.
+// To add an event: one struct here, one line in `Event`.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace kvscope::trace {
 
-// How much is recorded. `steps` keeps the events that open and close an engine step and the lives of requests;
+// How much is recorded. `steps` keeps the start and end of engine steps and the events of requests;
 // `full` adds what happened to every block and token.
 enum class Detail : std::uint8_t { off, steps, full };
 
@@ -26,19 +26,19 @@ struct Field {
 template <class Event, class Member>
 Field(const char*, Member Event::*) -> Field<Event, Member>;
 
-// --- the engine's clock ----------------------------------------------------------------------------------------------
+// --- the clock of the engine -----------------------------------------------------------------------------------------
 
 struct StepBegan {
   static constexpr std::string_view kName = "step_began";
   static constexpr Detail kDetail = Detail::steps;
   StepIdx step;
-  std::int64_t time_us = 0;  // [us] since the first request's clock began, under the scenario's cost model
+  std::int64_t time_us = 0;  // [us] since the start of the run, under the scenario's cost model
   static constexpr auto fields() {
     return std::tuple{Field{"step", &StepBegan::step}, Field{"time_us", &StepBegan::time_us}};
   }
 };
 
-// The state at the end of a step; every curve of a run report is a column of this event.
+// The state at the end of a step. Every curve of a run report is a column of this event.
 struct StepEnded {
   static constexpr std::string_view kName = "step_ended";
   static constexpr Detail kDetail = Detail::steps;
@@ -47,8 +47,8 @@ struct StepEnded {
   std::int64_t waiting = 0;         // requests
   std::int64_t running = 0;         // requests
   std::int64_t used_blocks = 0;     // held by at least one sequence
-  std::int64_t cached_blocks = 0;   // held by none, content kept for reuse
-  std::int64_t free_blocks = 0;     // neither
+  std::int64_t cached_blocks = 0;   // held by no sequence, content kept for reuse
+  std::int64_t free_blocks = 0;     // neither used nor cached
   std::int64_t slots_filled = 0;    // tokens stored in used blocks, a shared block counted once
   std::int64_t prefill_tokens = 0;  // computed in this step
   std::int64_t decode_tokens = 0;   // computed in this step
@@ -101,7 +101,7 @@ struct RequestAdmitted {
   }
 };
 
-// Its blocks go back; it will be computed again from its first missing token.
+// Its blocks are released; when admitted again, it is computed from its first missing token.
 struct RequestPreempted {
   static constexpr std::string_view kName = "request_preempted";
   static constexpr Detail kDetail = Detail::steps;
@@ -124,12 +124,12 @@ struct RequestFinished {
   }
 };
 
-// A request that can never run (longer than the whole pool or the longest sequence allowed): refused at arrival.
+// A request that can never run (longer than the whole pool or the maximum sequence length), rejected at arrival.
 struct RequestRefused {
   static constexpr std::string_view kName = "request_refused";
   static constexpr Detail kDetail = Detail::steps;
   SeqIdx seq;
-  std::int64_t tokens = 0;  // it would need
+  std::int64_t tokens = 0;  // the request would need
   std::int64_t limit = 0;   // tokens
   static constexpr auto fields() {
     using E = RequestRefused;
@@ -167,7 +167,7 @@ struct BlockShared {
   }
 };
 
-// Copy-on-write: `seq` was about to write into a block others still read; it goes on in its own copy.
+// Copy-on-write: before `seq` writes into a block that other sequences also read, it gets a separate copy.
 struct BlockCopied {
   static constexpr std::string_view kName = "block_copied";
   static constexpr Detail kDetail = Detail::full;
@@ -183,7 +183,7 @@ struct BlockCopied {
   }
 };
 
-// A sequence lets go of a block. At ref_count 0 it becomes free, or cached when its content can be found again.
+// A sequence releases a block. At ref_count 0 the block becomes free, or cached when its content can be found again.
 struct BlockReleased {
   static constexpr std::string_view kName = "block_released";
   static constexpr Detail kDetail = Detail::full;
@@ -227,16 +227,16 @@ struct TokensWritten {
   }
 };
 
-// --- a tile on its way into registers --------------------------------------------------------------------------------
+// --- one tile through shared memory into registers -------------------------------------------------------------------
 
-// What a kernel would do with one tile of the cache as it is after the focus step; recorded after the last step, as
-// much as focus.staging asks for. A tile is opened, filled by copies, waited for and read; the events up to the next
-// tile_opened are about it.
+// The accesses of a kernel to one tile of the cache as it is after the focus step. Recorded after the last step, in the
+// detail of focus.staging. A tile is opened, filled by copies, waited for and read; events up to the next tile_opened
+// belong to it.
 
 struct TileOpened {
   static constexpr std::string_view kName = "tile_opened";
   static constexpr Detail kDetail = Detail::full;
-  StepIdx step;  // whose cache it is
+  StepIdx step;  // the cache is that after this step
   SeqIdx seq;
   LayerIdx layer;
   HeadIdx head;              // of K and V
@@ -244,7 +244,7 @@ struct TileOpened {
   bool tma = false;          // false: through LDS, by waves
   TokIdx first_token;        // of row 0
   std::int64_t rows = 0;     // of the tile
-  std::int64_t tokens = 0;   // rows that hold one
+  std::int64_t tokens = 0;   // rows that hold a token
   std::int64_t columns = 0;  // elements of a row
   std::int64_t bytes = 0;    // of shared memory
   static constexpr auto fields() {
@@ -263,7 +263,7 @@ struct TileOpened {
   }
 };
 
-// A thread tells the arrival barrier how many bytes the copies of this phase will bring, and arrives.
+// A thread announces to the arrival barrier how many bytes the copies of this phase will bring, and arrives.
 struct BarrierExpects {
   static constexpr std::string_view kName = "barrier_expects";
   static constexpr Detail kDetail = Detail::full;
@@ -275,15 +275,15 @@ struct BarrierExpects {
   }
 };
 
-// One TMA instruction brought one box, out-of-bounds elements filled with zeros.
+// One TMA instruction copied one box; out-of-bounds elements were filled with zeros.
 struct BoxCopied {
   static constexpr std::string_view kName = "box_copied";
   static constexpr Detail kDetail = Detail::full;
   std::int64_t copy = 0;      // its number in the tile, in issue order
   std::int64_t sub_tile = 0;  // which of the tile's pages, from 0
-  std::int64_t column = 0;    // first element of a row it brings
+  std::int64_t column = 0;    // first element of a row that it copies
   std::int64_t row = 0;       // coordinate of its first row in the map
-  std::int64_t shared = 0;    // [bytes] where it begins
+  std::int64_t shared = 0;    // [bytes] offset of its first byte
   std::int64_t bytes = 0;     // credited to the barrier, fill included
   std::int64_t filled = 0;    // [bytes] of these that were out of bounds
   static constexpr auto fields() {
@@ -294,7 +294,7 @@ struct BoxCopied {
   }
 };
 
-// All bytes of the phase are there, and everyone has arrived: who waits may read.
+// All bytes of the phase have landed and all threads have arrived: waiting threads may read.
 struct BarrierCompleted {
   static constexpr std::string_view kName = "barrier_completed";
   static constexpr Detail kDetail = Detail::full;
@@ -302,15 +302,15 @@ struct BarrierCompleted {
   static constexpr auto fields() { return std::tuple{Field{"phase", &BarrierCompleted::phase}}; }
 };
 
-// One instruction of one wave: 16 bytes a lane from DRAM into LDS. Rows past the end of the tile are written as zeros.
+// One copy instruction of one wave: 16 bytes per lane from DRAM to LDS. Rows past the end of the tile become zeros.
 struct LdsCopied {
   static constexpr std::string_view kName = "lds_copied";
   static constexpr Detail kDetail = Detail::full;
   std::int64_t copy = 0;  // its number in the tile, wave by wave
   std::int64_t wave = 0;
   std::int64_t stage = 0;
-  std::int64_t shared = 0;      // [bytes] lane 0's place; lane l's is 16 * l further
-  std::int64_t zero_lanes = 0;  // lanes that brought zeros
+  std::int64_t shared = 0;      // [bytes] destination of lane 0; that of lane l is 16 * l further
+  std::int64_t zero_lanes = 0;  // lanes that wrote zeros
   static constexpr auto fields() {
     using E = LdsCopied;
     return std::tuple{Field{"copy", &E::copy}, Field{"wave", &E::wave}, Field{"stage", &E::stage},
@@ -318,7 +318,7 @@ struct LdsCopied {
   }
 };
 
-// A wave goes on when at most `allowed` of its copies are still on their way (s_waitcnt vmcnt).
+// A wave waits until at most `allowed` of its copies are in flight (s_waitcnt vmcnt).
 struct WaveWaited {
   static constexpr std::string_view kName = "wave_waited";
   static constexpr Detail kDetail = Detail::full;
@@ -331,7 +331,7 @@ struct WaveWaited {
   }
 };
 
-// One instruction of one wave or warp: shared memory into registers of all its lanes.
+// One load instruction of one wave or warp: from shared memory into registers of all its lanes.
 struct FragmentRead {
   static constexpr std::string_view kName = "fragment_read";
   static constexpr Detail kDetail = Detail::full;
@@ -340,7 +340,7 @@ struct FragmentRead {
   std::int64_t first_register = 0;  // 32-bit, of every lane
   std::int64_t registers = 0;
   std::int64_t cycles = 0;     // wavefronts
-  std::int64_t conflicts = 0;  // of these, what banks cost
+  std::int64_t conflicts = 0;  // of these, wavefronts due to bank conflicts
   static constexpr auto fields() {
     using E = FragmentRead;
     return std::tuple{
@@ -349,7 +349,7 @@ struct FragmentRead {
   }
 };
 
-// focus.staging = lanes: 16 bytes of a copy, where they came from and where they landed.
+// focus.staging = lanes: source and destination of 16 bytes of a copy.
 struct ChunkLanded {
   static constexpr std::string_view kName = "chunk_landed";
   static constexpr Detail kDetail = Detail::full;
@@ -365,8 +365,8 @@ struct ChunkLanded {
   }
 };
 
-// focus.staging = lanes: what one lane asked shared memory for, and where; the answers of a wave are dealt out by the
-// instruction.
+// focus.staging = lanes: the address that one lane requested from shared memory. The instruction may give the data to
+// other lanes of the wave.
 struct LaneRead {
   static constexpr std::string_view kName = "lane_read";
   static constexpr Detail kDetail = Detail::full;
@@ -545,7 +545,7 @@ using Event = std::variant<StepBegan, StepEnded, RequestArrived, RequestAdmitted
                            WaveWaited, FragmentRead, ChunkLanded, LaneRead, TileMemory, TilePage, TileMap, TileShared,
                            TileFragments, BankPhase, RegisterFilled>;
 
-// Every number of an event as 64 bits, in the order of fields(): what files and diffs work on.
+// Converts every number of an event to or from 64 bits, in the order of fields(); used by files and diffs.
 template <class Number>
 [[nodiscard]] constexpr std::int64_t to_i64(Number x) {
   if constexpr (requires { x.value; }) {

@@ -1,5 +1,5 @@
-// An address explained: the chain from a token to a byte as plain data, link by link, each with its formula and the
-// numbers filled in. core/staging fills it; the command line and the viewer show the same text.
+// An explained address: the chain from a token to a byte as plain data. Each link has a formula and the numbers filled
+// in. core/staging fills it; the command line and the viewer show the same text.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kvscope::trace {
 
-// What is asked: one number of the cache, at one step.
+// The question: one number of the cache, at one step.
 struct Question {
   SeqIdx seq;
   TokIdx token;
@@ -28,7 +28,7 @@ struct Link {
   std::string formula;
   std::string numbers;
   std::string result;
-  std::string remark;  // what to notice; may be empty
+  std::string remark;  // an observation about the numbers; may be empty
 };
 
 struct Explanation {

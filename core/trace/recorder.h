@@ -1,5 +1,5 @@
-// Where stages report what they do. A stage holds a `Recorder&`, records structs of events.h, and never knows who
-// listens. A recorder that is off costs one predictable branch per event and builds nothing.
+// The interface through which stages report events. A stage holds a `Recorder&`, records structs of events.h, and does
+// not depend on the consumer. A recorder that is off costs one predictable branch per event and builds nothing.
 //
 //   recorder.record(BlockAllocated{block, seq, page});
 #pragma once
@@ -27,13 +27,13 @@ class Recorder {
   }
 
  protected:
-  virtual void write(const Event&) {}  // called only for events that are wanted
+  virtual void write(const Event&) {}  // called only for events of the recorded detail
 
  private:
   Detail detail_;
 };
 
-// Keeps events in memory: tests, the viewer, short runs.
+// Keeps events in memory, for tests, the viewer and short runs.
 class MemoryRecorder final : public Recorder {
  public:
   explicit MemoryRecorder(Detail detail = Detail::full) : Recorder(detail) {}

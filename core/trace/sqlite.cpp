@@ -11,7 +11,7 @@
 namespace kvscope::trace {
 namespace {
 
-// "file:" and the path with every byte that means something in a URI written as %xx.
+// "file:" and the path, with every byte that is special in a URI written as %xx.
 std::string immutable_uri(const std::filesystem::path& path) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(path).string()) {
@@ -33,7 +33,7 @@ Database Database::create(const std::filesystem::path& path, std::string shown) 
   const int code =
       sqlite3_open_v2(path.c_str(), &db.db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) db.fail(code);
-  // secure_delete zeroes what a page does not use, so that two runs give identical bytes.
+  // secure_delete zeroes the unused bytes of a page, so that two runs give identical files.
   for (const char* pragma :
        {"PRAGMA page_size = 1024", "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF",
         "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA cache_size = -16384", "PRAGMA secure_delete = ON"}) {

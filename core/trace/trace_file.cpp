@@ -24,7 +24,7 @@ std::string_view create_kind_list() {
   return "CREATE TABLE kind (kind INTEGER PRIMARY KEY, name TEXT NOT NULL, events INTEGER NOT NULL)";
 }
 
-// Without rowid: the primary key of text would otherwise bring an index of its own.
+// Without rowid, because SQLite would otherwise create a separate index for the text key.
 std::string_view create_meta_table() {
   return "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID";
 }

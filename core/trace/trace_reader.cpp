@@ -21,9 +21,9 @@ constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 struct Cursor {
   std::size_t kind = 0;     // in this program
   std::int64_t id = 0;      // in the file
-  std::int64_t events = 0;  // rows, as the file says
+  std::int64_t events = 0;  // rows, as declared by the file
   Statement rows;
-  std::int64_t head = kNone;  // number of the event that stands ready
+  std::int64_t head = kNone;  // number of the event that is read and not yet consumed
 };
 
 }  // namespace
@@ -44,10 +44,10 @@ class TraceReader::File {
     db_.limit_work(0);
   }
 
-  // Appends events [first, end) to `out`; numbers the file's bytes into `crc`.
+  // Appends events [first, end) to `out` and adds their bytes to `crc`.
   void read(std::int64_t first, std::int64_t end, Checksum& crc, std::vector<Event>& out) {
     if (position_ != first) seek(first);
-    position_ = kNone;  // until all went well
+    position_ = kNone;  // until the read has succeeded
     for (std::int64_t number = first; number < end; ++number) {
       const auto cursor =
           std::find_if(cursors_.begin(), cursors_.end(), [&](const Cursor& c) { return c.head == number; });
@@ -71,7 +71,7 @@ class TraceReader::File {
     return of_row;
   }
 
-  // The last row was just read: nothing may be left in any table.
+  // After the last row of the index: no table may have events left.
   void check_nothing_left() {
     if (position_ != events) seek(events);
     for (const Cursor& cursor : cursors_) {
@@ -176,7 +176,7 @@ class TraceReader::File {
     of_kind[kind.kind] = kind.events;
     if (kind.events == 0) return check_empty(kind);
     const std::string_view table = kind_name(kind.kind);
-    // The ends of the table are found in a few pages, without reading it.
+    // SQLite finds both ends of the table in a few pages, without reading all of it.
     const std::string ends = fmt::format("SELECT event FROM {} ORDER BY event", table);
     Cursor cursor{kind.kind, kind.id, kind.events,
                   db_.prepare(fmt::format("SELECT * FROM {} WHERE event >= ?1 ORDER BY event", table)), kNone};
@@ -226,7 +226,7 @@ class TraceReader::File {
     for (Cursor& cursor : cursors_) {
       cursor.rows.reset();
       cursor.rows.bind(1, number);
-      cursor.head = kNone - 1;  // of no table: an error while one advances must not leave an old head
+      cursor.head = kNone - 1;  // of no table: after an error in advance() no old head may remain
       advance(cursor);
     }
   }
@@ -262,7 +262,7 @@ class TraceReader::File {
     return *event;
   }
 
-  // Which of the numbers it was: one at a time between numbers that fit everywhere.
+  // Finds the value that does not fit: tries one at a time among values that fit every field.
   [[noreturn]] void reject_unfit(const Cursor& cursor, std::span<const std::int64_t> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       std::array<std::int64_t, kMaxFields> alone{};
@@ -288,7 +288,7 @@ class TraceReader::File {
     for (const Cursor& cursor : cursors_) {
       if (cursor.head < number) {
         throw InputError(shown, fmt::format("table '{}', event {}", kind_name(cursor.kind), cursor.head),
-                         "is there twice or out of order");
+                         "occurs twice or is out of order");
       }
     }
     throw InputError(shown, fmt::format("event {}", number), "is in no table");
@@ -311,7 +311,7 @@ class TraceReader::File {
   std::int64_t bytes_;  // of the file
   Database db_;
   std::vector<Cursor> cursors_;    // of the kinds that have events
-  std::int64_t position_ = kNone;  // the event at which all cursors stand
+  std::int64_t position_ = kNone;  // the event at which all cursors are
 };
 
 TraceReader::TraceReader(const std::filesystem::path& path) : file_(std::make_unique<File>(path)) {}

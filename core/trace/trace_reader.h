@@ -1,13 +1,12 @@
-// A trace file (trace_file.h), opened for reading by step or by event number. The file may come from anybody: whatever
-// is wrong with it is an InputError, and memory stays within the step that is read plus the index.
+// A trace file (trace_file.h), opened for reading by step or by event number. The file may be hostile: every fault in
+// it is an InputError, and memory use is bounded by the step that is read plus the index.
 //
 //   TraceReader trace("run.kvt");
 //   for (std::int64_t row = 0; row < trace.rows(); ++row) show(trace.span(row), trace.events_of_row(row));
 //
-// Checked when it opens: the header, that the tables are those of trace_file.h and nothing else is there, that the
-// index has no gap, and the index's checksum. Checked when a step is read: that every event is there once, with numbers
-// that fit, and the step's crc. verify_all() reads everything once. One thread at a time; several readers of one file
-// do not disturb each other.
+// Checked on opening: the header, that the tables are exactly those of trace_file.h, that the index has no gap, and the
+// index's checksum. Checked when a step is read: that every event occurs once, with numbers that fit, and the step's
+// crc. verify_all() reads everything once. Not thread-safe; several readers may read one file at the same time.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +24,13 @@ namespace kvscope::trace {
 
 class TraceReader {
  public:
-  // Throws InputError "<path> rejected: ..." ; docs and messages in tests/core/trace/bad_trace_test.cpp.
+  // Throws InputError "<path> rejected: ..."; tests/core/trace/bad_trace_test.cpp lists the messages.
   explicit TraceReader(const std::filesystem::path& path);
   TraceReader(TraceReader&&) noexcept;
   ~TraceReader();
 
   [[nodiscard]] const std::string& path() const;  // as given
-  [[nodiscard]] const Meta& meta() const;         // all keys, the reserved ones too
+  [[nodiscard]] const Meta& meta() const;         // all keys, including the reserved ones
   [[nodiscard]] Detail detail() const;
   [[nodiscard]] std::int64_t events() const;  // in the whole trace
   [[nodiscard]] std::int64_t events_of_kind(std::size_t kind) const;
@@ -42,17 +41,17 @@ class TraceReader {
   [[nodiscard]] std::optional<std::int64_t> find_step(StepIdx step) const;  // its row; the first of equals
   [[nodiscard]] std::int64_t row_of_event(std::int64_t event) const;        // IndexError past events()
 
-  // The events of one row of the index. Throws IndexError, or InputError when what is there is damaged.
+  // The events of one row of the index. Throws IndexError, or InputError when they are damaged.
   [[nodiscard]] std::vector<Event> events_of_row(std::int64_t row);
 
-  // Events [first, end). The rows they lie in are read and checked whole. IndexError unless 0 <=
+  // Events [first, end). The rows that contain them are read and checked whole. IndexError unless 0 <=
   // first <= end <= events().
   [[nodiscard]] std::vector<Event> events_in(std::int64_t first, std::int64_t end);
 
   // All events in order with their numbers, one row of the index in memory at a time.
   void for_each(const std::function<void(std::int64_t number, const Event& event)>& visit);
 
-  // Throws InputError unless every step is whole and nothing lies beside the steps.
+  // Throws InputError unless every step is complete and every event belongs to a step.
   void verify_all();
 
  private:

@@ -19,7 +19,7 @@ namespace kvscope::trace {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 100;  // of an SQLite database, sqlite.org/fileformat.html section 1.3
-constexpr std::size_t kMaxObjects = 1000;  // an honest trace has a table a kind and three more
+constexpr std::size_t kMaxObjects = 1000;  // a valid trace has one table per kind and three more
 
 std::uint32_t big_endian(const std::array<char, kHeaderBytes>& header, std::size_t at, std::size_t bytes) {
   std::uint32_t number = 0;
@@ -48,7 +48,7 @@ std::map<std::string, Object> read_objects(Database& db) {
   return objects;
 }
 
-// Adds a fault unless `table` is there as `sql` says. Takes it off `objects`.
+// Adds a fault unless `table` exists with the statement `sql`. Removes it from `objects`.
 void expect_table(const Database& db, std::map<std::string, Object>& objects, std::string_view table,
                   std::string_view sql, std::span<const std::string_view> columns, std::vector<Fault>& faults) {
   const std::string where = fmt::format("table '{}'", table);
@@ -84,9 +84,9 @@ std::vector<FileKind> read_kinds(Database& db, std::vector<Fault>& faults) {
     }
     const auto kind = find_kind(*name);
     if (!kind) {
-      faults.push_back({fmt::format("table 'kind', row {}", *id), fmt::format("'{}' is no kind of event", *name)});
+      faults.push_back({fmt::format("table 'kind', row {}", *id), fmt::format("'{}' is not a kind of event", *name)});
     } else if (!seen.insert(*kind).second) {
-      faults.push_back({fmt::format("table 'kind', row {}", *id), fmt::format("'{}' is there twice", *name)});
+      faults.push_back({fmt::format("table 'kind', row {}", *id), fmt::format("'{}' occurs twice", *name)});
     } else {
       kinds.push_back({*kind, *id, *events});
     }
@@ -153,7 +153,7 @@ std::vector<FileKind> check_schema(Database& db) {
     expect_table(db, objects, kind_name(kind.kind), create_kind_table(kind.kind), columns, faults);
   }
   for (const auto& [name, object] : objects) {
-    faults.push_back({fmt::format("{} '{}'", object.type, name), "is no part of a trace"});
+    faults.push_back({fmt::format("{} '{}'", object.type, name), "does not belong to a trace"});
   }
   if (!faults.empty()) throw InputError(db.shown(), std::move(faults));
   return kinds;

@@ -12,7 +12,7 @@
 namespace kvscope::trace {
 namespace {
 
-// Rows of one table that go in with one statement: SQLite then finds the end of the table once for all of them.
+// Number of rows inserted with one statement, so that SQLite finds the end of the table once for all of them.
 constexpr std::size_t kBatch = 32;
 
 std::string insert(std::string_view table, std::size_t columns, std::size_t rows) {
@@ -24,7 +24,7 @@ std::string insert(std::string_view table, std::size_t columns, std::size_t rows
   return sql;
 }
 
-// Rows of whole numbers on their way into one table, in ascending order of the first column.
+// Buffers rows of integers for one table, in ascending order of the first column.
 class TableBuffer {
  public:
   TableBuffer(Database& db, std::string_view table, std::size_t columns)
@@ -84,8 +84,8 @@ class TraceWriter::File {
   }
 
   void write(const Event& event) {
-    // Buffers keep their rows when an insert fails, and a database without a journal cannot go
-    // back: one failure ends it.
+    // Buffers keep their rows when an insert fails, and a database without a journal cannot roll
+    // back: after one failure the writer is unusable.
     if (!failure_.empty()) throw InputError(shown_, failure_);
     try {
       if (const auto* began = std::get_if<StepBegan>(&event)) open_step(began->step);
@@ -167,7 +167,7 @@ class TraceWriter::File {
     if (bytes > static_cast<std::size_t>(kMaxMetaBytes)) {
       throw InputError(shown_, "meta",
                        "takes " + std::to_string(bytes) + " bytes, at most " + std::to_string(kMaxMetaBytes) +
-                           " fit: leave the requests in a file of their own");
+                           " fit: leave the requests in a separate file");
     }
     Statement row = db_->prepare(insert("meta", 2, 1));
     for (const auto& [key, value] : meta) {

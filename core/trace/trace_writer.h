@@ -1,12 +1,12 @@
-// A recorder that writes a trace file (trace_file.h says what is in it). Events go to a temporary name beside the file;
-// finish() renames. A writer destroyed without finish() leaves nothing behind. Memory is bounded whatever the length.
+// A recorder that writes a trace file (format: trace_file.h). Events go to a temporary name beside the file; finish()
+// renames it. Without finish() the destructor removes it. Memory use does not grow with the number of events.
 //
 //   TraceWriter trace("run.kvt", Detail::full, {{"producer", "kvscope 0.1.0"}, {"scenario", scenario_text}});
 //   run(engine, trace);
 //   trace.finish();
 //
-// With Detail::off it makes no file at all. Two runs that record the same events write the same bytes (with one version
-// of SQLite: its number stands in every database's header).
+// With Detail::off it makes no file. Two runs that record the same events write the same bytes (with one version of
+// SQLite, which stores its version number in every database's header).
 #pragma once
 
 #include <filesystem>
@@ -26,17 +26,17 @@ class TraceWriter final : public Recorder {
   TraceWriter(const std::filesystem::path& path, Detail detail, Meta meta = {});
   ~TraceWriter() override;
 
-  // One more key, or another value for one: what is known only at the end of a run. Same preconditions.
+  // Adds a key or replaces its value, for values known only at the end of a run. Same preconditions.
   void set_meta(std::string_view key, std::string value);
 
-  // Writes what is still held, closes and renames. Call once; nothing may be recorded afterwards.
-  // Throws InputError when the disk is full, or when meta is past kMaxMetaBytes; the trace is then gone.
+  // Writes buffered events, closes and renames. Call once; record nothing afterwards.
+  // Throws InputError when the disk is full, or when meta is larger than kMaxMetaBytes; the trace is then lost.
   void finish();
 
   [[nodiscard]] std::int64_t events() const;  // so far
 
  private:
-  // Throws InputError when the disk is full. The trace is then lost: finish() would throw it again.
+  // Throws InputError when the disk is full. The trace is then lost, and finish() throws the error again.
   void write(const Event& event) override;
 
   class File;

@@ -15,14 +15,15 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr const char* kCopy = "copy";
-constexpr std::int64_t kLargeCopy = std::int64_t{1} << 28;  // [bytes] five times the second-level cache of an H200
+constexpr std::int64_t kLargeCopy = std::int64_t{1} << 28;  // [bytes] five times the L2 cache of an H200
 constexpr std::int64_t kSmallCopy = std::int64_t{1} << 16;
 
-// Rows to run: those of a kernel and what they are measured against, and so on.
+// The rows to run: those of the kernel, the rows they are compared with, and so on.
 std::vector<const WorkloadRow*> chosen_rows(const BenchOptions& options) {
   const std::vector<WorkloadRow>& all = workload_rows();
   std::set<std::string> wanted;
-  for (auto row = all.rbegin(); row != all.rend(); ++row) {  // a measure stands before what is measured against it
+  // A reference row precedes the rows that are compared with it.
+  for (auto row = all.rbegin(); row != all.rend(); ++row) {
     if (options.kernel.empty() || row->kernel == options.kernel) wanted.insert(row->name);
     if (wanted.contains(row->name)) wanted.insert(row->against);
   }
@@ -46,7 +47,7 @@ BenchRow row_of(const WorkloadRow& from) {
   return row;
 }
 
-// What is thrown becomes the row's fault.
+// Runs `work`; an exception becomes a fault of the row.
 template <class Work>
 void guarded(BenchRow& row, const Work& work) {
   try {
@@ -56,8 +57,8 @@ void guarded(BenchRow& row, const Work& work) {
   }
 }
 
-// The data of the copy, which also stands before every measurement: it empties the second-level cache, and while it
-// runs the host gets ahead.
+// The buffers of the copy. A copy also precedes every measurement: it evicts the L2 cache, and gives the host time to
+// enqueue the launches.
 struct Copy {
   Copy(CudaGpu& device, bool small)
       : bytes(small ? kSmallCopy : kLargeCopy),
@@ -102,7 +103,7 @@ BenchRow measure_copy(CudaGpu& device, const BenchOptions& options, const Copy& 
   BenchRow row;
   row.name = row.kernel = kCopy;
   row.shape = fmt::format("{:.3g} MB on the device", static_cast<double>(copy.bytes) / 1e6);
-  row.bytes = 2 * copy.bytes;  // read and written
+  row.bytes = 2 * copy.bytes;  // bytes read and written
   guarded(row, [&] {
     std::vector<DeviceArray> targets;
     for (int i = 0; i < options.caches; ++i) targets.push_back(device.filled("copy", copy.bytes, std::byte{0}));
@@ -123,7 +124,7 @@ BenchRow measure(CudaGpu& device, const BenchOptions& options, const Copy& copy,
     row.shape = work.shape;
     row.bytes = work.bytes;
     row.flops = work.flops;
-    for (const std::vector<Launch>& turn : work.turns)  // warm, and the only ones that are waited for
+    for (const std::vector<Launch>& turn : work.turns)  // warm-up, the only launches that are waited for
       for (const Launch& launch : turn) {
         const Outcome outcome = device.launch(launch.launch, launch.params);
         row.faults.insert(row.faults.end(), outcome.faults.begin(), outcome.faults.end());
@@ -188,7 +189,7 @@ BenchReport run_benchmarks(CudaGpu& device, const BenchOptions& options) {
   BenchReport report;
   report.device = device.info();
   report.small = options.small;
-  const int rounds = options.small ? 1 : 4;  // of all copies, between two events
+  const int rounds = options.small ? 1 : 4;  // passes over all copies, between two events
   show(0);
   std::optional<Copy> copy_data;
   BenchRow refused;

@@ -1,14 +1,15 @@
-// How fast the kernels are on a GPU, each beside something measured in the same run: a copy on the device says what its
-// memory gives, a large product of bf16 what its tensor cores give, so a slower GPU does not fail and a busy one shows.
+// Times of kernels on a GPU. Each time is compared with a measurement of the same run: a copy on the device for memory
+// bandwidth, a large bf16 product for tensor core throughput. A slower GPU therefore does not fail, and a busy GPU is
+// detected.
 //
 //   CudaGpu device;
 //   BenchReport report = run_benchmarks(device);      times, medians, ratios, verdicts
 //   VirtualGpu counted;
-//   BenchReport costs = count_benchmarks(counted);    no time at all: what the same kernels move, on small shapes
+//   BenchReport costs = count_benchmarks(counted);    no times: the memory traffic of the same kernels on small shapes
 //
-// A time is the median over repetitions, each between two events around several launches that follow one another over at
-// least three copies of the data, behind a copy that is larger than the second-level cache: nothing is found there
-// from the launch before, and the host is ahead of the GPU.
+// A time is the median over repetitions. Each repetition is measured between two events, around consecutive launches
+// over at least three copies of the data. A copy larger than the L2 cache precedes it, so that no data of earlier
+// launches is cached, and the host enqueues ahead of the GPU.
 #pragma once
 
 #include <cstdint>
@@ -25,35 +26,36 @@
 namespace kvscope::gpu {
 
 struct BenchOptions {
-  std::string kernel{};  // one kernel's rows and what they are measured against; empty: all
-  int repetitions = 15;  // of which the median counts
-  int caches = 3;        // copies of the data that launches take in turn, at least 3
-  bool small = false;    // shapes that a CPU runs; times of these say nothing about a GPU
+  std::string kernel{};  // the rows of one kernel and the rows they are compared with; empty: all
+  int repetitions = 15;  // the median is reported
+  int caches = 3;        // copies of the data that launches use in rotation, at least 3
+  bool small = false;    // shapes small enough for a CPU; times of these have no meaning for a GPU
   std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
 
 struct BenchTime {
-  double median_ms = 0, fastest_ms = 0, slowest_ms = 0;  // of a launch, or of the launches that belong together
+  double median_ms = 0, fastest_ms = 0, slowest_ms = 0;  // of a launch, or of consecutive launches of one row
   int repetitions = 0;
 };
 
 struct BenchRow {
   std::string name;        // "paged_decode_bf16_page16": unique
-  std::string kernel;      // folder of gpu/kernels; "copy": the device's own
+  std::string kernel;      // folder of gpu/kernels; "copy": the device's copy
   std::string shape;       // "batch 8, 32/8 heads of 128, 4096 tokens, page 16: 134 MB"
-  std::int64_t bytes = 0;  // that have to be read and written, each once
-  double flops = 0;        // of attention and products: two a multiply-add; 0: the row is about bytes
+  std::int64_t bytes = 0;  // that must be read and written, each once
+  double flops = 0;        // of attention and products: two per multiply-add; 0: the row measures bytes
 
   std::optional<BenchTime> time{};  // hardware
-  double rate = 0;                  // bytes or flops a second
-  std::string against;              // row that it is measured against; empty: it is the measure itself
-  std::optional<double> ratio{};    // rate over that row's; of "times as fast" rows: that row's time over this one's
-  std::optional<double> target{};   // least ratio; none: for information
-  std::string unit = "rate";        // what ratio is of: "rate" or "time"
+  double rate = 0;                  // bytes or flops per second
+  std::string against;              // the row that it is compared with; empty: it is a reference row
+  // Rate / rate of that row; for "times as fast" rows: time of that row / time of this one.
+  std::optional<double> ratio{};
+  std::optional<double> target{};  // minimum ratio; none: for information only
+  std::string unit = "rate";       // the unit of ratio: "rate" or "time"
 
   std::optional<Costs> costs{};               // virtual GPU
-  std::vector<std::string> faults{};          // a kernel that did not run, as the device says it
-  [[nodiscard]] bool passed() const;          // ran, and met its target where there are both a target and a ratio
+  std::vector<std::string> faults{};          // of a kernel that did not run, with the device's message
+  [[nodiscard]] bool passed() const;          // it ran, and met its target if it has a target and a ratio
   [[nodiscard]] std::string verdict() const;  // "met", "missed", "failed", "measure", "no target", "counted"
 };
 
@@ -62,14 +64,14 @@ struct BenchReport {
   std::vector<BenchRow> rows;
   bool small = false;
   [[nodiscard]] bool passed() const;
-  [[nodiscard]] const BenchRow* row(const std::string& name) const;  // null: none of that name
+  [[nodiscard]] const BenchRow* row(const std::string& name) const;  // null: no row has that name
 };
 
-// Names of the kernels that have rows.
+// Names of the kernels that have benchmark rows.
 [[nodiscard]] std::vector<std::string> benchmarked_kernels();
 
-// InputError naming those kernels when options.kernel has no row. What a device refuses is a fault of its row; after a
-// fault of a kernel the driver's context is gone, so the rows behind it say so too.
+// Throws InputError with the list of those kernels if options.kernel has no row. A launch that the device rejects is a
+// fault of its row. A fault inside a kernel destroys the driver's context, so all later rows fail as well.
 [[nodiscard]] BenchReport run_benchmarks(CudaGpu& device, const BenchOptions& options = {});
 [[nodiscard]] BenchReport count_benchmarks(VirtualGpu& device, const BenchOptions& options = {});
 

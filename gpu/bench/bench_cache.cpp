@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kPattern = std::int64_t{1} << 16;  // [bytes]
 
-// Of a counter: sign and fraction as they come, the exponent such that the number is in [2^-2, 2^1) or its negative.
+// Makes a number from a random one: sign and fraction are random, the exponent is such that 2^-2 <= |number| < 2^1.
 std::uint32_t number_bits(DType dtype, std::uint32_t random) {
   const std::uint32_t exponent = random % 3;
   const std::uint32_t sign = random >> 2 & 1, fraction = random >> 3;
@@ -45,7 +45,7 @@ std::vector<std::byte> bench_noise(DType dtype, std::int64_t bytes, std::uint64_
   for (std::int64_t i = 0; i + element <= pattern; i += element) {
     const auto random = static_cast<std::uint32_t>(rng.integer(static_cast<std::uint64_t>(i), 0, 0x7fffffff));
     const std::uint32_t bits = number_bits(dtype, random);
-    std::memcpy(made.data() + i, &bits, static_cast<std::size_t>(element));  // little endian, as the GPU
+    std::memcpy(made.data() + i, &bits, static_cast<std::size_t>(element));  // little endian, as on the GPU
   }
   repeat(made, pattern);
   return made;

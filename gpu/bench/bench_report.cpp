@@ -1,4 +1,4 @@
-// A benchmark for a person, a program and a page.
+// A benchmark as text, JSON and Markdown.
 #include <fmt/format.h>
 
 #include <string>
@@ -17,11 +17,11 @@ bool counted(const BenchReport& report) {
 
 std::string head(const BenchReport& report) {
   if (counted(report))
-    return "virtual GPU: it has no clock, so there are no times here and no targets. What kernels move on small "
+    return "virtual GPU: it has no clock, so no times or targets are reported. Memory traffic of kernels on small "
            "shapes:";
   return fmt::format("{}, {}, {} multiprocessors, driver {}{}", report.device.name, report.device.architecture,
                      report.device.multiprocessors, report.device.driver,
-                     report.small ? ". Small shapes: their times say nothing about this GPU" : "");
+                     report.small ? ". Small shapes: their times do not represent this GPU" : "");
 }
 
 std::string rate_text(const BenchRow& row) {
@@ -44,8 +44,8 @@ double over(std::int64_t is, std::int64_t ideal) {
 }
 
 struct Counts {
-  double instructions = 0;             // of warps, a KB of data; of flops: a million of them
-  double moved = 0;                    // bytes of sectors, those of copies too, over the data's
+  double instructions = 0;             // warp instructions per KB of data; for flops: per million of them
+  double moved = 0;                    // bytes of sectors, including those of copies, over the bytes of the data
   double sectors = 0, wavefronts = 0;  // over ideal; 0: none
 };
 Counts counts_of(const BenchRow& row) {
@@ -64,7 +64,7 @@ std::string over_text(double ratio) {
   return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "none";
 }
 
-// A cell of a table: one line, no bars.
+// The text of a table cell: one line, without bars.
 std::string cell(std::string text) {
   for (char& c : text) c = c == '\n' || c == '|' ? ' ' : c;
   return text;
@@ -93,8 +93,8 @@ std::string text_report(const BenchReport& report) {
   }
   if (counted(report))
     text +=
-        "instructions are of warps; sectors of 32 bytes and wavefronts of shared memory stand over the least there "
-        "is\n";
+        "instructions are warp instructions; sectors of 32 bytes and shared-memory wavefronts are ratios to the "
+        "minimum\n";
   text += report.passed() ? "" : "FAILED\n";
   return text;
 }

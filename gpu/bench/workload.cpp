@@ -32,7 +32,7 @@ Launch launch_of(KernelLaunch launch, const Params& params) {
   return {std::move(launch), {bytes.begin(), bytes.end()}};
 }
 
-// An array that the workload owns; its address.
+// Stores an array in the workload; returns its address.
 std::uint64_t keep(Workload& work, DeviceArray array) {
   work.arrays.push_back(std::move(array));
   return work.arrays.back().address();
@@ -54,9 +54,10 @@ std::string megabytes(std::int64_t bytes) {
   return fmt::format("{:.3g} MB", static_cast<double>(bytes) / 1e6);
 }
 
-// --- writing and finding ---------------------------------------------------------------------------------------------
+// --- writing and lookup ----------------------------------------------------------------------------------------------
 
-// All tokens of a batch into an empty cache. Read once, written once; a scale a head where they are quantized.
+// Appends all tokens of a batch to an empty cache. Data is read once and written once; quantized: plus a scale per
+// head.
 Workload append(Device& device, const WorkloadSize& size, bool quantize) {
   using namespace append_tokens;
   Workload work;
@@ -97,7 +98,7 @@ Workload append(Device& device, const WorkloadSize& size, bool quantize) {
   return work;
 }
 
-// Every token of every sequence once, in an order that is not theirs.
+// Gathers every token of every sequence once, in a shuffled order.
 Workload gather(Device& device, const WorkloadSize& size) {
   using namespace gather_rows;
   Workload work;
@@ -170,7 +171,7 @@ Workload decode(Device& device, const WorkloadSize& size, DType dtype, std::int6
   return work;
 }
 
-// 16 heads, what one of eight GPUs has of 128: with 64 and more the tensor cores are what limits it.
+// 16 heads, the share of one of eight GPUs for a model with 128: with 64 or more, the tensor cores are the limit.
 Workload latent_decode(Device& device, const WorkloadSize& size, bool fp8) {
   Workload work;
   BenchCacheShape shape{.dtype = fp8 ? DType::e4m3 : DType::bf16,
@@ -208,7 +209,7 @@ Workload latent_decode(Device& device, const WorkloadSize& size, bool fp8) {
   return work;
 }
 
-// Prompts that nothing was cached of, causal: token i sees i + 1 keys.
+// Prompts without cached tokens, causal: token i attends to i + 1 keys.
 Workload prompts(Device& device, const WorkloadSize& size) {
   Workload work;
   BenchCacheShape shape{.batch = 4};

@@ -1,5 +1,5 @@
-// What is measured, ready on a device: memory, launches and what they have to move. Bench rotates the copies; nothing here
-// knows of time.
+// Benchmark workloads, prepared on a device: memory, launches, and the bytes and operations they require. bench.h takes
+// the times; this file does not measure.
 //
 //   for (const WorkloadRow& row : workload_rows()) {
 //     Workload work = row.make(device, {.small = true, .copies = 3});
@@ -31,24 +31,23 @@ struct Launch {
 
 struct Workload {
   std::string shape;
-  std::int64_t bytes = 0;                      // that have to be read and written, each once
-  double flops = 0;                            // two a multiply-add; 0: the row is about bytes
-  std::vector<std::vector<Launch>> turns;      // [copies] launches that follow one another on one copy
-  std::vector<DeviceArray> arrays;             // what the parameters point into
-  std::vector<std::shared_ptr<void>> holders;  // likewise
+  std::int64_t bytes = 0;                      // that must be read and written, each once
+  double flops = 0;                            // two per multiply-add; 0: the row measures bytes
+  std::vector<std::vector<Launch>> turns;      // [copies] consecutive launches on one copy of the data
+  std::vector<DeviceArray> arrays;             // the targets of the pointers in the parameters
+  std::vector<std::shared_ptr<void>> holders;  // as `arrays`
 };
 
 struct WorkloadRow {
   std::string name;
   std::string kernel;
-  std::string against;             // row that it is measured against; empty: a measure itself
-  std::optional<double> target{};  // least ratio
-  bool by_time = false;            // the ratio is of times, not of rates
+  std::string against;             // the row that it is compared with; empty: it is a reference row
+  std::optional<double> target{};  // minimum ratio
+  bool by_time = false;            // the ratio compares times instead of rates
   std::function<Workload(Device&, const WorkloadSize&)> make;
 };
 
-// All rows that are launches of kernels; each stands behind the one that it is measured against. The copy is the device's
-// own and is not here.
+// All rows that launch kernels; each follows the row that it is compared with. The device's copy is not included.
 [[nodiscard]] const std::vector<WorkloadRow>& workload_rows();
 
 // C [m, n] = A [m, k] B [n, k]^T; a, b and c are addresses of bf16.

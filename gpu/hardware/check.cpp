@@ -23,7 +23,7 @@ std::vector<std::string> command_of(const CheckOptions& options, const std::stri
   return command;
 }
 
-// How it ended and the end of what it complained of; empty: well.
+// How the process ended, and the end of its standard error; empty: exit code 0.
 std::string run(const CheckOptions& options, const std::string& what, const Say& hear) {
   if (options.program.empty()) {
     try {
@@ -36,7 +36,7 @@ std::string run(const CheckOptions& options, const std::string& what, const Say&
     return "";
   }
   const ChildEnd end = run_child(command_of(options, what), options.most_silence, [&](std::string_view line) {
-    // A driver may print too: what is no line of ours is left alone.
+    // a driver may also print; lines that are not JSON are ignored
     if (!line.starts_with('{')) return;
     try {
       hear(json::parse(line, "the process's own line"));
@@ -86,7 +86,7 @@ void take_case(const json::Value& value, CheckReport& report) {
 void check_cases(const CheckOptions& options, const std::string& kernel, CheckReport& report,
                  const std::function<void(const std::string&)>& doing) {
   const std::vector<const Case*> cases = chosen_cases(options.which, kernel);
-  std::size_t next = 0;  // the first that has no result
+  std::size_t next = 0;  // the first case without a result
   while (next < cases.size()) {
     const std::size_t first = next;
     std::string ended = run(options, fmt::format("cases:{}/{}", kernel, next), [&](const json::Value& line) {
@@ -97,8 +97,8 @@ void check_cases(const CheckOptions& options, const std::string& kernel, CheckRe
         ++next;
       }
     });
-    if (ended.empty() && next == first) ended = "it said nothing";
-    // Without a result it was this case that ended the process, or kept it from beginning.
+    if (ended.empty() && next == first) ended = "it had no output";
+    // The case without a result ended the process, or kept it from starting.
     if (!ended.empty() && next < cases.size()) {
       const Case& c = *cases[next++];
       report.cases.push_back({.kernel = c.kernel,

@@ -1,9 +1,9 @@
-// The whole check of a GPU, from a process that never touches it: everything that runs on the GPU does so in a process
-// of its own (one.h), which may crash, hang, or lose its context. What such a process had said counts; the case it had
-// begun is failed with how it ended; the cases behind that one go on in the next process.
+// The whole check of a GPU. This process never uses the GPU: everything on the GPU runs in child processes (one.h),
+// which may crash, hang, or lose their context. Results that a child reported before it ended are kept, the case it had
+// begun is failed with the way it ended, and the remaining cases run in the next child.
 //
 //   CheckReport report;
-//   if (const auto none = find_device(options, report)) ...   nothing to check, and the driver's words
+//   if (const auto none = find_device(options, report)) ...   no device, with the driver's message
 //   check(options, report, [](const std::string& doing) { ... });
 #pragma once
 
@@ -20,14 +20,14 @@ namespace kvscope::gpu {
 struct CheckOptions {
   WhichDevice which;
   bool probes = true, cases = true, bench = false;
-  double most_silence = 120;  // [s] between two lines of a process, before it is killed
-  std::string program;        // this one, to be started with --one; empty: everything happens in this process
+  double most_silence = 120;  // [s] without output, before a child process is killed
+  std::string program;        // this program, started with --one; empty: everything runs in this process
 };
 
-// The words of why there is no device; nothing: report.device is it.
+// The reason why there is no device; std::nullopt: report.device is set.
 [[nodiscard]] std::optional<std::string> find_device(const CheckOptions& options, CheckReport& report);
 
-// InputError: no such kernel. `doing` hears what is begun: "case lds_stage 3 of 17", "probe H5".
+// Throws InputError for an unknown kernel. `doing` is called before each step: "case lds_stage 3 of 17", "probe H5".
 void check(const CheckOptions& options, CheckReport& report,
            const std::function<void(const std::string& doing)>& doing);
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/report.h"
+#include "core/tma/box_plan.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -33,10 +34,10 @@ std::int64_t parts_with(const CheckReport& report, std::string_view verdict) {
 
 std::string expected_text(const PartRecord& part) {
   const std::string* text = part.expected.as_string();
-  return text == nullptr ? "nobody knows" : *text;
+  return text == nullptr ? "unknown" : *text;
 }
 
-// "14 as expected, 2 differ" of all parts.
+// "14 as expected, 2 differ", summed over all parts.
 std::string probe_counts(const CheckReport& report) {
   std::string text;
   for (const std::string_view verdict : {"as expected", "settled", "differs", "not applicable", "failed"})
@@ -137,6 +138,7 @@ json::Value json_report(const CheckReport& report) {
   value.set("format", "kvscope gpu-check 1");
   value.set("date", report.date);
   value.set("device", to_json(report.device));
+  value.set("model_choices", to_text(BoxSwitches{}));
   value.set("passed", report.passed());
   value.set("cases", std::move(cases));
   value.set("left_out", json::strings(report.left_out));

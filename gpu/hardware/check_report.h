@@ -1,5 +1,5 @@
-// What a check of a GPU found: cases of every kernel, answers to the probes, times. A JSON file for programs and a
-// Markdown file for people, named after the GPU and the day.
+// The results of a check of a GPU: cases of every kernel, answers to the probes, times. Written as a JSON file and a
+// Markdown file, named after the GPU and the date.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace kvscope::gpu {
 
 struct PartRecord {
   std::string name;
-  std::string measured, verdict;  // of probe.h; "failed" also when its process ended without an answer
-  json::Value expected;           // a string, or null: no one knows
+  std::string measured, verdict;  // of probe.h; also "failed" if its process ended without an answer
+  json::Value expected;           // a string, or null: unknown
   std::vector<std::string> details;
 };
 
 struct ProbeRecord {
   std::string id, question, experiment;
   std::vector<PartRecord> parts;
-  // The weightiest of its parts' verdicts: failed, differs, settled, as expected, not applicable.
+  // The most severe verdict of its parts: failed, differs, settled, as expected, not applicable.
   [[nodiscard]] std::string verdict() const;
 };
 
@@ -31,18 +31,19 @@ struct CheckReport {
   std::vector<CaseRecord> cases;
   std::vector<std::string> left_out;  // cases that need another architecture
   std::vector<ProbeRecord> probes;
-  json::Value bench;           // null: not asked for
+  json::Value bench;           // null: not requested
   std::string bench_markdown;  // or why there is none
   bool bench_passed = true;
-  // No case failed, every probe has an answer and none differs, the benchmark met its targets; and something ran.
+  // True if no case failed, every probe has an answer and none differs, the benchmark met its targets, and something
+  // ran.
   [[nodiscard]] bool passed() const;
 };
 
-// "report-nvidia-h200-2026-03-01", without an ending.
+// The file name without its suffix: "report-nvidia-h200-2026-03-01".
 [[nodiscard]] std::string report_name(const CheckReport& report);
 [[nodiscard]] std::string today();  // "2026-03-01"
 
-// A screenful: counts, what failed with the first line of why, probes that differ or were settled.
+// A short text: counts, failed cases with the first line of their faults, probes that differ or were settled.
 [[nodiscard]] std::string summary(const CheckReport& report);
 [[nodiscard]] json::Value json_report(const CheckReport& report);
 [[nodiscard]] std::string markdown_report(const CheckReport& report);

@@ -25,7 +25,7 @@ struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-      throw DeviceError(fmt::format("no pipe to a process of its own: {}", std::strerror(errno)));
+      throw DeviceError(fmt::format("cannot create a pipe to a child process: {}", std::strerror(errno)));
     read = ends[0];
     write = ends[1];
   }
@@ -50,7 +50,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe
   if (child < 0) throw DeviceError(fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);  // the parent has gone before it could be watched
+    if (getppid() != parent) _exit(127);  // the parent ended before the death signal was set
     dup2(out.write, STDOUT_FILENO);
     dup2(err.write, STDERR_FILENO);
     execv(words.front(), words.data());
@@ -59,7 +59,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe
   return child;
 }
 
-// False at the end of what it says.
+// Reads available output; returns false at its end.
 bool take(int from, std::string& to) {
   std::array<char, 4096> buffer{};
   const ssize_t count = read(from, buffer.data(), buffer.size());
@@ -96,7 +96,7 @@ ChildEnd run_child(const std::vector<std::string>& command, double most_silence,
       end.silence = most_silence;
       break;
     }
-    if (ready < 0) continue;  // a signal that somebody handles
+    if (ready < 0) continue;  // interrupted by a handled signal
     if (ends[1].revents != 0) {
       if (!take(err.read, end.errors)) ends[1].fd = -1;
       if (end.errors.size() > kKeptErrors) end.errors.erase(0, end.errors.size() - kKeptErrors);

@@ -19,7 +19,7 @@
 namespace kvscope::gpu {
 namespace {
 
-constexpr const char* kProbed = "sm_90a";  // what the probes are compiled for
+constexpr const char* kProbed = "sm_90a";  // the architecture that the probes are compiled for
 
 json::Value message(const char* key, json::Value value) {
   json::Value made;
@@ -43,7 +43,7 @@ void say_device(const WhichDevice& which, const Say& say) {
   say(message("device", to_json(device->info())));
 }
 
-// A context that a kernel has ended refuses whatever it is asked.
+// False if a kernel has destroyed the context: every call then fails.
 bool still_there(Device& device) {
   try {
     const std::array<std::byte, 4> bytes{};
@@ -144,7 +144,7 @@ void do_one(const WhichDevice& which, const std::string& what, const Say& say) {
         return say_answer(which, probe.parts[*number], say);
   }
   throw InputError("command line", "--one",
-                   fmt::format("'{}' is none of device, cases:KERNEL/N, probe:ID/PART, bench", what));
+                   fmt::format("'{}' is not one of device, cases:KERNEL/N, probe:ID/PART, bench", what));
 }
 
 }  // namespace kvscope::gpu

@@ -1,10 +1,10 @@
-// One thing of a check, done in this process: which device there is, a kernel's cases, a part of a probe, the times.
-// What it finds it says as lines of JSON, one as soon as it is known, so that nothing is lost when the process is.
+// One step of a check, performed in this process: the device, a kernel's cases, a part of a probe, the times. Each
+// result is printed as a line of JSON immediately, so that it is kept if the process ends.
 //
 //   device            {"device": {"kind": "cuda", "name": "NVIDIA H200", ...}}  or  {"none": "cuInit: ..."}
-//   cases:KERNEL/N    {"begin": N} and {"case": {...}} for the kernel's N-th case on; {"lost": true}: the GPU is gone
+//   cases:KERNEL/N    {"begin": N} and {"case": {...}} for the kernel's cases from N on; {"lost": true}: no context
 //   probe:ID/PART     {"answer": {...}}
-//   bench             {"progress": N} now and then, {"bench": {...}, "markdown": "...", "passed": true}
+//   bench             {"progress": N} repeatedly, {"bench": {...}, "markdown": "...", "passed": true}
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ namespace kvscope::gpu {
 struct WhichDevice {
   std::string device = "cuda";          // or "virtual"
   std::string driver = "libcuda.so.1";  // the library
-  std::string kernel;                   // cases and times of this one; empty: all
-  bool small = false;                   // of each kernel, the small case alone; of the benchmark, small shapes
+  std::string kernel;                   // cases and times of this kernel only; empty: all
+  bool small = false;                   // only the small case of each kernel; small shapes for the benchmark
   std::int64_t random_blocks = 0;       // of P1; 0: 100000 on hardware, 32 on the virtual GPU
 };
 
 using Say = std::function<void(const json::Value&)>;
 
-// InputError: `what` is none of the above.
+// Throws InputError if `what` is none of the above.
 void do_one(const WhichDevice& which, const std::string& what, const Say& say);
 
-// Of a kernel, in order.
+// The cases of a kernel, in order.
 [[nodiscard]] std::vector<const Case*> chosen_cases(const WhichDevice& which, const std::string& kernel);
 
 }  // namespace kvscope::gpu

@@ -65,7 +65,7 @@ Answer ask(const ProbePart& part, ProbeDevice& whom) {
 
 std::string how_it_stopped(const ProbeDevice& whom, const Outcome& outcome) {
   if (outcome.faults.empty()) return "ran to its end";
-  // The context keeps its error: asked again, it says the same.
+  // The context keeps its error: synchronize returns it again.
   if (whom.driver != nullptr) return fmt::format("stopped: error {}", whom.driver->synchronize());
   const std::string& text = outcome.faults.front();
   return "stopped: " + text.substr(0, text.find(' '));

@@ -123,7 +123,7 @@ Answer gold_window(ProbeDevice& whom, ProbeTensor& tensor, const CopyAsk& ask, s
   const std::vector<std::byte> model = model_window(seen, ask, tensor);
   std::vector<std::string> details = differences(seen.window, model);
   details.push_back(fmt::format("window of {} bytes at shared 0x{:x}", seen.window.size(), seen.address));
-  // Checksums are of windows at a multiple of 1024; elsewhere the model alone has an answer.
+  // Published checksums are for windows at a multiple of 1024; for other addresses the expected value is the model's.
   const std::uint64_t expected = seen.address % kPatternRepeats == 0 ? checksum : fnv1a(model);
   return answer(window_text(seen, model), fmt::format("{:016x}, as the model", expected), std::move(details));
 }

@@ -1,7 +1,7 @@
-// How matrix instructions add, which bits a NaN has, what division by zero gives, whom elect.sync picks.
+// How matrix instructions add, the bits of NaNs, the result of division by zero, the lane that elect.sync selects.
 //
-// Three orders of a sum are known (gpu/virtual/semantics/op.h): seq, one after the other, each rounded; exact, rounded once;
-// hopper, terms cut at a common place, as published measurements of an H100 say. The virtual GPU adds in the first.
+// Three orders of summation are known (gpu/virtual/semantics/op.h): seq, one after the other, each rounded; exact,
+// rounded once; hopper, terms truncated at a common place, as published for an H100. The virtual GPU uses seq.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,11 +30,11 @@ constexpr std::array<std::pair<SumMode, const char*>, 3> kModes = {
 struct Format {
   const char* name;
   Type type;
-  int bytes;  // of an element
+  int bytes;  // per element
 };
 constexpr Format kBf16{"bf16", Type::bf16, 2}, kF16{"f16", Type::f16, 2}, kE4m3{"e4m3", Type::e4m3, 1};
 
-// Operands of some tiles as they stand in memory: rows of 32 bytes along k.
+// Operands of several tiles as stored in memory: rows of 32 bytes along k.
 struct Operands {
   std::int64_t m = 16, tiles = 0;
   std::vector<std::byte> a, b;  // [tile][m][32], [tile][8][32]
@@ -62,7 +62,7 @@ Products multiply_on(Device& device, const std::string& entry, const Operands& o
   return made;
 }
 
-// The products of tile `t` by `mode`.
+// The products of tile `t`, added in `mode`.
 std::vector<float> model_products(const Operands& operands, const Format& format, std::int64_t t, SumMode mode) {
   const int k = kProbeRowBytes / format.bytes, n = kProbeColumns, m = static_cast<int>(operands.m);
   std::vector<float> a(static_cast<std::size_t>(m * k)), columns(static_cast<std::size_t>(n * k)), b(columns.size());
@@ -77,7 +77,7 @@ std::vector<float> model_products(const Operands& operands, const Format& format
   return d;
 }
 
-// A number of about one, give or take six powers of two, so that terms lose places to one another.
+// A number of magnitude between about 2^-6 and 2^6, so that terms lose bits when they are aligned.
 std::uint32_t random_element(const Format& format, std::uint64_t bits) {
   const auto sign = static_cast<std::uint32_t>(bits >> 63);
   const auto fraction = static_cast<std::uint32_t>(bits);
@@ -136,10 +136,10 @@ Answer random_sums(ProbeDevice& whom, const Format& format, bool group) {
     if (differ[mode] == 0) text += fmt::format("{}{}", text.empty() ? "adds as " : " or ", kModes[mode].second);
     details.push_back(fmt::format("{}: {} of {} elements differ", kModes[mode].second, differ[mode], elements));
   }
-  return answer(text.empty() ? "adds as none of seq, exact, hopper" : text, expected, details);
+  return answer(text.empty() ? "does not add as seq, exact or hopper" : text, expected, details);
 }
 
-// One row and one column of a tile a vector: c, a and b along k. All are numbers of bf16 and of f16.
+// One row of A and one column of B, along k, and c. All are numbers of bf16 and of f16.
 struct SumVector {
   float c;
   std::array<float, 16> a{}, b{};
@@ -165,7 +165,7 @@ std::array<SumVector, 7> sum_vectors() {
 }
 
 Answer seven_sums(ProbeDevice& whom, const Format& format) {
-  // The table of seq, and of hopper.
+  // The expected results of seq, and of hopper.
   const std::string seq = "4b800000 3f800000 3f800000 3f800002 bf800002 3f800008 00000000";
   const std::string hopper = "4b800008 3f800008 3f800000 3f800001 bf800001 3f800007 00000000";
   const std::string expected = whom.is_virtual() ? seq : hopper;
@@ -220,12 +220,12 @@ BitsSeen ask_bits(ProbeDevice& whom, const char* entry, int count) {
   const ProbeBitsParams params{.results = results.as<std::uint64_t>()};
   BitsSeen seen;
   seen.outcome = whom.device.launch({.kernel = "probes", .entry = entry, .block = {1, 1, 1}}, bytes_of(params));
-  // The virtual GPU says that it divided by zero, and goes on.
+  // The virtual GPU reports the division by zero and continues.
   if (whom.is_virtual() || seen.outcome.faults.empty()) seen.bits = results.download_as<std::uint64_t>();
   return seen;
 }
 
-// Results [first, first + count) as hexadecimal of so many digits; what nobody has told is open on hardware.
+// Results [first, first + count) in hexadecimal with `digits` digits; without a published value, hardware settles them.
 ProbePart bits_part(const char* name, const char* entry, int all, std::size_t first, std::size_t count, int digits,
                     const char* model, bool open) {
   return {name, [=](ProbeDevice& whom) {
@@ -264,7 +264,7 @@ Answer leaders(ProbeDevice& whom) {
       const std::uint32_t word = seen[32 * i + lane];
       const bool in = (params.masks[i] >> lane & 1) != 0;
       if (in) leader = word & 0x7fffffff;
-      // Every lane of the mask hears the same name, and only that lane is told that it is the one.
+      // Every lane of the mask receives the same leader, and only the leader's flag is set.
       const std::uint32_t right = first | (lane == first ? 0x80000000 : 0);
       lowest = lowest && word == (in ? right : 0x7f7f7f7f);
     }
@@ -298,7 +298,7 @@ std::vector<Probe> probes_of_arithmetic() {
         bits_part("64 bits", "probe_divide", kProbeDivisions, 8, 4, 16,
                   "ffffffffffffffff ffffffffffffffff ffffffffffffffff ffffffffffffffff", true)}},
       {"P4",
-       "Whom does elect.sync pick of a part of a warp?",
+       "Which lane does elect.sync select from a part of a warp?",
        "eight masks, the answer of every lane",
        {{"eight masks", leaders}}},
   };

@@ -1,5 +1,5 @@
-// What tensor copies bring and leave: padding, fill, edges, phases, gathers by loads, rounding, round trips. Checksums
-// are those of windows worked out beforehand, by programs that share nothing with this one.
+// Effects of tensor copies: padding, fill, edges, phases, gathers by loads, rounding, round trips. The checksums are of
+// windows computed in advance by programs that share no code with this one.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ std::vector<ProbePart> short_rows() {
   });
 }
 
-// The wait ends only if the barrier was told exactly what arrives.
+// The wait ends only if the barrier expected exactly the bytes that landed.
 std::vector<ProbePart> counted_bytes() {
   return parts({
       {"every second row: 512 bytes", u16, {64, 20}, 128, {64, 8}, b128, {{0, 5, 0}}, 512, 0x5a65f3580ac2c425, 2},
@@ -118,7 +118,7 @@ std::vector<ProbePart> gathers() {
 
 // --- H2, H11: fill ---------------------------------------------------------------------------------------------------
 
-// "7ff77ff7 everywhere", or the first bytes as they stand.
+// "7ff77ff7 everywhere", or the first bytes in hexadecimal.
 std::string pattern(const std::vector<std::byte>& window, std::size_t unit) {
   std::string text;
   for (std::size_t i = unit; i-- > 0;) text += fmt::format("{:02x}", static_cast<int>(window[i]));
@@ -148,7 +148,7 @@ std::vector<ProbePart> nan_fill() {
                          Row{"tf32", tf32, "7ff77ff7 everywhere"}}) {
     made.push_back({row.name, [row](ProbeDevice& whom) {
                       if (whom.is_virtual() && is_tf32(row.type))
-                        return not_applicable("the model refuses tf32 maps: they round on the way");
+                        return not_applicable("the model rejects tf32 maps: a copy would round the elements");
                       const auto size = static_cast<std::uint32_t>(size_of(row.type));
                       ProbeTensor tensor(whom.device, 20 * 128, source_byte);
                       TensorMap map = map_2d(row.type, tensor.base(), {128 / size, 20}, 128, {128 / size, 8}, none);
@@ -200,7 +200,7 @@ Answer load_edge(ProbeDevice& whom) {
   return answer(text, expected, differences(seen.window, model_window(seen, ask, tensor)));
 }
 
-// Which columns of which rows are no 0xEE any more, counted from the tensor's base.
+// The columns of each row that are no longer 0xEE, counted from the tensor's base.
 std::string written(const std::vector<std::byte>& before, const std::vector<std::byte>& after, std::int64_t stride) {
   std::string text;
   std::int64_t begin = -1;
@@ -263,7 +263,8 @@ Answer negative_store(ProbeDevice& whom) {
 
 ProbePart tf32_part(const char* name, std::vector<std::uint32_t> bits, std::optional<std::string> expected) {
   return {name, [bits = std::move(bits), expected = std::move(expected)](ProbeDevice& whom) {
-            if (whom.is_virtual()) return not_applicable("the model refuses tf32 maps: they round on the way");
+            if (whom.is_virtual())
+              return not_applicable("the model rejects tf32 maps: a copy would round the elements");
             ProbeTensor tensor(whom.device, 128, [&](std::uint64_t p) {
               return static_cast<std::byte>(bits[p / 4 % bits.size()] >> (8 * (p % 4)) & 0xff);
             });
@@ -285,7 +286,7 @@ ProbePart tf32_part(const char* name, std::vector<std::uint32_t> bits, std::opti
 
 // --- H19: round trips ------------------------------------------------------------------------------------------------
 
-// The tile of rows 3 to 10 loaded with one map and stored with another over a tensor of the same shape.
+// Loads the tile of rows 3 to 10 with one map and stores it with another over a tensor of the same shape.
 ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
   return {name, [in, out](ProbeDevice& whom) {
             ProbeTensor from(whom.device, 20 * 128, source_byte);
@@ -295,12 +296,12 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
                               .window_bytes = 1024,
                               .store_map = map_2d(bf16, to.base(), {64, 20}, 128, {64, 8}, out),
                               .store = {0, 3, 0}};
-            const std::string expected = in == out ? "chunk c of row r at chunk c, the rest untouched"
-                                                   : "chunk c of row r at chunk c ^ r, the rest untouched";
+            const std::string expected = in == out ? "chunk c of row r at chunk c, the rest unchanged"
+                                                   : "chunk c of row r at chunk c ^ r, the rest unchanged";
             const CopySeen seen = copy_window(whom, ask);
             if (!seen.outcome.faults.empty())
               return answer(how_it_stopped(whom, seen.outcome), expected, first_fault(seen.outcome));
-            // Row r of the tile by its number in the tile: the window begins at a multiple of 1024, which H16 tells.
+            // Row r of the tile by its index in the tile: the window begins at a multiple of 1024, which H16 checks.
             std::vector<std::byte> straight(to.host().begin(), to.host().end()), crossed = straight;
             for (std::size_t r = 0; r < 8; ++r)
               for (std::size_t c = 0; c < 8; ++c)
@@ -310,8 +311,8 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
                   crossed[row + 16 * (c ^ r) + i] = from.host()[row + 16 * c + i];
                 }
             const std::vector<std::byte> is = to.download();
-            const std::string text = is == straight  ? "chunk c of row r at chunk c, the rest untouched"
-                                     : is == crossed ? "chunk c of row r at chunk c ^ r, the rest untouched"
+            const std::string text = is == straight  ? "chunk c of row r at chunk c, the rest unchanged"
+                                     : is == crossed ? "chunk c of row r at chunk c ^ r, the rest unchanged"
                                                      : "neither as it was nor crossed";
             return answer(text, expected, differences(is, in == out ? straight : crossed));
           }};
@@ -322,19 +323,22 @@ ProbePart round_trip(const char* name, TmaSwizzle in, TmaSwizzle out) {
 std::vector<Probe> probes_of_copies() {
   return {
       {"H1", "How far apart are rows that are shorter than the swizzle's span?",
-       "loads of short rows into 0xCD, every byte of the window held", short_rows()},
-      {"H2", "Which bits does the NaN fill have?", "a box wholly outside the tensor, by type", nan_fill()},
+       "loads of short rows into 0xCD, every byte of the window compared", short_rows()},
+      {"H2", "Which bits does the NaN fill have?", "a box completely outside the tensor, by type", nan_fill()},
       {"H3",
        "Is a load exact where the row ends inside 16 bytes?",
-       "u8, 470 columns, a box over 464 to 479, neighbours not zero",
+       "u8, 470 columns, a box over 464 to 479, adjacent bytes not zero",
        {{"load", load_edge}}},
       {"H4",
        "Where does a store end when the row ends inside 16 bytes?",
        "the same box stored over 0xEE",
        {{"store", store_edge}}},
       {"H9", "Which bytes does a barrier count?", "exactly those expected, a wait that gives up", counted_bytes()},
-      {"H11", "What do rows at the limits of 32 bits bring?", "a box of 8 rows from there on", far_rows()},
-      {"H12", "What does a store do whose rows begin below 0?", "rows -1 to 6 over 0xEE", {{"row -1", negative_store}}},
+      {"H11", "What do rows at the limits of 32 bits load?", "a box of 8 rows from there on", far_rows()},
+      {"H12",
+       "What does a store do when its rows begin below 0?",
+       "rows -1 to 6 over 0xEE",
+       {{"row -1", negative_store}}},
       {"H13",
        "How does a load round to TF32?",
        "halfway patterns, and NaN",

@@ -1,5 +1,5 @@
-// What the driver's encoder of tensor maps takes and refuses, and what it costs. The virtual GPU has no driver: there
-// the rules of core/tma/tensor_map_rules.h answer.
+// What the driver's tensor map encoder accepts and rejects, and its run time. The virtual GPU has no driver: there, the
+// rules of core/tma/tensor_map_rules.h give the answer.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace kvscope::gpu {
 namespace {
 
-// One call of the encoder as a caller may get it wrong: arrays may be null.
+// The arguments of one call of the encoder, possibly invalid: arrays may be null.
 struct Call {
   TensorMap map;
   bool no_dims = false, no_strides = false;
@@ -49,7 +49,7 @@ cuda::Status by_driver(const cuda::Driver& driver, const Call& call, TensorMapSl
 std::string text_of(TensorMapResult result) {
   return result == TensorMapResult::success         ? "returns 0"
          : result == TensorMapResult::invalid_value ? "returns 1"
-                                                    : "refused: the target lacks it";
+                                                    : "rejected: the target does not support it";
 }
 
 std::vector<std::string> faults_of(const TensorMapReport& report) {
@@ -62,7 +62,7 @@ std::vector<std::string> faults_of(const TensorMapReport& report) {
 
 // --- H7: modes of compute capability 10 ------------------------------------------------------------------------------
 
-// What the encoder says; where it takes the map, what a load by it then does.
+// The encoder's result; if it accepts the map, the result of a load with it.
 ProbePart later_mode(const char* name, TmaDataType type, TmaSwizzle swizzle) {
   return {name, [type, swizzle](ProbeDevice& whom) {
             ProbeTensor tensor(whom.device, 20 * 128, source_byte);
@@ -71,7 +71,7 @@ ProbePart later_mode(const char* name, TmaDataType type, TmaSwizzle swizzle) {
                                           : map_2d(type, tensor.base(), {64, 20}, 128, {64, 8}, swizzle)};
             const TensorMapReport rules = by_rules(call);
             if (whom.is_virtual())
-              return answer(text_of(rules.result()), "refused: the target lacks it", faults_of(rules));
+              return answer(text_of(rules.result()), "rejected: the target does not support it", faults_of(rules));
             TensorMapSlot slot{};
             const cuda::Status status = by_driver(*whom.driver, call, slot);
             std::string text = fmt::format("returns {}", status);
@@ -98,7 +98,8 @@ ProbePart corner(const char* name, void (*change)(Call&), const char* literal) {
             Call call = plain_call();
             change(call);
             const TensorMapReport rules = by_rules(call);
-            // What the rules are to say stands beside each corner, so that the virtual GPU's answer is held as well.
+            // Each corner also states the expected result of the rules, so that the virtual GPU's answer is tested as
+            // well.
             if (whom.is_virtual()) return answer(text_of(rules.result()), literal, faults_of(rules));
             TensorMapSlot slot{};
             const cuda::Status status = by_driver(*whom.driver, call, slot);
@@ -182,7 +183,7 @@ Answer cost(ProbeDevice& whom) {
 std::vector<Probe> probes_of_the_encoder() {
   return {
       {"H7",
-       "What does the encoder say to swizzles and types of compute capability 10?",
+       "What does the encoder return for swizzles and types of compute capability 10?",
        "each in a map; a load by those it takes",
        {later_mode("ATOM_32B", TmaDataType::bf16, TmaSwizzle::b128_atom32),
         later_mode("FLIP_8B", TmaDataType::bf16, TmaSwizzle::b128_atom32_flip8),
@@ -190,9 +191,10 @@ std::vector<Probe> probes_of_the_encoder() {
         later_mode("4-bit, 8 bytes", TmaDataType::u4x16_align8, TmaSwizzle::none),
         later_mode("4-bit, 16 bytes", TmaDataType::u4x16_align16, TmaSwizzle::none),
         later_mode("6-bit, 16 bytes", TmaDataType::u6x16_align16, TmaSwizzle::none)}},
-      {"H8", "What does the encoder say at the corners of its rules?", "one change of a good map at a time", corners()},
+      {"H8", "What does the encoder return at the limits of its rules?", "one change of a good map at a time",
+       corners()},
       {"H10",
-       "What does the encoder say on a thread without a context?",
+       "What does the encoder return on a thread without a context?",
        "a call on a new thread",
        {{"new thread", without_context}}},
       {"H20", "What does the encoder cost?", "the host's clock around many calls", {{"host time", cost}}},

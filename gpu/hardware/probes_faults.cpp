@@ -1,5 +1,5 @@
-// What a device does about mistakes in a copy's arguments. Most of these end the context: each part has a process of
-// its own.
+// How a device reacts to invalid arguments of a copy. Most of these end the context: each part runs in a separate
+// process.
 #include <fmt/format.h>
 
 #include <utility>
@@ -16,7 +16,7 @@ TensorMap rows_map(const ProbeTensor& tensor, TmaSwizzle swizzle) {
   return map_2d(TmaDataType::bf16, tensor.base(), {64, 20}, 128, {16, 8}, swizzle);
 }
 
-// One load into a window of 4096 bytes: what it brings, or how it ends.
+// One load into a window of 4096 bytes: the bytes it writes, or the error.
 Answer load_at(ProbeDevice& whom, TmaSwizzle swizzle, ProbeBox box, std::optional<std::string> expected) {
   ProbeTensor tensor(whom.device, 20 * 128, source_byte);
   const CopyAsk ask{.load_map = rows_map(tensor, swizzle), .loads = {box}, .window_bytes = 4096};
@@ -47,7 +47,7 @@ std::vector<ProbePart> columns() {
   return made;
 }
 
-// A swizzle needs 128 bytes; whether none at all does with less is not told.
+// Swizzled loads require 128-byte alignment; whether loads without a swizzle accept less is not documented.
 std::vector<ProbePart> places() {
   std::vector<ProbePart> made;
   for (const TmaSwizzle swizzle : {TmaSwizzle::none, TmaSwizzle::b128})
@@ -61,7 +61,7 @@ std::vector<ProbePart> places() {
   return made;
 }
 
-// 1024 bytes come, 512 are expected: the phase is over at 512, and the others stand against the next phase's 512.
+// 1024 bytes land, 512 are expected: the phase completes at 512, and the rest counts toward the next phase's 512.
 Answer under_expected(ProbeDevice& whom) {
   ProbeTensor tensor(whom.device, 20 * 128, source_byte);
   const DeviceArray numbers = whom.device.filled("seen", 16, std::byte{0});
@@ -93,10 +93,10 @@ Answer under_expected(ProbeDevice& whom) {
 std::vector<Probe> probes_of_faults() {
   return {
       {"H5", "What happens to a load that begins inside 16 bytes of a row?", "bf16, columns 4, 1 and -4", columns()},
-      {"H6", "What happens to a load into a place that is no multiple of 128?", "16, 32 and 64 bytes behind one",
+      {"H6", "What does a load to an address that is not a multiple of 128 do?", "16, 32 and 64 bytes behind one",
        places()},
       {"H18",
-       "What does a barrier do that is told of fewer bytes than arrive?",
+       "What does a barrier do when fewer bytes are expected than arrive?",
        "512 expected, 1024 come, then 512 more expected",
        {{"half", under_expected}}},
   };

@@ -1,4 +1,4 @@
-// Where shared memory begins, and how much of it a kernel may have without asking.
+// Where shared memory begins, and how much of it a kernel may have without opting in.
 #include <fmt/format.h>
 
 #include "gpu/hardware/probe.h"
@@ -44,7 +44,7 @@ Answer large_static(ProbeDevice& whom) {
   BaseSeen seen;
   try {
     seen = ask_base(whom, "probe_static_shared", "probe_static_shared", kProbeThreads, 0);
-  } catch (const std::exception& error) {  // refused before it ran: that is an answer
+  } catch (const std::exception& error) {  // rejected before it ran: this is also an answer
     return answer("is not launched", expected, {error.what()});
   }
   if (!seen.outcome.faults.empty())
@@ -59,11 +59,11 @@ Answer large_static(ProbeDevice& whom) {
 std::vector<Probe> probes_of_shared_memory() {
   return {
       {"H16",
-       "Where does dynamic shared memory begin that asks for 1024 bytes of alignment?",
+       "Where does dynamic shared memory with an alignment of 1024 bytes begin?",
        "the address as the kernel sees it",
        {base("no static arrays", "probe_shared_base"), base("beside 1000 static bytes", "probe_shared_base_static")}},
       {"H17",
-       "Does a kernel run that has 100 KB of static shared memory?",
+       "Does a kernel with 100 KB of static shared memory run?",
        "100 KB written and summed",
        {{"100 KB", large_static}}},
   };

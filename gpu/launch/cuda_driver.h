@@ -1,6 +1,6 @@
-// The CUDA driver, found when it is asked for: nothing of CUDA is needed to build this, and a machine without a driver
-// learns so in a sentence. Types and numbers are those of the driver API's cuda.h, of which only what is used is
-// declared here; a test holds them to the real header where a toolkit is installed.
+// The CUDA driver API, loaded at run time: no part of CUDA is needed to build this file, and on a machine without a
+// driver the error message says so. Types and numbers are those of the driver API's cuda.h; only the ones in use are
+// declared. A test compares them with the real header where a toolkit is installed.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ using Event = EventObject*;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
-inline constexpr int kAttributeSharedOptIn = 97;  // [bytes] a block may ask for
-inline constexpr int kFunctionDynamicShared = 8;  // [bytes] a kernel may be launched with
+inline constexpr int kAttributeSharedOptIn = 97;  // [bytes] maximum that a block may opt in to
+inline constexpr int kFunctionDynamicShared = 8;  // [bytes] maximum that a kernel may be launched with
 inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;
 
-// One row a function: its name here, its name in the library, result and parameters.
+// One row per function: its name here, its name in the library, result and parameters.
 #define KVSCOPE_CUDA_FUNCTIONS(X)                                                                                  \
   X(init, "cuInit", (unsigned flags))                                                                              \
   X(driver_version, "cuDriverGetVersion", (int* version))                                                          \
@@ -74,14 +74,14 @@ struct Driver {
   KVSCOPE_CUDA_FUNCTIONS(KVSCOPE_CUDA_POINTER)
 #undef KVSCOPE_CUDA_POINTER
 
-  // DeviceError with the call and the driver's name and words for what came back, unless it is success:
+  // Throws DeviceError with the call and the driver's error name and text unless `status` is success:
   //   "cuMemAlloc of 137438953472 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory"
   void check(Status status, const std::string& call) const;
   [[nodiscard]] std::string words(Status status) const;  // "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory"
 };
 
-// DeviceError: the library is not there (with the loader's words), or lacks a function (its driver is too old).
-// `library` is loaded once a name and stays.
+// Throws DeviceError if the library cannot be loaded (with the loader's message) or lacks a function (the driver is too
+// old). Each `library` is loaded once and stays loaded.
 [[nodiscard]] const Driver& driver(const std::string& library = "libcuda.so.1");
 
 }  // namespace kvscope::gpu::cuda

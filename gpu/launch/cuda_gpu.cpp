@@ -13,9 +13,9 @@
 namespace kvscope::gpu {
 namespace {
 
-constexpr std::int64_t kSharedUnasked = 48 * 1024;  // [bytes] a kernel may have without asking
+constexpr std::int64_t kSharedUnasked = 48 * 1024;  // [bytes] a kernel may use without opting in
 
-// A launch's shape in the driver's 32 bits.
+// A launch extent in the driver's 32 bits.
 unsigned narrow(std::int64_t n) {
   return static_cast<unsigned>(n);
 }
@@ -26,7 +26,7 @@ int attribute(const cuda::Driver& driver, int which, cuda::DeviceHandle device) 
   return value;
 }
 
-// What code the GPU runs. sm_90a code runs on 9.0 alone and sm_100a code on 10.0 alone.
+// The architecture whose code the GPU runs. sm_90a code runs only on 9.0, and sm_100a code only on 10.0.
 std::string architecture_of(int major, int minor) {
   if (major == 9 && minor == 0) return "sm_90a";
   if (major == 10 && minor == 0) return "sm_100a";
@@ -92,7 +92,7 @@ CudaGpu::CudaGpu(CudaGpuOptions options) : handles_(std::make_unique<Handles>(cu
 }
 
 CudaGpu::~CudaGpu() {
-  const cuda::Driver& driver = handles_->driver;  // a context that a kernel has destroyed refuses all of these
+  const cuda::Driver& driver = handles_->driver;  // with a context that a kernel has destroyed, all of these fail
   for (const auto& [kernel, module] : handles_->modules) driver.module_unload(module);
   if (handles_->begin != nullptr) driver.event_destroy(handles_->begin);
   if (handles_->end != nullptr) driver.event_destroy(handles_->end);
@@ -108,7 +108,7 @@ std::uint64_t CudaGpu::allocate(std::int64_t bytes, std::string_view name) {
 }
 
 void CudaGpu::release(std::uint64_t address) noexcept {
-  handles_->driver.release(address);  // of a destroyed context: its memory went with it
+  handles_->driver.release(address);  // fails if the context was destroyed: its memory is already released
 }
 
 void CudaGpu::write(std::uint64_t address, std::span<const std::byte> bytes) {
@@ -136,7 +136,8 @@ TensorMapSlot CudaGpu::encode(const TensorMap& map) {
   return slot;
 }
 
-// Machine code where the program has some and the driver takes it, else PTX, which the driver compiles.
+// Loads the machine code if the program contains it and the driver accepts it, otherwise PTX, which the driver
+// compiles.
 void* CudaGpu::module_of(const std::string& kernel) {
   const cuda::Driver& driver = handles_->driver;
   const auto found = handles_->modules.find(kernel);

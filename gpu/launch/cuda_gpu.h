@@ -1,11 +1,12 @@
-// A GPU of this machine as a Device: it is given the kernels' machine code, or their PTX, which the driver compiles when
-// a kernel is first launched; tensor maps are made by the driver's own encoder. No library of CUDA is linked; the driver is looked for in the constructor.
+// A GPU of this machine as a Device. It runs the kernels' machine code, or their PTX, which the driver compiles when a
+// kernel is first launched. The driver's own encoder makes tensor maps. No CUDA library is linked; the constructor
+// loads the driver.
 //
 //   CudaGpu device;                    DeviceError: no driver, no GPU, or one that cannot run sm_90a code
 //   const float ms = device.elapsed_ms([&] { device.enqueue(launch, bytes_of(params)); });
 //
-// A fault inside a kernel destroys the driver's context: the outcome names it, and every later call fails. Whoever
-// wants to go on makes the next launch in another process.
+// A fault inside a kernel destroys the driver's context: the outcome contains the fault, and every later call fails. To
+// continue, make the next launch in another process.
 #pragma once
 
 #include <functional>
@@ -37,10 +38,10 @@ class CudaGpu final : public Device {
   [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override;
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override;
 
-  // The same without waiting for its end: faults come with whatever waits next.
+  // As launch, without waiting for the end: faults are reported by the next call that waits.
   void enqueue(const KernelLaunch& launch, std::span<const std::byte> params);
   void copy(std::uint64_t to, std::uint64_t from, std::int64_t bytes);  // on the device, enqueued
-  // Between two events around what `work` enqueues [ms].
+  // The time between two events around the work that `work` enqueues [ms].
   [[nodiscard]] float elapsed_ms(const std::function<void()>& work);
 
  private:

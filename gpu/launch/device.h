@@ -1,6 +1,6 @@
-// A GPU as the host code of a kernel sees it. Two implementations answer to it: VirtualGpu runs the kernels' PTX on the
-// CPU with every checker watching, CudaGpu runs them on hardware through the CUDA driver. Whoever calls a kernel writes
-// its call once.
+// A GPU as seen by the host code of a kernel. There are two implementations: VirtualGpu runs the kernels' PTX on the
+// CPU with all checkers attached, CudaGpu runs them on hardware through the CUDA driver. Host code is the same for
+// both.
 //
 //   std::unique_ptr<Device> device = make_virtual_gpu();
 //   DeviceArray x = device->upload("x", std::as_bytes(std::span(values)));
@@ -8,7 +8,7 @@
 //   Outcome outcome = device->launch({.kernel = "gather_rows", .entry = "gather_rows_bf16", .grid = {8, 1, 1},
 //                                     .block = {128, 1, 1}}, bytes_of(params));
 //
-// A kernel takes one parameter: its params.h struct, by value.
+// A kernel has one parameter: its params.h struct, by value.
 #pragma once
 
 #include <array>
@@ -31,25 +31,25 @@ namespace kvscope::gpu {
 struct DeviceInfo {
   std::string kind;          // "virtual" or "cuda"
   std::string name;          // "virtual GPU", "NVIDIA H200"
-  std::string architecture;  // whose code it runs: "sm_90a"
-  std::string driver;        // version, empty for the virtual GPU
+  std::string architecture;  // of the code it runs: "sm_90a"
+  std::string driver;        // its version; empty for the virtual GPU
   int multiprocessors = 1;
   std::int64_t memory_bytes = 0;
 };
 
 struct KernelLaunch {
-  std::string kernel;  // folder of gpu/kernels: which image
-  std::string entry;   // which of its kernels
+  std::string kernel;  // folder of gpu/kernels: selects the image
+  std::string entry;   // the kernel in that image
   std::array<std::int64_t, 3> grid{1, 1, 1};
   std::array<std::int64_t, 3> block{1, 1, 1};
   std::int64_t dynamic_shared = 0;  // [bytes]
 };
 
-// What a launch cost, counted by the virtual GPU. Sums add up over launches.
+// The cost of a launch, counted by the virtual GPU. The sums add up over launches.
 struct Costs {
-  std::int64_t instructions = 0;      // of warps
+  std::int64_t instructions = 0;      // warp instructions
   std::int64_t wavefronts = 0;        // of shared memory
-  std::int64_t ideal_wavefronts = 0;  // were no banks in each other's way
+  std::int64_t ideal_wavefronts = 0;  // without bank conflicts
   std::int64_t sectors = 0;           // of 32 bytes of global memory, by accesses and by copies
   std::int64_t ideal_sectors = 0;
   std::int64_t tma_bytes = 0;  // delivered by bulk and tensor copies
@@ -58,13 +58,13 @@ struct Costs {
 };
 
 struct Outcome {
-  std::vector<std::string> faults;  // what checkers reported, or the driver's call and words; empty: all is well
+  std::vector<std::string> faults;  // reports of checkers, or the driver's call and message; empty: no fault
   std::optional<Costs> costs;       // of the virtual GPU
 };
 
 class Device;
 
-// Memory of a device, given back at the end. Moves, never copies. A default one holds nothing.
+// Memory of a device, released by the destructor. Movable, not copyable. A default-constructed one is empty.
 class DeviceArray {
  public:
   DeviceArray() = default;
@@ -75,7 +75,7 @@ class DeviceArray {
 
   [[nodiscard]] std::uint64_t address() const { return address_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
-  // For a params.h struct. Never to be followed by the host.
+  // The device address as a pointer, for a params.h struct. The host must not dereference it.
   template <class T>
   [[nodiscard]] T* as() const {
     return reinterpret_cast<T*>(address_);
@@ -88,7 +88,7 @@ class DeviceArray {
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
     return values;
   }
-  void write(std::span<const std::byte> bytes);  // from the beginning
+  void write(std::span<const std::byte> bytes);  // from the first byte
 
  private:
   Device* device_ = nullptr;
@@ -101,19 +101,19 @@ class Device {
   virtual ~Device() = default;
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-  // At least 256-byte aligned, contents undefined (the virtual GPU reports a read of what nobody wrote). `name` appears
-  // in reports. Throws DeviceError when there is no room.
+  // At least 256-byte aligned, contents undefined (the virtual GPU reports reads of bytes that were not written).
+  // `name` appears in reports. Throws DeviceError if memory is exhausted.
   [[nodiscard]] virtual std::uint64_t allocate(std::int64_t bytes, std::string_view name) = 0;
   virtual void release(std::uint64_t address) noexcept = 0;
   virtual void write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
   virtual void read(std::uint64_t address, std::span<std::byte> bytes) = 0;
 
-  // The model's map as this device's copy engine reads it: on hardware what the driver's encoder makes of it. Throws
-  // GeometryError (a rule of core/tma/tensor_map_rules.h) or DeviceError (the driver refuses).
+  // Encodes the model's map for this device's copy engine; on hardware, the driver's encoder does this. Throws
+  // GeometryError (a rule of core/tma/tensor_map_rules.h) or DeviceError (the driver rejects it).
   [[nodiscard]] virtual TensorMapSlot encode(const TensorMap& map) = 0;
 
-  // Runs to the end. Faults of the kernel are in the outcome; DeviceError is for a launch that cannot be made: no such
-  // kernel, a shape out of range, an image of another architecture.
+  // Runs the kernel to its end. Faults of the kernel are in the outcome. Throws DeviceError if the launch cannot be
+  // made: no such kernel, a shape out of range, an image of another architecture.
   virtual Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) = 0;
 
   [[nodiscard]] DeviceArray upload(std::string_view name, std::span<const std::byte> bytes);

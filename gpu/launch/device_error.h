@@ -1,4 +1,4 @@
-// What a device refuses: the call, and the device's own words.
+// A call that a device rejected, with the device's error message.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// A device and what a launch cost on it, as reports print and store them.
+// A device and the costs of a launch, in the form that reports print and store.
 #pragma once
 
 #include <string>

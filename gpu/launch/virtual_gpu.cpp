@@ -48,14 +48,14 @@ VirtualGpu::VirtualGpu(VirtualGpuOptions options)
 VirtualGpu::~VirtualGpu() = default;
 
 std::uint64_t VirtualGpu::allocate(std::int64_t bytes, std::string_view name) {
-  // Nothing is said to be written until somebody writes it: a kernel that reads its output first is found.
+  // New memory is uninitialized until it is written, so a kernel that reads its output before writing it is reported.
   return device_->memory().allocate(std::max<std::int64_t>(bytes, 1), name, false);
 }
 
 void VirtualGpu::release(std::uint64_t address) noexcept {
   try {
     device_->memory().free(address);
-  } catch (const std::exception&) {  // freed before by a destructor's twin: nothing is left to give back
+  } catch (const std::exception&) {  // already freed: nothing to release
   }
 }
 
@@ -112,7 +112,7 @@ Outcome VirtualGpu::launch(const KernelLaunch& launch, std::span<const std::byte
   ptx::LaunchResult result;
   try {
     result = device_->launch(module, config, monitor);
-  } catch (const std::exception& error) {  // broken rules of a launch, or no such kernel
+  } catch (const std::exception& error) {  // broken rules of a launch, or an unknown kernel
     throw DeviceError(fmt::format("kernel {}: {}", launch.entry, error.what()));
   }
   Outcome outcome;

@@ -1,9 +1,9 @@
-// The virtual GPU as a Device: the kernels' kept PTX on gpu/virtual, with every checker watching and every launch counted.
+// The virtual GPU as a Device: runs the kernels' PTX on gpu/virtual with all checkers attached, and counts the costs.
 //
-//   VirtualGpu device;                                       copies as late as may be
+//   VirtualGpu device;                                              copies are performed as late as possible
 //   VirtualGpu other({.policy = ptx::Policy::seeded, .seed = 3});   at random points, warps in random order
 //
-// What checkers report at severity warning or error is a fault of the launch; notes are not.
+// A report of severity warning or error is a fault of the launch; notes are not.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ namespace kvscope::gpu {
 struct VirtualGpuOptions {
   std::string architecture = "sm_90a";  // or "sm_100a"
   ptx::Policy policy = ptx::Policy::late;
-  std::uint64_t seed = 0;  // seeded: not 0
+  std::uint64_t seed = 0;  // for policy seeded: not 0
   bool checks = true;
   bool counters = true;
-  std::int64_t most_instructions = 200'000'000;  // warp instructions of a launch
+  std::int64_t most_instructions = 200'000'000;  // warp instructions per launch
 };
 
 class VirtualGpu final : public Device {
  public:
-  // DeviceError: an architecture that is neither.
+  // Throws DeviceError for any other architecture.
   explicit VirtualGpu(VirtualGpuOptions options = {});
   ~VirtualGpu() override;
 
@@ -45,7 +45,7 @@ class VirtualGpu final : public Device {
   [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override;
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override;
 
-  // PTX that is not among the kept images, under the name of a kernel: what KernelLaunch::kernel then means.
+  // Uses this PTX instead of a kept image; `kernel` is then its name in KernelLaunch::kernel.
   void use_ptx(const std::string& kernel, std::string text);
 
  private:
@@ -54,7 +54,8 @@ class VirtualGpu final : public Device {
   VirtualGpuOptions options_;
   DeviceInfo info_;
   std::unique_ptr<ptx::Device> device_;
-  std::unique_ptr<ptx::InitChecker> written_;                // global bytes: what one launch writes, the next may read
+  // Global bytes: written by one launch, readable by the next.
+  std::unique_ptr<ptx::InitChecker> written_;
   std::map<std::string, const ptx::LoadedModule*> modules_;  // by kernel
 };
 

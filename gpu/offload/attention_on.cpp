@@ -25,11 +25,11 @@ namespace {
 using attention::PagedRows;
 using attention::Problem;
 
-constexpr std::int64_t kMostSequences = 65535;  // of a launch: the grid's third extent
+constexpr std::int64_t kMostSequences = 65535;  // per launch: the grid's third extent
 
-// --- what a problem asks ---------------------------------------------------------------------------------------------
+// --- properties of a problem -----------------------------------------------------------------------------------------
 
-bool is_latent(const Problem& p) {  // V is the beginning of K's own rows
+bool is_latent(const Problem& p) {  // V is the first part of K's rows
   return p.k.data == p.v.data && p.v.head_size < p.k.head_size;
 }
 
@@ -39,7 +39,7 @@ bool one_query_each(const Problem& p) {
   return true;
 }
 
-// mla_decode takes keys from the first of a sequence up to a length.
+// mla_decode attends to the keys of a sequence from the first one up to a length.
 bool sees_from_the_first(const Problem& p) {
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const std::int64_t queries = attention::query_count(p, b);
@@ -49,7 +49,7 @@ bool sees_from_the_first(const Problem& p) {
   return true;
 }
 
-// Queries are the last of their sequences, as paged_prefill has them.
+// The queries are the last tokens of their sequences, as paged_prefill requires.
 bool bottom_right(const Problem& p) {
   if (p.options.alignment == CausalAlignment::bottom_right || p.options.mask == MaskKind::none) return true;
   for (std::int64_t b = 0; b < p.batch; ++b)
@@ -71,12 +71,12 @@ bool several_scales(const PagedRows& rows) {
   return rows.scales != nullptr && rows.granularity < rows.head_size;
 }
 
-// A continuous cache, or a paged one of one page a sequence, which is the same.
+// A continuous cache, or an equivalent paged one with one page per sequence.
 bool one_page_each(const Problem& p) {
   return p.k.table_stride == 1;
 }
 
-// How a decode kernel multiplies this: in the types that are there, or all in f32.
+// The type in which a decode kernel multiplies: the problem's types if supported, otherwise all f32.
 DType decode_type(const Problem& p) {
   const DType k = p.k.dtype;
   if (k != p.v.dtype) return DType::f32;
@@ -86,7 +86,7 @@ DType decode_type(const Problem& p) {
   return unscaled && k == p.q_dtype && (k == DType::bf16 || k == DType::f16) ? k : DType::f32;
 }
 
-// --- what no kernel has ----------------------------------------------------------------------------------------------
+// --- unsupported features --------------------------------------------------------------------------------------------
 
 using Lacks = std::vector<std::string>;
 
@@ -103,7 +103,7 @@ Lacks common_lacks(const Problem& p) {
   if (p.k.heads != p.v.heads) lacks.push_back(fmt::format("{} heads of K and {} of V", p.k.heads, p.v.heads));
   for (const PagedRows* rows : {&p.k, &p.v})
     if (rows->scales != nullptr && (rows->scales_table != nullptr && rows->scales_table != rows->table)) {
-      lacks.emplace_back("scales with a table of their own");
+      lacks.emplace_back("scales with a separate table");
       break;
     }
   if (!(p.options.scale > 0)) lacks.push_back(fmt::format("scale {}: above 0", p.options.scale));
@@ -187,7 +187,7 @@ Lacks mla_lacks(const Problem& p) {
 
 // --- launches --------------------------------------------------------------------------------------------------------
 
-// o and lse of a launch, queries of another type where the kernel wants that.
+// o and lse of a launch; the queries in another type if the kernel requires it.
 struct Places {
   Places(Device& device, const Problem& p, DType query_type, DType out_type)
       : rows(p.total_queries() * p.query_heads),
@@ -204,7 +204,7 @@ void note_queries(const Problem& p, DType query_type, OffloadResult& result) {
     result.notes.push_back(fmt::format("q is {}, the kernel is given {}", name(p.q_dtype), name(query_type)));
 }
 
-// False: a launch left faults, and nothing behind it is to be run.
+// False: the launch reported faults, and later launches must not run.
 bool run(Device& device, const KernelLaunch& launch, std::span<const std::byte> params, OffloadResult& result) {
   const Outcome outcome = device.launch(launch, params);
   result.outcome.faults.insert(result.outcome.faults.end(), outcome.faults.begin(), outcome.faults.end());
@@ -222,7 +222,7 @@ void take(const Places& places, OffloadResult& result) {
   result.lse = places.lse.download_as<float>();
 }
 
-// Each query a sequence of its own.
+// Each query as a separate sequence.
 struct DecodeInputs {
   DecodeInputs(Device& device, const Problem& p, UploadedPools pools_there, OffloadResult& result)
       : host(one_for_each_query(p)),
@@ -233,7 +233,7 @@ struct DecodeInputs {
       view->table = table.as<const std::uint32_t>();
       view->table_stride = static_cast<std::int32_t>(host.stride);
     }
-    if (!one_query_each(p)) result.notes.emplace_back("every query is a sequence of its own");
+    if (!one_query_each(p)) result.notes.emplace_back("every query is a separate sequence");
     result.notes.insert(result.notes.end(), pools.notes.begin(), pools.notes.end());
   }
   Sequences host;
@@ -247,7 +247,7 @@ std::vector<float> times_log2e(std::span<const double> values) {
   return made;
 }
 
-// By paged_decode or continuous_decode.
+// Computes the problem with paged_decode or continuous_decode.
 OffloadResult by_decode(Device& device, const Problem& p) {
   const DType type = decode_type(p), query_type = type == DType::e4m3 ? DType::bf16 : type;
   const DecodeKind kind{
@@ -363,7 +363,7 @@ OffloadResult by_paged_prefill(Device& device, const Problem& p) {
   return result;
 }
 
-// Kernels give natural logarithms and -infinity without a key.
+// Converts kernel results (natural logarithms, -infinity without a key) to the problem's conventions.
 void in_the_problems_terms(const Problem& p, std::vector<float>& lse) {
   for (float& x : lse) {
     if (std::isinf(x) && x < 0) {

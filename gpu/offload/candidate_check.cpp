@@ -53,12 +53,12 @@ std::string to_text(const CandidateCheck& check) {
   const OffloadResult& got = check.candidate;
   std::string text =
       fmt::format("\ncandidate of {}, kernel {}: {}\n", check.device.name, got.kernel.empty() ? "none" : got.kernel,
-                  check.passed() ? "within what rounding may make" : "FAILS");
+                  check.passed() ? "within the rounding bound" : "FAILS");
   for (const std::string& note : got.notes) text += "  " + note + "\n";
   for (const std::string& fault : got.outcome.faults) text += "  " + fault + "\n";
   for (const golden::TensorReport& tensor : check.comparison.tensors)
     if (tensor.worst)
-      text += fmt::format("  {:<24} worst {:.3g} of what rounding to {} may make ({})\n", tensor.name,
+      text += fmt::format("  {:<24} worst {:.3g} of the bound for rounding to {} ({})\n", tensor.name,
                           tensor.worst->ratio, name(got.dtype), golden::describe(tensor.worst->place));
   for (const golden::Criterion& criterion : check.comparison.criteria)
     if (!criterion.passed) text += fmt::format("  FAIL {}: {}\n", criterion.name, criterion.detail);

@@ -1,5 +1,5 @@
-// A device's attention held against the golden one, as `kvscope verify` holds a file's: each element within the bound
-// that rounding allows for its type.
+// Compares a device's attention with the golden reference, as `kvscope verify` does for a file: each element must be
+// within the bound for its type.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ namespace kvscope::gpu {
 
 struct CandidateCheck {
   DeviceInfo device;
-  OffloadResult candidate;           // o and lse are compared and gone
-  golden::CompareResult comparison;  // not made when the kernel left faults
+  OffloadResult candidate;           // o and lse are cleared after the comparison
+  golden::CompareResult comparison;  // not set if the kernel reported faults
   [[nodiscard]] bool passed() const;
 };
 
-// `golden` is the reference's answer to `problem`. Throws what attention_on throws.
+// `golden` is the reference's output for `problem`. Throws the exceptions of attention_on.
 [[nodiscard]] CandidateCheck check_candidate(Device& device, const attention::Problem& problem,
                                              const attention::Result& golden);
 
 // candidate of the virtual GPU, kernel paged_decode_f32_d128: within the bound
 //   q is bf16, the kernel is given f32
-//   worst of o   0.31 of what rounding may make, at sequence 1, query 0, head 3, dim 43 (...)
+//   worst of o   0.31 of the bound for rounding to f32, at sequence 1, query 0, head 3, dim 43 (...)
 //   costs        18102 warp instructions, ...
 [[nodiscard]] std::string to_text(const CandidateCheck& check);
 [[nodiscard]] json::Value to_json(const CandidateCheck& check);

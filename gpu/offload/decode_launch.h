@@ -1,4 +1,4 @@
-// A step of paged_decode or continuous_decode from what its caller has: plan, tensor maps, workspace, two launches.
+// Prepares a step of paged_decode or continuous_decode: plan, tensor maps, workspace, two launches.
 //
 //   DecodeCall call(device, {.kernel = "paged_decode", .cache = DType::bf16, .out = DType::bf16, .k = k, .v = v, ...});
 //   verdict.take(device.launch(call.attend, bytes_of(call.params))) &&
@@ -26,30 +26,30 @@ struct DecodeStep {
   DType cache = DType::bf16;            // bf16, f16, f32 or e4m3
   DType out = DType::bf16;              // bf16, f16 or f32
   PagedCache k, v;
-  const void* q = nullptr;                 // on the device, as the rest
+  const void* q = nullptr;                 // on the device, as all pointers below
   const std::uint32_t* lengths = nullptr;  // [batch]
   std::vector<std::uint32_t> host_lengths{};
   void* o = nullptr;
   float* lse = nullptr;
   int query_heads = 0;
   double scale = 1;
-  int splits = 0;           // 0: the plan's
+  int splits = 0;           // 0: chosen by the plan
   int multiprocessors = 0;  // 0: the device's
 
-  // What the entries for any head size alone compute.
+  // Only the entries for any head size support these.
   double soft_cap = 0;                    // 0: none
-  const std::uint32_t* firsts = nullptr;  // [batch] first key that is seen; null: 0
+  const std::uint32_t* firsts = nullptr;  // [batch] first visible key; null: 0
   std::vector<std::uint32_t> host_firsts{};
   const float* slopes_log2 = nullptr;       // [query_heads] ALiBi slopes times log2(e); null: none
   const std::int32_t* positions = nullptr;  // [batch] with slopes: position of the query
-  const float* sinks_log2 = nullptr;        // [query_heads] times log2(e), by every entry; null: none
+  const float* sinks_log2 = nullptr;        // [query_heads] times log2(e), supported by every entry; null: none
 };
 
-// What decides between the entries that multiply by matrix instructions and those for any head size.
+// Decides between the entries that use matrix instructions and those for any head size.
 struct DecodeKind {
   DType cache = DType::bf16;
   std::int64_t head_size = 0;
-  bool several_scales = false;  // of a head
+  bool several_scales = false;  // per head
   bool changed_scores = false;  // a soft cap, a first key or ALiBi
   [[nodiscard]] bool any_size() const {
     return cache == DType::f32 || (head_size != 64 && head_size != 128) || several_scales || changed_scores;
@@ -63,7 +63,7 @@ inline DecodeKind kind_of(const DecodeStep& step) {
       .changed_scores = step.soft_cap > 0 || step.firsts != nullptr || step.slopes_log2 != nullptr};
 }
 
-// What addresses and strides are all multiples of, as a power of two, at most 16. [bytes]
+// The largest power of two, at most 16, that divides all addresses and strides. [bytes]
 inline std::uint64_t decode_alignment(const PagedCache& k, const PagedCache& v, std::int64_t element) {
   std::uint64_t all = 16;
   for (const PagedCache* cache : {&k, &v})
@@ -72,7 +72,7 @@ inline std::uint64_t decode_alignment(const PagedCache& k, const PagedCache& v, 
   return std::uint64_t{1} << std::countr_zero(all);
 }
 
-// K or V of a layer as boxes of `rows` slots of one head's 128 bytes (64 where a head has no more).
+// K or V of a layer as boxes of `rows` slots of one head's 128 bytes (64 if a head has only 64).
 inline TensorMap decode_cache_map(const PagedCache& cache, DType dtype, int rows) {
   const auto bytes = [&](std::int64_t elements) { return static_cast<std::uint64_t>(elements * size_of(dtype)); };
   const std::uint64_t row = std::min<std::uint64_t>(bytes(cache.head_size), 128);

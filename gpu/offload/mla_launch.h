@@ -1,4 +1,4 @@
-// The two launches of mla_decode: the parts, then what is made of them. And into how many parts.
+// The two launches of mla_decode: the splits, then their combination. Also chooses the number of splits.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace kvscope::gpu {
 
-// Rows of the cache, by what mla_decode/params.h calls them.
+// The row formats of mla_decode/params.h.
 enum class MlaRows : std::uint8_t { bf16, fp8, e4m3 };
 
 inline KernelLaunch mla_decode_launch(MlaRows rows, std::int64_t query_heads, std::int64_t batch, std::int64_t splits) {
@@ -26,8 +26,9 @@ inline KernelLaunch mla_decode_launch(MlaRows rows, std::int64_t query_heads, st
   return launch;
 }
 
-// Parts that take least: CTAs, one a multiprocessor, in waves of a part and two tiles' worth of starting and merging.
-// Example: batch 32, 16 heads, 4096 keys on 132: 4 parts of 16 tiles, 128 CTAs, one wave.
+// The number of splits with the least estimated time: waves of CTAs, one per multiprocessor, each a split plus two
+// tiles' worth of starting and merging.
+// Example: batch 32, 16 heads, 4096 keys on 132: 4 splits of 16 tiles, 128 CTAs, one wave.
 inline std::int64_t mla_splits(std::int64_t longest, std::int64_t query_heads, std::int64_t batch,
                                std::int64_t multiprocessors) {
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(longest, mla::kKeys));

@@ -22,7 +22,7 @@ std::int64_t pages_of(const Problem& problem, std::int64_t keys) {
   return (keys + problem.k.page_size - 1) / problem.k.page_size;
 }
 
-// The row of a sequence: entries of the pages that `keys` lie in, all others as never assigned.
+// Writes the table row of a sequence: entries for the pages that contain `keys`, all others as unassigned.
 void put_row(const Problem& problem, std::int64_t from, KeyRange keys, std::int64_t to, Sequences& all) {
   for (std::int64_t page = keys.first / problem.k.page_size; page < pages_of(problem, keys.last); ++page)
     all.table[static_cast<std::size_t>(to * all.stride + page)] = problem.k.table[from * problem.k.table_stride + page];
@@ -42,7 +42,7 @@ Sequences make_sequences(const Problem& problem, const std::vector<std::pair<std
   return all;
 }
 
-// What of the pool lies in memory from `data` on. [bytes]
+// The extent of the pool's memory from `data`. [bytes]
 std::int64_t extent_of(const PagedRows& rows) {
   if (rows.blocks == 0) return 0;
   return ((rows.blocks - 1) * rows.block_stride + (rows.page_size - 1) * rows.token_stride +
@@ -160,7 +160,7 @@ UploadedPools upload_pools(Device& device, const Problem& problem, DType dtype, 
     return rows.dtype == dtype && (with_scales || rows.scales == nullptr) && packed_heads(rows) &&
            aligned(rows, alignment);
   };
-  // K and V of one pool, one between the other's blocks, travel once.
+  // K and V that are interleaved in one pool are uploaded once.
   const std::less<> before;
   const std::byte *begin = std::min(k.data, v.data, before),
                   *end = std::max(k.data + extent_of(k), v.data + extent_of(v), before);
@@ -184,7 +184,7 @@ UploadedPools upload_pools(Device& device, const Problem& problem, DType dtype, 
         there.notes.push_back(fmt::format("{} is {}{}, the kernel is given {}", name, kvscope::name(rows.dtype),
                                           rows.scales != nullptr ? " with scales" : "", kvscope::name(dtype)));
       else
-        there.notes.push_back(fmt::format("{} is packed anew: [block, slot, head, dim]", name));
+        there.notes.push_back(fmt::format("{} is repacked: [block, slot, head, dim]", name));
     };
     one(k, "K", there.k_pool, there.k);
     one(v, "V", there.v_pool, there.v);

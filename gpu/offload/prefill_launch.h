@@ -1,4 +1,4 @@
-// A launch of paged_prefill from what its caller has: the tensor maps, the grid, the entry.
+// Prepares a launch of paged_prefill: the tensor maps, the grid, the entry.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ inline TensorMap prefill_query_map(std::uint64_t base, std::int64_t total, std::
   return map;
 }
 
-// For a batch whose longest sequence has `most_queries`, at least one.
+// `most_queries`: the number of queries of the sequence with the most, at least 1.
 inline KernelLaunch prefill_launch(DType dtype, std::int64_t head_size, std::int64_t query_heads,
                                    std::int64_t sequences, std::int64_t most_queries) {
   KernelLaunch launch;

@@ -1,5 +1,5 @@
-// append_tokens against PagedKVCache::store and store_scale: the whole pool is compared, so every byte that no token
-// owns must be what it was, and so must the scales.
+// Compares append_tokens with PagedKVCache::store and store_scale. The whole pool and all scales are compared, so bytes
+// that belong to no new token must be unchanged.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 
 using namespace append_tokens;
 
-// What the new tokens are made of.
+// The contents of the new tokens.
 enum class Data : std::uint8_t {
-  any_bits,  // NaNs and their payloads too: a copy keeps them
-  wide,      // numbers of all sizes, ties, and what overflows: a conversion rounds them once
-  granules,  // a run of each kind that is hard to quantize
+  any_bits,  // including NaNs and their payloads: a copy preserves them
+  wide,      // numbers of all sizes, ties, and overflows: a conversion rounds them once
+  granules,  // each kind of granule that is difficult to quantize
 };
 
 struct Append {
@@ -36,9 +36,8 @@ struct Append {
   DType in = DType::bf16;
   Data data = Data::any_bits;
   bool quantize = false;
-  std::int64_t gap =
-      0;               // [elements] between a token's row of K and the next: other columns of a fused product; V: half
-  bool wanted = true;  // pages are assigned for all new tokens
+  std::int64_t gap = 0;  // [elements] between rows of K, for columns of a fused projection; V: half
+  bool wanted = true;    // pages are assigned for all new tokens
   std::int64_t layer = 1;
 };
 
@@ -47,21 +46,21 @@ double wide_number(const CounterRng& rng, std::uint64_t n) {
     case 0:
       return n % 32 == 0 ? 0.0 : -0.0;
     case 1:
-      return 1 + std::ldexp(1, -9);  // between two bf16: to the even one, below
+      return 1 + std::ldexp(1, -9);  // a tie between two bf16: the even one is below
     case 2:
       return -(1 + 3 * std::ldexp(1, -9));  // the even one is above
     case 3:
-      return 1 + std::ldexp(1, -11) + std::ldexp(1, -20);  // f16: just past a tie; through bf16 it would be 1
+      return 1 + std::ldexp(1, -11) + std::ldexp(1, -20);  // f16: just above a tie; rounded through bf16 it would be 1
     case 4:
-      return 65520;  // f16: a tie of 65504 and what is no f16: infinity
+      return 65520;  // f16: a tie of 65504 and the first number past f16: infinity
     case 5:
       return -65519;  // stays 65504
     case 6:
-      return std::ldexp(rng.bell(n), -20);  // f16 without its leading bit
+      return std::ldexp(rng.bell(n), -20);  // f16 subnormal
     case 7:
       return 3.4028234e38;  // bf16: infinity
     case 8:
-      return 464 + (n % 32 == 8 ? 0 : 40);  // e4m3: 448, tie and past it
+      return 464 + (n % 32 == 8 ? 0 : 40);  // e4m3: 448 (a tie), and past it
     default:
       return std::ldexp(rng.bell(n), static_cast<int>(rng.integer(n, -12, 9)));
   }
@@ -72,17 +71,17 @@ double granule_number(const CounterRng& rng, std::uint64_t n, std::uint64_t run,
   const std::uint64_t i = n % run, granule = n / run;
   switch (granule % 7) {
     case 0:
-      return i % 3 == 0 ? -0.0 : 0.0;  // all zeros: scale 1, and their signs stay
+      return i % 3 == 0 ? -0.0 : 0.0;  // all zeros: scale 1, and the signs are kept
     case 1:
-      return static_cast<double>(i * 7 % 128 + 1) / 128;  // 1/448 is no float: 3/8 is just off a tie
-    case 2: {  // the largest is 56 k, the scale k / 8: all but the largest are ties. Of most k, 8 / k is no float
+      return static_cast<double>(i * 7 % 128 + 1) / 128;  // 1/448 is not a float: 3/8 is just off a tie
+    case 2: {  // the largest is 56 k, the scale k / 8: all but the largest are ties. For most k, 8 / k is not a float
       constexpr std::array<double, 8> kTies{56, 29, -27, 31, -25, 23, 19, -17};
       return kTies[i % 8] * static_cast<double>(2 * rng.integer(granule, 0, (1 << (significand - 7)) / 8) + 1);
     }
-    case 3:  // where the scale is not a normal float; in every other one where it would be 0
+    case 3:  // the scale is subnormal; in every other granule it would be 0
       return std::ldexp(rng.bell(n), granule % 2 ? -146 : i % 5 == 0 ? -149 : -140);
     case 4:
-      return std::ldexp(rng.bell(n), i % 2 ? 125 : 100);  // and where it is huge
+      return std::ldexp(rng.bell(n), i % 2 ? 125 : 100);  // and very large
     default:
       return rng.bell(n);
   }
@@ -106,10 +105,10 @@ std::vector<std::byte> numbers(const Append& a, std::int64_t count, std::uint64_
   return bytes;
 }
 
-// The new tokens of K or V, with what stands between their rows.
+// The new tokens of K or V, including the data between their rows.
 struct Tokens {
   std::vector<std::byte> bytes{};
-  std::vector<float> scales{};  // [tokens, heads, granules], where elements come quantized
+  std::vector<float> scales{};  // [tokens, heads, granules], if the elements are quantized
   std::int64_t stride = 0;      // [elements]
 };
 
@@ -134,8 +133,8 @@ Tokens make_tokens(const Append& a, std::uint64_t seed, std::int64_t gap) {
   return tokens;
 }
 
-// The rule of docs/FIDELITY.md, in double: scale = largest magnitude / 448 as a float, 1 for zeros, never 0; an element
-// is x / scale, rounded once.
+// The quantization rule of docs/FIDELITY.md, in double: scale = largest magnitude / 448 as a float, 1 for zeros, never
+// 0; an element is x / scale, rounded once.
 void store_quantized(const PagedKVCache& cache, SeqIdx seq, HeadIdx head, TokIdx tok, DType in, const std::byte* from) {
   const std::int64_t D = cache.kv_params().head_size, granularity = cache.quantization_granularity();
   for (std::int64_t first = 0; first < D; first += granularity) {
@@ -152,7 +151,7 @@ void store_quantized(const PagedKVCache& cache, SeqIdx seq, HeadIdx head, TokIdx
   }
 }
 
-// Stores the tokens by the model; how many of them found no page.
+// Stores the tokens with the model; returns the number of tokens without a page.
 std::int64_t store_by_model(const Append& a, CacheFixture& fixture, KOrV kv, const Tokens& tokens) {
   const PagedKVCacheCollection all = fixture.collection();
   StoreDrops drops;
@@ -169,7 +168,7 @@ std::int64_t store_by_model(const Append& a, CacheFixture& fixture, KOrV kv, con
       drops.count = 0;
       for (std::int64_t h = 0; h < a.cache.kv_heads; ++h) {
         const std::byte* from = tokens.bytes.data() + (token * tokens.stride + h * D) * size;
-        const TokIdx at{a.cache.lengths[static_cast<std::size_t>(b)] + t};
+        const TokIdx at{a.cache.length(b) + t};
         if (a.quantize) {
           store_quantized(cache, SeqIdx{b}, HeadIdx{h}, at, a.in, from);
           continue;
@@ -205,17 +204,17 @@ KernelLaunch launch_of(const Append& a, std::int64_t sequences) {
           .block = {kThreads, 1, 1}};
 }
 
-// Element `i` of a pool of rows `row` long, `per_head` to a head: what it is, and whose.
+// The name of element `i` of a pool with rows of `row` elements, `per_head` per head: sequence, token, head, dim.
 std::string pool_place(const CacheFixture& fixture, std::int64_t i, std::int64_t per_head) {
   const CacheShape& c = fixture.shape();
   const std::int64_t P = c.page_size, row = c.kv_heads * per_head, plane = i / row / P,
                      planes = (c.mla ? 1 : 2) * c.layers;
   const std::int64_t block = plane / planes, slot = i / row % P;
-  std::string whose = "of nobody";
-  for (std::int64_t b = 0; b < fixture.sequences(); ++b)
-    for (std::int64_t page = 0; page < fixture.table_stride(); ++page)
-      if (fixture.table()[static_cast<std::size_t>(b * fixture.table_stride() + page)] == block && whose == "of nobody")
-        whose = fmt::format("token {} of sequence {}", page * P + slot, b);
+  const auto& table = fixture.table();
+  const std::int64_t entry = std::find(table.begin(), table.end(), block) - table.begin();
+  const std::int64_t b = entry / fixture.table_stride(), page = entry % fixture.table_stride();
+  const std::string whose =
+      b == fixture.sequences() ? "of no sequence" : fmt::format("token {} of sequence {}", page * P + slot, b);
   return fmt::format("block {} {} layer {} slot {} ({}) head {} element {}", block,
                      plane % planes / c.layers == 0 ? "K" : "V", plane % c.layers, slot, whose, i % row / per_head,
                      i % per_head);
@@ -266,7 +265,7 @@ Verdict run(const Append& a, Device& device) {
   return verdict;
 }
 
-// A sequence is one block, `longest` tokens long. New tokens past its end find no page: the model refuses them, the
+// A sequence is one block of `longest` tokens. New tokens past its end have no page: the model throws for them, the
 // kernel drops and counts them.
 Verdict run_continuous(Device& device) {
   constexpr std::int64_t kBlocks = 4, kLayers = 2, kLongest = 21, kHeads = 3, kSize = 64, kRow = kHeads * kSize;
@@ -308,7 +307,7 @@ Verdict run_continuous(Device& device) {
       {kHeads, kSize}, {.blocks = {pool.data(), DType::bf16, Shape<6>{kBlocks, 2, kLayers, kLongest, kHeads, kSize}},
                         .cache_lengths = {lengths.data(), Shape<1>{3}},
                         .lookup_table = {table.data(), Shape<1>{3}}});
-  std::uint32_t refused = 0;
+  std::uint32_t rejected = 0;
   for (const KOrV kv : {KOrV::k, KOrV::v}) {
     const Tokens& tokens = kv == KOrV::k ? keys : values;
     for (std::int64_t b = 0, token = 0; b < 3; ++b)
@@ -318,13 +317,13 @@ Verdict run_continuous(Device& device) {
                 .store_from(SeqIdx{b}, HeadIdx{h}, TokIdx{lengths[static_cast<std::size_t>(b)] + t}, DimIdx{0}, kSize,
                             DType::bf16, tokens.bytes.data() + (token * kRow + h * kSize) * 2);
         } catch (const IndexError&) {
-          ++refused;
+          ++rejected;
         }
   }
   const std::vector<std::uint32_t> counted = drops.download_as<std::uint32_t>();
-  if (counted[0] + counted[1] != refused || counted[0] != counted[1])
+  if (counted[0] + counted[1] != rejected || counted[0] != counted[1])
     verdict.faults.push_back(
-        fmt::format("{} K and {} V counted as dropped, {} refused", counted[0], counted[1], refused));
+        fmt::format("{} K and {} V counted as dropped, {} rejected by the model", counted[0], counted[1], rejected));
   if (const auto fault = first_difference(pool, there.download(), 2, [&](std::int64_t i) {
         return fmt::format("block {} {} layer {} token {} head {} dim {}", i / (2 * kLayers * kLongest * kRow),
                            i / (kLayers * kLongest * kRow) % 2 == 0 ? "K" : "V", i / (kLongest * kRow) % kLayers,
@@ -334,8 +333,8 @@ Verdict run_continuous(Device& device) {
   return verdict;
 }
 
-// Sectors of 32 bytes. A row goes in and out in whole ones; each step of a warp looks up the token it stores, one
-// sector; each warp reads its sequence's two offsets and its length, idle warps of the longest sequence's grid too.
+// Sectors of 32 bytes. A row is read and written in whole sectors; each step of a warp looks up the token it stores,
+// one sector; each warp reads its sequence's two offsets and its length, including idle warps of the grid.
 Budget sectors(std::int64_t rows, std::int64_t row, std::int64_t ctas) {
   Budget budget;
   budget.sectors = rows * row + ctas * (kThreads / 32) * 3;
@@ -358,20 +357,20 @@ std::vector<Case> append_tokens_cases() {
       make("bf16_page4_tiny", "a decode step and a short prompt, across a page's end",
            {.cache = {.page_size = 4, .kv_heads = 1, .head_size = 32, .lengths = {4, 0, 3}}, .fresh = {1, 5, 1}}));
   cases.back().demo = true;
-  // Of a row of 512 bytes 16 sectors are read and 16 written, and one lookup; 33 tokens of 32 chunks at most are 2 CTAs
-  // a sequence. Ladders: a sequence that begins, is one short of a page, fills it, has just begun the next; new tokens
-  // likewise.
+  // A row of 512 bytes is 16 sectors read and 16 written, and one lookup; at most 33 tokens of 32 chunks are 2 CTAs per
+  // sequence. Lengths before the step: 0, one short of a page, a full page, one past it; likewise for the numbers of
+  // new tokens.
   cases.push_back(make("bf16_page16_gqa", "ragged lengths around the page's ends, a sequence without new tokens",
                        {.cache = {.page_size = 16, .layers = 3, .kv_heads = 2, .lengths = {0, 1, 15, 16, 17, 40}},
                         .fresh = {17, 1, 2, 0, 15, 33}},
                        sectors(2 * 68, 16 + 16 + 1, 2 * 6 * 2)));
-  cases.push_back(make("f16_page1_mqa", "a page a token: every row is a block of its own",
+  cases.push_back(make("f16_page1_mqa", "pages of one token: every row is in a separate block",
                        {.cache = {.dtype = DType::f16, .page_size = 1, .kv_heads = 1, .lengths = {0, 1, 2, 9}},
                         .fresh = {3, 1, 0, 20},
                         .in = DType::f16,
                         .layer = 0}));
   cases.push_back(
-      make("f32_page64_fused", "rows of a fused product: what stands between them is not touched, nor copied",
+      make("f32_page64_fused", "rows of a fused projection: the data between them is neither read nor changed",
            {.cache = {.dtype = DType::f32, .page_size = 64, .kv_heads = 3, .head_size = 80, .lengths = {63, 0, 64}},
             .fresh = {2, 3, 1},
             .in = DType::f32,
@@ -385,19 +384,19 @@ std::vector<Case> append_tokens_cases() {
                                   .granularity = 32},
                         .fresh = {2, 4, 1, 0},
                         .in = DType::e4m3}));
-  cases.push_back(make("f32_bf16_page256", "one rounding: ties go to the even bf16, what is too large to infinity",
+  cases.push_back(make("f32_bf16_page256", "one rounding: ties go to the even bf16, overflows to infinity",
                        {.cache = {.page_size = 256, .kv_heads = 2, .head_size = 64, .lengths = {255, 0, 256}},
                         .fresh = {2, 7, 3},
                         .in = DType::f32,
                         .data = Data::wide},
                        sectors(2 * 12, 16 + 8 + 1, 1 * 3 * 2)));
-  cases.push_back(make("f32_f16_page16", "one rounding: through bf16 a number just past a tie would be another",
+  cases.push_back(make("f32_f16_page16", "one rounding: through bf16 a number just past a tie would round differently",
                        {.cache = {.dtype = DType::f16, .page_size = 16, .kv_heads = 1, .lengths = {16, 15, 0}},
                         .fresh = {1, 2, 20},
                         .in = DType::f32,
                         .data = Data::wide}));
   cases.push_back(
-      make("bf16_e4m3_page64", "no scales: what e4m3 cannot hold stops at 448",
+      make("bf16_e4m3_page64", "no scales: numbers above 448 saturate",
            {.cache = {.dtype = DType::e4m3, .page_size = 64, .kv_heads = 2, .head_size = 64, .lengths = {63, 0}},
             .fresh = {2, 9},
             .data = Data::wide}));
@@ -409,7 +408,7 @@ std::vector<Case> append_tokens_cases() {
        .quantize = true},
       sectors(2 * 25, 16 + 8 + 1 + 1, 3 * 4 * 2)));
   cases.push_back(
-      make("quantize_bf16_page1_granule128", "a granule is a head: every lane holds four chunks of it",
+      make("quantize_bf16_page1_granule128", "a granule is a head: every lane has four chunks of it",
            {.cache = {.dtype = DType::e4m3, .page_size = 1, .kv_heads = 1, .lengths = {0, 3}, .granularity = 128},
             .fresh = {10, 4},
             .data = Data::granules,
@@ -428,13 +427,13 @@ std::vector<Case> append_tokens_cases() {
                         .quantize = true,
                         .gap = 16}));
   cases.push_back(
-      make("quantize_f32_page128_granule8", "two lanes a granule, sixteen scales a head",
+      make("quantize_f32_page128_granule8", "two lanes per granule, sixteen scales per head",
            {.cache = {.dtype = DType::e4m3, .page_size = 128, .kv_heads = 2, .lengths = {127, 0}, .granularity = 8},
             .fresh = {3, 6},
             .in = DType::f32,
             .data = Data::granules,
             .quantize = true}));
-  cases.push_back(make("quantize_f32_mla", "one scale for a token's 576 elements: a warp, five chunks a lane, no V",
+  cases.push_back(make("quantize_f32_mla", "one scale for a token's 576 elements: one warp, five chunks per lane, no V",
                        {.cache = {.dtype = DType::e4m3,
                                   .page_size = 64,
                                   .kv_heads = 1,
@@ -447,10 +446,10 @@ std::vector<Case> append_tokens_cases() {
                         .data = Data::granules,
                         .quantize = true}));
   cases.push_back(make(
-      "bf16_mla", "one slot that serves as K and V is written once",
+      "bf16_mla", "one slot that is both K and V is written once",
       {.cache = {.page_size = 16, .kv_heads = 1, .head_size = 576, .mla = true, .lengths = {15, 0}}, .fresh = {3, 2}}));
   cases.push_back(make("sentinel_drops",
-                       "pages that were never assigned: dropped, counted, and the pool's neighbours untouched",
+                       "unassigned pages: tokens are dropped and counted, memory around the pool is unchanged",
                        {.cache = {.page_size = 16,
                                   .kv_heads = 2,
                                   .head_size = 64,
@@ -459,7 +458,7 @@ std::vector<Case> append_tokens_cases() {
                                   .sentinels = true},
                         .fresh = {5, 3, 20},
                         .wanted = false}));
-  cases.push_back(make("quantize_sentinel_drops", "dropped scales go with their elements, a token is counted once",
+  cases.push_back(make("quantize_sentinel_drops", "scales are dropped with their elements, and a token is counted once",
                        {.cache = {.dtype = DType::e4m3,
                                   .page_size = 16,
                                   .kv_heads = 2,
@@ -473,14 +472,14 @@ std::vector<Case> append_tokens_cases() {
                         .quantize = true,
                         .wanted = false}));
   cases.push_back(
-      make("null_page", "the null page is a page of the pool: what comes there is written, not dropped",
+      make("null_page", "the null page is a page of the pool: its tokens are written, not dropped",
            {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 64, .lengths = {15, 30}, .room = {1, 40}},
             .fresh = {9, 3},
             .wanted = false}));
   cases.push_back(
       {.kernel = "append_tokens",
        .name = "continuous",
-       .what = "one page a sequence; past its end is the next sequence's table entry, which must not be followed",
+       .what = "one page per sequence; the next table entry belongs to another sequence and must not be used",
        .run = run_continuous});
   return cases;
 }

@@ -1,5 +1,5 @@
-// Output and log-sum-exp of an attention kernel held against the golden reference: each element within the bound of
-// core/attention/bounds.h, no tolerance of a case's own.
+// Compares output and log-sum-exp of an attention kernel with the golden reference: each element within the bound of
+// core/attention/bounds.h; cases have no tolerances of their own.
 //
 //   sequence 2, query 5, head 1, dim 17 (block 9, slot 5 is its last key): 0.5 instead of
 //   0.25, 31 times the bound; 12 of 4096 elements
@@ -33,7 +33,7 @@ inline std::vector<std::string> attention_faults(const attention::Problem& probl
                                  queries * heads, dims));
     return faults;
   }
-  // Where a query row stands, and the last key its sequence has.
+  // The sequence and query of a row, and the last key of that sequence.
   const auto place = [&](std::int64_t query) {
     std::int64_t b = 0;
     while (problem.first_query(b + 1) <= query) ++b;

@@ -5,17 +5,19 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <xtensor/xview.hpp>
 
 #include "core/base/checked.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::gpu {
 namespace {
 
 constexpr std::byte kPoison{0xff};
 
-// Numbers n / 2^fraction with |n| <= most: all of them are in [-2, 2), and `dtype` holds each.
+// Numbers n / 2^fraction with |n| <= most: all of them are in [-2, 2) and exact in `dtype`.
 struct Grid {
   std::int64_t most = 0;
   int fraction = 0;
@@ -65,24 +67,24 @@ CacheFixture::CacheFixture(const CacheShape& shape) : shape_(shape), kv_(shape.m
     most_pages = std::max(most_pages, pages_of.back());
     lengths_.push_back(static_cast<std::uint32_t>(shape.lengths[b]));
   }
-  blocks_ = pages + 2;  // one that nobody has, and the null page
-  table_stride_ = round_up(most_pages, 8) + 16;
+  blocks_ = pages + 2;  // one block that no sequence owns, and the null page
 
-  // A fixed shuffle of all blocks but the null page, which is the last.
+  // A fixed shuffle of all blocks except the null page, which is the last.
   std::vector<std::uint32_t> deal(static_cast<std::size_t>(blocks_ - 1));
   std::iota(deal.begin(), deal.end(), 0U);
   const CounterRng cards(shape.seed, 0x6465616cU);
   for (std::size_t i = deal.size() - 1; i > 0; --i)
     std::swap(deal[i], deal[static_cast<std::size_t>(cards.integer(i, 0, static_cast<std::int64_t>(i)))]);
 
-  table_.assign(static_cast<std::size_t>(sequences() * table_stride_), static_cast<std::uint32_t>(blocks_ - 1));
-  if (shape.sentinels)  // the first number past the pool, and one that no off-by-one reaches
-    for (std::size_t i = 0; i < table_.size(); ++i)
-      table_[i] = static_cast<std::uint32_t>(blocks_) + (i % 2 == 0 ? 0U : 7U);
-  std::size_t next = 0;
-  for (std::int64_t b = 0; b < sequences(); ++b)
-    for (std::int64_t page = 0; page < pages_of[static_cast<std::size_t>(b)]; ++page)
-      table_[static_cast<std::size_t>(b * table_stride_ + page)] = deal[next++];
+  const auto past = static_cast<std::uint32_t>(blocks_);
+  table_ = filled(shape.sentinels ? past : past - 1, sequences(), round_up(most_pages, 8) + 16);
+  // Sentinels: the first number past the pool, and a larger one that no off-by-one error reaches.
+  if (shape.sentinels) xt::view(table_, xt::all(), xt::range(1, table_stride(), 2)) = past + 7;
+  auto next = deal.begin();
+  for (std::size_t b = 0; b < pages_of.size(); ++b) {
+    std::copy_n(next, pages_of[b], &table_(b, 0));
+    next += pages_of[b];
+  }
 
   const std::int64_t element = size_of(shape.dtype), row = H * D, scale_row = H * granules_;
   pool_.assign(static_cast<std::size_t>(blocks_ * kv_ * L * P * row * element), kPoison);
@@ -90,8 +92,8 @@ CacheFixture::CacheFixture(const CacheShape& shape) : shape_(shape), kv_(shape.m
   std::fill_n(reinterpret_cast<std::byte*>(scales_.data()), scales_.size() * sizeof(float), kPoison);
   const CounterRng numbers(shape.seed, 0x706f6f6cU), factors(shape.seed, 0x7363616cU);
   for (std::int64_t b = 0; b < sequences(); ++b)
-    for (std::int64_t token = 0; token < shape.lengths[static_cast<std::size_t>(b)]; ++token) {
-      const std::int64_t block = table_[static_cast<std::size_t>(b * table_stride_ + token / P)];
+    for (std::int64_t token = 0; token < shape.length(b); ++token) {
+      const std::int64_t block = table_(b, token / P);
       for (std::int64_t plane = 0; plane < kv_ * L; ++plane) {  // each layer of K, then of V
         const std::int64_t slot = (block * kv_ * L + plane) * P + token % P;
         for (std::int64_t i = slot * row; i < (slot + 1) * row; ++i)
@@ -111,7 +113,7 @@ PagedKVCacheCollection CacheFixture::collection() {
   tensors.blocks = {pool_.data(), shape_.dtype,
                     Shape<6>{blocks_, kv_, shape_.layers, shape_.page_size, shape_.kv_heads, shape_.head_size}};
   tensors.cache_lengths = {lengths_.data(), Shape<1>{sequences()}};
-  tensors.lookup_table = {table_.data(), Shape<2>{sequences(), table_stride_}};
+  tensors.lookup_table = {table_.data(), Shape<2>{sequences(), table_stride()}};
   for (const std::uint32_t length : lengths_) tensors.max_cache_length = std::max(tensors.max_cache_length, length);
   if (granules_ > 0) {
     params.scale_dtype = DType::f32;
@@ -136,7 +138,7 @@ attention::PagedRows CacheFixture::rows(std::int64_t layer, Slot slot, std::int6
   rows.token_stride = H * D;
   rows.head_stride = D;
   rows.table = table_.data();
-  rows.table_stride = table_stride_;
+  rows.table_stride = table_stride();
   if (granules_ > 0) {
     rows.scales = reinterpret_cast<const std::byte*>(scales_.data() + plane * P * H * granules_);
     rows.granularity = shape_.granularity;
@@ -152,7 +154,7 @@ UploadedCache CacheFixture::upload(Device& device) const {
   UploadedCache there;
   there.pool = device.upload("pool", pool_);
   if (granules_ > 0) there.scales = device.upload_values("scales", scales_);
-  there.table = device.upload_values("table", table_);
+  there.table = upload_tensor(device, "table", table_);
   there.lengths = device.upload_values("lengths", lengths_);
   for (std::int64_t layer = 0; layer < L; ++layer)
     for (std::int64_t slot = 0; slot < 2; ++slot) {
@@ -162,7 +164,7 @@ UploadedCache CacheFixture::upload(Device& device) const {
       view.table = there.table.as<const std::uint32_t>();
       view.block_stride = kv_ * L * P * H * D;
       view.token_stride = H * D;
-      view.table_stride = static_cast<std::int32_t>(table_stride_);
+      view.table_stride = static_cast<std::int32_t>(table_stride());
       view.blocks = static_cast<std::int32_t>(blocks_);
       view.page_size = static_cast<std::int32_t>(P);
       view.heads = static_cast<std::int32_t>(H);

@@ -1,22 +1,25 @@
-// A paged cache as a kernel meets it in service, made from a few numbers: several layers, K and V, ragged sequences on
-// scattered blocks, and around what may be read, poison.
+// A paged cache for tests of kernels: several layers, K and V, ragged sequences on scattered blocks. All memory that a
+// kernel must not read is poison.
 //
 //   CacheFixture cache({.dtype = DType::bf16, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}});
 //   cache.collection().get_key_cache(LayerIdx{1})      the model's view
 //   UploadedCache there = cache.upload(device);
 //   there.layer(1, Slot::key)                           a kernel's view of the same
 //
-// Every byte of a slot that holds no token of a sequence is poison: 0xff bytes, a NaN of every float type,
-// also in the scales. Blocks are dealt by a fixed shuffle, so that neighbours in a sequence are not neighbours in memory; unused
-// table entries hold the null page (blocks - 1, all poison) or, where `sentinels` asks, a number past the pool.
-// Values are small numbers that the type holds exactly, different in every element of a page.
+// Every byte of a slot without a token is poison: 0xff bytes, a NaN in every float type, also in the scales. Blocks are
+// assigned by a fixed shuffle, so adjacent pages of a sequence are not adjacent in memory. Unused table entries contain
+// the null page (blocks - 1, all poison) or, with `sentinels`, a number past the pool. Values are small numbers that
+// are exact in the type, different in every element of a page.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
+#include <xtensor/xtensor.hpp>
 
 #include "core/attention/problem.h"
 #include "core/base/dtype.h"
@@ -34,12 +37,13 @@ struct CacheShape {
   std::int64_t layers = 2;
   std::int64_t kv_heads = 2;
   std::int64_t head_size = 128;         // [elements]
-  bool mla = false;                     // one slot that serves as K and V
-  std::vector<std::int64_t> lengths{};  // [sequences] tokens that are in the cache
-  std::vector<std::int64_t> room{};     // [sequences] tokens for which pages are assigned beyond these; empty: none
+  bool mla = false;                     // one slot that is both K and V
+  std::vector<std::int64_t> lengths{};  // [sequences] tokens in the cache
+  std::vector<std::int64_t> room{};     // [sequences] additional tokens for which pages are assigned; empty: none
   std::int64_t granularity = 0;         // e4m3: elements of a head that share a scale (f32); 0: not quantized
   bool sentinels = false;               // unused table entries are past the pool, not the null page
   std::uint64_t seed = 1;
+  [[nodiscard]] std::int64_t length(std::int64_t sequence) const { return lengths[static_cast<std::size_t>(sequence)]; }
 };
 
 struct UploadedCache {
@@ -60,14 +64,14 @@ class CacheFixture {
   [[nodiscard]] const CacheShape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t sequences() const { return static_cast<std::int64_t>(shape_.lengths.size()); }
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
-  [[nodiscard]] std::int64_t table_stride() const { return table_stride_; }
-  [[nodiscard]] const std::vector<std::uint32_t>& table() const { return table_; }
+  [[nodiscard]] std::int64_t table_stride() const { return static_cast<std::int64_t>(table_.shape(1)); }
+  [[nodiscard]] const xt::xtensor<std::uint32_t, 2>& table() const { return table_; }  // [sequence, column]
   [[nodiscard]] std::vector<std::byte>& pool() { return pool_; }
   [[nodiscard]] const std::vector<std::byte>& pool() const { return pool_; }
   [[nodiscard]] std::vector<float>& scales() { return scales_; }
   [[nodiscard]] const std::vector<float>& scales() const { return scales_; }
 
-  // The model over this fixture's own bytes: valid while it lives and is not moved.
+  // The model's collection over this fixture's bytes: valid while the fixture exists and is not moved.
   [[nodiscard]] PagedKVCacheCollection collection();
   // For core/attention: K or V of a layer; `head_size` elements of each head (MLA: 512 of 576).
   [[nodiscard]] attention::PagedRows rows(std::int64_t layer, Slot slot, std::int64_t head_size = 0) const;
@@ -76,17 +80,26 @@ class CacheFixture {
 
  private:
   CacheShape shape_;
-  std::int64_t blocks_ = 0, table_stride_ = 0, kv_ = 2, granules_ = 0;
+  std::int64_t blocks_ = 0, kv_ = 2, granules_ = 0;
   std::vector<std::byte> pool_;
   std::vector<float> scales_;
-  std::vector<std::uint32_t> table_;
+  xt::xtensor<std::uint32_t, 2> table_;
   std::vector<std::uint32_t> lengths_;
 };
 
-// Numbers of [-2, 2) that `dtype` holds exactly, from a counter: element i of stream `seed`.
+template <class T, std::size_t Rank>
+[[nodiscard]] std::span<const std::byte> bytes_of_tensor(const xt::xtensor<T, Rank>& tensor) {
+  return std::as_bytes(std::span(tensor.data(), tensor.size()));
+}
+template <class T, std::size_t Rank>
+[[nodiscard]] DeviceArray upload_tensor(Device& device, std::string_view name, const xt::xtensor<T, Rank>& tensor) {
+  return device.upload(name, bytes_of_tensor(tensor));
+}
+
+// Numbers in [-2, 2) that are exact in `dtype`, generated from a counter: element i of stream `seed`.
 [[nodiscard]] std::vector<std::byte> exact_noise(DType dtype, std::int64_t count, std::uint64_t seed);
 
-// The first byte that differs and how many do, in words of `place`; none when they are equal.
+// The first byte that differs and the number of differing bytes, named by `place`; std::nullopt if equal.
 [[nodiscard]] std::optional<std::string> first_difference(
     std::span<const std::byte> golden, std::span<const std::byte> got, std::int64_t element_bytes,
     const std::function<std::string(std::int64_t element)>& place);

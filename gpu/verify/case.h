@@ -1,12 +1,12 @@
-// What a kernel must give, written once: a case prepares inputs, runs the kernel on whatever device it is handed, and
-// holds what came back against the golden model. The tests, `kvscope kernels verify` and the check program for GPU machines run
-// the same cases.
+// The expected behavior of a kernel, written once: a case prepares inputs, runs the kernel on any device, and compares
+// the results with the golden model. The tests, `kvscope kernels verify` and the check program for GPU machines run the
+// same cases.
 //
-//   movement    byte for byte, bytes that must stay untouched included; what must not be read is poisoned
+//   movement    byte for byte, including bytes that must not change; memory that must not be read is poisoned
 //   attention   each element within the bound of core/attention/bounds.h
 //
-// A fault says where: the first element that differs, as (sequence, token, head, dim) and as block and slot, both values,
-// and how many differ.
+// A fault names the first element that differs, as (sequence, token, head, dim) and as block and slot, both values, and
+// the number of differing elements.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ namespace kvscope::gpu {
 struct Verdict {
   std::vector<std::string> faults;  // empty: passed
   Costs costs;                      // summed over the case's launches; zero on hardware
-  // Adds a launch's faults and costs. False when it has faults: there is nothing to compare then.
+  // Adds a launch's faults and costs. Returns false if there are faults: the output must then not be compared.
   bool take(const Outcome& outcome);
 };
 
-// What the launches of a case may cost on the virtual GPU, at most; none of them: not held. Worked out by hand from what
-// the kernel has to move, in the comment where it is set.
+// Maximum costs of a case's launches on the virtual GPU; fields that are not set are not checked. The values are
+// computed by hand from the data that the kernel must move, in the comment where they are set.
 struct Budget {
   std::optional<std::int64_t> wavefronts{}, sectors{}, tma_bytes{};
 };
@@ -37,15 +37,15 @@ struct Budget {
 struct Case {
   std::string kernel;  // folder of gpu/kernels
   std::string name;    // "paged_bf16_page16_gqa": lower case, unique among the kernel's
-  std::string what;    // one line: what easier data would let through
-  bool demo = false;   // one small case a kernel, for `kernels verify --small`: under a second on the virtual GPU
-  std::string architecture = "sm_90a";  // the first that has what it needs: gather4's hardware form is "sm_100a"
+  std::string what;    // one line: the fault that simpler data would miss
+  bool demo = false;   // one small case per kernel, for `kernels verify --small`: under a second on the virtual GPU
+  std::string architecture = "sm_90a";  // the first that supports it: gather4's hardware form is "sm_100a"
   Budget budget{};
   std::function<Verdict(Device&)> run;
 };
 
-// Cases of one kernel from descriptions of its own: each has name, what, demo and budget, and run(description, device)
-// gives its verdict.
+// Makes the cases of one kernel from its descriptions: each has name, what, demo and budget, and run(description,
+// device) returns its verdict.
 template <class Description, class Run>
 [[nodiscard]] std::vector<Case> cases_of(const std::string& kernel, std::vector<Description> descriptions, Run run) {
   std::vector<Case> cases;
@@ -62,7 +62,7 @@ template <class Description, class Run>
   return cases;
 }
 
-// The cases of each kernel stand in verify/<kernel>_cases.cpp.
+// The cases of each kernel are in verify/<kernel>_cases.cpp.
 [[nodiscard]] std::vector<Case> append_tokens_cases();
 [[nodiscard]] std::vector<Case> gather_rows_cases();
 [[nodiscard]] std::vector<Case> populate_rows_cases();
@@ -79,7 +79,7 @@ struct Kernel {
   std::string what;  // one line
   std::vector<Case> cases;
 };
-// In the order of the chain: writing, finding, staging, attention.
+// In pipeline order: writing, lookup, staging, attention.
 [[nodiscard]] const std::vector<Kernel>& all_kernels();
 
 }  // namespace kvscope::gpu

@@ -1,14 +1,14 @@
-// What continuous_decode must give: one block a sequence, of the length of the longest.
+// Cases of continuous_decode: one block per sequence, as long as the longest sequence.
 #include "gpu/verify/decode_case.h"
 
 namespace kvscope::gpu {
 
 std::vector<Case> continuous_decode_cases() {
   std::vector<DecodeCase> list;
-  // TMA: a box of 64 slots of 128 bytes for each sequence, of K and of V, whole although blocks end at 17.
+  // TMA: one box of 64 slots of 128 bytes per sequence, of K and of V, in full although blocks end at 17.
   list.push_back(
       {.name = "bf16_demo",
-       .what = "blocks of 17 tokens: the box reaches past them, into zeros",
+       .what = "blocks of 17 tokens: the box extends past them, into zeros",
        .shape =
            {.dtype = DType::bf16, .page_size = 17, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 17}},
        .group = 2,
@@ -23,7 +23,7 @@ std::vector<Case> continuous_decode_cases() {
                   .budget = {.tma_bytes = 458752}});
   list.push_back(
       {.name = "bf16_s70_sharp",
-       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .what = "scores in the hundreds, of both signs: without subtracting the maximum, weights are infinite or all 0",
        .shape = {.dtype = DType::bf16, .page_size = 70, .layers = 1, .head_size = 64, .lengths = {1, 70}},
        .group = 3,
        .splits = 2,
@@ -45,7 +45,7 @@ std::vector<Case> continuous_decode_cases() {
                   .shape = {.dtype = DType::bf16, .page_size = 500, .layers = 1, .kv_heads = 1, .lengths = {499}},
                   .group = 5});
   list.push_back({.name = "e4m3_s90_unscaled",
-                  .what = "one byte an element",
+                  .what = "one byte per element",
                   .shape = {.dtype = DType::e4m3, .page_size = 90, .lengths = {90, 17, 64}},
                   .group = 8});
   list.push_back({.name = "bf16_padded_rows",
@@ -55,7 +55,7 @@ std::vector<Case> continuous_decode_cases() {
                   .splits = 2,
                   .padding = 2});
   list.push_back({.name = "bf16_padded_rows_of_16",
-                  .what = "strides that are multiples of 16 bytes, of nothing more",
+                  .what = "strides that are multiples of only 16 bytes",
                   .shape = {.dtype = DType::bf16, .page_size = 70, .layers = 1, .lengths = {70, 65, 1}},
                   .group = 4,
                   .splits = 2,
@@ -75,7 +75,7 @@ std::vector<Case> continuous_decode_cases() {
                   .soft_cap = 5,
                   .window = 30});
   list.push_back({.name = "e4m3_s50_granule32",
-                  .what = "several scales a head from one block",
+                  .what = "several scales per head from one block",
                   .shape = {.dtype = DType::e4m3, .page_size = 50, .layers = 1, .lengths = {50, 9}, .granularity = 32},
                   .group = 4});
   return decode_cases("continuous_decode", std::move(list));

@@ -1,4 +1,5 @@
-// One decode step on a device against the golden reference: what the cases of paged_decode and continuous_decode share.
+// One decode step on a device, compared with the golden reference: shared by the cases of paged_decode and
+// continuous_decode.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xtensor/xview.hpp>
 
 #include "core/base/convert.h"
 #include "gpu/offload/decode_launch.h"
@@ -23,27 +25,27 @@ struct DecodeCase {
   const char* name;
   const char* what;
   CacheShape shape;
-  int group = 1;  // query heads of a KV head
+  int group = 1;  // query heads per KV head
   std::int64_t layer = 0;
   DType out = DType::bf16;
-  int splits = 1;            // 0: the plan's for 132 multiprocessors
-  std::int64_t padding = 0;  // [elements] behind each token's row
-  double sharpness = 1;      // factor of the scale: 100 makes scores whose powers of two no float holds
-  // A page of a sequence that was never assigned: reads as zeros. -1: none.
+  int splits = 1;            // 0: chosen by the plan for 132 multiprocessors
+  std::int64_t padding = 0;  // [elements] after each token's row
+  double sharpness = 1;      // factor of the scale: with 100, powers of two of scores overflow a float
+  // An unassigned page of a sequence, which reads as zeros. -1: none.
   std::int64_t hole_sequence = -1, hole_page = 0;
   double soft_cap = 0;       // 0: none
-  std::int64_t window = 0;   // the query sees this many keys, the last ones; 0: all
+  std::int64_t window = 0;   // the query attends to this many keys, the last ones; 0: all
   bool alibi_sinks = false;  // ALiBi slopes and sinks, different for each query head
   bool demo = false;
   Budget budget{};
 };
 
-// Probabilities are rounded to the type that is multiplied: that of the cache, bf16 for e4m3.
+// Probabilities are rounded to the type of the product: that of the cache, bf16 for e4m3.
 inline DType decode_query_type(DType cache) {
   return cache == DType::e4m3 ? DType::bf16 : cache;
 }
 
-// The pool with `padding` poisoned elements behind each token's row of all heads.
+// The pool with `padding` poisoned elements after each token's row of all heads.
 inline std::vector<std::byte> padded_rows(const std::vector<std::byte>& pool, std::int64_t row_bytes,
                                           std::int64_t padding_bytes) {
   const std::int64_t rows = static_cast<std::int64_t>(pool.size()) / row_bytes, pitch = row_bytes + padding_bytes;
@@ -53,7 +55,7 @@ inline std::vector<std::byte> padded_rows(const std::vector<std::byte>& pool, st
   return padded;
 }
 
-// K or V of a layer for the reference, with a hole's page in a block of zeros that the reference alone has.
+// K or V of a layer for the reference. A hole's page is a block of zeros that only the reference has.
 class DecodeGolden {
  public:
   DecodeGolden(const CacheFixture& cache, const DecodeCase& c)
@@ -63,9 +65,7 @@ class DecodeGolden {
     const std::int64_t element = size_of(c.shape.dtype);
     pool_.resize(pool_.size() + static_cast<std::size_t>(k.block_stride * element), std::byte{0});
     scales_.resize(scales_.size() + static_cast<std::size_t>(k.scale_block_stride), 0.0F);
-    if (c.hole_sequence >= 0)
-      table_[static_cast<std::size_t>(c.hole_sequence * k.table_stride + c.hole_page)] =
-          static_cast<std::uint32_t>(k.blocks);
+    if (c.hole_sequence >= 0) table_(c.hole_sequence, c.hole_page) = static_cast<std::uint32_t>(k.blocks);
     for (attention::PagedRows* rows : {&k, &v}) {
       rows->data = pool_.data() + (rows->data - cache.pool().data());
       if (rows->scales != nullptr)
@@ -83,10 +83,10 @@ class DecodeGolden {
  private:
   std::vector<std::byte> pool_;
   std::vector<float> scales_;
-  std::vector<std::uint32_t> table_;
+  xt::xtensor<std::uint32_t, 2> table_;
 };
 
-// What changes the scores of a case, on the host for the reference and on the device.
+// The score modifiers of a case, on the host for the reference and on the device.
 struct DecodeScores {
   DecodeScores(Device& device, const DecodeCase& c, std::int64_t batch, std::int64_t query_heads) {
     std::vector<std::int32_t> positions;
@@ -121,19 +121,17 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
 
   UploadedCache there = cache.upload(device);
   PagedCache k = there.layer(c.layer, Slot::key), v = there.layer(c.layer, Slot::value);
-  std::vector<std::uint32_t> table = cache.table();
-  if (c.hole_sequence >= 0)
-    table[static_cast<std::size_t>(c.hole_sequence * cache.table_stride() + c.hole_page)] = 0x7fffffffU;
-  if (kernel == "continuous_decode") {  // [sequences]
-    for (std::int64_t b = 0; b < batch; ++b)
-      table[static_cast<std::size_t>(b)] = table[static_cast<std::size_t>(b * cache.table_stride())];
-    table.resize(static_cast<std::size_t>(batch));
+  xt::xtensor<std::uint32_t, 2> table = cache.table();
+  if (c.hole_sequence >= 0) table(c.hole_sequence, c.hole_page) = 0x7fffffffU;
+  if (kernel == "continuous_decode") {
+    const xt::xtensor<std::uint32_t, 1> blocks = xt::view(table, xt::all(), 0);  // [sequence]
+    there.table = upload_tensor(device, "table", blocks);
     k.table_stride = v.table_stride = 1;
-  } else {  // behind the last sequence's pages there is nothing: who reads an entry too many is outside the array
+  } else {  // the array ends after the last sequence's pages, so reading one entry too many is out of bounds
     const std::int64_t pages = (c.shape.lengths.back() + c.shape.page_size - 1) / c.shape.page_size;
-    table.resize(static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages));
+    const auto entries = static_cast<std::size_t>((batch - 1) * cache.table_stride() + pages);
+    there.table = device.upload("table", std::as_bytes(std::span(table.data(), entries)));
   }
-  there.table = device.upload_values("table", table);
   k.table = v.table = there.table.as<const std::uint32_t>();
   if (c.padding > 0) {
     const std::int64_t row = c.shape.kv_heads * D, pitch = row + c.padding;
@@ -214,7 +212,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   got.resize(static_cast<std::size_t>(out_bytes));
   got_lse.resize(static_cast<std::size_t>(rows));
 
-  // f32 of 16-bit probabilities owes what the product's type allows: rounded to it, the rest is that type's bound.
+  // f32 output of 16-bit probabilities: the bound is that of the product's type, after rounding to it.
   DType bound = c.out;
   if (c.out == DType::f32 && query_type != DType::f32) {
     bound = query_type;
@@ -229,7 +227,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
   return verdict;
 }
 
-// As the runner takes them.
+// Converts the descriptions to cases.
 inline std::vector<Case> decode_cases(const std::string& kernel, std::vector<DecodeCase> list) {
   return cases_of(kernel, std::move(list),
                   [kernel](const DecodeCase& c, Device& device) { return run_decode_case(device, kernel, c); });

@@ -1,5 +1,6 @@
-// What gather4_tile_load must leave in shared memory: core/tma/gather4.h carried out on the model's image, whole groups
-// after one another. The form of one instruction (sm_100) and that of four copies (sm_90) are held by the same lists.
+// Cases of gather4_tile_load. The expected contents of shared memory are computed with core/tma/gather4.h on the
+// model's image, for groups one after the other. The same lists test the single instruction (sm_100) and the four
+// copies (sm_90).
 #include <fmt/format.h>
 
 #include <array>
@@ -21,7 +22,7 @@
 namespace kvscope::gpu {
 namespace {
 
-constexpr std::int64_t kGuardBytes = 256;  // of the window, behind the tile
+constexpr std::int64_t kGuardBytes = 256;  // of the window, after the tile
 
 struct GatherCase {
   const char* name;
@@ -33,28 +34,28 @@ struct GatherCase {
   std::int64_t tile_rows;
   std::int64_t tile_columns;         // of the map's type
   std::vector<std::int64_t> counts;  // [sequences] entries of the lists
-  std::int64_t tma_bytes;            // by hand, above each
-  std::optional<DType> as{};         // the type rows are seen as, when it is another
+  std::int64_t tma_bytes;            // computed by hand, in the comment above each
+  std::optional<DType> as{};         // the type that rows are viewed as, if different
   std::int64_t padded_depth = -1;    // rope: bytes of content before it
   std::int64_t tile_at = 0;          // [bytes] of the window
   bool demo = false;
 };
 
-// What a list holds: any token, now and then the one before it again, nothing, and what no pool has.
+// The entries of a list: any token, sometimes the previous one again, -1, and indices outside the pool.
 std::vector<std::int32_t> list_of(const GatherCase& c, const PagedKVCache& cache, std::int64_t sequence,
                                   std::int64_t blocks, std::int64_t stride) {
   std::vector<std::int32_t> list;
   const CounterRng draw(c.shape.seed, 0x6c697374U + static_cast<std::uint64_t>(sequence));
-  const std::int64_t length = c.shape.lengths[static_cast<std::size_t>(sequence)];
+  const std::int64_t length = c.shape.length(sequence);
   for (std::int64_t i = 0; i < stride; ++i) {
-    if (i >= c.counts[static_cast<std::size_t>(sequence)]) {  // of an empty list entry 0 is read; else poison
+    if (i >= c.counts[static_cast<std::size_t>(sequence)]) {  // for an empty list, entry 0 is read; the rest is poison
       list.push_back(i == 0 ? -1 : static_cast<std::int32_t>((blocks - 1) * c.shape.page_size));
     } else if (i % 7 == 4) {
       list.push_back(-1);
     } else if (i % 11 == 8) {
       list.push_back(static_cast<std::int32_t>(blocks * c.shape.page_size + i));  // past the pool
     } else if (i % 13 == 10) {
-      list.push_back(-3);  // a negative number that is not "nothing"
+      list.push_back(-3);  // a negative number other than -1
     } else if (i % 5 == 2) {
       list.push_back(list.back());
     } else {
@@ -99,7 +100,7 @@ Verdict run(const GatherCase& c, TmaTarget target, Device& device) {
 
   std::vector<std::int32_t> indices, counts;
   std::vector<std::byte> expected;
-  std::vector<std::int32_t> encoded;  // [windows, tile_rows] what stands in each row, for reports
+  std::vector<std::int32_t> encoded;  // [windows, tile_rows] the index loaded into each row, for reports
   for (std::int64_t sequence = 0; sequence < fixture.sequences(); ++sequence) {
     const std::int64_t count = c.counts[static_cast<std::size_t>(sequence)];
     counts.push_back(static_cast<std::int32_t>(count));
@@ -180,13 +181,13 @@ CacheShape cache(DType dtype, std::int64_t page_size, std::int64_t kv_heads, std
           .room = {}};
 }
 
-// Bytes: tiles of all lists (as many as the longest has) * rows * columns * size.
+// Bytes: tiles of all lists (as many as the longest list has) * rows * columns * size.
 std::vector<GatherCase> gather_cases() {
   constexpr auto bf16 = DType::bf16, f16 = DType::f16, f32 = DType::f32, e4m3 = DType::e4m3;
   constexpr auto none = SwizzleMode::none, b128 = SwizzleMode::b128;
   constexpr auto K = Slot::key, V = Slot::value;
   GatherCase tiny{"bf16_b128_page16_tiny",
-                  "repeated tokens, and -1 that must come as zeros and be counted",
+                  "repeated tokens, and -1, which must load zeros and be counted",
                   cache(bf16, 16, 1, 64, {40}),
                   K,
                   1,
@@ -208,7 +209,7 @@ std::vector<GatherCase> gather_cases() {
                      4 * 16 * 512};
   content.as = DType::i64;
   GatherCase rope{"e4m3_rope_b128_page64",
-                  "the rope values behind the content of a row: 64 bf16 from byte 512 on",
+                  "the rope values after the content of a row: 64 bf16 from byte 512",
                   cache(e4m3, 64, 1, 640, {100, 70}, true),
                   K,
                   0,
@@ -267,7 +268,7 @@ std::vector<GatherCase> gather_cases() {
   };
 }
 
-// Narrow rows, which four copies cannot bring: they would begin at 32, 64 or 96 modulo 128.
+// Narrow rows, which four copies cannot load: their destinations would be at 32, 64 or 96 modulo 128.
 std::vector<GatherCase> narrow_cases() {
   return {
       {"bf16_b64_page16",

@@ -1,6 +1,6 @@
-// gather_rows against the model: lists of chosen tokens go through remap_sparse_indices and prefill_/decode_tma_row,
-// their elements through PagedKVCache::load and load_quantized, their scales through sparse_scale. What the kernel may
-// not read is NaN.
+// Compares gather_rows with the model: lists of chosen tokens through remap_sparse_indices and prefill_/decode_tma_row,
+// their elements through PagedKVCache::load and load_quantized, their scales through sparse_scale. Memory that the
+// kernel must not read is NaN.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "core/base/random.h"
 #include "core/cache/element_access.h"
 #include "core/cache/sparse_remap.h"
+#include "core/layout/filled.h"
 #include "gpu/kernels/gather_rows/config.h"
 #include "gpu/kernels/gather_rows/params.h"
 #include "gpu/verify/cache_fixture.h"
@@ -25,47 +26,45 @@ using namespace gather_rows;
 
 struct Gather {
   CacheShape cache;
-  std::vector<std::int64_t> lists{};  // [sequences] how many each has
+  std::vector<std::int64_t> lists{};  // [sequences] number of lists per sequence
   std::int64_t list_length = 0;
   DType out = DType::bf16;
   IndexKind kind = IndexKind::logical;
   Slot slot = Slot::key;
   std::int64_t layer = 1;
-  bool raw = false;        // elements as they are stored, without their scales
-  bool null_page = false;  // unused entries count as pages: the null page's bytes are what is gathered
-  bool columns = false;    // lists lie side by side instead of one behind the other
+  bool raw = false;        // elements as stored, without their scales
+  bool null_page = false;  // unused entries count as pages: the null page's bytes are gathered
+  bool columns = false;    // lists are interleaved instead of consecutive
 };
 
 struct Lists {
-  std::vector<std::int32_t> logical{};  // as the kernel is handed them, with what lies between
+  xt::xtensor<std::int32_t, 1> logical;  // as passed to the kernel, with the data in between
   std::vector<std::uint32_t> offsets;
   std::int64_t count = 0, list_stride = 0, index_stride = 0;
 };
 
-constexpr std::int32_t kBetween = 0x7f7f7f7f;  // what no kernel should take for an index
+constexpr std::int32_t kBetween = 0x7f7f7f7f;  // not a valid index
 
-// Mostly tokens of the sequence, some of them twice; every seventh is none, or past the pages or past the table's
+// Mostly tokens of the sequence, some of them twice. Every seventh index is -1, past the pages, or past the table's
 // columns.
 Lists make_lists(const Gather& g, const CacheFixture& fixture) {
-  Lists lists{.offsets = {0}};
+  Lists lists{.logical = {}, .offsets = {0}};
   for (const std::int64_t n : g.lists) lists.offsets.push_back(lists.offsets.back() + static_cast<std::uint32_t>(n));
   lists.count = lists.offsets.back();
   lists.list_stride = g.columns ? 1 : g.list_length + 3;
   lists.index_stride = g.columns ? lists.count : 1;
-  lists.logical.assign(static_cast<std::size_t>(lists.count * (g.columns ? g.list_length : lists.list_stride)),
-                       kBetween);
+  lists.logical = filled(kBetween, lists.count * (g.columns ? g.list_length : lists.list_stride));
   const CounterRng rng(5, 0x6c697374U);
   std::int64_t seq = 0;
   for (std::int64_t r = 0; r < lists.count; ++r) {
     while (lists.offsets[static_cast<std::size_t>(seq + 1)] <= r) ++seq;
-    const std::int64_t P = g.cache.page_size, length = g.cache.lengths[static_cast<std::size_t>(seq)];
+    const std::int64_t P = g.cache.page_size, length = g.cache.length(seq);
     for (std::int64_t c = 0; c < g.list_length; ++c) {
       const std::int64_t n = r * g.list_length + c;
       std::int64_t token = length > 0 ? rng.integer(static_cast<std::uint64_t>(n), 0, length - 1) : -1;
       if (n % 7 == 3)
         token = n % 3 == 0 ? -1 : n % 3 == 1 ? (length + P - 1) / P * P + n % P : fixture.table_stride() * P + n;
-      lists.logical[static_cast<std::size_t>(r * lists.list_stride + c * lists.index_stride)] =
-          static_cast<std::int32_t>(token);
+      lists.logical(r * lists.list_stride + c * lists.index_stride) = static_cast<std::int32_t>(token);
     }
   }
   return lists;
@@ -75,9 +74,11 @@ std::int64_t invalid_of(const Gather& g, const CacheFixture& fixture) {
   return fixture.blocks() - (g.null_page ? 0 : 1);
 }
 
-std::vector<std::int32_t> model_remap(const Gather& g, CacheFixture& fixture, const Lists& lists,
-                                      SparseHoles holes = SparseHoles::kept) {
-  std::vector<std::int32_t> encoded(static_cast<std::size_t>(lists.count * g.list_length));
+// [list entry], one list behind the other.
+using Indices = xt::xtensor<std::int32_t, 1>;
+
+Indices model_remap(const Gather& g, CacheFixture& fixture, const Lists& lists, SparseHoles holes = SparseHoles::kept) {
+  Indices encoded = filled(0, lists.count * g.list_length);
   remap_sparse_indices(
       {.logical = {lists.logical.data(), {lists.count, g.list_length}, {lists.list_stride, lists.index_stride}},
        .offsets = {lists.offsets.data(), Shape<1>{static_cast<std::int64_t>(lists.offsets.size())}},
@@ -89,16 +90,16 @@ std::vector<std::int32_t> model_remap(const Gather& g, CacheFixture& fixture, co
   return encoded;
 }
 
-// Encoded indices that no remap makes but that a gather must take: past the pool, negative and not -1, and the pool's
-// last row, which is the null page's: of elements that are not converted, since a NaN's bits are the converter's own
-// affair.
-void add_strangers(const Gather& g, const CacheFixture& fixture, std::vector<std::int32_t>& encoded) {
+// Adds encoded indices that a remap does not produce but a gather must accept: past the pool, negative other than -1,
+// and the pool's last row, which is in the null page. Only for elements that are not converted: the bits of a converted
+// NaN are not specified.
+void add_strangers(const Gather& g, const CacheFixture& fixture, Indices& encoded) {
   const auto end = static_cast<std::int32_t>(fixture.blocks() * g.cache.page_size);
   const std::array<std::int32_t, 4> strangers{end, -7, end + 1000003, end - (g.cache.dtype == g.out ? 1 : 0)};
-  for (std::size_t i = 5; i < encoded.size(); i += 11) encoded[i] = strangers[i % 4];
+  for (std::size_t i = 5; i < encoded.size(); i += 11) encoded(i) = strangers[i % 4];
 }
 
-// A cache's pool as one sequence whose page i is block i: the model's own loads then take encoded indices for tokens.
+// A cache's pool as one sequence whose page i is block i: the model's loads then accept encoded indices as tokens.
 struct Flat {
   std::vector<std::uint32_t> table, lengths{0};
   PagedKVCache cache;
@@ -119,7 +120,7 @@ struct Flat {
   }
 };
 
-// One row by the model; false: it is zeros.
+// Loads one row with the model; false: it is zeros.
 bool load_row(const Gather& g, const PagedKVCache& cache, std::int32_t index, std::byte* out) {
   const std::int64_t H = g.cache.kv_heads, D = g.cache.head_size, size = size_of(g.out);
   if (g.kind == IndexKind::row) {
@@ -142,7 +143,7 @@ bool load_row(const Gather& g, const PagedKVCache& cache, std::int32_t index, st
   return true;
 }
 
-constexpr std::int64_t kGuard = 128;  // [bytes] behind every output
+constexpr std::int64_t kGuard = 128;  // [bytes] after every output
 constexpr std::byte kUntouched{0xcd};
 
 std::vector<std::byte> guarded(std::span<const std::byte> golden) {
@@ -151,7 +152,7 @@ std::vector<std::byte> guarded(std::span<const std::byte> golden) {
   return bytes;
 }
 
-// What a launch needs that the cases share.
+// The launch data that the cases share.
 struct Setup {
   UploadedCache cache;
   DeviceArray indices, offsets;
@@ -166,8 +167,8 @@ struct Setup {
     params.invalid = static_cast<std::int32_t>(invalid_of(g, fixture));
     params.kind = g.kind;
   }
-  void use(Device& device, const std::vector<std::int32_t>& list, std::int64_t list_stride, std::int64_t index_stride) {
-    indices = device.upload_values("indices", list);
+  void use(Device& device, const Indices& list, std::int64_t list_stride, std::int64_t index_stride) {
+    indices = upload_tensor(device, "indices", list);
     params.indices = indices.as<const std::int32_t>();
     params.list_stride = list_stride;
     params.index_stride = index_stride;
@@ -189,13 +190,13 @@ struct Setup {
 Verdict run(const Gather& g, Device& device) {
   CacheFixture fixture(g.cache);
   const Lists lists = make_lists(g, fixture);
-  std::vector<std::int32_t> index = model_remap(g, fixture, lists);
+  Indices index = model_remap(g, fixture, lists);
   const PagedKVCacheCollection all = fixture.collection();
   const Flat flat(all, g);
   Setup setup(g, fixture, lists, device);
   if (g.kind != IndexKind::logical) add_strangers(g, fixture, index);
-  const std::vector<std::int32_t> encoded = index;
-  if (g.kind == IndexKind::row)  // of the first index past the pool: the first row behind the last
+  const Indices encoded = index;
+  if (g.kind == IndexKind::row)  // the first index past the pool: the first row after the last
     for (std::int32_t& i : index)
       i = i == fixture.blocks() * g.cache.page_size ? static_cast<std::int32_t>(flat.cache.num_kv_rows())
                                                     : decode_tma_row(flat.cache, i);
@@ -207,35 +208,33 @@ Verdict run(const Gather& g, Device& device) {
 
   const std::int64_t H = g.cache.kv_heads, D = g.cache.head_size, row = H * D, size = size_of(g.out);
   const auto count = static_cast<std::int64_t>(index.size());
-  std::vector<std::byte> golden(static_cast<std::size_t>(count * row * size));
-  for (std::int64_t i = 0; i < count; ++i)
-    load_row(g, flat.cache, index[static_cast<std::size_t>(i)], golden.data() + i * row * size);
+  auto golden = filled(std::byte{0}, count, row * size);
+  for (std::int64_t i = 0; i < count; ++i) load_row(g, flat.cache, index(i), &golden(i, 0));
   const auto whose = [&](std::int64_t i) {
     return fmt::format("list {} entry {}, encoded {} (block {} slot {})", i / g.list_length, i % g.list_length,
-                       encoded[static_cast<std::size_t>(i)], encoded[static_cast<std::size_t>(i)] / g.cache.page_size,
-                       encoded[static_cast<std::size_t>(i)] % g.cache.page_size);
+                       encoded(i), encoded(i) / g.cache.page_size, encoded(i) % g.cache.page_size);
   };
   Verdict verdict;
   const std::int64_t chunks = row / chunk_elements(size_of(g.cache.dtype), size);
   setup.check(
       device, fmt::format("gather_rows_{}_{}", name(g.cache.dtype), name(g.out)),
-      ceil_div(count, rows_of_cta(static_cast<int>(chunks))), golden, size,
+      ceil_div(count, rows_of_cta(static_cast<int>(chunks))), bytes_of_tensor(golden), size,
       [&](std::int64_t i) { return fmt::format("{} head {} dim {}", whose(i / row), i % row / D, i % D); }, verdict);
   if (g.cache.granularity == 0 || g.raw || !verdict.faults.empty()) return verdict;
 
   const std::int64_t scales = H * ((D + g.cache.granularity - 1) / g.cache.granularity);
-  std::vector<float> factors;
+  auto factors = filled(0.0F, count, scales);
   for (std::int64_t i = 0; i < count; ++i)
     for (std::int64_t s = 0; s < scales; ++s)
-      factors.push_back(static_cast<float>(sparse_scale(flat.cache, encoded[static_cast<std::size_t>(i)], s)));
+      factors(i, s) = static_cast<float>(sparse_scale(flat.cache, encoded(i), s));
   setup.check(
-      device, "gather_rows_scales", ceil_div(count, rows_of_cta(static_cast<int>(scales))),
-      std::as_bytes(std::span(factors)), sizeof(float),
-      [&](std::int64_t i) { return fmt::format("{} scale {}", whose(i / scales), i % scales); }, verdict);
+      device, "gather_rows_scales", ceil_div(count, rows_of_cta(static_cast<int>(scales))), bytes_of_tensor(factors),
+      sizeof(float), [&](std::int64_t i) { return fmt::format("{} scale {}", whose(i / scales), i % scales); },
+      verdict);
   return verdict;
 }
 
-// The indices alone: remapped, without holes, and as rows.
+// Only the indices: remapped, compacted, and as rows.
 Verdict run_indices(const Gather& g, Device& device) {
   CacheFixture fixture(g.cache);
   const Lists lists = make_lists(g, fixture);
@@ -244,26 +243,26 @@ Verdict run_indices(const Gather& g, Device& device) {
   const auto place = [&](std::int64_t i) {
     return fmt::format("list {} entry {}", i / g.list_length, i % g.list_length);
   };
-  const auto bytes = [](const std::vector<std::int32_t>& v) { return std::as_bytes(std::span(v)); };
 
   Verdict verdict;
-  std::vector<std::int32_t> encoded = model_remap(g, fixture, lists);
+  Indices encoded = model_remap(g, fixture, lists);
   setup.use(device, lists.logical, lists.list_stride, lists.index_stride);
-  setup.check(device, "gather_rows_remap", ceil_div(count, kThreads), bytes(encoded), 4, place, verdict);
+  setup.check(device, "gather_rows_remap", ceil_div(count, kThreads), bytes_of_tensor(encoded), 4, place, verdict);
 
   setup.use(device, encoded, g.list_length, 1);
-  setup.check(device, "gather_rows_compact", ceil_div(lists.count, kWarps),
-              bytes(model_remap(g, fixture, lists, SparseHoles::compacted_left)), 4, place, verdict);
+  const Indices compacted = model_remap(g, fixture, lists, SparseHoles::compacted_left);
+  setup.check(device, "gather_rows_compact", ceil_div(lists.count, kWarps), bytes_of_tensor(compacted), 4, place,
+              verdict);
 
   const PagedKVCache cache = fixture.collection().get_key_cache(LayerIdx{g.layer});
   for (std::size_t i = 0; i < encoded.size(); ++i)
-    if (i % 5 == 2) encoded[i] = -static_cast<std::int32_t>(i % 37);
+    if (i % 5 == 2) encoded(i) = -static_cast<std::int32_t>(i % 37);
   setup.use(device, encoded, g.list_length, 1);
   for (const bool decode : {false, true}) {
-    std::vector<std::int32_t> rows;
-    for (const std::int32_t e : encoded) rows.push_back(decode ? decode_tma_row(cache, e) : prefill_tma_row(cache, e));
+    Indices rows = encoded;
+    for (std::int32_t& row : rows) row = decode ? decode_tma_row(cache, row) : prefill_tma_row(cache, row);
     setup.params.keep_only_minus_one = decode ? 1 : 0;
-    setup.check(device, "gather_rows_tma_row", ceil_div(count, kThreads), bytes(rows), 4, place, verdict);
+    setup.check(device, "gather_rows_tma_row", ceil_div(count, kThreads), bytes_of_tensor(rows), 4, place, verdict);
   }
   return verdict;
 }
@@ -284,15 +283,15 @@ Case make_indices(std::string name, std::string what, const Gather& g) {
 }  // namespace
 
 std::vector<Case> gather_rows_cases() {
-  // 189 rows of 512 bytes go out, the 135 that there are come in, 16 sectors each; CTAs of 32 rows read 24 sectors of
-  // indices. Shared memory: a warp's step is one row, whose place of 8 bytes each half of the warp reads; six CTAs
+  // 189 rows of 512 bytes are written, the 135 valid ones are read, 16 sectors each; CTAs of 32 rows read 24 sectors of
+  // indices. Shared memory: a warp's step is one row, whose place of 8 bytes is read by each half of the warp; six CTAs
   // write two times 32 places of 8 bytes, 16 apart, four wavefronts each time.
   Budget bare;
   bare.sectors = 189 * 16 + 135 * 16 + 24;
   bare.wavefronts = 189 * 2 + 6 * 2 * 4;
   std::vector<Case> cases;
   const std::vector<std::int64_t> ladder{0, 1, 15, 16, 17, 100};
-  cases.push_back(make("bf16_page4_tiny", "tokens of two sequences by the table, some of them none",
+  cases.push_back(make("bf16_page4_tiny", "tokens of two sequences by the table, some of them -1",
                        {.cache = {.page_size = 4, .kv_heads = 1, .head_size = 32, .lengths = {9, 3}},
                         .lists = {1, 1},
                         .list_length = 9}));
@@ -304,20 +303,20 @@ std::vector<Case> gather_rows_cases() {
                         .list_length = 21,
                         .slot = Slot::value,
                         .layer = 2}));
-  cases.push_back(make("bf16_page16_gqa_encoded", "encoded indices, past the pool and negative ones too",
+  cases.push_back(make("bf16_page16_gqa_encoded", "encoded indices, including negative ones and ones past the pool",
                        {.cache = {.page_size = 16, .kv_heads = 2, .lengths = ladder},
                         .lists = {1, 0, 2, 3, 1, 2},
                         .list_length = 21,
                         .kind = IndexKind::encoded},
                        bare));
   cases.push_back(make("bf16_page16_gqa_rows",
-                       "rows of the matrix that spans all layers; what the formula makes of -7 is past its beginning",
+                       "rows of the matrix of all layers; the formula maps -7 to a row before its beginning",
                        {.cache = {.page_size = 16, .kv_heads = 2, .lengths = ladder},
                         .lists = {1, 0, 2, 3, 1, 2},
                         .list_length = 21,
                         .kind = IndexKind::row}));
   cases.push_back(
-      make("f16_page1_mqa_columns", "lists that lie side by side, a page a token",
+      make("f16_page1_mqa_columns", "interleaved lists, pages of one token",
            {.cache = {.dtype = DType::f16, .page_size = 1, .kv_heads = 1, .head_size = 64, .lengths = {1, 2, 33}},
             .lists = {2, 1, 4},
             .list_length = 13,
@@ -329,12 +328,12 @@ std::vector<Case> gather_rows_cases() {
             .lists = {1, 1, 1},
             .list_length = 30,
             .out = DType::f32}));
-  cases.push_back(make("bf16_f32_page128", "widened",
+  cases.push_back(make("bf16_f32_page128", "bf16 converted to f32",
                        {.cache = {.page_size = 128, .kv_heads = 2, .head_size = 64, .lengths = {127, 128, 129}},
                         .lists = {1, 1, 1},
                         .list_length = 20,
                         .out = DType::f32}));
-  cases.push_back(make("f16_f32_page256", "widened, of f16",
+  cases.push_back(make("f16_f32_page256", "f16 converted to f32",
                        {.cache = {.dtype = DType::f16, .page_size = 256, .kv_heads = 1, .lengths = {255, 257}},
                         .lists = {1, 1},
                         .list_length = 20,
@@ -346,7 +345,7 @@ std::vector<Case> gather_rows_cases() {
             .lists = {1, 1},
             .list_length = 40}));
   cases.push_back(
-      make("e4m3_bf16_page16_granule32", "four scales a head, each element by its own",
+      make("e4m3_bf16_page16_granule32", "four scales per head, each element multiplied by its own",
            {.cache = {.dtype = DType::e4m3, .page_size = 16, .kv_heads = 2, .lengths = ladder, .granularity = 32},
             .lists = {1, 1, 1, 1, 1, 1},
             .list_length = 17}));
@@ -362,7 +361,7 @@ std::vector<Case> gather_rows_cases() {
                         .out = DType::f16,
                         .kind = IndexKind::encoded,
                         .slot = Slot::value}));
-  cases.push_back(make("e4m3_f32_mla", "one scale a token, 576 elements, one slot",
+  cases.push_back(make("e4m3_f32_mla", "one scale per token, 576 elements, one slot",
                        {.cache = {.dtype = DType::e4m3,
                                   .page_size = 64,
                                   .kv_heads = 1,
@@ -391,13 +390,13 @@ std::vector<Case> gather_rows_cases() {
             .list_length = 23,
             .out = DType::e4m3,
             .kind = IndexKind::row}));
-  cases.push_back(make("bf16_null_page", "the null page counts as a page: its bytes come, whatever they are",
+  cases.push_back(make("bf16_null_page", "the null page counts as a page: its bytes are gathered",
                        {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 64, .lengths = {17, 40}},
                         .lists = {1, 1},
                         .list_length = 23,
                         .null_page = true}));
   cases.push_back(
-      make("bf16_sentinels", "entries past the pool are no pages under any count of them",
+      make("bf16_sentinels", "entries past the pool are never pages",
            {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 64, .lengths = {17, 40}, .sentinels = true},
             .lists = {1, 1},
             .list_length = 23,
@@ -407,7 +406,7 @@ std::vector<Case> gather_rows_cases() {
                                {.cache = {.page_size = 16, .kv_heads = 2, .head_size = 8, .lengths = ladder},
                                 .lists = {1, 0, 2, 3, 1, 9},
                                 .list_length = 71}));
-  cases.push_back(make_indices("indices_page1_columns", "a page a token, lists side by side, shorter than a warp",
+  cases.push_back(make_indices("indices_page1_columns", "pages of one token, interleaved lists shorter than a warp",
                                {.cache = {.page_size = 1, .kv_heads = 1, .head_size = 8, .lengths = {3, 40}},
                                 .lists = {5, 4},
                                 .list_length = 31,

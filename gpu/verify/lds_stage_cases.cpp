@@ -1,5 +1,5 @@
-// What lds_stage must make of a tile: both stages byte for byte, registers and copies as core/staging/lds has them, operands of
-// mma.sync as core/fragment says who holds what. Published checksums hold the same without the model in between.
+// Cases of lds_stage: both stages byte for byte, registers and copies as in core/staging/lds, operands of mma.sync as
+// in core/fragment. Published checksums test the same results independently of the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,13 +41,13 @@ std::int64_t steps_of_tile(const KVBufferConstants& c, const KVBufferParams& p) 
   return p.full_kv ? 1 : c.depth_blocks;
 }
 
-// Raw bytes of a tile's element, zeros past the sequence's end.
+// The raw bytes of a tile's elements; zeros past the sequence's end.
 class TileBytes {
  public:
   TileBytes(const Job& job, const PagedKVCache& cache, std::int64_t sequence)
       : job_(job), cache_(cache), sequence_(sequence), zeros_(8) {}
   [[nodiscard]] const std::byte* at(std::int64_t token, std::int64_t column) const {
-    if (token >= job_.shape.lengths[static_cast<std::size_t>(sequence_)]) return zeros_.data();
+    if (token >= job_.shape.length(sequence_)) return zeros_.data();
     return cache_.block_paged_ptr(1, SeqIdx{sequence_}, TokIdx{token}, HeadIdx{job_.head},
                                   DimIdx{job_.first_column + column});
   }
@@ -59,7 +59,7 @@ class TileBytes {
   std::vector<std::byte> zeros_;
 };
 
-// Operands of mma.sync: pieces of the tile, keys outermost, each as its map deals it to 32 lanes of 16 bytes.
+// Operands of mma.sync: pieces of the tile, keys outermost, each distributed over 32 lanes of 16 bytes by its map.
 void append_fragments(const KVBufferParams& p, const TileBytes& bytes, std::int64_t first_token,
                       std::int64_t first_column, std::int64_t columns, std::vector<std::byte>& out) {
   const auto size = static_cast<std::size_t>(size_of(p.dtype));
@@ -108,7 +108,7 @@ KVBufferParams over_cache(KVBufferParams p, const Job& job) {
 Staged stage_sequence(const Job& job, const PagedKVCache& cache, std::int64_t sequence) {
   const KVBufferConfig config(over_cache(job.config.params, job));
   const KVBufferConstants& c = config.constants();
-  const std::int64_t end = job.shape.lengths[static_cast<std::size_t>(sequence)];
+  const std::int64_t end = job.shape.length(sequence);
   SharedImage image(c.region_bytes, std::byte{kStagePoison});
   PendingCopies pending(image, c.waves);
   const auto buffer = [&](const KVBufferConfig& of, std::int64_t wave) {
@@ -165,7 +165,7 @@ struct Got {
   DeviceArray image, registers, fragments, trace;
 };
 
-// `bytes`: how long each output is; one that is not wanted stays empty.
+// `bytes`: the size of each output; outputs that are not requested are empty.
 Outcome launch(Device& device, const Job& job, const UploadedCache& there, std::int64_t region_bytes,
                const Staged& sizes, const Wanted& wanted, Got& got) {
   const auto room = [&](const char* name, bool is_wanted, std::size_t bytes) {
@@ -208,7 +208,7 @@ PagedKVCache layer_of(const PagedKVCacheCollection& collection, const Job& job) 
                                : collection.get_value_cache(LayerIdx{job.layer});
 }
 
-// Everything that a launch leaves, against the model.
+// Compares all outputs of a launch with the model.
 void run_job(const Job& job, Device& device, Verdict& verdict) {
   CacheFixture fixture(job.shape);
   const UploadedCache there = fixture.upload(device);
@@ -256,7 +256,7 @@ void run_job(const Job& job, Device& device, Verdict& verdict) {
 
 // --- cases -----------------------------------------------------------------------------------------------------------
 
-// A cache for a configuration: pages of one tile or two, heads that are wider than the tile by `margin` columns.
+// A cache for a configuration: pages of one or two tiles, heads wider than the tile by `margin` columns.
 Job job_of(const LdsConfig& config, std::vector<std::int64_t> lengths, std::int64_t tiles, std::int64_t pages_of_tiles,
            std::int64_t margin) {
   Job job{.config = config, .shape = {}, .slot = config.params.transpose ? Slot::key : Slot::value, .tiles = tiles};
@@ -269,11 +269,11 @@ Job job_of(const LdsConfig& config, std::vector<std::int64_t> lengths, std::int6
   job.layer = 1;
   job.head = 1;
   job.first_column = margin / 2;
-  job.shape.sentinels = true;  // a tile without rows must not follow its entry of the table
+  job.shape.sentinels = true;  // a tile without rows must not use its table entry
   return job;
 }
 
-// Tiles with no, one, and all of their rows valid, and around each edge of a copy; then `tiles` through two stages.
+// Tiles with none, one, and all of their rows valid, and around each edge of a copy; then `tiles` through two stages.
 Verdict run_config(const LdsConfig& config, std::int64_t tiles, Device& device) {
   const std::int64_t BN = config.params.BN;
   const bool large = BN * config.params.depth > 32768;  // E, H: a few sequences are enough
@@ -282,7 +282,7 @@ Verdict run_config(const LdsConfig& config, std::int64_t tiles, Device& device) 
   for (const std::int64_t valid : {0, 1, 31, 32, 33, 50, 63, 64, 127, 128})
     if (valid <= BN && (!large || valid == 50 || valid == 127)) tails.push_back(valid);
   run_job(job_of(config, tails, 1, 1, 32), device, verdict);
-  if (config.per_wave) return verdict;  // its model reads stage 0 alone
+  if (config.per_wave) return verdict;  // the model of the per-wave buffer reads stage 0 only
   std::vector<std::int64_t> lengths{BN + 1};
   if (!large) lengths.push_back(tiles * BN);
   run_job(job_of(config, lengths, tiles, 2, 0), device, verdict);
@@ -328,10 +328,10 @@ Verdict run_published(const std::string& id, Device& device) {
   return verdict;
 }
 
-// ldmatrix alone: `degree` rows of each of its four phases share a bank; nothing else has a conflict. A K: two stages
+// Only ldmatrix: `degree` rows of each of its four phases share a bank; no other access has a conflict. A K: two stages
 // of 16 KiB, the tile 16 KiB, 32 reads of 512 B:
 //   wavefronts of 128 B   256 fill the stages, 128 copy the tile, 32 * 4 * degree read it
-//   sectors of 32 B       512 are copied, 512 written; every step 8 warps read the length and the table
+//   sectors of 32 B       512 are copied, 512 written; in every step 8 warps read the length and the table
 Budget ldmatrix_budget(const LdsConfig& config, std::int64_t degree) {
   const KVBufferConstants c = constants_of(config.params);
   const std::int64_t tile = c.BN * c.depth * c.element_bytes, steps = config.params.full_kv ? 1 : c.depth_blocks;
@@ -384,15 +384,15 @@ std::vector<Case> lds_stage_cases() {
         ldmatrix_budget(config, degree));
   };
   for (const LdsConfig& config : lds_configs()) {
-    add(config.id + "_amd", "tails, pages, heads, layers; the second tile leaves the first alone",
+    add(config.id + "_amd", "tails, pages, heads, layers; the second tile does not change the first",
         [config](Device& device) { return run_config(config, 2, device); });
     add_ldmatrix(config, config.id + "_amd_ldmatrix", config.amd_degree);
     if (std::any_of(std::begin(kPublished), std::end(kPublished), [&](const auto& p) { return config.id == p.id; }))
-      add(config.id + "_published", "checksums of images and registers that others have published",
+      add(config.id + "_published", "published checksums of images and registers",
           [id = config.id](Device& device) { return run_published(id, device); });
-    if (config.per_wave) continue;  // a slice is no whole period of a swizzle
+    if (config.per_wave) continue;  // a slice is not a whole period of a swizzle
     const LdsConfig nv = with_nv_swizzle(config);
-    add(config.id + "_nv", "the swizzle that ldmatrix, TMA and wgmma know; the third tile takes the first one's stage",
+    add(config.id + "_nv", "the swizzle of ldmatrix, TMA and wgmma; the third tile reuses the first one's stage",
         [nv](Device& device) { return run_config(nv, 3, device); });
     add_ldmatrix(nv, config.id + "_nv_ldmatrix", 1);
   }

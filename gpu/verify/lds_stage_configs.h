@@ -1,5 +1,5 @@
-// The configurations of a KVBuffer that lds_stage is compiled for, as the model is told of them, and the checksums that
-// are published for them: whoever changes one side alone sees it.
+// The KVBuffer configurations that lds_stage is compiled for, as parameters of the model, and their published
+// checksums. A change of only the kernel or only the model fails a test.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace kvscope::gpu {
 
 struct LdsConfig {
   std::string id;                            // of the kernel's entry: "a_k"
-  KVBufferParams params;                     // of the buffer that copies
-  std::optional<KVBufferParams> per_wave{};  // V: of the buffer that a wave reads its columns through
-  std::int64_t amd_degree = 1;               // of ldmatrix's phases with the swizzle that AMD's kernels use
+  KVBufferParams params;                     // of the buffer that is filled
+  std::optional<KVBufferParams> per_wave{};  // V: of the buffer through which a wave reads its columns
+  std::int64_t amd_degree = 1;               // degree of ldmatrix's bank conflicts with the swizzle of AMD's kernels
 };
 
 inline KVBufferParams lds_params(DType dtype, MmaShape mma, std::int64_t BN, std::int64_t WN, std::int64_t BK,
@@ -35,7 +35,7 @@ inline KVBufferParams lds_params(DType dtype, MmaShape mma, std::int64_t BN, std
   return p;
 }
 
-// Of a V that the waves share: each has `depth` columns.
+// For V shared by waves: each wave has `depth` columns.
 inline KVBufferParams per_wave_params(KVBufferParams p, std::int64_t depth, std::int64_t smem_depth) {
   p.depth = depth;
   p.smem_depth = smem_depth;
@@ -82,14 +82,15 @@ inline const LdsConfig& lds_config_of(const std::string& id) {
   return *std::find_if(lds_configs().begin(), lds_configs().end(), [&](const LdsConfig& c) { return c.id == id; });
 }
 
-// The swizzles that ldmatrix reads without a conflict, those of TMA and wgmma; with the other 16-bit type.
+// The same with a swizzle that ldmatrix reads without conflicts (that of TMA and wgmma), and with the other 16-bit
+// type.
 inline LdsConfig with_nv_swizzle(LdsConfig config) {
   config.params.swizzle = constants_of(config.params).row_bytes() == 64 ? Swizzle{2, 0, 3} : Swizzle{3, 0, 3};
   if (config.params.dtype == DType::bf16) config.params.dtype = DType::f16;
   return config;
 }
 
-// Raw bits of element (key, column), and what both stages and all registers then are: 64-bit FNV-1a.
+// Raw bits of element (key, column), and checksums of both stages and of all registers: 64-bit FNV-1a.
 using LdsPattern = std::uint32_t (*)(std::int64_t key, std::int64_t column);
 inline constexpr LdsPattern kP16 = [](std::int64_t key, std::int64_t column) {
   return static_cast<std::uint32_t>(key * 256 + column) & 0xffffU;
@@ -108,7 +109,7 @@ struct PublishedSums {
   const char* id;
   LdsPattern pattern;
   std::int64_t valid;
-  std::uint64_t image, registers;  // 0: none is known
+  std::uint64_t image, registers;  // 0: not published
 };
 inline constexpr PublishedSums kPublished[] = {
     {"a_k", kP16, 64, 0x76c8f81dc7f28c25, 0x449ef18fde5fe925},

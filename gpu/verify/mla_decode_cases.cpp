@@ -1,7 +1,6 @@
-// What mla_decode must give: core/attention's reference in double over rows of 576 elements whose first 512 are the
-// values, each element within its bound. Tokens of 656 bytes are decoded here, byte by byte, and keys named by indices
-// are gathered here, so that neither is the kernel's own. The scale of an e4m3 token is read through the model's
-// KVCacheScalesMHAOperand.
+// Cases of mla_decode: core/attention's reference in double over rows of 576 elements whose first 512 are the values,
+// each element within its bound. This file decodes tokens of 656 bytes and gathers the keys named by indices, with code
+// independent of the kernel's. The scale of an e4m3 token is read through the model's KVCacheScalesMHAOperand.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,10 +10,12 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xtensor/xview.hpp>
 
 #include "core/base/convert.h"
 #include "core/base/random.h"
 #include "core/cache/mha_operands.h"
+#include "core/layout/filled.h"
 #include "gpu/offload/mla_launch.h"
 #include "gpu/verify/attention_check.h"
 #include "gpu/verify/cache_fixture.h"
@@ -25,7 +26,7 @@ namespace {
 
 constexpr std::int64_t kRow = mla::kRow, kValue = mla::kValue, kFp8Row = mla::kFp8Row;
 
-// Which keys a query looks at: all of its sequence's, or those that a list names.
+// The keys that a query attends to: all keys of its sequence, or those in a list.
 enum class Holes : std::uint8_t { dense, none, every_third, first_tile, all };
 
 struct MlaCase {
@@ -40,16 +41,16 @@ struct MlaCase {
   std::int64_t topk = 0;       // 0: dense
   std::vector<Holes> holes{};  // [sequences]
   bool sentinels = false;
-  bool scaled = true;    // e4m3: a scale a token
-  double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
+  bool scaled = true;    // e4m3: one scale per token
+  double sharpness = 1;  // factor of the scale: with 100, powers of two of scores overflow a float
   bool demo = false;
-  Budget budget{};  // by hand, above each
+  Budget budget{};  // computed by hand, in the comment above each
 };
 
 // --- the cache -------------------------------------------------------------------------------------------------------
 
-// Token of 656 bytes at `row`: any e4m3 that is a number, scales 2^-9 .. 2^-6, so that values stay below 7; rope as it
-// is elsewhere. The granules' scales differ.
+// Writes a token of 656 bytes at `row`: any finite e4m3, scales 2^-9 .. 2^-6, so that values stay below 7; rope as in
+// the other formats. The scales of the granules differ.
 void write_fp8_token(std::byte* row, std::uint64_t number) {
   const CounterRng rng(number, 0x6d6c61U);
   for (std::uint64_t i = 0; i < 512; ++i) {
@@ -64,7 +65,7 @@ void write_fp8_token(std::byte* row, std::uint64_t number) {
   std::copy(rope.begin(), rope.end(), row + 528);
 }
 
-// 576 values of a token. `scale`: of an e4m3 token.
+// Decodes the 576 values of a token. `scale_of_token`: for e4m3.
 void decode_token(MlaRows rows, const std::byte* row, float scale_of_token, float* to) {
   if (rows == MlaRows::bf16) {
     to_floats(DType::bf16, row, std::span(to, kRow));
@@ -99,8 +100,8 @@ CacheFixture cache_of(const MlaCase& c) {
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const attention::PagedRows rows = cache.rows(layer, Slot::key);
     for (std::int64_t b = 0; b < cache.sequences(); ++b) {
-      for (std::int64_t t = 0; t < c.lengths[static_cast<std::size_t>(b)]; ++t) {
-        const std::int64_t block = rows.table[b * rows.table_stride + t / rows.page_size];
+      for (std::int64_t t = 0; t < cache.shape().length(b); ++t) {
+        const std::int64_t block = cache.table()(b, t / rows.page_size);
         const std::int64_t at = block * rows.block_stride + t % rows.page_size * rows.token_stride;
         write_fp8_token(cache.pool().data() + (rows.data - cache.pool().data()) + at,
                         static_cast<std::uint64_t>((b * 1000 + t) * 2 + layer));
@@ -110,77 +111,74 @@ CacheFixture cache_of(const MlaCase& c) {
   return cache;
 }
 
-// --- which keys ------------------------------------------------------------------------------------------------------
+// --- key selection ---------------------------------------------------------------------------------------------------
 
-// [batch, topk]: block * page_size + slot of tokens of the sequence, in an order that is not theirs. Holes are -1, each
-// fourth an index past the pool's `blocks`.
-std::vector<std::int32_t> indices_of(const MlaCase& c, const attention::PagedRows& rows) {
-  std::vector<std::int32_t> indices;
+// [batch, topk]: block * page_size + slot of tokens of the sequence, in a shuffled order. Holes are -1; every fourth
+// hole is an index past the pool's `blocks`.
+xt::xtensor<std::int32_t, 2> indices_of(const MlaCase& c, const CacheFixture& cache) {
+  xt::xtensor<std::int32_t, 2> indices = filled(-1, c.lengths.size(), c.topk);
   if (c.topk == 0) return indices;
-  for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
-    const std::int64_t length = c.lengths[static_cast<std::size_t>(b)];
-    const Holes holes = c.holes[static_cast<std::size_t>(b)];
+  for (std::size_t b = 0; b < c.lengths.size(); ++b) {
+    const std::int64_t length = c.lengths[b];
+    const Holes holes = c.holes[b];
     for (std::int64_t i = 0; i < c.topk; ++i) {
       if (length == 0 || holes == Holes::all || (holes == Holes::every_third && i % 3 == 1) ||
           (holes == Holes::first_tile && i < mla::kKeys)) {
-        indices.push_back(i % 4 == 0 ? static_cast<std::int32_t>(rows.blocks * c.page_size + i) : -1);
+        if (i % 4 == 0) indices(b, i) = static_cast<std::int32_t>(cache.blocks() * c.page_size + i);
         continue;
       }
-      const std::int64_t t = (i * 37 + 11) % length, block = rows.table[b * rows.table_stride + t / c.page_size];
-      indices.push_back(static_cast<std::int32_t>(block * c.page_size + t % c.page_size));
+      const std::int64_t t = (i * 37 + 11) % length, block = cache.table()(b, t / c.page_size);
+      indices(b, i) = static_cast<std::int32_t>(block * c.page_size + t % c.page_size);
     }
   }
   return indices;
 }
 
-// Rows that the reference reads, each on a block of its own.
+// Rows that the reference reads, each in its own block.
 struct Gathered {
-  std::vector<float> values;         // [keys of all sequences, 576]
-  std::vector<std::uint32_t> table;  // [batch, stride]
-  std::int64_t stride = 0;
-  std::vector<std::int64_t> lengths;  // [batch]
+  std::vector<float> values;            // [keys of all sequences, 576]
+  xt::xtensor<std::uint32_t, 2> table;  // [batch, most keys of a sequence]
+  std::vector<std::int64_t> lengths;    // [batch]
 };
 
-// The token of sequence `b` that a slot of a block holds.
-TokIdx token_of(const attention::PagedRows& rows, std::int64_t b, std::int64_t block, std::int64_t slot) {
-  const std::uint32_t* const pages = rows.table + b * rows.table_stride;
-  const auto page = std::find(pages, pages + rows.table_stride, static_cast<std::uint32_t>(block)) - pages;
-  return TokIdx{page * rows.page_size + slot};
+// The token of sequence `b` in a slot of a block.
+TokIdx token_of(const CacheFixture& cache, std::int64_t b, std::int64_t block, std::int64_t slot) {
+  const auto pages = xt::row(cache.table(), b);
+  const std::int64_t page = std::find(pages.begin(), pages.end(), block) - pages.begin();
+  return TokIdx{page * cache.shape().page_size + slot};
 }
 
-Gathered gather(const MlaCase& c, CacheFixture& cache, const std::vector<std::int32_t>& indices) {
+Gathered gather(const MlaCase& c, CacheFixture& cache, const xt::xtensor<std::int32_t, 2>& indices) {
   Gathered g;
   const attention::PagedRows rows = cache.rows(c.layer, Slot::key);
   const auto element = size_of(rows.dtype);
   const PagedKVCacheCollection collection = cache.collection();
   const KVCacheScalesMHAOperand scales(collection.get_key_cache(LayerIdx{c.layer}));
-  for (const std::int64_t length : c.lengths) g.stride = std::max(g.stride, std::max(length, c.topk));
-  for (std::int64_t b = 0; b < static_cast<std::int64_t>(c.lengths.size()); ++b) {
-    const std::int64_t most = c.topk > 0 ? c.topk : c.lengths[static_cast<std::size_t>(b)];
+  g.table = filled(0xffffffffU, cache.sequences(), std::max(std::ranges::max(c.lengths), c.topk));
+  for (std::int64_t b = 0; b < cache.sequences(); ++b) {
+    const std::int64_t most = c.topk > 0 ? c.topk : cache.shape().length(b);
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < most; ++i) {
       std::int64_t block, slot;
       if (c.topk > 0) {
-        const std::int64_t index = indices[static_cast<std::size_t>(b * c.topk + i)];
+        const std::int64_t index = indices(b, i);
         if (index < 0 || index >= rows.blocks * c.page_size) continue;
         block = index / c.page_size, slot = index % c.page_size;
       } else {
-        block = rows.table[b * rows.table_stride + i / c.page_size], slot = i % c.page_size;
+        block = cache.table()(b, i / c.page_size), slot = i % c.page_size;
       }
       const auto at = static_cast<std::int64_t>(g.values.size());
       g.values.resize(static_cast<std::size_t>(at + kRow));
       float scale = 1;
       if (c.rows == MlaRows::e4m3 && c.scaled)
         std::memcpy(&scale,
-                    scales.block_paged_ptr<1>(SeqIdx{b}, token_of(rows, b, block, slot), HeadIdx{0}, DimIdx{kRow - 1}),
+                    scales.block_paged_ptr<1>(SeqIdx{b}, token_of(cache, b, block, slot), HeadIdx{0}, DimIdx{kRow - 1}),
                     4);
       decode_token(c.rows, rows.data + (block * rows.block_stride + slot * rows.token_stride) * element, scale,
                    g.values.data() + at);
-      g.table.push_back(static_cast<std::uint32_t>(at / kRow));
-      ++count;
+      g.table(b, count++) = static_cast<std::uint32_t>(at / kRow);
     }
     g.lengths.push_back(count);
-    g.table.resize(static_cast<std::size_t>((b + 1) * g.stride), 0xffffffffU);
   }
   return g;
 }
@@ -195,7 +193,7 @@ attention::PagedRows rows_of(const Gathered& g, std::int64_t head_size) {
   rows.head_size = head_size;
   rows.block_stride = rows.token_stride = rows.head_stride = kRow;
   rows.table = g.table.data();
-  rows.table_stride = g.stride;
+  rows.table_stride = static_cast<std::int64_t>(g.table.shape(1));
   return rows;
 }
 
@@ -206,14 +204,14 @@ Verdict run(const MlaCase& c, Device& device) {
   const UploadedCache there = cache.upload(device);
   const std::int64_t batch = cache.sequences(), heads = c.query_heads;
   const attention::PagedRows stored = cache.rows(c.layer, Slot::key);
-  const std::vector<std::int32_t> indices = indices_of(c, stored);
+  const xt::xtensor<std::int32_t, 2> indices = indices_of(c, cache);
   const std::vector<std::byte> q = exact_noise(DType::bf16, batch * heads * kRow, 5);
 
   const auto scratch = [&](std::int64_t bytes, std::string_view name) {
     return DeviceArray(device, device.allocate(bytes, name), bytes);
   };
   const DeviceArray queries = device.upload("q", q);
-  const DeviceArray index_array = device.upload_values("indices", indices);
+  const DeviceArray index_array = upload_tensor(device, "indices", indices);
   const DeviceArray out = device.filled("out", batch * heads * kValue * 2, std::byte{0xff});
   const DeviceArray lse = device.filled("lse", batch * heads * 4, std::byte{0xff});
   const DeviceArray part = scratch(batch * c.splits * heads * kValue * 4, "parts");
@@ -262,19 +260,19 @@ Verdict run(const MlaCase& c, Device& device) {
   return verdict;
 }
 
-// An e4m3 tile also: scales stored by four warps and loaded in eight, 8 bytes a lane four times, half a warp at once.
+// An e4m3 tile adds: scales stored by four warps and loaded in eight, 8 bytes per lane four times, half a warp at once.
 constexpr std::int64_t kTileScales = 4 + 8 * 4 * 2;
 
-// Shared wavefronts: a tile of 72 chunks in 64 rows, of queries too, is 576. With each tile of keys: weights 64, maxima
-// out and in 32, which keys are there 4 and 8. At the end of a CTA sums out and in, 32.
+// Shared wavefronts: a tile of 72 chunks in 64 rows, also of queries, is 576. Per tile of keys: weights 64, maxima
+// written and read 32, valid bits 4 and 8. At the end of a CTA, sums written and read, 32.
 constexpr std::int64_t kTileStored = 576, kTileSoftmax = 64 + 32 + 12, kSums = 32;
 
 std::vector<MlaCase> table() {
   std::vector<MlaCase> cases;
   const auto add = [&](MlaCase c) { cases.push_back(std::move(c)); };
 
-  // Sectors: rows of 36 for 16 queries and 65 keys; 16 parts of 64, out and in; output 16 x 32; lse of parts 2, read
-  // twice by four warps for each head; lse 16; the length for 12 warps; the table for 4 warps, then for one.
+  // Sectors: rows of 36 for 16 queries and 65 keys; 16 parts of 64, written and read; output 16 x 32; lse of parts 2,
+  // read twice by four warps for each head; lse 16; the length for 12 warps; the table for 4 warps, then for one.
   add({.name = "bf16_page64_demo",
        .what = "one token past a page: the second tile has one key",
        .rows = MlaRows::bf16,
@@ -293,7 +291,7 @@ std::vector<MlaCase> table() {
        .query_heads = 128,
        .splits = 2});
   add({.name = "bf16_page16_heads16_sentinels",
-       .what = "four pages a tile, layer 1; entries past the end are no blocks",
+       .what = "four pages per tile, layer 1; entries past the end are not blocks",
        .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200, 15, 17},
@@ -302,7 +300,7 @@ std::vector<MlaCase> table() {
        .layer = 1,
        .sentinels = true});
   add({.name = "bf16_page1_heads20",
-       .what = "every token on a block of its own; heads that fill no tile",
+       .what = "every token in a separate block; fewer heads than a tile",
        .rows = MlaRows::bf16,
        .page_size = 1,
        .lengths = {1, 2, 130},
@@ -310,7 +308,7 @@ std::vector<MlaCase> table() {
        .splits = 1,
        .layer = 1});
   add({.name = "bf16_page256_six_tiles",
-       .what = "six tiles go three times round the ring; a page is four of them",
+       .what = "six tiles use the ring three times; a page is four tiles",
        .rows = MlaRows::bf16,
        .page_size = 256,
        .lengths = {383},
@@ -323,7 +321,7 @@ std::vector<MlaCase> table() {
        .query_heads = 8,
        .splits = 8});
   add({.name = "bf16_page16_sharp",
-       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .what = "scores in the hundreds, of both signs: without subtracting the maximum, weights are infinite or all 0",
        .rows = MlaRows::bf16,
        .page_size = 16,
        .lengths = {1, 90},
@@ -331,7 +329,7 @@ std::vector<MlaCase> table() {
        .splits = 2,
        .sharpness = 100});
   add({.name = "fp8_page64_heads16_ladder",
-       .what = "tokens of 656 bytes, every number that e4m3 has, four scales a token that differ",
+       .what = "tokens of 656 bytes, every e4m3 number, four different scales per token",
        .rows = MlaRows::fp8,
        .page_size = 64,
        .lengths = {0, 1, 63, 64, 65, 200},
@@ -347,7 +345,7 @@ std::vector<MlaCase> table() {
        .sentinels = true});
   // Three tiles in two CTAs: 16 e4m3 become two chunks, stored without a conflict.
   add({.name = "fp8_page1_heads64",
-       .what = "every token on a block of its own",
+       .what = "every token in a separate block",
        .rows = MlaRows::fp8,
        .page_size = 1,
        .lengths = {66, 1},
@@ -355,9 +353,9 @@ std::vector<MlaCase> table() {
        .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax),
                   .sectors = {},
                   .tma_bytes = {}}});
-  // Three tiles in two CTAs. Sectors: rows of 18 for 67 keys; queries 36 a head, for both sequences; a scale a key.
+  // Three tiles in two CTAs. Sectors: rows of 18 for 67 keys; queries 36 per head, for both sequences; a scale per key.
   add({.name = "e4m3_page1_heads64",
-       .what = "a scale a token, no power of two, every token on a block of its own",
+       .what = "one scale per token, not a power of two, every token in a separate block",
        .rows = MlaRows::e4m3,
        .page_size = 1,
        .lengths = {66, 1},
@@ -366,7 +364,7 @@ std::vector<MlaCase> table() {
        .budget = {.wavefronts = 2 * (kTileStored + kSums) + 3 * (kTileStored + kTileSoftmax + kTileScales),
                   .sectors = {},
                   .tma_bytes = {}}});
-  // Sectors as bf16_page64_demo, but rows of 18 for the keys, and four scales a sector: 65 keys in 9 sectors.
+  // Sectors as bf16_page64_demo, but rows of 18 for the keys, and four scales per sector: 65 keys in 9 sectors.
   add({.name = "e4m3_page64_tile_and_one",
        .what = "rows of 576 bytes and a scale each, one token past a page",
        .rows = MlaRows::e4m3,
@@ -377,7 +375,7 @@ std::vector<MlaCase> table() {
                   .sectors = 16 * 36 + 65 * 18 + 9 + 2 * 16 * 64 + 16 * 32 + 2 + 16 * 4 * 2 + 16 + 12 + 5,
                   .tma_bytes = {}}});
   add({.name = "e4m3_page16_heads128_ladder",
-       .what = "lengths around a tile, two tiles of heads; poisoned scales behind the end, splits without a key",
+       .what = "lengths around a tile, two tiles of heads; poisoned scales past the end, splits without a key",
        .rows = MlaRows::e4m3,
        .page_size = 16,
        .lengths = {0, 1, 63, 64, 65, 200},
@@ -385,14 +383,14 @@ std::vector<MlaCase> table() {
        .splits = 2,
        .sentinels = true});
   add({.name = "e4m3_page24_sharp",
-       .what = "scores of tens: weights without a maximum taken off overflow; pages that cut a tile",
+       .what = "scores in the tens: without subtracting the maximum, weights overflow; pages smaller than a tile",
        .rows = MlaRows::e4m3,
        .page_size = 24,
        .lengths = {150, 3},
        .query_heads = 20,
        .sharpness = 10});
   add({.name = "e4m3_page16_sparse",
-       .what = "scales of tokens by index, holes among them",
+       .what = "scales of tokens by index, with holes",
        .rows = MlaRows::e4m3,
        .page_size = 16,
        .lengths = {100, 33},
@@ -401,14 +399,14 @@ std::vector<MlaCase> table() {
        .topk = 96,
        .holes = {Holes::first_tile, Holes::every_third}});
   add({.name = "e4m3_page64_unscaled",
-       .what = "no scales: every one is 1",
+       .what = "no scales: every scale is 1",
        .rows = MlaRows::e4m3,
        .page_size = 64,
        .lengths = {70},
        .query_heads = 8,
        .scaled = false});
   add({.name = "bf16_page64_sparse",
-       .what = "indices in no order, holes among them, all of them holes: a hole counted as slot 0 shows",
+       .what = "unordered indices, some holes, only holes: a hole counted as slot 0 is detected",
        .rows = MlaRows::bf16,
        .page_size = 64,
        .lengths = {200, 65, 130, 1, 0},
@@ -418,7 +416,7 @@ std::vector<MlaCase> table() {
        .topk = 130,
        .holes = {Holes::none, Holes::every_third, Holes::all, Holes::first_tile, Holes::all}});
   add({.name = "fp8_page16_sparse_heads128",
-       .what = "a whole tile of holes before the first key: maxima of nothing must not count",
+       .what = "a whole tile of holes before the first key: its maxima must not count",
        .rows = MlaRows::fp8,
        .page_size = 16,
        .lengths = {100, 33},

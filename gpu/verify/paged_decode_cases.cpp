@@ -1,6 +1,6 @@
-// What paged_decode must give. Between them the cases have every page size with every way of copying it, every type
-// with both head sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16
-// keys. The entries for any head size have each type, each number of lanes a key, and what they alone compute.
+// Cases of paged_decode. Together they cover every page size with every method of copying it, every type with both head
+// sizes, groups on both sides of 8 and 16, and lengths on both sides of a page, a tile, a run and 16 keys. The entries
+// for any head size are covered with each type, each number of lanes per key, and the features that only they support.
 #include "gpu/verify/decode_case.h"
 
 namespace kvscope::gpu {
@@ -11,7 +11,7 @@ std::vector<Case> paged_decode_cases() {
   // TMA: 1 + 2 boxes of 16 slots of 128 bytes, of K and of V.
   list.push_back(
       {.name = "bf16_page16_demo",
-       .what = "one page and a token of the next: the last key of sequence 1 is alone in its page",
+       .what = "one page and one token of the next: the last key of sequence 1 is alone in its page",
        .shape =
            {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .head_size = 64, .lengths = {5, 17}},
        .group = 2,
@@ -31,7 +31,7 @@ std::vector<Case> paged_decode_cases() {
   // TMA: 38 boxes of 16 slots, of K and of V.
   list.push_back(
       {.name = "bf16_page16_ring",
-       .what = "ten tiles through a ring of three stages: a phase that is taken for the next one",
+       .what = "ten tiles through a ring of three stages: detects a phase mistaken for the next one",
        .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {601}, .seed = 2},
        .group = 8,
        .budget = {.tma_bytes = 311296}});
@@ -43,13 +43,13 @@ std::vector<Case> paged_decode_cases() {
        .splits = 0});
   list.push_back(
       {.name = "bf16_page16_sharp",
-       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .what = "scores in the hundreds, of both signs: without subtracting the maximum, weights are infinite or all 0",
        .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .lengths = {1, 2, 60, 150}},
        .group = 4,
        .splits = 3,
        .sharpness = 100});
   list.push_back({.name = "f16_page64_mqa8",
-                  .what = "pages as long as a tile, one KV head, table entries past the pool behind the last page",
+                  .what = "pages as long as a tile, one KV head, table entries past the pool after the last page",
                   .shape = {.dtype = DType::f16,
                             .page_size = 64,
                             .kv_heads = 1,
@@ -60,16 +60,17 @@ std::vector<Case> paged_decode_cases() {
                   .out = DType::f16,
                   .splits = 2});
   list.push_back({.name = "bf16_page16_mqa40",
-                  .what = "40 query heads of one KV head: CTAs of 16, 16 and 8, each with heads of its own",
+                  .what = "40 query heads of one KV head: CTAs of 16, 16 and 8 heads",
                   .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .kv_heads = 1, .lengths = {33, 70}},
                   .group = 40,
                   .splits = 2});
   // Sectors: K and V of 335 keys, two heads, 8 each: 10720; queries 4 * 16 * 3 of 14 CTAs 2688; partial outputs,
-  // written and read, 1344; outputs 336; lengths 168; logarithms 266; table 90, eight entries a sector although a page
-  // is a token.
+  // written and read, 1344; outputs 336; lengths 168; logarithms 266; table 90, with eight entries per sector although
+  // a page is one token.
   list.push_back(
       {.name = "bf16_page1_gqa3",
-       .what = "a page a token, so every neighbour is elsewhere; by cp.async; sentinels behind",
+       .what =
+           "pages of one token, so adjacent keys are in different blocks; by cp.async; sentinels after the last page",
        .shape = {.dtype = DType::bf16, .page_size = 1, .lengths = {0, 1, 2, 63, 64, 65, 140}, .sentinels = true},
        .group = 3,
        .layer = 1,
@@ -81,18 +82,18 @@ std::vector<Case> paged_decode_cases() {
        .shape = {.dtype = DType::bf16, .page_size = 4, .layers = 1, .kv_heads = 1, .lengths = {330}, .seed = 3},
        .group = 2});
   list.push_back({.name = "f16_page24_gqa12",
-                  .what = "pages that are no multiple of 16: a tile ends inside one; 9 to 16 query heads",
+                  .what = "pages that are not a multiple of 16: a tile ends inside one; 9 to 16 query heads",
                   .shape = {.dtype = DType::f16, .page_size = 24, .layers = 1, .lengths = {23, 24, 25, 71, 72, 73}},
                   .group = 12,
                   .out = DType::f16});
   list.push_back({.name = "bf16_page128_f32_out",
-                  .what = "two tiles a page, a run a tile, output in f32",
+                  .what = "two tiles per page, one run per tile, output in f32",
                   .shape = {.dtype = DType::bf16, .page_size = 128, .lengths = {127, 128, 129, 300}},
                   .group = 4,
                   .out = DType::f32,
                   .splits = 5});
   list.push_back({.name = "f16_page256_mha",
-                  .what = "no group at all, the middle one of three layers",
+                  .what = "one query head per KV head, the middle one of three layers",
                   .shape = {.dtype = DType::f16, .page_size = 256, .layers = 3, .lengths = {255, 256, 257, 1}},
                   .group = 1,
                   .layer = 1,
@@ -105,10 +106,10 @@ std::vector<Case> paged_decode_cases() {
        .group = 5});
   // TMA: half of bf16_page16_gqa4.
   // Sectors: the boxes 3072; queries, partial outputs, outputs, logarithms, lengths and table as there, 4482; scales,
-  // of four tokens a sector, 39 of K and of V, of two heads, 156; the table for their sake 16.
+  // of four tokens per sector, 39 of K and of V, of two heads, 156; 16 more of the table to look up the scales.
   list.push_back(
       {.name = "e4m3_page16_gqa4",
-       .what = "a scale for each token and head, of K and of V; poisoned scales behind the end",
+       .what = "a scale per token and head, of K and of V; poisoned scales past the end",
        .shape = {.dtype = DType::e4m3, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 100}, .granularity = 128},
        .group = 4,
        .layer = 1,
@@ -124,7 +125,7 @@ std::vector<Case> paged_decode_cases() {
                   .group = 8,
                   .splits = 2});
   list.push_back({.name = "e4m3_page64_unscaled",
-                  .what = "boxes of 64-byte rows, which are swizzled otherwise; no scales; 16 query heads",
+                  .what = "boxes of 64-byte rows with their own swizzle mode; no scales; 16 query heads",
                   .shape = {.dtype = DType::e4m3, .page_size = 64, .head_size = 64, .lengths = {63, 64, 65, 200}},
                   .group = 16,
                   .out = DType::f32});
@@ -135,7 +136,7 @@ std::vector<Case> paged_decode_cases() {
            {.dtype = DType::e4m3, .page_size = 32, .layers = 1, .kv_heads = 1, .lengths = {500}, .granularity = 128},
        .group = 6});
   list.push_back({.name = "f32_page16_gqa4",
-                  .what = "the bound of f32, which no rounded product holds",
+                  .what = "the bound of f32, which rounded products exceed",
                   .shape = {.dtype = DType::f32, .page_size = 16, .lengths = {0, 1, 15, 16, 17, 60}},
                   .group = 4,
                   .layer = 1,
@@ -148,20 +149,20 @@ std::vector<Case> paged_decode_cases() {
        .group = 10,
        .out = DType::f32});
   list.push_back({.name = "f32_page16_hole",
-                  .what = "a page that was never assigned, by plain loads",
+                  .what = "an unassigned page, by plain loads",
                   .shape = {.dtype = DType::f32, .page_size = 16, .layers = 1, .lengths = {20, 50}},
                   .group = 2,
                   .out = DType::f32,
                   .hole_sequence = 1,
                   .hole_page = 1});
   list.push_back({.name = "bf16_padded_rows",
-                  .what = "rows aligned to 4 bytes alone: no engine takes them, nor do copies of 16 bytes",
+                  .what = "rows aligned to only 4 bytes: neither the copy engine nor 16-byte copies support them",
                   .shape = {.dtype = DType::bf16, .page_size = 16, .lengths = {15, 33, 66}},
                   .group = 4,
                   .layer = 1,
                   .padding = 2});
   list.push_back({.name = "bf16_page16_hole",
-                  .what = "a page inside the sequence that was never assigned is zeros: a box outside the map",
+                  .what = "an unassigned page inside the sequence is zeros: a box outside the map",
                   .shape = {.dtype = DType::bf16, .page_size = 16, .layers = 1, .lengths = {40, 50}},
                   .group = 4,
                   .hole_sequence = 1,
@@ -173,13 +174,13 @@ std::vector<Case> paged_decode_cases() {
                   .hole_sequence = 0,
                   .hole_page = 2});
   list.push_back({.name = "e4m3_page8_hole",
-                  .what = "scales of a page that was never assigned",
+                  .what = "scales of an unassigned page",
                   .shape = {.dtype = DType::e4m3, .page_size = 8, .layers = 1, .lengths = {40, 50}, .granularity = 128},
                   .group = 4,
                   .hole_sequence = 1,
                   .hole_page = 2});
   list.push_back({.name = "bf16_page16_d32",
-                  .what = "four lanes a key, eight keys a warp: lanes past the end of the keys merge nothing",
+                  .what = "four lanes per key, eight keys per warp: lanes past the last key contribute nothing",
                   .shape = {.dtype = DType::bf16, .page_size = 16, .head_size = 32, .lengths = {0, 1, 7, 8, 9, 33}},
                   .group = 3,
                   .layer = 1,
@@ -212,7 +213,7 @@ std::vector<Case> paged_decode_cases() {
                   .splits = 3,
                   .alibi_sinks = true});
   list.push_back({.name = "e4m3_page16_granule64",
-                  .what = "two scales a head, of K and of V, that differ",
+                  .what = "two different scales per head, of K and of V",
                   .shape = {.dtype = DType::e4m3, .page_size = 16, .lengths = {17, 60}, .granularity = 64},
                   .group = 4,
                   .layer = 1,
@@ -225,7 +226,7 @@ std::vector<Case> paged_decode_cases() {
        .layer = 1});
   list.push_back(
       {.name = "e4m3_page2_d224_hole",
-       .what = "a page that was never assigned has no scales either",
+       .what = "an unassigned page also has no scales",
        .shape =
            {.dtype = DType::e4m3, .page_size = 2, .layers = 1, .head_size = 224, .lengths = {9}, .granularity = 32},
        .group = 1,

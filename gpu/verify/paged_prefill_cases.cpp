@@ -1,5 +1,5 @@
-// What paged_prefill must give: core/attention's reference in double, each element within its bound. Slots past a
-// sequence's end, pages that nobody has and scales of nothing are NaN, so a key too many shows.
+// Cases of paged_prefill: core/attention's reference in double, each element within its bound. Slots past a sequence's
+// end, pages without an owner and unused scales are NaN, so reading one key too many is detected.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,10 +24,10 @@ struct PrefillCase {
   MaskKind mask = MaskKind::causal;
   std::int64_t window_left = -1;
   double soft_cap = 0;
-  double sharpness = 1;  // factor of the scale: 100 makes scores whose powers of two no float holds
+  double sharpness = 1;  // factor of the scale: with 100, powers of two of scores overflow a float
   std::int64_t layer = 0;
   bool demo = false;
-  Budget budget{};  // by hand, above each
+  Budget budget{};  // computed by hand, in the comment above each
 };
 
 Verdict run(const PrefillCase& c, Device& device) {
@@ -101,18 +101,19 @@ CacheShape with_sentinels(CacheShape shape) {
 }
 
 // Bytes by TMA: a CTA copies its queries' tile, 128 rows of head_size, and K and V of 128 keys for each tile that any
-// of its queries sees, rows past the end included.
+// of its queries attends to, including rows past the end.
 std::vector<PrefillCase> table() {
   using enum DType;
   using enum MaskKind;
   std::vector<PrefillCase> cases;
   const auto add = [&](PrefillCase c) { cases.push_back(std::move(c)); };
 
-  // 2 heads x (Q 16384 + K 16384 + V 16384). Sectors, a head: queries 5 rows x 4, pages 2 x 16 rows x 4 of K and of V,
-  // output 5 x 4, lse 2, table 1 + 1, what 12 warps ask of offsets and length 3 each. Wavefronts, a head: 8 warps put
-  // 16 words of output in place, 5 rows are taken from there, 11 rows of V after the last are zeroed.
+  // 2 heads x (Q 16384 + K 16384 + V 16384). Sectors per head: queries 5 rows x 4, pages 2 x 16 rows x 4 of K and of V,
+  // output 5 x 4, lse 2, table 1 + 1, offsets and length read by 12 warps 3 each. Wavefronts per head: 8 warps store
+  // 16 words of output, 5 rows are read back, 11 rows of V after the last are zeroed.
   add({.name = "bf16_page16_demo",
-       .what = "five queries after sixteen cached tokens: the last page has five, the tile of 128 keys no other",
+       .what = "five queries after sixteen cached tokens: the last page has five keys, and the tile of 128 keys has no "
+               "other page",
        .shape = cache_of(bf16, 16, 1, 64, {21}),
        .queries = {5},
        .query_heads = 2,
@@ -121,42 +122,42 @@ std::vector<PrefillCase> table() {
                   .sectors = 2 * (5 * 4 + 2 * 2 * 16 * 4 + 5 * 4 + 2 + 2 + 12 * 3),
                   .tma_bytes = 2 * 3 * 16384}});
   add({.name = "bf16_page16_gqa_ragged",
-       .what =
-           "query counts and cached lengths around a page and a product's rows, layer 1: a head or a layer mixed up",
+       .what = "query counts and cached lengths around a page and a product's rows, layer 1: detects exchanged heads "
+               "or layers",
        .shape = cache_of(bf16, 16, 2, 128, {1, 16, 31, 33, 81, 165, 5}),
        .queries = {1, 15, 16, 17, 64, 65, 0},
        .query_heads = 4,
        .layer = 1});
-  // Two CTAs: positions 100 .. 227 see keys of tiles 0 and 1, 228 .. 299 of all three.
+  // Two CTAs: positions 100 .. 227 attend to keys of tiles 0 and 1, 228 .. 299 of all three.
   add({.name = "bf16_page16_long",
-       .what = "three tiles go through two stages, two tiles of queries see different numbers of them",
+       .what = "three tiles in two stages; two tiles of queries attend to different numbers of them",
        .shape = cache_of(bf16, 16, 1, 128, {300}),
        .queries = {200},
        .query_heads = 1,
        .budget = {.wavefronts = {}, .sectors = {}, .tma_bytes = 2 * 32768 + (2 + 3) * 2 * 32768}});
   add({.name = "bf16_page1_mqa",
-       .what = "every token on a block of its own: a box a row",
+       .what = "every token in a separate block: one box per row",
        .shape = cache_of(bf16, 1, 1, 64, {1, 2, 130, 64}),
        .queries = {1, 2, 66, 64},
        .query_heads = 3});
   add({.name = "f16_page64_gqa_sentinels",
-       .what = "table entries past the end are no blocks: looking them up would be seen",
+       .what = "table entries past the end are not blocks: using them is detected",
        .shape = with_sentinels(cache_of(f16, 64, 2, 128, {63, 128, 193, 64})),
        .queries = {63, 64, 65, 1},
        .query_heads = 4});
   add({.name = "bf16_page128_page_edges",
-       .what = "a page is a tile: sequences that end with it, one before and one after",
+       .what = "a page is a tile: sequences that end with it, one key before and one key after",
        .shape = cache_of(bf16, 128, 2, 64, {127, 128, 129, 257, 256}),
        .queries = {127, 128, 129, 1, 2},
        .query_heads = 2,
        .layer = 1});
   add({.name = "f16_page256_halves",
-       .what = "a tile is half a page: the slot must move on within the block",
+       .what = "a tile is half a page: the slot must advance within the block",
        .shape = cache_of(f16, 256, 1, 64, {255, 256, 257, 400}),
        .queries = {1, 16, 130, 129},
        .query_heads = 2});
   add({.name = "bf16_page64_many_tiles",
-       .what = "seven tiles go three times round the ring, phases of its barriers turn",
+       .what = "seven tiles use the ring three times, with alternating barrier phases",
        .shape = cache_of(bf16, 64, 1, 64, {833}),
        .queries = {40},
        .query_heads = 1,
@@ -169,17 +170,18 @@ std::vector<PrefillCase> table() {
        .query_heads = 2,
        .mask = sliding_window,
        .window_left = 100});
-  // Queries 298 .. 361: the last sees from 161 on, so tile 1, whole below all of them, is cut by the window alone.
+  // Queries 298 .. 361: the last attends from 161 on, so tile 1, entirely visible to causal masking, is cut by the
+  // window.
   add({.name = "bf16_page16_window200",
-       .what = "a tile that no query is inside of, with keys that only the first queries see",
+       .what = "a tile without any query's own position, with keys that only the first queries attend to",
        .shape = cache_of(bf16, 16, 1, 64, {362}),
        .queries = {64},
        .query_heads = 1,
        .mask = sliding_window,
        .window_left = 200});
-  // Query 639 of 640 with 127 before it sees 512 .. 639: one tile of five. Its neighbour sees 511 .. 638: two.
+  // Query 639 of 640 with 127 before it attends to 512 .. 639: one tile of five. Query 638 attends to 511 .. 638: two.
   add({.name = "f16_page128_window127_whole_tile",
-       .what = "a window that is exactly a tile: one key more begins another; tiles before it are not fetched",
+       .what = "a window of exactly one tile: one more key needs another tile; tiles before it are not loaded",
        .shape = cache_of(f16, 128, 1, 128, {640, 639}),
        .queries = {1, 1},
        .query_heads = 1,
@@ -187,27 +189,27 @@ std::vector<PrefillCase> table() {
        .window_left = 127,
        .budget = {.wavefronts = {}, .sectors = {}, .tma_bytes = 2 * 32768 + (1 + 2) * 2 * 32768}});
   add({.name = "bf16_page16_window0",
-       .what = "each query sees itself alone: output is its V row, a neighbour's differs in every element",
+       .what = "each query attends only to itself: the output is its V row, and adjacent rows differ in every element",
        .shape = cache_of(bf16, 16, 1, 64, {70, 16}),
        .queries = {65, 16},
        .query_heads = 1,
        .mask = sliding_window,
        .window_left = 0});
   add({.name = "f16_page1_window_without_limit",
-       .what = "a window without a left edge is causal",
+       .what = "a window without a left limit is causal",
        .shape = cache_of(f16, 1, 1, 64, {140}),
        .queries = {20},
        .query_heads = 1,
        .mask = sliding_window,
        .window_left = -1});
   add({.name = "bf16_page16_softcap",
-       .what = "scores of 8 under a cap of 5: left out, or put in after the scale alone, it changes every weight",
+       .what = "scores of 8 with a cap of 5: omitting it, or applying it only after the scale, changes every weight",
        .shape = cache_of(bf16, 16, 1, 128, {150, 20}),
        .queries = {17, 20},
        .query_heads = 2,
        .soft_cap = 5});
   add({.name = "f16_page64_softcap_window",
-       .what = "a masked score stays masked: the cap would make -cap of it, were it applied after",
+       .what = "a masked score stays masked: a cap applied after the mask would change it to -cap",
        .shape = cache_of(f16, 64, 2, 64, {200}),
        .queries = {70},
        .query_heads = 2,
@@ -215,19 +217,19 @@ std::vector<PrefillCase> table() {
        .window_left = 33,
        .soft_cap = 20});
   add({.name = "bf16_page16_sharp",
-       .what = "scores of hundreds, of both signs: weights without a maximum taken off are infinite, or all 0",
+       .what = "scores in the hundreds, of both signs: without subtracting the maximum, weights are infinite or all 0",
        .shape = cache_of(bf16, 16, 1, 64, {150}),
        .queries = {17},
        .query_heads = 2,
        .sharpness = 100});
   add({.name = "bf16_page16_no_mask",
-       .what = "all keys, the later ones too; the end of the sequence masks alone",
+       .what = "all keys, including later ones; only the end of the sequence masks",
        .shape = cache_of(bf16, 16, 2, 64, {150, 16, 128}),
        .queries = {17, 16, 1},
        .query_heads = 4,
        .mask = none});
   add({.name = "bf16_page16_rows_without_keys",
-       .what = "more queries than keys, no key at all: o = 0 and lse = -inf, where a top-left mask would see keys",
+       .what = "more queries than keys, and no keys: o = 0 and lse = -inf, where a top-left mask would have keys",
        .shape = cache_of(bf16, 16, 1, 64, {2, 0, 100, 3}),
        .queries = {5, 20, 200, 3},
        .query_heads = 2});

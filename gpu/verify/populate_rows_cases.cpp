@@ -1,5 +1,5 @@
-// populate_rows against PagedKVCache::populate: every tile a sequence's table row has room for, those past its tokens
-// too.
+// Compares populate_rows with PagedKVCache::populate for every tile that fits into a sequence's table row, including
+// tiles past its tokens.
 #include <fmt/format.h>
 
 #include <optional>
@@ -20,10 +20,11 @@ struct Populate {
   CacheShape cache;
   std::int64_t BN = 0;                       // [tokens]
   std::optional<std::int64_t> promise = {};  // every base is a multiple of it; none: the older contract
-  std::int64_t step = 0;                     // [tokens] from base to base; 0: as close as the contract lets them be
+  // [tokens] from base to base; 0: the smallest distance that the contract allows.
+  std::int64_t step = 0;
 };
 
-// What the contract says of bases: multiples of the promise. The older one: of the tile, or of nothing inside a page.
+// The alignment of bases in the contract: multiples of the promise. Older contract: of the tile, or any inside a page.
 std::int64_t promise_of(const Populate& p) {
   return p.promise.value_or(p.BN > p.cache.page_size ? p.BN : 1);
 }
@@ -53,7 +54,7 @@ Verdict run(const Populate& p, Device& device) {
   const PopulateTile tile{.BN = p.BN, .base_alignment = p.promise};
   const PopulatePlan plan = populate_plan(p.BN, p.cache.page_size, p.promise);
 
-  // Inside a page the base's place in it counts, unless the promise covers whole pages.
+  // Inside a page, the offset of the base matters unless the promise covers whole pages.
   const bool inside = plan.num_pages == 1 && !plan.whole_pages;
   const std::int64_t width = read_width(plan.num_pages, promise_of(p), p.cache.page_size);
   Verdict verdict;
@@ -63,7 +64,7 @@ Verdict run(const Populate& p, Device& device) {
   }
   const DeviceArray sequences = device.upload_values("sequences", tiles.sequences);
   const DeviceArray bases = device.upload_values("bases", tiles.bases);
-  const std::int64_t guard = 64;  // [bytes] behind the rows
+  const std::int64_t guard = 64;  // [bytes] after the rows
   const DeviceArray rows = device.filled("rows", count * plan.num_pages * 4 + guard, std::byte{0xcd});
   const PopulateRowsParams params{.cache = there.layer(1, Slot::key),
                                   .sequences = sequences.as<const std::uint32_t>(),
@@ -103,8 +104,8 @@ Case make(std::string name, std::string what, const Populate& p, const Budget& b
           .run = [p](Device& device) { return run(p, device); }};
 }
 
-// 32 tiles of 8 pages, one a lane of one warp, each on a sector of the table and on one of the rows: as many sectors as
-// there are instructions, `reads` of each kind a tile. The lists of tiles: twice 32 words.
+// 32 tiles of 8 pages, one per lane of a warp, each on a separate sector of the table and of the rows: as many sectors
+// as instructions, `reads` of each kind per tile. The lists of tiles: twice 32 words.
 Budget sectors(std::int64_t reads) {
   Budget budget;
   budget.sectors = 32 * reads + 32 * reads + 2 * 4;
@@ -118,7 +119,7 @@ std::vector<Case> populate_rows_cases() {
     return CacheShape{.page_size = page, .kv_heads = heads, .head_size = 8, .lengths = std::move(lengths)};
   };
   std::vector<Case> cases;
-  cases.push_back(make("page16_width4_tiny", "a tile of four pages; a sequence of none has the null page's rows",
+  cases.push_back(make("page16_width4_tiny", "a tile of four pages; an empty sequence has the null page's rows",
                        {.cache = cache(16, {70, 0}), .BN = 64, .promise = 64}));
   cases.back().demo = true;
   // The same tiles under weaker and stronger promises: 112 pages and 16 columns of padding are 128 entries, 16 tiles of
@@ -136,28 +137,28 @@ std::vector<Case> populate_rows_cases() {
                        {.cache = cache(16, {15, 16, 17, 300}, 3), .BN = 192, .promise = 16}));
   cases.push_back(make("page16_promise48", "three pages of promise: a read of two would straddle",
                        {.cache = cache(16, {100, 1}), .BN = 64, .promise = 48}));
-  cases.push_back(make("page16_twelve_pages", "no power of two: three reads of four",
+  cases.push_back(make("page16_twelve_pages", "not a power of two: three reads of four",
                        {.cache = cache(16, {500, 192}, 2), .BN = 192, .promise = 64}));
   cases.push_back(make("page16_old_contract",
                        "no promise: a base is a multiple of the tile, here six pages, three reads of two",
                        {.cache = cache(16, {500, 0, 96}), .BN = 96}));
-  cases.push_back(make("page16_old_contract_sixteen_pages", "eight entries are the most of one read",
+  cases.push_back(make("page16_old_contract_sixteen_pages", "at most eight entries per read",
                        {.cache = cache(16, {700}), .BN = 256}));
-  cases.push_back(make("page1_width8", "a page a token: 256 entries a tile",
+  cases.push_back(make("page1_width8", "pages of one token: 256 entries per tile",
                        {.cache = cache(1, {300, 255, 256, 257}), .BN = 256, .promise = 128}));
-  cases.push_back(make("page64_three_pages", "an odd number of pages: one at a time under any promise",
+  cases.push_back(make("page64_three_pages", "odd page count: entries are read one at a time whatever the promise",
                        {.cache = cache(64, {64, 63, 65, 400}), .BN = 192, .promise = 192}));
   cases.push_back(
-      make("page64_sentinels", "entries past the pool make rows past it, of 32 bits: nobody looks at the pool's size",
+      make("page64_sentinels", "entries past the pool give rows past it, in 32 bits: the pool's size is not checked",
            {.cache = {.page_size = 64, .layers = 3, .kv_heads = 2, .head_size = 8, .lengths = {200}, .sentinels = true},
             .BN = 128}));
   cases.push_back(make("page128_one_page", "the promise covers whole pages: the tile begins where its page does",
                        {.cache = cache(128, {127, 128, 129, 600}), .BN = 128, .promise = 128}));
-  cases.push_back(make("page256_inside", "a tile inside a page keeps its place in it",
+  cases.push_back(make("page256_inside", "a tile inside a page keeps its offset in the page",
                        {.cache = cache(256, {255, 256, 257}, 2), .BN = 64, .promise = 64}));
   cases.push_back(make("page256_inside_old_contract", "no promise: any base inside the page",
                        {.cache = cache(256, {300}), .BN = 64}));
-  cases.push_back(make("page256_mla", "one slot serves as K and V: half as many rows a block",
+  cases.push_back(make("page256_mla", "one slot is both K and V: half as many rows per block",
                        {.cache = {.page_size = 256, .kv_heads = 1, .head_size = 72, .mla = true, .lengths = {600}},
                         .BN = 512,
                         .promise = 256}));

@@ -10,7 +10,7 @@
 namespace kvscope::gpu {
 namespace {
 
-// The results of one kernel together.
+// The combined results of one kernel.
 struct KernelSum {
   std::string kernel;
   std::int64_t cases = 0, failed = 0;
@@ -30,7 +30,7 @@ std::vector<KernelSum> by_kernel(const VerifyReport& report) {
   return sums;
 }
 
-// "1.25x ideal": how many times what is needed at least; nothing where none are needed.
+// "1.25x ideal": the ratio to the minimum needed; empty if the minimum is 0.
 std::string times_ideal(const char* what, std::int64_t is, std::int64_t ideal) {
   if (ideal == 0) return is == 0 ? "" : fmt::format("   {} {}", what, is);
   return fmt::format("   {} {} ({:.2f}x ideal)", what, is, static_cast<double>(is) / static_cast<double>(ideal));
@@ -43,7 +43,7 @@ std::string costs_text(const Costs& costs) {
   return text;
 }
 
-// Each line of a fault behind `margin`.
+// The text with each line indented by `margin`.
 std::string indented(const std::string& text, const std::string& margin) {
   std::string out = margin;
   for (const char c : text) {

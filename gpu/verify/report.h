@@ -1,4 +1,4 @@
-// What a set of cases gave, for a person, a program and a build server.
+// The results of a set of cases as text, JSON, JUnit XML and Markdown.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kvscope::gpu {
 
-// A result as text and numbers alone: what travels between processes and is kept in a file.
+// A result as text and numbers only, so that it can be passed between processes and stored in a file.
 struct CaseRecord {
   std::string kernel, name, what;
   bool passed = false;
@@ -22,12 +22,13 @@ struct CaseRecord {
 
 struct VerifyReport {
   DeviceInfo device;
-  std::vector<CaseResult> results;    // in the order of the chain
+  std::vector<CaseResult> results;    // in the order of all_kernels()
   std::vector<std::string> left_out;  // "gather4_tile_load hardware_form: needs sm_100a"
   [[nodiscard]] bool passed() const;
 };
 
-// One line a kernel, then each failed case with its faults; no times, so that a machine without a GPU always prints the same:
+// One line per kernel, then each failed case with its faults; no times, so a machine without a GPU always prints the
+// same:
 //   gather_rows         19 cases  passed   sectors 18102 (1.00x ideal)
 [[nodiscard]] std::string text_report(const VerifyReport& report);
 [[nodiscard]] json::Value json_report(const VerifyReport& report);

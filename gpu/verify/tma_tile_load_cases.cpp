@@ -1,6 +1,6 @@
-// What tma_tile_load must leave in shared memory: the copies of core/staging/tma/kv_copy.h carried out on the model's image, at
-// the same place modulo 1024. Every byte of the window is held, also those that no copy may touch. Bytes by TMA are
-// exactly what the model says a barrier must be told, neither more nor less.
+// Cases of tma_tile_load: the copies of core/staging/tma/kv_copy.h are performed on the model's image, at the same
+// address modulo 1024. Every byte of the window is compared, including bytes that no copy may change. The bytes copied
+// by TMA must equal the bytes that the model's barrier expects.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,20 +24,20 @@
 namespace kvscope::gpu {
 namespace {
 
-constexpr std::int64_t kGuardBytes = 256;  // of the window, behind the tile
+constexpr std::int64_t kGuardBytes = 256;  // of the window, after the tile
 
-// What both sides are told in numbers.
+// The numbers that the model and the kernel share.
 struct Shape {
-  std::int64_t rows = 0;       // that one block stages
+  std::int64_t rows = 0;       // staged by one block
   std::int64_t page_rows = 0;  // of one copy
   std::int64_t chunk_stride = 0;
   std::int64_t gran = 0, chunks = 0, element = 0;
   std::int64_t window_bytes = 0, tiles = 0;
 };
 
-// The model's side of one block.
+// The model's result for one block.
 struct Window {
-  KvCopy copy;  // where its elements stand
+  KvCopy copy;  // the positions of its elements
   std::int64_t sequence = 0, first_token = 0;
   std::int64_t expected_bytes = 0;
   SharedImage image;
@@ -51,8 +51,7 @@ class Golden {
         cache_(of.slot == Slot::key ? collection_.get_key_cache(LayerIdx{of.layer})
                                     : collection_.get_value_cache(LayerIdx{of.layer})),
         lengths_(of.shape.lengths.begin(), of.shape.lengths.end()) {
-    for (std::int64_t b = 0; b < fixture.sequences(); ++b)
-      blocks_.push_back(fixture.table()[static_cast<std::size_t>(b * fixture.table_stride())]);
+    for (std::int64_t b = 0; b < fixture.sequences(); ++b) blocks_.push_back(fixture.table()(b, 0));
     shape_.rows = c_.BN / (c_.slot == Slot::key ? c_.special.ctas : c_.special.parts);
     shape_.page_rows = c_.kind == TmaKind::matrix ? shape_.rows : kv_sub_tile_rows(shape_.rows, cache_.page_size());
     shape_.chunk_stride = c_.slot == Slot::key && c_.special.smem_rows > 0 ? c_.special.smem_rows : shape_.rows;
@@ -75,7 +74,7 @@ class Golden {
              .sequence = sequence,
              .first_token = tile * c_.BN + (c_.slot == Slot::key ? rank : c_.special.part) * shape_.rows,
              .image = SharedImage(shape_.window_bytes, std::byte{kTileLoadPoison})};
-    const std::int64_t length = c_.shape.lengths[static_cast<std::size_t>(sequence)];
+    const std::int64_t length = c_.shape.length(sequence);
     if (c_.kind == TmaKind::matrix) {
       w.copy = tma_copy_matrix(tile_, c_.slot == Slot::key ? KOrV::k : KOrV::v,
                                continuous().row_idx(SeqIdx{sequence}, TokIdx{tile * c_.BN}), HeadIdx{c_.head},
@@ -96,7 +95,7 @@ class Golden {
       issue_others(w, rows, map, memory, length);
       return w;
     }
-    if (c_.past_end == PastEnd::skip && valid_pages == 0) return w;  // a producer has nothing to wait for
+    if (c_.past_end == PastEnd::skip && valid_pages == 0) return w;  // the producer has nothing to wait for
     w.copy = copy_of(rows, valid_pages);
     w.expected_bytes = w.copy.expected_bytes;
     ArrivalBarrier barrier(1);
@@ -105,7 +104,7 @@ class Golden {
   }
 
  private:
-  // The same layer as a continuous cache, whose block is a sequence's only page.
+  // The same layer as a continuous cache, whose blocks are one page per sequence.
   [[nodiscard]] ContinuousBatchingKVCache continuous() const {
     ContinuousLayerTensors tensors;
     tensors.blocks = cache_.blocks();
@@ -160,7 +159,7 @@ class Golden {
                        .oob_fill_pages = c_.past_end == PastEnd::fill});
   }
 
-  // A tile's places without its copies.
+  // The positions of a tile's elements, without its copies.
   [[nodiscard]] KvCopy places() const {
     KvCopy copy;
     copy.kind = c_.kind == TmaKind::fold_inner ? TmaKind::fold_inner : TmaKind::plain;
@@ -175,7 +174,7 @@ class Golden {
     return copy;
   }
 
-  // Maps that a tile's producer takes coordinates for one by one.
+  // Issues the copies of maps for which a tile's producer passes the coordinates one by one.
   void issue_others(Window& w, const PagedRowIndices& rows, const TensorMap& map, const GlobalMemory& memory,
                     std::int64_t length) const {
     CopyIdx number{0};
@@ -214,7 +213,7 @@ std::string entry_of(TmaKind kind) {
                                                                        : name(kind));
 }
 
-// Which element a byte of the windows is, in words.
+// The name of the element at a byte of the windows.
 std::string place_of(const TileCase& c, const std::vector<Window>& windows, std::int64_t window_bytes,
                      std::int64_t byte) {
   const Window& w = windows[static_cast<std::size_t>(byte / window_bytes)];

@@ -1,5 +1,5 @@
-// The tiles that tma_tile_load is held to, as data: what each would let through were it easier, and the bytes that its
-// copies must bring.
+// The tiles that tma_tile_load is tested with, as data: the fault that each detects, and the bytes that its copies must
+// load.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace kvscope::gpu {
 
-// What most tiles have no use for.
+// Settings that most tiles leave at their defaults.
 struct SpecialTile {
   std::int64_t ctas = 1;                // K: 2 share a tile
   std::int64_t smem_rows = 0;           // K: rows from chunk to chunk; 0: those of one block
   std::int64_t parts = 1, part = 0;     // V
-  std::int64_t depth = 0, columns = 0;  // the first, how many; 0: all, padded to whole chunks
+  std::int64_t depth = 0, columns = 0;  // the first, and how many; 0: all, padded to whole chunks
   std::int64_t padded_depth = 0;        // rope: bytes of content before it
   std::int64_t tile_at = 0;             // [bytes] of the window
   bool mn_major = false;                // matrix: the tile is the transpose, boxes of 8 rows
@@ -34,7 +34,7 @@ struct TileCase {
   SwizzleMode mode;
   std::int64_t BN;
   PastEnd past_end;
-  std::int64_t tma_bytes;  // by hand, above each
+  std::int64_t tma_bytes;  // computed by hand, in the comment above each
   SpecialTile special{};
 };
 
@@ -58,7 +58,7 @@ inline CacheShape latent(CacheShape shape) {
   return shape;
 }
 
-// The last number of each is what the copies must bring: rows * bytes of a row's chunks, of the pages that are copied.
+// The last number of each is the bytes that the copies must load: rows * bytes of a row's chunks, of the pages copied.
 inline std::vector<TileCase> tile_cases() {
   constexpr auto bf16 = DType::bf16, f16 = DType::f16, f32 = DType::f32, e4m3 = DType::e4m3;
   constexpr auto none = SwizzleMode::none, b32 = SwizzleMode::b32, b64 = SwizzleMode::b64, b128 = SwizzleMode::b128;
@@ -67,7 +67,7 @@ inline std::vector<TileCase> tile_cases() {
   return {
       // 2 pages of 16 rows of 128 B.
       {"k_bf16_b128_page16_tiny",
-       "a tile over two pages that are not neighbours, the second of 4 tokens",
+       "a tile over two pages that are not adjacent, the second of 4 tokens",
        tile_cache(bf16, 16, 2, 64, {20}),
        K,
        1,
@@ -79,14 +79,14 @@ inline std::vector<TileCase> tile_cases() {
        4096,
        {.demo = true}},
       // 51 tokens, 256 B each.
-      {"k_f16_b128_page1", "a copy for every token and chunk: each row has its own place in the pool",
+      {"k_f16_b128_page1", "a copy for each token and chunk: rows are at unrelated places in the pool",
        tile_cache(f16, 1, 2, 128, {0, 1, 17, 33}), K, 1, 0, plain, b128, 16, PastEnd::skip, 51 * 256},
       // 1 + 1 + 2 + 7 pages of 16 rows, 3 chunks of 64 B.
       {"k_bf16_b64_page16_padded", "80 columns in chunks of 32: the last 16 are zeros, not the next head",
        tile_cache(bf16, 16, 3, 80, {15, 16, 17, 100}), K, 0, 1, plain, b64, 64, PastEnd::skip, 11 * 16 * 192},
       // 1 + 1 + 2 pages of 64 rows, 2 chunks of 32 B.
       {"k_e4m3_b32_page64_third_layer",
-       "a tile as tall as a page, at an offset that is no multiple of 1024",
+       "a tile as tall as a page, at an offset that is not a multiple of 1024",
        tile_cache(e4m3, 64, 2, 64, {63, 64, 65}, 3),
        K,
        2,
@@ -98,11 +98,11 @@ inline std::vector<TileCase> tile_cases() {
        4 * 64 * 64,
        {.tile_at = 256}},
       // 1 + 2 + 3 tiles of 64 rows, 8 chunks of 16 B.
-      {"k_f32_none_page128_below", "tiles that end inside a page: poison behind the last token travels as it is",
+      {"k_f32_none_page128_below", "tiles that end inside a page: poison after the last token is copied unchanged",
        tile_cache(f32, 128, 2, 32, {1, 127, 129}), K, 1, 1, plain, none, 64, PastEnd::skip, 6 * 64 * 128},
       // 4 tiles of 64 rows, 2 chunks of 128 B.
       {"k_bf16_b128_page256_gap",
-       "chunks 96 rows apart: 32 rows between them stay as they were",
+       "chunks 96 rows apart: the 32 rows between them do not change",
        tile_cache(bf16, 256, 1, 128, {200}),
        K,
        0,
@@ -114,7 +114,7 @@ inline std::vector<TileCase> tile_cases() {
        4 * 64 * 256,
        {.smem_rows = 96}},
       // 1 tile of 256 rows of 128 B.
-      {"k_e4m3_b128_page256_mqa", "the tallest box there is, one head", tile_cache(e4m3, 256, 1, 128, {255}), K, 1, 0,
+      {"k_e4m3_b128_page256_mqa", "the tallest possible box, one head", tile_cache(e4m3, 256, 1, 128, {255}), K, 1, 0,
        plain, b128, 256, PastEnd::copy, 256 * 128},
       // 4 sequences, 2 tiles, 32 rows of 2 chunks: pages without tokens are fetched as zeros and counted.
       {"v_bf16_b128_page16_parts_fill",
@@ -131,7 +131,7 @@ inline std::vector<TileCase> tile_cases() {
        {.parts = 2, .part = 1}},
       // 2 sequences, 3 tiles, 32 rows of 128 B.
       {"v_bf16_b64_page256_part_of_page",
-       "the third quarter of a tile that lies in one page",
+       "the third quarter of a tile that is inside one page",
        tile_cache(bf16, 256, 2, 64, {100, 321}),
        V,
        0,
@@ -144,7 +144,7 @@ inline std::vector<TileCase> tile_cases() {
        {.parts = 4, .part = 2}},
       // 0 + 1 + 2 + 3 pages of 64 rows, 3 chunks of 32 B.
       {"v_f16_b32_page64_skip",
-       "columns 48..95 of no page, one, two and three; what is skipped is 0xCD still",
+       "columns 48..95 of zero, one, two and three pages; skipped bytes keep 0xCD",
        tile_cache(f16, 64, 2, 96, {0, 64, 65, 130}),
        V,
        1,
@@ -156,10 +156,11 @@ inline std::vector<TileCase> tile_cases() {
        6 * 64 * 96,
        {.depth = 48, .columns = 48, .tile_at = 512}},
       // 2 sequences, 3 tiles, 16 rows of 128 B.
-      {"v_bf16_none_page16_null_pages", "the null page is a page: its poison is copied where nobody skips",
+      {"v_bf16_none_page16_null_pages",
+       "the null page is a page: its poison is copied unless pages past the end are skipped",
        tile_cache(bf16, 16, 2, 64, {16, 33}), V, 0, 1, plain, none, 16, PastEnd::copy, 6 * 16 * 128},
       // 4 pages of 16 rows of 128 B, of which two are rows that the map does not have.
-      {"k_bf16_b128_page16_sentinels", "table entries past the pool: zeros by the map's end, no fault",
+      {"k_bf16_b128_page16_sentinels", "table entries past the pool: zeros past the map's end, no fault",
        with_sentinels(tile_cache(bf16, 16, 2, 64, {20})), K, 1, 1, plain, b128, 64, PastEnd::copy, 64 * 128},
       // 4 and 0, 4 and 3, 8 and 8 pages of 16 rows, 2 chunks of 128 B.
       {"k_bf16_b128_page16_pair",
@@ -215,7 +216,7 @@ inline std::vector<TileCase> tile_cases() {
        {.depth = 128, .columns = 128}},
       // 2 + 4 pages of 16 rows, 4 chunks of 64 B.
       {"k_bf16_b64_page16_fold_inner",
-       "chunks inside groups of 8 rows, a copy a page; columns 128..255",
+       "chunks inside groups of 8 rows, one copy per page; columns 128..255",
        tile_cache(bf16, 16, 2, 256, {17, 64}),
        K,
        1,
@@ -231,7 +232,7 @@ inline std::vector<TileCase> tile_cases() {
        tile_cache(bf16, 8, 2, 128, {9}), V, 1, 0, TmaKind::fold_inner, b128, 32, PastEnd::fill, 32 * 256},
       // 1 + 3 pages of 64 rows of 64 rope values.
       {"k_rope_b128_page64",
-       "bf16 behind 512 bytes of content, 640 bytes from row to row",
+       "bf16 after 512 bytes of content, rows 640 bytes apart",
        latent(tile_cache(e4m3, 64, 1, 640, {30, 130})),
        K,
        1,
@@ -244,7 +245,7 @@ inline std::vector<TileCase> tile_cases() {
        {.padded_depth = 512}},
       // 3 pages of 16 rows of 32 rope values in 2 chunks.
       {"k_rope_b32_page16_heads",
-       "rope values of the second head, behind its own content",
+       "rope values of the second head, after its content",
        tile_cache(e4m3, 16, 2, 128, {40}),
        K,
        0,
@@ -255,16 +256,16 @@ inline std::vector<TileCase> tile_cases() {
        PastEnd::skip,
        3 * 16 * 64,
        {.padded_depth = 64}},
-      // 6 sequences, 64 rows of 2 chunks, whatever is valid of them.
-      {"k_ragged_b128_page16", "rows behind the last token are zeros although memory has poison there",
+      // 6 sequences, 64 rows of 2 chunks, however many of them are valid.
+      {"k_ragged_b128_page16", "rows after the last token are zeros although memory there is poison",
        tile_cache(bf16, 16, 2, 128, {0, 1, 15, 16, 17, 40}), K, 1, 1, TmaKind::ragged, b128, 64, PastEnd::copy,
        6 * 64 * 256},
       // 2 sequences, 2 tiles, 32 rows of 2 chunks of 64 B.
       {"k_ragged_b64_page64_below", "a ragged tile in the second half of a page", tile_cache(f16, 64, 3, 64, {33, 63}),
        K, 0, 2, TmaKind::ragged, b64, 32, PastEnd::copy, 4 * 32 * 128},
       // 1 + 3 tiles of 32 rows of 128 B.
-      {"v_page_map_b128_page64", "slot and block as coordinates of their own", tile_cache(bf16, 64, 2, 64, {30, 65}), V,
-       1, 1, TmaKind::page, b128, 32, PastEnd::skip, 4 * 32 * 128},
+      {"v_page_map_b128_page64", "slot and block as separate coordinates", tile_cache(bf16, 64, 2, 64, {30, 65}), V, 1,
+       1, TmaKind::page, b128, 32, PastEnd::skip, 4 * 32 * 128},
       // 3 sequences, 2 tiles of 64 rows, 2 chunks of 128 B.
       {"k_bf16_b128_matrix",
        "a continuous cache as a matrix: the second tile ends past its block, in the rows of the next layer",
@@ -285,7 +286,7 @@ inline std::vector<TileCase> tile_cases() {
        {.mn_major = true}},
       // 1 sequence, 3 tiles of 16 rows, 2 chunks of 64 B: half of a head's columns.
       {"k_f32_b64_matrix_half",
-       "the second half of a head's columns; the last block of the pool ends the matrix",
+       "the second half of a head's columns; the matrix ends with the pool's last block",
        tile_cache(f32, 40, 2, 64, {40}, 3),
        K,
        2,

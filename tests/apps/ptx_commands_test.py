@@ -389,10 +389,10 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         writers = [line for line in done.stdout.splitlines() if line.startswith("0x") and "-0x" in line]
         self.assertEqual(writers, [
-            "0x00400-0x0040f  nobody",
+            "0x00400-0x0040f  not written",
             f"0x0047c-0x0047f  warp 0 lane 31  st.shared.u32  {ptx}:12  step 4",
             f"0x00480-0x00483  warp 1 lane 0  st.shared.u32  {ptx}:12  step 10",
-            "0x0047c-0x00483  nobody"])
+            "0x0047c-0x00483  not written"])
 
     def test_a_wrong_command_says_so_and_the_session_goes_on(self):
         out = self.session("dance", "print %r77", "break nowhere.cu:1", "step", code=2)

@@ -24,8 +24,8 @@ class OnTheVirtualGpu(unittest.TestCase):
             self.skipTest("32 sequences of 32 heads take a checked build too long")
         text = fine("run", gallery("continuous"), "--device", "virtual")
         section = text[text.index("\ncandidate of"):]
-        self.assertIn("\ncandidate of virtual GPU, kernel continuous_decode_bf16_d128: within what rounding may make\n", section)
-        self.assertRegex(section, r"\n  o +worst 0\.\d+ of what rounding to bf16 may make \(sequence \d+, query 0, head ")
+        self.assertIn("\ncandidate of virtual GPU, kernel continuous_decode_bf16_d128: within the rounding bound\n", section)
+        self.assertRegex(section, r"\n  o +worst 0\.\d+ of the bound for rounding to bf16 \(sequence \d+, query 0, head ")
         self.assertRegex(section, r"\n  lse +worst 0\.\d+")
         self.assertRegex(section, r"\n  costs +\d+ warp instructions, \d+ wavefronts \(1\.00x ideal\)")
 

@@ -126,11 +126,11 @@ class TensorMaps(unittest.TestCase):
     def test_a_legal_map_that_only_hardware_carries_out_is_accepted(self):
         for members, why in [
                 ({"interleave": "16B", "dims": [8, 20, 3], "strides": [128, 4096], "box": [8, 8, 1]},
-                 "load of a box: where the bytes of a map with 16B interleave land is not modelled: use no interleave"),
+                 "load of a box: where the bytes of a map with 16B interleave land is not modeled: use no interleave"),
                 ({"type": "u4x16_align16", "dims": [128, 20], "strides": [64], "box": [128, 1], "target": "sm_100"},
-                 "load of a box: u4x16_align16 is converted on its way, and only byte copies are modelled: use u8"),
+                 "load of a box: u4x16_align16 is converted on its way, and only byte copies are modeled: use u8"),
                 ({"type": "tf32", "box": [32, 8], "strides": [256]},
-                 "load of a box: tf32 is converted on its way, and only byte copies are modelled: use f32")]:
+                 "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32")]:
             with self.subTest(**members):
                 done = self.check(**members)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -208,6 +208,20 @@ class TensorMaps(unittest.TestCase):
         text = fine("tma", "copy", described, "--data", self.path("data.npy"), "--all")
         self.assertNotIn("shown", text)
         self.assertTrue(text.endswith("   15      56         0x870     2288\n"), text[-200:])
+
+    def test_names_the_element_of_a_byte_or_says_that_none_is_there(self):
+        # A row of 64 B under a swizzle of 128: its other half is padding, and row 4 has it in front.
+        described = write_json(self.path("map.json"), tensor_map(type="u8", dims=[64, 20], strides=[64], box=[64, 8],
+                                                                 swizzle="128B", base=4096, copy={"at": [0, 15]}))
+        np.save(self.path("data.npy"), np.zeros(20 * 64, np.uint8))
+        for byte, said in [(128 + 16, "byte 0 of tile element (0, 1), tensor position (0, 16), global 0x1400"),
+                           (4 * 128 + 64 + 5, "byte 0 of tile element (5, 4), tensor position (5, 19), global 0x14c5"),
+                           (5 * 128 + 80 + 1, "byte 0 of tile element (1, 5), tensor position (1, 20), outside: filled"),
+                           (4 * 128, "no element: outside the window, or padding behind a row shorter than the swizzle"),
+                           (1024, "no element: outside the window, or padding behind a row shorter than the swizzle")]:
+            text = fine("tma", "copy", described, "--data", self.path("data.npy"), "--byte", byte)
+            self.assertEqual(text.splitlines()[-1], f"byte       {byte}: {said}")
+            self.assertNotIn("  row  column", text)
 
 
 class Gather4(unittest.TestCase):
@@ -607,8 +621,9 @@ class LdsTables(unittest.TestCase):
 
     def test_constants_are_those_of_the_shipped_kernels(self):
         text = fine("lds", "table", self.path)
-        self.assertTrue(text.startswith("KVBuffer (K), bf16, MMA 32x32x16, swizzle (3,0,4)\n"), text)
-        numbers = {line[:20].strip(): int(line[20:29]) for line in text.splitlines()[2:]}
+        self.assertTrue(text.startswith("KVBuffer (K), bf16, MMA 32x32x16, swizzle (3,0,4)\n"
+                                        "16-byte vectors of a row r, column c: c0^=r2, c1^=r3, r0^=r4\n\n"), text)
+        numbers = {line[:20].strip(): int(line[20:29]) for line in text.splitlines()[3:]}
         expected = {"BN": 64, "WN": 64, "BK": 32, "depth": 128, "smem_depth": 128, "bk_smem": 32, "num_threads": 256,
                     "num_mmas": 2, "num_k_mmas2": 2, "num_k_tiles": 4, "input_frag_size": 8, "simd_width": 8,
                     "num_repeats": 4, "smem_cols": 128, "smem_stage_size": 8192, "stage bytes": 16384,
@@ -633,7 +648,7 @@ class LdsTables(unittest.TestCase):
         by_option = fine("lds", "table", self.path, "--smem-depth", 160, "--cache-depth", 128, "--head-dim-offset", 32,
                          "--reg-chunk-depth", 32)
         self.assertEqual(by_scenario, by_option)
-        numbers = {line[:20].strip(): int(line[20:29]) for line in by_option.splitlines()[2:]}
+        numbers = {line[:20].strip(): int(line[20:29]) for line in by_option.splitlines()[3:]}
         self.assertEqual((numbers["depth"], numbers["smem_depth"], numbers["num_repeats"]), (96, 160, 5))
         self.assertEqual(numbers["mma_layout rows"], 4)  # one strip: 2 MMAs x 2 steps
         done = kvscope("lds", "table", self.path, "--full-kv", "false")  # 2 row groups for 4 waves

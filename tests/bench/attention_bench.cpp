@@ -1,4 +1,4 @@
-// The strict reference, a1, a2 and smax included, on the decode step that numpy_attention.py times beside it.
+// The strict reference, including a1, a2 and smax, on the same decode step that numpy_attention.py measures.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace kvscope::attention {
 namespace {
 
-// Batch 8, 32 query and 8 KV heads, head size 128, 4096 tokens, pages of 16 tokens whose blocks lie in no order.
+// Batch 8, 32 query and 8 KV heads, head size 128, 4096 tokens, pages of 16 tokens in blocks in random order.
 class Decode {
  public:
   explicit Decode(DType dtype) : k_(pool(dtype, 1)), v_(pool(dtype, 2)), table_(kBatch * kPages) {
@@ -46,7 +46,7 @@ class Decode {
   }
   Decode(const Decode&) = delete;
 
-  // Made once a type, by whichever benchmark asks first.
+  // Created once per type, by the first benchmark that needs it.
   static const Problem& problem(DType dtype) {
     static std::map<DType, std::unique_ptr<Decode>> made;
     std::unique_ptr<Decode>& one = made[dtype];
@@ -59,7 +59,7 @@ class Decode {
   static constexpr std::int64_t kPages = kTokens / kPage;
 
   static std::vector<std::byte> pool(DType dtype, std::uint64_t stream) {
-    constexpr std::int64_t kDrawn = 1 << 20;  // numbers repeat after a million: drawing all of them would take longer
+    constexpr std::int64_t kDrawn = 1 << 20;  // the random numbers repeat after a million, to save time
     const std::int64_t size = size_of(dtype);
     const CounterRng rng(1, stream);
     std::vector<std::byte> bytes(static_cast<std::size_t>(kBatch * kTokens * kKvHeads * kHeadSize * size));
@@ -86,7 +86,7 @@ BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchm
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
 
-// Instruction set by instruction set: the ratio says what a machine without AVX-512 pays.
+// One benchmark per instruction set: the ratio is the cost of a machine without AVX-512.
 void GoldenDecodeWith(benchmark::State& state, InstructionSet set) {
   const auto sets = available_instruction_sets();
   if (std::find(sets.begin(), sets.end(), set) == sets.end()) {

@@ -45,13 +45,13 @@ void MooncakePage16(benchmark::State& state) {
 }
 BENCHMARK(MooncakePage16)->Unit(benchmark::kSecond)->Iterations(1);
 
-// Forgets nothing: 5.6 million blocks are used.
+// Without eviction: 5.6 million blocks are used.
 void MooncakePage16EndlessPool(benchmark::State& state) {
   replay(state, 16, 10'000'000);
 }
 BENCHMARK(MooncakePage16EndlessPool)->Unit(benchmark::kSecond)->Iterations(1);
 
-// Always full: preempts and evicts all the time.
+// A pool that is always full: preempts and evicts continuously.
 void MooncakePage16FullPool(benchmark::State& state) {
   replay(state, 16, 8'200);
 }
@@ -62,7 +62,7 @@ void MooncakePage128(benchmark::State& state) {
 }
 BENCHMARK(MooncakePage128)->Unit(benchmark::kSecond)->Iterations(1);
 
-// One page's life in a pool that evicts: reserve, write, publish, and all of it released at the end of a sequence.
+// The life of a page in a pool that evicts: reserved, written, published, and released at the end of its sequence.
 void BlockPoolPages(benchmark::State& state) {
   constexpr std::int64_t kPage = 16, kPages = 750;
   trace::Recorder off;

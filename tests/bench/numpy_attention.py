@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-# A numpy without OpenBLAS multiplies matrices four times slower: beating that would prove nothing.
+# A numpy without OpenBLAS multiplies matrices four times slower, so a comparison with it would be meaningless.
 with open("/proc/self/maps", encoding="utf-8") as maps:
     if "openblas" not in maps.read():
         sys.exit("numpy runs on another BLAS here: apt-get install libopenblas0-pthread, then measure again")

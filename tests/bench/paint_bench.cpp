@@ -1,6 +1,7 @@
-// Repainting the block pool and the lookup table at 1600x1000 on one core, into an image as the canvas and the export do:
-// the whole pool in view, and zoomed to small and to numbered cells; and what follows the pointer. The bounds that
-// docs/BENCHMARKS.md holds them to: 100,000 blocks under 4 ms, a million under 8 ms, hovering under 4 ms.
+// Repainting the block pool and the lookup table at 1600x1000 on one core, into an image as the canvas and the export
+// do:
+// the whole pool, zoomed to small and to numbered cells, and the overlay of the hovered object. The bounds in
+// docs/BENCHMARKS.md: 100,000 blocks under 4 ms, a million under 8 ms, hovering under 4 ms.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <QtWidgets/QApplication>
 
 #include "core/base/random.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 #include "viz/view/paint_board.h"
 #include "viz/view/panel.h"
@@ -26,14 +28,14 @@ namespace {
 constexpr QSizeF kSize(1600, 1000);
 constexpr std::int64_t kPageSize = 16;
 
-// One application for all: fonts need it. No display is asked for.
+// One application for all benchmarks, because fonts need it. No display is needed.
 void start_application() {
   static int argc = 1;
   static std::string name = "kvscope_bench";
   static char* argv[] = {name.data(), nullptr};
   static const bool kStarted = [] {
     qputenv("QT_QPA_PLATFORM", "offscreen");
-    new QApplication(argc, argv);  // for good: what is kept in threads outlives statics
+    new QApplication(argc, argv);  // never deleted: thread-local caches are destroyed after statics
     return load_fonts();
   }();
   if (!kStarted) std::abort();
@@ -104,7 +106,7 @@ void paint_base(benchmark::State& state, View view, PanelId id, double zoom) {
   }
 }
 
-// The line under a panel: its legend.
+// The legend under a panel.
 void paint_footer(benchmark::State& state, PanelId id) {
   Painted painted(state.range(0), View::overview, id, 0);
   for (auto _ : state) {
@@ -113,7 +115,7 @@ void paint_footer(benchmark::State& state, PanelId id) {
   }
 }
 
-// A sequence of many blocks under the pointer: found, and lit.
+// A hovered sequence of many blocks: hit test and highlight.
 void paint_hover(benchmark::State& state, PanelId id, double zoom) {
   Painted painted(state.range(0), View::pool, id, zoom);
   std::int64_t seq = 0;
@@ -124,7 +126,7 @@ void paint_hover(benchmark::State& state, PanelId id, double zoom) {
   }
 }
 
-// All of the board, as one repaint of the window is.
+// The whole board, as in one repaint of the window.
 void paint_board(benchmark::State& state, View view) {
   Painted painted(state.range(0), view, PanelId::pool, 0);
   const Panels panels = make_panels();
@@ -134,7 +136,7 @@ void paint_board(benchmark::State& state, View view) {
   }
 }
 
-// What a move of the pointer over the pool paints on top: the block and all that is linked to it.
+// The overlay that a move of the pointer over the pool paints: the block and everything linked to it.
 void paint_board_hover(benchmark::State& state, View view) {
   Painted painted(state.range(0), view, PanelId::pool, 0);
   const Panels panels = make_panels();

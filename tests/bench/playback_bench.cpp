@@ -1,6 +1,6 @@
-// A run of a million events over a pool of 100,000 blocks, as the viewer opens it: from a file and from memory, then any
-// position of it. The bound that docs/BENCHMARKS.md holds a seek to is 50 ms. PlaybackTraceRead is what it takes to read
-// the file and do nothing with it: no opening can be faster.
+// A run of a million events over a pool of 100,000 blocks, as the viewer opens it: from a file and from memory, then
+// any position of it. The bound of a seek in docs/BENCHMARKS.md is 50 ms. PlaybackTraceRead only reads the file: it is
+// the lower bound for opening it.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include "core/scenario/requests.h"
 #include "core/trace/trace_reader.h"
 #include "core/trace/trace_writer.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/cursor.h"
 
 namespace kvscope::viz {
@@ -25,7 +26,7 @@ namespace {
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::int64_t kBlocks = 100'000;
 
-// A batch of a thousand over a pool that is nearly always full: blocks change hands all over it.
+// A batch of a thousand sequences in a pool that is nearly always full: blocks change owners everywhere in it.
 Scenario busy_scenario() {
   Scenario scenario;
   scenario.name = "playback bench";
@@ -63,7 +64,7 @@ std::unique_ptr<EventSource> memory_source() {
   return from_memory(million_events(), {{"producer", "bench"}}, trace::Detail::full);
 }
 
-// Written once, taken away at the end.
+// Written once, deleted at the end.
 class TraceOnDisk {
  public:
   TraceOnDisk()
@@ -126,7 +127,7 @@ void PlaybackOpenMemory(benchmark::State& state) {
 }
 BENCHMARK(PlaybackOpenMemory)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// Each is timed alone: the slowest of all is what a person feels. `worst_ms` is that one.
+// Each seek is timed separately. `worst_ms` is the slowest one, which users notice.
 template <class Act>
 void each_timed(benchmark::State& state, Act&& act) {
   double worst = 0;
@@ -166,7 +167,7 @@ void PlaybackStepBack(benchmark::State& state) {
 }
 BENCHMARK(PlaybackStepBack)->Unit(benchmark::kMillisecond)->UseManualTime();
 
-// From end to end, for a kind that is in every frame and a number that never comes.
+// A search through the whole run, for a kind that is in every frame and a number that never occurs.
 void PlaybackRunTo(benchmark::State& state) {
   Cursor cursor(million_run());
   const std::vector<Breakpoint> never{parse_breakpoint("tokens_written seq=-1")};

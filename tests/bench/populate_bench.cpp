@@ -1,6 +1,5 @@
-// Rows per second of PagedKVCache::populate: what a scheduler that prepares rows for every tile of a long
-// context can expect. Tables of 131072 tokens; every tile is visited in order. "rows" counts entries, one for
-// each sub-tile of a page.
+// Rows per second of PagedKVCache::populate, as a scheduler calls it for every tile of a long context. Tables of 131072
+// tokens; every tile is visited in order. "rows" counts entries, one for each sub-tile of a page.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 namespace kvscope {
 namespace {
 
-// One sequence of `tokens` over pages in no order.
+// One sequence of `tokens` tokens with pages in random blocks.
 struct Sequence {
   std::int64_t page;
   std::int64_t columns;
@@ -26,7 +25,7 @@ struct Sequence {
       entry = static_cast<std::uint32_t>(state >> 40);
     }
   }
-  // No element is read: rows never look at the pool.
+  // No element of the pool is read: rows depend on the table only.
   [[nodiscard]] PagedKVCache cache() {
     return {{.dtype = DType::f32, .kv_params = {1, 1}, .page_size = page},
             {.blocks = {reinterpret_cast<std::byte*>(&element), DType::f32, {1, page, 1, 1}, {4 * page, 1, 1, 1}},

@@ -1,4 +1,4 @@
-// What watching costs: kernels that live in shared memory, with and without checks, and counted.
+// The cost of checks: kernels that mainly use shared memory, without checks, with checks, and with counters.
 #include <benchmark/benchmark.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 
 enum Watch : int { kNobody, kRaces, kInit, kAll, kCounters };
 
-// Runs the launch with these watchers; warp instructions a second.
+// Runs the launch with these watchers and reports warp instructions per second.
 template <class Case>
 void run_watched(benchmark::State& state, test::Gpu& gpu, const Case& launch) {
   std::int64_t steps = 0;
@@ -64,7 +64,7 @@ void qk_cp_async(benchmark::State& state) {
   run_watched(state, gpu, data.by_cp_async(gpu, "qk_cp_async", -1));
 }
 
-// 0 nobody, 1 races and fences, 2 bytes nobody wrote, 3 all, 4 counters.
+// 0 no checks, 1 races and fences, 2 uninitialized bytes, 3 all checks, 4 counters.
 BENCHMARK(alu)->Name("ptx_check/alu")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 BENCHMARK(decode)->Name("ptx_check/decode")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 BENCHMARK(qk_tensor)->Name("ptx_check/qk_tensor")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);

@@ -1,4 +1,4 @@
-// How fast the virtual GPU runs: an arithmetic loop with a divergent if, and calls, in warp instructions a second.
+// The speed of the virtual GPU in warp instructions per second: an arithmetic loop with a divergent branch, and calls.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What one instruction of 32 lanes costs: the handlers alone, rows in the first cache. A warp's ALU loop is to run at
-// 60 million instructions a second, so that an f32 addition has some 5 ns for itself.
+// The cost of one instruction of 32 lanes: the handlers alone, with rows in the L1 cache. The target for a warp's ALU
+// loop is 60 million instructions per second, which leaves about 5 ns for an f32 addition.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -17,11 +17,12 @@ struct Rows {
   alignas(64) std::array<std::byte, 64 * 1024> bytes{};
 };
 
-// Operands one after the other, each of so many bytes a lane; a vector or matrix in the list.
+// Consecutive operands with the given numbers of bytes per lane; vectors and matrices are lists.
 void RunInstruction(benchmark::State& state, const std::string& word, const std::vector<int>& row_bytes, bool list,
                     LaneMask lanes) {
   static Rows rows;
-  // 3cxx is a number around 1 in f16 and a normal one in bf16, f32 and f64: subnormals cost the host a hundred cycles.
+  // 3cxx is a number around 1 in f16 and a normal number in bf16, f32 and f64; subnormal numbers take the host about a
+  // hundred cycles.
   for (std::size_t i = 0; i < rows.bytes.size(); ++i)
     rows.bytes[i] = static_cast<std::byte>(i % 2 == 1 ? 0x3c : i % 61);
   const Instr instr = understand(word);

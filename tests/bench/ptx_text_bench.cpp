@@ -1,4 +1,5 @@
-// PTX text to a module. Held to 1 M instructions/s and 30 MB/s on one core: a module of a library is a few megabytes.
+// PTX text to a module. The targets are 1 M instructions/s and 30 MB/s on one core: library modules have a few
+// megabytes.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -29,7 +30,7 @@ std::string replaced(std::string_view text, std::string_view what, const std::st
   return result.append(text);
 }
 
-// A file of nvcc with its kernel `name` as many times over, under a new name each, as make `bytes`.
+// A file of nvcc in which the kernel `name` is repeated, under a new name each time, until it has `bytes`.
 std::string repeated(const std::string& file, const std::string& name, std::size_t bytes) {
   std::ifstream in(kData / file);
   std::stringstream whole;
@@ -66,7 +67,7 @@ void ParsePtx(benchmark::State& state) {
 }
 BENCHMARK(ParsePtx)->Unit(benchmark::kMillisecond);
 
-// Every second line is a .loc, often of three lines for one place.
+// Every second line is a .loc, often three lines for one source position.
 void ParsePtxWithLineInfo(benchmark::State& state) {
   parse(state, repeated("inlining.sm_90a.ptx", "_Z8inliningPKfPfj", 1 << 20));
 }

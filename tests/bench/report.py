@@ -4,8 +4,8 @@
   cmake --preset bench && cmake --build --preset bench
   tests/bench/report.py build/bench/tests/bench/kvscope_bench
 
-Figures of two runs or two machines do not compare: what counts are the ratios within this one run. Each row names its
-target; a row that misses it says so, and the exit code is then 1.
+Figures of different runs or machines are not comparable; only the ratios within one run are. Each row has its target
+and whether it is met; if a target is missed, the exit code is 1.
 """
 import datetime
 import json
@@ -21,7 +21,7 @@ RECORDED_TRACES = ["mooncake_conversation.jsonl"]
 
 
 def measured(program):
-    """Name -> benchmark, the fastest of three repetitions: noise of a shared machine only ever adds."""
+    """Name -> benchmark, the fastest of three repetitions: the noise of a shared machine only adds time."""
     text = subprocess.run([program, "--benchmark_format=json", "--benchmark_repetitions=3",
                            "--benchmark_enable_random_interleaving=true"],
                           check=True, capture_output=True, text=True, cwd=ROOT).stdout
@@ -35,7 +35,7 @@ def measured(program):
 
 
 def unmet_needs(program):
-    """One line for each thing that a run of many minutes would fail for at its end."""
+    """One line for each missing prerequisite, so that a run of many minutes does not fail at its end."""
     unmet = []
     if not os.access(program, os.X_OK):
         return [f"{program} is no program: cmake --preset bench && cmake --build --preset bench"]
@@ -60,7 +60,7 @@ def milliseconds(row):
 
 
 def peak_memory_mib(program, benchmark):
-    """Of a process that runs this benchmark once, alone."""
+    """Peak memory of a process that runs only this benchmark, once."""
     process = subprocess.Popen([program, f"--benchmark_filter=^{benchmark}/"], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, cwd=ROOT)
     _, status, usage = os.wait4(process.pid, 0)
@@ -85,7 +85,7 @@ def lookup(rows, prefix):
 
 
 def painting(rows):
-    """What the viewer's panels of a large pool take to paint; nothing in a build without the viewer."""
+    """The paint times of the viewer's panels for a large pool; empty in a build without the viewer."""
     if not any(name.startswith("Paint") for name in rows):
         return []
     def check(what, names, target):
@@ -107,7 +107,7 @@ def painting(rows):
 
 
 KERNELS = ("alu", "decode", "qk_tensor", "qk_cp_async")
-WATCHERS = ("nobody", "races and fences", "bytes nobody wrote", "all checks", "counters")  # by ptx_check/KERNEL/number
+WATCHERS = ("none", "races and fences", "uninitialized bytes", "all checks", "counters")  # by ptx_check/KERNEL/number
 
 
 def times_as_long(rows, kernel, watch):
@@ -115,7 +115,7 @@ def times_as_long(rows, kernel, watch):
 
 
 def host_instructions(program, benchmark):
-    """Of one launch, by callgrind: the same in every run, whatever else the machine does."""
+    """Host instructions per warp instruction of one launch, by callgrind: independent of the machine's load."""
     counting = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                 "--toggle-collect=kvscope::ptx::Device::launch*"]
     done = subprocess.run([*counting, program, f"--benchmark_filter=^{benchmark}$", "--benchmark_min_time=0.000001",
@@ -130,7 +130,7 @@ def host_instructions(program, benchmark):
 
 
 def counted(program, rows):
-    """Benchmark -> host instructions a warp instruction; empty where valgrind is not installed."""
+    """Benchmark -> host instructions per warp instruction; empty if valgrind is not installed."""
     names = [name for name in rows if name.startswith("ptx_check/")]
     if shutil.which("valgrind") is None:
         print("host instructions are not counted: there is no valgrind here (apt-get install valgrind)", file=sys.stderr)
@@ -139,7 +139,7 @@ def counted(program, rows):
 
 
 def watching_section(rows, instructions):
-    """What each watcher costs each kernel, in time and in instructions of the host."""
+    """The cost of each watcher for each kernel, in time and in host instructions."""
     def line(kernel, watch):
         name = f"ptx_check/{kernel}/{watch}"
         cells = [kernel, WATCHERS[watch], f"{milliseconds(rows[name]):.3f} ms",
@@ -160,7 +160,7 @@ def watching_section(rows, instructions):
 
 
 def virtual_gpu(rows):
-    """What the machine that runs PTX does in a second, and what watching for races costs it."""
+    """The speed of the machine that runs PTX, and the cost of the race checks."""
     def rate(what, name, least):
         millions = rows[name]["items_per_second"] / 1e6
         return what, f"{millions:.1f} M/s", f"at least {least} M/s", millions >= least
@@ -177,7 +177,7 @@ def virtual_gpu(rows):
 
 
 def copies(rows):
-    """Boxes against memcpy of the same rows: (what, time, yardstick's time, least ratio or None)."""
+    """Boxes against memcpy of the same rows: (name, time, time of memcpy, minimum ratio or None)."""
     def row(what, benchmark, yardstick, least=None):
         kind, _, size = yardstick.partition("/")
         plain = [milliseconds(row) for name, row in rows.items() if name in (yardstick, f"{kind}InPlace/{size}")]
@@ -197,19 +197,19 @@ def copies(rows):
 
 
 def explanations(rows):
-    """The slowest over the gallery's small scenarios: (what, benchmark)."""
+    """The slowest of the gallery's small scenarios: (name, benchmark)."""
     def slowest(kind):
         return max((name for name in rows if name.startswith(kind + "/")), key=lambda name: milliseconds(rows[name]))
     return [("one token explained, from scratch", slowest("ExplainFromScratch")),
-            ("one token explained, the step stands ready", slowest("ExplainReady"))]
+            ("one token explained, step already simulated", slowest("ExplainReady"))]
 
 
 def copies_section(rows):
     return [
         "## Into shared memory", "",
         "Box copies against `memcpy` of the same rows, one by one, in the same run: the faster one of a call and of moves in",
-        "place. Rows of 128 B stand together, in the machine's caches; a K tile's are a token apart. A copy also checks its map",
-        "and its memory, and keeps who wrote what.",
+        "place. Rows of 128 B are contiguous, in the machine's caches; a K tile's are a token apart. A copy also checks its map",
+        "and its memory, and records the writer of each byte.",
         "", "| what | time | memcpy | ratio | target | |", "|---|---|---|---|---|---|",
         *(f"| {what} | {1e3 * took:.2f} us | {1e3 * plain:.2f} us | {plain / took:.2f} | "
           + ("| |" if least is None else f"at least {least} | {'met' if plain / took >= least else '**missed**'} |")

@@ -1,6 +1,7 @@
-// The way of a tile behind the copies: staged through LDS, its bank conflicts counted, a layout solved for, and one token
-// explained over the whole chain. The bound that docs/BENCHMARKS.md holds an explanation to is 5 ms, over every small
-// scenario of the gallery, from scratch: the engine runs up to the step and the chain is explained to the register.
+// The steps of a tile after its copies: staging through LDS, counting bank conflicts, solving for a layout, and the
+// explanation of one token over the whole chain. The bound of an explanation in docs/BENCHMARKS.md is 5 ms, for every
+// small scenario of the gallery, from scratch: the engine runs up to the step, then the chain is explained to the
+// register.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 
 const fs::path kGallery = fs::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios";
 
-// A scenario, and the step in which its longest sequence holds most tokens.
+// A scenario, and the step in which its longest sequence has its maximum number of tokens.
 struct Standing {
   Scenario scenario;
   std::vector<Request> requests;
@@ -49,7 +50,7 @@ struct Standing {
   [[nodiscard]] std::int64_t tokens(std::size_t b) const {
     return std::int64_t{focus.cache.cache_lengths[b]} + focus.cache.new_tokens[b];
   }
-  // Of the last token there is.
+  // The question is about the last token.
   [[nodiscard]] trace::Question question() const {
     trace::Question question;
     question.seq = focus.cache.batch[static_cast<std::size_t>(tile.batch_row.value)];
@@ -65,7 +66,7 @@ Scenario llama() {
   scenario.name = "staging bench";
   scenario.model = {"llama", 1, 32, 8, 128, false, 128};
   scenario.cache.dtype = DType::bf16;
-  scenario.cache.page_size = 64;  // a tile through LDS lies in one page
+  scenario.cache.page_size = 64;  // a tile that is staged through LDS must be within one page
   scenario.tile.BN = 64;
   scenario.tile.BK = 128;
   Request request;
@@ -115,7 +116,7 @@ BENCHMARK(SolveLayout)->Arg(64)->Arg(128)->Unit(benchmark::kMillisecond);
 
 // --- explain ---------------------------------------------------------------------------------------------------------
 
-// Small enough that one would ask about it by hand: less than a thousand steps.
+// Scenarios small enough for interactive questions: less than a thousand steps.
 const std::vector<std::string>& small_scenarios() {
   static const std::vector<std::string> kNames = {
       "first_light", "prefix_sharing", "preemption",    "page_size_fragmentation", "continuous", "parallel_samples",

@@ -1,6 +1,6 @@
-// Box copies against memcpy of the same rows, one by one, in one run: rows of 128 B that stand together in memory and in
-// the caches of the machine, where the copy engine's own work shows most. The bounds that docs/BENCHMARKS.md holds them to
-// are half of memcpy's speed without a swizzle and a quarter of it with one.
+// Box copies against memcpy of the same rows, one by one, in one run: contiguous rows of 128 B in the machine's caches,
+// where the overhead of the copy engine is most visible. The bounds in docs/BENCHMARKS.md are half of memcpy's speed
+// without a swizzle and a quarter of it with one.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kTensorRows = 4096;
 constexpr std::int64_t kRowBytes = 128;
 
-// bf16 {64, 4096}: rows of 128 B, one behind the other.
+// bf16 {64, 4096}: contiguous rows of 128 B.
 struct Rows {
   std::vector<std::byte> bytes = std::vector<std::byte>(kTensorRows * kRowBytes, std::byte{0x3C});
   GlobalMemory memory;
@@ -46,11 +46,11 @@ void count_bytes(benchmark::State& state, std::int64_t bytes) {
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
-// --- the yardstick ---------------------------------------------------------------------------------------------------
+// --- baseline --------------------------------------------------------------------------------------------------------
 
-// Both ways to copy rows of `row_bytes`: of a size that is known when compiled, memcpy is a few moves in place; of one that
-// is not, it is a call, with the widest moves of the machine. Which is the faster one hangs on how the two buffers stand to
-// one another, so they are had here as boxes have them.
+// Both ways to copy rows of `row_bytes`: for a size known at compile time memcpy is a few inline moves; for other sizes
+// it is a call that uses the machine's widest moves. Which one is faster depends on the alignment of the two buffers,
+// so they are allocated here as for boxes.
 template <class CopyRow>
 void memcpy_rows(benchmark::State& state, std::int64_t row_bytes, const CopyRow& copy_row) {
   const Rows source(TmaSwizzle::none, 64, 256);
@@ -126,7 +126,7 @@ void LoadBoxSwizzle64B(benchmark::State& state) {
 }
 BENCHMARK(LoadBoxSwizzle64B)->Arg(256);
 
-// 100 rows past the tensor's last one, which are filled.
+// 100 rows past the tensor's last row, which are filled.
 void LoadBoxFilledEdge(benchmark::State& state) {
   load(state, TmaSwizzle::b128, 64, static_cast<std::int32_t>(kTensorRows - state.range(0) + 100));
 }

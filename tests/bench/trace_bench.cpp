@@ -1,5 +1,5 @@
-// A trace of a million events: written, opened, and one step of it sought. The bounds that docs/BENCHMARKS.md holds it
-// to are 2 s, 1 s and 16 ms.
+// A trace of a million events: writing it, opening it, and seeking one step. The bounds in docs/BENCHMARKS.md are 2 s,
+// 1 s and 16 ms.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace kvscope::trace {
 namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
-constexpr std::int64_t kPerStep = 25;  // as a step of a batch of eight has them
+constexpr std::int64_t kPerStep = 25;  // events per step of a batch of eight
 
 // The mix of a decoding batch: most events are tokens, then blocks.
 void record_million(TraceWriter& trace) {
@@ -52,7 +52,7 @@ class MillionEvents {
   }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  // Written once, by whichever benchmark asks first.
+  // Written once, by the first benchmark that needs it.
   static const MillionEvents& kept() {
     static const MillionEvents file;
     if (!std::filesystem::exists(file.path())) file.write();
@@ -80,7 +80,7 @@ void TraceOpenMillion(benchmark::State& state) {
 }
 BENCHMARK(TraceOpenMillion)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// One step by its number, far from the one before: what `kvscope trace show --step` does once the file is open.
+// Reads one step by its number, far from the previous one, as `kvscope trace show --step` does after opening the file.
 void TraceSeek(benchmark::State& state) {
   TraceReader trace(MillionEvents::kept().path());
   const std::int64_t steps = trace.rows() - 1;  // row 0 is the prologue

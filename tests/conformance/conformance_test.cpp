@@ -1,5 +1,5 @@
-// Every case of every kernel: on the virtual GPU with all checkers, when copies happen as late as may be, as early, and
-// at random points; and on hardware, where there is a GPU of this architecture.
+// Every case of every kernel: on the virtual GPU with all checkers, with copies that land as late as possible, as early
+// as possible, and at random points; and on hardware if there is a GPU of this architecture.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ std::string name_of(const Case& c) {
 INSTANTIATE_TEST_SUITE_P(Kernels, Conformance, ::testing::ValuesIn(every_case()),
                          [](const auto& test) { return name_of(*test.param); });
 
-// A kernel that breaks the driver's context takes the rest of its cases with it; gpu-check gives each a process.
+// A kernel that breaks the driver's context makes its later cases fail too; gpu-check runs each case in a process.
 class OnHardware : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(OnHardware, EveryCaseOfTheKernel) {
@@ -57,7 +57,7 @@ std::vector<std::string> every_kernel() {
 INSTANTIATE_TEST_SUITE_P(Kernels, OnHardware, ::testing::ValuesIn(every_kernel()),
                          [](const auto& test) { return test.param; });
 
-// Budgets are of the late schedule; values must not depend on it.
+// The budgets are those of the late schedule; values must not depend on the schedule.
 class Schedules : public ::testing::TestWithParam<const Case*> {};
 
 TEST_P(Schedules, EarlyAndSeededGiveTheSame) {

@@ -1,5 +1,5 @@
-// Kernels with one mistake in each (mutants/): their conformance cases fail, and as the mistake makes them fail. What a
-// mutant is a copy of passes the same cases, so that it is the mistake alone that fails.
+// Kernels with one mistake in each (mutants/): their conformance cases must fail in the expected way. The kernel
+// without the mistake passes the same cases, so the failure is caused by the mistake alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,8 +86,8 @@ std::string base_ptx(const std::string& base) {
   return joined(lines_of(kFolder / (base + ".ptx")));
 }
 
-// The base's lines with the difference in them: "@@ 12,2 @@": from line 12 on two lines go, those behind "-", and those
-// behind "+" come.
+// Applies a difference to the base's lines. "@@ 12,2 @@": from line 12 on, two lines (after "-") are replaced by the
+// lines after "+".
 std::string mutated_ptx(const Mutant& mutant) {
   const std::vector<std::string> base = lines_of(kFolder / (mutant.base + ".ptx"));
   std::vector<std::string> made;
@@ -124,7 +124,7 @@ const Case& case_of(const Kernel& kernel, const std::string& name) {
   throw std::runtime_error(kernel.name + " has no case " + name);
 }
 
-// A virtual GPU that remembers what its launches reported.
+// A virtual GPU that stores the reports of its launches.
 class Watched final : public Device {
  public:
   Watched(const std::string& architecture, const std::string& kernel, const std::string& ptx)
@@ -153,7 +153,7 @@ class Watched final : public Device {
 
 class Mutants : public ::testing::TestWithParam<std::size_t> {};
 
-// Budgets are not asked here: what a case finds is in its verdict.
+// Instruction budgets are not checked here; the verdict contains the findings of a case.
 TEST_P(Mutants, FailTheirCases) {
   const Mutant& mutant = mutants()[GetParam()];
   const Kernel& kernel = kernel_of(mutant.base);

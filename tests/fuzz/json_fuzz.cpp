@@ -1,4 +1,4 @@
-// Any bytes as JSON: a value or an InputError. What is accepted prints as JSON that reads back to the same value.
+// Any bytes as JSON give a value or an InputError. An accepted value prints as JSON that parses to the same value.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Any text as a layout expression: what is accepted prints as text that reads as the same layout, and what it gives for
-// a coordinate is an offset or an error that says why there is none.
+// Any text as a layout expression: an accepted layout prints as text that parses to the same layout, and each of its
+// coordinates gives an offset or an error with the reason.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace {
 using kvscope::layout::IntTuple;
 using kvscope::layout::Layout;
 
-constexpr std::int64_t kTried = 64;  // coordinates of a layout
+constexpr std::int64_t kTried = 64;  // coordinates tried per layout
 
 void must_hold(bool holds) {
   if (!holds) std::abort();
 }
 
-// An offset may not fit 64 bits once a swizzle or a coordinate past the size asks for it; nothing else may go wrong.
+// With a swizzle, or a coordinate past the size, an offset may overflow 64 bits; no other error is allowed.
 template <class Coordinate>
 void try_offset(const Layout& layout, const Coordinate& coordinate) {
   try {

@@ -1,5 +1,5 @@
-// Any tensors in any layout: a file of them is read as every layout there is, and becomes a problem or an error that
-// says what does not fit. Names and shapes come from the file; nothing of it is believed before it is checked.
+// Any tensors in any layout: a file is read as every supported layout and gives a problem or an error that names the
+// mismatch. Names and shapes come from the file and must be checked before use.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,14 +17,14 @@ using kvscope::DType;
 using kvscope::golden::Bundle;
 using kvscope::golden::LayoutOptions;
 
-constexpr std::size_t kLargest = std::size_t{1} << 20;  // [bytes] of a file; larger ones only take longer
+constexpr std::size_t kLargest = std::size_t{1} << 20;  // [bytes] of a file; larger ones are only slower
 
 std::vector<LayoutOptions> options_of(const std::string& layout) {
   LayoutOptions plain;
   plain.layout = layout;
 
   LayoutOptions bit_patterns = plain;
-  bit_patterns.layer = layout == "max" ? 1 : 0;  // the only one that holds more than one
+  bit_patterns.layer = layout == "max" ? 1 : 0;  // the only layout with more than one layer
   bit_patterns.cache_dtype = DType::e4m3;
   bit_patterns.query_dtype = DType::bf16;
   bit_patterns.granularity = 2;

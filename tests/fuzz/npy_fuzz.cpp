@@ -1,5 +1,5 @@
-// Any bytes as an .npy file: an npy reader answers with tensors or with an InputError, and allocates no more than
-// it was given reason to.
+// Any bytes as an .npy file: the reader returns tensors or throws an InputError, and its allocations are bounded by the
+// size of the input.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,7 @@
-// Any events in any order: each is taken or refused, and a refused one changes nothing; what was taken is a run that
-// opens, and any walk in it ends where a fresh fold ends. The first line is a breakpoint and the second is typed into
-// the find field; then an event is a byte for its kind and one for each number.
+// Any events in any order: each one is accepted or rejected, and a rejected event changes nothing. The accepted events
+// are a run that opens, and after any moves in it the state equals the one computed from the first event. The first
+// line of an input is a breakpoint, the second one a text for the find field; then each event is a byte for its kind
+// and one byte per number.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,6 +16,7 @@
 
 #include "core/base/errors.h"
 #include "core/trace/event_text.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/find.h"
 #include "viz/playback/selection.h"
@@ -37,7 +39,7 @@ std::string_view take_line(std::string_view& left) {
   return line;
 }
 
-// Mostly small numbers, so that events fit together by chance; six bytes stand for numbers that fit nowhere.
+// Mostly small numbers, so that events match by chance; six byte values give numbers that are always out of range.
 std::int64_t number_of(std::uint8_t byte) {
   constexpr std::array kWild{std::numeric_limits<std::int64_t>::min(),
                              std::int64_t{-1},
@@ -107,7 +109,7 @@ void check_state(const State& state) {
   must_hold(held == holds);
 }
 
-// Whatever is pointed at: said, and lit.
+// Every selection can be described and highlighted.
 void look_at(const State& state, const Facts& facts, std::int64_t a, std::int64_t b) {
   for (const Selection& selection :
        {of_sequence(SeqIdx{a}), of_page(SeqIdx{a}, PageIdx{b}), of_token(SeqIdx{a}, TokIdx{b}), of_block(BlockIdx{a}),
@@ -156,10 +158,10 @@ void walk(const std::vector<trace::Event>& taken, const std::vector<Breakpoint>&
   cursor.seek(Position{facts.events / 2});
   expect_fresh();
   const auto which = cursor.run_to(breakpoints);
-  must_hold(which ? matches(breakpoints[*which], *cursor.last_event()) : cursor.at_end());
+  must_hold(which ? matches(breakpoints[*which], *last_event(cursor)) : cursor.at_end());
   expect_fresh();
   const auto back = cursor.run_back_to(breakpoints);
-  must_hold(back ? matches(breakpoints[*back], *cursor.last_event()) : cursor.at_start());
+  must_hold(back ? matches(breakpoints[*back], *last_event(cursor)) : cursor.at_start());
   expect_fresh();
   if (cursor.event() && cursor.step() && cursor.event_back()) cursor.step_back();
   expect_fresh();
@@ -188,7 +190,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::vector<trace::Event> events = events_of(left);
   walk(taken_of(events, facts), breakpoints);
-  // As they are, with nothing known of the pool: opened or refused, in bounded memory.
+  // All events, without sizes of the pool: the run is opened or rejected, in bounded memory.
   try {
     const auto run = Run::open(from_memory(events, {}, trace::Detail::full), "fuzzed");
     look_at(run->state_at(Position{run->facts().events}), run->facts(), 1, 2);

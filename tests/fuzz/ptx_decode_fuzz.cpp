@@ -1,9 +1,10 @@
 // Valid PTX with a few words changed: modifiers dropped, doubled and taken from elsewhere, operands exchanged, types,
-// numbers and opcodes replaced, statements doubled, moved and left out. So what is wrong is wrong with the meaning, past
-// the parser. Refused with a place in the text for every fault, or made ready and run for a while with every check on;
-// never a crash.
+// numbers and opcodes replaced, statements doubled, moved and omitted. The text still parses, so its faults are
+// semantic.
+// The module is either rejected, with a position in the text for every fault, or prepared and run for a while with all
+// checks; it must never crash.
 //
-// An input is a PTX text; the changes are this target's mutator, so that every input can be read and kept.
+// An input is a PTX text; this target's mutator makes the changes, so that every input is readable and can be kept.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -30,9 +31,9 @@ using namespace kvscope;
 constexpr std::int64_t kMostInstructions = 1000;
 constexpr std::int64_t kMostDeviceBytes = 1 << 20;
 
-// --- a text taken apart ----------------------------------------------------------------------------------------------
+// --- tokens ----------------------------------------------------------------------------------------------------------
 
-// Words (with their dots and %), numbers, strings and single signs; blanks and comments are gone.
+// Words (with their dots and %), numbers, strings and single characters, without blanks and comments.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> out;
   const auto in_word = [](char c) {
@@ -65,7 +66,7 @@ std::vector<std::string> tokens_of(std::string_view text) {
   return out;
 }
 
-// A statement a line.
+// One statement per line.
 std::string text_of(const std::vector<std::string>& tokens) {
   std::string out;
   for (const std::string& t : tokens) {
@@ -210,7 +211,7 @@ class Change {
   void exchange(const std::vector<std::size_t>& of) {
     if (of.size() > 1) std::swap(tokens_[pick(of)], tokens_[pick(of)]);
   }
-  // Left out, doubled, or put somewhere else.
+  // Omitted, doubled, or moved.
   void statement() {
     if (ends_.size() < 2) return;
     const std::size_t n = 1 + below(ends_.size() - 1);
@@ -233,7 +234,7 @@ class Change {
   std::vector<std::size_t> words_, operands_, numbers_, ends_;
 };
 
-// --- what has to hold ------------------------------------------------------------------------------------------------
+// --- checks ----------------------------------------------------------------------------------------------------------
 
 void run(const ptx::LoadedModule& module, ptx::Device& device, const ptx::Function& kernel, ptx::Policy policy) {
   ptx::LaunchConfig config;
@@ -258,7 +259,7 @@ void run(const ptx::LoadedModule& module, ptx::Device& device, const ptx::Functi
   }
 }
 
-// "12:7", or nothing for a fault of the whole module.
+// "12:7", or an empty text for a fault of the whole module.
 bool is_place(std::string_view where) {
   const std::size_t colon = where.find(':');
   const auto digits = [](std::string_view s) {
@@ -284,7 +285,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Nothing else of the text: how its copies happen, and whether products and sums are fused.
+  // The only other inputs: the order of its copies, and whether products and sums are fused.
   const auto policy = static_cast<ptx::Policy>(size % 3);
   try {
     ptx::Device device({.contract = size % 2 == 1}, kMostDeviceBytes);
@@ -296,7 +297,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const InputError& e) {
     KVSCOPE_ASSERT(!e.faults().empty());
     for (const Fault& fault : e.faults()) KVSCOPE_ASSERT(is_place(fault.where) && !fault.message.empty());
-  } catch (const OverflowError&) {  // more device memory than there is
+  } catch (const OverflowError&) {  // more than the available device memory
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as PTX: parsed, decoded, made ready and run. Nothing may crash, hang or grow without bound; whatever is wrong
-// with them is an InputError, a GeometryError of the launch, or a report.
+// Any bytes as PTX: parsed, decoded, prepared and run. Nothing may crash, hang or grow without bound; every fault is an
+// InputError, a GeometryError of the launch, or a report.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (f.entry && f.defined) run(module, device, f);
     }
   } catch (const InputError&) {
-  } catch (const OverflowError&) {  // more device memory than there is
+  } catch (const OverflowError&) {  // more than the available device memory
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as PTX: a module or its errors, each in the text. What is a module prints as PTX that parses again, and
-// prints the same the second time.
+// Any bytes as PTX give a module or errors with positions in the text. A module prints as PTX that parses again and
+// then prints the same text.
 #include <cstddef>
 #include <cstdint>
 #include <string>

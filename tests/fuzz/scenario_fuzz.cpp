@@ -1,5 +1,5 @@
-// Any bytes as a scenario: a value or an InputError. What is accepted must pass its own checks and
-// survive a round trip.
+// Any bytes as a scenario give a value or an InputError. An accepted scenario must pass the scenario checks, and
+// printing and parsing it must give the same scenario.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

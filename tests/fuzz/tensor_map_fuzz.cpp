@@ -1,5 +1,6 @@
-// Any bytes as a tensor map's record: what is accepted is a legal map that makes the same record again; everything else is
-// refused with a reason. A checksum that fits is put in, or no input would ever get past it.
+// Any bytes as a tensor map's record: an accepted record is a valid map that encodes to the same record; everything
+// else is rejected with a reason. The target inserts a valid checksum, because otherwise no input would pass that
+// check.
 #include <algorithm>
 #include <array>
 #include <cstddef>

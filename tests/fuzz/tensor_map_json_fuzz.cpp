@@ -1,5 +1,5 @@
-// Any text as a tensor map: what is read is held against the rules, and a map that breaks none has a box whose chunks
-// are counted, lie inside its window and are told to the barrier; everything else is refused with a reason.
+// Any text as a tensor map: a map that is read is checked against the rules. For a valid map the chunks of its box are
+// counted, are inside its window and are reported to the barrier; everything else is rejected with a reason.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Checks the GPU of this machine: every kernel's cases, the probes, the times; then, where compute-sanitizer is installed,
-# the small cases again under its memcheck and racecheck. Reports go to a folder, to be kept or sent.
+# Checks the GPU of this machine: every kernel's cases, the probes, the times; then, if compute-sanitizer is installed,
+# the small cases again under its memcheck and racecheck. Reports are written to a folder.
 #
 #   tests/gpu/run.sh                          build gpu-check, run it
-#   tests/gpu/run.sh build/gpu-check          one that is built already
-#   tests/gpu/run.sh gpu-check -- --small     what stands behind -- goes to gpu-check (its --help); else everything runs
+#   tests/gpu/run.sh build/gpu-check          a program that is already built
+#   tests/gpu/run.sh gpu-check -- --small     arguments after -- are passed to gpu-check (see its --help); default: run everything
 #
-# One machine to build, another to run: gpu-check has the kernels inside and needs the CUDA driver alone, no toolkit.
+# One machine to build, another to run: gpu-check contains the kernels and needs only the CUDA driver, no toolkit.
 #   on the first      cmake --preset release && cmake --build --preset release --target gpu-check
-#   carry             build/release/gpu-check and this file, into one folder
+#   copy              build/release/gpu-check and this file to one folder
 #   on the second     ./run.sh ./gpu-check
 #
 # Environment: KVSCOPE_REPORTS  folder of the reports (gpu-reports)
@@ -28,14 +28,14 @@ while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) usage && exit 0 ;;
     --) shift && asked=("$@") && break ;;
-    -*) stop "unknown option '$1': options of gpu-check stand behind --" ;;
+    -*) stop "unknown option '$1': options of gpu-check follow --" ;;
     *) [ -z "$check" ] || stop "two programs: '$check' and '$1'" && check=$1 && shift ;;
   esac
 done
 
 if [ -z "$check" ]; then
   root=$(cd "$(dirname "$0")/../.." && pwd)
-  [ -f "$root/CMakePresets.json" ] || stop "no sources beside this script: name a gpu-check that is built already"
+  [ -f "$root/CMakePresets.json" ] || stop "no sources next to this script: give the path of a built gpu-check"
   (cd "$root" && cmake --preset release -DKVSCOPE_BUILD_VIEWER=OFF -DKVSCOPE_BUILD_TESTS=OFF -B build/gpu &&
     cmake --build build/gpu --target gpu-check -j "$(nproc)") || stop "gpu-check could not be built (above)"
   check=$root/build/gpu/gpu-check

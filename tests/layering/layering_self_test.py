@@ -83,7 +83,7 @@ BROKEN = [
     ("readme lists files", "gpu/launch/README.md", "# launch\n\n- `b.h/.cpp` the second does not exist\n", 3),
 ]
 
-# What else stands in the tree of a rule that is about two files.
+# Additional files of the tree for a rule about two files.
 BESIDE = {"own header first": {"core/base/a.h": HEADER, "core/base/detail/c.h": HEADER},
           "one name one type": {"viz/view/a.h": HEADER + "namespace kvscope::viz {\nstruct Prepared {\n"},
           "readme lists files": {"core/base/README.md": "# base\n\n- `listed.h` what\n", "core/base/listed.h": HEADER,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds the rules of the tree: which folder may include which, and what no file may say.
+"""Checks the rules of the source tree: which folder may include which, and texts that no file may contain.
 
     layering_test.py ROOT
 
@@ -23,11 +23,11 @@ VIRTUAL_SEES = ["base", "trace"]
 GPU_ORDER = ["virtual", "kernels", "launch", "offload", "verify", "bench", "hardware"]
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 
-# What device code may share with the model: types. A formula that both sides call proves nothing when they agree.
+# Headers that device code may share with the model: types only. A formula used by both sides could not find its error.
 DEVICE_SEES = ["core/base/index.h", "core/base/dtype.h"]
 
-# Third-party headers, and the only files that see them. Tests may: what checks a file shares no code with what wrote
-# that file.
+# Third-party headers, and the only files that may include them. Tests may include them too, because a check must not
+# share code with what it checks.
 WRAPPED = [
     (r"nlohmann/", ["core/base/json.cpp"]),
     (r"zlib\.h$", ["core/base/file.cpp"]),
@@ -40,14 +40,15 @@ CLI_READERS = re.compile(r"apps/(common/(completion|usage)|kvscope/(main|command
                          r"kvscope-viewer/command_line)\.cpp$")
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)(/|\.h$)")
 
-TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".git", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
-             "LICENSE", "README.md", "apps", "core", "docs", "gpu", "tests", "viz"}
+TOP_LEVEL = {".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".git", ".github", ".gitignore", "CHANGELOG.md",
+             "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "Containerfile", "LICENSE", "README.md", "apps", "core",
+             "docs", "gpu", "tests", "viz"}
 NOT_OURS = {".git", "build", "out", "__pycache__"}  # git's own, and what .gitignore names
 WIDE = 120                                          # [characters] of a line
 LONG, TOO_LONG, LONG_MAIN = 500, 600, 100           # [lines]
 
-# Folders whose READMEs list their files. Below tests/ a README lists the headers of its own folder only: fixtures are
-# found through the test that includes them.
+# Folders whose READMEs list their files. Below tests/ a README lists only the headers of its folder; fixtures are found
+# through the tests that include them.
 LISTED = ("core", "gpu", "viz", "apps", "tests")
 LISTED_NAME = re.compile(r"`([\w./*<>-]+\.(?:h|cpp|cu|cuh|py|sh)(?:/\.cpp)?)`")
 
@@ -77,7 +78,7 @@ def core_folder(path):
 
 
 def include_faults(path, line, quoted, target):
-    """Faults of one #include; `target` is what stands between the quotes or brackets."""
+    """Faults of one #include; `target` is the text between the quotes or brackets."""
     def fault(rule, what, next_step):
         return Fault(path, line, rule, what, next_step)
 
@@ -93,15 +94,15 @@ def include_faults(path, line, quoted, target):
                         f"move the shared part to core/{own} or above, or this file down")
         if quoted and re.match(r"(gpu|viz|apps|tests)/", target):
             yield fault("core alone", f"core includes {target}",
-                        "core knows nothing of what uses it: turn the call round")
+                        "core must not depend on its users: reverse the call")
         if not quoted and CUDA.search(target):
-            yield fault("core without CUDA", f"core includes <{target}>", "what needs CUDA lives in gpu/")
+            yield fault("core without CUDA", f"core includes <{target}>", "move code that needs CUDA to gpu/")
         if not quoted and QT.search(target):
-            yield fault("core without Qt", f"core includes <{target}>", "what needs Qt lives in viz/")
+            yield fault("core without Qt", f"core includes <{target}>", "move code that needs Qt to viz/")
     if top == "viz":
         if target.startswith(("gpu/", "apps/")) or (target.startswith("core/") and theirs not in VIZ_SEES):
             yield fault("viz draws events", f"viz includes {target}",
-                        "what cannot be drawn from a trace is missing from the trace: add it to core/trace")
+                        "viz draws only data of a trace: add the missing data to core/trace")
         mine = path.split("/")[1]
         other = target.split("/")[1] if target.startswith("viz/") else mine
         if mine in VIZ_ORDER and other in VIZ_ORDER and VIZ_ORDER.index(other) > VIZ_ORDER.index(mine):
@@ -109,7 +110,7 @@ def include_faults(path, line, quoted, target):
                         f"move the shared part to viz/{mine} or above, or this file down")
         if mine == "playback" and not quoted and QT.search(target):
             yield fault("playback without Qt", f"viz/playback includes <{target}>",
-                        "playback folds events; what needs Qt lives in the folders after it")
+                        "move code that needs Qt to a folder after playback")
         if mine == "geometry" and QT_PAINTING.search(target):
             yield fault("geometry without painting", f"viz/geometry includes <{target}>",
                         "paint in viz/view; return rectangles from viz/geometry")
@@ -126,10 +127,10 @@ def include_faults(path, line, quoted, target):
                             f"move the shared part to gpu/virtual/{part} or above, or this file down")
             if theirs is not None and theirs not in VIRTUAL_SEES:
                 yield fault("virtual GPU alone", f"gpu/virtual includes {target}",
-                            "write it from the PTX ISA: compared with itself, the model proves nothing")
+                            "write it from the PTX ISA: a model compared with itself cannot find its errors")
         if quoted and re.match(r"(viz|apps|tests)/", target):
             yield fault("gpu below the programs", f"gpu includes {target}",
-                        "gpu sees core and itself: turn the call round, or join the two in apps")
+                        "gpu may include core and gpu: reverse the call, or connect the two in apps")
     if "/detail/" in target and quoted:
         library = target.split("/detail/")[0]
         of_core = library.startswith("core/")
@@ -139,24 +140,24 @@ def include_faults(path, line, quoted, target):
                         "use a public header of that library, or move this one out of detail/")
         elif path.endswith(".h") and "/detail/" not in path and top != "tests":
             yield fault("detail stays inside", f"the public header {path} includes {target}, which is not installed",
-                        "move the one out of detail/, or the other in")
+                        "move the included header out of detail/, or the including one into it")
     device_code = path.startswith("gpu/kernels/") or path.endswith((".cu", ".cuh"))
     if device_code and target.startswith("core/") and target not in DEVICE_SEES:
         yield fault("device code shares no formula", f"device code includes {target}",
-                    "write the formula again from the manual: comparing one formula with itself proves nothing")
+                    "write the formula again from the manual: a formula compared with itself cannot find its error")
     for pattern, files in WRAPPED:
         if not quoted and top != "tests" and re.match(pattern, target) and path not in files:
-            yield fault("wrapped library", f"<{target}> is seen outside {' and '.join(files)}",
+            yield fault("wrapped library", f"<{target}> is included outside {' and '.join(files)}",
                         "use the wrapper's own header")
     if target == "apps/common/cli.h" and not CLI_READERS.match(path):
-        yield fault("wrapped library", f"{target} is seen outside the files that parse a command line",
-                    "take what was parsed as a plain struct: CLI11 costs seconds a file")
+        yield fault("wrapped library", f"{target} is included outside the files that parse a command line",
+                    "pass the parsed values as a plain struct: CLI11 adds seconds of compile time per file")
     if top != "tests" and not quoted and TEST_LIBRARIES.match(target):
-        yield fault("tests apart", f"<{target}> outside tests/", "test libraries are no dependency of a user's build")
+        yield fault("tests apart", f"<{target}> outside tests/", "a user's build must not depend on test libraries")
 
 
 def text_faults(path, lines):
-    """Faults of what a file says, whatever its language."""
+    """Faults of a file's text, in any language."""
     for number, text in enumerate(lines, 1):
         for pattern, what in MACHINE:
             if pattern.search(text) and not (path.startswith("tests/") and "shared" + "/data" in text):
@@ -186,28 +187,28 @@ def file_faults(root, path):
         if match and own_header:
             if match[2] != own_header and os.path.exists(os.path.join(root, own_header)):
                 yield Fault(path, number, "own header first", f"the first include is {match[2]}",
-                            f'include "{own_header}" before all others: so it is seen to compile alone')
+                            f'include "{own_header}" first: this checks that it compiles alone')
             own_header = ""
         if match:
             yield from include_faults(path, number, match[1] == '"', match[2])
         if path.startswith(("core/", "viz/", "apps/")) and len(text) > WIDE:
             yield Fault(path, number, "line length", f"{len(text)} characters, more than {WIDE}",
-                        "wrap it; clang-format leaves comments to you")
+                        "wrap it; clang-format does not wrap comments")
     if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:
         yield Fault(path, 1, "pragma once", "the header has no '#pragma once'", "put it after the opening comment")
     if path.startswith(("core/", "viz/")) and len(lines) > TOO_LONG:
         yield Fault(path, TOO_LONG + 1, "file length", f"{len(lines)} lines, more than {TOO_LONG}",
-                    "a file of that length is two ideas: split it")
+                    "split the file into two")
     if re.match(r"apps/[\w-]+/main\.cpp$", path) and len(lines) > LONG_MAIN:
         yield Fault(path, LONG_MAIN + 1, "file length", f"{len(lines)} lines of main.cpp, more than {LONG_MAIN}",
-                    "main.cpp joins parts: move the part to a file of its own")
+                    "main.cpp only connects parts: move code to separate files")
 
 
 def tree_faults(root):
     for name in sorted(os.listdir(root)):
         if name not in TOP_LEVEL | NOT_OURS and name != "compile_commands.json":
-            yield Fault(name, 1, "top level", f"'{name}' stands at the top of the tree",
-                        "put it into the folder it belongs to")
+            yield Fault(name, 1, "top level", f"'{name}' is at the top of the tree",
+                        "move it into a folder")
     core = os.path.join(root, "core")
     for name in sorted(os.listdir(core)) if os.path.isdir(core) else []:
         if os.path.isdir(os.path.join(core, name)) and name not in CORE_ORDER:
@@ -216,7 +217,7 @@ def tree_faults(root):
 
 
 def type_faults(root):
-    """Two types of one name in one namespace are one type to the linker: whichever code it keeps runs for both."""
+    """Two types with the same name in one namespace: the linker keeps the code of only one of them for both."""
     seen = {}
     for path in our_files(root):
         if not path.startswith(("core/", "viz/", "apps/", "gpu/")) or not path.endswith((".h", ".cuh")):
@@ -263,7 +264,7 @@ def names_file(name, folder, path):
 
 
 def readme_faults(root):
-    """A README that names a header in backquotes names all headers that it is responsible for, and no missing file."""
+    """A README that names a header in backquotes must name all headers of its folder, and no missing file."""
     files = [path for path in our_files(root) if path.split("/")[0] in LISTED]
     names = {}  # folder -> [(line, name)]
     for path in files:

@@ -1,8 +1,8 @@
-"""Single formulas, each made wrong in a way that somebody once got wrong.
+"""Single formulas, each with a plausible mistake.
 
-A mutant is (file, what stands there, what is put there, the mistake). What stands there must be found exactly once;
+A mutant is (file, original text, replacement, description of the mistake). The original text must occur exactly once;
 runs of white space count as one blank, so that reformatting does not matter. A mutant that computes the same for every
-legal input does not belong here: it cannot be killed.
+valid input is not allowed: no test could kill it.
 """
 
 PAGED = "core/cache/paged_kv_cache.cpp"
@@ -63,25 +63,25 @@ MUTANTS = [
     (PAGED, "column >= table.dim(1)) [[unlikely]] throw_token", "column > table.dim(1)) [[unlikely]] throw_token",
      "one column past the table accepted"),
     (PAGED, "floor_div(encoded, page_size()) * rows_per_block_", "encoded / page_size() * rows_per_block_",
-     "-1 divided towards zero"),
+     "-1 divided toward zero"),
     (PAGED, "floor_mod(encoded, page_size())", "encoded % page_size()", "-1 with a negative remainder"),
     (PAGED, "return {static_cast<std::int32_t>(place.slot), static_cast<std::int32_t>(place.block)};",
      "return {static_cast<std::int32_t>(place.block), static_cast<std::int32_t>(place.slot)};", "coordinates swapped"),
     (PAGED, "= *entries * stride + static_cast<std::uint32_t>(in_page)", "= *entries * stride",
      "a tile within a page begins at the page"),
     (PAGED, "rows[i] = entries[i] * stride;", "rows[i] = entries[0] * stride + static_cast<std::uint32_t>(i * page);",
-     "pages of a tile as if their blocks were neighbours"),
+     "pages of a tile as if their blocks were adjacent"),
     (PAGED, "(!plan.whole_pages && in_page + tile.BN > page)", "(!plan.whole_pages && in_page + tile.BN >= page)",
-     "a tile that ends with its page refused"),
+     "a tile that ends with its page rejected"),
     (PAGED, "first + plan.num_pages > table.stride(0)", "first + plan.num_pages >= table.stride(0)",
-     "a tile that ends with the table refused"),
+     "a tile that ends with the table rejected"),
     (PAGED, "width > kv_params().head_size - dim.value", "width > kv_params().head_size",
      "a vector past the head's end accepted"),
     (PAGED, "dim.value / quantization_granularity()) * size_of(view.dtype)",
      "dim.value % quantization_granularity()) * size_of(view.dtype)", "the scale of another granule"),
     (PAGED, "dim.value / granule != (dim.value + width - 1) / granule",
      "dim.value / granule != (dim.value + width) / granule",
-     "a vector that ends with its granule refused"),
+     "a vector that ends with its granule rejected"),
     (PAGED, "tile < 1 || page_size() % tile != 0", "tile < 1 || tile > page_size()",
      "a tile that does not divide the page accepted"),
     (PAGED, "page_row > page_size() - tile", "page_row >= page_size() - tile", "a tile that ends with its page rejected"),
@@ -95,11 +95,11 @@ MUTANTS = [
      "an empty cache told by the new tokens"),
     # --- rows of a tile ---
     (ROWS, "largest_pow2_divisor(promised_pages)", "largest_pow2_divisor(plan.num_pages)",
-     "whole reads whatever was promised"),
+     "whole reads for any alignment guarantee"),
     (ROWS, "base_alignment.value_or(BN)", "base_alignment.value_or(page_size)",
      "a promise of a page where a tile is meant"),
     (ROWS, "offset % eff_page_ + sub_eff > eff_page_", "offset % eff_page_ + sub_eff >= eff_page_",
-     "a part that ends with its page refused"),
+     "a part that ends with its page rejected"),
     ("core/cache/paged_row_indices.h", "static_cast<std::uint32_t>(offset % eff_page_)",
      "static_cast<std::uint32_t>(offset)",
      "the place in the tile added to a page's row"),
@@ -110,7 +110,7 @@ MUTANTS = [
     ("core/paging/lookup_table.cpp", 'narrow<std::uint32_t>(limits.blocks, "null page")',
      'narrow<std::uint32_t>(limits.blocks - 1, "null page")', "padding that points at a real block"),
     ("core/paging/lookup_table.cpp", "if (pages > limits.blocks) {", "if (pages >= limits.blocks) {",
-     "a table for the whole pool refused"),
+     "a table for the whole pool rejected"),
     # --- scalar functions ---
     ("core/tma/tile_sizes.cpp", "return page <= 0 || page >= tile ? tile : page;",
      "return page <= 0 ? tile : page;",
@@ -138,9 +138,9 @@ MUTANTS = [
      "static_cast<std::size_t>(pages.tokens / page_size_)",
      "a fork without its last, partly filled page"),
     (POOL, "block = lru_.head;", "block = lru_.tail;", "the most recently used block evicted"),
-    # --- what a page is called ---
+    # --- names of pages ---
     ("core/paging/page_hash.cpp", "kSeed ^ make_u128(parent.hi, parent.lo)", "kSeed",
-     "a page's name without what stands before it"),
+     "a page's name without the pages before it"),
     ("core/paging/page_hash.cpp", "return absorb(state, static_cast<std::uint64_t>(run.offset));", "return state;",
      "two parts of one text with one name"),
     ("core/paging/prefix_index.cpp", "if (from_home >= from_hole) {", "if (from_home > from_hole) {",
@@ -198,7 +198,7 @@ MUTANTS = [
      "the scale applied twice"),
     (REFERENCE, "x = cap * portable_tanh(x / cap);", "x = portable_tanh(x / cap);", "a soft cap of 1"),
     (REFERENCE, "static_cast<double>(first_key + static_cast<std::int64_t>(t) - position)",
-     "static_cast<double>(position - first_key - static_cast<std::int64_t>(t))", "ALiBi that favours distant keys"),
+     "static_cast<double>(position - first_key - static_cast<std::int64_t>(t))", "ALiBi that favors distant keys"),
     (REFERENCE, "if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);", "", "a sink that takes no weight"),
     (REFERENCE, "if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);", "", "a large sink that overflows"),
     (REFERENCE, "natural : natural * std::numbers::log2e);", "natural : natural / std::numbers::log2e);",
@@ -232,12 +232,12 @@ MUTANTS = [
     (TILED, "if (first_split && !p_.options.sinks.empty())", "if (!p_.options.sinks.empty())",
      "a sink counted once a split"),
     (TILED, "s -= slope * static_cast<Real>(position - key);", "s += slope * static_cast<Real>(position - key);",
-     "ALiBi that favours distant keys"),
+     "ALiBi that favors distant keys"),
     (TILED, "natural / std::log(Real{2})", "natural * std::log(Real{2})", "lse in base 2 converted the wrong way"),
     (MERGE, "portable_exp((lse - largest) * unit)", "portable_exp(lse - largest)",
      "base-2 weights taken as natural ones"),
     (MERGE, "(weight * o[d] + other_weight * other[d]) / sum", "(weight * o[d] + other_weight * other[d])",
-     "merged without normalising"),
+     "merged without normalizing"),
     (MERGE, "portable_log(sum) * (base == LseBase::two ? kLog2OfE : 1.0)", "portable_log(sum)",
      "base-2 lse with a natural logarithm added"),
     # --- bounds ---
@@ -245,9 +245,9 @@ MUTANTS = [
     (BOUNDS, "unit * std::fabs(o64) +", "0.0 * std::fabs(o64) +", "no room for rounding the output"),
     # --- banks of shared memory ---
     (BANKS, "for (int i = 0; i < std::max(access.width / kWordBytes, 1); ++i)", "for (int i = 0; i < 1; ++i)",
-     "a lane that wants one bank whatever its width"),
+     "a lane that uses one bank for any width"),
     (BANKS, "words.erase(std::unique(words.begin(), words.end()), words.end());", "",
-     "lanes that want one word taken for a conflict"),
+     "lanes that read one word counted as a conflict"),
     (BANKS, "*std::max_element(degrees.begin(), degrees.end())", "std::accumulate(degrees.begin(), degrees.end(), 0)",
      "banks served one after the other"),
     (BANKS, "{0, 1, 2, 3, 20, 21, 22, 23}, {4, 5, 6, 7, 16, 17, 18, 19},",
@@ -257,7 +257,7 @@ MUTANTS = [
     (BANKS, "return {name, 32, 32, consecutive(matrices, 8), 16};", "return {name, 32, 32, consecutive(4, 8), 16};",
      "an ldmatrix of one matrix served like one of four"),
     ("core/smem/shared_image.cpp", "count <= size - address) return;", "count < size - address) return;",
-     "the last byte of shared memory refused"),
+     "the last byte of shared memory rejected"),
     ("core/smem/shared_limits.cpp", "std::max<std::int64_t>(bytes + limits.reserved, 1)",
      "std::max<std::int64_t>(bytes, 1)", "blocks of a processor without what each of them reserves"),
     ("core/smem/access_patterns.cpp", "RowByte{0, std::int64_t{width} * lane}", "RowByte{0, lane}",
@@ -301,20 +301,20 @@ MUTANTS = [
     ("core/tma/tensor_map_record.cpp", "put(record, kDimsAt + 4 * i, 4, map.dims[i] - 1);",
      "put(record, kDimsAt + 4 * i, 4, map.dims[i]);", "a dimension of 2^32 kept as 0"),
     (MAP_RULES, "require(shared_inner() <= span, TensorMapRule::V17",
-     "require(shared_inner() < span, TensorMapRule::V17", "a box that fills its swizzle refused"),
+     "require(shared_inner() < span, TensorMapRule::V17", "a box that fills its swizzle rejected"),
     (MAP_RULES, "map_.box[i] <= 256, TensorMapRule::V13", "map_.box[i] <= 255, TensorMapRule::V13",
-     "a box of 256 refused"),
+     "a box of 256 rejected"),
     (MAP_RULES, "map_.dims[i] <= (std::uint64_t{1} << 32)", "map_.dims[i] < (std::uint64_t{1} << 32)",
-     "a dimension of 2^32 refused"),
+     "a dimension of 2^32 rejected"),
     # --- arrival barriers ---
     (BARRIER, "if (state_.pending != 0 || state_.tx != 0) return;", "if (state_.pending != 0) return;",
      "a phase that ends before its bytes are there"),
     (BARRIER, "const bool over = state_.phase % 2 != parity;", "const bool over = state_.phase % 2 == parity;",
      "parity read the wrong way round"),
     (BARRIER, "state_.pending = expected_; owned_ = false;", "state_.pending = expected_;",
-     "bytes of a phase that nobody has begun"),
+     "bytes of a phase that has not begun"),
     (BARRIER, "if (observed_ < state_.phase - 1) {", "if (observed_ < state_.phase - 2) {",
-     "a phase that nobody saw end"),
+     "a phase that completes without being observed"),
     # --- K and V by TMA ---
     (KV_COPY, "(chunk * copy.chunk_stride + page * copy.issue_rows) * copy.gran;",
      "(chunk * copy.tile_rows + page * copy.issue_rows) * copy.gran;", "chunks of a peer's K over each other"),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes one formula wrong at a time and checks that a test notices.
+"""Makes one formula wrong at a time and checks that a test fails.
 
     tests/mutation/mutate.py [--only TEXT] [--list] [--jobs N]
 
@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mutants import MUTANTS  # noqa: E402
 
 WORK = os.path.join(ROOT, "build", "mutation")
-TIMEOUT = 300  # [s] of one test program: a mutant that loops for ever is noticed too
+TIMEOUT = 300  # [s] of one test program: a mutant that loops forever counts as killed
 
 
 def read(path):
@@ -33,7 +33,7 @@ def read(path):
 
 
 def write_if_changed(path, text):
-    """Keeps the time stamp of what did not change, so that only mutated files are compiled again."""
+    """Keeps the time stamps of unchanged files, so that only mutated files are compiled again."""
     if os.path.exists(path) and read(path) == text:
         return
     with open(path, "w", encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def write_if_changed(path, text):
 
 
 def test_program(path):
-    """(ninja target, program below the build folder) that judges a mutant of this file."""
+    """(ninja target, program below the build folder) of the tests for a mutant of this file."""
     parts = path.split("/")
     if parts[:2] == ["gpu", "virtual"]:
         return f"virtual_{parts[2]}_test", os.path.join("tests", "gpu", "virtual", parts[2], f"virtual_{parts[2]}_test")
@@ -49,7 +49,7 @@ def test_program(path):
 
 
 def place_of(text, old):
-    """(begin, end) of each place where `old` stands, white space aside."""
+    """(begin, end) of each occurrence of `old`, ignoring white space."""
     pattern = r"\s+".join(re.escape(word) for word in old.split())
     return [match.span() for match in re.finditer(pattern, text)]
 
@@ -63,7 +63,7 @@ def first_failure(output, code):
 
 
 class Copy:
-    """A copy of the tree and its build folder, in which one mutant at a time is judged."""
+    """A copy of the tree and its build folder, in which one mutant at a time is tested."""
 
     def __init__(self, number):
         self.tree = os.path.join(WORK, str(number), "tree")
@@ -92,7 +92,7 @@ class Copy:
         return subprocess.run(["ninja", "-j2", "-C", self.folder, target], capture_output=True, text=True, check=False)
 
     def run_tests(self, program):
-        """None when all pass, else the name of the first that does not."""
+        """None if all tests pass, else the name of the first that fails."""
         try:
             done = subprocess.run([os.path.join(self.folder, program), "--gtest_fail_fast"], capture_output=True, text=True,
                                   errors="replace", timeout=TIMEOUT, cwd=self.folder, check=False)
@@ -101,7 +101,7 @@ class Copy:
         return None if done.returncode == 0 else first_failure(done.stdout, done.returncode)
 
     def prepare(self, target, program):
-        """The reason why no mutant of this test program can be judged, or None."""
+        """The reason why no mutant of this test program can be tested, or None."""
         if target in self.ready:
             return None
         built = self.build(target)
@@ -141,7 +141,7 @@ def main():
     parser.add_argument("--only", default="", help="mutants whose file or mistake contains this text")
     parser.add_argument("--list", action="store_true",
                         help="print the mutants and whether each is found once; build nothing")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants judged at the same time (default: 2)")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants tested at the same time (default: 2)")
     arguments = parser.parse_args()
     chosen = [m for m in MUTANTS if arguments.only in m[0] or arguments.only in m[3]]
     if not chosen:

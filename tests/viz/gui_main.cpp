@@ -1,5 +1,5 @@
-// The application that tests of models, views and windows run in: no display, pinned fonts, no settings of the person who
-// runs them.
+// The application that tests of models, views and windows run in: no display, pinned fonts, no settings of the person
+// who runs them.
 #include <gmock/gmock.h>
 
 #include <iostream>

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequences", "pool", "timeline", "tile"};
 
-// A band of the board is cut into cards from left to right.
+// A card of a band; a band of the board is divided into cards from left to right.
 struct Column {
   PanelId panel;
   double share;  // of the band's width
@@ -48,7 +48,7 @@ std::vector<double> shares(const std::vector<Part>& parts, double Part::*share) 
   return all;
 }
 
-// Where parts begin along an axis, on whole pixels, and one last place where the next would: kGap past the end.
+// The coordinate, in whole pixels, at which each part begins along an axis, and a last one kGap past the end.
 std::vector<double> cuts(double from, double length, const std::vector<double>& shares) {
   const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
   const double parts = length - kGap * static_cast<double>(shares.size() - 1);
@@ -62,7 +62,7 @@ std::vector<double> cuts(double from, double length, const std::vector<double>& 
   return cuts;
 }
 
-// Without the lowest of several bands while it is too low to show anything; the others share its height.
+// Removes the lowest band while it is below the minimum height; the other bands share its height.
 std::vector<Band> bands_with_room(View view, double height, double font_scale) {
   std::vector<Band> rows = bands(view);
   while (rows.size() > 1) {

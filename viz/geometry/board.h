@@ -1,4 +1,4 @@
-// Where the panels stand: a board of cards for each view, from its size alone.
+// The layout of the panels: a board of cards for each view, computed from the board's size alone.
 //
 //   overview                      sequences        pool             timeline
 //   +-----------------------+     +-----------+    +-----+-----+    +-----------+
@@ -38,7 +38,7 @@ namespace kvscope::viz {
 
 enum class View : std::uint8_t { overview, sequences, pool, timeline, tile };
 inline constexpr std::array kViews{View::overview, View::sequences, View::pool, View::timeline, View::tile};
-[[nodiscard]] std::string_view name(View view);  // as --view takes it
+[[nodiscard]] std::string_view name(View view);  // the value that the option --view takes
 [[nodiscard]] std::optional<View> find_view(std::string_view name);
 
 enum class PanelId : std::uint8_t {
@@ -61,7 +61,7 @@ inline constexpr std::size_t kPanels = 12;
   return panel != PanelId::header && panel != PanelId::chain;
 }
 
-// A card and what it leaves to its panel between the title and the footer line.
+// A card, and the body that its panel paints into, between the title and the footer line.
 //
 //   +------------------------+
 //   | title                  |
@@ -73,23 +73,23 @@ inline constexpr std::size_t kPanels = 12;
 struct Place {
   PanelId panel = PanelId::header;
   QRectF card;    // [px]
-  QRectF body;    // [px] inside the card; without a card both are the same
-  QRectF title;   // [px] as wide as the body; empty without a card: its panel paints its own
-  QRectF footer;  // [px] as wide as the body; empty in a card too low for one: its panel needs the room more
+  QRectF body;    // [px] inside the card; without a card it equals `card`
+  QRectF title;   // [px] as wide as the body; empty without a card: the panel paints its own title
+  QRectF footer;  // [px] as wide as the body; empty in a card lower than kFooterCard
 };
 
-// Sizes in px. Heights of lines of text are those at font scale 1 and grow with the font; the space around cards does
-// not.
+// Sizes in px. Heights of lines of text are given at font scale 1 and scale with the font; the space around cards is
+// constant.
 inline constexpr double kMargin = 20, kGap = 14, kPadding = 16, kTitleHeight = 36, kFooterHeight = 30,
                         kHeaderHeight = 52, kChainHeight = 52;
-// A card lower than this has a closer title and a closer footer, one lower than kFooterCard no footer, and one lower
-// than kLowestCard is left out: it has a view of its own.
+// Limits on the height of a card: below kLowCard the title and footer are lower, below kFooterCard there is no footer,
+// and below kLowestCard the card is omitted (its panel can still be shown in its separate view).
 inline constexpr double kLowCard = 150, kFooterCard = 120, kLowestCard = 76;
 inline constexpr double kLowTitleHeight = 28, kLowFooterHeight = 24;
 inline constexpr QSizeF kSmallestBoard{480, 320};
 
-// Cards in reading order, on whole pixels. They fill `size`, never overlap and keep kGap between them; below
-// kSmallestBoard the board keeps that size and is cut off.
+// Cards in reading order, on whole pixels. They fill `size`, do not overlap and are kGap apart. If `size` is smaller
+// than kSmallestBoard, the layout is that of kSmallestBoard and is clipped.
 // Example: the overview at 1600x1000: header 20,0 1560x52, sequences 20,52 1560x279, pool 20,345 773x432.
 [[nodiscard]] std::vector<Place> board(View view, QSizeF size, double font_scale);
 

@@ -15,7 +15,7 @@ double gap_for(double pitch) {
   return pitch < 36 ? 3 : 4;
 }
 
-// Cells [first, end) of `count` along one axis that a window of `length` at `offset` cuts.
+// Cells [first, end) of `count` along one axis that are at least partly in the window of `length` at `offset`.
 std::pair<std::int64_t, std::int64_t> cut(double offset, double length, double pitch, std::int64_t count) {
   const auto first = static_cast<std::int64_t>(std::floor(offset / pitch));
   const auto end = static_cast<std::int64_t>(std::ceil((offset + length) / pitch));
@@ -50,7 +50,7 @@ QRectF CellGrid::rect(CellPlace place) const {
 }
 
 std::optional<CellPlace> CellGrid::at(QPointF point) const {
-  // Half open: the pixel to the right of the area is another panel's.
+  // Half open: the pixel to the right of the area belongs to another panel.
   const QPointF inside = point - area.topLeft();
   if (inside.x() < 0 || inside.y() < 0 || inside.x() >= area.width() || inside.y() >= area.height())
     return std::nullopt;

@@ -1,10 +1,10 @@
-// Equal cells in rows, seen through a window: what the block pool and the lookup table have in common.
+// A scrollable grid of equal cells, used by the block pool and the lookup table.
 //
 //   pitch 24 x 24, gap 3, area at (36, 100), offset (0, 0):
 //   cell (column 2, row 1) is painted in (84, 124) 21 x 21; the gap to its right and below still belongs to it
 //
-// From 4 px on a pitch is a whole number of pixels, so that cells and gaps are all of one width; below, cells are the
-// pixels of a picture that is stretched.
+// A pitch of 4 px or more is a whole number of pixels, so that all cells and all gaps have equal widths. Below 4 px the
+// cells are the pixels of an image that is scaled to the area.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace kvscope::viz {
 
-// Below this a cell is a pixel of a picture; from here on it is a rectangle with a gap. [px]
+// The minimum pitch for cells drawn as rectangles with a gap; below it a cell is a pixel of an image. [px]
 inline constexpr double kSmallestCell = 4;
-// A cell is far enough from its neighbours to have a pattern, a fill level and an outline of its own. [px]
+// The minimum pitch for cells drawn with a pattern, a fill level and an outline. [px]
 inline constexpr double kSmallestOutline = 8;
 
 struct CellPlace {
@@ -42,42 +42,43 @@ struct CellGrid {
   std::int64_t columns = 0;
   std::int64_t rows = 0;
   QSizeF pitch{1, 1};    // [px] from one cell to the next
-  QPointF offset{0, 0};  // [px] of the area's corner in the whole grid; whole pixels
-  QRectF area;           // [px] of the board, whole pixels; no cell is seen outside it
+  QPointF offset{0, 0};  // [px] of the area's top left corner within the whole grid; whole pixels
+  QRectF area;           // [px] board coordinates, whole pixels; cells are visible only inside it
 
-  [[nodiscard]] QSizeF content() const;                    // [px] the whole grid
-  [[nodiscard]] double shorter_pitch() const;              // [px] what decides how much is drawn
-  [[nodiscard]] QSizeF gap() const;                        // [px] to the next cell, the same for all cells of a size
-  [[nodiscard]] QRectF rect(CellPlace place) const;        // of the board, without the gap; may lie outside the area
+  [[nodiscard]] QSizeF content() const;                    // [px] of the whole grid
+  [[nodiscard]] double shorter_pitch() const;              // [px] selects the level of detail
+  [[nodiscard]] QSizeF gap() const;                        // [px] to the next cell; depends on the pitch only
+  [[nodiscard]] QRectF rect(CellPlace place) const;        // board coordinates, without the gap; may be outside `area`
   [[nodiscard]] QRectF whole_rect(CellPlace place) const;  // with the gap
-  // The cell whose whole_rect holds the point; nothing outside area and grid.
+  // The cell whose whole_rect contains the point; nullopt outside the area or the grid.
   [[nodiscard]] std::optional<CellPlace> at(QPointF point) const;
-  // Every cell that area cuts, and no other.
+  // Exactly the cells that are at least partly inside the area.
   [[nodiscard]] CellRange visible() const;
 };
 
-// A pitch as it is painted: whole pixels from kSmallestCell on.
+// A pitch as it is painted: rounded to whole pixels if it is at least kSmallestCell.
 [[nodiscard]] double snapped_pitch(double pitch);
 
 // The largest rectangle of whole pixels inside `rect`, at least 1 x 1.
 [[nodiscard]] QRectF whole_pixels(const QRectF& rect);
 
-// The grid's offset for `offset`: clamped to its content and in whole pixels.
+// `offset` clamped to the grid's content and rounded to whole pixels.
 [[nodiscard]] QPointF grid_offset(QPointF offset, const CellGrid& grid);
 
-// The offset at which `after` shows at the board's point `at` the very content that `before` shows there. Both stand in
-// the same area; their pitches may have changed by different factors.
+// The offset with which `after` shows the same content at the board's point `at` as `before`. Both grids have the same
+// area; the horizontal and the vertical pitch may have changed by different factors.
 [[nodiscard]] QPointF offset_after_zoom(const CellGrid& before, const CellGrid& after, QPointF at);
 
-// The offset that shows `place`, moved no more than needed: the grid's own when it is in view.
+// The offset closest to the current one that makes `place` visible: the current one if it already is.
 [[nodiscard]] QPointF offset_to_reveal(const CellGrid& grid, CellPlace place);
 
-// For cells smaller than a pixel of the surface: which pixel of the area each of `count` cells from `first` falls into,
-// never decreasing, -1 before the area. `scale`: pixels of the surface in one [px].
+// For cells smaller than a device pixel: the pixel of the area that each of `count` cells from `first` falls into;
+// never decreasing, -1 before the area. `scale`: device pixels per [px].
 [[nodiscard]] std::vector<std::int32_t> pixels_of_cells(double pitch, double offset, double scale, std::int64_t first,
                                                         std::int64_t count);
 
-// 1, 2, 5, 10, 20, 50, ...: the first that keeps labels `needed` px apart when cells are `pitch` px apart.
+// The first number of 1, 2, 5, 10, 20, 50, ... that keeps labels at least `needed` px apart if every so many cells have
+// a label and cells are `pitch` px apart.
 [[nodiscard]] std::int64_t label_step(double pitch, double needed);
 
 // Decimal digits of a number >= 0: 1 for 0..9, 2 for 10..99.

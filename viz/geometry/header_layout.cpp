@@ -9,9 +9,9 @@ namespace {
 constexpr double kBarShare = 0.3;                       // of the width
 constexpr double kShortestBar = 96, kLongestBar = 470;  // [px] at font scale 1
 constexpr double kBarThickness = 6, kHandle = 7, kGripHeight = 28;
-constexpr double kBesideBar = 14;    // between bar and counter, and between words and bar twice
+constexpr double kBesideBar = 14;    // between bar and counter; twice this between words and bar
 constexpr double kBesideTitle = 16;  // between name and facts
-constexpr double kFewestFacts = 80;  // narrower than that they say nothing
+constexpr double kFewestFacts = 80;  // minimum width; narrower facts are omitted
 
 }  // namespace
 
@@ -43,7 +43,7 @@ std::int64_t step_at(const HeaderLayout& layout, double x, std::int64_t steps) {
 }
 
 double step_x(const HeaderLayout& layout, std::int64_t step, std::int64_t steps) {
-  if (steps < 2) return layout.bar.right();  // the only step is the last one: the run is done
+  if (steps < 2) return layout.bar.right();  // the only step is the last one
   return layout.bar.left() + layout.bar.width() * static_cast<double>(std::clamp<std::int64_t>(step, 0, steps - 1)) /
                                  static_cast<double>(steps - 1);
 }

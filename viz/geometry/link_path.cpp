@@ -6,8 +6,8 @@
 namespace kvscope::viz {
 namespace {
 
-// How far the controls stand from their ends, as a share of the way. Half is the gentlest curve that still leaves at a
-// right angle; a short way needs a bow of some px or its ends look like a corner.
+// Distance of the control points from their ends, as a share of the distance between the ends. One half gives a smooth
+// curve; a short curve needs a minimum of some px, or its ends look like corners.
 constexpr double kBow = 0.5, kLeastBow = 18;
 
 double bow(double way) {
@@ -79,7 +79,7 @@ namespace {
 
 constexpr int kSamples = 256, kHalvings = 20;
 
-// The cubic's polar form: point_at(t) with a parameter of its own for each of the three steps of de Casteljau.
+// The cubic's polar form: point_at(t) with a separate parameter for each of the three steps of de Casteljau.
 QPointF polar(const LinkPath& path, double r, double s, double t) {
   const auto between = [](QPointF a, QPointF b, double share) { return a + share * (b - a); };
   const QPointF first = between(path.start, path.control1, r), second = between(path.control1, path.control2, r),

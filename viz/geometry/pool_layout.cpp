@@ -9,13 +9,13 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kSmallestNumberCell = 24, kSmallestWordCell = 44;  // [px] at font scale 1
-constexpr double kRoomyCell = 56;                                   // [px] number and words have all they need
+constexpr double kRoomyCell = 56;                                   // [px] number and words fit completely
 constexpr double kSmallestNumber = 9, kLargestBlockNumber = 15;     // [px] font
 constexpr double kMonoAdvance = 0.6;                                // width of a digit / font size: JetBrains Mono
-constexpr double kNumberPadding = 6;                                // [px] left and right of a number together
+constexpr double kNumberPadding = 6;                                // [px] left plus right of a number
 constexpr double kCapHeight = 0.73;                                 // height of a digit / font size: JetBrains Mono
 constexpr double kWords = 0.85;                                     // font of words / font of numbers
-constexpr double kUsualWords = 6;                                   // characters: "s31 p4"
+constexpr double kUsualWords = 6;                                   // typical length in characters: "s31 p4"
 constexpr double kBadge = 0.85, kBadgeWidth = 1.9;                  // badge font / number font, width / its font
 
 struct Fit {
@@ -29,14 +29,14 @@ double pitch_with(std::int64_t cells, std::int64_t columns, QSizeF area) {
   return snapped_pitch(std::min({width, height, kLargestFitCell}));
 }
 
-// The best number of columns that is a multiple of `step`: a cell's width falls with the columns and the height that
-// their rows leave it grows, so the best is one of the two multiples around the place where they meet.
+// The best number of columns that is a multiple of `step`. With more columns, the width available to a cell falls and
+// the available height grows, so the best number is one of the two multiples around the point where they are equal.
 Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
   const auto too_wide = [&](std::int64_t columns) {
     const std::int64_t rows = ceil_div(cells, columns);
     return area.width() / static_cast<double>(columns) > area.height() / static_cast<double>(rows);
   };
-  std::int64_t low = 1, high = cells / step;  // the first multiple whose cells are not too wide, else the last of all
+  std::int64_t low = 1, high = cells / step;  // bounds of the first multiple whose cells are not too wide
   if (high < 1) return {};
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -51,13 +51,13 @@ Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
   return fewer_pitch > more_pitch ? Fit{fewer, fewer_pitch} : Fit{more, more_pitch};
 }
 
-// Round numbers of columns make block numbers easy to follow: multiples of 16, else of 8, unless cells would be much
-// smaller for it and lose room that they need.
+// Round numbers of columns make block numbers easy to follow: multiples of 16, else of 8, unless the cells would become
+// much smaller and lose room for their texts.
 Fit fit(std::int64_t cells, QSizeF area) {
   Fit best = best_fit(cells, 1, area);
   const Fit eights = best_fit(cells, 8, area), sixteens = best_fit(cells, 16, area);
   if (eights.pitch >= std::min(0.75 * best.pitch, kRoomyCell)) best = eights;
-  // Small cells have no numbers to follow: there the room counts for more.
+  // Small cells have no numbers, so their size matters more than a round number of columns.
   if (sixteens.pitch >= (best.pitch < kSmallestNumberCell ? 0.95 : 0.85) * best.pitch) best = sixteens;
   return best;
 }
@@ -91,7 +91,7 @@ PoolCellText PoolLayout::text_places(const QRectF& cell) const {
 QRectF PoolLayout::slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t slots) const {
   const double width = cell.width() / static_cast<double>(slots);
   const double left = cell.left() + static_cast<double>(slot) * width;
-  // At least two pixels, and inside the cell even for the last of very many.
+  // At least two pixels wide, and inside the cell even for the last of very many slots.
   const double shown = std::max(2.0, width);
   const PoolCellText places = text_places(cell);
   const double top = places.number.y() + 4;
@@ -99,7 +99,7 @@ QRectF PoolLayout::slot_rect(const QRectF& cell, std::int64_t slot, std::int64_t
   return {std::min(left, cell.right() - shown), top, shown, std::max(2.0, bottom - top)};
 }
 
-std::int64_t PoolLayout::neighbour(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
+std::int64_t PoolLayout::neighbor(std::int64_t block, std::int64_t columns, std::int64_t rows) const {
   const std::int64_t next = block + columns + rows * grid.columns;
   return next < 0 || next > blocks ? block : next;
 }
@@ -117,7 +117,7 @@ PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& 
   grid.pitch = {pitch, pitch};
   grid.offset = grid_offset(viewport.offset, grid);
 
-  // As large as reads well, smaller where the largest number there is would not fit.
+  // The preferred font size, or smaller if the largest number would not fit.
   const double number_digits = digits(blocks) * kMonoAdvance, room = pitch - grid.gap().width() - kNumberPadding;
   const double smallest = kSmallestNumber * font_scale;
   const double number_px = std::clamp(pitch * 0.26, smallest, kLargestBlockNumber * font_scale);
@@ -141,14 +141,14 @@ Viewport pool_zoomed(const PoolLayout& layout, const QRectF& body, const Viewpor
                      double factor, QPointF at) {
   const double to = std::min(zoom_in_force(layout, viewport) * factor, kLargestPoolCell);
   if (to <= layout.fit_pitch) return {};
-  // Where the new grid stands without an offset; only its pitch counts here.
+  // The new grid without an offset; only its pitch is used here.
   const PoolLayout after = pool_layout(layout.blocks, body, {to, {0, 0}}, font_scale);
   const QPointF offset = offset_after_zoom(layout.grid, after.grid, at);
   return {to, clamp_offset(offset, after.grid.content(), after.grid.area.size())};
 }
 
 Viewport pool_scrolled(const PoolLayout& layout, const Viewport& viewport, QPointF by) {
-  // From the offset as it was asked for: a slow finger on a touchpad moves less than a pixel at a time.
+  // Starts from the unrounded offset, because a slow touchpad gesture moves by less than a pixel at a time.
   const QSizeF content = layout.grid.content(), window = layout.grid.area.size();
   return {viewport.zoom, clamp_offset(clamp_offset(viewport.offset, content, window) + by, content, window)};
 }

@@ -13,22 +13,22 @@ namespace {
 // All in px at font scale 1.
 constexpr double kGutter = 86;
 constexpr double kAxisHeight = 18, kNoteHeight = 17;
-constexpr double kLeastCell = 5;        // narrower cells are a grey blur: a page is one bar then
-constexpr double kLeastCellHeight = 8;  // lower ones too
-constexpr double kLeastPage = 4;        // narrower bars merge into a line
+constexpr double kLeastCell = 5;        // narrower cells cannot be distinguished: a page is drawn as one bar
+constexpr double kLeastCellHeight = 8;  // the same for lower cells
+constexpr double kLeastPage = 4;        // narrower bars are drawn as one line
 constexpr double kLeastPageHeight = 5;
-constexpr double kLeastLine = 2;          // lower rows become lines of pixels
+constexpr double kLeastLine = 2;          // lower rows are drawn as lines of pixels
 constexpr double kPad = 3, kPageGap = 6;  // of boxes with cells
 constexpr double kRowGapShare = 0.27, kMostRowGap = 20;
-constexpr double kGapAbove = 0.75;  // of the row's gap: what is said about a row stands above its box
+constexpr double kGapAbove = 0.75;  // share of the row's gap above its box, for the row's annotations
 
 // The horizontal scale at a zoom.
 struct Scale {
   double cell, cell_gap, pad, pitch, gap;
 };
 
-// `cells`: tokens are cells wherever they are wide enough; otherwise pages are bars however wide they are. Strictly
-// monotonic up to the rounding to whole pixels, so that the widest scale that fits can be found by halving.
+// `cells`: whether tokens may be cells, where these are wide enough; if false, pages are bars of any width. Monotonic
+// apart from the rounding to whole pixels, so that bisection finds the widest scale that fits.
 Scale scale_for(double zoom, std::int64_t page_size, double font_scale, bool cells) {
   const double wanted = zoom * kNaturalCell * font_scale;
   const auto tokens = static_cast<double>(page_size);
@@ -48,7 +48,7 @@ double content_width(const Scale& scale, std::int64_t pages) {
   return static_cast<double>(pages) * scale.pitch - scale.gap;
 }
 
-// The largest zoom, up to `most`, with which all pages fit.
+// The largest zoom, at most `most`, with which all pages fit.
 double fitting_zoom(double width, const SequencesExtent& extent, double font_scale, bool cells, double most) {
   const auto fits = [&](double zoom) {
     const Scale scale = scale_for(zoom, extent.page_size, font_scale, cells);
@@ -76,7 +76,7 @@ SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
   return SequencesDetail::lines;
 }
 
-// Rows in a strip of that height.
+// Number of rows in a strip of that height.
 void place_rows(SequencesLayout& layout, double height, double font_scale) {
   const double natural = kNaturalRow * std::max(1.0, layout.fit) * font_scale;
   const double fitting = whole_pixels(std::min(natural, height / static_cast<double>(calm_rows(layout.extent.rows))));
@@ -101,7 +101,7 @@ Writing writing_of(QSizeF cell, std::int64_t digits, double font_scale) {
 double number_px(QSizeF cell, std::int64_t digits, Writing writing, double font_scale) {
   if (writing == Writing::none) return 0;
   const bool across = writing == Writing::across;
-  // Neighbours across must not read as one number.
+  // Numbers of adjacent cells must not look like one number.
   const double along = across ? cell.width() - 6 : cell.height() - 3;
   const double thick = across ? cell.height() - 3 : cell.width() - 1;
   const double room = std::min(along / (static_cast<double>(digits) * kDigitWidth), thick / kDigitHeight);
@@ -112,7 +112,7 @@ std::int64_t calm_rows(std::int64_t rows) {
   if (rows <= 16) return std::max<std::int64_t>(rows, 1);
   std::int64_t power = 16;
   while (2 * power < rows) power *= 2;
-  // power < rows <= 2 * power: the steps are eighths of it.
+  // power < rows <= 2 * power: the rounding steps are power / 8.
   const std::int64_t eighth = power / 8;
   return round_up(rows, eighth);
 }
@@ -159,7 +159,7 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
                                             number_digits, font_scale)
                                : Writing::none;
   };
-  // What stands under the rows takes its height from them.
+  // The note and the axis under the rows reduce the height of the rows.
   const auto take = [&](double height) {
     const double taken = std::min(height * font_scale, layout.strip.height() / 2);
     layout.strip.setHeight(layout.strip.height() - taken);
@@ -169,8 +169,8 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   if (extent.note) layout.note = QRectF(left, 0, body.right() - left, take(kNoteHeight));
   place_rows(layout, layout.strip.height(), font_scale);
   layout.writing = written();
-  // Without numbers in the cells there is an axis. Should rounding make a box higher for it, there are still no
-  // numbers.
+  // Without numbers in the cells there is an axis. If rounding then makes a box high enough for numbers, they are still
+  // omitted.
   if (layout.writing == Writing::none) {
     layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), take(kAxisHeight));
     place_rows(layout, layout.strip.height(), font_scale);
@@ -197,7 +197,7 @@ SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& exte
                                  double font_scale) {
   const SequencesLayout layout = laid_out(body, extent, viewport, font_scale, true);
   const bool shows_cells = layout.detail == SequencesDetail::numbers || layout.detail == SequencesDetail::cells;
-  // Rows too low for cells: bars need no whole pixels a token and use all of the width.
+  // Rows too low for cells: bars do not need whole pixels per token and use the full width.
   return layout.cell_gap > 0 && !shows_cells ? laid_out(body, extent, viewport, font_scale, false) : layout;
 }
 
@@ -241,7 +241,8 @@ IndexRange SequencesLayout::visible_pages() const {
 }
 
 IndexRange SequencesLayout::rows_of_line(std::int64_t line) const {
-  // A line ends where the next one begins, by the same sum; a hair more, or the last row of all would round away.
+  // The end of a line is computed like the start of the next one. The small tolerance keeps rounding from dropping the
+  // last row.
   const auto row_at = [&](std::int64_t of) {
     return static_cast<std::int64_t>(std::floor((offset.y() + static_cast<double>(of)) / row_pitch + 1e-9));
   };
@@ -269,7 +270,7 @@ Viewport zoomed_sequences(const QRectF& body, const SequencesExtent& extent, con
   const double zoom = std::min(before.zoom * factor, std::max(kMostZoom, before.fit));
   if (zoom <= before.fit) return {};
   const SequencesLayout after = sequences_layout(body, extent, {zoom, {0, 0}}, font_scale);
-  // Real-valued place in the content: pages and the share of a page, rows and the share of a row.
+  // Real-valued position in the content: pages and fraction of a page, rows and fraction of a row.
   const QPointF inside = at - before.strip.topLeft();
   const QPointF place((inside.x() + before.offset.x()) / before.page_pitch,
                       (inside.y() + before.offset.y()) / before.row_pitch);

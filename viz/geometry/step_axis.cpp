@@ -13,7 +13,7 @@ double nice_step(double length, int most, double closest) {
   const double wanted = std::max(length / std::max(most, 1), closest);
   if (!(wanted > 0) || !std::isfinite(wanted)) return 1;
   const double power = std::pow(10, std::floor(std::log10(wanted)));
-  // A hair of tolerance: 0.3 / 3 is a little less than 0.1.
+  // Tolerance for rounding: 0.3 / 3 is slightly less than 0.1.
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (factor * power >= wanted * (1 - 1e-9)) return factor * power;
   }
@@ -87,7 +87,7 @@ Viewport scrolled_steps(const StepAxis& axis, double by) {
 
 Viewport revealed_step(const StepAxis& axis, std::int64_t index) {
   if (axis.steps == 0) return {};
-  // A few columns of what is beside it, so that walking on shows where it leads.
+  // Keeps a few columns beside the step visible, so that the next steps can be seen.
   const double margin = std::min(axis.width / 4, std::max(3 * axis.px_per_step, 24.0));
   const QRectF column(static_cast<double>(index) * axis.px_per_step, 0, axis.px_per_step, 1);
   const QPointF offset = offset_to_show({axis.offset, 0}, column, {axis.width, 1}, margin);
@@ -100,7 +100,7 @@ std::vector<std::int64_t> step_ticks(const StepAxis& axis, std::int64_t first_nu
   if (first >= end) return indices;
   const int most = static_cast<int>(std::clamp(axis.width / std::max(label, 1.0), 1.0, 100.0));
   const double closest = label / axis.px_per_step;
-  // Whole numbers: ticks of 0.5 steps would say a number twice.
+  // Whole numbers only: a tick every 0.5 steps would give two ticks the same label.
   const double step = nice_step(axis.width / axis.px_per_step, most, std::max(closest, 1.0));
   const auto every = static_cast<std::int64_t>(std::llround(step));
   for (std::int64_t number = round_up(first + first_number, every); number < end + first_number; number += every) {

@@ -51,7 +51,7 @@ QRectF TableLayout::page_number_rect(std::int64_t page) const {
 
 QRectF TableLayout::name_rect(std::int64_t row) const {
   const QRectF cell = grid.rect({0, row});
-  // A name higher than its row stays in view at the lower edge; above the upper one the corner is empty.
+  // A name higher than its row is kept visible at the lower edge; at the upper edge it extends into the empty corner.
   const double height = std::max(cell.height(), name_height);
   const double lowest = std::max(names.bottom() - height, names.top() - height / 2);
   const double top = cell.height() >= name_height ? cell.top() : std::min(cell.center().y() - height / 2, lowest);
@@ -64,7 +64,7 @@ std::vector<std::int64_t> TableLayout::named_rows() const {
   double end = names.top() - name_height / 2;
   for (std::int64_t row = round_up(seen.first_row, name_step); row < seen.end_row; row += name_step) {
     const QRectF name = name_rect(row);
-    // One that was moved into view at the edge, and its neighbour; one whose row is scrolled half away.
+    // Skips a name that would overlap the one above after it was moved into view, and a name half scrolled out.
     if (name.top() < end - 0.5) continue;
     rows.push_back(row);
     end = name.bottom();

@@ -20,7 +20,7 @@ std::vector<Column> columns(std::span<const float> values, const StepAxis& axis)
     }
     return result;
   }
-  // Steps whose middle lies beside the plot, while a part of them shows, count for the first or last column.
+  // A partly visible step whose middle is outside the plot counts for the first or last column.
   const auto last_column = static_cast<std::int64_t>(std::ceil(axis.width)) - 1;
   std::int64_t i = first;
   for (std::int64_t c = 0; c <= last_column && i < end; ++c) {
@@ -48,9 +48,9 @@ double y_of(const QRectF& plot, double value, double top) {
 
 namespace {
 
-constexpr double kThinnest = 1.5;  // [px] of a band: as a line
+constexpr double kThinnest = 1.5;  // [px] minimum height of a band: that of a line
 
-// The mean of a few columns, by their steps.
+// The mean of a few columns, weighted by their numbers of steps.
 QPointF calm_point(std::span<const Column> columns, const QRectF& plot, double top) {
   double sum = 0, steps = 0;
   for (const Column& column : columns) {
@@ -112,7 +112,7 @@ QString short_count(std::int64_t count) {
 
 namespace {
 
-constexpr double kDenseBins = 3;    // how much wider bins are where most would be full
+constexpr double kDenseBins = 3;    // factor by which bins are wider if most would be full
 constexpr double kBesideGlyph = 2;  // [px] between a glyph and its count, and after it
 
 double group_width(std::int64_t count, GlyphSize size) {
@@ -120,13 +120,13 @@ double group_width(std::int64_t count, GlyphSize size) {
   return size.glyph + number;
 }
 
-// A stretch of the axis in which glyphs either stand each at its step or are one.
+// A bin: a range of the axis whose marks are drawn either as one glyph per step or as one glyph in total.
 struct Bin {
   double left = 0, right = 0;  // [px]
   std::vector<MarkGroup> items;
 };
 
-// Whether every item finds its place, none further than its own width from its step.
+// Whether every item finds a place at most its own width away from its step.
 bool spread_out(Bin& bin, GlyphSize size) {
   double free_from = bin.left;
   for (MarkGroup& item : bin.items) {
@@ -157,16 +157,16 @@ std::vector<MarkGroup> mark_groups(std::span<const std::int32_t> counts, const S
   std::vector<MarkGroup> groups;
   const auto [first, end] = axis.visible();
   if (first >= end) return groups;
-  // Bins are stretches of the run, not of the screen: scrolling does not regroup the marks. They divide it evenly, each
-  // wide enough for a glyph and four characters.
+  // Bins are ranges of the run, not of the screen, so that scrolling does not regroup the marks. They divide the run
+  // evenly; each is wide enough for a glyph and four characters.
   const double content = axis.px_per_step * static_cast<double>(axis.steps);
   const double narrowest = size.glyph + 4 * size.digit + 2 * kBesideGlyph;
   const auto marked = static_cast<double>(std::ranges::count_if(counts, [](std::int32_t n) { return n > 0; }));
-  // What happens all the time needs fewer, wider bins: numbers side by side without a gap cannot be read.
+  // Very frequent marks need fewer, wider bins: numbers without a gap between them cannot be read.
   const double least = marked * narrowest > content / 2 ? kDenseBins * narrowest : narrowest;
   const double bins = std::clamp(std::floor(content / least), 1.0, static_cast<double>(axis.steps));
   const double width = content / bins;
-  // The first step whose middle lies in a bin or behind it.
+  // The first step whose middle is in a bin or after it.
   const auto start_of = [&](double bin) {
     const double index = std::ceil(bin * width / axis.px_per_step - 0.5);
     return static_cast<std::int64_t>(std::clamp(index, 0.0, static_cast<double>(axis.steps)));
@@ -189,7 +189,8 @@ std::vector<MarkGroup> mark_groups(std::span<const std::int32_t> counts, const S
       groups.push_back(one);
     }
   }
-  // Bins end where nobody sees it: a step's own glyph goes back to its step as far as its neighbours let it.
+  // The boundaries of bins must not be visible: the glyph of a single step moves towards its step until it meets an
+  // adjacent glyph.
   for (std::size_t g = 0; g < groups.size(); ++g) {
     MarkGroup& group = groups[g];
     if (group.first != group.last) continue;
@@ -198,12 +199,12 @@ std::vector<MarkGroup> mark_groups(std::span<const std::int32_t> counts, const S
                                              : groups[g + 1].x - kBesideGlyph;
     group.x = std::max(std::min(axis.x(group.first), to - group.width), from);
   }
-  // Those of the bins at the sides that are out of sight.
+  // Removes the groups of the outermost bins that are not visible.
   std::erase_if(groups, [end = end, first = first](const MarkGroup& g) { return g.last < first || g.first >= end; });
   return groups;
 }
 
-// --- the whole -------------------------------------------------------------------------------------------------------
+// --- layout ----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -215,10 +216,10 @@ constexpr double kTopInset = 7;        // half a label above the topmost line
 constexpr double kLegend = 26;         // a legend above its plot
 constexpr double kBetweenPlots = 14;
 constexpr double kStripLane = 13, kStackedLane = 19;
-constexpr double kAround = 4;  // between the plot and what is below it
+constexpr double kAround = 4;  // between the plot and the lanes or labels below it
 constexpr double kStepLabels = 18, kTimeLabels = 16;
-constexpr double kLowestPlot = 36;                               // below this, what is around the plot gives way
-constexpr double kLowestStacked = 280, kNarrowestStacked = 300;  // a body smaller than this has one plot
+constexpr double kLowestPlot = 36;                               // below this height, the parts around it are omitted
+constexpr double kLowestStacked = 280, kNarrowestStacked = 300;  // a body smaller than this has a single plot
 
 // Lanes for the kinds that occur, from `top` down; none when `lane` is 0.
 std::array<QRectF, kMarks> lanes_below(double left, double width, double top, double lane, const TimelineNeeds& needs) {

@@ -14,7 +14,7 @@ QPointF clamp_offset(QPointF offset, QSizeF content, QSizeF panel) {
 }
 
 QPointF offset_to_show(QPointF offset, const QRectF& target, QSizeF panel, double margin) {
-  // Along one axis. What is larger than the panel is shown from its beginning.
+  // Along one axis. A target larger than the panel is shown from its beginning.
   const auto shift = [margin](double from, double length, double first, double last) {
     if (last - first + 2 * margin > length || first - margin < from) return first - margin;
     if (last + margin > from + length) return last + margin - length;

@@ -1,4 +1,4 @@
-// What of a panel's content is on screen: a zoom and a place. The content's own unit is a logical pixel at zoom 1.
+// The visible part of a panel's content: a zoom and an offset. The unit of the content is a logical pixel at zoom 1.
 #pragma once
 
 #include <QtCore/QPointF>
@@ -8,18 +8,19 @@
 namespace kvscope::viz {
 
 struct Viewport {
-  double zoom = 0;       // 0: fit what there is into the panel
+  double zoom = 0;       // 0: fit the whole content into the panel
   QPointF offset{0, 0};  // [px at this zoom] of the panel's top left corner in the content
   friend bool operator==(const Viewport&, const Viewport&) = default;
 };
 
-// The same content point stays under `at` (a point of the panel, its corner being 0,0). `from` is the zoom in force.
+// Changes the zoom; the same content point stays under `at`, a point of the panel with its top left corner at (0, 0).
+// `from` is the effective zoom before.
 [[nodiscard]] Viewport zoomed_at(const Viewport& viewport, double from, double to, QPointF at);
 
-// The nearest offset that shows no emptiness beyond `content` [px at this zoom] in a panel of size `panel`.
+// The nearest offset at which a panel of size `panel` shows nothing outside `content` [px at this zoom].
 [[nodiscard]] QPointF clamp_offset(QPointF offset, QSizeF content, QSizeF panel);
 
-// The nearest offset that shows all of `target` (content coordinates at this zoom), moving no more than needed.
+// The offset closest to `offset` that shows all of `target` (content coordinates at this zoom).
 [[nodiscard]] QPointF offset_to_show(QPointF offset, const QRectF& target, QSizeF panel, double margin);
 
 }  // namespace kvscope::viz

@@ -9,12 +9,12 @@
 namespace kvscope::viz {
 namespace {
 
-// Equal but for being switched on.
+// Whether they are equal, ignoring `enabled`.
 bool same_condition(const Breakpoint& a, const Breakpoint& b) {
   return a.kind == b.kind && a.conditions == b.conditions;
 }
 
-// Without the "off" of one that is switched off: the box beside it says so.
+// Without the "off" of a disabled breakpoint: the check box beside it shows that.
 QString condition_text(Breakpoint breakpoint) {
   breakpoint.enabled = true;
   return QString::fromStdString(to_text(breakpoint));
@@ -57,7 +57,7 @@ std::optional<Breakpoint> BreakpointModel::parsed(const QString& text) {
 
 bool BreakpointModel::add(const QString& text) {
   if (!document_) {
-    Q_EMIT rejected({tr("nothing is open that could be stopped")});
+    Q_EMIT rejected({tr("no file is open")});
     return false;
   }
   const std::optional<Breakpoint> added = parsed(text);

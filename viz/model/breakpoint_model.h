@@ -1,6 +1,6 @@
-// The document's breakpoints as a list: checkable (enabled), editable as text in the words of
-// viz/playback/breakpoint.h. A text that is none changes nothing; rejected() says why, a line a fault, in the parser's
-// words.
+// The document's breakpoints as a list: checkable (enabled), editable as text in the syntax of
+// viz/playback/breakpoint.h. An invalid text changes nothing; the signal rejected() has the parser's messages, one line
+// per fault.
 #pragma once
 
 #include <QtCore/QAbstractListModel>
@@ -16,9 +16,9 @@ class BreakpointModel final : public QAbstractListModel {
  public:
   explicit BreakpointModel(QObject* parent = nullptr) : QAbstractListModel(parent) {}
 
-  void set_document(Document* document);  // null: no rows, and add() refuses
+  void set_document(Document* document);  // null: no rows, and add() fails
 
-  // Returns whether it is now there. One that is there already is enabled and not added twice.
+  // Returns whether the list now has the breakpoint. One that the list already has is enabled and not added twice.
   bool add(const QString& text);
 
   [[nodiscard]] int rowCount(const QModelIndex& parent = {}) const override;

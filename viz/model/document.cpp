@@ -84,7 +84,7 @@ void Document::seek(Position position) {
 }
 
 void Document::seek_step(StepIdx step) {
-  // A trace may begin at any step: the last row whose step is no later.
+  // A trace may begin at any step: finds the last row whose step number is at most `step`.
   const std::vector<std::int64_t>& steps = run().timeline().step;
   const auto row = std::upper_bound(steps.begin(), steps.end(), step.value) - steps.begin();
   go([this, row] { return cursor_.seek_row(row); });
@@ -141,7 +141,8 @@ void Document::play_on() {
   std::int64_t due = player_.due(static_cast<double>(clock_.restart()));
   const Position from = cursor_.position();
   std::optional<Stop> stop;
-  // A machine too slow for the speed shows fewer steps a second and stays usable: what is left over is dropped.
+  // If the machine is too slow for the speed, it shows fewer steps per second and the missing ones are dropped, so that
+  // the window stays responsive.
   for (; due > 0 && !cursor_.at_end() && !stop && clock_.elapsed() < kPlaying; --due) {
     const std::int64_t row = cursor_.row();
     const bool inside = cursor_.position() < run().end_of_row(row);
@@ -226,7 +227,7 @@ QString Document::words_of(std::size_t index) const {
 
 void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
   if (breakpoints == breakpoints_) return;
-  // A search goes on for what it was started with; which of them matched is told by their numbers, so it ends here.
+  // A search reports the number of the breakpoint that matched. These numbers change here, so the search ends.
   if (doing_ == Doing::searching) pause();
   breakpoints_ = std::move(breakpoints);
   Q_EMIT breakpoints_changed();

@@ -1,5 +1,5 @@
-// What is open: a run, where it stands, what is pinned and hovered, breakpoints, whether it plays. Every panel, table
-// and dock listens to this one object; none of them talks to another.
+// The open document: a run, the position in it, the pinned and the hovered object, the breakpoints, whether it plays.
+// Every panel, table and dock observes this one object; they do not call each other.
 #pragma once
 
 #include <memory>
@@ -25,18 +25,18 @@ namespace kvscope::viz {
 class Document final : public QObject {
   Q_OBJECT
  public:
-  // Stands at the end of step 0 (or at the start of a run without steps): the first picture shows something.
+  // Starts at the end of step 0, so that the first picture is not empty; at position 0 in a run without steps.
   Document(std::shared_ptr<const Run> run, QString path, QObject* parent = nullptr);
 
   [[nodiscard]] const Run& run() const { return cursor_.run(); }
   [[nodiscard]] const Cursor& cursor() const { return cursor_; }
-  [[nodiscard]] const QString& path() const { return path_; }  // as it was opened
+  [[nodiscard]] const QString& path() const { return path_; }  // as given when it was opened
   [[nodiscard]] const Selection& pinned() const { return pinned_; }
   [[nodiscard]] const Selection& hovered() const { return hovered_; }
   [[nodiscard]] const Lit& pinned_lit() const { return pinned_lit_; }
   [[nodiscard]] const Lit& hovered_lit() const { return hovered_lit_; }
   [[nodiscard]] const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
-  [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // or looking for a breakpoint
+  [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // also while searching for a breakpoint
   [[nodiscard]] double speed() const { return player_.speed(); }
 
   // --- the tile of View::tile ---
@@ -52,7 +52,7 @@ class Document final : public QObject {
   [[nodiscard]] bool tile_playing() const { return tile_timer_.isActive(); }
 
  public Q_SLOTS:
-  // Each stops playing first.
+  // Each of these stops playing first.
   void step();
   void step_back();
   void next_event();
@@ -60,18 +60,18 @@ class Document final : public QObject {
   void to_start();
   void to_end();
   void seek(Position position);  // clamped to the run
-  void seek_step(StepIdx step);  // to its end; clamped
-  // To the end, where there is none. A search that takes longer than kSlice goes on in slices and counts as playing:
-  // the window stays usable, and pause() ends it where it has come to.
+  void seek_step(StepIdx step);  // to the end of the step; clamped to the run
+  // Moves to the next matching event, or to the end of the run. A search that takes longer than kSlice continues in
+  // slices and counts as playing: the window stays responsive, and pause() ends the search at the position reached.
   void run_to_breakpoint();
   void run_back_to_breakpoint();
 
-  void play();  // until the end, a breakpoint or pause(); from the end: from the start
+  void play();  // until the end, a breakpoint or pause(); at the end of the run it restarts from the beginning
   void pause();
   void toggle_playing();
   void set_speed(double steps_per_second);
 
-  void pin(const Selection& selection);  // a step: also seeks there
+  void pin(const Selection& selection);  // a step: also moves the position to it
   void hover(const Selection& selection);
   void set_breakpoints(std::vector<Breakpoint> breakpoints);
   // While it follows, the tile is the one of the pinned token (page, block, sequence) at the cursor's step, and is
@@ -93,7 +93,7 @@ class Document final : public QObject {
   void seek_tile(std::int64_t event);  // clamped to the tile
   void toggle_tile_playing();          // action by action at the speed of the run; from the end: from the start
 
-  // Follows a target of find.h. Byte offsets need the simulator: byte_wanted() is emitted.
+  // Moves to a target of find.h. For a byte offset, which needs the simulator, byte_wanted() is emitted.
   void go_to(const Target& target);
 
  Q_SIGNALS:
@@ -105,7 +105,7 @@ class Document final : public QObject {
   void speed_changed();
   // "breakpoint 1: block_evicted at event 57, step 4", "end of the run", "no such event after this"
   void stopped(const QString& reason);
-  void failed(const QStringList& faults);  // the trace turned out damaged while it was read
+  void failed(const QStringList& faults);  // reading the trace failed
   void byte_wanted(qint64 offset);
   void tile_wanted(const kvscope::viz::TileRequest& request);
   void tile_changed();  // another tile, none, or another event of it
@@ -113,17 +113,17 @@ class Document final : public QObject {
 
  private:
   enum class Doing : std::uint8_t { standing, playing, searching };
-  // What a run to a breakpoint or to a kind of event looks for.
+  // The target of a run to a breakpoint or to a kind of event.
   struct Search {
     std::vector<Breakpoint> breakpoints;
     bool back = false;
-    std::optional<Position> origin;  // where to stand when nothing is found; none: at the run's end or start
+    std::optional<Position> origin;  // position if nothing is found; nullopt: the run's end (backwards: its start)
   };
   static constexpr int kFrame = 16;       // [ms] between two pictures while playing
-  static constexpr qint64 kSlice = 100;   // [ms] of work before the window gets its turn
+  static constexpr qint64 kSlice = 100;   // [ms] maximum work before the window handles events
   static constexpr qint64 kPlaying = 40;  // [ms] the same while playing
 
-  // Runs `move`, which returns whether the cursor moved; a fault of the trace is reported and stops playing.
+  // Calls `move`, which returns whether the cursor moved. A fault of the trace is reported and stops playing.
   template <class MoveFunction>
   void go(MoveFunction&& move);
   template <class Work>
@@ -136,7 +136,7 @@ class Document final : public QObject {
   void search(Search search);
   void search_on();
   [[nodiscard]] QString words_of(std::size_t index) const;
-  // The position right after the first event in (from, to] that a breakpoint matches, and which.
+  // The position right after the first event in (from, to] that matches a breakpoint, and the breakpoint's index.
   struct Stop {
     Position position;
     std::size_t breakpoint = 0;

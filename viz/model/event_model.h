@@ -1,13 +1,13 @@
-// The events of the step that the document stands in, in order: what has happened, what happened last, what is still to
-// come in this step.
+// The events of the document's current step, in order: past events, the last past event, and the remaining events of
+// the step.
 //
 //   Event  Kind             Numbers
-//   56     step_began       step=4 time_us=61200         happened
-//   57     block_evicted    block=9                      happened, the last one: kLastRole
-//   58     block_allocated  block=9 seq=3 page=2         still to come: kHappenedRole is false
+//   56     step_began       step=4 time_us=61200         past
+//   57     block_evicted    block=9                      the last past event: kLastRole
+//   58     block_allocated  block=9 seq=3 page=2         remaining: kHappenedRole is false
 //
-// The text of a row is that of core/trace/event_text.h. A trace that is damaged at this step has no rows here; the
-// document has said so.
+// The text of a row is that of core/trace/event_text.h. If the trace is damaged at this step, there are no rows; the
+// document reports the fault.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ class EventModel final : public QAbstractTableModel {
  public:
   enum Column { kNumber, kKind, kNumbers, kColumns };
   static constexpr int kHappenedRole = Qt::UserRole;  // bool
-  static constexpr int kLastRole = Qt::UserRole + 1;  // bool: the event that has happened last
-  static constexpr int kTextRole = Qt::UserRole + 2;  // the whole line, as `kvscope trace show` has it
+  static constexpr int kLastRole = Qt::UserRole + 1;  // bool: the last past event
+  static constexpr int kTextRole = Qt::UserRole + 2;  // the whole line, as `kvscope trace show` prints it
 
   explicit EventModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 
   void set_document(Document* document);  // null: no rows
-  void set_watched(bool watched);         // as SequenceModel's
+  void set_watched(bool watched);         // as SequenceModel::set_watched
 
   [[nodiscard]] Position after(int row) const { return Position(first_ + row + 1); }  // right after that event
-  [[nodiscard]] int last_row() const { return last_; }                                // -1: none has happened
-  // What the event is about, to light it: its block, else its sequence, else its step.
+  [[nodiscard]] int last_row() const { return last_; }                                // -1: no past event
+  // The object of the event, to highlight it: its block, else its sequence, else its step.
   [[nodiscard]] Selection object(int row) const;
 
   [[nodiscard]] int rowCount(const QModelIndex& parent = {}) const override;
@@ -50,7 +50,7 @@ class EventModel final : public QAbstractTableModel {
 
   QPointer<Document> document_;
   std::shared_ptr<const std::vector<trace::Event>> events_;  // null: none
-  std::int64_t row_ = -1;                                    // of the run
+  std::int64_t row_ = -1;                                    // row of the run
   std::int64_t first_ = 0;                                   // number of its first event
   int last_ = -1;
   bool watched_ = true;

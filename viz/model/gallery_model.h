@@ -1,4 +1,4 @@
-// The scenarios that come with the program, as a list: a name and a paragraph of what to look at.
+// The scenarios included with the program, as a list: a name, and a paragraph that describes what the run shows.
 #pragma once
 
 #include <string>

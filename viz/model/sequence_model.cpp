@@ -27,7 +27,7 @@ void SequenceModel::set_document(Document* document) {
   document_ = document;
   if (document_) {
     connect(document_, &Document::position_changed, this, &SequenceModel::refresh);
-    // While it is being destroyed its cursor is gone already.
+    // During the document's destruction its cursor no longer exists.
     connect(document_, &QObject::destroyed, this, [this] { set_document(nullptr); });
   }
   refresh();
@@ -43,7 +43,7 @@ int SequenceModel::row_of(SeqIdx seq) const {
   return at != rows_.end() && at->seq == seq ? static_cast<int>(at - rows_.begin()) : -1;
 }
 
-// --- keeping up ------------------------------------------------------------------------------------------------------
+// --- updating --------------------------------------------------------------------------------------------------------
 
 std::vector<SequenceModel::Row> SequenceModel::rows_now() const {
   std::vector<Row> now;
@@ -83,7 +83,7 @@ void SequenceModel::remove_missing(const std::vector<Row>& now) {
 }
 
 void SequenceModel::insert_new(const std::vector<Row>& now) {
-  // What is left of rows_ is a subsequence of `now`.
+  // After the removals rows_ is a subsequence of `now`.
   for (std::size_t first = 0; first < now.size(); ++first) {
     if (first < rows_.size() && rows_[first].seq == now[first].seq) continue;
     std::size_t end = first + 1;
@@ -105,7 +105,7 @@ void SequenceModel::update_changed(const std::vector<Row>& now) {
   }
 }
 
-// --- what a view asks ------------------------------------------------------------------------------------------------
+// --- QAbstractTableModel ---------------------------------------------------------------------------------------------
 
 int SequenceModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(rows_.size());
@@ -162,12 +162,12 @@ QVariant SequenceModel::headerData(int section, Qt::Orientation orientation, int
   const std::array<QString, kColumns> tips{
       tr("The n-th request by arrival, from 0"),
       tr("Waiting, running, or preempted: waiting again after its blocks were taken"),
-      tr("Tokens of it in the cache now"),
+      tr("Its tokens in the cache now"),
       tr("Tokens of its prompt"),
-      tr("Tokens of its answer in the cache, of all that it asks for"),
-      tr("Tokens that its last admission found in the cache"),
+      tr("Generated tokens in the cache, of the number requested"),
+      tr("Tokens found in the cache at its last admission"),
       tr("Pages that have a block"),
-      tr("How often its blocks were taken away")};
+      tr("Number of times that its blocks were taken away")};
   if (role == Qt::DisplayRole) return names[static_cast<std::size_t>(section)];
   if (role == Qt::ToolTipRole) return tips[static_cast<std::size_t>(section)];
   if (role == Qt::TextAlignmentRole)

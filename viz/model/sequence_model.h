@@ -1,10 +1,11 @@
-// The live sequences of an open document as a table, one row a sequence, ascending by its number. A view sorts it
-// through a QSortFilterProxyModel by kSortRole, where every column is a number.
+// The live sequences of an open document as a table, one row per sequence, ascending by number. A view sorts it with a
+// QSortFilterProxyModel by kSortRole, for which every column returns a number.
 //
 //   Sequence  Phase    Tokens  Prompt  Generated  Prefix hits  Pages  Preemptions
 //   3         running  37      32      5 of 12    16           3      0
 //
-// Rows come and go one by one, so that a view keeps what is selected while the run is stepped. Nothing throws.
+// Rows are inserted and removed one by one, so that a view keeps its selection while the run is stepped. No function
+// throws.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@ class SequenceModel final : public QAbstractTableModel {
  public:
   enum Column { kSequence, kPhase, kTokens, kPrompt, kGenerated, kHits, kPages, kPreemptions, kColumns };
   static constexpr int kSortRole = Qt::UserRole;       // a whole number
-  static constexpr int kOwnerRole = Qt::UserRole + 1;  // the row's sequence, in every column: whose colour it has
+  static constexpr int kOwnerRole = Qt::UserRole + 1;  // in every column: the row's sequence, which selects its color
 
   explicit SequenceModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 
   void set_document(Document* document);  // null: no rows
-  // A table nobody sees is not kept up to date; it catches up when it is watched again.
+  // A table that is not visible is not updated; it is updated when it becomes visible again.
   void set_watched(bool watched);
 
   [[nodiscard]] SeqIdx sequence(int row) const { return rows_[static_cast<std::size_t>(row)].seq; }

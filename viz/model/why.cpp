@@ -19,7 +19,7 @@ WhyQuestion no_question(const QString& instead) {
   return {std::nullopt, instead};
 }
 
-// The token that an object stands for, or nothing.
+// The token that is explained for an object; nullopt if it has none.
 struct Token {
   SeqIdx seq;
   TokIdx token;
@@ -45,7 +45,7 @@ Selection leads_to(const trace::Link& link, const trace::Question& question) {
       std::from_chars(link.result.data(), link.result.data() + link.result.size(), number).ec == std::errc();
   if (link.name == "page" && numbered) return of_page(question.seq, PageIdx(number));
   if (link.name == "block" && numbered) return of_block(BlockIdx(number));
-  // Every other link is about the token's own place: slot, element, byte, row, tile, ...
+  // Every other link is about the token itself: slot, element, byte, row, tile, ...
   return of_token(question.seq, question.token);
 }
 
@@ -62,7 +62,7 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
   const State& state = document.cursor().state();
   if (!facts.scenario) {
     return no_question(
-        Why::tr("This trace carries no scenario: without the model's sizes and the requests no address can be "
+        Why::tr("This trace has no scenario: without the model's sizes and the requests no address can be "
                 "explained."));
   }
   const bool pinned = !document.pinned().none() && document.pinned().kind != Selection::Kind::step;
@@ -72,8 +72,8 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
     return no_question(Why::tr("Sequence %1: choose one of its tokens or pages.").arg(selection.seq.value));
   if (selection.none() || selection.kind == Selection::Kind::step) {
     return no_question(
-        Why::tr("Point at a token, a page or a block: the way from it to its byte stands here, each formula "
-                "with its numbers filled in. A click keeps it."));
+        Why::tr("Hover over a token, a page or a block: this panel then shows how the address of its byte is computed, "
+                "each formula with its numbers. A click keeps the explanation."));
   }
   if (state.step.value < 0) return no_question(Why::tr("No step has begun here: go to step 0 or later."));
   const std::optional<Token> token = token_of(selection, lit, std::max<std::int64_t>(1, facts.page_size));
@@ -103,7 +103,7 @@ std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trac
   const auto add = [&](std::string text, Style style, const Selection& target = {}) {
     spans.push_back({std::move(text), style, target});
   };
-  // One line under a link's name: its sign at the column of the formulas, then the text.
+  // Adds one line under a link's name: the sign at the column of the formulas, then the text.
   const auto under = [&](const char* sign, const std::string& text, Style style) {
     add(std::string(width, ' ') + "  " + sign, Style::plain);
     add(text, style);

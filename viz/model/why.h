@@ -1,6 +1,6 @@
-// "Why this address": what is asked about the object that is pinned or hovered, and the answer as pieces of text that a
-// panel can style. The pieces put together are trace::to_text of the explanation, byte for byte: the command line and
-// the panel say the same.      // held by tests/viz/model/why_test.cpp
+// "Why this address": the question about the pinned or hovered object, and the answer as pieces of text that a panel
+// can style. The pieces together equal trace::to_text of the explanation byte for byte, so the panel and the command
+// line show the same text.      // held by tests/viz/model/why_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace kvscope::viz {
 
-// What of a token is looked at.
+// The element of a token that is explained.
 struct WhyPart {
   LayerIdx layer{0};
   HeadIdx head{0};
@@ -24,7 +24,7 @@ struct WhyPart {
   friend bool operator==(const WhyPart&, const WhyPart&) = default;
 };
 
-// How far each goes in the scenario: [0, layers), [0, heads), [0, dims); an MLA cache has no V. All 1 without a
+// The ranges of WhyPart in the scenario: [0, layers), [0, heads), [0, dims); an MLA cache has no V. All are 1 without a
 // scenario.
 struct WhyLimits {
   std::int64_t layers = 1, heads = 1, dims = 1;
@@ -35,24 +35,25 @@ struct WhyLimits {
 
 struct WhyQuestion {
   std::optional<trace::Question> question;
-  QString instead;  // what to say when there is none
+  QString instead;  // the text to show if there is no question
 };
 
-// The pinned object, else the hovered one, at the document's step. A page stands for its first token, a block for the
-// first token of the first page that points at it.
+// The question about the pinned object, else the hovered one, at the document's step. For a page it is about the page's
+// first token, for a block about the first token of the first page that is stored in it.
 [[nodiscard]] WhyQuestion why_question(const Document& document, const WhyPart& part);
 
 struct WhySpan {
   enum class Style : std::uint8_t { plain, subject, name, formula, numbers, result, remark };
   std::string text;
   Style style = Style::plain;
-  Selection leads_to;  // where a click on it goes; none: nowhere
+  Selection leads_to;  // the object that a click on it selects; none: not clickable
   friend bool operator==(const WhySpan&, const WhySpan&) = default;
 };
-// `question` is the one that was asked: links name pages and blocks by number, their sequence is the question's.
+// `question` is the question that `explanation` answers: links name pages by number, and their sequence is the
+// question's.
 [[nodiscard]] std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trace::Question& question);
 
-// Columns that a continued line is indented by: where the formulas stand, and two more. [characters]
+// Indentation of a continued line: the column of the formulas plus two. [characters]
 [[nodiscard]] std::int64_t why_indent(const trace::Explanation& explanation);
 
 }  // namespace kvscope::viz

@@ -20,13 +20,13 @@ constexpr std::string_view kOperator = "=!<>";
 constexpr std::array<std::string_view, 6> kCompare{"=", "!=", "<", "<=", ">", ">="};  // by Compare
 
 std::optional<Compare> find_compare(std::string_view text) {
-  if (text == "==") return Compare::equal;  // as programs write it
+  if (text == "==") return Compare::equal;  // the spelling of C++ and Python
   const auto found = std::find(kCompare.begin(), kCompare.end(), text);
   if (found == kCompare.end()) return std::nullopt;
   return static_cast<Compare>(found - kCompare.begin());
 }
 
-// Takes characters off the front of what is left to read.
+// Reads a text from front to back.
 class Text {
  public:
   explicit Text(std::string_view text) : left_(text) { skip_blanks(); }
@@ -70,9 +70,9 @@ Breakpoint parse_breakpoint(std::string_view text) {
   }
   const std::optional<std::size_t> kind = trace::find_kind(kind_text);
   if (kind_text.empty()) {
-    fault("", "begins with the kind of event to stop at, such as block_evicted or step_ended free_blocks<4");
+    fault("", "must begin with the kind of event to stop at, such as block_evicted or step_ended free_blocks<4");
   } else if (!kind) {
-    fault(kind_text, "is no kind of event" + suggest_name(kind_text, kinds()));
+    fault(kind_text, "is not a kind of event" + suggest_name(kind_text, kinds()));
   }
   breakpoint.kind = kind.value_or(0);
   while (!left.empty()) {
@@ -87,16 +87,16 @@ Breakpoint parse_breakpoint(std::string_view text) {
       const auto field = std::find(names.begin(), names.end(), name);
       condition.field = static_cast<std::size_t>(field - names.begin());
       if (name.empty()) {
-        fault(compare_text, "compares nothing: a field's name stands before it");
+        fault(compare_text, "has no field name before it");
       } else if (field == names.end()) {
-        fault(name, fmt::format("is no field of {}{}", kind_text, suggest_name(name, names)));
+        fault(name, fmt::format("is not a field of {}{}", kind_text, suggest_name(name, names)));
       }
     }
     if (!compare) {
-      fault(fmt::format("{}{}", name, compare_text), "has no operator of = != < <= > >= and a number behind it");
+      fault(fmt::format("{}{}", name, compare_text), "must be followed by an operator (= != < <= > >=) and a number");
     } else if (!number) {
       fault(fmt::format("{}{}{}", name, compare_text, number_text),
-            number_text.empty() ? std::string("has no number behind the operator")
+            number_text.empty() ? std::string("has no number after the operator")
                                 : fmt::format("{} is not a whole number of 64 bits", number_text));
     }
     condition.compare = compare.value_or(Compare::equal);

@@ -7,7 +7,7 @@
 namespace kvscope::viz {
 namespace {
 
-// What `state` holds that `before` does not share. [bytes]
+// Memory of `state` that is not shared with `before`. [bytes]
 std::int64_t bytes_apart(const State& state, const State& before) {
   using Blocks = decltype(state.blocks);
   using Sequences = decltype(state.sequences);
@@ -19,7 +19,7 @@ std::int64_t bytes_apart(const State& state, const State& before) {
       ++first;
     }
   });
-  // The lists of chunks, and the one of live sequences, are copied whole.
+  // The lists of chunks and the list of live sequences are never shared.
   constexpr std::int64_t kPointer = 16;
   return bytes + kPointer * (state.blocks.chunks() + state.sequences.chunks()) +
          static_cast<std::int64_t>(state.live.size() * sizeof(SeqIdx));

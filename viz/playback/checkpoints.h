@@ -1,9 +1,10 @@
-// Copies of the state along a run, so that any position is a short fold away. They share what has not changed between
-// them; when they take more memory than they may, every second one is dropped and the distance doubled.
+// Copies of the state along a run. To compute the state at any position, the events since the last checkpoint before it
+// are applied to that checkpoint. Checkpoints share the memory of all state that is equal in both. When they exceed the
+// memory limit, every second one is dropped and the distance between checkpoints is doubled.
 //
 //   Checkpoints checkpoints(empty_state(facts), 4096, 256 << 20);
 //   after each event: checkpoints.offer(position, state);
-//   checkpoints.before(position)     the last one that does not lie after it
+//   checkpoints.before(position)     the last checkpoint at or before the position
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ struct Checkpoint {
 
 class Checkpoints {
  public:
-  // `first` stands at position 0. `distance` [events] lies between two at least; `bytes` are all of them together,
-  // about: what a copy does not share with the one before it.
+  // `first` is the state at position 0. `distance` [events] is the minimum between two checkpoints. `bytes` is the
+  // approximate memory limit of all checkpoints: for each one, the memory that it does not share with the previous one.
   Checkpoints(const State& first, std::int64_t distance, std::int64_t bytes);
 
-  // The state after the event before `position`; positions ascend.
+  // Offers the state at `position` (all events before `position` applied). Precondition (caller): positions ascend.
   void offer(Position position, const State& state) {
     if (position - all_.back().position >= distance_) keep(position, state);
   }

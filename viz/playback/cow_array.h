@@ -1,5 +1,5 @@
-// A long array whose copy is cheap: copies share chunks until one of them writes. A million blocks are kept once, and a
-// checkpoint of them costs only the chunks that changed since the one before.
+// A long copy-on-write array. Copies share chunks of kChunk elements until one of the copies writes to a chunk. The
+// state of a million blocks is stored once; each checkpoint adds only the chunks that changed since the previous one.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ template <class T, std::size_t kChunk = 1024>
 class CowArray {
  public:
   CowArray() = default;
-  // Every chunk is the same one until it is written to.
+  // All chunks of a new array share one chunk until they are written to.
   explicit CowArray(std::int64_t size) { resize(size); }
 
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -28,13 +28,13 @@ class CowArray {
     return (*chunks_[static_cast<std::size_t>(i) / kChunk])[static_cast<std::size_t>(i) % kChunk];
   }
 
-  // Asks the memory for an element that is read soon; anything outside the array is nothing. What looks at elements all
-  // over a million of them waits for each otherwise.
+  // Prefetches an element into the CPU cache; does nothing for an index outside the array. Without it, reads at random
+  // indices of a million elements each wait for a cache miss.
   void prefetch(std::int64_t i) const {
     if (i >= 0 && i < size_) __builtin_prefetch(&(*this)[i]);
   }
 
-  // The element, to write to: its chunk is copied first when a copy of this array shares it.
+  // The element, for writing: its chunk is copied first if a copy of this array shares it.
   [[nodiscard]] T& at(std::int64_t i) {
     KVSCOPE_ASSERT(i >= 0 && i < size_);
     std::shared_ptr<Chunk>& chunk = chunks_[static_cast<std::size_t>(i) / kChunk];
@@ -42,7 +42,7 @@ class CowArray {
     return (*chunk)[static_cast<std::size_t>(i) % kChunk];
   }
 
-  // New elements are T{}. Shrinking is not needed and not there.
+  // New elements are T{}. Precondition (caller): size >= size(); shrinking is not supported.
   void resize(std::int64_t size) {
     KVSCOPE_ASSERT(size >= size_);
     const std::size_t chunks = (static_cast<std::size_t>(size) + kChunk - 1) / kChunk;
@@ -50,13 +50,13 @@ class CowArray {
     size_ = size;
   }
 
-  // visit(first, span of elements): the elements in order, a chunk at a time. What paints a million cells uses this.
+  // Calls visit(first, span of elements) for each chunk in order. Faster than operator[] for painting a million cells.
   template <class Visit>
   void for_each_chunk(Visit&& visit) const {
     for (std::size_t c = 0; c < chunks_.size(); ++c) visit_chunk(c, visit);
   }
 
-  // The same for the chunks that `other`, an array of the same size, does not share.
+  // The same, only for the chunks that are not shared with `other`. Precondition (caller): the sizes are equal.
   template <class Visit>
   void for_each_chunk_apart(const CowArray& other, Visit&& visit) const {
     KVSCOPE_ASSERT(size_ == other.size_);
@@ -66,7 +66,7 @@ class CowArray {
   }
 
   [[nodiscard]] std::int64_t chunks() const { return static_cast<std::int64_t>(chunks_.size()); }
-  // Chunks that `other` does not share: what a copy of it has cost since. [chunks]
+  // Number of chunks that are not shared with `other`: the memory cost of a copy. [chunks]
   [[nodiscard]] std::int64_t chunks_apart(const CowArray& other) const {
     std::int64_t apart = 0;
     for_each_chunk_apart(other, [&](std::int64_t, std::span<const T>) { ++apart; });

@@ -9,9 +9,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::int64_t kEventsBetweenAsks = 16384;  // [events] between two questions whether to go on
+constexpr std::int64_t kEventsBetweenAsks = 16384;  // [events] between two calls of keep_going
 
-// Which of the breakpoints an event matches, the first of several.
+// Index of the first breakpoint that the event matches.
 class Watch {
  public:
   explicit Watch(std::span<const Breakpoint> breakpoints) : breakpoints_(breakpoints) {
@@ -41,11 +41,6 @@ std::int64_t Cursor::row() const {
   return run_->row_at(position_);
 }
 
-std::optional<trace::Event> Cursor::last_event() const {
-  if (at_start()) return std::nullopt;
-  return EventTape::Reader(run_->tape(), position_.value - 1).next();
-}
-
 bool Cursor::at_start() const {
   return position_.value == 0;
 }
@@ -56,7 +51,7 @@ bool Cursor::at_end() const {
 
 bool Cursor::step() {
   if (at_end()) return false;
-  // The row of the event that comes next: the one begun, or the one behind.
+  // The row of the next event: the current row if it has more events, else the row after it.
   return seek_row(run_->row_at(position_ + 1));
 }
 
@@ -82,7 +77,7 @@ bool Cursor::seek_row(std::int64_t row) {
 bool Cursor::seek(Position position) {
   check_index("position", position.value, run_->facts().events + 1);
   if (position == position_) return false;
-  // Ahead, and no checkpoint in between: from here.
+  // Forward, and no checkpoint in between: continue from the current state.
   if (position > position_ && run_->checkpoint_before(position) <= position_) {
     for (EventTape::Reader reader(run_->tape(), position_.value); reader.position() < position.value;) {
       const trace::Event next = reader.next();
@@ -129,7 +124,7 @@ std::optional<std::size_t> Cursor::run_back_to(std::span<const Breakpoint> break
   const EventTape& tape = run_->tape();
   const Watch watch(breakpoints);
   std::int64_t asked = position_.value;
-  // Event e leads to position e + 1, which lies before this one.
+  // The position after event e is e + 1, which must be less than the current position.
   for (std::int64_t end = position_.value - 1; end > 0;) {
     const std::int64_t frame = (end - 1) / EventTape::kFrame;
     const std::int64_t first = frame * EventTape::kFrame;

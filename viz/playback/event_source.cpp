@@ -52,20 +52,13 @@ class TapeSource final : public EventSource {
   std::shared_ptr<const EventTape> tape_;
   trace::Meta meta_;
   trace::Detail detail_;
-  std::vector<trace::StepSpan> spans_;  // without checksums
+  std::vector<trace::StepSpan> spans_;  // their checksums are not set
 };
 
 }  // namespace
 
 std::unique_ptr<EventSource> open_trace(const std::filesystem::path& path) {
   return std::make_unique<FileSource>(path);
-}
-
-std::unique_ptr<EventSource> from_memory(std::vector<trace::Event> events, trace::Meta meta, trace::Detail detail) {
-  EventTape tape;
-  for (const trace::Event& event : events) tape.push(event);
-  std::vector<trace::Event>().swap(events);
-  return from_tape(std::move(tape), std::move(meta), detail);
 }
 
 std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail) {

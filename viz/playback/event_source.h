@@ -1,6 +1,6 @@
-// Where the events of a run come from: a trace file, or a run that has just been recorded into memory. Rows are those
-// of the trace file's index: row 0 is the prologue (step -1), row k holds the k-th step_began and all that follows it.
-// One thread at a time.
+// The source of a run's events: a trace file, or a run recorded into memory. Rows are those of the trace file's index:
+// row 0 is the prologue (step -1); row k holds the k-th step_began and all events up to the next step_began.
+// Not thread-safe: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,14 @@ class EventSource {
   [[nodiscard]] virtual std::int64_t rows() const = 0;                                  // 1 + steps
   [[nodiscard]] virtual trace::StepSpan span(std::int64_t row) const = 0;               // IndexError past rows()
   [[nodiscard]] virtual std::vector<trace::Event> events_of_row(std::int64_t row) = 0;  // InputError: damaged there
-  // All of them, where the source has them packed anyway; else nothing.
+  // All events packed, if the source stores them that way; else null.
   [[nodiscard]] virtual std::shared_ptr<const EventTape> tape() const { return nullptr; }
 };
 
 // Throws InputError as trace::TraceReader does.
 [[nodiscard]] std::unique_ptr<EventSource> open_trace(const std::filesystem::path& path);
 
-// `meta` as trace::TraceWriter takes it: "producer", "scenario", ...
-[[nodiscard]] std::unique_ptr<EventSource> from_memory(std::vector<trace::Event> events, trace::Meta meta,
-                                                       trace::Detail detail);
-
-// A run recorded packed: tens of millions of events fit where a MemoryRecorder would need gigabytes.
+// A recorder that packs the events: tens of millions of them need hundreds of megabytes instead of gigabytes.
 //
 //   TapeRecorder recorder;
 //   run_engine(scenario, requests, recorder);
@@ -51,6 +47,7 @@ class TapeRecorder final : public trace::Recorder {
   void write(const trace::Event& event) override { tape_.push(event); }
   EventTape tape_;
 };
+// `meta` has the keys that trace::TraceWriter takes: "producer", "scenario", ...
 [[nodiscard]] std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail);
 
 }  // namespace kvscope::viz

@@ -11,7 +11,7 @@ namespace {
 
 using Numbers = std::array<std::int64_t, trace::kMaxFields>;
 
-// Differences wrap round, so that any two 64-bit numbers have one; small ones of either sign become small.
+// Zigzag encoding of a difference modulo 2^64: small positive and small negative differences give small numbers.
 std::uint64_t zigzag(std::int64_t number, std::int64_t before) {
   const std::uint64_t difference = static_cast<std::uint64_t>(number) - static_cast<std::uint64_t>(before);
   return (difference << 1) ^ (difference >> 63 != 0 ? ~std::uint64_t{0} : 0);

@@ -1,10 +1,10 @@
-// All events of a run in memory, packed: about 8 bytes each instead of 120, readable from any position. A run is read
-// from its file once; from then on nothing waits for the disk and nothing can turn out damaged.
+// All events of a run in memory, packed to about 8 bytes each instead of 120, readable from any position. A trace file
+// is read once, when it is opened; later reads need no disk access and cannot find a damaged event.
 //
 //   frame of 256 events: | kind | number - the one before it of the same kind and field, as a varint | ... | kind | ...
 //
-// Differences begin anew with every frame, so a frame is read without those before it. Of each frame it is known which
-// kinds are in it: a search for evictions steps over the frames that have none.
+// Differences restart with every frame, so a frame can be read without the frames before it. For each frame a bit mask
+// stores which kinds occur in it: a search for evictions skips the frames without any.
 // Example: tokens_written seq=1 first_token=33 ... right after seq=0 first_token=40 ... takes the bytes 12, 2, 13, ...
 #pragma once
 
@@ -30,10 +30,10 @@ class EventTape {
     return frames_[static_cast<std::size_t>(frame)].kinds;
   }
 
-  // The numbers of the last event of every kind: [kind][field].
+  // The field values of the last event of every kind: [kind][field].
   using Last = std::array<std::array<std::int64_t, trace::kMaxFields>, trace::kKinds>;
 
-  // Reads on from a position. The tape outlives it and is not written to meanwhile.
+  // Reads forward from a position. Precondition (caller): the tape outlives the reader and is not changed meanwhile.
   class Reader {
    public:
     Reader(const EventTape& tape, std::int64_t position);  // [0, size]

@@ -20,11 +20,11 @@ std::optional<Scenario> scenario_of(const trace::Meta& meta) {
   try {
     return parse_scenario(found->second, "scenario");
   } catch (const InputError&) {
-    return std::nullopt;  // of a newer version, say: the events tell enough
+    return std::nullopt;  // for example of a newer version: the facts are computed from the events
   }
 }
 
-// Numbers that no honest trace has are left to apply(), which names the event.
+// Invalid numbers are ignored here: apply() rejects them with a message that names the event.
 void raise(std::int64_t& count, std::int64_t index) {
   if (index >= 0 && index < std::int64_t{1} << 62) count = std::max(count, index + 1);
 }
@@ -55,7 +55,7 @@ FactsScan::FactsScan(const EventSource& source, std::string shown) : shown_(std:
 void FactsScan::add(const trace::Event& event) {
   std::visit(
       [&]<class E>(const E& e) {
-        // A tile names sequences, pages and blocks, and makes none.
+        // The events of a tile name sequences, pages and blocks that other events introduce.
         if constexpr (std::is_same_v<E, trace::TileOpened> || std::is_same_v<E, trace::TilePage>) return;
         if constexpr (requires { e.seq; }) raise(sequences_, e.seq.value);
         if constexpr (requires { e.block; }) raise(blocks_, e.block.value);

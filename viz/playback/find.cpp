@@ -75,7 +75,7 @@ class Parser {
   Target one_word(const std::string& word) const {
     if (const auto alone = number_of(word)) return block(*alone);
     if (word.find(':') != std::string::npos) return pair(word, &Parser::token);
-    // "e" is in every name, and "block" is half of "block 7".
+    // "e" occurs in every name, and "block" may be an unfinished "block 7".
     const bool is_keyword = std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
     if (word.size() >= 3 && !is_keyword) {
       for (std::size_t kind = 0; kind < trace::kKinds; ++kind) {
@@ -86,7 +86,7 @@ class Parser {
   }
 
   [[noreturn]] void not_understood() const {
-    throw InputError("find", fmt::format("'{}'", text_), fmt::format("is none of {}", kForms));
+    throw InputError("find", fmt::format("'{}'", text_), fmt::format("is not understood: type one of {}", kForms));
   }
 
   std::int64_t number(const std::string& word) const {
@@ -156,7 +156,7 @@ class Parser {
   }
   Target event(std::int64_t number) const {
     check("event", number, facts_.events);
-    return FindPosition{Position{number + 1}};  // events that have happened: this one too
+    return FindPosition{Position{number + 1}};  // a position counts the events before it, this one included
   }
 
   std::string_view text_;

@@ -1,6 +1,6 @@
-// What is typed into the find field, and where it leads.
+// Parses the text of the find field into an object or a position.
 //
-//   7              block 7                    block 7 (as many as the pool has: the null page)
+//   7              block 7                    block 7 (the number after the last block: the null page)
 //   3:70           token 70 of sequence 3     token 3:70     seq 3 token 70
 //   seq 3          sequence 3
 //   page 3:2       page 2 of sequence 3
@@ -9,7 +9,7 @@
 //   chunk 6:3      its chunk 3        register 26:0  register 0 of lane 26
 //   lane 26        lane 26            register 1:26:0, lane 1:26: of wave 1
 //   event 5000     right after event 5000, counted from 0 as `kvscope trace show` does
-//   evicted        the next event whose kind's name holds the word: block_evicted
+//   evicted        the next event whose kind's name contains the word: block_evicted
 //   byte 0x1f40    the element of the pool's memory at that offset; decimal or hexadecimal
 #pragma once
 
@@ -36,11 +36,11 @@ struct FindPosition {
   Position position;
   friend bool operator==(const FindPosition&, const FindPosition&) = default;
 };
-// A step is a Selection of kind step; the window seeks there.
+// A step is a Selection of kind step; the window moves the cursor to it.
 using Target = std::variant<Selection, FindPosition, FindEvent, FindByte>;
 
-// Throws InputError("find", ...): what is not understood, with the forms above; an index that the run does not have,
-// with its range. Case and surplus blanks do not matter.
+// Throws InputError("find", ...) for an unknown form (the message lists the forms above) and for an index out of range
+// (the message gives the range). Case and extra blanks are ignored.
 [[nodiscard]] Target parse_find(std::string_view text, const Facts& facts);
 
 }  // namespace kvscope::viz

@@ -10,7 +10,7 @@ Player::Player(double steps_per_second) : speed_(0) {
 }
 
 void Player::set_speed(double steps_per_second) {
-  // What is no number is slower than the slowest.
+  // NaN gives the slowest speed.
   speed_ = steps_per_second > kSlowest ? std::min(steps_per_second, kFastest) : kSlowest;
   left_over_ = 0;
 }
@@ -18,7 +18,7 @@ void Player::set_speed(double steps_per_second) {
 std::int64_t Player::due(double elapsed_ms) {
   if (!(elapsed_ms > 0)) return 0;
   left_over_ += std::min(elapsed_ms, 1000.0) * speed_ / 1000;
-  // Ten times 0.1 is one step, whatever the sum rounds to.
+  // Tolerance for rounding: ten times 0.1 step must give one step.
   const double whole = std::floor(left_over_ + 1e-9);
   left_over_ = std::max(left_over_ - whole, 0.0);
   return static_cast<std::int64_t>(whole);

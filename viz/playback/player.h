@@ -1,8 +1,8 @@
-// Playing at a speed: turns time that has passed into steps that are due. No clock and no timer of its own.
+// Converts elapsed time into the number of steps to play at the current speed. The caller supplies the clock.
 //
-//   Player player(4);              // steps a second
-//   player.due(130)  == 0          // [ms] since the last call; what is left over is kept
-//   player.due(130)  == 1          // 260 ms: one step after 250, 10 ms left
+//   Player player(4);              // steps per second
+//   player.due(130)  == 0          // [ms] since the last call; the fraction of a step is kept
+//   player.due(130)  == 1          // 260 ms: one step after 250 ms, 10 ms remain
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ class Player {
 
   explicit Player(double steps_per_second = 4);
   [[nodiscard]] double speed() const { return speed_; }
-  void set_speed(double steps_per_second);  // clamped to [kSlowest, kFastest]; what is left over is dropped
-  // Negative time counts as none. At most one second's worth: after a sleep the run does not jump to its end.
+  void set_speed(double steps_per_second);  // clamped to [kSlowest, kFastest]; the kept fraction of a step is dropped
+  // Steps to play. Negative times count as 0. At most the steps of one second are returned, so that the run does not
+  // jump to its end after the computer was suspended.
   [[nodiscard]] std::int64_t due(double elapsed_ms);
   void restart();
 

@@ -129,11 +129,11 @@ class Run::Impl {
     std::int64_t row;
     std::shared_ptr<const std::vector<trace::Event>> events;
   };
-  static constexpr std::int64_t kKeptEvents = std::int64_t{1} << 18;  // 30 MB; a longer row is kept alone
+  static constexpr std::int64_t kKeptEvents = std::int64_t{1} << 18;  // 30 MB; a longer row is kept as the only one
 
   const OpenProgress* ask_ = nullptr;
   std::optional<Checkpoints> checkpoints_;
-  std::list<Kept> kept_;  // the one used last in front
+  std::list<Kept> kept_;  // the most recently used first
   std::int64_t events_kept_ = 0;
 };
 

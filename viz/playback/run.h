@@ -1,6 +1,6 @@
-// A run, open for playing: read once from end to end (that is where a damaged trace is found), then any position of it
-// within milliseconds. Checkpoints of the state are kept so often that a seek folds kCheckpointEvents
-// at most, and thinned out when they would take more memory than kCheckpointBytes.
+// An opened run. All events are read once when it is opened, which is when a damaged trace is found. After that the
+// state at any position is available within milliseconds: a seek applies at most kCheckpointEvents events to a
+// checkpoint. When the checkpoints exceed kCheckpointBytes, every second one is dropped.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace kvscope::viz {
 
-// Events read, of all. Return false to stop: Run::open then throws Cancelled.
+// Called with the number of events read so far and the total. If it returns false, Run::open throws Cancelled.
 using OpenProgress = std::function<bool(std::int64_t done, std::int64_t all)>;
 
 class Cancelled : public std::runtime_error {
@@ -24,7 +24,7 @@ class Cancelled : public std::runtime_error {
   Cancelled() : std::runtime_error("cancelled") {}
 };
 
-// What the events of the current step have done so far: drawn over the state as "just now".
+// The objects that the events of the current step have changed so far. The panels highlight them.
 struct Marks {
   std::vector<trace::TokensWritten> written;  // in order
   std::vector<BlockIdx> allocated, shared, copied, released, evicted;
@@ -32,17 +32,17 @@ struct Marks {
   friend bool operator==(const Marks& a, const Marks& b);
 };
 
-// One event on: a step_began leaves nothing of the step before. `copied` are the copies, not what they are made from.
+// Adds one event; a step_began clears the marks of the previous step. `copied` has the new blocks, not their sources.
 void add(Marks& marks, const trace::Event& event);
 
 class EventTape;
 
 class Run {
  public:
-  static constexpr std::int64_t kCheckpointEvents = 16384;                   // at least, between two
-  static constexpr std::int64_t kCheckpointBytes = std::int64_t{256} << 20;  // all together, about
+  static constexpr std::int64_t kCheckpointEvents = 16384;                   // minimum between two checkpoints
+  static constexpr std::int64_t kCheckpointBytes = std::int64_t{256} << 20;  // approximate, for all checkpoints
 
-  // Reads every event once. `shown` names the run where its scenario does not. Throws InputError when the trace is
+  // Reads every event once. `shown` is the run's name if its scenario has none. Throws InputError if the trace is
   // damaged, of a newer version, or contradicts itself (object `shown`, "event 57: ...").
   [[nodiscard]] static std::unique_ptr<Run> open(std::unique_ptr<EventSource> source, std::string shown,
                                                  const OpenProgress& progress = {});
@@ -53,18 +53,18 @@ class Run {
   [[nodiscard]] const trace::Meta& meta() const;
   [[nodiscard]] const Timeline& timeline() const;
 
-  // Index of the event source.
+  // Entry of the event source's index.
   [[nodiscard]] const trace::StepSpan& span(std::int64_t row) const;  // IndexError past facts().rows
-  // The row of the event that has happened last at `position`; 0 at the start.
+  // The row of the last event before `position`; 0 at position 0.
   [[nodiscard]] std::int64_t row_at(Position position) const;
   [[nodiscard]] Position end_of_row(std::int64_t row) const;  // after its last event
-  // Kept for the rows used last: paging through a table of events reads each row once.
+  // The most recently used rows stay unpacked: scrolling through a table of events unpacks each row once.
   [[nodiscard]] std::shared_ptr<const std::vector<trace::Event>> events_of_row(std::int64_t row) const;
 
   // All events, in order.
   [[nodiscard]] const EventTape& tape() const;
 
-  // Where the fold to `position` begins: at the last checkpoint before it.
+  // Position of the last checkpoint at or before `position`: where the computation of its state begins.
   [[nodiscard]] Position checkpoint_before(Position position) const;
   [[nodiscard]] State state_at(Position position) const;  // IndexError outside [0, facts().events]
   [[nodiscard]] Marks marks_at(Position position) const;

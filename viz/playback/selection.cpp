@@ -16,7 +16,7 @@ bool is_live(const State& state, SeqIdx seq) {
   return exists(state, seq) && std::binary_search(state.live.begin(), state.live.end(), seq);
 }
 
-// A finished sequence is there until it has given back its pages.
+// A finished sequence exists until it has released its pages.
 bool is_there(const State& state, SeqIdx seq) {
   return is_live(state, seq) || (exists(state, seq) && state.sequences[seq.value].pages.size() > 0);
 }
@@ -57,7 +57,7 @@ Lit resolve_token(const State& state, const Facts& facts, SeqIdx seq, TokIdx tok
   return lit;
 }
 
-// Everybody whose row points at the block: live sequences, or one that has finished and is about to give it back.
+// All sequences whose row points at the block: live ones, and one that has finished and is about to release it.
 std::vector<TablePlace> holders(const State& state, BlockIdx block) {
   std::vector<TablePlace> found;
   const BlockState& of = state.blocks[block.value];
@@ -89,7 +89,7 @@ Lit resolve_block(const State& state, const Facts& facts, BlockIdx block) {
   return lit;
 }
 
-// --- in words ------------------------------------------------------------------------------------------------------
+// --- description ---------------------------------------------------------------------------------------------------
 
 std::string count(std::int64_t number, std::string_view what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
@@ -122,7 +122,7 @@ std::string describe_sequence(const State& state, SeqIdx number) {
     case Phase::finished:
       return name + "finished";
     case Phase::refused:
-      return name + "refused, it can never fit" + wants;
+      return name + "refused, because it can never fit" + wants;
   }
   return name;
 }
@@ -130,7 +130,7 @@ std::string describe_sequence(const State& state, SeqIdx number) {
 std::string describe_page(const State& state, const Facts& facts, const Selection& selection) {
   const std::string name = fmt::format("Sequence {}, page {}: ", selection.seq.value, selection.page.value);
   const Lit lit = resolve_page(state, facts, selection.seq, selection.page);
-  if (!lit.block) return name + "not there now";
+  if (!lit.block) return name + "no such page now";
   if (lit.block->value == facts.blocks) {
     return name + fmt::format("not assigned, its entry points at the null page, block {}", facts.blocks);
   }
@@ -150,7 +150,7 @@ std::string describe_block(const State& state, const Facts& facts, BlockIdx numb
   const std::string name = fmt::format("Block {}: ", number.value);
   if (number.value == facts.blocks) return name + "the null page, which unused entries of the lookup table point at";
   if (number.value < 0 || number.value > facts.blocks) return name + "not in this pool";
-  if (facts.detail != trace::Detail::full) return name + "unknown, the trace tells of steps only";
+  if (facts.detail != trace::Detail::full) return name + "unknown, because the trace has events of steps only";
   const BlockState& block = state.blocks[number.value];
   if (block.owner < 0) return name + "free";
   return name + fmt::format("{}page {} of sequence {}, {}{}", block.cached ? "cached, " : "", block.page, block.owner,

@@ -1,13 +1,13 @@
-// What a person points at, and everything that lights up with it: one selection, linked through all panels.
+// The selected object and everything that is highlighted with it, in all panels:
 //
-//   a token      lights its page, the block that holds it and its slot there, its cell of the lookup table
-//   a block      lights every page of every sequence that it stands for
-//   a sequence   lights all its pages and blocks
+//   a token      highlights its page, its block, its slot in that block, and its cell of the lookup table
+//   a block      highlights every page of every sequence that is stored in it
+//   a sequence   highlights all its pages and blocks
 //
-// and in a tile (tile_selection.h), both ways:
+// In the tile that is shown, both ways (tile_selection.h):
 //
-//   a token, page or block        lights its rows, their chunks and registers
-//   a row, chunk, lane, register  lights the elements it holds, their rows, tokens, page and block
+//   a token, page or block        highlights its rows, their chunks and registers
+//   a row, chunk, lane, register  highlights the elements that it holds, their rows, token, page and block
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Selection {
   PageIdx page{-1};                  // page: also a cell of the lookup table
   TokIdx token{-1};                  // token
   BlockIdx block{-1};                // block; facts.blocks is the null page
-  StepIdx step{-1};                  // step: a place on the timeline
+  StepIdx step{-1};                  // step: of the timeline
   TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
   std::int64_t event = -1;           // tile_event: how many of the tile's events have happened there
   TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
@@ -80,18 +80,19 @@ struct LitTile {
 };
 
 struct Lit {
-  std::optional<SeqIdx> seq;         // the one sequence meant, if there is one
-  std::optional<PageIdx> page;       // the one page
-  std::optional<TokIdx> token;       // the one token
-  std::optional<BlockIdx> block;     // the one block
+  std::optional<SeqIdx> seq;         // the sequence, if exactly one is highlighted
+  std::optional<PageIdx> page;       // the page, if exactly one
+  std::optional<TokIdx> token;       // the token, if exactly one
+  std::optional<BlockIdx> block;     // the block, if exactly one
   std::optional<std::int64_t> slot;  // of `token` in `block`
-  std::vector<TablePlace> places;    // every cell of the lookup table that is meant, by sequence and page
-  std::vector<BlockIdx> blocks;      // every block that is meant, ascending, each once
+  std::vector<TablePlace> places;    // every highlighted cell of the lookup table, ordered by sequence and page
+  std::vector<BlockIdx> blocks;      // every highlighted block, ascending, each once
   LitTile tile;
   friend bool operator==(const Lit&, const Lit&) = default;
 };
 
-// What it lights at this state; objects that are not there now light nothing. Of a tile: tile_selection.h.
+// The highlighted objects at this state. A selected object that does not exist at this state highlights nothing. Of a tile:
+// tile_selection.h.
 [[nodiscard]] Lit resolve(const State& state, const Facts& facts, const Selection& selection);
 
 // One sentence for a tooltip, the status bar and a screen reader:

@@ -20,9 +20,9 @@ std::string_view phase_name(Phase phase) {
     case Phase::absent:
       return "has not arrived";
     case Phase::waiting:
-      return "waits";
+      return "is waiting";
     case Phase::running:
-      return "runs";
+      return "is running";
     case Phase::preempted:
       return "is preempted";
     case Phase::finished:
@@ -37,7 +37,7 @@ bool is_live(Phase phase) {
   return phase == Phase::waiting || phase == Phase::running || phase == Phase::preempted;
 }
 
-// One event over one state. Each operator() first refuses, then writes: a refused event has changed nothing.
+// Applies one event to one state. Each operator() checks the event before it writes: a rejected event changes nothing.
 class Fold {
  public:
   Fold(State& state, const Facts& facts) : state_(state), facts_(facts) {}
@@ -45,22 +45,22 @@ class Fold {
   // --- the engine's clock ---
 
   void operator()(const trace::StepBegan& e) {
-    if (state_.in_step) refuse(e, fmt::format("step {} has not ended", state_.step.value));
-    if (e.step <= state_.step) refuse(e, fmt::format("it follows step {}", state_.step.value));
-    if (e.time_us < state_.time_us) refuse(e, fmt::format("the clock already stands at {} us", state_.time_us));
+    if (state_.in_step) reject(e, fmt::format("step {} has not ended", state_.step.value));
+    if (e.step <= state_.step) reject(e, fmt::format("it must come after step {}", state_.step.value));
+    if (e.time_us < state_.time_us) reject(e, fmt::format("the clock is already at {} us", state_.time_us));
     state_.step = e.step;
     state_.time_us = e.time_us;
     state_.in_step = true;
   }
 
   void operator()(const trace::StepEnded& e) {
-    if (!state_.in_step) refuse(e, "no step has begun");
-    if (e.step != state_.step) refuse(e, fmt::format("step {} has begun", state_.step.value));
-    if (e.time_us < state_.time_us) refuse(e, fmt::format("the clock already stands at {} us", state_.time_us));
+    if (!state_.in_step) reject(e, "no step has begun");
+    if (e.step != state_.step) reject(e, fmt::format("step {} has begun", state_.step.value));
+    if (e.time_us < state_.time_us) reject(e, fmt::format("the clock is already at {} us", state_.time_us));
     const bool by_steps = facts_.detail != trace::Detail::full;
     if (by_steps && (e.used_blocks < 0 || e.cached_blocks < 0 || e.used_blocks > state_.blocks.size() ||
                      e.cached_blocks > state_.blocks.size() - e.used_blocks)) {
-      refuse(e, fmt::format("the pool has {} blocks", state_.blocks.size()));
+      reject(e, fmt::format("the pool has {} blocks", state_.blocks.size()));
     }
     state_.time_us = e.time_us;
     state_.in_step = false;
@@ -74,7 +74,7 @@ class Fold {
 
   void operator()(const trace::RequestArrived& e) {
     expect_phase(e, {Phase::absent});
-    if (e.prompt_tokens < 0 || e.generate_tokens < 0) refuse(e, "a number of tokens is at least 0");
+    if (e.prompt_tokens < 0 || e.generate_tokens < 0) reject(e, "a number of tokens must be at least 0");
     SequenceState& seq = state_.sequences.at(e.seq.value);
     seq.phase = Phase::waiting;
     seq.prompt_tokens = e.prompt_tokens;
@@ -84,7 +84,7 @@ class Fold {
 
   void operator()(const trace::RequestAdmitted& e) {
     expect_phase(e, {Phase::absent, Phase::waiting, Phase::preempted});
-    if (e.hit_tokens < 0) refuse(e, "a number of tokens is at least 0");
+    if (e.hit_tokens < 0) reject(e, "a number of tokens must be at least 0");
     run(e.seq).hit_tokens = e.hit_tokens;
   }
 
@@ -120,11 +120,11 @@ class Fold {
   void operator()(const trace::BlockShared& e) {
     expect_running(e);
     const BlockState& now = expect_block(e, e.block);
-    if (now.owner < 0) refuse(e, fmt::format("block {} is free: it has no content to share", e.block.value));
-    // A page's content depends on where in the sequence it stands, so it is the same page of all who hold it.
-    if (now.page != e.page.value) refuse(e, fmt::format("block {} holds page {}", e.block.value, now.page));
+    if (now.owner < 0) reject(e, fmt::format("block {} is free: it has no content to share", e.block.value));
+    // A page's content depends on its position in the sequence, so the block is the same page of all its holders.
+    if (now.page != e.page.value) reject(e, fmt::format("block {} holds page {}", e.block.value, now.page));
     if (e.ref_count != now.ref_count + 1)
-      refuse(e, fmt::format("block {} was held by {} so far", e.block.value, now.ref_count));
+      reject(e, fmt::format("block {} had reference count {} before", e.block.value, now.ref_count));
     expect_next_page(e);
     BlockState& block = state_.blocks.at(e.block.value);
     if (std::exchange(block.cached, false)) {
@@ -142,10 +142,10 @@ class Fold {
     expect_running(e);
     expect_held(e, e.from);
     const BlockState& from = expect_block(e, e.from);
-    if (from.ref_count < 2) refuse(e, fmt::format("nobody else holds block {}", e.from.value));
+    if (from.ref_count < 2) reject(e, fmt::format("no other sequence holds block {}", e.from.value));
     expect_free(e, e.to);
     if (e.tokens < 0 || e.tokens > from.filled)
-      refuse(e, fmt::format("block {} holds {} tokens", e.from.value, from.filled));
+      reject(e, fmt::format("block {} holds {} tokens", e.from.value, from.filled));
     SequenceState& seq = run(e.seq);
     seq.pages.set(e.page.value, narrow(e.to.value));
     const std::int64_t copied_to = e.page.value * facts_.page_size + e.tokens;
@@ -162,8 +162,8 @@ class Fold {
     expect_held(e, e.block);
     const BlockState& now = expect_block(e, e.block);
     if (e.ref_count != now.ref_count - 1)
-      refuse(e, fmt::format("block {} was held by {} so far", e.block.value, now.ref_count));
-    if (e.cached && e.ref_count > 0) refuse(e, "what is still held is not cached");
+      reject(e, fmt::format("block {} had reference count {} before", e.block.value, now.ref_count));
+    if (e.cached && e.ref_count > 0) reject(e, "a block that is still held cannot be cached");
     SequenceState& seq = state_.sequences.at(e.seq.value);
     seq.pages.set(e.page.value, -1);
     seq.tokens = std::min(seq.tokens, e.page.value * facts_.page_size);
@@ -180,7 +180,7 @@ class Fold {
   }
 
   void operator()(const trace::BlockEvicted& e) {
-    if (!expect_block(e, e.block).cached) refuse(e, fmt::format("block {} is not cached", e.block.value));
+    if (!expect_block(e, e.block).cached) reject(e, fmt::format("block {} is not cached", e.block.value));
     state_.blocks.at(e.block.value) = BlockState{};
     --state_.cached_blocks;
   }
@@ -191,30 +191,30 @@ class Fold {
     expect_running(e);
     const std::int64_t page_size = facts_.page_size;
     if (e.first_token.value < 0 || e.tokens < 1 || e.slot < 0)
-      refuse(e, "tokens are counted from 0, and one at least is written");
+      reject(e, "first_token and slot must be at least 0, and tokens at least 1");
     if (e.slot >= page_size || e.tokens > page_size - e.slot) {
-      refuse(e, fmt::format("a block has {} slots", page_size));
+      reject(e, fmt::format("a block has {} slots", page_size));
     }
     const std::int64_t page = e.first_token.value / page_size;
     if (e.first_token.value % page_size != e.slot) {
-      refuse(e, fmt::format("token {} belongs into slot {}", e.first_token.value, e.first_token.value % page_size));
+      reject(e, fmt::format("token {} belongs in slot {}", e.first_token.value, e.first_token.value % page_size));
     }
     const SequenceState& now = state_.sequences[e.seq.value];
     static_cast<void>(expect_block(e, e.block));
     if (now.pages[page] != e.block.value) {
-      refuse(e, fmt::format("page {} of sequence {} is not in block {}", page, e.seq.value, e.block.value));
+      reject(e, fmt::format("page {} of sequence {} is not in block {}", page, e.seq.value, e.block.value));
     }
     if (e.first_token.value > now.tokens) {
-      refuse(e, fmt::format("sequence {} has {} tokens in the cache", e.seq.value, now.tokens));
+      reject(e, fmt::format("sequence {} has {} tokens in the cache", e.seq.value, now.tokens));
     }
-    // What a sequence has in the cache fills its blocks without a gap, so this write leaves none either.
+    // The tokens of a sequence fill its blocks without gaps, so after this write there is no gap either.
     BlockState& block = state_.blocks.at(e.block.value);
     block.filled = std::max(block.filled, narrow(e.slot + e.tokens));
     SequenceState& seq = state_.sequences.at(e.seq.value);
     seq.tokens = std::max(seq.tokens, e.first_token.value + e.tokens);
   }
 
-  // --- a tile on its way into registers: nothing of the cache changes ---
+  // --- a tile is loaded into registers: the cache does not change ---
 
   void operator()(const trace::TileOpened&) {}
   void operator()(const trace::BarrierExpects&) {}
@@ -235,17 +235,17 @@ class Fold {
 
  private:
   template <class E>
-  [[noreturn]] static void refuse(const E& event, std::string why) {
+  [[noreturn]] static void reject(const E& event, std::string why) {
     throw InputError("trace", "event", fmt::format("{}: {}", trace::to_text(trace::Event(event)), why));
   }
 
-  // Everything in a State fits: blocks, sequences and pages are bounded by kMostBlocks, kMostSequences and the events.
+  // The narrowing is safe: kMostBlocks, kMostSequences and the number of events bound blocks, sequences and pages.
   static std::int32_t narrow(std::int64_t number) { return static_cast<std::int32_t>(number); }
 
   template <class E>
   const SequenceState& expect_sequence(const E& e) const {
     const std::int64_t count = state_.sequences.size();
-    if (e.seq.value < 0 || e.seq.value >= count) refuse(e, fmt::format("sequences are numbered [0, {})", count));
+    if (e.seq.value < 0 || e.seq.value >= count) reject(e, fmt::format("sequences are numbered [0, {})", count));
     return state_.sequences[e.seq.value];
   }
 
@@ -253,43 +253,43 @@ class Fold {
   void expect_phase(const E& e, std::initializer_list<Phase> phases) const {
     const Phase now = expect_sequence(e).phase;
     if (std::find(phases.begin(), phases.end(), now) == phases.end()) {
-      refuse(e, fmt::format("sequence {} {}", e.seq.value, phase_name(now)));
+      reject(e, fmt::format("sequence {} {}", e.seq.value, phase_name(now)));
     }
   }
 
-  // A trace may begin in the middle: a sequence that nobody announced runs from its first event on.
+  // A trace may begin in the middle of a run: a sequence without request_arrived runs from its first event on.
   template <class E>
   void expect_running(const E& e) const {
     const Phase now = expect_sequence(e).phase;
     if (now != Phase::running && now != Phase::absent)
-      refuse(e, fmt::format("sequence {} {}", e.seq.value, phase_name(now)));
+      reject(e, fmt::format("sequence {} {}", e.seq.value, phase_name(now)));
   }
 
   template <class E>
   const BlockState& expect_block(const E& e, BlockIdx block) const {
     const std::int64_t count = state_.blocks.size();
     if (block.value < 0 || block.value >= count)
-      refuse(e, fmt::format("the pool's blocks are numbered [0, {})", count));
+      reject(e, fmt::format("the pool's blocks are numbered [0, {})", count));
     return state_.blocks[block.value];
   }
 
   template <class E>
   void expect_free(const E& e, BlockIdx block) const {
     const BlockState& now = expect_block(e, block);
-    if (now.cached) refuse(e, fmt::format("block {} is cached, and was not evicted", block.value));
+    if (now.cached) reject(e, fmt::format("block {} is cached, and was not evicted", block.value));
     if (now.ref_count > 0)
-      refuse(e, fmt::format("block {} is page {} of sequence {}", block.value, now.page, now.owner));
+      reject(e, fmt::format("block {} is page {} of sequence {}", block.value, now.page, now.owner));
   }
 
-  // Pages are assigned in order, so a lookup-table row is never longer than the events that made it.
+  // Pages are assigned in order, so a lookup-table row has at most as many entries as the run has events.
   template <class E>
   void expect_next_page(const E& e) const {
     const PageTable& pages = state_.sequences[e.seq.value].pages;
     if (e.page.value < 0 || e.page.value > pages.size()) {
-      refuse(e, fmt::format("the next page of sequence {} is {}", e.seq.value, pages.size()));
+      reject(e, fmt::format("the next page of sequence {} is {}", e.seq.value, pages.size()));
     }
     if (pages[e.page.value] >= 0) {
-      refuse(e, fmt::format("page {} of sequence {} is in block {}", e.page.value, e.seq.value, pages[e.page.value]));
+      reject(e, fmt::format("page {} of sequence {} is in block {}", e.page.value, e.seq.value, pages[e.page.value]));
     }
   }
 
@@ -297,7 +297,7 @@ class Fold {
   void expect_held(const E& e, BlockIdx block) const {
     const PageTable& pages = state_.sequences[e.seq.value].pages;
     if (e.page.value < 0 || e.page.value >= pages.size() || pages[e.page.value] != block.value || block.value < 0) {
-      refuse(e, fmt::format("page {} of sequence {} is not in block {}", e.page.value, e.seq.value, block.value));
+      reject(e, fmt::format("page {} of sequence {} is not in block {}", e.page.value, e.seq.value, block.value));
     }
   }
 
@@ -317,7 +317,7 @@ class Fold {
     state_.live.erase(place(seq));
   }
 
-  // `seq` has let go of a block that others hold: it is theirs now.
+  // `seq` released a block that other sequences still hold: one of them becomes the owner.
   void pass_on(BlockState& block, BlockIdx number, SeqIdx seq) {
     if (block.owner != seq.value) return;
     for (const SeqIdx other : state_.live) {

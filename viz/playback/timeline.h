@@ -1,4 +1,4 @@
-// The curves of a run: one number a step, for every column of step_ended, and what happened how often in each step.
+// The curves of a run: for each step, one value per series (computed from step_ended) and the number of marked events.
 // Steps are counted from 0: index k of a series is row k + 1 of the event source.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace kvscope::viz {
 
-// What a curve shows. The names are those of docs and legend.
+// What a curve shows. The names are those of the legend and of docs/.
 enum class Series : std::uint8_t {
   utilisation,    // used blocks / blocks                        [0, 1]
   fragmentation,  // empty slots of used blocks / their slots    [0, 1]
@@ -25,18 +25,18 @@ enum class Series : std::uint8_t {
 inline constexpr std::size_t kSeries = 8;
 
 [[nodiscard]] std::string_view name(Series series);  // "utilisation", "prefix hit rate", ...
-[[nodiscard]] bool is_share(Series series);          // drawn on the axis 0..100 %; the others on their own maximum
+[[nodiscard]] bool is_share(Series series);          // on an axis of 0..100 %; the others on one up to their maximum
 
-// Things that are marked where they happened.
+// Kinds of events that the timeline marks.
 enum class Mark : std::uint8_t { preemption, eviction, refusal, copy };
 inline constexpr std::size_t kMarks = 4;
 [[nodiscard]] std::string_view name(Mark mark);
 
 struct Timeline {
-  std::vector<std::int64_t> step;                       // [steps] its number
+  std::vector<std::int64_t> step;                       // [steps] step number
   std::vector<std::int64_t> time_us;                    // [steps] at its end
   std::array<std::vector<float>, kSeries> series;       // [series][steps]
-  std::array<std::vector<std::int32_t>, kMarks> marks;  // [mark][steps] how often in that step
+  std::array<std::vector<std::int32_t>, kMarks> marks;  // [mark][steps] number of such events in the step
   [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(step.size()); }
   [[nodiscard]] const std::vector<float>& operator[](Series s) const { return series[static_cast<std::size_t>(s)]; }
   [[nodiscard]] const std::vector<std::int32_t>& operator[](Mark m) const { return marks[static_cast<std::size_t>(m)]; }

@@ -7,7 +7,7 @@
 namespace kvscope::viz {
 namespace {
 
-// In [0, 1] whatever a trace claims.
+// Clamped to [0, 1], because the trace may hold inconsistent counts.
 float share(double part, double whole) {
   return whole > 0 ? static_cast<float>(std::clamp(part / whole, 0.0, 1.0)) : 0.0F;
 }

@@ -1,4 +1,4 @@
-// Makes the timeline while the events of a run pass by, in order.
+// Computes the timeline from the events of a run, added in order.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class TimelineFold {
  public:
   explicit TimelineFold(const Facts& facts) : blocks_(facts.blocks), page_size_(facts.page_size) {}
 
-  // A step that does not end keeps the numbers of the step before, and has computed no tokens.
+  // A step without a step_ended keeps the values of the previous step, with 0 prefill and decode tokens.
   void add(const trace::Event& event);
   [[nodiscard]] Timeline take() { return std::move(timeline_); }
 
@@ -23,7 +23,7 @@ class TimelineFold {
   void count(Mark mark);
 
   std::int64_t blocks_, page_size_;
-  double hits_ = 0, queries_ = 0;  // [tokens] of the run so far
+  double hits_ = 0, queries_ = 0;  // [tokens] since the start of the run
   Timeline timeline_;
 };
 

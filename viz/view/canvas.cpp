@@ -24,19 +24,19 @@ Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme
   install_canvas_accessibility();
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
-  setAttribute(Qt::WA_OpaquePaintEvent);  // every pixel is painted each time
+  setAttribute(Qt::WA_OpaquePaintEvent);  // every paint event paints all pixels
   setAccessibleName(tr("Picture of the run"));
   lay_out();
 }
 
 Canvas::~Canvas() = default;
 
-// --- what is shown ---------------------------------------------------------------------------------------------------
+// --- contents --------------------------------------------------------------------------------------------------------
 
 void Canvas::setDocument(Document* document) {
   if (document_ != nullptr) document_->disconnect(this);
   document_ = document;
-  panels_ = make_panels();  // what they keep belongs to a run
+  panels_ = make_panels();  // the caches of the old panels belong to the previous run
   viewports_ = {};
   press_.reset();
   by_key_ = false;
@@ -111,7 +111,7 @@ const std::vector<PanelCell>& Canvas::cells(PanelId id) const {
   return kept.cells;
 }
 
-// --- what changes it -------------------------------------------------------------------------------------------------
+// --- changes of the document -----------------------------------------------------------------------------------------
 
 void Canvas::lay_out() {
   places_ = board(view_, size(), font_scale_);
@@ -129,14 +129,14 @@ void Canvas::repaint_base() {
 void Canvas::position_changed() {
   repaint_base();
   point_again();
-  if (QToolTip::isVisible()) QToolTip::hideText();  // it says what was
+  if (QToolTip::isVisible()) QToolTip::hideText();  // its text describes the previous position
 }
 
 void Canvas::pinned_changed() {
   update();
   tell_changed(*this);
   if (document_ == nullptr || document_->pinned().none()) return;
-  // Found, or clicked in another panel: it comes into sight wherever it stands. Where it was clicked it is in sight.
+  // Scrolls every panel to the pinned object, except the panel in which it was clicked.
   for (const Place& at : places_) {
     if (pinning_ && press_ && press_->panel == at.panel) continue;
     setViewport(at.panel, panel(at.panel).revealing(document_->pinned(), at.body, sceneNow()));
@@ -205,7 +205,7 @@ const QImage& Canvas::base(const Scene& scene) {
   const double scale = devicePixelRatio();
   const BaseKey key{scene.cursor->position(), (QSizeF(size()) * scale).toSize(), scale, view_, viewports_, font_scale_};
   if (base_key_ == key) return base_;
-  // The kind of picture that board_image() makes: the same pixels.
+  // The same format as board_image(), which gives the same pixels.
   if (base_.size() != key.pixels) base_ = QImage(key.pixels, QImage::Format_RGB32);
   base_.setDevicePixelRatio(scale);
   base_.fill(theme_->surface);
@@ -236,7 +236,7 @@ void Canvas::paint_focus_ring(QPainter& painter) const {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(QPen(theme_->accent, kRing));
   painter.setBrush(Qt::NoBrush);
-  // The header has no space around it.
+  // The header has no margin, so its focus ring is inside.
   const QRectF ring = at->card.adjusted(-out, -out, out, out).intersected(QRectF(rect()).adjusted(1, 1, -1, -1));
   painter.drawRoundedRect(ring, kRingCorner, kRingCorner);
 }

@@ -1,20 +1,17 @@
-// The picture of the open run, alive: the board of paint_board.h as a widget that is pointed at, zoomed, scrubbed and
-// walked through with keys. What it shows is what is exported: one code paints both.
+// The interactive picture of the open run: the board of paint_board.h as a widget with hover, zoom, scrubbing and
+// keyboard navigation. The window and the export use the same painting code.
 //
-// The base (state, viewports, size, theme) is kept as pixels at the screen's scale and painted anew only when one of
+// The base (state, viewports, size, theme) is cached as pixels at the screen's scale and repainted only when one of
 // these changes; the overlay (selection, hover) is painted on top every time.
-//   // held by tests/viz/view/canvas_test.cpp: after any walk, the same pixels as a fresh canvas
+//   // held by tests/viz/view/canvas_test.cpp: after any sequence of actions, the same pixels as a new canvas
 //
-//   mouse   move: hover. Click: pin; beside all objects: let go. Drag: pans a zoomed panel, scrubs header and timeline.
-//           Wheel: zooms at the pointer. Shift and wheel, or a wheel sideways: scrolls. Double click on a title: that
-// panel's
-//           view, and back.
+//   mouse   Move: hover. Click: pin; outside all objects: unpin. Drag: pans a zoomed panel, scrubs header and timeline.
+//           Wheel: zooms at the pointer. Shift and wheel, or a horizontal wheel: scrolls. Double click on a title: that
+//           panel's view, and back.
 //   keys    Tab, Shift+Tab: panel by panel, then out of the canvas. Arrows, Home, End: object by object in the panel
-// with
-//           the focus. Enter: pin, or let go of what is pinned. Escape: let go. + - 0: zoom in, out, to fit, in
-//           the panel under the pointer, else in the one with the focus.
-// A step is no object that could be pinned instead of a block: clicking or entering one goes there, and what is pinned
-// stays.
+//           with the focus. Enter: pin, or unpin if pinned. Escape: unpin. + - 0: zoom in, out, to fit, in the panel
+//           under the pointer, else in the one with the focus.
+// Clicking a step, or Enter on it, moves the cursor to it and keeps the pinned object.
 #pragma once
 
 #include <array>
@@ -46,24 +43,24 @@ class Canvas final : public QWidget {
   [[nodiscard]] Document* document() const { return document_; }
   void setView(View view);
   [[nodiscard]] View view() const { return view_; }
-  void setTheme(const Theme& theme);  // one of theme(): what is prepared for it is kept by its address
+  void setTheme(const Theme& theme);  // one of theme(): cached images are identified by its address
   void setFontScale(double scale);
   [[nodiscard]] const Viewport& viewport(PanelId panel) const { return viewports_[index(panel)]; }
   void setViewport(PanelId panel, const Viewport& viewport);
 
-  // What is painted now, by value but for the run and its cursor, which the document keeps.
+  // The inputs of the current picture, by value except for the cursor, which belongs to the document.
   // Precondition (caller): there is a document.
   [[nodiscard]] Scene sceneNow() const;
   [[nodiscard]] const Panels& panels() const { return panels_; }
-  [[nodiscard]] const std::vector<Place>& places() const { return places_; }  // of the panels shown, in reading order
+  [[nodiscard]] const std::vector<Place>& places() const { return places_; }  // of visible panels, in reading order
 
-  // Of the keyboard: the panel it is in, and the object in that panel, if it has moved to one.
+  // The panel with the keyboard focus; current() is the focused object in it, if any.
   [[nodiscard]] std::optional<PanelId> focusedPanel() const;
   void focusPanel(PanelId panel);
   [[nodiscard]] Selection current() const;
-  // Cells of a panel as screen readers meet them, at most kMostCells; kept until the picture changes.
+  // The visible objects of a panel for screen readers, at most kMostCells; cached until the picture changes.
   [[nodiscard]] const std::vector<PanelCell>& cells(PanelId panel) const;
-  // As a click or Enter on it: a step is gone to, anything else is pinned.
+  // Same effect as a click or Enter on the object: moves to a step, pins any other object.
   void activate(const Selection& object);
 
   [[nodiscard]] QSize sizeHint() const override { return {1200, 760}; }
@@ -76,7 +73,7 @@ class Canvas final : public QWidget {
   void zoomToFit();  // every panel
 
  Q_SIGNALS:
-  void viewChanged();  // by setView() or a double click
+  void viewChanged();  // after setView() or a double click
   void objectActivated(const kvscope::viz::Selection& object);
 
  protected:
@@ -96,7 +93,7 @@ class Canvas final : public QWidget {
   bool focusNextPrevChild(bool next) override;
 
  private:
-  // What the base was painted for.
+  // The inputs that the cached base was painted for.
   struct BaseKey {
     Position position;
     QSize pixels;
@@ -108,30 +105,30 @@ class Canvas final : public QWidget {
   };
   struct Press {
     PanelId panel = PanelId::header;
-    Selection object;     // under it
-    QPointF at, last;     // where it began, where it was last
-    bool moved = false;   // far enough to be a drag
-    bool inside = false;  // of the panel's body
+    Selection object;     // the object under the pointer when the button was pressed
+    QPointF at, last;     // the first and the last position
+    bool moved = false;   // whether it moved far enough to be a drag
+    bool inside = false;  // whether `at` is inside the panel's body
   };
 
   static constexpr std::size_t index(PanelId panel) { return static_cast<std::size_t>(panel); }
   [[nodiscard]] const Panel& panel(PanelId id) const { return *panels_[index(id)]; }
-  [[nodiscard]] const Place* place(PanelId panel) const;  // nothing when it is not shown
+  [[nodiscard]] const Place* place(PanelId panel) const;  // null if the panel is not shown
   [[nodiscard]] const Place* card_at(QPointF at) const;
   [[nodiscard]] Selection hit(const Place& place, QPointF at) const;
 
-  // canvas.cpp: what is shown
+  // canvas.cpp: layout and painting
   void lay_out();
-  void repaint_base();  // something of it has changed
+  void repaint_base();  // to be called when an input of the base changed
   void position_changed();
   void pinned_changed();
   const QImage& base(const Scene& scene);
   void paint_focus_ring(QPainter& painter) const;
   void focus_on(std::optional<PanelId> panel);
 
-  // canvas_input.cpp: what is done to it
+  // canvas_input.cpp: mouse and keys
   void point_at(QPointF at);
-  void point_again();  // the picture moved under the pointer
+  void point_again();  // to be called when the picture moved under the pointer
   void show_cursor(const Place* place, const Selection& object);
   void scrub(QPointF to);
   void go_to_time(const Selection& place);  // a step, or an event of the tile
@@ -153,20 +150,20 @@ class Canvas final : public QWidget {
   std::vector<Place> places_;
 
   QImage base_;
-  std::optional<BaseKey> base_key_;  // nothing: it must be painted
-  std::uint64_t revision_ = 0;       // of what cells() follow from
+  std::optional<BaseKey> base_key_;  // nullopt: the base must be painted
+  std::uint64_t revision_ = 0;       // changes with every input of cells()
   struct Cells {
     std::uint64_t revision = UINT64_MAX;
     std::vector<PanelCell> cells;
   };
   mutable std::array<Cells, kPanels> cells_;
 
-  std::optional<QPointF> pointer_;  // where the mouse is, while it is over the canvas
+  std::optional<QPointF> pointer_;  // position of the mouse, while it is over the canvas
   std::optional<Press> press_;      // while the button is down
-  std::optional<PanelId> focused_;  // the panel that keys go to
-  bool ring_ = false;               // shown once keys are used, not for clicks
-  bool by_key_ = false;             // what is hovered was reached with keys: the pointer does not matter
-  bool pinning_ = false;            // activate() is at work
+  std::optional<PanelId> focused_;  // the panel with the keyboard focus
+  bool ring_ = false;               // whether the focus ring is shown: after a key, not after a click
+  bool by_key_ = false;             // the hovered object was reached with keys: the pointer is ignored
+  bool pinning_ = false;            // true while activate() runs
 };
 
 }  // namespace kvscope::viz

@@ -19,8 +19,8 @@ QRect on_screen(const Canvas& canvas, const QRectF& rect) {
   return {canvas.mapToGlobal(inside.topLeft()), inside.size()};
 }
 
-// Interfaces that were handed out, by their number among their parent's children. Whoever asked keeps only their
-// address: they live until the parent goes.
+// The child interfaces created so far, by index. Callers keep only their addresses, so they exist until the parent is
+// destroyed.
 class Children {
  public:
   Children() = default;
@@ -50,7 +50,7 @@ class Children {
   std::vector<QAccessible::Id> ids_;
 };
 
-// What a cell and a panel have in common: they are no objects of Qt, and cannot be renamed.
+// Common base of cells and panels: they have no QObject, and their text cannot be set.
 class Virtual : public QAccessibleInterface {
  public:
   Virtual(Canvas* canvas, PanelId panel) : canvas_(canvas), panel_(panel) {}
@@ -147,7 +147,7 @@ class PanelAccessible final : public Virtual {
   [[nodiscard]] int indexOfChild(const QAccessibleInterface* child) const override {
     return children_.number_of(child);
   }
-  // Where cells lie in cells, the smallest.
+  // If cells contain other cells, the smallest one at the point.
   [[nodiscard]] QAccessibleInterface* childAt(int x, int y) const override {
     if (place() == nullptr) return nullptr;
     const QPointF at = canvas()->mapFromGlobal(QPoint(x, y));

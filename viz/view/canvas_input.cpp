@@ -1,4 +1,4 @@
-// What is done to the canvas with mouse and keys.
+// Mouse, wheel and keyboard input of the canvas.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,12 +17,12 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kNotch = 120;       // a wheel's notch, in eighths of a degree
+constexpr double kNotch = 120;       // angleDelta() of one notch of the wheel, in eighths of a degree
 constexpr double kZoomNotch = 1.25;  // per notch, and per key
 constexpr double kScrollNotch = 60;  // [px] per notch
-constexpr double kFar = 1e6;         // [px] further than any panel scrolls
+constexpr double kFar = 1e6;         // [px] more than the content of any panel
 
-// The panels in which a place in time is under the pointer: dragging goes through the run, or through the tile.
+// The panels that have a place in time under every point: dragging in them moves through the run, or the tile.
 bool scrubs(PanelId panel) {
   return panel == PanelId::header || panel == PanelId::timeline || panel == PanelId::tile_events;
 }
@@ -69,7 +69,7 @@ std::optional<Move> move_of(int key) {
   }
 }
 
-// The canvas's own keys; with Ctrl, Alt or Meta they are somebody else's.
+// The keys that the canvas handles. Keys with Ctrl, Alt or Meta are left to the window.
 bool is_own_key(const QKeyEvent& event) {
   if ((event.modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier)) != 0) return false;
   switch (event.key()) {
@@ -148,7 +148,7 @@ void Canvas::mousePressEvent(QMouseEvent* event) {
   if (at == nullptr) return;
   focused_ = at->panel;
   press_->object = hit(*at, *pointer_);
-  // Goes there at once: a drag follows from where the button went down.
+  // Moves to the step immediately; a drag continues from there.
   if (scrubs(at->panel) && press_->object.of_time()) activate(press_->object);
   update();
 }
@@ -159,7 +159,7 @@ void Canvas::mouseReleaseEvent(QMouseEvent* event) {
   const Place* const at = card_at(press.at);
   if (!press.moved && !scrubs(press.panel) && !press.object.none()) activate(press.object);
   press_.reset();
-  // Beside all objects, but not on a title: that is where a double click begins.
+  // A click outside all objects unpins, but not a click on a title, which may be the start of a double click.
   const bool beside = at == nullptr || (press.inside && !scrubs(press.panel));
   if (!press.moved && press.object.none() && beside && document_ != nullptr) document_->pin({});
   if (document_ != nullptr) point_at(event->position());
@@ -171,7 +171,7 @@ void Canvas::mouseDoubleClickEvent(QMouseEvent* event) {
       at->title.contains(event->position())) {
     return toggle_view(at->panel);
   }
-  mousePressEvent(event);  // two quick clicks are two clicks
+  mousePressEvent(event);  // elsewhere a double click counts as two clicks
 }
 
 void Canvas::leaveEvent(QEvent*) {
@@ -182,9 +182,8 @@ void Canvas::leaveEvent(QEvent*) {
 void Canvas::scrub(QPointF to) {
   const Place* const at = place(press_->panel);
   if (at == nullptr) return;
-  // The pointer may leave the panel: its height does not matter then, and past the ends is at the ends. A panel's steps
-  // need not fill its width: the nearest point that has one is looked for, from there back to where the button went
-  // down.
+  // The pointer may leave the panel: its y is then ignored and its x clamped to the panel. The steps of a panel may not
+  // fill its width: this searches from the pointer back to where the button was pressed for a point with a step.
   QPointF point = clamped({to.x(), press_->at.y()}, at->body.adjusted(0, 0, -1, -1));
   const double towards = point.x() < press_->at.x() ? 1 : -1;
   Selection step = panel(at->panel).hit(point, at->body, sceneNow());
@@ -219,7 +218,7 @@ void Canvas::wheelEvent(QWheelEvent* event) {
   const Panel& of = panel(at->panel);
   const Scene scene = sceneNow();
   const QPointF by = event->hasPixelDelta() ? QPointF(-event->pixelDelta()) : -turned / kNotch * kScrollNotch;
-  // Shift turns through the rows, and through the columns where all rows show.
+  // With Shift the wheel scrolls the rows, or the columns if all rows are visible.
   const bool has_rows =
       of.scrolled({0, -kFar}, at->body, scene).offset.y() != of.scrolled({0, kFar}, at->body, scene).offset.y();
   const double along = sideways ? by.x() : by.y();
@@ -242,7 +241,7 @@ void Canvas::zoom_by_key(double factor) {
   const Place* const at = document_ != nullptr ? panel_for_zoom() : nullptr;
   if (at == nullptr) return;
   if (pointer_ && !by_key_ && at->body.contains(*pointer_)) return zoom(*at, factor, *pointer_);
-  // Around what is selected, where it is in sight.
+  // Zooms around the selected object if it is visible.
   const std::optional<QRectF> anchor = panel(at->panel).anchor(sceneNow().lit(), at->body, sceneNow());
   zoom(*at, factor, anchor ? anchor->center() : at->body.center());
 }
@@ -270,7 +269,7 @@ void Canvas::show_tool_tip(const QHelpEvent& event) {
     const QString text = view_ == View::overview ? tr("Double click: this view alone") : tr("Double click: all panels");
     return QToolTip::showText(event.globalPos(), text, this, at->title.toAlignedRect());
   }
-  // Steps say of themselves what there is, beside the pointer.
+  // No tool tip for a step: the panel draws its values beside the pointer.
   const Selection object = hit(*at, event.pos());
   if (object.none() || object.of_time()) return QToolTip::hideText();
   const Scene scene = sceneNow();
@@ -289,7 +288,7 @@ bool Canvas::event(QEvent* event) {
       show_tool_tip(*static_cast<QHelpEvent*>(event));
       return true;
     case QEvent::ShortcutOverride:
-      // A window's shortcut on a plain key would otherwise take it away from the panel that has the focus.
+      // Otherwise a window shortcut for the same plain key would be triggered instead of the focused panel's action.
       if (document_ != nullptr && is_own_key(*static_cast<QKeyEvent*>(event))) {
         event->accept();
         return true;
@@ -339,7 +338,7 @@ bool Canvas::take_key(const QKeyEvent& event) {
 
 void Canvas::move_focus(Move move) {
   if (!focused_ || place(*focused_) == nullptr) {
-    // After a load nobody has chosen a panel yet: the first that holds objects.
+    // After loading no panel has the focus: use the first panel with objects.
     focused_ = places_.size() > 1 ? places_[1].panel : PanelId::header;
   }
   const Place* const at = place(*focused_);

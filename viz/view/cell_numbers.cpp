@@ -12,17 +12,17 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kDigitRim = 2;  // [px] width of the pen around a digit: half of it shows
+constexpr double kDigitRim = 2;  // [px] width of the pen around a digit: half of it is visible
 
 struct DigitLook {
   QFont font;
   double advance, cap_height;  // [px] of the font
   bool upwards;
-  double scale;  // device pixels in one of the painter's
+  double scale;  // device pixels per pixel of the painter
   QColor ink, behind;
 };
 
-// A digit in the middle of its picture; upwards it lies on its side.
+// A digit in the middle of its picture; rotated for vertical numbers.
 QImage painted(const DigitLook& look, int digit) {
   QSizeF size(std::ceil(look.advance) + 2 * kDigitRim, std::ceil(look.cap_height) + 2 * kDigitRim);
   if (look.upwards) size.transpose();
@@ -44,8 +44,8 @@ QImage painted(const DigitLook& look, int digit) {
   return image;
 }
 
-// Digits painted so far, for each thread that paints. Zooming makes a new size every few frames: past kMostDigits all
-// are dropped, and the few in use come back with the next repaint.
+// A cache of painted digits per thread. Zooming adds a new size every few frames: above kMostDigits the cache is
+// cleared, and the next repaint adds the few digits in use again.
 using DigitKey = std::tuple<int, bool, double, QRgb, QRgb, int>;  // font px, upwards, scale, ink, behind, digit
 constexpr std::size_t kMostDigits = 2000;
 
@@ -71,7 +71,7 @@ CellNumbers::CellNumbers(QPainter& painter, const QFont& font, Writing writing)
   advance_ = metrics_.horizontalAdvance(u'0');
   painter_.save();
   painter_.setFont(font_);
-  // From here on in pixels: a picture that is copied, not resampled.
+  // From here on in device pixels, so that pictures are copied and not resampled.
   if (copies_) painter_.setWorldTransform((painter_.worldTransform().inverted() * device_).inverted());
 }
 
@@ -91,7 +91,7 @@ void CellNumbers::write(const QRectF& cell, std::int64_t number, const QColor& i
     painter_.restore();
     return;
   }
-  // The rim of a digit would cover its neighbour: in the order of writing only the one before is covered, by its edge.
+  // The rim of a digit overlaps the adjacent digits. In writing order only the edge of the previous digit is covered.
   const DigitLook look{font_, advance_, metrics_.capHeight(), upwards_, device_.m11(), ink, behind};
   for (qsizetype i = 0; i < text.size(); ++i) {
     const QImage& digit = digit_picture(look, text[i].digitValue());

@@ -1,6 +1,6 @@
-// Numbers in the middle of cells, across them or upwards, hundreds in a millisecond: each digit is painted once for a
-// look and copied from then on. A thin rim of the cell's colour keeps its pattern off the digits. On a surface without
-// pixels (SVG, PDF) they are text, turned where they go upwards.
+// Centered numbers in cells, horizontal or vertical, hundreds per millisecond: each digit is painted once per look and
+// then copied. A thin rim in the cell's color separates the digits from the cell's pattern. On a surface without pixels
+// (SVG, PDF) the numbers are text, rotated if vertical.
 //
 //   CellNumbers numbers(painter, mono_font(9), Writing::upwards);
 //   numbers.write(cell, 37, look_ink(theme, look), look_fill(theme, look));
@@ -18,7 +18,7 @@ namespace kvscope::viz {
 
 class CellNumbers {
  public:
-  // The painter belongs to this object until it goes: between, nobody else paints with it.
+  // Precondition (caller): during the lifetime of this object the painter is not used otherwise.
   CellNumbers(QPainter& painter, const QFont& font, Writing writing);
   ~CellNumbers();
   CellNumbers(const CellNumbers&) = delete;

@@ -11,10 +11,10 @@
 namespace kvscope::viz {
 namespace {
 
-// More outlines than this are painted without smooth corners: nobody sees the corners of thousands.
+// More outlines than this are painted without smooth corners, for speed: with thousands of them it is not visible.
 constexpr std::size_t kSmoothOutlines = 80;
 
-// From here on there is room for a second line inside the first. [px]
+// Minimum pitch for a second line inside the first. [px]
 constexpr double kSmallestSecondLine = 14;
 
 bool in(const CellRange& range, CellPlace place) {
@@ -22,13 +22,13 @@ bool in(const CellRange& range, CellPlace place) {
          place.row < range.end_row;
 }
 
-// Runs of cells in a row: large enough to see what is inside a frame of 2 px.
+// Minimum size of a run of cells in a row whose content is visible inside a frame of 2 px.
 constexpr double kSmallestFrame = 10;  // [px]
 bool can_be_framed(const QRectF& run) {
   return run.width() >= kSmallestFrame && run.height() >= kSmallestFrame;
 }
 
-// Neighbours in a row as one rectangle.
+// Merges adjacent cells of a row into one rectangle.
 QVector<QRectF> runs_of(const CellGrid& grid, const std::vector<CellPlace>& cells) {
   QVector<QRectF> runs;
   for (std::size_t i = 0; i < cells.size();) {
@@ -37,7 +37,7 @@ QVector<QRectF> runs_of(const CellGrid& grid, const std::vector<CellPlace>& cell
       ++end;
     }
     QRectF run = grid.rect(cells[i]).united(grid.rect(cells[end - 1]));
-    // A block that shares its pixel with others still has one to light up.
+    // A block that shares its pixel with others is highlighted with at least one pixel.
     run.setSize(run.size().expandedTo(QSizeF(1, 1)));
     runs.append(run);
     i = end;
@@ -45,9 +45,9 @@ QVector<QRectF> runs_of(const CellGrid& grid, const std::vector<CellPlace>& cell
   return runs;
 }
 
-// Cells that are too small for an outline: filled. A run of them that is large enough for one keeps its own colours and
-// is framed as one.
-void fill_runs(QPainter& painter, const QVector<QRectF>& runs, double width, const QColor& colour) {
+// Cells too small for an outline are filled. A run of them that is large enough for a frame keeps its colors and gets
+// one frame.
+void fill_runs(QPainter& painter, const QVector<QRectF>& runs, double width, const QColor& color) {
   QVector<QRectF> small;
   for (const QRectF& run : runs) {
     if (!can_be_framed(run)) {
@@ -55,15 +55,15 @@ void fill_runs(QPainter& painter, const QVector<QRectF>& runs, double width, con
       continue;
     }
     painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(colour, width, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
+    painter.setPen(QPen(color, width, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
     painter.drawRect(run.adjusted(width / 2, width / 2, -width / 2, -width / 2));
   }
   painter.setPen(Qt::NoPen);
-  painter.setBrush(colour);
+  painter.setBrush(color);
   painter.drawRects(small);
 }
 
-// Among thousands of colours no colour stands out: all but the runs that keep theirs step back.
+// Among thousands of colors a highlight is hard to see: everything except the framed runs is dimmed.
 void step_back(QPainter& painter, const CellGrid& grid, const QVector<QRectF>& runs, const QColor& wash) {
   if (std::ranges::none_of(runs, can_be_framed)) return painter.fillRect(grid.area, wash);
   QPainterPath others;
@@ -75,8 +75,8 @@ void step_back(QPainter& painter, const CellGrid& grid, const QVector<QRectF>& r
   painter.fillPath(others, wash);
 }
 
-// How a cell that is lit is outlined: inside its own rectangle, so that nothing leaves the panel. The second line, in
-// the card's colour, keeps the first apart from a fill of about the same colour.
+// The outline of a highlighted cell, inside its rectangle, so that it stays within the panel. The second line, in the
+// card's color, separates the first from a fill of a similar color.
 struct Outline {
   QColor line;
   double width = 1;  // [px]
@@ -100,7 +100,7 @@ void outline_cells(QPainter& painter, const CellGrid& grid, const std::vector<Ce
   };
   if (how.wash.alpha() > 0) draw(rects(0), Qt::NoPen, how.wash);
   if (how.second.alpha() > 0) draw(rects(how.width + 0.5), QPen(how.second, 1), Qt::NoBrush);
-  // Without smoothing a line of 2 px lies above and left of where it is asked for.
+  // Without antialiasing Qt draws a line of 2 px one pixel above and to the left of the given coordinates.
   draw(rects(smooth ? how.width / 2 : 1), QPen(how.line, smooth ? how.width : std::floor(how.width)), Qt::NoBrush);
 }
 
@@ -112,30 +112,30 @@ void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, Lit
   std::copy_if(lit.cells.begin(), lit.cells.end(), std::back_inserter(cells),
                [&](CellPlace place) { return in(seen, place); });
   const bool pinned = how == LitHow::pinned;
-  const QColor colour = pinned ? theme.accent : theme.hover;
+  const QColor color = pinned ? theme.accent : theme.hover;
   painter.save();
   painter.setClipRect(grid.area, Qt::IntersectClip);
   const QColor none(Qt::transparent);
   if (grid.shorter_pitch() < kSmallestOutline) {
     const QVector<QRectF> runs = runs_of(grid, cells);
     if (!lit.one && !cells.empty()) step_back(painter, grid, runs, with_alpha(theme.card, 0.72));
-    fill_runs(painter, runs, pinned ? 2 : 1, colour);
+    fill_runs(painter, runs, pinned ? 2 : 1, color);
     if (lit.one && in(seen, *lit.one)) {
-      // A frame that can be seen around a cell that hardly can.
+      // A visible frame around a cell that is too small to see.
       const QRectF rect = grid.rect(*lit.one);
-      painter.fillRect(rect.united(QRectF(rect.center() - QPointF(1, 1), QSizeF(2, 2))), colour);
+      painter.fillRect(rect.united(QRectF(rect.center() - QPointF(1, 1), QSizeF(2, 2))), color);
       const QRectF frame = QRectF(rect.center() - QPointF(5, 5), QSizeF(10, 10)).united(rect);
       paint_outline(painter, frame.adjusted(1.5, 1.5, -1.5, -1.5), QPen(theme.card, 1));
-      paint_outline(painter, frame, QPen(colour, pinned ? 2 : 1.25));
+      paint_outline(painter, frame, QPen(color, pinned ? 2 : 1.25));
     }
   } else {
     const bool room = grid.shorter_pitch() >= kSmallestSecondLine;
     const QColor second = room && pinned ? theme.card : none;
-    const QColor wash = pinned ? none : with_alpha(colour, 0.18);
-    outline_cells(painter, grid, cells, {colour, pinned ? 2.0 : 1.0, second, wash});
+    const QColor wash = pinned ? none : with_alpha(color, 0.18);
+    outline_cells(painter, grid, cells, {color, pinned ? 2.0 : 1.0, second, wash});
     if (lit.one && in(seen, *lit.one)) {
-      if (pinned) paint_outline(painter, grid.rect(*lit.one).adjusted(-1, -1, 1, 1), QPen(with_alpha(colour, 0.3), 3));
-      outline_cells(painter, grid, {*lit.one}, {colour, pinned ? 2.5 : 1.75, second, wash});
+      if (pinned) paint_outline(painter, grid.rect(*lit.one).adjusted(-1, -1, 1, 1), QPen(with_alpha(color, 0.3), 3));
+      outline_cells(painter, grid, {*lit.one}, {color, pinned ? 2.5 : 1.75, second, wash});
     }
   }
   painter.restore();

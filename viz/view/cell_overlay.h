@@ -1,5 +1,5 @@
-// What lights up in a grid of cells: the selection that is pinned, and what the pointer is over. Both may be there at
-// once and look different: pinned is a full accent line, hovered a thin one with a wash.
+// The highlighted cells of a grid: those of the pinned object and those of the hovered one. Both may be visible at
+// once: pinned cells have a full accent line, hovered ones a thin line and a wash.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace kvscope::viz {
 enum class LitHow : std::uint8_t { pinned, hovered };
 
 struct LitCells {
-  std::vector<CellPlace> cells;  // in reading order: runs of them are painted at once
-  std::optional<CellPlace> one;  // the one that is meant among them: painted strongest
+  std::vector<CellPlace> cells;  // in reading order: adjacent ones in a row are painted as one
+  std::optional<CellPlace> one;  // the selected cell among them, painted most prominently
 };
 
-// Outlines from kSmallestOutline on, filled cells below; only what the grid's area shows.
+// Paints outlines if the pitch is at least kSmallestOutline, filled cells below that; only inside the grid's area.
 void paint_lit(QPainter& painter, const CellGrid& grid, const LitCells& lit, LitHow how, const Theme& theme);
 
-// A few lines in the middle of a panel that has nothing to show, and why.
+// A few lines in the middle of a panel without content, with the reason.
 void paint_message(QPainter& painter, const QRectF& body, const QString& text, const Theme& theme, double font_scale);
 
 }  // namespace kvscope::viz

@@ -13,7 +13,7 @@
 namespace kvscope::viz {
 namespace {
 
-// `share` of b in a.
+// A mix of a and b with a share of `share` of b.
 QColor mixed(const QColor& a, const QColor& b, double share) {
   const auto channel = [share](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * share)); };
   return {channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue())};
@@ -29,16 +29,16 @@ OwnerStyle style_of(const Theme& theme, Look look) {
   return theme.owner_style((look - kFirstOwnerLook) % kOwnerLooks);
 }
 
-// From here on a cell may have text, and its sign makes room for it. [px]
+// Minimum side of a cell that may have text; the null page's sign then leaves room for it. [px]
 constexpr double kSmallestText = 22, kSmallestWord = 40;
 
-// Patterns repeat every so many px: close enough that a small cell shows two lines, apart enough to stay lines.
+// The period of a pattern in px: small enough that a small cell shows two lines, large enough to keep lines separate.
 double pattern_step(const QRectF& rect) {
   return std::min(rect.width(), rect.height()) < 20 ? 4 : 6;
 }
 
-void paint_lines(QPainter& painter, const QRectF& rect, double step, double dx, double dy, const QColor& colour) {
-  painter.setPen(QPen(colour, 1.3, Qt::SolidLine, Qt::FlatCap));
+void paint_lines(QPainter& painter, const QRectF& rect, double step, double dx, double dy, const QColor& color) {
+  painter.setPen(QPen(color, 1.3, Qt::SolidLine, Qt::FlatCap));
   QVector<QLineF> lines;
   if (dx != 0 && dy != 0) {  // from the left or lower edge up to the right
     for (double s = step / 2; s < rect.width() + rect.height(); s += step) {
@@ -54,9 +54,9 @@ void paint_lines(QPainter& painter, const QRectF& rect, double step, double dx, 
   painter.drawLines(lines);
 }
 
-void paint_dots(QPainter& painter, const QRectF& rect, double step, const QColor& colour) {
+void paint_dots(QPainter& painter, const QRectF& rect, double step, const QColor& color) {
   painter.setPen(Qt::NoPen);
-  painter.setBrush(colour);
+  painter.setBrush(color);
   const double radius = step * 0.21;
   for (double y = rect.top() + step / 2; y < rect.bottom(); y += step) {
     for (double x = rect.left() + step / 2; x < rect.right(); x += step)
@@ -81,7 +81,7 @@ void paint_pattern(QPainter& painter, const QRectF& rect, Look look, const Theme
   }
 }
 
-// Inside a cell: its outline in dashes, or the cross of the null page.
+// Paints the dashed outline of a cached block, or the cross of the null page, inside the cell.
 void paint_sign(QPainter& painter, const QRectF& rect, Look look, const Theme& theme) {
   const QRectF inner = rect.adjusted(0.75, 0.75, -0.75, -0.75);
   painter.setBrush(Qt::NoBrush);
@@ -89,19 +89,19 @@ void paint_sign(QPainter& painter, const QRectF& rect, Look look, const Theme& t
     const QColor ink = with_alpha(theme.ink_on(theme.null_page), 0.6);
     painter.setPen(QPen(ink, 1));
     painter.drawRoundedRect(inner, corner(rect), corner(rect));
-    // Crossed out; where there may be text, a small empty-set sign: under the end of the number, and from there on
-    // above the end of the word.
+    // A cross over the cell. In a cell that may have text it is a small empty-set sign, placed between the number and
+    // the word.
     const double side = std::min(rect.width(), rect.height());
     if (side < kSmallestText) {
       painter.drawLine(inner.topLeft(), inner.bottomRight());
       painter.drawLine(inner.bottomLeft(), inner.topRight());
     } else {
       const double radius = std::min(side * 0.12, 8.0), from_edge = radius * 1.8;
-      const QPointF centre(rect.right() - from_edge,
+      const QPointF center(rect.right() - from_edge,
                            side < kSmallestWord ? rect.bottom() - from_edge : rect.center().y());
       const QPointF slash(radius * 1.3, -radius * 1.3);
-      painter.drawEllipse(centre, radius, radius);
-      painter.drawLine(centre - slash, centre + slash);
+      painter.drawEllipse(center, radius, radius);
+      painter.drawLine(center - slash, center + slash);
     }
   } else {
     QPen pen(style_of(theme, look).fill, 1.5, Qt::CustomDashLine, Qt::FlatCap);
@@ -141,9 +141,9 @@ bool has_pattern(const Theme& theme, Look look) {
   return look == kSharedLook || (is_owner(look) && style_of(theme, look).pattern != Pattern::plain);
 }
 
-QColor readable(const Theme& theme, const QColor& colour, const QColor& behind) {
+QColor readable(const Theme& theme, const QColor& color, const QColor& behind) {
   for (int tenths = 0; tenths < 10; ++tenths) {
-    const QColor tried = mixed(colour, theme.text, tenths / 10.0);
+    const QColor tried = mixed(color, theme.text, tenths / 10.0);
     if (contrast(tried, behind) >= 4.5) return tried;
   }
   return theme.text;
@@ -156,15 +156,15 @@ double corner(const QRectF& rect) {
 
 void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled, const Theme& theme) {
   const double side = std::min(rect.width(), rect.height()), radius = corner(rect);
-  const auto fill = [&](const QColor& colour) {
-    if (radius == 0) return painter.fillRect(rect, colour);
-    painter.setBrush(colour);
+  const auto fill = [&](const QColor& color) {
+    if (radius == 0) return painter.fillRect(rect, color);
+    painter.setBrush(color);
     painter.drawRoundedRect(rect, radius, radius);
   };
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, radius > 0);
   painter.setPen(Qt::NoPen);
-  // A level needs width alone: a bar of a whole page may be 5 px high.
+  // The fill level needs only width: the bar of a whole page may be 5 px high.
   const bool partly = has_level(look) && filled < 1 && rect.width() >= kSmallestPattern;
   fill(partly ? look_empty(theme, look) : look_fill(theme, look));
   if (look == kPaddingLook && side >= kSmallestPattern) {
@@ -229,7 +229,7 @@ void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const T
   const double size = std::clamp(std::min(cell.width(), cell.height()) * 0.3, 2.0, 10.0);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
-  // A line in the card's colour around it: the accent alone is lost on a fill of its lightness.
+  // A line in the card's color around it: the accent color alone is hard to see on a fill of similar lightness.
   if (what == JustNow::filled) {
     const QPointF tip = cell.topRight();
     painter.setPen(QPen(theme.card, 1));
@@ -239,12 +239,12 @@ void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const T
     painter.drawPolygon(QPolygonF({tip, tip - QPointF(size, 0), tip + QPointF(0, size)}));
   } else {
     const double radius = size * 0.38, width = std::max(1.0, size * 0.18);
-    const QPointF centre = cell.topRight() + QPointF(-radius - size * 0.25, radius + size * 0.25);
+    const QPointF center = cell.topRight() + QPointF(-radius - size * 0.25, radius + size * 0.25);
     painter.setBrush(Qt::NoBrush);
     painter.setPen(QPen(theme.card, width + 1.6));
-    painter.drawEllipse(centre, radius, radius);
+    painter.drawEllipse(center, radius, radius);
     painter.setPen(QPen(theme.accent, width));
-    painter.drawEllipse(centre, radius, radius);
+    painter.drawEllipse(center, radius, radius);
   }
   painter.restore();
 }
@@ -257,14 +257,14 @@ double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqId
   const auto width = [&](const QString& name) { return square + gap + std::ceil(text_width(font, name)) + apart; };
   double room = line.width() + apart;
   for (const LegendEntry& entry : kinds) room -= width(entry.name);
-  // Thousands may be alive: only those that are looked at are named.
+  // There may be thousands of owners: names are built only for those that are used.
   const auto owner = [](SeqIdx seq) {
     return LegendEntry{owner_look(seq.value), QCoreApplication::translate("Legend", "seq %1").arg(seq.value)};
   };
   const auto more_text = [](std::size_t count) {
     return QCoreApplication::translate("Legend", "and %n more", nullptr, static_cast<int>(count));
   };
-  // Owners from the left, with room kept for the words that say how many do not stand here.
+  // Owners from the left; room is reserved for the words with the number of omitted ones.
   std::size_t shown = 0;
   double used = 0;
   while (shown < owners.size()) {

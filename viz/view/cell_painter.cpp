@@ -29,14 +29,14 @@ QRgb blended(QRgb under, QRgb ink, int coverage) {
   return qRgb(mix(qRed(under), qRed(ink)), mix(qGreen(under), qGreen(ink)), mix(qBlue(under), qBlue(ink)));
 }
 
-constexpr double kLetterRim = 1;  // [px] around letters that lie on two colours
+constexpr double kLetterRim = 1;  // [px] around letters on two colors
 constexpr double kDescent = 0.3;  // of JetBrains Mono, as a share of the height of its digits
 
 int to_int(double value) {
   return static_cast<int>(value < 0 ? value - 0.5 : value + 0.5);
 }
 
-// Rows of a cell are short, and there are hundreds of thousands of them: four pixels at a time, without a call.
+// Rows of a cell are short and there are hundreds of thousands of them: copies four pixels at a time, without a call.
 void copy_pixels(QRgb* to, const QRgb* from, int count) {
   constexpr int kAtOnce = 4;
   int i = 0;
@@ -46,7 +46,7 @@ void copy_pixels(QRgb* to, const QRgb* from, int count) {
 
 }  // namespace
 
-// --- two ways to paint -----------------------------------------------------------------------------------------------
+// --- the two implementations -----------------------------------------------------------------------------------------
 
 class CellPainter::Impl {
  public:
@@ -66,17 +66,17 @@ class CellPainter::Impl {
  protected:
   [[nodiscard]] const Inks& inks(Look look) const { return (*inks_)[look]; }
 
-  // How a label from `left` to `right` is written in a cell that is filled up to `level`: across the level as on the
-  // empty part, with a rim in that part's colour. The other way round, dark in a bright rim, is hard to read.
+  // Colors of a label from `left` to `right` in a cell that is filled up to `level`. A label across the level has the
+  // color for the empty part, with a rim in the empty part's color; dark digits in a bright rim would be hard to read.
   struct Writing {
     QColor ink;
     bool rimmed = false;
   };
-  static Writing writing(const Inks& colours, double left, double right, double level) {
-    if (level >= right) return {colours.on_fill, false};
-    return {colours.on_empty, level > left && colours.on_fill != colours.on_empty};
+  static Writing writing(const Inks& colors, double left, double right, double level) {
+    if (level >= right) return {colors.on_fill, false};
+    return {colors.on_empty, level > left && colors.on_fill != colors.on_empty};
   }
-  // Of letters below the line, as a share of the height of digits above it.
+  // Depth of the letters below the baseline, as a share of the height of digits.
   static double below_line(std::string_view text) {
     return text.find_first_of("gjpqy") == std::string_view::npos ? 0 : kDescent;
   }
@@ -88,7 +88,7 @@ class CellPainter::Impl {
 
 namespace {
 
-// Everything passed on as it comes.
+// Draws every call directly with the painter.
 class Lines final : public CellPainter::Impl {
  public:
   Lines(QPainter& painter, const QRectF& body, const Theme& theme) : Impl(theme), painter_(painter) {
@@ -107,23 +107,23 @@ class Lines final : public CellPainter::Impl {
     painter_.drawText(baseline, QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size())));
   }
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) override {
-    const Inks& colours = inks(look);
+    const Inks& colors = inks(look);
     const QString words = QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size()));
     const QFontMetricsF metrics(painter_.font());
     const double width = metrics.horizontalAdvance(words), height = metrics.capHeight();
     const QRectF plate(baseline.x() - 1, baseline.y() - height - 1, width + 2, height * (1 + below_line(text)) + 2);
     const double level = cell.left() + cell.width() * std::clamp(filled, 0.0, 1.0);
-    if (colours.pattern) {
+    if (colors.pattern) {
       const QRectF under = plate & cell;
       const double middle = std::clamp(level, under.left(), under.right());
-      painter_.fillRect(QRectF(under.topLeft(), QPointF(middle, under.bottom())), colours.fill);
-      painter_.fillRect(QRectF(QPointF(middle, under.top()), under.bottomRight()), colours.empty);
+      painter_.fillRect(QRectF(under.topLeft(), QPointF(middle, under.bottom())), colors.fill);
+      painter_.fillRect(QRectF(QPointF(middle, under.top()), under.bottomRight()), colors.empty);
     }
-    const Writing how = writing(colours, plate.left(), plate.right(), level);
-    // The words once as text, to be found once; the rim as curves under them, half a pixel wider than on pixels, where
-    // all of it is whole.
+    const Writing how = writing(colors, plate.left(), plate.right(), level);
+    // The label is drawn once as text, so that a search finds it once. The rim is drawn as curves under it, half a
+    // pixel wider than on pixels, where it is rounded to whole pixels.
     if (how.rimmed) {
-      const QPen rim(colours.empty, 2 * kLetterRim + 1, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin);
+      const QPen rim(colors.empty, 2 * kLetterRim + 1, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin);
       painter_.strokePath(text_outline(painter_.font(), words).translated(baseline), rim);
     }
     label(baseline, text, how.ink);
@@ -137,7 +137,7 @@ class Lines final : public CellPainter::Impl {
   QSizeF size_{1, 1};
 };
 
-// Pixels of its own, copied from prepared cells and glyphs, on the surface at the end.
+// Copies prepared cells and glyphs into a separate image, which is drawn on the surface at the end.
 class Pixels final : public CellPainter::Impl {
  public:
   Pixels(QPainter& painter, const QRectF& body, const Theme& theme)
@@ -160,7 +160,7 @@ class Pixels final : public CellPainter::Impl {
   void cell(QPointF at, Look look, double filled) override {
     const QSize size = sheet_->device();
     const QPoint to = device(at);
-    // The same share as paint_cell's, of looks that have one; the pictures of the others are equal anyway.
+    // The same fill level as in paint_cell. For looks without a level both pictures are equal.
     const int full = filled >= 1 ? size.width() : to_int(size.width() * std::max(0.0, filled));
     if (full > 0) copy(sheet_->full(look), to, 0, full);
     if (full < size.width()) copy(sheet_->empty(look), to, full, size.width());
@@ -173,31 +173,31 @@ class Pixels final : public CellPainter::Impl {
   }
 
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled) override {
-    const Inks& colours = inks(look);
+    const Inks& colors = inks(look);
     const QPoint start = device(baseline);
-    // The same column as in cell().
+    // The same column of the fill level as in cell().
     const int level = device(cell.topLeft()).x() + to_int(sheet_->device().width() * std::clamp(filled, 0.0, 1.0));
     double width = 0;
     for (const char c : text) {
       if (const Glyph* const glyph = glyphs_->find(c)) width += glyph->advance;
     }
     const int margin = to_int(scale_), left = start.x() - margin, right = start.x() + to_int(width) + margin;
-    if (colours.pattern) {
+    if (colors.pattern) {
       const int height = glyphs_->cap_height(), below = to_int(height * below_line(text));
       const QPoint corner = device(cell.topLeft());
       const int first = std::max(left, corner.x()), end = std::min(right, corner.x() + sheet_->device().width());
       const int top = start.y() - height - margin;
       const int bottom = std::min(start.y() + below + margin, corner.y() + sheet_->device().height());
       const int middle = std::clamp(level, first, std::max(first, end));
-      fill(first, middle, top, bottom, colours.fill.rgb());
-      fill(middle, end, top, bottom, colours.empty.rgb());
+      fill(first, middle, top, bottom, colors.fill.rgb());
+      fill(middle, end, top, bottom, colors.empty.rgb());
     }
-    const Writing how = writing(colours, left, right, level);
+    const Writing how = writing(colors, left, right, level);
     if (how.rimmed) {
       const int reach = std::max(1, to_int(kLetterRim * scale_));
       for (int dy = -reach; dy <= reach; ++dy) {
         for (int dx = -reach; dx <= reach; ++dx) {
-          if (dx * dx + dy * dy <= reach * (reach + 1)) write(start + QPoint(dx, dy), text, colours.empty.rgb());
+          if (dx * dx + dy * dy <= reach * (reach + 1)) write(start + QPoint(dx, dy), text, colors.empty.rgb());
         }
       }
     }
@@ -228,7 +228,7 @@ class Pixels final : public CellPainter::Impl {
 
   void finish() override {
     painter_.save();
-    // Device pixels, whatever the painter's world is: an image that is copied, not resampled.
+    // In device pixels, independent of the painter's transform, so that the image is copied and not resampled.
     const QTransform device = painter_.worldTransform().inverted() * painter_.deviceTransform();
     painter_.setWorldTransform(device.inverted());
     painter_.drawImage(corner_, image());
@@ -263,10 +263,10 @@ class Pixels final : public CellPainter::Impl {
     }
   }
 
-  void fill(int left, int right, int top, int bottom, QRgb colour) {
+  void fill(int left, int right, int top, int bottom, QRgb color) {
     left = std::max(left, 0), right = std::min(right, width_);
     for (int y = std::max(top, 0); y < std::min(bottom, height_) && left < right; ++y) {
-      std::fill(line(y) + left, line(y) + right, colour);
+      std::fill(line(y) + left, line(y) + right, color);
     }
   }
 
@@ -293,7 +293,7 @@ class Pixels final : public CellPainter::Impl {
   }
 
   QPainter& painter_;
-  double scale_;  // device pixels in one of the painter's
+  double scale_;  // device pixels per pixel of the painter
   QPoint corner_;
   QPointF origin_;
   int width_ = 0, height_ = 0;

@@ -1,15 +1,15 @@
-// Paints thousands of cells of one size, with what is written on them, in a millisecond or two. On a raster surface
-// each look is painted once at this size and copied from then on, and so is each glyph; on any other (SVG, PDF)
-// everything is passed on as lines and text.
+// Paints thousands of cells of one size and their texts in a millisecond or two. On a raster surface each look and each
+// glyph is painted once at this size and then copied; on any other surface (SVG, PDF) they are drawn as lines and text.
 //
-//   CellPainter cells(painter, body, theme);      // nothing lands outside `body`
+//   CellPainter cells(painter, body, theme);      // everything is clipped to `body`
 //   cells.set_cell_size({22, 22});
 //   cells.cell({x, y}, look, 5.0 / 16);           // its top left corner, in the painter's coordinates
 //   cells.set_font(mono_font(9));
-//   cells.label({x + 3, y + 9}, "18", ink);       // where its baseline begins
-//   cells.finish();                               // on the surface now; painter may be used again
+//   cells.label({x + 3, y + 9}, "18", ink);       // the start of its baseline
+//   cells.finish();                               // now on the surface; the painter may be used again
 //
-// `body` is filled with the card's colour first. Between construction and finish() the painter belongs to this object.
+// `body` is filled with the card's color first. Precondition (caller): between construction and finish() the painter is
+// not used otherwise.
 #pragma once
 
 #include <memory>
@@ -37,10 +37,11 @@ class CellPainter {
   void cell(QPointF at, Look look, double filled = 1);
 
   void set_font(const QFont& font);
-  // ASCII; other characters are left out. Use QPainter for words.
+  // ASCII; other characters are omitted. Use QPainter for words.
   void label(QPointF baseline, std::string_view text, const QColor& ink);
-  // On a cell that was painted so: black or white, whichever reads on the part under it, and no pattern there. Across
-  // the level it is written as on the empty part, in a rim of that: a digit half black and half white cannot be read.
+  // A label on a cell painted with `look` and `filled`: black or white, whichever has more contrast, and without the
+  // pattern under it. A label across the fill level has the color for the empty part and a rim in the empty part's
+  // color, because a digit half black and half white is not legible.
   void label_on(QPointF baseline, std::string_view text, const QRectF& cell, Look look, double filled);
   void badge(QPointF at, std::int64_t count, double px);  // as paint_badge
   void just_now(const QRectF& cell, JustNow what);        // as paint_just_now

@@ -33,7 +33,7 @@ Glyph GlyphSheet::made(char c) const {
   const QFontMetricsF metrics(font_);
   const QRectF box = metrics.boundingRect(text);
   glyph.advance = metrics.horizontalAdvance(text) * scale_;
-  // A pixel more on every side, for what smoothing adds.
+  // One more pixel on every side, for the antialiased edge.
   glyph.left = static_cast<int>(std::floor(box.left() * scale_)) - 1;
   glyph.top = static_cast<int>(std::floor(box.top() * scale_)) - 1;
   glyph.width = static_cast<int>(std::ceil(box.right() * scale_)) + 2 - glyph.left;

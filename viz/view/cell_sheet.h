@@ -1,8 +1,8 @@
-// What is painted once and copied from then on: cells of one size in every look, the glyphs of a font, badges. Kept for
-// each thread that paints, because pictures are exported while the window shows another.
+// Caches of painted images: cells of one size in every look, the glyphs of a font, badges. Each thread has separate
+// caches, because pictures are exported on another thread while the window paints.
 //
 //   Prepared& prepared = Prepared::of_this_thread();
-//   prepared.cells(theme, {42, 42}, 2)->full(look)     // 42 x 42 pixels of the surface
+//   prepared.cells(theme, {42, 42}, 2)->full(look)     // 42 x 42 device pixels
 #pragma once
 
 #include <array>
@@ -23,11 +23,11 @@
 
 namespace kvscope::viz {
 
-// Each look full and empty, on the card's colour: opaque, so that a copy is a copy of memory. Painted when first asked
-// for. A cell that is 30 % full is the left 30 % of one and the rest of the other.
+// Each look as a full and as an empty cell on the card's color: opaque, so that copying needs no blending. Painted at
+// first use. A cell that is 30 % full is the left 30 % of the full image and the rest of the empty one.
 class CellSheet {
  public:
-  // `device`: size in pixels of the surface, `scale` of them in one of the painter's.
+  // `device`: size in device pixels; `scale`: device pixels per pixel of the painter.
   CellSheet(const Theme& theme, QSize device, double scale) : theme_(&theme), device_(device), scale_(scale) {}
   [[nodiscard]] QSize device() const { return device_; }
   // [device.height][device.width]
@@ -46,11 +46,11 @@ class CellSheet {
   std::array<std::vector<QRgb>, kLooks> full_, empty_;
 };
 
-// A character's coverage, one byte a pixel of the surface.
+// A character's coverage, one byte per device pixel.
 struct Glyph {
   int width = 0, height = 0;
-  int left = 0, top = 0;               // from where the pen stands on the baseline to the picture's corner
-  double advance = 0;                  // of the pen
+  int left = 0, top = 0;               // from the pen's position on the baseline to the image's top left corner
+  double advance = 0;                  // of the pen to the next character
   std::vector<std::uint8_t> coverage;  // [height][width]
 };
 
@@ -59,7 +59,7 @@ class GlyphSheet {
   static constexpr char kFirst = ' ', kLast = '~';
   GlyphSheet(const QFont& font, double scale);
   [[nodiscard]] int cap_height() const { return cap_height_; }
-  [[nodiscard]] const Glyph* find(char c);  // nothing for what is not printable ASCII
+  [[nodiscard]] const Glyph* find(char c);  // null if c is not printable ASCII
 
  private:
   [[nodiscard]] Glyph made(char c) const;
@@ -69,17 +69,17 @@ class GlyphSheet {
   std::array<std::unique_ptr<Glyph>, kLast - kFirst + 1> glyphs_;
 };
 
-// The colours around a text that stands on a cell.
+// The colors for a text on a cell.
 struct Inks {
-  QColor fill, empty;        // under it, left and right of the level
-  QColor on_fill, on_empty;  // of the text there
-  QColor on_card;            // the fill as the colour of text beside it, on the card
-  bool pattern = false;      // must not be under it
+  QColor fill, empty;        // background left and right of the fill level
+  QColor on_fill, on_empty;  // text color on each of them
+  QColor on_card;            // the fill color, adjusted for text beside the cell, on the card
+  bool pattern = false;      // whether the cell has a pattern, which is removed under the text
 };
 using InksOfLooks = std::array<Inks, kLooks>;
 
-// Zooming makes a new size every few frames: past kMost all are dropped, and the few that are in use come back with the
-// next repaint.
+// A cache with at most kMost entries. Zooming adds a new size every few frames: when the cache is full it is cleared,
+// and the next repaint adds the few entries in use again.
 template <class Key, class Value, std::size_t kMost>
 class Kept {
  public:
@@ -98,13 +98,13 @@ class Kept {
 class Prepared {
  public:
   static Prepared& of_this_thread();
-  // Themes are told apart by their address: they live as long as the program.
+  // Themes are identified by their address; they exist as long as the program.
   std::shared_ptr<CellSheet> cells(const Theme& theme, QSize device, double scale);
   std::shared_ptr<GlyphSheet> glyphs(const QFont& font, double scale);
   std::shared_ptr<const QImage> badge(std::int64_t count, double px, double scale);
   std::shared_ptr<const InksOfLooks> inks(const Theme& theme);
 
-  std::vector<QRgb> pixels;  // lent to one painter at a time: a fresh megabyte is slower than a used one
+  std::vector<QRgb> pixels;  // used by one painter at a time; reusing memory is faster than allocating a megabyte
 
  private:
   Kept<std::tuple<const Theme*, int, int, double>, CellSheet, 12> cells_;

@@ -1,4 +1,4 @@
-// A picture whose pixels are the surface's own, put on it one to one: whatever scale and offset the painter has.
+// Draws an image pixel by pixel on the surface, independent of the painter's scale and offset.
 #pragma once
 
 #include <QtCore/QPoint>
@@ -8,10 +8,10 @@
 
 namespace kvscope::viz {
 
-// `at`: the surface's pixel under the picture's top left one. The picture's own scale is not looked at.
+// `at`: the device pixel of the image's top left pixel. The image's devicePixelRatio is ignored.
 inline void draw_pixels(QPainter& painter, QPoint at, QImage& picture) {
   painter.save();
-  // world * (what Qt adds for the surface) = deviceTransform(); this leaves the identity.
+  // deviceTransform() = world transform * transform of the surface. With this world transform it is the identity.
   painter.setWorldTransform(painter.deviceTransform().inverted() * painter.worldTransform());
   const double scale = picture.devicePixelRatio();
   picture.setDevicePixelRatio(1);

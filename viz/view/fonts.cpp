@@ -1,4 +1,4 @@
-// The embedded fonts: registered once, asked for by family, never looked for on the machine.
+// The embedded fonts: registered once and requested by family name; system fonts are not used.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -8,7 +8,8 @@
 
 #include "viz/view/theme.h"
 
-// Declares what rcc made of fonts.qrc; a static library's resources are linked only when named. Outside any namespace.
+// Declares the resources that rcc generated from fonts.qrc: those of a static library are linked only if referenced.
+// Must be outside any namespace.
 static void register_resources() {
   Q_INIT_RESOURCE(fonts);
 }
@@ -19,7 +20,7 @@ namespace {
 constexpr const char* kUiFamily = "Inter";
 constexpr const char* kMonoFamily = "JetBrains Mono";
 
-// False also when the file is there and holds another family: text would then come from the machine, or be boxes.
+// Returns false also if the file exists but holds another family: text would then use a system font, or be boxes.
 bool add(const char* file, const char* family) {
   const int id = QFontDatabase::addApplicationFont(QString::fromLatin1(file));
   return id >= 0 && QFontDatabase::applicationFontFamilies(id).contains(QString::fromLatin1(family));
@@ -34,8 +35,8 @@ QFont made(const char* family, int px, QFont::Weight weight, QFont::StyleStrateg
   return font;
 }
 
-// One of each for every thread, so that what Qt finds for it is found once: a new QFont is looked up in the database
-// again, and a picture asks for hundreds. Zooming makes new sizes: past kMostFonts all are made again.
+// A cache of QFont objects per thread: Qt looks up every new QFont in the font database again, and a picture needs
+// hundreds. Zooming adds new sizes: above kMostFonts the cache is cleared.
 QFont font(const char* family, double px, QFont::Weight weight, QFont::StyleStrategy strategy) {
   using Key = std::tuple<std::string_view, int, int, int>;
   constexpr std::size_t kMostFonts = 64;
@@ -50,7 +51,7 @@ QFont font(const char* family, double px, QFont::Weight weight, QFont::StyleStra
 
 }  // namespace
 
-// The first call needs a QGuiApplication; later ones cost nothing, on any thread.
+// The first call needs a QGuiApplication; later calls are cheap and possible on any thread.
 bool load_fonts() {
   static const bool kLoaded = [] {
     register_resources();
@@ -70,7 +71,7 @@ QFont ui_font(double px, QFont::Weight weight) {
   return font(kUiFamily, px, weight, QFont::PreferDefault);
 }
 
-// Without shaping: JetBrains Mono would join -> and != into one sign each, and a formula has to show what is typed.
+// Without ligatures: JetBrains Mono would join -> and != into one sign each, but formulas must show each character.
 QFont mono_font(double px, QFont::Weight weight) {
   return font(kMonoFamily, px, weight, QFont::PreferNoShaping);
 }

@@ -1,4 +1,4 @@
-// The line above the cards: what run this is, where it stands, and a bar to drag through its steps.
+// The line above the cards: the run's name, the current position, and a scrub bar for its steps.
 #include <algorithm>
 
 #include <QtCore/QCoreApplication>
@@ -49,22 +49,22 @@ class HeaderPanel final : public Panel {
   static QFont counter_font(const Scene& scene) { return mono_font(scene.px(kCounter)); }
   static HeaderLayout layout(const QRectF& body, const Scene& scene);
   static QString place_words(const Scene& scene);
-  static void paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& colour,
+  static void paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& color,
                            const Scene& scene);
 };
 
-// --- where the run stands --------------------------------------------------------------------------------------------
+// --- the current position --------------------------------------------------------------------------------------------
 
 std::int64_t steps_of(const Scene& scene) {
   return scene.run().timeline().steps();
 }
 
-// The step the cursor stands in, counted from 0; -1 before the first.
+// The index of the cursor's step, counted from 0; -1 before the first.
 std::int64_t index_of(const Scene& scene) {
   return scene.cursor->row() - 1;
 }
 
-// The engine's number of a step: what "step 12" means everywhere.
+// The engine's step number, which texts such as "step 12" show.
 std::int64_t number_of(const Scene& scene, std::int64_t index) {
   return scene.run().timeline().step[static_cast<std::size_t>(index)];
 }
@@ -99,7 +99,7 @@ QString HeaderPanel::subtitle(const Scene& scene) const {
   const Facts& facts = scene.facts();
   QStringList parts{place_words(scene)};
   if (index_of(scene) >= 0) parts << time_text(scene.state().time_us);
-  // A trace of steps alone has written no token: its page size would be a guess.
+  // A trace of detail `steps` has no token writes, so its page size is unknown.
   if (facts.page_size > 0 && (facts.scenario || facts.detail == trace::Detail::full)) {
     parts << (facts.cache == CacheKind::continuous
                   ? tr("%1 tokens reserved a sequence").arg(number_text(facts.page_size))
@@ -120,7 +120,7 @@ QString HeaderPanel::summary(const Scene& scene) const {
 
 HeaderLayout HeaderPanel::layout(const QRectF& body, const Scene& scene) {
   const QString name = QString::fromStdString(scene.facts().name);
-  // As wide as the widest counter of this run: the bar keeps its place while the numbers grow.
+  // As wide as the widest counter of this run, so that the bar does not move while the numbers grow.
   const QString widest = counter_text(scene, steps_of(scene) - 1);
   return header_layout(body, scene.font_scale, text_width(title_font(scene), name) + 1,
                        text_width(counter_font(scene), widest) + 1);
@@ -148,7 +148,7 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   painter.setBrush(theme.cell_line);
   painter.drawRoundedRect(at.bar, round, round);
   if (steps > 0) {
-    // Ticks of preemptions stand under the bar: over it they would be lost in its filled part.
+    // Ticks of preemptions are drawn under the bar: on it they would not be visible in its filled part.
     for (const double x : bar_ticks(at, scene.run().timeline()[Mark::preemption])) {
       painter.fillRect(QRectF(x, at.bar.bottom() + scene.px(2), 1, scene.px(kTickHeight)), theme.warning);
     }
@@ -169,14 +169,14 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   painter.restore();
 }
 
-void HeaderPanel::paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& colour,
+void HeaderPanel::paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& color,
                                const Scene& scene) {
   painter.setPen(QPen(scene.theme->surface, 2));
-  painter.setBrush(colour);
+  painter.setBrush(color);
   painter.drawEllipse(QPointF(step_x(at, index, steps_of(scene)), at.bar.center().y()), at.handle, at.handle);
 }
 
-// A step under the pointer: a ghost of the handle there, and its number.
+// The step under the pointer: a translucent handle and its number.
 void HeaderPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.hovered.kind != Selection::Kind::step || steps_of(scene) == 0) return;
   const HeaderLayout at = layout(body, scene);

@@ -18,16 +18,16 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kCorner = 8;                    // [px] radius of a card
-constexpr double kRim = 2;                       // [px] of a card that its border and its smoothing take
+constexpr double kRim = 2;                       // [px] of a card covered by its border and its antialiasing
 constexpr double kTitle = 15, kSubtitle = 12.5;  // [px] at font scale 1
 constexpr double kBesideTitle = 10;              // [px] at font scale 1
-constexpr double kFewestWords = 70;              // [px] at font scale 1: a subtitle narrower than that says nothing
-constexpr double kAroundText = 2;                // [px] a curve keeps from a title
-constexpr double kOutline = 3;                   // [px] that outlines of cells at a body's edge may stand out
-constexpr double kBesideNumber = 0.88;           // of a table cell's width: right of the number in its middle
-constexpr std::size_t kMostLinks = 8;            // places of one block that are joined
+constexpr double kFewestWords = 70;              // [px] at font scale 1: minimum width of a subtitle
+constexpr double kAroundText = 2;                // [px] distance of a curve from a title
+constexpr double kOutline = 3;                   // [px] that outlines of cells may exceed the body
+constexpr double kBesideNumber = 0.88;           // share of a table cell's width: right of the centered number
+constexpr std::size_t kMostLinks = 8;            // maximum number of linked places of one block
 constexpr double kLink = 2, kHoverLink = 1.25, kGlow = 7, kDot = 3.5, kHoverDot = 2.5;  // [px]
-constexpr double kBehindText = 0.28;  // how much of a curve is left where it passes a line of text
+constexpr double kBehindText = 0.28;  // opacity of a curve behind a line of text
 
 const Panel* panel_of(const Panels& panels, PanelId id) {
   return panels[static_cast<std::size_t>(id)].get();
@@ -47,14 +47,14 @@ bool paints_pixels(const QPainter& painter) {
   return painter.paintEngine()->type() == QPaintEngine::Raster;
 }
 
-// Whether edges on whole logical pixels are edges of the surface's pixels.
+// Whether whole logical pixels are whole device pixels.
 bool is_sharp(const QTransform& device) {
   const auto whole = [](double x) { return x == std::floor(x); };
   return device.type() <= QTransform::TxScale && device.m11() > 0 && device.m22() > 0 && whole(device.m11()) &&
          whole(device.m22()) && whole(device.dx()) && whole(device.dy());
 }
 
-// Behind the cards and their round corners. Where a card covers it all the same nothing is filled.
+// Fills the surface behind the cards and their round corners, except where a card covers it.
 void paint_surface(QPainter& painter, QSizeF size, std::span<const Place> places, const Theme& theme) {
   const QRectF all(QPointF(0, 0), size);
   if (!paints_pixels(painter)) return painter.fillRect(all, theme.surface);
@@ -77,11 +77,11 @@ void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
     paint();
     return painter.restore();
   }
-  // Smoothing half a million pixels of one colour takes ten times as long as filling them: only the rim is smoothed,
-  // and of a card on whole pixels only its corners.
+  // Filling half a million pixels with antialiasing takes ten times as long as without: only the rim has antialiasing,
+  // and only the corners if the card is on whole pixels.
   const bool sharp = is_sharp(painter.deviceTransform()) && card == QRectF(card.toRect());
   const double around = 1, width = card.width() + 2 * around, side = kRim + 2 * around;
-  const double corner = kCorner + 1;  // the border's middle is half a pixel in
+  const double corner = kCorner + 1;  // the middle of the border is half a pixel inside
   const QRectF between = card.adjusted(0, corner, 0, -corner);
   std::vector<QRectF> smoothed{{card.left() - around, card.top() - around, width, corner + around},
                                {card.left() - around, between.bottom(), width, corner + around}};
@@ -100,12 +100,12 @@ void paint_card(QPainter& painter, const Place& place, const Theme& theme) {
   painter.restore();
 }
 
-// What stands in a card's title line, and where.
+// The texts of a card's title line and their positions.
 struct TitleLine {
   QFont title_font, subtitle_font;
-  QString title, subtitle;        // the latter empty where there is no room for it
+  QString title, subtitle;        // subtitle: empty if there is no room for it
   QPointF title_at, subtitle_at;  // baselines
-  QRectF text;                    // all of it
+  QRectF text;                    // of both texts
 };
 
 TitleLine title_line(const Place& place, const Panel& panel, const Scene& scene) {
@@ -135,8 +135,7 @@ void paint_title(QPainter& painter, const Place& place, const Panel& panel, cons
   painter.restore();
 }
 
-// Lines of text that the curves of `lit` pass behind: titles, legends, and the name of the row that one of them leads
-// to.
+// Lines of text that the curves of `lit` pass behind: titles, legends, and the name of the row that a curve ends at.
 std::vector<QRectF> texts(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit) {
   std::vector<QRectF> texts;
   for (const Place& place : places) {
@@ -162,7 +161,7 @@ QRectF with_outline(const QRectF& body) {
 
 // --- links -----------------------------------------------------------------------------------------------------------
 
-// Where an object stands in each panel of the board that shows it.
+// The rectangle of an object in each panel that shows it.
 struct Anchors {
   std::optional<QRectF> sequences, pool, table;
 };
@@ -179,7 +178,7 @@ Anchors anchors(const std::vector<Place>& places, const Panels& panels, const Sc
   return found;
 }
 
-// One object for each curve that starts: a page, or a token of one. A whole sequence has too many pages to be joined.
+// One object for each curve: a page, or a token. A whole sequence has too many pages for links.
 std::vector<Lit> ends_of(const Lit& lit) {
   if (lit.page) return {lit};
   if (lit.seq || !lit.block) return {};
@@ -217,9 +216,9 @@ std::vector<LinkPath> tile_links(const std::vector<Place>& places, const Panels&
   return paths;
 }
 
-// From the tokens to their block and to the entry of the lookup table that says so; without the tokens, from the block
-// to the entry. A block of several is joined to its pages alone: its entries are outlined, and twice as many curves
-// would hide more than they show.
+// Curves from the tokens to their block and to their entry of the lookup table; if the tokens are not visible, from the
+// block to the entry. A shared block is linked to its pages only: its entries are outlined, and twice as many curves
+// would be too many.
 std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
                             const QRectF& board) {
   if (scene.view == View::tile) return tile_links(places, panels, scene, lit, board);
@@ -237,7 +236,7 @@ std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& pane
 
 void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF> texts, bool pinned,
                 const Theme& theme) {
-  const QColor colour = pinned ? theme.accent : theme.hover;
+  const QColor color = pinned ? theme.accent : theme.hover;
   const double width = pinned ? kLink : kHoverLink;
   painter.setBrush(Qt::NoBrush);
   for (const LinkPiece& piece : pieces(link, texts)) {
@@ -248,16 +247,16 @@ void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF>
       painter.drawPath(path);
     };
     if (piece.over_text) {
-      stroke(with_alpha(colour, kBehindText), width);
+      stroke(with_alpha(color, kBehindText), width);
       continue;
     }
-    if (pinned) stroke(with_alpha(colour, 0.16), kGlow);
-    // A line of the card's colour under it keeps the curve apart from the cells it crosses.
+    if (pinned) stroke(with_alpha(color, 0.16), kGlow);
+    // A line in the card's color under the curve separates it from the cells that it crosses.
     stroke(with_alpha(theme.card, 0.55), width + 1.5);
-    stroke(colour, width);
+    stroke(color, width);
   }
   painter.setPen(Qt::NoPen);
-  painter.setBrush(colour);
+  painter.setBrush(color);
   const double dot = pinned ? kDot : kHoverDot;
   painter.drawEllipse(link.start, dot, dot);
   painter.drawEllipse(link.end, dot, dot);

@@ -1,5 +1,5 @@
-// The whole picture: surface, cards, titles, panels, and the links that join one object across them. What the window
-// shows, what is exported and what `--render` writes is painted here.
+// Paints the whole picture: surface, cards, titles, panels, and the links between the places of one object in several
+// panels. The window, the export and `--render` all use these functions.
 #pragma once
 
 #include <QtCore/QSizeF>
@@ -14,7 +14,7 @@ namespace kvscope::viz {
 void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene);
 void paint_board_overlay(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene);
 
-// Both, for pictures. `size` is in logical pixels; the image is size * scale.
+// Base and overlay together. `size` is in logical pixels; the image has size * scale pixels.
 void paint_board(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene);
 [[nodiscard]] QImage board_image(QSizeF size, double scale, const Panels& panels, const Scene& scene);
 

@@ -1,8 +1,8 @@
-// One panel of the board: how it is painted, what is under a point of it, where an object stands in it. Panels hold no
-// state of their own but caches; everything comes from the scene. One file a panel, one line in panels().
+// The interface of a panel of the board: painting, the object under a point, the rectangle of an object. Panels have no
+// state except caches; all inputs come from the scene. Each panel is one file and one line in panels.cpp.
 //
-// Painting is in two passes. The base is what follows from state, viewport, size and theme: the canvas keeps it as a
-// picture. The overlay is what follows from selection and hover: painted on top at every move of the pointer.
+// Painting has two passes. The base depends on state, viewport, size and theme; the canvas caches it as an image. The
+// overlay depends on selection and hover; it is painted on top at every move of the pointer.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace kvscope::viz {
 
 enum class Move : std::uint8_t { left, right, up, down, first, last };
 
-// An object as a screen reader meets it.
+// An object for a screen reader.
 struct PanelCell {
   QRectF rect;  // in board coordinates
   Selection object;
@@ -31,31 +31,30 @@ class Panel {
   virtual ~Panel() = default;
   [[nodiscard]] virtual PanelId id() const = 0;
   [[nodiscard]] virtual QString title() const = 0;                       // "Block pool"
-  [[nodiscard]] virtual QString subtitle(const Scene& scene) const = 0;  // beside it, quiet
-  // In words what the panel shows now, for the line under it and for screen readers; with a legend drawn by paint_base.
+  [[nodiscard]] virtual QString subtitle(const Scene& scene) const = 0;  // beside the title, in the quiet color
+  // A summary of the panel's content in words, for the line under the panel and for screen readers.
   [[nodiscard]] virtual QString summary(const Scene& scene) const = 0;
 
-  // `body` is in board coordinates; nothing is painted outside it (footer included: body ends above it).
+  // `body` is in board coordinates; nothing is painted outside it. The footer is not part of it.
   virtual void paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const = 0;
   virtual void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const = 0;
   // The line under the body: legend or result in words.
   virtual void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const = 0;
 
   [[nodiscard]] virtual Selection hit(QPointF at, const QRectF& body, const Scene& scene) const = 0;
-  // Where the lit object stands, cut to the body; nothing when it is scrolled away or not in this panel. Links between
-  // panels start and end there.
+  // The rectangle of the highlighted object, clipped to the body; nullopt if it is not visible or not in this panel.
+  // Links between panels start and end there.
   [[nodiscard]] virtual std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const = 0;
-  // The object that an arrow key leads to from `from` (or from nothing: the first one).
+  // The object that an arrow key moves to from `from`; if `from` is none, the first object.
   [[nodiscard]] virtual Selection moved(const Selection& from, Move move, const QRectF& body,
                                         const Scene& scene) const = 0;
-  // The viewport after a wheel turn or drag; `factor` 1: only moved. Panels that cannot be zoomed return what is there.
-  // `at` is in board coordinates; `by` is added to the viewport's offset: positive shows what is further right and
-  // down.
+  // The viewport after zooming or scrolling. Panels that cannot be zoomed return the current viewport. `at` is in board
+  // coordinates; `by` is added to the viewport's offset: positive values show the content further right and down.
   [[nodiscard]] virtual Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const = 0;
   [[nodiscard]] virtual Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const = 0;
-  // The viewport that shows the object, moved no more than needed.
+  // The viewport closest to the current one that shows the object.
   [[nodiscard]] virtual Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const = 0;
-  // What is visible now, in reading order, at most `limit` (a million pixels are no cells: then none).
+  // The visible objects in reading order, at most `limit`; none if cells are too small to be separate objects.
   [[nodiscard]] virtual std::vector<PanelCell> cells(const QRectF& body, const Scene& scene,
                                                      std::size_t limit) const = 0;
 };
@@ -73,7 +72,7 @@ class Panel {
 [[nodiscard]] std::unique_ptr<Panel> make_tile_events_panel();
 [[nodiscard]] std::unique_ptr<Panel> make_chain_panel();
 
-// All of them, by PanelId.
+// All panels, indexed by PanelId.
 using Panels = std::array<std::unique_ptr<Panel>, kPanels>;
 [[nodiscard]] Panels make_panels();
 

@@ -1,4 +1,4 @@
-// Every panel there is: adding one is one file and one line here.
+// The list of all panels: a new panel needs one file and one line here.
 #include "viz/view/panel.h"
 
 namespace kvscope::viz {

@@ -1,5 +1,5 @@
-// The block pool: every block and the null page in one grid, from a pixel each to cells with number, fill level, owner
-// and reference count.
+// The block pool: every block and the null page in one grid, from one pixel each to cells with number, fill level,
+// owner and reference count.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,7 +23,7 @@ QString tr(const char* text, const char* comment = nullptr, int n = -1) {
   return QCoreApplication::translate("PoolPanel", text, comment, n);
 }
 
-// What was done to blocks in the current step. Of what was both filled and emptied the state says which came last.
+// The blocks that changed in the current step. For a block that was both filled and emptied, the state decides.
 struct MarkedBlocks {
   std::vector<BlockIdx> filled, emptied;  // ascending, each once
 };
@@ -49,24 +49,24 @@ MarkedBlocks marked_blocks(const State& state, const Marks& marks) {
   return marked;
 }
 
-// The share of a block that holds tokens; looks without a level are whole.
+// The share of a block that holds tokens; 1 for looks without a fill level.
 double filled_share(const BlockState& block, const Facts& facts) {
   if (block.owner < 0 || facts.page_size <= 0) return 1;
   return static_cast<double>(block.filled) / static_cast<double>(facts.page_size);
 }
 
-// "s3 p2": the page that a block holds, and whose it is where that is one sequence.
+// "s3 p2": the page that a block holds, with its sequence if it is not shared.
 std::string page_words(const BlockState& block) {
   if (block.owner < 0) return {};
   const std::string page = "p" + std::to_string(block.page);
   return block.ref_count > 1 ? page : "s" + std::to_string(block.owner) + " " + page;
 }
 
-// visit(number, its cell, block, look): what is in view, the null page last.
+// Calls visit(number, its cell, block, look) for the visible blocks, the null page last.
 template <class Visit>
 void for_each_cell(const PoolLayout& layout, const Scene& scene, Visit&& visit) {
   for_each_visible_run(scene.state().blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
-    // One look-up a run: tens of thousands of cells stand beside each other.
+    // One computation of the position per run: there may be tens of thousands of adjacent cells.
     QRectF cell = layout.rect(first);
     for (const BlockState& block : run) {
       visit(first++, cell, block, block_look(block));
@@ -111,7 +111,7 @@ class PoolPanel final : public Panel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
 
  private:
-  // Blocks are known where the trace tells of them.
+  // Blocks are known only if the trace has block events.
   static bool has_blocks(const Scene& scene) {
     return scene.facts().detail == trace::Detail::full && scene.facts().blocks > 0;
   }
@@ -124,9 +124,8 @@ class PoolPanel final : public Panel {
 QString PoolPanel::subtitle(const Scene& scene) const {
   const Facts& facts = scene.facts();
   const State& state = scene.state();
-  if (facts.detail != trace::Detail::full)
-    return tr("%1 blocks; what they hold is not in this trace").arg(facts.blocks);
-  return tr("%1 of %2 blocks used, %3 cached, %4 free · owner colour · reference count")
+  if (facts.detail != trace::Detail::full) return tr("%1 blocks; their content is not in this trace").arg(facts.blocks);
+  return tr("%1 of %2 blocks used, %3 cached, %4 free · owner color · reference count")
       .arg(state.used_blocks)
       .arg(facts.blocks)
       .arg(state.cached_blocks)
@@ -158,8 +157,8 @@ QString PoolPanel::summary(const Scene& scene) const {
 void PoolPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (!has_blocks(scene)) {
     const QString text = scene.facts().detail == trace::Detail::full
-                             ? tr("This trace tells of no blocks.")
-                             : tr("This trace tells of steps and requests, not of blocks.\n"
+                             ? tr("This trace has no events of blocks.")
+                             : tr("This trace has events of steps and requests, not of blocks.\n"
                                   "Record it with blocks:\nkvscope run SCENARIO --out DIR --trace full");
     return paint_message(painter, body, text, *scene.theme, scene.font_scale);
   }
@@ -229,7 +228,7 @@ void PoolPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene
     painter.restore();
   };
   paint(scene.pinned_lit, LitHow::pinned);
-  // On what is pinned already the wash would hide its number.
+  // Not on a pinned cell: the wash would hide its number.
   if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, LitHow::hovered);
 }
 
@@ -249,7 +248,7 @@ void PoolPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scen
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 
-// --- what is where ---------------------------------------------------------------------------------------------------
+// --- positions of objects --------------------------------------------------------------------------------------------
 
 Selection PoolPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
   if (!has_blocks(scene)) return {};
@@ -271,18 +270,18 @@ Selection PoolPanel::moved(const Selection& from, Move move, const QRectF& body,
   const Lit lit = resolve(scene.state(), scene.facts(), from);
   if (move == Move::last) return of_block(BlockIdx{at.blocks});
   if (move == Move::first) return of_block(BlockIdx{0});
-  // A sequence is many blocks: its first one is where the arrows begin.
+  // A sequence has many blocks: the arrow keys start at its first one.
   if (!lit.block) return of_block(lit.blocks.empty() ? BlockIdx{0} : lit.blocks.front());
   const std::int64_t block = lit.block->value;
   switch (move) {
     case Move::left:
-      return of_block(BlockIdx{at.neighbour(block, -1, 0)});
+      return of_block(BlockIdx{at.neighbor(block, -1, 0)});
     case Move::right:
-      return of_block(BlockIdx{at.neighbour(block, 1, 0)});
+      return of_block(BlockIdx{at.neighbor(block, 1, 0)});
     case Move::up:
-      return of_block(BlockIdx{at.neighbour(block, 0, -1)});
+      return of_block(BlockIdx{at.neighbor(block, 0, -1)});
     default:
-      return of_block(BlockIdx{at.neighbour(block, 0, 1)});
+      return of_block(BlockIdx{at.neighbor(block, 0, 1)});
   }
 }
 

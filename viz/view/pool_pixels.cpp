@@ -13,12 +13,12 @@
 namespace kvscope::viz {
 namespace {
 
-std::array<QRgb, kLooks> look_colours(const Theme& theme) {
-  std::array<QRgb, kLooks> colours{};
+std::array<QRgb, kLooks> look_colors(const Theme& theme) {
+  std::array<QRgb, kLooks> colors{};
   for (int look = 0; look < kLooks; ++look) {
-    colours[static_cast<std::size_t>(look)] = look_fill(theme, static_cast<Look>(look)).rgb();
+    colors[static_cast<std::size_t>(look)] = look_fill(theme, static_cast<Look>(look)).rgb();
   }
-  return colours;
+  return colors;
 }
 
 QRgb* line_of(QImage& image, std::int64_t y) {
@@ -27,13 +27,13 @@ QRgb* line_of(QImage& image, std::int64_t y) {
 
 constexpr double kNullPageSide = 5;  // [px]
 
-// One pixel a block, stretched; neighbours stay sharp.
+// One image pixel per block, scaled without smoothing, so that the edges of blocks stay sharp.
 void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
                      const Theme& theme) {
   const CellRange seen = layout.grid.visible();
-  const std::array<QRgb, kLooks> colours = look_colours(theme);
+  const std::array<QRgb, kLooks> colors = look_colors(theme);
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
-  // Of the last row only as much is written as there are blocks.
+  // The last row may be only partly filled with blocks.
   std::fill_n(line_of(image, seen.rows() - 1), seen.columns(), theme.card.rgb());
   const auto pixel = [&](std::int64_t block) {
     const CellPlace place = layout.place(block);
@@ -41,12 +41,12 @@ void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray
   };
   for_each_visible_run(blocks, layout, [&](std::int64_t first, std::span<const BlockState> run) {
     QRgb* to = pixel(first);
-    for (const BlockState& block : run) *to++ = colours[block_look(block)];
+    for (const BlockState& block : run) *to++ = colors[block_look(block)];
   });
   const CellPlace null_page = layout.place(layout.blocks);
   if (null_page.row < seen.end_row && null_page.column >= seen.first_column && null_page.column < seen.end_column &&
       null_page.row >= seen.first_row) {
-    *pixel(layout.blocks) = colours[kNullPageLook];
+    *pixel(layout.blocks) = colors[kNullPageLook];
   }
   const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
                             .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));
@@ -57,15 +57,15 @@ void paint_stretched(QPainter& painter, const PoolLayout& layout, const CowArray
   painter.restore();
 }
 
-// A million blocks are 20 MB: they are asked for so many blocks before they are looked at.
+// Prefetch distance in blocks: a million blocks are 20 MB.
 constexpr std::ptrdiff_t kAhead = 100;
 
-// Sums of the colours of the blocks that fall into one pixel, and how many they are.
+// Sums of the colors of the blocks that share one pixel, and their number.
 struct alignas(16) Sum {
   std::uint32_t red = 0, green = 0, blue = 0, blocks = 0;
 };
 
-// Divides by multiplying: a division for each channel of each pixel takes longer than all the rest.
+// Division by multiplication with the reciprocal: a division per channel and pixel would take most of the time.
 class Mean {
  public:
   explicit Mean(QRgb none) : none_(none) {
@@ -89,7 +89,7 @@ class Mean {
   std::array<std::uint64_t, kMost> reciprocal_{};
 };
 
-// Several blocks a pixel: rows of blocks are added up until the next row of pixels begins.
+// Several blocks per pixel: rows of blocks are summed until the next row of pixels begins.
 void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks, const Theme& theme,
                     double scale) {
   const CellGrid& grid = layout.grid;
@@ -97,13 +97,13 @@ void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<
   const auto height = static_cast<int>(std::lround(grid.area.height() * scale));
   const std::vector<std::int32_t> x_of = pixels_of_cells(grid.pitch.width(), grid.offset.x(), scale, 0, grid.columns);
   const std::vector<std::int32_t> y_of = pixels_of_cells(grid.pitch.height(), grid.offset.y(), scale, 0, grid.rows);
-  std::array<Sum, kLooks> colours{};
-  const std::array<QRgb, kLooks> rgb = look_colours(theme);
-  for (std::size_t look = 0; look < colours.size(); ++look) {
-    colours[look] = {static_cast<std::uint32_t>(qRed(rgb[look])), static_cast<std::uint32_t>(qGreen(rgb[look])),
-                     static_cast<std::uint32_t>(qBlue(rgb[look])), 1};
+  std::array<Sum, kLooks> colors{};
+  const std::array<QRgb, kLooks> rgb = look_colors(theme);
+  for (std::size_t look = 0; look < colors.size(); ++look) {
+    colors[look] = {static_cast<std::uint32_t>(qRed(rgb[look])), static_cast<std::uint32_t>(qGreen(rgb[look])),
+                    static_cast<std::uint32_t>(qBlue(rgb[look])), 1};
   }
-  // Memory that has been used before: a fresh megabyte costs a page fault every four kilobytes.
+  // Reuses memory: new memory costs a page fault every four kilobytes.
   std::vector<QRgb> pixels = std::exchange(Prepared::of_this_thread().pixels, {});
   pixels.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), theme.card.rgb());
   QImage image(reinterpret_cast<uchar*>(pixels.data()), width, height, width * 4, QImage::Format_RGB32);
@@ -127,11 +127,11 @@ void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<
     for (const BlockState& block : run) {
       __builtin_prefetch(&block + kAhead);
       Sum& sum = sums[static_cast<std::size_t>(std::clamp(*x++, 0, width - 1))];
-      const Sum& colour = colours[block_look(block)];
-      sum.red += colour.red;
-      sum.green += colour.green;
-      sum.blue += colour.blue;
-      sum.blocks += colour.blocks;
+      const Sum& color = colors[block_look(block)];
+      sum.red += color.red;
+      sum.green += color.green;
+      sum.blue += color.blue;
+      sum.blocks += color.blocks;
     }
   });
   finish_line();
@@ -139,8 +139,8 @@ void paint_averaged(QPainter& painter, const PoolLayout& layout, const CowArray<
   Prepared::of_this_thread().pixels = std::move(pixels);
 }
 
-// The null page is one block of very many, and averaged away where blocks share pixels: a square of a few px stands for
-// it, over the empty places after it as far as there are any.
+// The null page is one block of very many, and is not visible if blocks share pixels. It is drawn as a square of a few
+// px, over the empty places after it if there are any.
 void paint_null_page(QPainter& painter, const PoolLayout& layout, const Theme& theme) {
   const QRectF cell = layout.rect(layout.blocks);
   const QRectF& area = layout.grid.area;
@@ -159,7 +159,7 @@ void paint_null_page(QPainter& painter, const PoolLayout& layout, const Theme& t
 
 void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
                        const Theme& theme) {
-  // Pixels of the surface in one of the painter's; a vector surface has none of its own.
+  // Device pixels per pixel of the painter, clamped because a vector surface has no device pixels.
   const double scale = std::clamp(painter.deviceTransform().m11(), 1.0, 4.0);
   if (layout.grid.shorter_pitch() * scale < 1) {
     paint_averaged(painter, layout, blocks, theme, scale);
@@ -173,8 +173,8 @@ void paint_pool_pixel_marks(QPainter& painter, const PoolLayout& layout, std::sp
                             const Theme& theme) {
   QVector<QRectF> dots;
   for (const BlockIdx block : filled) {
-    const QPointF centre = layout.rect(block.value).center();
-    if (layout.grid.area.contains(centre)) dots.append({centre - QPointF(1, 1), QSizeF(2, 2)});
+    const QPointF center = layout.rect(block.value).center();
+    if (layout.grid.area.contains(center)) dots.append({center - QPointF(1, 1), QSizeF(2, 2)});
   }
   painter.save();
   painter.setPen(Qt::NoPen);

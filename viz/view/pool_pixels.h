@@ -1,5 +1,5 @@
-// A pool of so many blocks that each is a pixel or less: written straight into a picture. Where several blocks share a
-// pixel it has their mean colour: density, not whichever came last.
+// Painting of a pool with so many blocks that each is about one pixel or less: the blocks are written directly into an
+// image. A pixel shared by several blocks has their mean color, so that the picture shows density.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace kvscope::viz {
 
-// visit(first, span of blocks): the visible blocks in order, in runs that lie in one row of the grid.
+// Calls visit(first, span of blocks) for the visible blocks in order, in runs within one row of the grid.
 template <class Visit>
 void for_each_visible_run(const CowArray<BlockState>& blocks, const PoolLayout& layout, Visit&& visit) {
   const CellRange seen = layout.grid.visible();
@@ -38,7 +38,7 @@ void for_each_visible_run(const CowArray<BlockState>& blocks, const PoolLayout& 
 void paint_pool_pixels(QPainter& painter, const PoolLayout& layout, const CowArray<BlockState>& blocks,
                        const Theme& theme);
 
-// What was filled in this step: a dot on each block, larger than the block.
+// Marks the blocks filled in this step: a dot on each block, larger than the block.
 void paint_pool_pixel_marks(QPainter& painter, const PoolLayout& layout, std::span<const BlockIdx> filled,
                             const Theme& theme);
 

@@ -1,4 +1,4 @@
-// Everything a picture is made from, by value or by reference to what does not change while it is painted.
+// All inputs of a picture: values, and references to objects that do not change while it is painted.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct Scene {
   [[nodiscard]] const State& state() const { return cursor->state(); }
   [[nodiscard]] const Marks& marks() const { return cursor->marks(); }
   [[nodiscard]] const Viewport& viewport_of(PanelId panel) const { return viewport[static_cast<std::size_t>(panel)]; }
-  // The one that is shown strongest: hovered if there is something under the pointer, else pinned.
+  // The object shown most prominently: the hovered one if there is one, else the pinned one.
   [[nodiscard]] const Lit& lit() const { return hovered.none() ? pinned_lit : hovered_lit; }
   [[nodiscard]] double px(double size) const { return size * font_scale; }
 };

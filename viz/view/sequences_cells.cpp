@@ -16,10 +16,10 @@
 namespace kvscope::viz {
 namespace {
 
-// At detail pixels as many rows as this are mixed into one line; of more that share it, evenly chosen ones.
+// At detail `pixels`, the maximum number of rows that are mixed into one line; of more rows an evenly spaced selection.
 constexpr std::int64_t kMostMixed = 6;
 
-// visit(row, page, look, tokens in it) for what shows of each row's pages.
+// Calls visit(row, page, look, tokens in it) for the visible pages of each row.
 template <class Visit>
 void for_each_page(const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene, Visit&& visit) {
   const IndexRange shown = layout.visible_rows(), pages = layout.visible_pages();
@@ -31,7 +31,7 @@ void for_each_page(const SequencesLayout& layout, const SequenceRows& rows, cons
   }
 }
 
-// As far down as there are rows and as far right as the longest of them goes: what is prepared and copied is no more.
+// The part of the strip with content, down to the last row and right to the end of the longest: only this is painted.
 QRectF used(const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   QRectF all;
   const IndexRange shown = layout.visible_rows();
@@ -44,8 +44,8 @@ QRectF used(const SequencesLayout& layout, const SequenceRows& rows, const Scene
 
 // --- a look at any width ---------------------------------------------------------------------------------------------
 
-// Long bars of one height in their look, pattern included: what is told by hue alone in cells too narrow for a pattern
-// is hatched across them. On pixels a piece of the pattern is painted once and repeated.
+// Long bars of one height with their pattern, for cells that are too narrow for a pattern each. On pixels a piece of
+// the pattern is painted once and repeated.
 class Bars {
  public:
   Bars(QPainter& painter, double height, const Theme& theme)
@@ -64,7 +64,7 @@ class Bars {
   }
 
  private:
-  // Patterns repeat every 4 or 6 px, so a piece of 48 joins itself. Around it is enough to cut a cell's corners off.
+  // Patterns repeat every 4 or 6 px, so pieces of 48 px join seamlessly. The margin removes the cell's round corners.
   static constexpr double kPiece = 48, kAround = 12;
 
   const QBrush& brush(Look look) {
@@ -91,7 +91,7 @@ class Bars {
 
 // --- cells -----------------------------------------------------------------------------------------------------------
 
-// Slots of a page that show in the strip.
+// The visible slots of a page.
 IndexRange visible_slots(const SequencesLayout& layout, std::int64_t page) {
   const double first = layout.x_of(page * layout.extent.page_size);
   const auto slot = [&](double x) { return static_cast<std::int64_t>(std::floor((x - first) / layout.cell)); };
@@ -111,7 +111,7 @@ void paint_boxes(QPainter& painter, const SequencesLayout& layout, const Sequenc
   painter.restore();
 }
 
-// What the window has left steps back, as the part of a block that holds no token does: stored, and read no more.
+// Tokens outside the attention window are dimmed like the empty part of a block: they are stored but no longer read.
 void paint_left_behind(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   QColor wash = scene.theme->card;
   wash.setAlphaF(static_cast<float>(kEmptyShare));
@@ -122,7 +122,7 @@ void paint_left_behind(QPainter& painter, const SequencesLayout& layout, const S
   }
 }
 
-// Too narrow for a pattern each: a page's tokens are one bar that is cut into cells afterwards.
+// Cells too narrow for a pattern each: a page's tokens are painted as one bar, which is then cut into cells.
 void paint_narrow_cells(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows,
                         const Scene& scene) {
   const std::int64_t page_size = layout.extent.page_size;
@@ -176,7 +176,7 @@ void paint_cells(QPainter& painter, const SequencesLayout& layout, const Sequenc
 
 // --- bars and lines --------------------------------------------------------------------------------------------------
 
-// visit(first, one past the last) for each run of equal looks.
+// Calls visit(first, one past the last) for each run of equal looks.
 template <class Visit>
 void for_each_run(const std::vector<Look>& looks, Visit&& visit) {
   for (std::size_t begin = 0; begin < looks.size();) {
@@ -187,7 +187,7 @@ void for_each_run(const std::vector<Look>& looks, Visit&& visit) {
   }
 }
 
-// Bars wide enough for a pattern of their own: as in the pool.
+// Bars wide enough for a pattern each, painted like the blocks of the pool.
 void paint_wide_pages(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const QRectF area = used(layout, rows, scene);
   if (area.isEmpty()) return;
@@ -199,7 +199,8 @@ void paint_wide_pages(QPainter& painter, const SequencesLayout& layout, const Se
   });
 }
 
-// Narrow ones: one long bar for neighbours of one look, cut into pages afterwards, and what is empty in the last one.
+// Narrow bars: adjacent pages of one look are painted as one long bar, which is then cut into pages; the empty part of
+// the last page is painted separately.
 void paint_narrow_pages(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows,
                         const Scene& scene) {
   Bars bars(painter, layout.box_height, *scene.theme);
@@ -227,7 +228,7 @@ void paint_narrow_pages(QPainter& painter, const SequencesLayout& layout, const 
   }
 }
 
-// Which page each column of px of the strip shows: the same for every row, and worked out once for all of them.
+// The page shown in each column of pixels of the strip. All rows have the same columns, so it is computed once.
 class Columns {
  public:
   explicit Columns(const SequencesLayout& layout)
@@ -240,8 +241,8 @@ class Columns {
   }
   [[nodiscard]] std::int32_t count() const { return count_; }
 
-  // visit(first, one past the last, look) for each run of columns of one look, from the strip's left as far as the
-  // row's pages go.
+  // Calls visit(first, one past the last, look) for each run of columns of one look, from the strip's left edge to the
+  // row's last page.
   template <class Visit>
   void for_each_run(const State& state, SeqIdx seq, Visit&& visit) const {
     const SequenceState& of = state.sequences[seq.value];
@@ -269,10 +270,10 @@ class Columns {
   }
 
  private:
-  static constexpr std::size_t kAhead = 16;  // blocks lie all over the pool: asked for so many pages early
+  static constexpr std::size_t kAhead = 16;  // prefetch distance in pages: their blocks are anywhere in the pool
   struct Page {
     std::int64_t page = 0;
-    std::int32_t column = 0;  // the first that shows it
+    std::int32_t column = 0;  // the first column that shows it
   };
   [[nodiscard]] std::int32_t columns_to(double x) const {
     return static_cast<std::int32_t>(std::ceil(std::clamp(x - layout_.strip.left(), 0.0, layout_.strip.width())));
@@ -296,13 +297,13 @@ void paint_lines(QPainter& painter, const SequencesLayout& layout, const Sequenc
 
 // --- pixels ----------------------------------------------------------------------------------------------------------
 
-// A colour as a sum, so that rows that share a line of pixels are mixed.
+// A sum of colors, for the mean color of rows that share a line of pixels.
 struct Mixed {
   int red = 0, green = 0, blue = 0;
-  void add(QRgb colour, int times) {
-    red += times * qRed(colour);
-    green += times * qGreen(colour);
-    blue += times * qBlue(colour);
+  void add(QRgb color, int times) {
+    red += times * qRed(color);
+    green += times * qGreen(color);
+    blue += times * qBlue(color);
   }
   void add(const Mixed& other) {
     red += other.red;
@@ -312,21 +313,21 @@ struct Mixed {
   friend bool operator==(const Mixed&, const Mixed&) = default;
 };
 
-// Looks change a few times in a row of a thousand pixels: what is added up are the changes, and a colour is worked out
-// only where there is one.
+// The look changes only a few times in a row of a thousand pixels: the differences are summed, and a color is computed
+// only where it changes.
 void paint_pixels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const Columns columns(layout);
   QImage image(columns.count(), static_cast<int>(std::ceil(layout.strip.height())), QImage::Format_RGB32);
   image.fill(scene.theme->card);
   const QRgb nothing = scene.theme->card.rgb();
-  std::array<QRgb, kLooks> colours{};
+  std::array<QRgb, kLooks> colors{};
   for (int look = 0; look < kLooks; ++look) {
-    colours[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
+    colors[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
   }
-  std::vector<Mixed> changes(static_cast<std::size_t>(columns.count()) + 1);  // [column] less the one before
-  const auto add = [&](std::int32_t first, std::int32_t end, QRgb colour) {
-    changes[static_cast<std::size_t>(first)].add(colour, 1);
-    changes[static_cast<std::size_t>(end)].add(colour, -1);
+  std::vector<Mixed> changes(static_cast<std::size_t>(columns.count()) + 1);  // [column] minus the previous column
+  const auto add = [&](std::int32_t first, std::int32_t end, QRgb color) {
+    changes[static_cast<std::size_t>(first)].add(color, 1);
+    changes[static_cast<std::size_t>(end)].add(color, -1);
   };
   for (int y = 0; y < image.height(); ++y) {
     IndexRange of_line = layout.rows_of_line(y);
@@ -338,7 +339,7 @@ void paint_pixels(QPainter& painter, const SequencesLayout& layout, const Sequen
       std::int32_t past = 0;
       columns.for_each_run(scene.state(), rows.seq(of_line.first + i * of_line.size() / chosen),
                            [&](std::int32_t first, std::int32_t end, Look look) {
-                             add(first, end, colours[look]);
+                             add(first, end, colors[look]);
                              past = end;
                            });
       add(past, columns.count(), nothing);
@@ -346,14 +347,14 @@ void paint_pixels(QPainter& painter, const SequencesLayout& layout, const Sequen
     auto* const line = reinterpret_cast<QRgb*>(image.scanLine(y));
     const auto all = static_cast<int>(chosen);
     Mixed mixed;
-    QRgb colour = nothing;
+    QRgb color = nothing;
     for (std::int32_t x = 0; x < columns.count(); ++x) {
       const Mixed& change = changes[static_cast<std::size_t>(x)];
       if (change != Mixed{}) {
         mixed.add(change);
-        colour = qRgb(mixed.red / all, mixed.green / all, mixed.blue / all);
+        color = qRgb(mixed.red / all, mixed.green / all, mixed.blue / all);
       }
-      line[x] = colour;
+      line[x] = color;
     }
   }
   painter.drawImage(layout.strip.topLeft(), image);

@@ -1,4 +1,4 @@
-// The tokens themselves, without a word about them: what sequences_paint.h puts labels, marks and an axis around.
+// Painting of the tokens without labels; sequences_paint.h adds labels, marks and an axis.
 #pragma once
 
 #include <QtGui/QPainter>
@@ -9,8 +9,8 @@
 
 namespace kvscope::viz {
 
-// Everything of the strip that is a cell, a box, a bar, a line of pixels, or a number in a cell. Precondition (caller):
-// what is behind the strip has the card's colour.
+// Paints all cells, boxes, bars, lines of pixels and numbers of the strip. Precondition (caller): the background of the
+// strip has the card's color.
 void paint_tokens(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene);
 
 }  // namespace kvscope::viz

@@ -25,7 +25,7 @@ bool contains(const std::vector<SeqIdx>& of, SeqIdx seq) {
 std::int64_t left_behind(const Facts& facts, std::int64_t tokens) {
   const AttentionConfig attention = facts.scenario ? facts.scenario->attention : AttentionConfig{};
   if (attention.window <= 0 || tokens <= 0) return 0;
-  // What the last query did not see: as core/attention/mask.h counts, with the queries at the end of the keys.
+  // The keys that the last query does not see, counted as in core/attention/mask.h: queries end at the last key.
   switch (attention.mask) {
     case MaskKind::sliding_window:
       return std::max<std::int64_t>(tokens - attention.window, 0);
@@ -122,7 +122,7 @@ QString sequences_summary(const Scene& scene) {
     if (scene.cursor->at_start()) return Words::tr("The run has not begun: no request has arrived.");
     if (scene.cursor->at_end()) return Words::tr("The run is over: no request is left.");
     if (state.step.value < 0) return Words::tr("No request has arrived yet.");
-    return Words::tr("No request is there at step %1.").arg(number_text(state.step.value));
+    return Words::tr("No request is live at step %1.").arg(number_text(state.step.value));
   }
   std::array<int, 3> counts{};
   for (const SeqIdx seq : state.live) {

@@ -22,12 +22,12 @@ namespace {
 
 // All in px at font scale 1.
 constexpr double kLabel = 13, kSmallLabel = 11, kWords = 11, kNote = 10.5, kAxis = 10.5;
-constexpr double kTwoLines = 32;   // boxes this high have room for a second line under their label
-constexpr double kNextLabel = 15;  // labels of lower rows stand this far apart: not every row has one
+constexpr double kTwoLines = 32;   // minimum height of a box for a second line under its label
+constexpr double kNextLabel = 15;  // minimum distance of labels; not every low row has one
 constexpr double kTickDistance = 64;
 constexpr double kLegendItem = 16;
-constexpr double kOutside = 1;      // [px] that an outline at the strip's edge may stand out, and a name above it
-constexpr double kLeastMarker = 5;  // what is lit can be seen however narrow it is
+constexpr double kOutside = 1;      // [px] that an outline or a name may exceed the strip
+constexpr double kLeastMarker = 5;  // minimum width of a highlight
 
 struct SequenceWords {
   Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
@@ -38,16 +38,16 @@ struct SequenceWords {
 void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const QString name = SequenceWords::tr("seq %1").arg(row.seq.value);
-  const QColor colour = Prepared::of_this_thread().inks(theme)->at(owner_look(row.seq.value)).on_card;
+  const QColor color = Prepared::of_this_thread().inks(theme)->at(owner_look(row.seq.value)).on_card;
   const bool small = rect.height() < scene.px(15);
   const QFont font = ui_font(scene.px(small ? kSmallLabel : kLabel), QFont::DemiBold);
   const double room = rect.width() - scene.px(8);
   if (rect.height() < scene.px(kTwoLines)) {
-    draw_text(painter, font, colour, {rect.left(), rect.center().y() + cap_height(font) / 2}, elided(font, name, room));
+    draw_text(painter, font, color, {rect.left(), rect.center().y() + cap_height(font) / 2}, elided(font, name, room));
     return;
   }
   const QString words = phase_words(scene, row);
-  draw_text(painter, font, colour, {rect.left(), rect.center().y() - scene.px(2)}, elided(font, name, room));
+  draw_text(painter, font, color, {rect.left(), rect.center().y() - scene.px(2)}, elided(font, name, room));
   const QFont second = words.isEmpty() ? mono_font(scene.px(kNote)) : ui_font(scene.px(kWords));
   QString under = words;
   if (words.isEmpty()) {
@@ -58,7 +58,7 @@ void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, 
             {rect.left(), rect.center().y() + scene.px(14)}, elided(second, under, room));
 }
 
-// How many wait together, and which.
+// The number of sequences in the shared line of waiting sequences, and which.
 void paint_waiting(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const QFont font = ui_font(scene.px(kWords));
   const double baseline = layout.note.center().y() + cap_height(font) / 2;
@@ -75,11 +75,11 @@ void paint_labels(QPainter& painter, const SequencesLayout& layout, const Sequen
   const IndexRange shown = layout.visible_rows();
   const double high = scene.px(kNextLabel);
   const bool low = layout.row_pitch < high;
-  // Low rows: one name for several of them, beside the first. That of the topmost row has no room above it and is moved
-  // down; the next one stands clear of it.
+  // Low rows: one name for several of them, beside the first. The name of the topmost row has no room above it and is
+  // moved down; the next name keeps its distance from it.
   const double moved = std::max(0.0, high / 2 - kOutside - (layout.box_top + layout.box_height / 2));
   const std::int64_t every = low ? label_step(layout.row_pitch, high + moved) : 1;
-  // What stands under the rows in the gutter is text too.
+  // The text under the rows also occupies the gutter.
   const double lowest = !layout.note.isEmpty()   ? layout.note.top() + kOutside
                         : !layout.axis.isEmpty() ? layout.axis.top() + scene.px(4)
                                                  : layout.gutter.bottom() + kOutside;
@@ -97,7 +97,7 @@ void paint_labels(QPainter& painter, const SequencesLayout& layout, const Sequen
 
 // --- beside and above the cells --------------------------------------------------------------------------------------
 
-// A thin line from the last page to where the sequence will end, and what it waits for.
+// A thin line from the last page to the sequence's final length, and the words about its phase.
 void paint_still_to_come(QPainter& painter, const SequencesLayout& layout, const Scene& scene, std::int64_t r,
                          const SequenceRow& row) {
   const QRectF box = layout.page_box(r, 0);
@@ -121,7 +121,7 @@ void paint_still_to_come(QPainter& painter, const SequencesLayout& layout, const
   painter.drawLine(QPointF(to, y - tick), QPointF(to, y + tick));
 }
 
-// Found in the cache when it was admitted: a bracket over the tokens, with their number where there is room above it.
+// Tokens found in the cache at admission: a bracket over the tokens, with their number if there is room above it.
 void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& scene, std::int64_t r,
                 const SequenceRow& row) {
   if (row.hits == 0 || layout.box_top < 3) return;
@@ -138,7 +138,7 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
             text);
 }
 
-// Computed in this step: a bright bar along the top of the cells.
+// Tokens computed in this step: a bright bar along the top of the cells.
 void paint_written(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   if (layout.detail == SequencesDetail::pixels) return;
   const double thick = layout.box_height >= scene.px(24) ? 3 : layout.box_height >= 8 ? 2 : 1;
@@ -146,7 +146,7 @@ void paint_written(QPainter& painter, const SequencesLayout& layout, const Seque
   for (const WrittenRun& run : written_runs(scene.marks())) {
     const std::optional<std::int64_t> r = rows.row_of(run.seq);
     if (!r || *r < shown.first || *r >= shown.last) continue;
-    // Page by page where there are boxes: a bar across the gap between two would mark what is no token.
+    // One bar per page if there are boxes: a bar across the gap between two boxes would mark a place without tokens.
     const std::int64_t page_size = layout.extent.page_size;
     for (std::int64_t first = run.first; first < run.last;) {
       const std::int64_t last =
@@ -186,7 +186,7 @@ void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& s
             SequenceWords::tr("token"));
 }
 
-// --- what is lit -----------------------------------------------------------------------------------------------------
+// --- highlighted objects ---------------------------------------------------------------------------------------------
 
 QRectF at_least(QRectF rect, double size) {
   const double wider = std::max(0.0, size - rect.width()) / 2, higher = std::max(0.0, size - rect.height()) / 2;
@@ -199,7 +199,7 @@ QRectF page_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t p
 
 QRectF token_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t token) {
   if (layout.cell_gap > 0) return layout.token_cell(row, token);
-  // A token of a bar: its place in the bar, as high as the bar.
+  // A token in a bar: its part of the bar, as high as the bar.
   const QRectF box = layout.page_box(row, token / layout.extent.page_size);
   return at_least(QRectF(layout.x_of(token), box.top(), layout.cell, box.height()), kLeastMarker);
 }
@@ -240,7 +240,7 @@ void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Seq
   painter.restore();
   painter.setClipRect(layout.strip.adjusted(-kOutside, 0, kOutside, 0), Qt::IntersectClip);
   paint_tokens(painter, layout, rows, scene);
-  // Rows of a pixel have no room for either, and there are thousands of them.
+  // Rows of one pixel have no room for an outline or a label, and there are thousands of them.
   const IndexRange shown = layout.detail == SequencesDetail::pixels ? IndexRange{} : layout.visible_rows();
   for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
     const SequenceRow row = sequence_row(scene, rows.seq(r));
@@ -258,7 +258,7 @@ void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const
   const QPen strong(pinned ? theme.accent : theme.hover, pinned ? 2 : 1.5);
   painter.save();
   painter.setClipRect(layout.gutter.united(layout.strip).adjusted(-2, -2, 2, 2), Qt::IntersectClip);
-  // Kept apart from cells of a colour near its own by a line of the card's colour on both sides.
+  // A line in the card's color on both sides separates it from cells of a similar color.
   const QPen apart(theme.card, strong.widthF() + 2);
   const auto outline = [&](const QRectF& rect) {
     if (!rect.intersects(layout.strip)) return;
@@ -284,7 +284,7 @@ void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const
 
 namespace {
 
-// What cells that stepped back mean; empty where none ever do.
+// The legend text for dimmed cells; empty if the scenario cannot have any.
 QString window_words(const Facts& facts) {
   if (!facts.scenario || facts.scenario->attention.window <= 0) return {};
   if (facts.scenario->attention.mask == MaskKind::sliding_window) return SequenceWords::tr("out of the window");

@@ -1,5 +1,5 @@
-// How the rows of the sequences panel are painted, at every level of detail: cells with numbers, cells, page bars,
-// lines, pixels. What is written above and beside them, the axis under them, and what lights up.
+// Painting of the rows of the sequences panel at every level of detail (cells with numbers, cells, page bars, lines,
+// pixels), with the texts above and beside them, the axis under them, and the highlighted objects.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ namespace kvscope::viz {
 void paint_sequences(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene);
 void paint_sequences_lit(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene,
                          const Lit& lit, LitHow how);
-// The line under the rows: what the signs mean, and the panel's summary where there is room for it.
+// The line under the rows: the legend, and the panel's summary if there is room for it.
 void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary);
 
-// Where a lit object stands, whether or not it is in sight: its token, else its page, else its whole row.
+// The rectangle of a highlighted object, visible or not: its token, else its page, else its whole row.
 [[nodiscard]] std::optional<QRectF> lit_rect(const SequencesLayout& layout, const SequenceRows& rows,
                                              const Scene& scene, const Lit& lit);
 

@@ -1,4 +1,4 @@
-// The sequences: the tokens of every live request in their pages, and what this step did to them.
+// The sequences: the tokens of every live request in their pages, with the changes of the current step.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kBodyOutside = 2;  // [px] that outlines at the body's edge may stand out
+constexpr double kBodyOutside = 2;  // [px] that outlines may exceed the body
 
 class SequencesPanel final : public Panel {
   Q_DECLARE_TR_FUNCTIONS(SequencesPanel)
@@ -37,7 +37,7 @@ class SequencesPanel final : public Panel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
 
  private:
-  // Where everything stands now. A few microseconds: nothing of it is kept.
+  // The current layout. It takes a few microseconds, so it is not cached.
   struct Standing {
     SequenceRows rows;
     SequencesExtent extent;
@@ -105,7 +105,7 @@ std::optional<QRectF> SequencesPanel::anchor(const Lit& lit, const QRectF& body,
   return rect->intersected(at.strip);
 }
 
-// Along a row goes from token to token, up and down from row to row at the same token as far as there is one.
+// Left and right move from token to token, up and down from row to row at the same token or at the row's last one.
 Selection SequencesPanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
   const std::int64_t page_size = std::max<std::int64_t>(scene.facts().page_size, 1);
   const SequenceRows rows = sequence_rows(scene.state());
@@ -119,7 +119,7 @@ Selection SequencesPanel::moved(const Selection& from, Move move, const QRectF&,
   const SeqIdx seq = lit.seq ? *lit.seq : lit.places.empty() ? from.seq : lit.places.front().seq;
   const std::optional<std::int64_t> row = rows.row_of(seq);
   if (!row) return token_of(0, 0);
-  // From a page its first token, from a sequence the place before its first: the next step right is token 0.
+  // From a page, its first token. From a sequence, the place before token 0, so that the next move right is token 0.
   const std::int64_t token = lit.token                             ? lit.token->value
                              : lit.page                            ? lit.page->value * page_size
                              : lit.places.empty()                  ? -1

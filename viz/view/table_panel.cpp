@@ -1,5 +1,5 @@
-// The lookup table: which block holds which page of which sequence, as the kernel reads it, with the entries that point
-// at no block of their own.
+// The lookup table as the kernel reads it: the block of each page of each sequence, including the unused entries, which
+// point at the null page.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,8 +36,8 @@ QString name_of(SeqIdx seq) {
   return tr("seq %1").arg(seq.value);
 }
 
-// The sequences that have a row, ascending: those that run, and one that still holds a page. Who waits or was preempted
-// is not in the table yet: a kernel is not called for it.
+// The sequences with a row, ascending: running ones, and finished ones that still hold a page. Waiting and preempted
+// sequences have no row, because no kernel is launched for them.
 std::vector<SeqIdx> rows_of(const Scene& scene) {
   std::vector<SeqIdx> rows;
   if (scene.facts().detail != trace::Detail::full) return rows;
@@ -48,14 +48,14 @@ std::vector<SeqIdx> rows_of(const Scene& scene) {
   return rows;
 }
 
-// By the largest number that can come, so that the table keeps its place when a sequence arrives.
+// Computed for the largest sequence number of the run, so that the table does not move when a sequence arrives.
 TableSize size_of(const Scene& scene, std::int64_t rows) {
   const Facts& facts = scene.facts();
   const QString widest = name_of(SeqIdx{std::max<std::int64_t>(facts.sequences - 1, 0)});
   return {rows, facts.table_columns, facts.blocks, text_width(name_font(scene), widest)};
 }
 
-// Which rows there are and where they stand.
+// The rows and the layout.
 struct Standing {
   std::vector<SeqIdx> rows;
   TableLayout layout;
@@ -72,7 +72,7 @@ struct Standing {
   }
 };
 
-// Blocks that became a sequence's page in this step, ascending: their entries are new.
+// The blocks that were assigned to a page in this step, ascending: their entries are new.
 std::vector<BlockIdx> new_entries(const Marks& marks) {
   std::vector<BlockIdx> blocks = marks.allocated;
   blocks.insert(blocks.end(), marks.copied.begin(), marks.copied.end());
@@ -127,7 +127,7 @@ QString TablePanel::subtitle(const Scene& scene) const {
 }
 
 QString TablePanel::summary(const Scene& scene) const {
-  if (scene.facts().detail != trace::Detail::full) return tr("What blocks hold is not in this trace.");
+  if (scene.facts().detail != trace::Detail::full) return tr("The content of blocks is not in this trace.");
   const std::vector<SeqIdx> rows = rows_of(scene);
   std::int64_t longest = 0, entries = 0;
   for (const SeqIdx seq : rows) {
@@ -150,7 +150,7 @@ void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
   const CellRange seen = layout.grid.visible();
   painter.save();
   const QFont digits = page_font(scene);
-  // The middle of a column that is scrolled half away may lie beside the panel.
+  // The middle of a partly scrolled column may be outside the panel.
   const QRectF numbers = layout.page_numbers.adjusted(-layout.page_number_width / 2, 0, 0, 0);
   painter.setClipRect(numbers & (layout.page_numbers | layout.names), Qt::IntersectClip);
   const std::int64_t first_page = (seen.first_column + layout.page_step - 1) / layout.page_step * layout.page_step;
@@ -165,23 +165,23 @@ void paint_edges(QPainter& painter, const Standing& now, const Scene& scene) {
   const QFont font = name_font(scene);
   for (const std::int64_t row : layout.named_rows()) {
     const SeqIdx seq = now.seq(row);
-    const QColor& colour = Prepared::of_this_thread().inks(theme)->at(owner_look(seq.value)).on_card;
-    draw_text_in(painter, font, colour, layout.name_rect(row), Qt::AlignLeft, name_of(seq));
+    const QColor& color = Prepared::of_this_thread().inks(theme)->at(owner_look(seq.value)).on_card;
+    draw_text_in(painter, font, color, layout.name_rect(row), Qt::AlignLeft, name_of(seq));
   }
   painter.restore();
 }
 
-// Pages of a row lie all over the pool: their blocks are asked for so many entries early.
+// Prefetch distance in entries: the blocks of a row are anywhere in the pool.
 constexpr std::int64_t kRowsAhead = 16;
 
-// A colour an entry, stretched to the entries' size.
+// One image pixel per entry, scaled to the size of the entries.
 void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& scene) {
   const TableLayout& layout = now.layout;
   const State& state = scene.state();
   const CellRange seen = layout.grid.visible();
-  std::array<QRgb, kLooks> colours{};
+  std::array<QRgb, kLooks> colors{};
   for (int look = 0; look < kLooks; ++look) {
-    colours[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
+    colors[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
   }
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
@@ -190,9 +190,9 @@ void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& sce
     const std::int64_t assigned = std::clamp(pages.size(), seen.first_column, seen.end_column);
     for (std::int64_t page = seen.first_column; page < assigned; ++page) {
       state.blocks.prefetch(pages[page + kRowsAhead]);
-      line[page - seen.first_column] = colours[entry_look(state, pages[page])];
+      line[page - seen.first_column] = colors[entry_look(state, pages[page])];
     }
-    std::fill(line + (assigned - seen.first_column), line + seen.columns(), colours[kPaddingLook]);
+    std::fill(line + (assigned - seen.first_column), line + seen.columns(), colors[kPaddingLook]);
   }
   const QRectF target = layout.grid.whole_rect({seen.first_column, seen.first_row})
                             .united(layout.grid.whole_rect({seen.end_column - 1, seen.end_row - 1}));
@@ -200,7 +200,7 @@ void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& sce
   painter.setClipRect(layout.grid.area, Qt::IntersectClip);
   painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
   painter.drawImage(target, image);
-  // Rows high enough to be told apart are.
+  // Lines between rows that are high enough to have them.
   if (layout.grid.pitch.height() >= kSmallestOutline) {
     for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {
       painter.fillRect(layout.row_line(row), scene.theme->card);
@@ -232,7 +232,7 @@ void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scen
       }
       const BlockState& block = state.blocks[number];
       const Look look = block_look(block);
-      // How full a block is the pool shows; here the number in the middle must read.
+      // No fill level here: the pool shows it, and it would make the number in the middle less legible.
       cells.cell(rect.topLeft(), look);
       if (layout.detail == TableDetail::numbers) {
         const std::string text = std::to_string(number);
@@ -279,7 +279,7 @@ void TablePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scen
     painter.fillRect(now.layout.name_mark(*row), how == LitHow::pinned ? scene.theme->accent : scene.theme->hover);
   };
   paint(scene.pinned_lit, LitHow::pinned);
-  // On what is pinned already the wash would hide its number.
+  // Not on a pinned cell: the wash would hide its number.
   if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, LitHow::hovered);
 }
 
@@ -292,7 +292,7 @@ void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Sce
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 
-// --- what is where ---------------------------------------------------------------------------------------------------
+// --- positions of objects --------------------------------------------------------------------------------------------
 
 Selection TablePanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
   const Standing now(body, scene);
@@ -324,7 +324,7 @@ Selection TablePanel::moved(const Selection& from, Move move, const QRectF& body
   };
   if (move == Move::first) return cell(0, 0);
   if (move == Move::last) return cell(rows - 1, columns - 1);
-  // A block that several sequences share is several cells: the first of them is where the arrows begin.
+  // A shared block has several cells: the arrow keys start at the first one.
   const Lit lit = resolve(scene.state(), scene.facts(), from);
   std::optional<TablePlace> place;
   if (lit.seq && lit.page) place = TablePlace{*lit.seq, *lit.page};

@@ -16,11 +16,11 @@
 namespace kvscope::viz {
 namespace {
 
-// Playing a run makes new numbers all the time, zooming new sizes: past so many texts all are dropped, and the few
-// hundred in use come back with the next repaint.
+// Maximum number of cached texts. Playing adds new numbers and zooming new sizes: when the cache is full it is cleared,
+// and the next repaint adds the few hundred texts in use again.
 constexpr qsizetype kMostTexts = 4000;
 
-// All that fonts here differ in: they come from ui_font() and mono_font().
+// The properties that distinguish the fonts used here, which all come from ui_font() and mono_font().
 struct FontKey {
   QString family;
   int px = 0, weight = 0;
@@ -44,7 +44,7 @@ std::size_t qHash(const ElidedKey& key, std::size_t seed) {
   return qHashMulti(seed, key.room, qHash(key.text, seed));
 }
 
-// Glyphs of a line from where its baseline begins. Numbers and places alone: fonts must not outlive the application.
+// Glyphs of a line, relative to the start of its baseline. No fonts are stored: they must not outlive the application.
 struct Glyphs {
   std::vector<std::uint32_t> indexes;
   std::vector<QPointF> places;
@@ -65,7 +65,7 @@ class KeptTexts {
   QHash<Key, Value> values_;
 };
 
-// Nothing for a line that takes signs from more than one font, or none from the one that was asked for.
+// nullopt for a line with glyphs of more than one font, or of another font than the requested one.
 std::optional<Glyphs> glyphs_of(const QFont& font, const QRawFont& raw, const QString& text) {
   QTextLayout layout(text, font);
   layout.beginLayout();
@@ -101,7 +101,7 @@ QString elided(const QFont& font, const QString& text, double room) {
 }
 
 QPainterPath text_outline(const QFont& font, const QString& text) {
-  constexpr int kLarge = 1000;  // [px] a 64th of a pixel is nothing
+  constexpr int kLarge = 1000;  // [px] at this size an error of 1/64 of a pixel is negligible
   QFont large = font;
   large.setPixelSize(kLarge);
   QPainterPath outline;
@@ -110,9 +110,9 @@ QPainterPath text_outline(const QFont& font, const QString& text) {
   return QTransform::fromScale(scale, scale).map(outline);
 }
 
-void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPointF baseline, const QString& text) {
+void draw_text(QPainter& painter, const QFont& font, const QColor& color, QPointF baseline, const QString& text) {
   painter.setFont(font);
-  painter.setPen(colour);
+  painter.setPen(color);
   if (text.isEmpty()) return;
   if (painter.paintEngine()->type() != QPaintEngine::Raster) return painter.drawText(baseline, text);
   thread_local KeptTexts<TextKey, std::optional<Glyphs>> kept;
@@ -125,15 +125,15 @@ void draw_text(QPainter& painter, const QFont& font, const QColor& colour, QPoin
   painter.drawGlyphRun(baseline, run);
 }
 
-void draw_text_in(QPainter& painter, const QFont& font, const QColor& colour, const QRectF& rect,
+void draw_text_in(QPainter& painter, const QFont& font, const QColor& color, const QRectF& rect,
                   Qt::Alignment alignment, const QString& text) {
   const QFontMetricsF metrics(font);
   const double spare = rect.width() - text_width(font, text);
   const double left = alignment.testFlag(Qt::AlignRight) ? spare : alignment.testFlag(Qt::AlignHCenter) ? spare / 2 : 0;
   const double top = rect.top() + (rect.height() - metrics.ascent() - metrics.descent()) / 2;
-  // Qt places lines on 64ths of a pixel, rounded down.
+  // Qt rounds the position of a line down to 1/64 of a pixel.
   const auto placed = [](double at) { return static_cast<int>(at * 64) / 64.0; };
-  draw_text(painter, font, colour, {placed(rect.left() + left), placed(top) + metrics.ascent()}, text);
+  draw_text(painter, font, color, {placed(rect.left() + left), placed(top) + metrics.ascent()}, text);
 }
 
 }  // namespace kvscope::viz

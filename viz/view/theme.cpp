@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kPatterns = 4;
 
-// The owners' colours and the shared one were found by a search that moved a calm palette no further than it had to for
-// every pair to stay apart under each colour blindness.        // held by tests/viz/view/theme_test.cpp
+// A search chose the owners' colors and the shared color: it changed a muted palette as little as possible until every
+// pair differs for each kind of color blindness.        // held by tests/viz/view/theme_test.cpp
 Theme dark_theme() {
   Theme t;
   t.kind = ThemeKind::dark;
@@ -58,21 +58,21 @@ Theme light_theme() {
 }
 
 // Relative luminance of WCAG 2: linear light, weighted.
-double luminance(const QColor& colour) {
+double luminance(const QColor& color) {
   const auto linear = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
-  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) + 0.0722 * linear(colour.blueF());
+  return 0.2126 * linear(color.redF()) + 0.7152 * linear(color.greenF()) + 0.0722 * linear(color.blueF());
 }
 
 }  // namespace
 
-QColor with_alpha(QColor colour, double alpha) {
-  colour.setAlphaF(static_cast<float>(alpha));
-  return colour;
+QColor with_alpha(QColor color, double alpha) {
+  color.setAlphaF(static_cast<float>(alpha));
+  return color;
 }
 
 OwnerStyle Theme::owner_style(std::int64_t seq) const {
-  const auto colours = static_cast<std::int64_t>(owner.size());
-  return {owner[static_cast<std::size_t>(seq % colours)], static_cast<Pattern>(seq / colours % kPatterns)};
+  const auto colors = static_cast<std::int64_t>(owner.size());
+  return {owner[static_cast<std::size_t>(seq % colors)], static_cast<Pattern>(seq / colors % kPatterns)};
 }
 
 double contrast(const QColor& a, const QColor& b) {

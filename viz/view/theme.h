@@ -1,5 +1,5 @@
-// Colours and sizes of everything that is painted, for a dark and a light surface. Owners are told apart by hue,
-// lightness and pattern together, and by their label where there is room: never by hue alone.
+// The colors of all panels, for a dark and a light surface. Owners differ in hue, lightness and pattern, and have a
+// label if there is room; hue is never the only difference.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@ namespace kvscope::viz {
 
 enum class ThemeKind : std::uint8_t { dark, light };
 
-// A pattern drawn over an owner's colour; with eight colours and four patterns 32 owners in a row differ.
+// A pattern drawn over an owner's color. With eight colors and four patterns, 32 consecutive owners differ.
 enum class Pattern : std::uint8_t { plain, dots, horizontal, vertical };
-// Shared blocks have the shared colour, a diagonal hatch and a badge with their reference count.
+// Shared blocks have the shared color, a diagonal hatch and a badge with their reference count.
 
 struct OwnerStyle {
   QColor fill;
   Pattern pattern = Pattern::plain;
 };
 
-[[nodiscard]] QColor with_alpha(QColor colour, double alpha);
+[[nodiscard]] QColor with_alpha(QColor color, double alpha);
 
 struct Theme {
   ThemeKind kind = ThemeKind::dark;
@@ -37,7 +37,7 @@ struct Theme {
   QColor accent;  // the selection and its links
   QColor hover;
   QColor shared;  // blocks of several sequences
-  QColor cached;  // blocks of nobody whose content is kept
+  QColor cached;  // blocks without an owner whose content is kept
   QColor null_page;
   QColor warning;  // preemptions, faults
   std::array<QColor, 8> owner;
@@ -54,7 +54,8 @@ struct Theme {
 [[nodiscard]] double contrast(const QColor& a, const QColor& b);
 
 // Fonts embedded at build time: Inter for words, JetBrains Mono for digits and formulas. load_fonts() registers them
-// once and returns false when one of them is missing; every program and test that paints calls it first.
+// once and returns false if one of them is missing. Precondition (caller): every program and test that paints calls it
+// first.
 [[nodiscard]] bool load_fonts();
 [[nodiscard]] QFont ui_font(double px, QFont::Weight weight = QFont::Normal);
 [[nodiscard]] QFont mono_font(double px, QFont::Weight weight = QFont::Normal);

@@ -7,7 +7,7 @@
 namespace kvscope::viz {
 namespace {
 
-// Three digits that count, no zeros behind the point: 1.25, 12.5, 125, 3.
+// Three significant digits without trailing zeros: 1.25, 12.5, 125, 3.
 QString three_digits(double value) {
   return QString::number(value, 'g', value < 999.5 ? 3 : 4);
 }

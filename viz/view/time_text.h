@@ -1,4 +1,4 @@
-// Numbers and times of a run as text: what stands under an axis and beside a cursor.
+// Numbers and times of a run as text, for axes and for the values beside the cursor.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace kvscope::viz {
 // sign.
 [[nodiscard]] QString time_text(std::int64_t time_us);
 
-// Groups of three from five digits on, apart by a thin space that no line breaks at: "9999", "12 031", "1 000 000".
+// Numbers of five or more digits are grouped by three with narrow no-break spaces: "9999", "12 031", "1 000 000".
 [[nodiscard]] QString number_text(std::int64_t number);
 
 }  // namespace kvscope::viz

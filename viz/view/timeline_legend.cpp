@@ -16,11 +16,10 @@ double width_of(const QString& text, const QFont& font) {
   return text_width(font, text);
 }
 
-// One line of text, elided where it is too long for `rect`.
-void paint_words(QPainter& painter, const QRectF& rect, const QString& text, const QFont& font, const QColor& colour,
+void paint_words(QPainter& painter, const QRectF& rect, const QString& text, const QFont& font, const QColor& color,
                  Qt::Alignment alignment) {
   const QString shown = elided(font, text, rect.width() + 0.5);
-  draw_text_in(painter, font, colour, rect, alignment, shown);
+  draw_text_in(painter, font, color, rect, alignment, shown);
 }
 
 double item_width(const LegendItem& item, const Scene& scene) {
@@ -36,7 +35,7 @@ double items_width(std::span<const LegendItem> items, const Scene& scene) {
 }
 
 void paint_item(QPainter& painter, const QRectF& row, const LegendItem& item, bool spread, const Scene& scene) {
-  // In a column of items names stand below names.
+  // In a column of items the names are aligned.
   const double sample = item.series || spread ? scene.px(kSample) : scene.px(kGlyph);
   const double middle = row.center().y();
   if (item.series) {
@@ -57,7 +56,7 @@ void paint_item(QPainter& painter, const QRectF& row, const LegendItem& item, bo
 
 namespace {
 
-// As many of them as fit, from the left. Returns where the next would begin.
+// Paints as many items as fit, from the left. Returns the x for the next item.
 double flow(QPainter& painter, const QRectF& row, std::span<const LegendItem> items, const Scene& scene) {
   double x = row.left();
   for (const LegendItem& item : items) {

@@ -1,4 +1,5 @@
-// Curves and marks named: a line's pattern or a glyph, what it is, and its value now. In legends, footers and readouts.
+// Items of legends, footers and readouts: a line sample or a glyph, the name of the curve or mark, and its current
+// value.
 #pragma once
 
 #include <optional>
@@ -15,25 +16,25 @@
 namespace kvscope::viz {
 
 struct LegendItem {
-  std::optional<Series> series;  // one of the two
+  std::optional<Series> series;  // exactly one of series and mark is set
   std::optional<Mark> mark;
   QString name, value;
 };
 
-inline constexpr double kBeside = 6, kBetween = 18;         // [px] inside an item, between two
+inline constexpr double kBeside = 6, kBetween = 18;         // [px] gap inside an item, gap between two items
 inline constexpr double kLabelFont = 11, kLegendFont = 12;  // [px] at font scale 1
 inline constexpr double kGlyph = 9;                         // [px] at font scale 1
 
 [[nodiscard]] double width_of(const QString& text, const QFont& font);
-// One line of text, elided where it is too long for `rect`.
-void paint_words(QPainter& painter, const QRectF& rect, const QString& text, const QFont& font, const QColor& colour,
+// Paints one line of text, elided if it is too long for `rect`.
+void paint_words(QPainter& painter, const QRectF& rect, const QString& text, const QFont& font, const QColor& color,
                  Qt::Alignment alignment);
 
 [[nodiscard]] double item_width(const LegendItem& item, const Scene& scene);
 [[nodiscard]] double items_width(std::span<const LegendItem> items, const Scene& scene);
-// The name is elided where it must be; the value follows it, or stands at the end of `row` when `spread`.
+// Paints one item. The name is elided if necessary; the value follows it, or is right-aligned in `row` if `spread`.
 void paint_item(QPainter& painter, const QRectF& row, const LegendItem& item, bool spread, const Scene& scene);
-// One row: `left` from its left, as many as fit; `right` ending at its right, while all of it fits beside them.
+// Paints one row of items: as many of `left` as fit, left-aligned; `right` right-aligned if all of it fits beside them.
 void paint_items(QPainter& painter, const QRectF& row, std::span<const LegendItem> left,
                  std::span<const LegendItem> right, const Scene& scene);
 

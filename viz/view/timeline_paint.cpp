@@ -17,14 +17,14 @@ constexpr std::size_t index_of(Series series) {
   return static_cast<std::size_t>(series);
 }
 
-// What lupdate finds; the words are those of playback's name().
+// The strings that lupdate extracts; they are equal to those of name(Series).
 constexpr std::array<const char*, kSeries> kSeriesNames{
     QT_TRANSLATE_NOOP("Timeline", "utilisation"),      QT_TRANSLATE_NOOP("Timeline", "fragmentation"),
     QT_TRANSLATE_NOOP("Timeline", "prefix hit rate"),  QT_TRANSLATE_NOOP("Timeline", "cached blocks"),
     QT_TRANSLATE_NOOP("Timeline", "waiting requests"), QT_TRANSLATE_NOOP("Timeline", "running requests"),
     QT_TRANSLATE_NOOP("Timeline", "prefill tokens"),   QT_TRANSLATE_NOOP("Timeline", "decode tokens")};
 
-// Lengths of dash, gap, ... [px]. Two curves that ever share a plot never share a pattern.
+// Lengths of dash, gap, ... [px]. Two curves in the same plot have different patterns.
 QList<qreal> dashes(Series series) {
   switch (series) {
     case Series::utilisation:
@@ -45,8 +45,8 @@ QList<qreal> dashes(Series series) {
   return {};
 }
 
-// One of each plot: a surface down to 0. Prefill goes from nothing to as much as a step may hold and back all the time:
-// as a line it would be a fence before the curves that people look for.
+// One curve of each plot is filled down to 0. Prefill alternates between 0 and the maximum of a step: as a line it
+// would hide the other curves.
 bool is_filled(Series series) {
   return series == Series::utilisation || series == Series::prefill;
 }
@@ -80,15 +80,15 @@ QString value_text(Series series, double value) {
                           : number_text(std::llround(value));
 }
 
-QColor series_colour(const Theme& theme, Series series) {
+QColor series_color(const Theme& theme, Series series) {
   return theme.series[index_of(series)];
 }
 
 QPen series_pen(const Theme& theme, Series series) {
-  QPen pen(series_colour(theme, series), kCurveWidth);
+  QPen pen(series_color(theme, series), kCurveWidth);
   if (series == Series::prefill) pen.setColor(with_alpha(pen.color(), 0.35));
   pen.setCapStyle(Qt::FlatCap);
-  pen.setJoinStyle(Qt::BevelJoin);  // a miter's tip would stick out far above a single high step
+  pen.setJoinStyle(Qt::BevelJoin);  // the tip of a miter join would extend far above a single high step
   QList<qreal> pattern = dashes(series);
   for (qreal& length : pattern) length /= kCurveWidth;
   if (!pattern.isEmpty()) pen.setDashPattern(pattern);
@@ -98,14 +98,14 @@ QPen series_pen(const Theme& theme, Series series) {
 void paint_surfaces(QPainter& painter, const Curve& curve, const Theme& theme, Series series) {
   painter.setPen(Qt::NoPen);
   if (is_filled(series) && !curve.fill.empty()) {
-    painter.setBrush(with_alpha(series_colour(theme, series), theme.kind == ThemeKind::dark ? 0.16 : 0.12));
+    painter.setBrush(with_alpha(series_color(theme, series), theme.kind == ThemeKind::dark ? 0.16 : 0.12));
     painter.drawPolygon(curve.fill.data(), static_cast<int>(curve.fill.size()));
   }
   if (curve.band.empty()) return;
-  // A band that covers everything says little and hides much: it is fainter the more of the plot it takes.
+  // The larger the share of the plot that a band covers, the more transparent it is, so that it does not hide much.
   const double alpha = 0.42 - 0.32 * std::min(curve.band_share, 1.0);
-  painter.setBrush(with_alpha(series_colour(theme, series), alpha));
-  painter.setRenderHint(QPainter::Antialiasing, false);  // columns of pixels: side by side without a seam
+  painter.setBrush(with_alpha(series_color(theme, series), alpha));
+  painter.setRenderHint(QPainter::Antialiasing, false);  // adjacent columns of pixels without visible seams
   painter.drawRects(curve.band.data(), static_cast<int>(curve.band.size()));
   painter.setRenderHint(QPainter::Antialiasing, true);
 }

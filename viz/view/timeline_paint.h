@@ -1,5 +1,5 @@
-// How a curve and a mark look, wherever they stand: plot, legend, readout. Curves are told apart by their line's
-// pattern and marks by their shape; colour only helps.
+// The look of curves and marks in plots, legends and readouts. Curves differ in their dash pattern and marks in their
+// shape; color is only an additional difference.
 #pragma once
 
 #include <QtCore/QPointF>
@@ -20,12 +20,12 @@ inline constexpr double kCurveWidth = 1.5;  // [px]
 // "87.5 %" or "12".
 [[nodiscard]] QString value_text(Series series, double value);
 
-[[nodiscard]] QColor series_colour(const Theme& theme, Series series);
+[[nodiscard]] QColor series_color(const Theme& theme, Series series);
 [[nodiscard]] QPen series_pen(const Theme& theme, Series series);
-// The soft surfaces first, all of them, so that no curve is veiled by another's.
+// Paints the translucent area under a curve. All areas are painted before all lines, so that no area covers a line.
 void paint_surfaces(QPainter& painter, const Curve& curve, const Theme& theme, Series series);
 void paint_line(QPainter& painter, const Curve& curve, const Theme& theme, Series series);
-// A piece of the curve's line across the middle of `rect`.
+// A sample of the curve's line across the middle of `rect`.
 void paint_sample(QPainter& painter, const QRectF& rect, const Theme& theme, Series series);
 
 // preemption: a triangle, eviction: a cross, refusal: a square, copy: a diamond; `px` across.

@@ -1,4 +1,4 @@
-// The timeline: curves of the whole run, marks where something happened, the step the run stands at.
+// The timeline: curves of the whole run, marks of events, and the current step.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -57,8 +57,7 @@ class TimelinePanel final : public Panel {
   mutable PlotPicture picture_;
 };
 
-// --- what there is to say
-// ----------------------------------------------------------------------------------------------
+// --- texts -----------------------------------------------------------------------------------------------------------
 
 QString TimelinePanel::subtitle(const Scene& scene) const {
   if (scene.run().timeline().steps() == 0) return tr("no steps");
@@ -80,7 +79,7 @@ QString TimelinePanel::summary(const Scene& scene) const {
       .arg(number_of(timeline, *index), last, time_of(timeline, *index), values.join(QStringLiteral(", ")));
 }
 
-// What the legends do not say: what happened in this step, and in the whole run.
+// Marked events in this step and in the whole run, which the legends do not contain.
 QString TimelinePanel::what_happened(const Scene& scene) const {
   const Timeline& timeline = scene.run().timeline();
   const std::optional<std::int64_t> index = current_index(scene);
@@ -98,10 +97,9 @@ QString TimelinePanel::what_happened(const Scene& scene) const {
   return tr("In step %1: %2. In the whole run: %3.").arg(number_of(timeline, *index), now, whole);
 }
 
-// --- painting
-// ----------------------------------------------------------------------------------------------------------
+// --- painting --------------------------------------------------------------------------------------------------------
 
-// The step's number at the foot of the cursor's line, kept inside the row; empty where there is no line or no row.
+// The step's number at the lower end of the cursor's line, kept inside the row; empty without a line or a row.
 QRectF flag_of(const PreparedTimeline& p, const std::optional<double>& x, const QString& number, const QFont& font) {
   const QRectF& row = p.layout.step_labels;
   if (!x || row.isEmpty()) return {};
@@ -114,7 +112,7 @@ void paint_lines(QPainter& painter, const std::vector<QLineF>& lines) {
   painter.drawLines(lines.data(), static_cast<int>(lines.size()));
 }
 
-// Where a step's line goes; nothing when it is out of sight.
+// The x of a step's line; nullopt if it is not visible.
 std::optional<double> line_of(const PreparedTimeline& p, const std::optional<std::int64_t>& index) {
   if (!index) return std::nullopt;
   const double x = p.layout.axis.x(*index);
@@ -135,7 +133,7 @@ void TimelinePanel::paint_cursor(QPainter& painter, const PreparedTimeline& p, c
   for (const Series series : shown_series(p.layout.stacked)) {
     const double y = y_of(p.plot(series), value_at(timeline, series, *index), p.top(series));
     painter.setPen(QPen(scene.theme->card, 1.5));
-    painter.setBrush(series_colour(*scene.theme, series));
+    painter.setBrush(series_color(*scene.theme, series));
     painter.drawEllipse(QPointF(*x, y), kDot, kDot);
   }
   paint_marks_over(painter, p, *x, scene);
@@ -188,7 +186,7 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
       const std::int64_t total = cache_.facts(scene.run()).totals[at(mark)];
       if (total > 0) left.push_back({{}, mark, mark_name(mark, total), number_text(total)});
     }
-    // The requests' axis is at the right, and so are they. Marks give way first.
+    // The items of the requests are at the right, like their axis. Without enough room, marks are omitted first.
     const std::vector<LegendItem> right = legend_of(kRequests, scene);
     while (left.size() > kStripShares.size() &&
            items_width(left, scene) + kBetween + items_width(right, scene) > footer.width()) {
@@ -199,8 +197,7 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
   painter.restore();
 }
 
-// --- hovering
-// ----------------------------------------------------------------------------------------------------------
+// --- hovering --------------------------------------------------------------------------------------------------------
 
 void TimelinePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   const PreparedTimeline& p = prepare(body, scene);
@@ -232,7 +229,7 @@ void TimelinePanel::paint_readout(QPainter& painter, const QRectF& body, const P
   const QFont font = mono_font(scene.px(kLegendFont), QFont::Bold);
   double width = width_of(title, font);
   for (const LegendItem& item : items) width = std::max(width, item_width(item, scene) + kBetween);
-  // Below the legends, which say the same of the step the run is at.
+  // Below the legends, which show the values of the current step.
   const QRectF bounds(body.left(), p.layout.stacked ? p.layout.shares.top() : body.top(), body.width(), body.height());
   const Readout box =
       readout(bounds, p.layout.axis.x(index), items.size(), {std::ceil(width), scene.px(kRow)}, scene.px(kBoxPadding));
@@ -251,11 +248,10 @@ Selection TimelinePanel::hit(QPointF at, const QRectF& body, const Scene& scene)
   return of_step(StepIdx{scene.run().timeline().step[static_cast<std::size_t>(*index)]});
 }
 
-// --- moving about
-// ------------------------------------------------------------------------------------------------------
+// --- moving ----------------------------------------------------------------------------------------------------------
 
 std::optional<QRectF> TimelinePanel::anchor(const Lit&, const QRectF&, const Scene&) const {
-  return std::nullopt;  // objects of the cache stand in other panels
+  return std::nullopt;  // objects of the cache are in other panels
 }
 
 Selection TimelinePanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
@@ -281,7 +277,7 @@ Selection TimelinePanel::moved(const Selection& from, Move move, const QRectF&, 
       return selected(0);
     case Move::last:
       return selected(last);
-    case Move::up:  // to where something happened before, or stay
+    case Move::up:  // to the previous step with a mark, if any
       for (std::int64_t i = *start - 1; i >= 0; --i) {
         if (marked(i)) return selected(i);
       }

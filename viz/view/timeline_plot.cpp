@@ -15,9 +15,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kStepLabel = 84;  // [px] room a label under the axis asks for, at font scale 1
-constexpr double kTick = 3;        // [px] its little line
-constexpr double kAroundMark = 1;  // [px] a line ends so far from a mark
+constexpr double kStepLabel = 84;  // [px] minimum distance of labels under the axis, at font scale 1
+constexpr double kTick = 3;        // [px] length of a tick
+constexpr double kAroundMark = 1;  // [px] gap between a line and a mark
 constexpr std::array kSharesParts{5, 2, 1};
 
 void paint_hair(QPainter& painter, const QRectF& rect, const Scene& scene) {
@@ -77,7 +77,7 @@ void paint_axes(QPainter& painter, const PreparedTimeline& p, const Scene& scene
 
 // --- the axis of steps -----------------------------------------------------------------------------------------------
 
-// Beside a row, in the gutter at the left.
+// A caption beside a row, in the gutter at the left.
 void paint_caption(QPainter& painter, const QRectF& row, const QString& text, const PreparedTimeline& p,
                    const Scene& scene) {
   const QRectF rect(row.left() - p.layout.left_labels, row.top(), p.layout.left_labels - kBeside, row.height());
@@ -85,13 +85,13 @@ void paint_caption(QPainter& painter, const QRectF& row, const QString& text, co
               Qt::AlignVCenter | Qt::AlignRight);
 }
 
-std::vector<std::int64_t> labelled_steps(const PreparedTimeline& p, const Scene& scene) {
+std::vector<std::int64_t> labeled_steps(const PreparedTimeline& p, const Scene& scene) {
   const Timeline& timeline = scene.run().timeline();
   if (timeline.steps() == 0) return {};
   return step_ticks(p.layout.axis, timeline.step.front(), scene.px(kStepLabel));
 }
 
-// Under the step's middle, pushed inside at the ends of the row.
+// A label centered under the step's middle, moved inside at the ends of the row.
 QRectF label_rect(const QRectF& row, double x, double width, const PreparedTimeline& p) {
   const double left = std::clamp(x - width / 2, row.left(), row.right() + p.layout.right_labels - width);
   return {left, row.top(), width, row.height()};
@@ -104,7 +104,7 @@ void paint_times(QPainter& painter, const PreparedTimeline& p, const Scene& scen
   const QFont font = mono_font(scene.px(kLabelFont));
   QColor quiet = scene.theme->text_quiet;
   quiet.setAlphaF(0.8F);
-  for (const std::int64_t index : labelled_steps(p, scene)) {
+  for (const std::int64_t index : labeled_steps(p, scene)) {
     const QString time = time_of(scene.run().timeline(), index);
     const QRectF rect = label_rect(row, p.layout.axis.x(index), width_of(time, font) + 1, p);
     paint_words(painter, rect, time, font, quiet, Qt::AlignVCenter | Qt::AlignLeft);
@@ -119,7 +119,7 @@ void paint_curves(QPainter& painter, const PreparedTimeline& p, const Scene& sce
   for (const bool surfaces : {true, false}) {
     for (const Series series : shown) {
       painter.save();
-      // Half a line more: a curve at 0 or at 100 % is as thick as anywhere.
+      // Half a line width more, so that a curve at 0 or at 100 % has its full thickness.
       painter.setClipRect(p.plot(series).adjusted(0, -1, 0, 1), Qt::IntersectClip);
       const Curve& curve = p.curves[at(series)];
       surfaces ? paint_surfaces(painter, curve, *scene.theme, series)
@@ -129,7 +129,7 @@ void paint_curves(QPainter& painter, const PreparedTimeline& p, const Scene& sce
   }
 }
 
-// Marks of one lane that share a glyph, and how many they are.
+// The glyph of a group of marks, and their number.
 void paint_group(QPainter& painter, const MarkGroup& group, const QRectF& lane, Mark mark, const Scene& scene) {
   const double glyph = scene.px(kGlyph);
   paint_mark(painter, {group.x, lane.center().y()}, glyph, *scene.theme, mark);
@@ -189,7 +189,7 @@ void paint_step_labels(QPainter& painter, const PreparedTimeline& p, const QRect
   if (row.isEmpty()) return;
   paint_caption(painter, row, QCoreApplication::translate("Timeline", "step"), p, scene);
   const QFont font = mono_font(scene.px(kLabelFont));
-  for (const std::int64_t index : labelled_steps(p, scene)) {
+  for (const std::int64_t index : labeled_steps(p, scene)) {
     const double x = p.layout.axis.x(index);
     const QString number = number_of(scene.run().timeline(), index);
     const QRectF rect = label_rect(row, x, width_of(number, font) + 1, p);
@@ -214,8 +214,7 @@ void PlotPicture::paint(QPainter& painter, const QRectF& body, const PreparedTim
   const Key key{prepared.revision, transform, scene.theme->kind, QCoreApplication::translate("Timeline", "step")};
   if (image_.isNull() || key != key_) {
     if (image_.size() != pixels.size()) image_ = QImage(pixels.size(), QImage::Format_RGB32);
-    // The body lies on its card: text is smoothed against what is behind it, and a copy of opaque pixels is the
-    // fastest.
+    // Opaque, with the card's color: antialiased text needs the background, and opaque pixels are copied fastest.
     image_.fill(scene.theme->card);
     QPainter plots(&image_);
     plots.setTransform(transform * QTransform::fromTranslate(-pixels.x(), -pixels.y()));

@@ -1,4 +1,5 @@
-// The plots of the timeline as they stand whatever step the run is at: lines and labels of the axes, curves, marks.
+// The parts of the timeline's plots that do not depend on the current step: the lines and labels of the axes, the
+// curves, the marks.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,16 @@
 
 namespace kvscope::viz {
 
-// The part that is worth keeping: everything but the numbers of steps, which make room for the cursor's.
+// Paints everything except the numbers of steps, which depend on the cursor's position.
 void paint_plots(QPainter& painter, const PreparedTimeline& prepared, const Scene& scene);
-// Numbers of steps under the plots, none on top of `flag`.
+// Paints the numbers of steps under the plots, except those that would overlap `flag`.
 void paint_step_labels(QPainter& painter, const PreparedTimeline& prepared, const QRectF& flag, const Scene& scene);
 
-// A step's line at `x` ends where it meets a mark or its count, and goes on behind it: those that it crossed, again.
+// Repaints the marks and counts that a step's vertical line at `x` crosses, so that the line appears behind them.
 void paint_marks_over(QPainter& painter, const PreparedTimeline& prepared, double x, const Scene& scene);
 
-// paint_plots() kept as pixels. A thousand dashes take milliseconds, and a run that plays changes none of them. Where
-// the surface is no picture of pixels (SVG, PDF), or a very large one, it paints directly.
+// Caches the output of paint_plots() as pixels: a thousand dashes take milliseconds, and they do not change while the
+// run plays. On a surface without pixels (SVG, PDF), or a very large one, it paints directly.
 class PlotPicture {
  public:
   static constexpr std::int64_t kMostPixels = std::int64_t{1} << 24;
@@ -31,14 +32,14 @@ class PlotPicture {
     std::int64_t revision = -1;
     QTransform transform;
     ThemeKind theme = ThemeKind::dark;
-    QString words;  // a language
+    QString words;  // a translated word: changes with the language
     friend bool operator==(const Key&, const Key&) = default;
   };
   Key key_;
   QImage image_;
 };
 
-[[nodiscard]] QString number_of(const Timeline& timeline, std::int64_t index);  // of a step
-[[nodiscard]] QString time_of(const Timeline& timeline, std::int64_t index);    // of its end
+[[nodiscard]] QString number_of(const Timeline& timeline, std::int64_t index);  // step number
+[[nodiscard]] QString time_of(const Timeline& timeline, std::int64_t index);    // time at the step's end
 
 }  // namespace kvscope::viz

@@ -12,8 +12,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::size_t kSamples = 16;  // of each curve, in a run's key
-// Of an axis of counts. In the strip it shares the lines of 0, 50 and 100 %.
+constexpr std::size_t kSamples = 16;  // samples of each curve in a run's key
+// The possible numbers of parts of an axis of counts. In the strip it shares the lines of 0, 50 and 100 %.
 constexpr std::array kStackedParts{3, 4, 5};
 constexpr std::array kStripParts{2, 4};
 
@@ -91,7 +91,7 @@ const PreparedTimeline& TimelineCache::prepared(const QRectF& body, const Scene&
   TimelineNeeds needs{timeline.steps(), {}, digits(prepared_.counts.left_top), digits(prepared_.counts.right_top)};
   for (std::size_t m = 0; m < kMarks; ++m) needs.marks[m] = of_run.totals[m] > 0;
   prepared_.layout = timeline_layout(body, stacked, needs, key.viewport, scene.font_scale);
-  if (stacked && !prepared_.layout.stacked) prepared_.counts = axes(false);  // too small a body for two plots
+  if (stacked && !prepared_.layout.stacked) prepared_.counts = axes(false);  // the body is too small for two plots
   const StepAxis& axis = prepared_.layout.axis;
   prepared_.curves = {};
   for (const Series series : shown_series(prepared_.layout.stacked)) {

@@ -1,5 +1,5 @@
-// What the timeline panel paints, worked out once for a run, a size and a zoom. Stepping changes none of it, so a run
-// of a million steps plays as smoothly as one of ten.
+// The data that the timeline panel paints, computed once per run, size and zoom. It does not depend on the current
+// step, so a run of a million steps plays as smoothly as a run of ten.
 #pragma once
 
 #include <array>
@@ -29,14 +29,14 @@ constexpr std::size_t at(Mark mark) {
   return static_cast<std::size_t>(mark);
 }
 
-// What a whole run says once.
+// Facts of the whole run.
 struct RunFacts {
-  double most_requests = 0, most_tokens = 0;  // in a step
-  std::array<std::int64_t, kMarks> totals{};  // how often things happened
+  double most_requests = 0, most_tokens = 0;  // maximum in a step
+  std::array<std::int64_t, kMarks> totals{};  // number of marks of each kind
 };
 
 struct PreparedTimeline {
-  std::int64_t revision = 0;  // another one after every change
+  std::int64_t revision = 0;  // changes with every change of the data
   RunFacts facts;
   TimelineLayout layout;
   CountAxes counts;  // requests at the left, tokens at the right
@@ -50,11 +50,11 @@ class TimelineCache {
  public:
   [[nodiscard]] const RunFacts& facts(const Run& run);
   [[nodiscard]] const PreparedTimeline& prepared(const QRectF& body, const Scene& scene);
-  // Of the body prepared last: a footer is painted after its body, and knows no other size.
+  // Of the body prepared last: a footer is painted after its body and has no other way to get the body's layout.
   [[nodiscard]] bool stacked() const { return prepared_.layout.stacked; }
 
  private:
-  // Whose curves these are. The address and some of its numbers tell a run from another that was given the same memory.
+  // Identifies the run of the curves. The address alone is not enough: a later run may have the same address.
   struct RunKey {
     const Timeline* timeline = nullptr;
     std::int64_t steps = 0;
@@ -73,11 +73,11 @@ class TimelineCache {
   [[nodiscard]] static RunKey key_of(const Run& run);
 
   std::optional<RunKey> run_;
-  std::optional<SizeKey> size_;  // nothing: the run is another one than before
+  std::optional<SizeKey> size_;  // nullopt: the run changed
   PreparedTimeline prepared_;
 };
 
-// The step the run stands in, as an index of its timeline; nothing before the first.
+// The timeline index of the current step; nullopt before the first step.
 [[nodiscard]] std::optional<std::int64_t> current_index(const Scene& scene);
 [[nodiscard]] double value_at(const Timeline& timeline, Series series, std::int64_t index);
 

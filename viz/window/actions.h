@@ -1,4 +1,4 @@
-// The QActions of shortcuts.h's table, one each, with words, keys, tips and icons.
+// One QAction for each entry of shortcuts.h's table, with text, keys, tool tip and icon.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@ namespace kvscope::viz {
 class Actions final : public QObject {
   Q_OBJECT
  public:
-  explicit Actions(QWidget* window);  // their keys work wherever the focus is in it
+  explicit Actions(QWidget* window);  // the keys work for any focus within the window
 
   [[nodiscard]] QAction* operator[](Do id) const { return actions_[static_cast<std::size_t>(id)]; }
   void set_theme(const Theme& theme);  // paints the icons
-  void set_playing(bool playing);      // the icon and word of Do::play
-  void set_open(bool open);            // what needs an open file is enabled with it
+  void set_playing(bool playing);      // sets icon and text of Do::play
+  void set_open(bool open);            // enables or disables the actions that need an open file
 
  private:
   std::array<QAction*, kActions> actions_{};

@@ -9,7 +9,7 @@
 
 namespace kvscope::viz {
 
-// One of each kind waits at most. `number` counts what was asked, so that a late answer is told from the newest.
+// At most one question of each kind waits. `number` counts the questions, so that an outdated answer is recognized.
 struct Asker::Waiting {
   std::function<void(std::uint64_t number)> work;
   std::uint64_t number = 0;
@@ -67,7 +67,7 @@ void Asker::post(Waiting Shared::*which, std::function<std::function<void()>()> 
     ++waiting.number;
     waiting.work = [this, which, ask = std::move(ask)](std::uint64_t number) {
       const auto tell_if_newest = [this, which, number, tell = ask()] {
-        // Only this thread changes the number.
+        // No lock needed: only this thread changes the number.
         if (number == (shared_.get()->*which).number) tell();
       };
       QMetaObject::invokeMethod(this, tell_if_newest, Qt::QueuedConnection);

@@ -1,6 +1,6 @@
-// Asks the backend for explanations, byte offsets and tiles on a thread of its own. The newest question wins: one that has not
-// been begun is dropped for it, and an answer that is no longer waited for is not told. So pointing at a thousand
-// blocks in a second asks about a few of them.
+// Requests explanations, byte offsets and tiles from the backend on a separate thread. Only the newest question matters: it
+// replaces a question that has not started, and an outdated answer is dropped. So if the pointer moves over a thousand
+// blocks in a second, only a few of them are explained.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,12 @@ class Asker final : public QObject {
   Q_OBJECT
  public:
   explicit Asker(Backend& backend, QObject* parent = nullptr);  // the backend outlives the asker
-  ~Asker() override;                                            // waits for the question that is being answered
+  ~Asker() override;                                            // waits for the running call of the backend
 
   void explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question);
   void locate(std::shared_ptr<const Facts> facts, const QString& path, qint64 offset, StepIdx step);
   void stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request);
-  void forget();  // no answer is told to what was asked so far
+  void forget();  // drops all pending questions and answers
 
  Q_SIGNALS:
   void explained(const kvscope::trace::Question& question, const kvscope::trace::Explanation& explanation);
@@ -40,7 +40,8 @@ class Asker final : public QObject {
   struct Waiting;
   struct Shared;
   void run();
-  // `ask` runs on the worker; what it returns is called here, when nothing newer of the kind was asked meanwhile.
+  // `ask` runs on the worker thread. The function that it returns is called on this thread, unless a newer question of
+  // the same kind was posted meanwhile.
   void post(Waiting Shared::*which, std::function<std::function<void()>()> ask);
   std::shared_ptr<Shared> shared_;
   std::thread thread_;

@@ -1,5 +1,5 @@
-// What the window asks of the simulator. viz draws events and knows nothing of how they come about: whoever builds the
-// program (apps/kvscope-viewer) hands it one of these, a test another.
+// The interface of the window to the simulator. viz draws events and does not depend on the simulator: the program
+// (apps/kvscope-viewer) passes an implementation, and tests pass a fake.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@
 
 namespace kvscope::viz {
 
-// Two worker threads call it: one is in open(), the other in explain(), locate() or stage(), maybe at the same time. gallery()
-// is called once, by the thread that made the window.
+// Two worker threads call it, possibly at the same time: one calls open(), the other explain(), locate() and stage().
+// gallery() is called once, by the thread that creates the window.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // One at a time. Opens a trace, or runs a scenario: what the file is, its content tells.
-  // `progress` is called with requests done of all while a scenario runs; when it returns false the run stops and
-  // Cancelled is thrown. Throws what kvscope::fault_lines can word.
+  // One call at a time. Opens a trace or runs a scenario; the file's content decides which.
+  // `progress` is called while a scenario runs, with the number of finished requests and the total; if it returns
+  // false, the run stops and Cancelled is thrown. Other exceptions are of the types that kvscope::fault_lines accepts.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
 
-  // One at a time, and not beside locate() or stage(). The same explanation as the command line's. Throws likewise.
+  // One call at a time, and not during locate() or stage(). Returns the same explanation as the command line. Throws like open().
   [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
                                                    const trace::Question& question) = 0;
 
-  // The element whose value lies at `offset` bytes into the pool at the question's step; kv, layer, head, dim and
-  // token are filled in. IndexError: outside the pool, or no token is stored there.
+  // The element stored at byte `offset` of the pool at `step`: sequence, token, kv, layer, head and dim. IndexError:
+  // the offset is outside the pool, or no token is stored there.
   [[nodiscard]] virtual trace::Question locate(const Facts& facts, const std::string& path, std::int64_t offset,
                                                StepIdx step) = 0;
 

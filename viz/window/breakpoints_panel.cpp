@@ -18,7 +18,7 @@
 namespace kvscope::viz {
 namespace {
 
-// What is often waited for, in words and as the parser reads it.
+// Frequent breakpoints: in words for the menu, and as text for the parser.
 struct Ready {
   const char* words;
   const char* text;
@@ -79,7 +79,7 @@ void BreakpointsPanel::build() {
   fault_->setProperty("fault", true);
   fault_->setWordWrap(true);
   fault_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  fault_->setAccessibleName(tr("What is wrong with the breakpoint"));
+  fault_->setAccessibleName(tr("Fault of the breakpoint"));
   fault_->hide();
   list_ = new QListView;
   list_->setProperty("card", true);
@@ -87,7 +87,7 @@ void BreakpointsPanel::build() {
   list_->setModel(&model_);
   list_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   list_->installEventFilter(this);
-  hint_ = new QLabel(tr("Playing and F5 stop where an event matches one of these."));
+  hint_ = new QLabel(tr("Playing and F5 stop after an event that matches one of these."));
   hint_->setProperty("quiet", true);
   hint_->setWordWrap(true);
 

@@ -1,5 +1,5 @@
-// Breakpoints: written as text or taken from a few ready ones, switched on and off, edited in place, removed. A text
-// that is none is said so under the field, in the parser's words.
+// Breakpoints: typed as text or chosen from examples, enabled and disabled, edited in place, removed. For an invalid
+// text the parser's message is shown under the field.
 #pragma once
 
 #include <QtCore/QString>
@@ -21,7 +21,7 @@ class BreakpointsPanel final : public QWidget {
   explicit BreakpointsPanel(QWidget* parent = nullptr);
   void set_document(Document* document);
   void set_theme(const Theme& theme, double font_scale);
-  void write();  // the focus goes to the field
+  void write();  // sets the focus to the field
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;  // Delete on the list
@@ -30,7 +30,7 @@ class BreakpointsPanel final : public QWidget {
   void build();
   void add(const QString& text);
   void remove();
-  void say(const QStringList& faults);  // none: quiet
+  void say(const QStringList& faults);  // an empty list hides the label
   void update_buttons();
 
   BreakpointModel model_;

@@ -8,7 +8,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kThousandths = 1000;  // events may be more than an int counts
+constexpr int kThousandths = 1000;  // range of the bar: the number of events may exceed an int
 constexpr int kBarWidth = 220;      // [px]
 
 }  // namespace
@@ -17,8 +17,8 @@ BusyBar::BusyBar(QWidget* parent)
     : QFrame(parent), words_(new QLabel), bar_(new QProgressBar), cancel_(new QPushButton(tr("Cancel"))) {
   setProperty("bar", QStringLiteral("true"));
   setAccessibleName(tr("Work in progress"));
-  words_->setAccessibleName(tr("What is being done"));
-  bar_->setAccessibleName(tr("How far it is"));
+  words_->setAccessibleName(tr("Current task"));
+  bar_->setAccessibleName(tr("Progress"));
   bar_->setTextVisible(false);
   bar_->setFixedWidth(kBarWidth);
   cancel_->setAccessibleName(tr("Cancel"));

@@ -1,5 +1,5 @@
-// What is being worked at, how far it is, and a button that stops it. Shown only after it has lasted for kPatience:
-// work that is done at once does not make the window flicker.
+// The current task, its progress, and a button that cancels it. It is shown only if the task takes longer than
+// kPatience, so that the window does not flicker for short tasks.
 #pragma once
 
 #include <QtCore/QTimer>

@@ -7,7 +7,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kMeasuredRows = 64;  // for a column's width; a step of a large run has a hundred thousand rows
+constexpr int kMeasuredRows = 64;  // rows measured for a column's width; a step may have a hundred thousand rows
 
 }  // namespace
 

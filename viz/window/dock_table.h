@@ -1,4 +1,4 @@
-// What the docks' tables have in common: whole rows, no grid, no frame but the card, columns as wide as their content.
+// Common setup of the docks' tables: selection of whole rows, no grid, no frame, columns as wide as their content.
 #pragma once
 
 class QTableView;

@@ -1,4 +1,4 @@
-// The title of a dock: its name and a button that closes it. A dock among tabs needs none: the tab says what it is.
+// The title of a dock: its name and a button that closes it. A tabbed dock has no title, because its tab has the name.
 #pragma once
 
 #include <QtWidgets/QWidget>
@@ -13,7 +13,7 @@ namespace kvscope::viz {
 class DockTitle final : public QWidget {
   Q_OBJECT
  public:
-  explicit DockTitle(QDockWidget& dock);  // becomes its title bar
+  explicit DockTitle(QDockWidget& dock);  // sets itself as the title bar of `dock`
   void set_theme(const Theme& theme);
   void update_tabbed();  // call when docks were moved, shown or hidden
   [[nodiscard]] QSize sizeHint() const override;

@@ -1,4 +1,5 @@
-// The events of the step as a table: a click goes right after the event, the pointer over it lights what it is about.
+// The events of the step as a table. A click moves the position to right after the event; hovering highlights the
+// event's object.
 #pragma once
 
 #include <QtCore/QPointer>

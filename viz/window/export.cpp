@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::array<const char*, 4> kEndings{"png", "svg", "pdf", "gif"};
 
-// --- what is wrong with what is asked for ---
+// --- checks ---
 
 QSizeF scaled(const Picture& picture) {
   return QSizeF(picture.size) * picture.scale;
@@ -58,7 +58,7 @@ void check_frames(const Run& run, const Picture& picture, PictureFormat format, 
         {"", fmt::format("{} frames are more than {}: choose fewer steps", last - first + 1, kMostFrames)});
   }
   if (!(picture.frames_per_second >= kSlowestFrames && picture.frames_per_second <= kFastestFrames)) {
-    faults.push_back({"", fmt::format("{} frames a second are outside [{}, {}]", picture.frames_per_second,
+    faults.push_back({"", fmt::format("{} frames per second is outside [{}, {}]", picture.frames_per_second,
                                       kSlowestFrames, kFastestFrames)});
   }
 }
@@ -66,16 +66,16 @@ void check_frames(const Run& run, const Picture& picture, PictureFormat format, 
 PictureFormat check(const QString& path, const Run& run, const Picture& picture) {
   const std::optional<PictureFormat> format = picture_format(path);
   std::vector<Fault> faults;
-  if (!format) faults.push_back({"", "the name's ending tells no format: use .png, .svg, .pdf or .gif"});
+  if (!format) faults.push_back({"", "the extension is not that of a picture format: use .png, .svg, .pdf or .gif"});
   check_size(picture, faults);
   check_frames(run, picture, format.value_or(PictureFormat::gif), faults);
   if (!faults.empty()) throw InputError(path.toStdString(), std::move(faults));
   return *format;
 }
 
-// --- one picture ---
+// --- single pictures ---
 
-// The panels keep caches, so that the frames of a film do not each begin anew.
+// All frames of an animation use the same panels and thus their caches.
 class Painting {
  public:
   Painting(const std::shared_ptr<const Run>& run, const Picture& picture)
@@ -132,7 +132,7 @@ std::string_view view_of(const QByteArray& bytes) {
   return {bytes.constData(), static_cast<std::size_t>(bytes.size())};
 }
 
-// The same bytes on every screen: an image takes its resolution from where it was made.
+// Sets a fixed resolution: otherwise the bytes would depend on the screen, from which Qt takes an image's resolution.
 QByteArray png_of(QImage image, double scale) {
   constexpr double kDotsPerMeter = 96 / 0.0254;
   image.setDotsPerMeterX(static_cast<int>(std::lround(kDotsPerMeter * scale)));
@@ -145,7 +145,8 @@ QByteArray png_of(QImage image, double scale) {
   return bytes;
 }
 
-// When it was made is no part of a picture: blanked out where it stands, so that every offset in the file stays right.
+// Overwrites the creation date with blanks, so that equal pictures have equal bytes. The length does not change, so all
+// offsets in the file stay valid.
 void blank_creation_date(QByteArray& pdf) {
   constexpr std::string_view kKey = "/CreationDate (";
   const qsizetype at = pdf.indexOf(kKey.data());
@@ -154,7 +155,7 @@ void blank_creation_date(QByteArray& pdf) {
   for (qsizetype i = at; i <= end; ++i) pdf[i] = ' ';
 }
 
-// One page on which a pixel is a point, 1/72 inch: a page has no pixels, and whole points stay whole.
+// One page on which a logical pixel is one point (1/72 inch), so that whole pixels are whole points.
 QByteArray pdf_of(const Painting& painting, const Picture& picture) {
   QByteArray bytes;
   QBuffer buffer(&bytes);

@@ -60,14 +60,14 @@ void ExportBar::build() {
   height_ = add(*row, tr("x"), tr("Height in pixels"), new QSpinBox);
   for (QSpinBox* side : {width_, height_}) side->setRange(kSmallestPicture, kLargestPicture);
   QHBoxLayout* scale = part(*row, scale_part_);
-  scale_ = add(*scale, tr("scale"), tr("Pixels of the file for one of the picture"), new QDoubleSpinBox);
+  scale_ = add(*scale, tr("scale"), tr("Pixels of the file per pixel of the picture"), new QDoubleSpinBox);
   scale_->setRange(1, kLargestScale);
   scale_->setSingleStep(1);
   scale_->setDecimals(1);
   QHBoxLayout* frames = part(*row, frames_part_);
   first_ = add(*frames, tr("steps"), tr("First step"), new QSpinBox);
   last_ = add(*frames, tr("to"), tr("Last step"), new QSpinBox);
-  rate_ = add(*frames, tr("at"), tr("Frames a second"), new QDoubleSpinBox);
+  rate_ = add(*frames, tr("at"), tr("Frames per second"), new QDoubleSpinBox);
   rate_->setRange(kSlowestFrames, kFastestFrames);
   rate_->setDecimals(1);
   rate_->setValue(4);
@@ -98,7 +98,7 @@ void ExportBar::open(QSize canvas, ThemeKind theme, std::int64_t row, std::int64
   width_->setValue(canvas.width());
   height_->setValue(canvas.height());
   theme_->setCurrentIndex(theme == ThemeKind::dark ? 0 : 1);
-  // Steps in words are rows in the run: row 0 is what came before step 0.
+  // Steps in the texts are rows of the run: row 0 has the events before step 0.
   const int last = static_cast<int>(std::max<std::int64_t>(rows - 2, 0));
   first_->setRange(0, last);
   last_->setRange(0, last);

@@ -1,5 +1,5 @@
-// What picture to write: format, size, scale, theme, and for an animation from which step to which. What is shown is
-// what is written; the size starts as the canvas's own.
+// The options of an exported picture: format, size, scale, theme, and for an animation the first and the last step. The
+// picture shows the same as the canvas; the initial size is the canvas's.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ class ExportBar final : public QFrame {
   explicit ExportBar(QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  // Shown for a run of so many rows that stands at `row`.
+  // Shows the bar for a run with `rows` rows whose current row is `row`.
   void open(QSize canvas, ThemeKind theme, std::int64_t row, std::int64_t rows);
   [[nodiscard]] PictureFormat format() const;
   [[nodiscard]] QString name_filter() const;  // "PNG picture (*.png)"
   [[nodiscard]] QString suffix() const;       // "png"
-  // Size, scale, theme, frames; the rest of `picture` stays.
+  // Sets size, scale, theme and frames of `picture`.
   void fill(Picture& picture) const;
   [[nodiscard]] std::int64_t first_row() const;
 
  Q_SIGNALS:
-  void wanted();  // "Save as..." was pressed
+  void wanted();  // the button "Save as..." was clicked
   void closed();
 
  private:
   void build();
-  void show_fields();  // those of the format
+  void show_fields();  // shows the fields of the selected format
 
   QComboBox *format_ = nullptr, *theme_ = nullptr;
   QSpinBox *width_ = nullptr, *height_ = nullptr, *first_ = nullptr, *last_ = nullptr;

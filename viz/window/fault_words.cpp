@@ -15,7 +15,7 @@ QStringList current_fault_lines() {
   } catch (const std::exception& error) {
     for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
   } catch (...) {
-    lines.push_back(QCoreApplication::translate("kvscope::viz::Job", "an error without words: please report it"));
+    lines.push_back(QCoreApplication::translate("kvscope::viz::Job", "an error without a message: please report it"));
   }
   return lines;
 }

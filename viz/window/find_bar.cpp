@@ -27,7 +27,7 @@ FindBar::FindBar(Asker& asker, QWidget* parent)
   field_->setClearButtonEnabled(true);
   words_->setWordWrap(true);
   words_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  words_->setAccessibleName(tr("What was found"));
+  words_->setAccessibleName(tr("Result"));
   words_->hide();
   close_->setAccessibleName(tr("Close the find bar"));
   close_->setToolTip(tr("Close (Esc)"));
@@ -80,7 +80,7 @@ void FindBar::set_document(Document* document, std::shared_ptr<const Facts> fact
 
 void FindBar::set_theme(const Theme& theme, double font_scale) {
   close_->setIcon(icon(Icon::close, theme));
-  field_->setFont(mono_font(12 * font_scale));  // 0x1f40 as it was typed: words join 0 and x
+  field_->setFont(mono_font(12 * font_scale));  // the font for words has a ligature for 0x
 }
 
 void FindBar::open() {
@@ -111,7 +111,7 @@ void FindBar::go() {
 
 void FindBar::locate(qint64 offset) {
   if (!facts_->scenario) {
-    say({tr("This trace carries no scenario: where a byte of the pool belongs cannot be told.")}, true);
+    say({tr("This trace has no scenario: bytes of the pool cannot be located without the model's sizes.")}, true);
     return;
   }
   say({tr("looking for byte %1").arg(offset)}, false);

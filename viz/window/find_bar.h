@@ -1,4 +1,4 @@
-// The find field: what find.h understands, where it leads, and what is wrong with it in words under the field.
+// The find field. It parses the text with find.h, moves to the result, and shows the result or the fault below it.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,12 @@ class FindBar final : public QFrame {
   explicit FindBar(Asker& asker, QWidget* parent = nullptr);
   void set_document(Document* document, std::shared_ptr<const Facts> facts);
   void set_theme(const Theme& theme, double font_scale);
-  void open();  // shown, with the focus in the field
+  void open();  // shows the bar and sets the focus to the field
   [[nodiscard]] QString fault() const;
 
  Q_SIGNALS:
   void closed();
-  // A byte's element was found: the why panel shows this one.
+  // The element of a byte was found; the why panel explains it.
   void located(const kvscope::trace::Question& place);
 
  private:

@@ -11,15 +11,15 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kPad = 14, kBetween = 10, kLead = 4;     // [px] in a card, from card to card, from name to paragraph
+constexpr int kPad = 14, kBetween = 10, kLead = 4;     // [px] in a card, from card to card, from name to description
 constexpr double kNameSize = 14.5, kWordsSize = 12.5;  // [px] at font scale 1
 constexpr double kCorner = 8;                          // [px]
-constexpr int kMostLines = 3;                          // of the paragraph; its tooltip and the notes have all of it
+constexpr int kMostLines = 3;                          // of the description; tool tip and notes have its full text
 constexpr int kWrap = Qt::TextWordWrap | Qt::AlignLeft | Qt::AlignTop;
 
 }  // namespace
 
-// As many whole sentences as fit, at least one: cut off in mid-sentence a paragraph reads as a fault.
+// As many whole sentences as fit, at least one.
 QString GalleryDelegate::beginning(const QString& text, int width) const {
   const QFontMetrics metrics(ui_font(kWordsSize * font_scale_));
   const int most = kMostLines * metrics.lineSpacing();

@@ -1,4 +1,4 @@
-// A scenario of the gallery as a card: its name, and under it how its paragraph begins.
+// A scenario of the gallery as a card: its name, and under it the beginning of its description.
 #pragma once
 
 #include <QtWidgets/QStyledItemDelegate>
@@ -23,7 +23,7 @@ class GalleryDelegate final : public QStyledItemDelegate {
     QRect card, name, words;
     QString text;  // in `words`
   };
-  // In a list of that width, the card's corner at the origin.
+  // Positions for a list of that width, with the card's top left corner at the origin.
   [[nodiscard]] Places places(int width, const QModelIndex& index) const;
   [[nodiscard]] QString beginning(const QString& text, int width) const;
 

@@ -23,13 +23,14 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::size_t kMostColours = 256;
+constexpr std::size_t kMostColors = 256;
 
 const QRgb* row_of(const QImage& image, int y) {
   return reinterpret_cast<const QRgb*>(image.constScanLine(y));
 }
 
-// The smallest rectangle outside which both pictures are equal; of equal ones, the pixel at 0,0: a frame must have one.
+// The smallest rectangle that contains all differences. For equal pictures it is the pixel at (0, 0), because a frame
+// must have at least one pixel.
 QRect changed_rectangle(const QImage& before, const QImage& now) {
   const auto bytes = static_cast<std::size_t>(now.width()) * sizeof(QRgb);
   int left = now.width(), right = -1, top = now.height(), bottom = -1;
@@ -47,7 +48,7 @@ QRect changed_rectangle(const QImage& before, const QImage& now) {
   return bottom < 0 ? QRect(0, 0, 1, 1) : QRect(QPoint(left, top), QPoint(right, bottom));
 }
 
-// visit(x, y, colour) for every pixel of `area` that is new. `before` may be no picture at all: then every one is.
+// Calls visit(x, y, color) for every pixel of `area` that changed; for all pixels if `before` is null.
 template <class Visit>
 void for_each_changed(const QImage& before, const QImage& now, const QRect& area, Visit&& visit) {
   for (int y = area.top(); y <= area.bottom(); ++y) {
@@ -63,17 +64,17 @@ using Counts = std::unordered_map<QRgb, std::int64_t>;
 
 Counts count_changed(const QImage& before, const QImage& now, const QRect& area) {
   Counts counts;
-  QRgb run_colour = 0;
+  QRgb run_color = 0;
   std::int64_t run = 0;
-  for_each_changed(before, now, area, [&](int, int, QRgb colour) {
-    if (run > 0 && colour != run_colour) {
-      counts[run_colour] += run;
+  for_each_changed(before, now, area, [&](int, int, QRgb color) {
+    if (run > 0 && color != run_color) {
+      counts[run_color] += run;
       run = 0;
     }
-    run_colour = colour;
+    run_color = color;
     ++run;
   });
-  if (run > 0) counts[run_colour] += run;
+  if (run > 0) counts[run_color] += run;
   return counts;
 }
 
@@ -108,13 +109,13 @@ class GifWriter::File {
     const QRect area = before_.isNull() ? QRect(QPoint(0, 0), size_) : changed_rectangle(before_, now);
     const Counts counts = count_changed(before_, now, area);
     std::int64_t changed = 0;
-    std::vector<ColourCount> colours;
-    for (const auto& [colour, pixels] : counts) {
-      colours.push_back({colour, pixels});
+    std::vector<ColorCount> colors;
+    for (const auto& [color, pixels] : counts) {
+      colors.push_back({color, pixels});
       changed += pixels;
     }
     const bool see_through = changed < std::int64_t{area.width()} * area.height();
-    std::vector<QRgb> palette = palette_of(std::move(colours), kMostColours - (see_through ? 1 : 0));
+    std::vector<QRgb> palette = palette_of(std::move(colors), kMostColors - (see_through ? 1 : 0));
     const std::optional<int> transparent = see_through ? std::optional(static_cast<int>(palette.size())) : std::nullopt;
 
     put_control(transparent);
@@ -143,7 +144,7 @@ class GifWriter::File {
     if (code != GIF_OK) fail();
   }
 
-  // Netscape's block: id 1, 0 rounds, which means without end.
+  // Netscape's application extension: id 1, 0 repetitions, which means an endless loop.
   void loop_for_ever() {
     const std::array<GifByteType, 3> rounds{1, 0, 0};
     check(EGifPutExtensionLeader(gif_.get(), APPLICATION_EXT_FUNC_CODE));
@@ -160,13 +161,13 @@ class GifWriter::File {
     check(EGifPutExtension(gif_.get(), GRAPHICS_EXT_FUNC_CODE, static_cast<int>(bytes.size()), bytes.data()));
   }
 
-  void put_area(const QRect& area, const std::vector<QRgb>& palette, std::size_t colours) {
-    std::array<GifColorType, kMostColours> table{};
+  void put_area(const QRect& area, const std::vector<QRgb>& palette, std::size_t colors) {
+    std::array<GifColorType, kMostColors> table{};
     std::ranges::transform(palette, table.begin(), [](QRgb c) {
       return GifColorType{static_cast<GifByteType>(qRed(c)), static_cast<GifByteType>(qGreen(c)),
                           static_cast<GifByteType>(qBlue(c))};
     });
-    const auto size = static_cast<int>(std::bit_ceil(std::max<std::size_t>(colours, 2)));
+    const auto size = static_cast<int>(std::bit_ceil(std::max<std::size_t>(colors, 2)));
     const std::unique_ptr<ColorMapObject, void (*)(ColorMapObject*)> map(GifMakeMapObject(size, table.data()),
                                                                          GifFreeMapObject);
     if (!map) throw std::bad_alloc();
@@ -177,18 +178,18 @@ class GifWriter::File {
                   int transparent) {
     std::unordered_map<QRgb, GifPixelType> index;
     index.reserve(counts.size());
-    for (const auto& [colour, pixels] : counts) {
-      index.emplace(colour, static_cast<GifPixelType>(nearest_colour(palette, colour)));
+    for (const auto& [color, pixels] : counts) {
+      index.emplace(color, static_cast<GifPixelType>(nearest_color(palette, color)));
     }
     const auto width = static_cast<std::size_t>(area.width());
     std::vector<GifPixelType> pixels(width * static_cast<std::size_t>(area.height()),
                                      static_cast<GifPixelType>(transparent));
-    QRgb last_colour = 0;
-    GifPixelType last_index = 0;  // neighbours are often equal: one look-up a run
-    for_each_changed(before_, now, area, [&](int x, int y, QRgb colour) {
-      if (colour != last_colour) {
-        last_colour = colour;
-        last_index = index.at(colour);
+    QRgb last_color = 0;
+    GifPixelType last_index = 0;  // adjacent pixels are often equal: one lookup per run
+    for_each_changed(before_, now, area, [&](int x, int y, QRgb color) {
+      if (color != last_color) {
+        last_color = color;
+        last_index = index.at(color);
       }
       pixels[static_cast<std::size_t>(y - area.top()) * width + static_cast<std::size_t>(x - area.left())] = last_index;
     });
@@ -208,7 +209,7 @@ class GifWriter::File {
     }
   };
   std::unique_ptr<std::FILE, Closer> file_;
-  std::unique_ptr<GifFileType, Closer> gif_;  // writes into file_, so it closes first
+  std::unique_ptr<GifFileType, Closer> gif_;  // writes into file_, so it must be closed first
   QImage before_;
   std::int64_t frames_ = 0;
 };

@@ -1,11 +1,11 @@
-// An animated GIF, frame by frame: what Qt can read but not write. The only file that sees giflib.
+// Writes an animated GIF frame by frame (Qt reads GIF but does not write it). Only gif_writer.cpp includes giflib.
 //
-// A frame is written as the rectangle in which it differs from the one before; in it, pixels that did not change are
-// transparent, which compresses to almost nothing, and the rest has a palette of its own (palette.h). So a frame that
-// changes no more than 255 colours is exact, and what was exact stays.
+// A frame is written as the rectangle in which it differs from the previous one. In it, unchanged pixels are
+// transparent, which compresses well, and the others have a separate palette (palette.h). So a frame whose changed
+// pixels have at most 255 colors is exact, and exact pixels stay exact.
 //
-// Delays are whole hundredths of a second, as the format has them, spread so that the film as a whole has its speed:
-// 30 frames a second are delays of 3, 4, 3, 3, 4, 3, ... hundredths. It loops for ever.
+// Delays are whole hundredths of a second, as the format requires. They are distributed so that the animation has the
+// requested speed on average: 30 frames per second give delays of 3, 4, 3, 3, 4, 3, ... hundredths. It loops forever.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace kvscope::viz {
 
 class GifWriter {
  public:
-  // Opens `file`, which is new. Messages name `shown`. Throws InputError when it cannot be written.
+  // Creates `file`, which must not exist. Messages name `shown`. Throws InputError if it cannot be written.
   GifWriter(const std::filesystem::path& file, std::string shown, QSize size, double frames_per_second);
   GifWriter(const GifWriter&) = delete;
   GifWriter& operator=(const GifWriter&) = delete;
-  ~GifWriter();  // closes; the file is only whole after finish()
+  ~GifWriter();  // closes the file; it is complete only after finish()
 
-  // Every frame has the writer's size; transparency counts as none. Throws InputError: the disk is full.
+  // Precondition (caller): the frame has the writer's size; its alpha channel is ignored. Throws InputError: disk full.
   void add(const QImage& frame);
   void finish();  // call once
 

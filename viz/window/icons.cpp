@@ -13,7 +13,7 @@ namespace {
 constexpr double kGrid = 24;  // [units] of a side
 constexpr double kLine = 1.9;
 
-// What an icon consists of: surfaces, lines, and surfaces in the warning colour.
+// The parts of an icon: surfaces, lines, and surfaces in the warning color.
 struct Drawing {
   QPainterPath filled, stroked, marked;
 };
@@ -35,7 +35,7 @@ void line(QPainterPath& path, std::initializer_list<QPointF> points) {
   }
 }
 
-// Icons that go forwards; those that go back are their mirror images.
+// Icons for moving forward; those for moving back are their mirror images.
 Drawing forwards(Icon which) {
   Drawing d;
   switch (which) {
@@ -222,7 +222,7 @@ class VectorIcon final : public QIconEngine {
   }
 
   Icon which_;
-  const Theme* theme_;  // one of the two that live as long as the program
+  const Theme* theme_;  // one of theme(), which exist as long as the program
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The window's own icons: paths on a grid of 24 x 24, painted at whatever size and pixel ratio is asked for, in the
-// theme's colours. There is no bitmap to look blurred or to be missing.
+// The icons of the window: paths on a grid of 24 x 24, painted in the theme's colors at the requested size and pixel
+// ratio. There are no bitmap files.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ enum class Icon : std::uint8_t {
 };
 inline constexpr int kIcons = 26;
 
-// A null icon for Icon::none. Disabled icons are faint; a checked action's is in the accent colour.
+// A null icon for Icon::none. Disabled icons are faint; the icon of a checked action has the accent color.
 [[nodiscard]] QIcon icon(Icon which, const Theme& theme);
 
 }  // namespace kvscope::viz

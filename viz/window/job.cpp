@@ -12,7 +12,7 @@ constexpr int kProgressEvery = 50;  // [ms]
 
 }  // namespace
 
-// What the two threads share. The worker writes the outcome and then posts finish(), which reads it.
+// The data shared by the two threads. The worker writes the outcome and then posts finish(), which reads it.
 struct Job::Shared {
   Work work;
   std::atomic<bool> cancel = false;
@@ -62,7 +62,8 @@ void Job::start(Work work) {
   timer_.start();
   thread_ = std::thread([this, shared = shared_] {
     shared->run();
-    // The destructor joins before `this` goes; what is posted to a QObject that is gone is dropped.
+    // Safe: the destructor joins this thread before `this` is destroyed, and Qt drops calls posted to destroyed
+    // objects.
     QMetaObject::invokeMethod(this, &Job::finish, Qt::QueuedConnection);
   });
 }
@@ -71,8 +72,8 @@ void Job::finish() {
   thread_.join();
   timer_.stop();
   const std::shared_ptr<Shared> over = std::exchange(shared_, nullptr);
-  over->work = nullptr;  // what it holds goes here, on this thread, before anybody is told
-  // Asked to stop, it counts as stopped even if it was done or had failed by then: nobody waits for it any more.
+  over->work = nullptr;  // destroys its captures on this thread, before a signal is emitted
+  // After cancel() the job counts as cancelled even if it finished or failed meanwhile.
   if (over->cancelled || over->cancel) {
     Q_EMIT cancelled();
   } else if (!over->faults.isEmpty()) {

@@ -1,5 +1,5 @@
-// One piece of work on a thread of its own, with progress and cancel: opening a file, saving a trace, writing a
-// picture. What it throws comes back as words, whatever it is.
+// One task on a separate thread, with progress and cancel: opening a file, saving a trace, writing a picture. Any
+// exception that it throws is reported as a message.
 #pragma once
 
 #include <functional>
@@ -20,22 +20,22 @@ namespace kvscope::viz {
 class Job final : public QObject {
   Q_OBJECT
  public:
-  // Told how far the work is; false: it should stop, by throwing Cancelled. `part` numbers what is being done now, for
-  // whoever words it.
+  // The task calls this to report its progress. If it returns false, the task must stop by throwing Cancelled. `part`
+  // is the number of the current part of the task, from which the receiver of progress() chooses the text.
   using Tell = std::function<bool(int part, std::int64_t done, std::int64_t all)>;
   using Work = std::function<void(const Tell& tell)>;
 
   explicit Job(QObject* parent = nullptr);
-  ~Job() override;  // cancels, and waits until the work notices: it does whenever it tells how far it is
+  ~Job() override;  // cancels, and waits until the task stops, which is when it next reports progress
 
   [[nodiscard]] bool running() const { return shared_ != nullptr; }
   [[nodiscard]] bool stopping() const;  // cancel() was called
-  void start(Work work);                // none is running
+  void start(Work work);                // precondition (caller): !running()
   void cancel();
 
  Q_SIGNALS:
-  void progress(int part, qint64 done, qint64 all);  // now and then
-  // Of each start() exactly one; running() is false by then.
+  void progress(int part, qint64 done, qint64 all);  // at intervals
+  // For each start() exactly one of these is emitted; running() is already false.
   void done();
   void failed(const QStringList& faults);
   void cancelled();

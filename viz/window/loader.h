@@ -1,8 +1,8 @@
-// Opens files on a thread of its own: Backend::open, then Run::open. The window stays usable meanwhile; whatever goes
-// wrong comes back as words and changes nothing.
+// Opens files on a separate thread: Backend::open, then Run::open. The window stays responsive meanwhile. A failure is
+// reported as a message and changes nothing.
 //
-// One file at a time: asking for another cancels the one under way and starts when that has stopped. The destructor
-// cancels and waits for the backend to notice, which it does whenever it reports progress.
+// One file at a time: opening another one cancels the current one and starts when that has stopped. The destructor
+// cancels and waits until the backend stops, which is when it next reports progress.
 #pragma once
 
 #include <memory>
@@ -24,15 +24,15 @@ class Loader final : public QObject {
 
   [[nodiscard]] bool loading() const { return job_.running(); }
   [[nodiscard]] bool stopping() const { return job_.stopping(); }
-  [[nodiscard]] const QString& path() const { return path_; }  // under way, or the last one
+  [[nodiscard]] const QString& path() const { return path_; }  // of the current or the last open()
 
   void open(const QString& path);
   void cancel();
 
  Q_SIGNALS:
   void started(const QString& path);
-  void progress(qint64 done, qint64 all, const QString& what);  // all 0: not known yet
-  // Of each open() exactly one, unless another open() took its place.
+  void progress(qint64 done, qint64 all, const QString& what);  // all == 0: not known yet
+  // For each open() exactly one of these is emitted, or none if another open() replaced it.
   void opened(const std::shared_ptr<const kvscope::viz::Run>& run, const QString& path);
   void failed(const QString& path, const QStringList& faults);
   void cancelled(const QString& path);
@@ -44,9 +44,9 @@ class Loader final : public QObject {
 
   Backend& backend_;
   QString path_;
-  std::shared_ptr<std::shared_ptr<const Run>> result_;  // written by the worker, read when it is done
+  std::shared_ptr<std::shared_ptr<const Run>> result_;  // written by the worker, read after it finished
   std::optional<QString> next_;
-  Job job_;  // last: its destructor waits for the worker, which uses what stands above
+  Job job_;  // last member: its destructor waits for the worker, which uses the members above
 };
 
 }  // namespace kvscope::viz

@@ -78,13 +78,13 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
 }
 
 MainWindow::~MainWindow() {
-  // Children go after the members: none of them may still look at the document.
+  // Child widgets are destroyed after the members, so they must not refer to the document any more.
   run_.reset();
   const std::unique_ptr<Document> last = std::move(document_);
   show_document();
 }
 
-// --- the parts -------------------------------------------------------------------------------------------------------
+// --- layout ----------------------------------------------------------------------------------------------------------
 
 void MainWindow::build_center() {
   transport_ = new TransportBar(actions_, this);
@@ -105,7 +105,7 @@ void MainWindow::build_center() {
   auto* column = new QVBoxLayout(middle);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
-  auto* bars = new QVBoxLayout;  // inset as the cards below them are
+  auto* bars = new QVBoxLayout;  // with the same margins as the cards below
   bars->setContentsMargins(12, 0, 12, 0);
   bars->setSpacing(6);
   for (QWidget* bar : std::initializer_list<QWidget*>{load_bar_, job_bar_, find_bar_, export_bar_, tile_bar_})
@@ -125,7 +125,7 @@ QDockWidget* MainWindow::add_dock(const QString& name, QWidget* content, Do acti
   docks_.push_back(dock);
   addDockWidget(Qt::RightDockWidgetArea, dock);
   connect(actions_[action], &QAction::triggered, this, [this, dock, action] { toggle_dock(*dock, *actions_[action]); });
-  // Hidden behind a tab is still there; only closing it unchecks the menu.
+  // A dock hidden behind another tab is still open; only closing it unchecks the menu entry.
   connect(dock->toggleViewAction(), &QAction::toggled, actions_[action], &QAction::setChecked);
   connect(dock, &QDockWidget::visibilityChanged, this, &MainWindow::update_titles);
   connect(dock, &QDockWidget::dockLocationChanged, this, &MainWindow::update_titles);
@@ -151,7 +151,7 @@ void MainWindow::build_docks() {
   resizeDocks({why, notes}, {kWhyHeight, kTabsHeight}, Qt::Vertical);
 }
 
-// The start page has the window to itself; what was shown beside a run comes back with the next one.
+// The start page is shown without docks; they are shown again with the next run.
 void MainWindow::show_docks(bool shown) {
   if (shown == docks_shown_) return;
   docks_shown_ = shown;
@@ -171,9 +171,9 @@ void MainWindow::update_titles() {
 
 void MainWindow::build_status() {
   what_ = new QLabel;
-  what_->setAccessibleName(tr("What is selected"));
+  what_->setAccessibleName(tr("Selection"));
   what_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  what_->setMinimumWidth(1);  // a long sentence is cut, it does not widen the window
+  what_->setMinimumWidth(1);  // a long sentence is clipped and does not widen the window
   when_ = new QLabel;
   when_->setAccessibleName(tr("Step and time"));
   statusBar()->addWidget(what_, 1);
@@ -181,7 +181,7 @@ void MainWindow::build_status() {
   statusBar()->setSizeGripEnabled(false);
 }
 
-// --- the document ----------------------------------------------------------------------------------------------------
+// --- document --------------------------------------------------------------------------------------------------------
 
 void MainWindow::show_document() {
   Document* document = document_.get();
@@ -227,7 +227,8 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   connect(document, &Document::stopped, this, [this](const QString& reason) { statusBar()->showMessage(reason); });
   connect(document, &Document::position_changed, statusBar(), &QStatusBar::clearMessage);
   connect(document, &Document::failed, this, [this](const QStringList& faults) {
-    messages_->show_message({QStringLiteral("trace"), true, tr("The trace cannot be read there"), faults, {}});
+    messages_->show_message(
+        {QStringLiteral("trace"), true, tr("The trace cannot be read at this position"), faults, {}});
   });
 }
 

@@ -1,8 +1,8 @@
-// The window: menus, transport, messages, canvas or start page, docks. It joins the parts and knows no simulator: what
-// it cannot tell from a run's events it asks of the Backend.
+// The window: menus, transport bar, messages, canvas or start page, docks. It connects these parts and does not depend
+// on the simulator: questions that a run's events do not answer go to the Backend.
 //
-// Whatever fails, the document that is open stays open, at its position. Closing while something is under way cancels
-// it; the window is gone at once, its destructor waits until the backend has noticed.
+// If anything fails, the open document stays open at its position. Closing the window during a task cancels the task:
+// the window is hidden immediately, and its destructor waits until the backend has stopped.
 #pragma once
 
 #include <array>
@@ -45,20 +45,20 @@ class StartPage;
 class TransportBar;
 class WhyPanel;
 
-// Where a file that is opened should stand at once: what the command line asks for, or what the session remembers.
+// The initial state of a file to open, from the command line or from the session.
 struct OpenWish {
-  std::optional<StepIdx> step;       // at its end
-  std::optional<Position> position;  // else this
+  std::optional<StepIdx> step;       // the end of this step
+  std::optional<Position> position;  // used if there is no `step`
   std::optional<View> view;
   std::optional<Selection> pinned;
-  std::optional<std::vector<Breakpoint>> breakpoints;  // none: those of the document before
+  std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
 };
 
 class MainWindow final : public QMainWindow {
   Q_OBJECT
  public:
-  // `folder` holds session and recent files; empty: the system's place for this program's settings. The backend
-  // outlives the window. Call load_fonts() first.
+  // `folder` is where the session and the list of recent files are stored; empty: the system's folder for settings.
+  // Preconditions (caller): the backend outlives the window; load_fonts() was called.
   explicit MainWindow(Backend& backend, const QString& folder = {}, QWidget* parent = nullptr);
   ~MainWindow() override;
 
@@ -120,7 +120,7 @@ class MainWindow final : public QMainWindow {
   // main_window_look.cpp
   void apply_theme();
   void offer_to_restore();
-  void changed();  // something that the session keeps
+  void changed();  // to be called when a value stored in the session changed
   void keep_session();
   [[nodiscard]] SessionPlace place_now() const;
 
@@ -135,11 +135,11 @@ class MainWindow final : public QMainWindow {
   const Theme* theme_;
   double font_scale_;
   OpenWish wish_;                        // of the file that is being opened
-  QString failed_;                       // what did not open, while nothing else is open: Reload tries it again
-  std::optional<SessionPlace> offered_;  // to be restored, until the offer is taken or dismissed
-  std::vector<Breakpoint> breakpoints_;  // go from document to document
+  QString failed_;                       // the file that failed to open, if no other is open: Reload tries it again
+  std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
+  std::vector<Breakpoint> breakpoints_;  // passed from document to document
   QString job_target_;
-  QTimer session_timer_;  // runs out when what has changed is to be kept
+  QTimer session_timer_;  // the session is saved when it times out
 
   QStackedWidget* center_ = nullptr;
   StartPage* start_page_ = nullptr;
@@ -157,12 +157,12 @@ class MainWindow final : public QMainWindow {
   NotesPanel* notes_ = nullptr;
   std::vector<QDockWidget*> docks_;
   std::vector<DockTitle*> titles_;
-  QByteArray dock_state_;  // while they are away with the start page
+  QByteArray dock_state_;  // layout of the docks while the start page hides them
   bool docks_shown_ = true;
   QLabel *what_ = nullptr, *when_ = nullptr;
   QActionGroup *view_group_ = nullptr, *theme_group_ = nullptr;
 
-  // Last: their destructors wait for threads that use what stands above.
+  // Last members: their destructors wait for threads that use the members above.
   Asker asker_;
   Loader loader_;
   Job job_;

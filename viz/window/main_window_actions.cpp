@@ -1,4 +1,4 @@
-// Menus, and what each action does.
+// Menus, and the effect of each action.
 #include <QtGui/QActionGroup>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
@@ -93,7 +93,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
   menu.addAction(actions_[Do::full_screen]);
 }
 
-// --- what they do ----------------------------------------------------------------------------------------------------
+// --- actions ---------------------------------------------------------------------------------------------------------
 
 void MainWindow::connect_actions() {
   const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
@@ -180,7 +180,7 @@ void MainWindow::let_go() {
 }
 
 void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
-  // Hidden behind another tab, it comes to the front; in front, it goes.
+  // A dock behind another tab is raised; a dock in front is closed.
   const bool in_front = !dock.isHidden() && !dock.visibleRegion().isEmpty();
   if (in_front) {
     dock.hide();
@@ -189,7 +189,7 @@ void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
     dock.raise();
     dock.widget()->setFocus(Qt::ShortcutFocusReason);
   }
-  action.setChecked(!dock.isHidden());  // the click itself has turned it over
+  action.setChecked(!dock.isHidden());  // the click has already toggled the check mark
 }
 
 void MainWindow::set_view(View view) {

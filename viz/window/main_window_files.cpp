@@ -1,4 +1,4 @@
-// Opening, closing, saving, exporting, dropping: everything that has to do with files.
+// Opening, closing, saving, exporting and dropping files.
 #include <QtCore/QDir>
 #include <QtCore/QFileInfo>
 #include <QtCore/QMimeData>
@@ -32,7 +32,7 @@ QStringList dropped_files(const QMimeData* data) {
   return files;
 }
 
-// A file dialog that does not stop the program: what is chosen comes as a signal.
+// A file dialog that is not modal: the chosen file is reported by a signal.
 QFileDialog* make_dialog(QWidget* parent, const QString& title, const QString& beside) {
   auto* dialog = new QFileDialog(parent, title, QFileInfo(beside).path());
   dialog->setAttribute(Qt::WA_DeleteOnClose);
@@ -53,7 +53,7 @@ void MainWindow::connect_files() {
   connect(&loader_, &Loader::failed, this, &MainWindow::open_failed);
   connect(&loader_, &Loader::cancelled, this, [this](const QString& path) {
     load_bar_->stop();
-    statusBar()->showMessage(tr("%1 was not opened: stopped").arg(file_name(path)));
+    statusBar()->showMessage(tr("%1 was not opened: cancelled").arg(file_name(path)));
   });
 
   connect(&job_, &Job::progress, this, [this](int, qint64 done, qint64 all) {
@@ -67,7 +67,7 @@ void MainWindow::connect_files() {
   });
   connect(&job_, &Job::cancelled, this, [this] {
     job_bar_->stop();
-    statusBar()->showMessage(tr("not written: stopped"));
+    statusBar()->showMessage(tr("not written: cancelled"));
   });
   connect(&job_, &Job::failed, this, [this](const QStringList& faults) {
     job_bar_->stop();
@@ -91,7 +91,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   messages_->dismiss(QStringLiteral("session"));
   messages_->dismiss(QStringLiteral("trace"));
   offered_.reset();
-  const std::unique_ptr<Document> before = std::move(document_);  // goes when nothing looks at it any more
+  const std::unique_ptr<Document> before = std::move(document_);  // destroyed at the end, when nothing refers to it
   run_ = run;
   failed_.clear();
   document_ = std::make_unique<Document>(run, path);
@@ -119,7 +119,7 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
 void MainWindow::apply(const OpenWish& wish) {
   if (wish.view) set_view(*wish.view);
   if (wish.breakpoints) document_->set_breakpoints(*wish.breakpoints);
-  if (wish.pinned) document_->pin(*wish.pinned);  // a pinned step moves there, the position then moves on
+  if (wish.pinned) document_->pin(*wish.pinned);  // before the position, because pinning a step moves to it
   if (wish.step) {
     document_->seek_step(*wish.step);
   } else if (wish.position) {
@@ -163,7 +163,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
   if (files.size() > 1) {
     messages_->show_message({QStringLiteral("drop"),
                              false,
-                             tr("%1 files were dropped; one is shown at a time: %2 is opened.")
+                             tr("%1 files were dropped, but only one can be open: %2 is opened.")
                                  .arg(QString::number(files.size()), file_name(files.front())),
                              {},
                              {}});
@@ -175,7 +175,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
 
 void MainWindow::start_job(const QString& target, Job::Work work) {
   if (job_.running()) {
-    statusBar()->showMessage(tr("something is being written already"));
+    statusBar()->showMessage(tr("another file is still being written"));
     return;
   }
   job_target_ = target;

@@ -1,4 +1,4 @@
-// Theme, text size, what the session keeps, and events of the whole window.
+// Theme, text size, session, and events of the whole window.
 #include <QtGui/QCloseEvent>
 #include <QtGui/QKeyEvent>
 #include <QtWidgets/QAbstractButton>
@@ -22,9 +22,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kKeepAfter = 500;  // [ms] from a change to the file: within a second
+constexpr int kKeepAfter = 500;  // [ms] from a change to saving the session
 
-// Widgets that a blank presses or ticks: with the focus in one of them it does not play.
+// Widgets that the space bar activates: if one of them has the focus, the space bar does not play.
 bool takes_blanks(const QObject* object) {
   return qobject_cast<const QAbstractButton*>(object) != nullptr ||
          qobject_cast<const QAbstractItemView*>(object) != nullptr || qobject_cast<const QComboBox*>(object) != nullptr;
@@ -74,14 +74,14 @@ void MainWindow::offer_to_restore() {
   };
   messages_->show_message({QStringLiteral("session"),
                            false,
-                           tr("kvscope-viewer did not end well last time. %1 was open.").arg(place.path),
+                           tr("kvscope-viewer did not exit normally last time. %1 was open.").arg(place.path),
                            {},
                            {{tr("Restore"), restore}}});
 }
 
 SessionPlace MainWindow::place_now() const {
   SessionPlace place;
-  // An offer that still stands is kept: the next crash must not take it away.
+  // While the offer is open, the session keeps the offered state, so that it survives another crash.
   if (!document_ && offered_ && messages_->showing(QStringLiteral("session"))) return *offered_;
   if (document_) {
     place.path = document_->path();
@@ -94,7 +94,7 @@ SessionPlace MainWindow::place_now() const {
 }
 
 void MainWindow::changed() {
-  // Not restarted: while a run is played it changes all the time, and is kept all the same.
+  // Not restarted: while a run plays, changes never stop, and the session must still be saved.
   if (!session_timer_.isActive()) session_timer_.start();
 }
 
@@ -111,7 +111,7 @@ void MainWindow::keep_session() {
 // --- events ----------------------------------------------------------------------------------------------------------
 
 bool MainWindow::event(QEvent* event) {
-  // The desktop went dark or light. Setting our own palette does not cause this event.
+  // The desktop changed to dark or light. Setting the application's palette does not cause this event.
   if (event->type() == QEvent::ThemeChange && theme_setting_ == ThemeSetting::system) apply_theme();
   return QMainWindow::event(event);
 }

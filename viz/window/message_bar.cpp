@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kIconSize = 20;  // [px]
 
-// As high as its lines, wrapped or not, up to kMostShownLines; then it scrolls.
+// As high as its lines after wrapping, up to kMostShownLines; longer texts scroll.
 class Lines final : public QPlainTextEdit {
  public:
   explicit Lines(const QString& text, QWidget* parent) : QPlainTextEdit(text, parent) {
@@ -43,7 +43,7 @@ class Lines final : public QPlainTextEdit {
 
  private:
   void fit() {
-    // A QPlainTextEdit counts its document in lines.
+    // The document height of a QPlainTextEdit is in lines.
     const int lines = std::clamp(qRound(document()->size().height()), 1, MessageBar::kMostShownLines);
     setFixedHeight(lines * fontMetrics().lineSpacing() + 4);
   }
@@ -79,7 +79,8 @@ void MessageBar::dismiss(const QString& topic) {
 }
 
 void MessageBar::dismiss(QFrame* shown) {
-  // Out of the family at once, so that it is not found again; its button may still be on the stack.
+  // Removed from its parent immediately, so that frame() does not find it. Deleted later, because the code of its
+  // button may still be running.
   rows_->removeWidget(shown);
   shown->hide();
   shown->setProperty("topic", QVariant());

@@ -1,5 +1,5 @@
-// Messages above the canvas: faults of a file, an offer, a remark. They stand until they are dismissed or replaced by a
-// newer one of the same topic; nothing has to be answered before the window can be used.
+// Messages above the canvas: faults of a file, offers, remarks. A message stays until it is dismissed or replaced by a
+// newer one of the same topic. Messages do not block the window.
 #pragma once
 
 #include <functional>
@@ -18,32 +18,32 @@ namespace kvscope::viz {
 struct Message {
   struct Choice {
     QString text;
-    std::function<void()> chosen;  // the message is gone by then
+    std::function<void()> chosen;  // called after the message was removed
   };
-  QString topic;      // one message a topic
-  bool fault = true;  // else a remark
+  QString topic;      // at most one message per topic is shown
+  bool fault = true;  // false: a remark
   QString title;
-  QStringList lines;            // selectable; with Copy, when there are any
+  QStringList lines;            // selectable; if there are any, with a Copy button
   std::vector<Choice> choices;  // besides Dismiss
 };
 
 class MessageBar final : public QWidget {
   Q_OBJECT
  public:
-  static constexpr int kMostShownLines = 8;  // the rest is scrolled to
+  static constexpr int kMostShownLines = 8;  // longer messages scroll
 
   explicit MessageBar(QWidget* parent = nullptr);
 
   void show_message(const Message& message);
   void dismiss(const QString& topic);
-  bool dismiss_focused();  // the one that has the keyboard's focus; whether there is one
+  bool dismiss_focused();  // the message with the keyboard focus; returns whether there is one
   void set_theme(const Theme& theme);
 
   [[nodiscard]] bool showing(const QString& topic) const;
   [[nodiscard]] QStringList lines(const QString& topic) const;  // empty: not shown
 
  Q_SIGNALS:
-  void emptied();  // the last message has gone: the focus goes back to the canvas
+  void emptied();  // the last message was removed; the window then sets the focus to the canvas
 
  private:
   [[nodiscard]] QFrame* frame(const QString& topic) const;

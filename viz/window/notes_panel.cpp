@@ -10,7 +10,7 @@
 namespace kvscope::viz {
 
 QString with_step_links(const QString& text) {
-  // "step 3", "Steps 6, 10 and 19": the numbers after the word, as long as commas and "and" join them.
+  // "step 3", "Steps 6, 10 and 19": all numbers after the word that are joined by commas and "and".
   static const QRegularExpression kSteps(QStringLiteral(R"(\b[Ss]teps?\s+\d+(?:(?:,\s*|\s+and\s+|,\s+and\s+)\d+)*)"));
   static const QRegularExpression kNumber(QStringLiteral(R"((\d+))"));
   QString html;

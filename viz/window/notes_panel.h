@@ -1,5 +1,4 @@
-// What a scenario says about itself: its name, its paragraph of what to look at, its sizes. A step that the paragraph
-// names is a link to it.
+// The scenario's name, description and sizes. A step number in the description is a link to that step.
 #pragma once
 
 #include <QtCore/QPointer>
@@ -12,8 +11,8 @@ class QTextBrowser;
 
 namespace kvscope::viz {
 
-// "Step 3: ..., steps 0 and 1" with <a href="step:3"> around each number that follows such a word; everything else
-// escaped for HTML. English words: that is what scenarios are written in.
+// Adds <a href="step:3"> around each number after the word "step" or "steps", as in "Step 3: ..., steps 0 and 1", and
+// escapes everything else for HTML. Only English words are recognized, because scenarios are written in English.
 [[nodiscard]] QString with_step_links(const QString& text);
 
 class NotesPanel final : public QWidget {

@@ -1,11 +1,13 @@
-// The few colours that a picture of many is shown with. Flat areas keep their colour exactly, because a picture of
-// cells is made of them; the blends at edges and letters share what is left, by median cut.
+// Reduces the colors of a picture to a small palette. Large areas of one color keep it exactly, because pictures of
+// cells mostly consist of such areas; the blended colors at edges and letters share the other entries, chosen by median
+// cut.
 //
-// Median cut: a box holds all colours; the box that errs most is cut in two across its longest side, where half of its
-// pixels lie on either hand, until there are as many boxes as colours are wanted. A box is shown as its mean.
+// Median cut: a box initially holds all colors. The box with the largest error is repeatedly cut in two across its
+// longest side, with half of its pixels in each part, until there are as many boxes as entries. The entry of a box is
+// its mean.
 //
 //   red    ______________________        two boxes of 3 and 4 pixels,
-//          | ..   |    ..      . |       cut where the weights balance
+//          | ..   |    ..      . |       cut where the pixel counts balance
 //          |  .   |      .       |
 //          |______|______________|  green
 #pragma once
@@ -17,16 +19,16 @@
 
 namespace kvscope::viz {
 
-struct ColourCount {
-  QRgb colour = 0;          // 0xffRRGGBB
-  std::int64_t pixels = 0;  // of that colour
+struct ColorCount {
+  QRgb color = 0;           // 0xffRRGGBB
+  std::int64_t pixels = 0;  // pixels of that color
 };
 
-// At most `most` colours, 1 <= most <= 256, each once; exactly the given ones when they are no more than that. The same
-// counts give the same palette, whatever their order.
-[[nodiscard]] std::vector<QRgb> palette_of(std::vector<ColourCount> counts, std::size_t most);
+// At most `most` different colors, 1 <= most <= 256; exactly the given ones if there are at most that many. The palette
+// does not depend on the order of `counts`.
+[[nodiscard]] std::vector<QRgb> palette_of(std::vector<ColorCount> counts, std::size_t most);
 
-// Index of the colour nearest to `colour`: squared distance in RGB, the first of equals. Precondition: not empty.
-[[nodiscard]] std::size_t nearest_colour(const std::vector<QRgb>& palette, QRgb colour);
+// Index of the color nearest to `color`: by squared distance in RGB, the first of equals. Precondition: not empty.
+[[nodiscard]] std::size_t nearest_color(const std::vector<QRgb>& palette, QRgb color);
 
 }  // namespace kvscope::viz

@@ -44,14 +44,14 @@ void RecentFiles::fill(QMenu& menu) {
   int number = 0;
   for (const QString& path : paths_) {
     const QFileInfo file(path);
-    // "&1 name": a digit chooses it; an ampersand in a name is no mnemonic.
+    // "&1 name": the digit is the mnemonic; an ampersand in a name is escaped.
     ++number;
     QString name = file.fileName();
     name.replace(QLatin1Char('&'), QStringLiteral("&&"));
     const QString digit = number < 10 ? QStringLiteral("&%1").arg(number) : QStringLiteral("1&0");
     QAction* action = menu.addAction(QStringLiteral("%1  %2").arg(digit, name));
     action->setToolTip(file.exists() ? QDir::toNativeSeparators(path)
-                                     : tr("%1 is not there").arg(QDir::toNativeSeparators(path)));
+                                     : tr("%1 does not exist").arg(QDir::toNativeSeparators(path)));
     action->setEnabled(file.exists());
     connect(action, &QAction::triggered, this, [this, path] { Q_EMIT chosen(path); });
   }

@@ -1,5 +1,5 @@
-// The files opened last, newest first, each once. Kept in the settings file of the window; files that are gone stay in
-// the list, greyed: a drive that is not there today may be there tomorrow.
+// The most recently opened files, newest first, without duplicates. Stored in the settings file of the window. Missing
+// files stay in the list, disabled, because they may be on a drive that is not connected.
 #pragma once
 
 #include <QtCore/QObject>
@@ -20,7 +20,7 @@ class RecentFiles final : public QObject {
   void add(const QString& path);
   void clear();
 
-  // Fills the menu: one action a file, and "Clear the list". Called when the menu is about to be shown.
+  // Fills the menu: one action per file, and "Clear the list". To be called when the menu is about to be shown.
   void fill(QMenu& menu);
 
  Q_SIGNALS:

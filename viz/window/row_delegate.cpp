@@ -32,7 +32,7 @@ void RowDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelInde
     option->palette.setColor(QPalette::Text, theme_->text_quiet);
   if (last) option->palette.setColor(QPalette::Text, theme_->accent);
   if (!has_patch(index)) return;
-  option->features |= QStyleOptionViewItem::HasDecoration;  // no icon: the room for one, which paint() fills
+  option->features |= QStyleOptionViewItem::HasDecoration;  // reserves the room of an icon for the patch of paint()
   option->decorationSize = QSize(qRound(1.6 * kPatch * font_scale_), qRound(kPatch * font_scale_));
 }
 

@@ -1,5 +1,5 @@
-// How rows of the docks' tables look: digits in the mono font, what is still to come quiet, what happened last bold, a
-// sequence with a patch of its owner's colour and pattern.
+// The look of rows of the docks' tables: digits in the mono font, remaining events in the quiet color, the last past
+// event bold, a sequence with a patch of its color and pattern.
 #pragma once
 
 #include <QtWidgets/QStyledItemDelegate>
@@ -11,7 +11,7 @@ namespace kvscope::viz {
 class RowDelegate final : public QStyledItemDelegate {
   Q_OBJECT
  public:
-  // Roles of the model: bool, and the number of a sequence. -1: it has none.
+  // Roles of the model: `happened` and `last` give a bool, `owner` the number of a sequence. -1: no such role.
   struct Roles {
     int happened = -1, last = -1, owner = -1;
     int owner_column = 0;

@@ -1,4 +1,4 @@
-// The live sequences as a table that can be sorted by any column: a click pins the sequence, the pointer lights it.
+// The live sequences as a table that can be sorted by any column. A click pins the sequence; hovering highlights it.
 #pragma once
 
 #include <QtCore/QPointer>

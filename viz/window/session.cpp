@@ -10,7 +10,7 @@
 namespace kvscope::viz {
 namespace {
 
-// Read back by number: the order of Selection::Kind is part of the file.
+// Stored as a number: the order of Selection::Kind is part of the file format.
 void write_selection(QSettings& settings, const Selection& s) {
   settings.setValue(QStringLiteral("place/pinned"),
                     QStringList{QString::number(static_cast<int>(s.kind)), QString::number(s.seq.value),
@@ -50,13 +50,13 @@ std::vector<Breakpoint> parse_breakpoint_lines(const QStringList& lines) {
     try {
       breakpoints.push_back(parse_breakpoint(line.toStdString()));
     } catch (const std::exception&) {
-      continue;  // edited by hand, or of a newer version: the others still count
+      continue;  // edited by hand, or of a newer version: use the other breakpoints
     }
   }
   return breakpoints;
 }
 
-// A number of the file within [lowest, highest]; what is none ("nan" is one for QString) is `otherwise`.
+// A number of the file within [lowest, highest]; `otherwise` for anything else (QString converts "nan" to a number).
 double read_number(const QSettings& settings, const char* key, double lowest, double highest, double otherwise) {
   const double number = settings.value(QString::fromLatin1(key), otherwise).toDouble();
   return number >= lowest && number <= highest ? number : otherwise;
@@ -68,11 +68,11 @@ Session::Session(const QString& folder)
     : file_(QDir(folder).filePath(QStringLiteral("viewer.ini"))),
       lock_(QDir(folder).filePath(QStringLiteral("viewer.lock"))) {
   QDir().mkpath(folder);
-  lock_.setStaleLockTime(0);  // only a process that has died leaves a stale lock, however long it ran
+  lock_.setStaleLockTime(0);  // a lock is stale only if its process no longer exists, not after a certain time
   ours_ = lock_.tryLock(0);
   read();
   if (!ours_) {
-    ended_badly_ = false;  // it has not ended: it runs
+    ended_badly_ = false;  // the window that wrote the file is still running
     return;
   }
   QSettings settings(file_, QSettings::IniFormat);

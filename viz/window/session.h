@@ -1,8 +1,8 @@
-// What the window was like, in a settings file of its own: written within a second of each change, read at the next
-// start. A lock beside it says who writes: a second window that runs at the same time reads and leaves it alone.
+// The state of the window in a settings file: written within a second of each change, read at the next start. A lock
+// file beside it ensures a single writer: a second window that runs at the same time only reads it.
 //
-// The file says "clean" only after end(): a crash, a kill or a power cut leaves it unclean, and the next start offers
-// to restore what was open.
+// The file is marked "clean" only by end(). After a crash, a kill or a power cut it is not marked, and the next start
+// offers to restore the open document.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace kvscope::viz {
 
-// How the window looks: taken up at every start.
+// The look of the window: restored at every start.
 struct SessionLook {
   ThemeSetting theme = ThemeSetting::system;
   double font_scale = 1;
@@ -29,9 +29,9 @@ struct SessionLook {
   friend bool operator==(const SessionLook&, const SessionLook&) = default;
 };
 
-// What was open: restored when it is asked for.
+// The open document: restored if the user accepts the offer.
 struct SessionPlace {
-  QString path;  // empty: nothing
+  QString path;  // empty: no open document
   Position position;
   View view = View::overview;
   Selection pinned;
@@ -41,17 +41,16 @@ struct SessionPlace {
 
 class Session {
  public:
-  // `folder` is made if it is missing. The file there is <folder>/viewer.ini; the list of recent files stands in it
-  // too.
+  // `folder` is created if it is missing. The file is <folder>/viewer.ini, which also has the list of recent files.
   explicit Session(const QString& folder);
-  ~Session();  // without end(): as a crash
+  ~Session();  // without end() it counts as a crash
 
   [[nodiscard]] const QString& settings_file() const { return file_; }
-  [[nodiscard]] bool ours() const { return ours_; }  // no other window writes it
-  // The last window that wrote it did not call end().
+  [[nodiscard]] bool ours() const { return ours_; }  // whether this window may write the file
+  // Whether the last window that wrote the file did not call end().
   [[nodiscard]] bool ended_badly() const { return ended_badly_; }
-  [[nodiscard]] const SessionLook& look() const { return look_; }     // as read at the start, or as kept last
-  [[nodiscard]] const SessionPlace& place() const { return place_; }  // likewise
+  [[nodiscard]] const SessionLook& look() const { return look_; }     // as read at the start, or of the last keep()
+  [[nodiscard]] const SessionPlace& place() const { return place_; }  // the same
 
   void keep(const SessionLook& look, const SessionPlace& place);
   void end();

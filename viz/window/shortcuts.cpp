@@ -14,40 +14,40 @@ namespace {
 constexpr const char* kContext = "kvscope::viz::Actions";
 #define SAY(text) QT_TRANSLATE_NOOP("kvscope::viz::Actions", text)
 
-// Arrows belong to the canvas, letters and digits to whoever has the focus: keys without a modifier are few.
+// The canvas uses the arrow keys, and the focused widget uses letters and digits, so few keys are without a modifier.
 constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::open, Group::file, SAY("&Open scenario or trace..."), "Ctrl+O", SAY("Open a scenario or a trace"), Icon::open},
     {Do::reload, Group::file, SAY("&Reload"), "Ctrl+R", SAY("Open the same file again"), Icon::reload},
     {Do::save_trace, Group::file, SAY("&Save trace as..."), "Ctrl+S", SAY("Write the run's events to a trace file"),
      Icon::save},
     {Do::export_picture, Group::file, SAY("&Export picture..."), "Ctrl+E",
-     SAY("Write what is shown as PNG, SVG, PDF or animated GIF"), Icon::picture},
+     SAY("Write the picture as PNG, SVG, PDF or animated GIF"), Icon::picture},
     {Do::close, Group::file, SAY("&Close"), "Ctrl+W", SAY("Close the file and show the start page")},
-    {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Leave the program")},
+    {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Quit the program")},
 
     {Do::play, Group::run, SAY("&Play"), "Space", SAY("Play and pause"), Icon::play},
     {Do::step, Group::run, SAY("&Step"), ". Ctrl+Right", SAY("To the end of the next step"), Icon::step},
-    {Do::step_back, Group::run, SAY("Step &back"), ", Ctrl+Left", SAY("To the end of the step before"),
+    {Do::step_back, Group::run, SAY("Step &back"), ", Ctrl+Left", SAY("To the end of the previous step"),
      Icon::step_back},
-    {Do::next_event, Group::run, SAY("Next &event"), "Shift+. Ctrl+Shift+Right", SAY("One event on"), Icon::event},
+    {Do::next_event, Group::run, SAY("Next &event"), "Shift+. Ctrl+Shift+Right", SAY("One event forward"), Icon::event},
     {Do::previous_event, Group::run, SAY("Pre&vious event"), "Shift+, Ctrl+Shift+Left", SAY("One event back"),
      Icon::event_back},
     {Do::to_start, Group::run, SAY("To the s&tart"), "Ctrl+Home", SAY("Before the first event"), Icon::start},
     {Do::to_end, Group::run, SAY("To the e&nd"), "Ctrl+End", SAY("After the last event"), Icon::end},
     {Do::run_to_breakpoint, Group::run, SAY("&Run to breakpoint"), "F5",
-     SAY("On to the next breakpoint, or to the end"), Icon::run_to},
+     SAY("Forward to the next breakpoint, or to the end"), Icon::run_to},
     {Do::run_back, Group::run, SAY("Run b&ack to breakpoint"), "Shift+F5",
-     SAY("Back to the breakpoint before, or to the start"), Icon::run_back},
+     SAY("Back to the previous breakpoint, or to the start"), Icon::run_back},
     {Do::faster, Group::run, SAY("&Faster"), "]", SAY("Play twice as fast")},
     {Do::slower, Group::run, SAY("S&lower"), "[", SAY("Play half as fast")},
-    {Do::add_breakpoint, Group::run, SAY("Add a break&point"), "Ctrl+B", SAY("Write a breakpoint")},
+    {Do::add_breakpoint, Group::run, SAY("Add a break&point"), "Ctrl+B", SAY("Type a breakpoint")},
 
     {Do::find, Group::select, SAY("&Find..."), "Ctrl+F", SAY("Go to a block, token, sequence, step, event or byte"),
      Icon::find},
     {Do::clear_selection, Group::select, SAY("&Let go"), "Esc",
-     SAY("Close the bar that has the focus, else let go of what is selected")},
+     SAY("Close the bar with the focus; without one, clear the selection")},
     {Do::copy_explanation, Group::select, SAY("&Copy the explanation"), "Ctrl+Shift+C",
-     SAY("Copy why the address is what it is, as text"), Icon::copy},
+     SAY("Copy the explanation of the address as text"), Icon::copy},
 
     {Do::view_overview, Group::view, SAY("&Overview"), "Ctrl+1", SAY("All panels"), Icon::none, true},
     {Do::view_sequences, Group::view, SAY("&Sequences"), "Ctrl+2", SAY("The sequences alone"), Icon::none, true},
@@ -61,27 +61,28 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      Icon::zoom_in},
     {Do::zoom_out, Group::view, SAY("Zoom o&ut"), "Ctrl+-", SAY("Smaller, in the panel under the pointer"),
      Icon::zoom_out},
-    {Do::zoom_fit, Group::view, SAY("&Fit"), "Ctrl+0", SAY("Every panel shows all that it has"), Icon::fit},
+    {Do::zoom_fit, Group::view, SAY("&Fit"), "Ctrl+0", SAY("Show all content of every panel"), Icon::fit},
     {Do::show_why, Group::view, SAY("&Why this address"), "Alt+1", SAY("From a token to its byte, link by link"),
      Icon::none, true},
     {Do::show_events, Group::view, SAY("&Events"), "Alt+2", SAY("The events of this step"), Icon::none, true},
     {Do::show_sequences, Group::view, SAY("Se&quence table"), "Alt+3", SAY("The live sequences in numbers"), Icon::none,
      true},
-    {Do::show_breakpoints, Group::view, SAY("&Breakpoints"), "Alt+4", SAY("Where playing stops"), Icon::none, true},
-    {Do::show_notes, Group::view, SAY("&Notes"), "Alt+5", SAY("What to look at in this run, and its sizes"), Icon::none,
+    {Do::show_breakpoints, Group::view, SAY("&Breakpoints"), "Alt+4", SAY("Events at which playing stops"), Icon::none,
      true},
-    {Do::theme_system, Group::view, SAY("&System"), "Ctrl+Alt+S", SAY("As the desktop"), Icon::none, true},
+    {Do::show_notes, Group::view, SAY("&Notes"), "Alt+5", SAY("Description and sizes of the scenario"), Icon::none,
+     true},
+    {Do::theme_system, Group::view, SAY("&System"), "Ctrl+Alt+S", SAY("Same as the desktop"), Icon::none, true},
     {Do::theme_dark, Group::view, SAY("&Dark"), "Ctrl+Alt+D", SAY("Light on dark"), Icon::none, true},
     {Do::theme_light, Group::view, SAY("&Light"), "Ctrl+Alt+L", SAY("Dark on light"), Icon::none, true},
     {Do::font_larger, Group::view, SAY("&Larger text"), "Ctrl+Alt+Up", SAY("Larger text everywhere")},
     {Do::font_smaller, Group::view, SAY("&Smaller text"), "Ctrl+Alt+Down", SAY("Smaller text everywhere")},
-    {Do::font_normal, Group::view, SAY("&Normal text"), "Ctrl+Alt+0", SAY("Text as large as it was made for")},
+    {Do::font_normal, Group::view, SAY("&Normal text"), "Ctrl+Alt+0", SAY("Default text size")},
     {Do::full_screen, Group::view, SAY("Full scr&een"), "F11", SAY("The window on the whole screen"), Icon::none, true},
 
-    {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("What there is, and its keys")},
+    {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("All actions and their keys")},
 }};
 
-// Keys that the canvas itself takes when it has the focus, for the help dialog.
+// The keys and mouse actions of the canvas, for the help dialog.
 struct CanvasKey {
   const char* keys;  // to be translated, as is `what`
   const char* what;
@@ -89,9 +90,9 @@ struct CanvasKey {
 constexpr std::array<CanvasKey, 8> kCanvasKeys{{
     {SAY("Tab, Shift+Tab"), SAY("From panel to panel")},
     {SAY("Arrows, Home, End"), SAY("From object to object in the panel")},
-    {SAY("Enter"), SAY("Keep the object, or let go of it")},
+    {SAY("Enter"), SAY("Pin the object, or unpin it")},
     {SAY("+   -   0"), SAY("Zoom in and out, fit the panel")},
-    {SAY("Click"), SAY("Keep the object; beside all objects: let go")},
+    {SAY("Click"), SAY("Pin the object; outside all objects: unpin")},
     {SAY("Drag"), SAY("Move a zoomed panel; in header and timeline: go to a step")},
     {SAY("Wheel"), SAY("Zoom at the pointer; with Shift: scroll")},
     {SAY("Double click on a title"), SAY("That panel alone, and back")},
@@ -148,7 +149,7 @@ QList<QKeySequence> keys_of(const ActionEntry& entry) {
   return keys;
 }
 
-// --- the dialog ------------------------------------------------------------------------------------------------------
+// --- dialog ----------------------------------------------------------------------------------------------------------
 
 ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
   setWindowTitle(tr("Keys and actions"));

@@ -1,5 +1,5 @@
-// Everything the window can do, in one table: id, words, keys, tip, icon. Menus, tool bar, the help dialog and the
-// tests are made from it; an action that is not in it does not exist.
+// The table of all actions of the window: id, text, keys, tool tip, icon. Menus, tool bar, the help dialog and the
+// tests are generated from it.
 #pragma once
 
 #include <array>
@@ -71,8 +71,8 @@ inline constexpr std::array kGroups{Group::file, Group::run, Group::select, Grou
 struct ActionEntry {
   Do id;
   Group group;
-  const char* text;  // as a menu has it, with its mnemonic; to be translated
-  const char* keys;  // portable text, several separated by blanks; the first is the one that is shown
+  const char* text;  // of the menu, with its mnemonic; to be translated
+  const char* keys;  // portable text, several separated by blanks; the first one is shown
   const char* tip;   // a sentence; to be translated
   Icon icon = Icon::none;
   bool checkable = false;
@@ -87,7 +87,7 @@ struct ActionEntry {
 
 [[nodiscard]] QString translated(const char* text);
 
-// A dialog beside the window that lists the table, group by group. It is not modal.
+// A dialog that is not modal and lists the table, group by group.
 class ShortcutsDialog final : public QDialog {
   Q_OBJECT
  public:

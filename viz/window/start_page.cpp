@@ -33,7 +33,7 @@ QLabel* make_quiet(const QString& text) {
   return label;
 }
 
-// A heading with a list or a card under it.
+// A heading above a list or a card.
 QWidget* section(const QString& heading, QWidget* content) {
   auto* part = new QWidget;
   auto* column = new QVBoxLayout(part);
@@ -137,7 +137,7 @@ void StartPage::show_recent() {
     item->setToolTip(QDir::toNativeSeparators(path));
     if (file.exists()) continue;
     item->setFlags(Qt::NoItemFlags);
-    item->setToolTip(tr("%1 is not there").arg(QDir::toNativeSeparators(path)));
+    item->setToolTip(tr("%1 does not exist").arg(QDir::toNativeSeparators(path)));
   }
   if (recent_list_->count() > 0) return;
   auto* none = new QListWidgetItem(tr("Files that you open are listed here."), recent_list_);

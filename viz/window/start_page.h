@@ -1,4 +1,4 @@
-// What is shown while nothing is open: the gallery with a paragraph each, the files opened last, and where to drop one.
+// The page shown while no file is open: the gallery with descriptions, the recent files, and a drop area.
 #pragma once
 
 #include <QtWidgets/QWidget>
@@ -18,7 +18,7 @@ class GalleryDelegate;
 class StartPage final : public QWidget {
   Q_OBJECT
  public:
-  // Neither is owned; both outlive the page.
+  // Precondition (caller): gallery and recent outlive the page.
   StartPage(GalleryModel& gallery, RecentFiles& recent, QAction* open, QWidget* parent = nullptr);
   void set_theme(const Theme& theme, double font_scale);
 

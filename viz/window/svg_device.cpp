@@ -32,7 +32,7 @@ std::string number(double value) {
   return text;
 }
 
-// Characters that XML 1.0 does not have at all are left out: a scenario's name may hold any.
+// Omits characters that XML 1.0 does not allow; the name of a scenario may contain any character.
 std::string escaped(const QString& text) {
   QString out;
   for (const QChar c : text) {
@@ -51,8 +51,8 @@ std::string escaped(const QString& text) {
   return out.toStdString();
 }
 
-std::string colour_text(const QColor& colour) {
-  return fmt::format("#{:02x}{:02x}{:02x}", colour.red(), colour.green(), colour.blue());
+std::string color_text(const QColor& color) {
+  return fmt::format("#{:02x}{:02x}{:02x}", color.red(), color.green(), color.blue());
 }
 
 std::string path_data(const QPainterPath& path) {
@@ -90,7 +90,7 @@ std::string embedded_png(const QImage& image) {
   return "data:image/png;base64," + png.toBase64().toStdString();
 }
 
-// Fonts that stand in where the one that was painted with is not installed.
+// Replacement fonts if the font is not installed.
 const char* fallback(const QFont& font) {
   return font.family().contains(QLatin1String("Mono")) ? "ui-monospace,Menlo,Consolas,monospace"
                                                        : "system-ui,Helvetica,Arial,sans-serif";
@@ -180,7 +180,7 @@ class SvgDevice::Engine final : public QPaintEngine {
 
   void drawImage(const QRectF& target, const QImage& image, const QRectF& source, Qt::ImageConversionFlags) override {
     const QImage part = image.copy(source.toAlignedRect());
-    // Enlarged pixels are cells of their own, not a photograph.
+    // Enlarged pixels are separate cells, so they are not smoothed.
     const bool enlarged = target.width() > part.width() || target.height() > part.height();
     const std::string opacity = opacity_ < 1 ? fmt::format(" opacity=\"{}\"", number(opacity_)) : "";
     put(fmt::format(
@@ -207,7 +207,7 @@ class SvgDevice::Engine final : public QPaintEngine {
   }
 
  private:
-  // --- clip: nothing, or what is left visible, in the surface's coordinates ---
+  // --- clip: no clip, or the visible region in device coordinates ---
 
   void set_clip(Qt::ClipOperation operation, const QPainterPath& path) {
     if (operation == Qt::NoClip) {
@@ -219,7 +219,7 @@ class SvgDevice::Engine final : public QPaintEngine {
     }
   }
 
-  // Rectangles are met exactly and often; anything else is left to Qt's path arithmetic.
+  // Rectangles are frequent and computed exactly; other shapes use Qt's path operations.
   static QPainterPath intersection(const QPainterPath& a, const QPainterPath& b) {
     const QRectF ra = a.boundingRect(), rb = b.boundingRect();
     if (!is_rectangle(a) || !is_rectangle(b)) return a.intersected(b);
@@ -245,7 +245,7 @@ class SvgDevice::Engine final : public QPaintEngine {
     open_clip_.clear();
   }
 
-  // One group for everything that is painted within one clip; each outline is defined once.
+  // One group for consecutive elements with the same clip; each outline is defined once.
   void enter_clip() {
     const std::string wanted = clip_ ? path_data(*clip_) : "";
     const std::string outline = clip_ && wanted.empty() ? "M0 0Z" : wanted;  // an empty clip shows nothing
@@ -272,9 +272,9 @@ class SvgDevice::Engine final : public QPaintEngine {
   }
 
   // fill="#5b97d8" fill-opacity="0.5"
-  [[nodiscard]] std::string paint(std::string_view what, const QColor& colour) const {
-    const double alpha = colour.alphaF() * opacity_;
-    std::string text = fmt::format(" {}=\"{}\"", what, colour_text(colour));
+  [[nodiscard]] std::string paint(std::string_view what, const QColor& color) const {
+    const double alpha = color.alphaF() * opacity_;
+    std::string text = fmt::format(" {}=\"{}\"", what, color_text(color));
     if (alpha < 1) text += fmt::format(" {}-opacity=\"{}\"", what, number(alpha));
     return text;
   }
@@ -306,7 +306,7 @@ class SvgDevice::Engine final : public QPaintEngine {
     return text;
   }
 
-  // The id of a gradient, or of a pattern of Qt's as the picture of one of its tiles; each is defined once.
+  // The id of a gradient, or of a Qt brush pattern, written as an image of one tile; each is defined once.
   std::string define_brush() {
     const std::string definition = brush_.style() == Qt::LinearGradientPattern ? gradient() : pattern();
     const auto [known, fresh] = brushes_.try_emplace(definition, fmt::format("b{}", brushes_.size()));
@@ -321,9 +321,9 @@ class SvgDevice::Engine final : public QPaintEngine {
   [[nodiscard]] std::string gradient() const {
     const auto* gradient = static_cast<const QLinearGradient*>(brush_.gradient());
     std::string stops;
-    for (const auto& [at, colour] : gradient->stops()) {
-      stops += fmt::format("<stop offset=\"{}\" stop-color=\"{}\" stop-opacity=\"{}\"/>", number(at),
-                           colour_text(colour), number(colour.alphaF()));
+    for (const auto& [at, color] : gradient->stops()) {
+      stops += fmt::format("<stop offset=\"{}\" stop-color=\"{}\" stop-opacity=\"{}\"/>", number(at), color_text(color),
+                           number(color.alphaF()));
     }
     return fmt::format(
         "<linearGradient gradientUnits=\"userSpaceOnUse\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\">{}</linearGradient>",
@@ -348,7 +348,7 @@ class SvgDevice::Engine final : public QPaintEngine {
   std::map<std::string, std::size_t> clips_;    // outline -> number
   std::map<std::string, std::string> brushes_;  // definition -> id
   std::optional<QPainterPath> clip_;
-  std::string open_clip_;  // outline of the group that stands open
+  std::string open_clip_;  // outline of the currently open group
   QPen pen_;
   QBrush brush_;
   QTransform transform_;

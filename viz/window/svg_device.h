@@ -1,5 +1,5 @@
-// A surface that writes SVG. Qt's own generator drops clipping, so that a panel that is scrolled would paint over its
-// neighbours; this one keeps it, and writes a third of the bytes.
+// A paint device that writes SVG. Qt's QSvgGenerator ignores clipping, so that a scrolled panel would paint over
+// adjacent panels. This device supports clipping and writes a third of the bytes.
 //
 //   SvgDevice device({1600, 1000}, 1, "First light, step 6");
 //   QPainter painter(&device);
@@ -7,9 +7,8 @@
 //   painter.end();
 //   write_file_atomically("picture.svg", device.bytes());
 //
-// Text stays text, in the font it was painted with and at the width it had there: a reader without that font shows
-// another one squeezed to fit. Images are embedded. Nothing refers to anything outside the file, and the same painting
-// gives the same bytes.
+// Text is written as text with its font and its width: a viewer without that font scales another one to the same width.
+// Images are embedded. The file does not refer to other files, and the same painting gives the same bytes.
 #pragma once
 
 #include <memory>
@@ -23,12 +22,12 @@ namespace kvscope::viz {
 
 class SvgDevice final : public QPaintDevice {
  public:
-  // `size` in painter's pixels is shown `scale` times as large.
+  // `size` is in the painter's pixels; it is shown `scale` times as large.
   SvgDevice(QSizeF size, double scale, QString title);
   ~SvgDevice() override;
 
   [[nodiscard]] QPaintEngine* paintEngine() const override;
-  // The document. Precondition: whoever painted has called QPainter::end().
+  // The document. Precondition (caller): QPainter::end() was called.
   [[nodiscard]] std::string bytes() const;
 
  protected:

@@ -50,7 +50,7 @@ QPalette desktop_palette() {
 QPalette widget_palette(const Theme& theme) {
   QPalette palette(theme.text, theme.card, theme.card_border, theme.surface, theme.cell_line, theme.text, theme.text,
                    theme.card, theme.surface);
-  // A field has to stand out from the dark surface around it; on white its outline is enough.
+  // A field needs contrast to the dark surface around it; on white its outline is enough.
   if (theme.kind == ThemeKind::dark) palette.setColor(QPalette::Base, theme.cell_free);
   palette.setColor(QPalette::Button, theme.cell_free);
   palette.setColor(QPalette::ButtonText, theme.text);
@@ -149,8 +149,8 @@ QString style_sheet(const Theme& theme, double font_scale) {
 void apply_look(const Theme& theme, double font_scale) {
   if (QApplication::style()->name() != QLatin1String("fusion")) QApplication::setStyle(QStringLiteral("fusion"));
   QApplication::setFont(ui_font(kBodySize * font_scale));
-  // Qt tells the windows once events are handled, and what is under a style sheet not at all: it would keep the font it
-  // was made with, at first the desktop's.
+  // Qt notifies windows only after the next events, and widgets with a style sheet not at all: these would keep the
+  // font they were created with, initially the desktop's.
   for (QWidget* widget : QApplication::allWidgets()) {
     QEvent changed(QEvent::ApplicationFontChange);
     QApplication::sendEvent(widget, &changed);

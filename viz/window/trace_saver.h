@@ -1,5 +1,5 @@
-// Writes what a run is made of to a trace file: every event, the meta keys it came with. Opened again it is the same
-// run, whether it came from a trace or from a scenario that was just simulated.
+// Writes all events and meta keys of a run to a trace file. Opening that file gives the same run, for a run from a
+// trace as well as for a simulated one.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace kvscope::viz {
 
-// Runs on a Job's thread. Throws what trace::TraceWriter throws, and Cancelled; the target is then as it was before.
+// Runs on a Job's thread. Throws the exceptions of trace::TraceWriter, and Cancelled; the target is then unchanged.
 void save_trace(const Run& run, const QString& path, const Job::Tell& tell);
 
 }  // namespace kvscope::viz

@@ -14,7 +14,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kQuarters = 4;                     // of a doubling: as fine as the slider is
+constexpr int kQuarters = 4;                     // resolution of the slider: positions per doubling
 constexpr int kSliderWidth = 110, kBetween = 8;  // [px]
 
 double speed_of(int slider) {
@@ -24,7 +24,7 @@ int slider_of(double speed) {
   return qRound(kQuarters * std::log2(speed / Player::kSlowest));
 }
 
-// Doubles and halves: from a step in four seconds to four thousand a second in fourteen turns.
+// A spin box that doubles and halves: 14 clicks lead from 0.25 to 4096 steps per second.
 class SpeedBox final : public QDoubleSpinBox {
  public:
   SpeedBox() {
@@ -65,8 +65,8 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
   gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   addWidget(gap);
   for (QWidget* widget : std::initializer_list<QWidget*>{slider_, speed_}) {
-    widget->setAccessibleName(tr("Speed in steps a second"));
-    widget->setToolTip(tr("Speed in steps a second"));
+    widget->setAccessibleName(tr("Speed in steps per second"));
+    widget->setToolTip(tr("Speed in steps per second"));
   }
   slider_->setRange(0, slider_of(Player::kFastest));
   slider_->setPageStep(kQuarters);
@@ -80,7 +80,7 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
 
   connect(slider_, &QSlider::valueChanged, this, [this](int value) { set_speed(speed_of(value)); });
   connect(speed_, &QDoubleSpinBox::valueChanged, this, [this](double speed) {
-    const QSignalBlocker quiet(slider_);  // it stands beside the nearest quarter; the number is the speed
+    const QSignalBlocker quiet(slider_);  // the slider shows the nearest quarter; the spin box has the exact speed
     slider_->setValue(slider_of(speed));
     if (document_) document_->set_speed(speed);
     Q_EMIT speed_changed();
@@ -120,7 +120,7 @@ void TransportBar::show_speed() {
 }
 
 void TransportBar::show_position() {
-  // As wide as it ever gets in this run: digits must not push the slider about while it plays.
+  // As wide as its widest text in this run, so that the slider does not move while it plays.
   const auto words = [this](std::int64_t step, std::int64_t last) {
     return step < 0 ? tr("before step 0") : tr("step %1 of %2").arg(QString::number(step), QString::number(last));
   };
@@ -134,7 +134,7 @@ void TransportBar::show_position() {
   position_->setMinimumWidth(
       std::max(metrics.horizontalAdvance(words(last, last)), metrics.horizontalAdvance(words(-1, 0))) + 16);
   position_->setText(words(document_->cursor().state().step.value, last));
-  position_->setToolTip(tr("%1 of %2 events have happened")
+  position_->setToolTip(tr("%1 of %2 events are in the past")
                             .arg(QString::number(document_->cursor().position().value),
                                  QString::number(document_->run().facts().events)));
 }

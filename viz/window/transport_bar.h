@@ -1,5 +1,5 @@
-// How the run moves and where it stands: step, play, run to a breakpoint, the position in words, the speed. The bar
-// that is dragged over all steps is the canvas's header.
+// Buttons to step, play and run to a breakpoint, the position in words, and the speed. The scrub bar over all steps is
+// in the canvas's header.
 #pragma once
 
 #include <QtCore/QPointer>
@@ -23,7 +23,7 @@ class TransportBar final : public QToolBar {
   void set_document(Document* document);
   void set_theme(const Theme& theme, double font_scale);
 
-  void set_speed(double steps_per_second);  // of the next document too
+  void set_speed(double steps_per_second);  // also for later documents
   [[nodiscard]] double speed() const;
 
  Q_SIGNALS:

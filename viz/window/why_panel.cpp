@@ -27,7 +27,7 @@ bool same(const std::optional<trace::Question>& a, const trace::Question& b) {
          a->kv == b.kv && a->step == b.step;
 }
 
-// A label, then what it names: short enough for four of them in a dock.
+// Adds a label and its field: short enough for four of them in a dock.
 template <class Field>
 Field* add_field(QHBoxLayout& row, const QString& label, const QString& accessible, Field* field) {
   auto* name = new QLabel(label);
@@ -81,7 +81,7 @@ void WhyPanel::build() {
   browser_->setAccessibleName(tr("Why this address"));
   browser_->document()->setDocumentMargin(10);
   connect(browser_, &QTextBrowser::anchorClicked, this, &WhyPanel::follow);
-  working_ = new QLabel(tr("working it out"));
+  working_ = new QLabel(tr("computing"));
   working_->setProperty("quiet", true);
   working_->hide();
 
@@ -143,7 +143,7 @@ void WhyPanel::showEvent(QShowEvent* event) {
 }
 
 void WhyPanel::ask_later() {
-  // Not restarted: a pointer that never rests still gets an answer every kDebounce.
+  // Not restarted: while the pointer keeps moving, there is still an answer every kDebounce.
   if (isVisible() && !debounce_.isActive()) debounce_.start();
 }
 
@@ -169,7 +169,7 @@ void WhyPanel::show_words(const QString& words) {
 }
 
 void WhyPanel::show_faults(const QStringList& faults) {
-  if (!asked_) return;  // nothing is asked any more
+  if (!asked_) return;  // the question was withdrawn
   showing_ = Showing::faults;
   faults_ = faults;
   paint_text();
@@ -200,7 +200,7 @@ void WhyPanel::paint_text() {
     cursor.insertText(showing_ == Showing::words ? words_ : faults_.join(QLatin1Char('\n')), plain);
     return;
   }
-  QTextBlockFormat hanging;  // a line that is too long goes on under the formulas
+  QTextBlockFormat hanging;  // long lines continue under the formulas
   const double margin = static_cast<double>(indent_) * QFontMetricsF(plain.font()).horizontalAdvance(QLatin1Char('0'));
   hanging.setLeftMargin(margin);
   hanging.setTextIndent(-margin);
@@ -215,7 +215,7 @@ void WhyPanel::paint_text() {
       format.setAnchor(true);
       format.setAnchorHref(QStringLiteral("span:%1").arg(i));
     }
-    if (i == kFirstLink) cursor.setBlockFormat(hanging);  // the subject above is a sentence
+    if (i == kFirstLink) cursor.setBlockFormat(hanging);  // not for the subject above, which is a sentence
     cursor.insertText(QString::fromStdString(span.text), format);
   }
   bar->setValue(scrolled);

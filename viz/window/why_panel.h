@@ -1,5 +1,5 @@
-// "Why this address": the chain from the token that is pinned (else under the pointer) to its byte, link by link. The
-// text is the command line's `kvscope explain`, byte for byte; names of links lead to what they name.
+// "Why this address": the chain of formulas from the pinned (else the hovered) token to its byte, link by link. The
+// text equals the output of `kvscope explain` byte for byte; a click on the name of a link selects the object.
 #pragma once
 
 #include <memory>
@@ -25,18 +25,18 @@ namespace kvscope::viz {
 class WhyPanel final : public QWidget {
   Q_OBJECT
  public:
-  static constexpr int kDebounce = 50;   // [ms] without another question before one is asked
-  static constexpr int kPatience = 250;  // [ms] without an answer before the panel says that it is working
+  static constexpr int kDebounce = 50;   // [ms] from a change of the question to asking it
+  static constexpr int kPatience = 250;  // [ms] without an answer before the panel shows that it is working
 
   explicit WhyPanel(Asker& asker, QWidget* parent = nullptr);
 
-  // `facts` are the document's, as the asking thread may keep them. Null: nothing is open.
+  // `facts` are the document's, shared with the asking thread. Null: no document is open.
   void set_document(Document* document, std::shared_ptr<const Facts> facts);
   void set_theme(const Theme& theme, double font_scale);
-  void set_part(const WhyPart& part);  // cut to the scenario's limits
+  void set_part(const WhyPart& part);  // clamped to the scenario's limits
   [[nodiscard]] WhyPart part() const;
 
-  [[nodiscard]] QString text() const;  // what stands there
+  [[nodiscard]] QString text() const;  // the shown text
   void copy() const;
 
  protected:

@@ -1,5 +1,5 @@
-// The three inner loops of the reference, once per instruction set. All of them do the same IEEE operations in the same
-// order, lane by lane, so the bits are the same whichever runs; only how many lanes one instruction holds differs.
+// The three inner loops of the reference, once per instruction set. All perform the same IEEE operations in the same
+// order, lane by lane, so the bits are equal; only the number of lanes of one instruction differs.
 // Held by tests/core/attention/reference_bits_test.cpp.
 //
 // Rejected: one source with -march=native (the compiler may then fuse a multiply and an add, or split a sum
@@ -14,8 +14,8 @@ namespace kvscope::attention {
 // Dot products are eight interleaved sums, so rows of K and Q are padded with zeros to a multiple of eight doubles.
 inline constexpr std::int64_t kLanes = 8;
 
-// Rows that the next call will decode: their cache lines are asked for while this one computes. A row of one head is a
-// piece of a few hundred bytes that the hardware does not see coming.
+// Rows that the next call will decode: their cache lines are prefetched while this call computes. A row of one head is
+// a few hundred bytes, which the hardware prefetcher does not predict.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;
@@ -32,7 +32,7 @@ struct ReferenceKernels {
   void (*dots)(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
                double* scores, std::int64_t score_stride, const Ahead& ahead);
 
-  // Key after key, for `rows` rows of weights e and every dim of v: x = e * v, then
+  // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
   //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
   // v is [key, v_stride]; v_stride >= padded, both in doubles.
   void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
@@ -53,7 +53,7 @@ namespace avx512 {
 
 // Declared in reference.h.
 enum class InstructionSet : std::uint8_t;
-// nullptr where this build, or this processor, has no such instructions.
+// Null when this build, or this processor, does not have the instructions.
 [[nodiscard]] const ReferenceKernels* reference_kernels(InstructionSet set);
 
 }  // namespace kvscope::attention

@@ -1,6 +1,6 @@
 // The bodies of the reference's inner loops for vectors of W doubles: W = 2, 4, 8 are SSE2, AVX2, AVX-512. Included by
 // one source file per instruction set, each compiled with its own flags. Everything is in an unnamed namespace and
-// nothing of the standard library is called: an inline function compiled here with AVX-512 must not be the copy that
+// calls nothing of the standard library: an inline function compiled here with AVX-512 must not become the copy that
 // the linker keeps for the whole program.
 #pragma once
 
@@ -9,7 +9,8 @@
 namespace kvscope::attention {
 namespace {
 
-// Vectors of W doubles, and the same as integers. Written out: g++ 12 loses the attribute on a dependent size.
+// Vectors of W doubles, and the same as integers. Written as specializations, because g++ 12 ignores the attribute on a
+// dependent size.
 template <int W>
 struct Lanes;
 template <>
@@ -60,8 +61,8 @@ struct Loops {
     }
   }
 
-  // seee eemm mmmm mmmm -> the fields at a float's places, its exponent 112 too small: a multiplication by 2^112
-  // corrects that exactly, for subnormals too. Exponent 31 is infinity or NaN and gets the float's 255.
+  // seee eemm mmmm mmmm: the fields are moved to a float's places with an exponent that is 112 too small; multiplying
+  // by 2^112 corrects that exactly, also for subnormals. Exponent 31 is infinity or NaN and becomes the float's 255.
   static void widen_f16(const std::byte* source, std::int64_t count, double* target) {
     for (std::int64_t i = 0; i < count; ++i) {
       std::uint16_t half;
@@ -80,7 +81,7 @@ struct Loops {
     }
   }
 
-  // ((0+4) + (2+6)) + ((1+5) + (3+7)): halves are folded onto each other, which every vector width can do in registers.
+  // ((0+4) + (2+6)) + ((1+5) + (3+7)): halves are added to each other, which every vector width can do in registers.
   static double fold(const Vec* parts) {
     double lane[8];
     __builtin_memcpy(lane, parts, sizeof lane);
@@ -120,7 +121,7 @@ struct Loops {
     }
   }
 
-  // Twelve sums stay in registers while the keys go by.
+  // Twelve sums stay in registers over all keys.
   template <int R>
   static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_stride,
                             std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {

@@ -1,5 +1,5 @@
-// Reads rows of paged K or V as doubles: tokens and a KV head in, `head_size` stored values each out. The reference's
-// way of finding a row; the tiled flow has its own, so that a wrong one shows.
+// Reads rows of paged K or V as doubles: tokens and a KV head in, `head_size` stored values each out. Only the
+// reference uses it; the tiled algorithm locates rows with its own code, so that an error in either shows.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace kvscope::attention {
 
-// Consecutive tokens of one KV head: where their rows stand in memory. Located once, decoded later, so that the lines
-// of the next run can be fetched while this one is computed on.
+// Consecutive tokens of one KV head: the addresses of their rows. Located once and decoded later, so that the cache
+// lines of the next run can be prefetched during a computation.
 struct RowRun {
   std::vector<const std::byte*> elements;  // [token]
   std::vector<const std::byte*> scales;    // [token]; empty when not quantized
@@ -22,8 +22,8 @@ class RowReader {
  public:
   RowReader(const PagedRows& rows, const ReferenceKernels& kernels);
 
-  // Tokens [first, last) of sequence `sequence`, KV head `head`. The problem's checks have
-  // passed; nothing is checked again.
+  // Tokens [first, last) of sequence `sequence`, KV head `head`. Precondition: the problem has passed its checks;
+  // nothing is checked again.
   void locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head, RowRun& run) const;
 
   // Row i of `run` to target + i * stride [doubles], head_size values each: element * scale where quantized.
@@ -31,7 +31,7 @@ class RowReader {
 
   [[nodiscard]] std::int64_t row_bytes() const { return rows_.head_size * element_bytes_; }
 
-  // `count` consecutive elements at `source`: how queries, which are in no page, are read.
+  // `count` consecutive elements at `source`, used for queries, which are not in pages.
   static void widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
                     double* target);
 

@@ -1,4 +1,4 @@
-// One UTF-8 character at a time, for those who write text that a strict reader must take: JSON and XML.
+// Reads one UTF-8 character at a time, for writers of JSON and XML, whose readers reject ill-formed text.
 //
 //   lead byte    bytes   code points
 //   00 .. 7f       1     U+0000 .. U+007F
@@ -13,9 +13,8 @@
 namespace kvscope {
 
 struct Utf8Character {
-  std::size_t length =
-      0;              // [bytes]; 0: what stands there is ill-formed (overlong, a surrogate, past U+10FFFF, cut off)
-  char32_t code = 0;  // its code point when length > 0
+  std::size_t length = 0;  // [bytes]; 0: the bytes are ill-formed (overlong, a surrogate, past U+10FFFF, cut off)
+  char32_t code = 0;       // its code point when length > 0
 };
 
 // The character at the front of `text`; ill-formed for an empty one. Example: "\xc3\xa9" -> {2, U+00E9}.

@@ -1,5 +1,5 @@
-// The layouts by name: each says where K and V stand in its engine's tensors, and which index tensors speak of them.
-// The table that opens layouts.h lists them; what all layouts share is in layouts.cpp.
+// The layouts by name: each one locates K and V in its engine's tensors and reads its index tensors.
+// The table at the top of layouts.h lists them; layouts.cpp has the code common to all layouts.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct KeysAndValues {
 
 struct LayoutAdapter {
   std::string_view name;
-  // Faults go to the reader. Where strides cannot say it, K and V are copied into the problem's k_copy and v_copy.
+  // Reports faults to the reader. Where strides cannot express the layout, copies K and V into k_copy and v_copy.
   void (*read)(LayoutReader&, PreparedProblem&, KeysAndValues&);
 };
 

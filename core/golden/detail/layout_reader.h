@@ -1,5 +1,5 @@
-// What every layout adapter asks of a bundle: a tensor of a name and rank, an index tensor as integers, and a place for
-// everything that is wrong. Adapters go on after a fault, so that one run shows all of them.
+// Helper of the layout adapters: finds a tensor by name and rank, reads an index tensor as integers, and collects
+// faults. Adapters continue after a fault, so that one run reports all of them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class LayoutReader {
   // A tensor given under two of its names is a fault.
   LayoutReader(const Bundle& bundle, const LayoutOptions& options);
 
-  // Where one of K or V begins and how it is walked; strides in elements.
+  // The first element of K or V and the strides of its axes, in elements.
   struct Walk {
     const std::byte* data = nullptr;
     std::int64_t block = 0, token = 0, head = 0;
@@ -29,26 +29,26 @@ class LayoutReader {
   void fault(std::string where, std::string message) { faults.push_back({std::move(where), std::move(message)}); }
   [[nodiscard]] bool ok() const { return faults.empty(); }
 
-  // Tensors are asked for by their canonical name (known_tensors.h), and found under any of their synonyms.
+  // Tensors are requested by their canonical name (known_tensors.h), and found under any of their synonyms.
   [[nodiscard]] bool has(const std::string& name) const { return given_.contains(name); }
-  [[nodiscard]] const std::string& given(const std::string& name) const;  // as the bundle names it, or `name`
-  [[nodiscard]] const Tensor* find(const std::string& name);              // null when missing; it counts as used
+  [[nodiscard]] std::string given(const std::string& name) const;  // its name in the bundle, or `name`
+  [[nodiscard]] const Tensor* find(const std::string& name);       // null when missing; marks it as used
 
-  // The tensor, or null and a fault that gives the wanted shape in words: "k_cache [N, P, H, D]".
+  // The tensor, or null and a fault with the required shape in words: "k_cache [N, P, H, D]".
   const Tensor* tensor(const std::string& name, std::size_t rank, std::string_view shape_words);
-  // A cache tensor: its type must be one that values are stored in; all of one problem share it.
+  // A cache tensor: its type must be one for stored values, and the same for all cache tensors of a problem.
   const Tensor* cache(const std::string& name, std::size_t rank, std::string_view shape_words);
   // An index tensor of any integer type as 64-bit integers; empty after a fault.
   std::vector<std::int64_t> integers(const std::string& name, std::size_t rank, std::string_view shape_words);
 
-  // `rows` becomes K or V as `walk` says.
+  // Sets `rows` to K or V according to `walk`.
   void set_rows(attention::PagedRows& rows, const Walk& walk, DType dtype) const;
 
   std::vector<Fault> faults;
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
 
-  // What the cache tensors say; adapters set these.
+  // Properties of the cache tensors; adapters set them.
   DType cache_dtype = DType::f32;
   std::int64_t blocks = 0, page_size = 0, heads = 0, head_size = 0, value_size = 0;
   std::int64_t layers = 1;
@@ -56,7 +56,7 @@ class LayoutReader {
   bool values_in_keys = false;      // MLA: V is the first elements of K's rows
   bool scales_by_sequence = false;  // k_descale [B, H]
 
-  // What the index tensors say: entries of each sequence's pages, and its keys.
+  // Contents of the index tensors: entries of each sequence's pages, and its keys.
   struct Pages {
     std::string table_name;
     std::vector<std::int64_t> entries;  // all of them, in the order of the tensor
@@ -70,13 +70,13 @@ class LayoutReader {
 
   [[nodiscard]] const LayoutOptions& options() const { return options_; }
 
-  // Last of all: a fault for every tensor that is neither used nor ignored, with the nearest known name.
+  // Called last: adds a fault for every tensor that is neither used nor ignored, with the nearest known name.
   void check_unused();
 
-  // The three ways engines write down where pages are.
+  // The three formats in which engines store the location of pages.
   void read_table(const std::string& table_name, const std::string& lengths_name, bool lengths_without_new);
   void read_indptr_pages();   // kv_indptr, kv_indices, kv_last_page_len
-  void read_indptr_tokens();  // kv_indptr, kv_indices: one entry a token
+  void read_indptr_tokens();  // kv_indptr, kv_indices: one entry per token
 
  private:
   [[nodiscard]] bool ignored(const std::string& name) const;

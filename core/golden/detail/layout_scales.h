@@ -1,15 +1,15 @@
-// Scales of a cache beside its tensors: k_scale, v_scale and kv_scale (known_tensors.h), so that the keys of a problem
-// are k * k_scale and its values v * v_scale. The shape of the tensor says what one scale covers:
+// Scales of a cache in separate tensors: k_scale, v_scale and kv_scale (known_tensors.h). The keys of the problem are
+// k * k_scale, its values v * v_scale. The tensor's shape determines what one scale covers:
 //
 //   []  or [1]   per tensor                    [N, P]     per token; also [N * P], by slot number
 //   [H]          per KV head                   [N, P, H]  per token and KV head; also [N * P, H]
 //   [N]          per block                     [N, H]     per block and KV head
 //
-// in the order of the layout's axes (hnd: [N, H, P]), each with an axis of length 1 behind it or not. Layout max takes
-// each of them with the axis L too. kv_scale covers K and V alike, or apart with the axis 2 in its place: [2], [2, H].
-// FlashAttention's k_descale [B, H], per sequence and KV head, is read under the names that end in _descale, in layouts
-// nhd and hnd. A shape that fits two readings, such as [N] where N = H, is a fault; the shape with every axis of the
-// cache and 1 for those that share a scale tells them apart: [1, 1, H, 1] for layout nhd.
+// in the order of the layout's axes (hnd: [N, H, P]), each optionally with a last axis of length 1. Layout max accepts
+// each of them with the axis L too. kv_scale covers K and V together, or separately with the axis 2 in its place: [2],
+// [2, H]. FlashAttention's k_descale [B, H], per sequence and KV head, is read under the names that end in _descale, in
+// layouts nhd and hnd. A shape with two possible meanings, such as [N] where N = H, is a fault. The shape with every
+// axis of the cache, and 1 for those that share a scale, is unambiguous: [1, 1, H, 1] for layout nhd.
 //
 // Example: nhd, 13 blocks of 4 tokens, 2 heads: k_scale [2] multiplies K of head 0 by k_scale[0], of head 1 by
 // k_scale[1]; k_scale [13, 4] multiplies K of block 5, slot 3 by k_scale[23].
@@ -24,7 +24,7 @@
 
 namespace kvscope::golden {
 
-// Where the scale of one of K or V at (block, slot, head), or of (sequence, head), is in a tensor. // [elements]
+// The location of K's or V's scale for (block, slot, head), or for (sequence, head), in a tensor. // [elements]
 struct ScaleWalk {
   std::int64_t offset = 0;
   std::int64_t block = 0, slot = 0, head = 0;
@@ -33,7 +33,7 @@ struct ScaleWalk {
 };
 
 struct ScaleReading {
-  const Tensor* tensor = nullptr;   // none: unscaled
+  const Tensor* tensor = nullptr;   // null: unscaled
   std::array<ScaleWalk, 2> walk{};  // K's and V's
   std::string text;                 // "k_scale f32 [2], per KV head"
 };
@@ -42,11 +42,11 @@ struct CacheScales {
   ScaleReading k, v;
 };
 
-// Which scales the input gives, and how. Faults go to the reader; sizes that are unknown after a fault are not judged.
+// Determines the scales of the input. Reports faults to the reader; sizes unknown after a fault are not checked.
 [[nodiscard]] CacheScales read_scales(LayoutReader& reader);
 
-// The scales become those of problem.k and problem.v, whose rows and tables are set. Where layout max has `scales` too,
-// the product of both, in double, is made once for each granule.
+// Sets the scales of problem.k and problem.v, whose rows and tables must be set. If layout max also has `scales`, the
+// product of both is computed in double, once per granule.
 void apply_scales(const CacheScales& scales, PreparedProblem& prepared);
 
 }  // namespace kvscope::golden

@@ -1,6 +1,6 @@
-// What the paging engine demands of its input, for callers that come past check_scenario(): a scenario and requests
-// that a program made. Sizes of at least 1, costs within [0, 1e12] us, prompts within [1, 2^40] tokens, content spans
-// that add up to the prompt, samples right behind their parent.
+// The paging engine's checks of its input, for callers that did not run check_scenario(): programs that build a
+// scenario and requests themselves. Sizes of at least 1, costs within [0, 1e12] us, prompts within [1, 2^40] tokens,
+// content spans that add up to the prompt, samples directly after their parent.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
-// What a paging engine holds between two steps: who waits, who runs with which pages, the clock, and the step last run.
-// paging_engine_step.cpp makes the steps, paging_engine.cpp shows the state to callers; nothing else includes this.
+// The state of a paging engine between two steps: the waiting requests, the running requests and their pages, the
+// clock, and the last step. paging_engine_step.cpp performs the steps, paging_engine.cpp returns the state to callers;
+// no other file includes this.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 namespace kvscope {
 
 struct PagingEngine::State {
-  // A request's life. Its page list exists only while it runs.
+  // The state of one request. Its page list exists only while it runs.
   struct Sequence {
     Sequence(const Request& r, SeqIdx seq)
         : request(&r), pages{seq, {}, 0}, text(r, seq, SeqIdx(seq.value - r.sample_of)), unforked(r.sample_of > 0) {}
@@ -27,7 +28,7 @@ struct PagingEngine::State {
     SequencePages pages;
     SequenceText text;
     std::int64_t generated = 0;
-    std::int64_t most_stored = 0;  // [tokens] the furthest it ever got: computing below that is recomputation
+    std::int64_t most_stored = 0;  // [tokens] the maximum so far: computing below it is recomputation
     std::int64_t scheduled = 0;    // [tokens] of the step being built
     bool prefilling = true;
     bool unforked = false;  // a sample that waits outside the queue for its parent's prompt
@@ -57,9 +58,9 @@ struct PagingEngine::State {
   std::int64_t find_prefix(Sequence& seq, std::int64_t& held_by_nobody);
   bool make_room_by_preempting(std::uint32_t keep);
   void preempt_most_recent();
-  struct Parent {  // its prompt is stored since this step, and samples wait for that
+  struct Parent {  // a request whose prompt became complete in this step and whose samples wait for that
     std::uint32_t seq;
-    std::size_t behind;  // where in `running` they belong
+    std::size_t behind;  // position in `running` where the samples are inserted
   };
   void fork_samples(std::span<const Parent> parents);
   void fork(const Sequence& parent, Sequence& sample);
@@ -71,23 +72,23 @@ struct PagingEngine::State {
   bool paged;
   bool sharing;
   std::int64_t longest;    // [tokens] a sequence may store
-  std::int64_t most_left;  // blocks that admission leaves available at most: one percent of the pool, rounded up
+  std::int64_t most_left;  // maximum watermark [blocks]: one percent of the pool, rounded up
   trace::Recorder& recorder;
   BlockPool pool;
 
   std::vector<Sequence> sequences;  // [request]
   std::vector<std::int64_t> order;  // requests by arrival, the first of equals first
-  std::size_t arrived = 0;          // order[0 .. arrived) have
+  std::size_t arrived = 0;          // order[0 .. arrived) have arrived
   std::deque<std::uint32_t> waiting;
   std::int64_t unforked = 0;           // samples that have arrived and wait for their parents
   std::vector<std::uint32_t> running;  // in order of admission
   std::int64_t clock_us = 0;
 
   std::int64_t budget = 0;       // [tokens] the step has left
-  std::int64_t front_lacks = 0;  // blocks the front of the queue needed when it last did not fit; 0: not looked up yet
+  std::int64_t front_lacks = 0;  // blocks that the queue's front needed when it last did not fit; 0: not tried yet
   StepFigures figures;           // of the step being built
 
-  // The step last run, as its kernels saw it.
+  // The last step, as its kernels saw it.
   struct BatchRow {
     std::uint32_t seq;
     std::int64_t cache_length, new_tokens;  // [tokens]

@@ -1,4 +1,4 @@
-// Faults of one input, collected up to a bound: a hostile file must not turn into a message as large as itself.
+// A list of faults of one input with a maximum length, so that a hostile file does not produce a message of its size.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class FaultList {
   [[nodiscard]] bool complete() const { return more_ == 0; }
   [[nodiscard]] const std::vector<Fault>& kept() const { return kept_; }
 
-  // What is kept, and "and 7 more" when that is not all.
+  // The kept faults, followed by "and 7 more" when there were more.
   [[nodiscard]] std::vector<Fault> take() {
     if (more_ > 0) kept_.push_back({"", "and " + std::to_string(more_) + " more"});
     return std::move(kept_);

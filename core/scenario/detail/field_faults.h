@@ -1,4 +1,4 @@
-// The words of a fault in one field, shared by the reader and the range checker. Inner to this folder.
+// The text of a fault in one field, used by the reader and the range checker. Internal to this folder.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kvscope::fields {
 
-// "0 is outside [1, 65536]: choose a power of two such as 16"; nothing when the value is in range.
+// "0 is outside [1, 65536]: choose a power of two such as 16"; empty when the value is in range.
 [[nodiscard]] std::optional<std::string> range_fault(std::int64_t value, IntegerRange range, const About& about);
 [[nodiscard]] std::optional<std::string> range_fault(std::uint64_t value, std::uint64_t high, const About& about);
 [[nodiscard]] std::optional<std::string> range_fault(double value, RealRange range, const About& about);
@@ -19,7 +19,7 @@ namespace kvscope::fields {
 // "70000 entries are more than the 65536 allowed: ..."
 [[nodiscard]] std::optional<std::string> count_fault(std::size_t count, IntegerRange range, const About& about);
 
-// "$.cache" + "page_size" -> "$.cache.page_size"; a key that is no identifier is quoted: $["page size"].
+// "$.cache" + "page_size" -> "$.cache.page_size"; a key that is not an identifier is quoted: $["page size"].
 [[nodiscard]] std::string join_path(std::string_view path, std::string_view key);
 [[nodiscard]] std::string join_path(std::string_view path, std::size_t index);
 

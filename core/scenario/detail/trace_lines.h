@@ -1,5 +1,5 @@
-// The lines of a recorded trace, one at a time, whoever wrote it: with or without a byte-order mark, "\n" or "\r\n", a
-// last newline or none, blank lines at the end. Also collects what is wrong with rows. Inner to the two importers.
+// Reads the lines of a recorded trace one at a time: with or without a byte-order mark, with "\n" or "\r\n", with or
+// without a last newline or blank lines at the end. Also collects faults of rows. Internal to the two importers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace kvscope {
 
-// Bounds of what an importer builds in memory: 10 million rows are about 600 MB of requests.
+// Limits of an importer's memory use: 10 million rows are about 600 MB of requests.
 inline constexpr std::int64_t kMaxTraceBytes = std::int64_t{1} << 30;
 inline constexpr std::size_t kMaxTraceLine = std::size_t{1} << 20;  // [bytes]
 inline constexpr std::int64_t kMaxTraceRows = 10'000'000;
@@ -24,12 +24,12 @@ class TraceLines {
  public:
   explicit TraceLines(std::string_view text);
 
-  // False at the end. A line longer than kMaxTraceLine is reported as a fault and skipped, so is an empty
-  // one between rows.
+  // False at the end. A line longer than kMaxTraceLine is reported as a fault and skipped, as is an empty
+  // line between rows.
   bool next(std::string_view& line);
   [[nodiscard]] std::int64_t number() const { return number_; }  // of the line last returned, from 1
 
-  // "line 7": message. Throws nothing: rows go on being read, so that all faults are told at once.
+  // Adds the fault "line 7": message. Does not throw, so that reading continues and all faults are reported at once.
   void fault(std::string message);
   // Throws InputError(source, ...) when there was a fault.
   void throw_faults(std::string_view source);
@@ -40,13 +40,13 @@ class TraceLines {
   FaultList faults_{kImportFaults};
 };
 
-// The number if the text is a decimal integer in [low, high] and nothing else; no sign, no spaces.
+// The number if the whole text is a decimal integer in [low, high], without sign or spaces; otherwise empty.
 [[nodiscard]] std::optional<std::int64_t> decimal(std::string_view text, std::int64_t low, std::int64_t high);
 
-// Text of a foreign file inside a message: quoted, printable, at most 40 characters.
+// Text of an untrusted file for a message: quoted, printable, at most 40 characters.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
-// Moves the clock so that the earliest request arrives at 0.
+// Shifts all arrival times so that the earliest request arrives at 0.
 void start_at_earliest(std::vector<Request>& requests);
 
 }  // namespace kvscope

@@ -1,6 +1,6 @@
 // The second half of an explanation: from a token of a tile to shared memory, bank, lane and register, by TMA and by
-// the waves of the LDS path. core/staging/explain.h asks for it after the row; a path that cannot take the tile gives
-// one link that says why.
+// the waves of the LDS path. core/staging/explain.h appends it after the row. A path that does not support the tile
+// gives one link with the reason.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace kvscope {
 
-// `tile.first_token` and the tile's rows are each path's own: `tile` names the batch row, layer, head, K or V and how
-// many tokens there are. Links: TMA box, shared offset, swizzle, bank, ldmatrix, register | LDS tile, LDS copy, LDS
+// Each path computes `tile.first_token` and the tile's rows itself: `tile` names the batch row, layer, head, K or V and
+// the number of tokens. Links: TMA box, shared offset, swizzle, bank, ldmatrix, register | LDS tile, LDS copy, LDS
 // byte, LDS bank, wave register.
 [[nodiscard]] std::vector<trace::Link> explain_tma(const Scenario& scenario, const AddressedCache& cache,
                                                    StagedTile tile, TokIdx token, DimIdx dim);

@@ -1,15 +1,16 @@
 // The copy of a tile into a stage, wave by wave, instruction by instruction, lane by lane.
 //
-//   sub-tile  32 keys of one block; T of them, dealt to the waves in turn: n = t * waves + wave, row group n / CG,
-//             block n % CG. smem_depth 64 with BN <= 64 and two blocks: one a wave, (wave / 2, wave % 2)
+//   sub-tile  32 keys of one block; T of them, assigned to the waves in turn: n = t * waves + wave, row group n / CG,
+//             block n % CG. smem_depth 64 with BN <= 64 and two blocks: one per wave, (wave / 2, wave % 2)
 //   instruction m of a sub-tile: 64 lanes of 16 bytes
 //      64-byte rows   16 keys x 4 vectors   2 instructions        128-byte rows   8 keys x 8 vectors   4 instructions
 //
-// LDS takes 16 bytes times lane from a base the whole wave shares: nothing can be permuted there. So the lane fetches
-// another vector instead: lane l of instruction m brings logical vector S(l + 64 m), and vector v lands at S(v).
+// LDS receives lane l's 16 bytes at 16 * l from a base common to the wave: the write cannot be permuted. Instead each
+// lane fetches another vector: lane l of instruction m fetches logical vector S(l + 64 m), and vector v lands at S(v).
 //
-// Rows past the tile's valid ones are out of the buffer descriptor's range: zeros are written, LDS is not left alone.
-// Columns past `depth` of a valid row are in range and bring whatever follows, except in the last one.
+// Rows past the tile's valid ones are out of the buffer descriptor's range: LDS receives zeros and does not keep its
+// old contents. Columns past `depth` of a valid row are in range and bring the bytes that follow, except in the last
+// row.
 // Example: bf16, BN 64, BK 32, (3,0,4): wave 0, t 0, m 0, lane 17 writes byte 272 with key 4, depth 0..7.
 #pragma once
 
@@ -23,7 +24,7 @@
 
 namespace kvscope {
 
-// The tile in memory as the copy sees it: a raw buffer from the tile's first byte on.
+// The tile in memory as the copy sees it: a raw buffer that starts at the tile's first byte.
 struct DramTile {
   std::int64_t valid_rows = 0;
   std::int64_t row_stride = 0;  // [elements] kv_num_heads * cache_depth
@@ -38,7 +39,7 @@ struct CopyVector {
   KeyIdx key;                  // of the tile
   DimIdx depth;                // first of SW columns
   std::int64_t dram_byte = 0;  // from the tile's first byte
-  bool zero = false;           // out of range: zeros are written
+  bool zero = false;           // out of range: LDS receives zeros
   friend bool operator==(const CopyVector&, const CopyVector&) = default;
 };
 
@@ -51,16 +52,16 @@ struct CopyInstruction {
   std::array<CopyVector, 64> lanes{};
 };
 
-// What `wave` issues for one load_from_dram into `stage`, in order.
+// The instructions of `wave` for one load_from_dram into `stage`, in order.
 [[nodiscard]] std::vector<CopyInstruction> copy_instructions(const KVBufferConfig& config, WaveIdx wave, StageIdx stage,
                                                              const DramTile& tile);
 // The same for block `block` of the tile when a stage holds one block (full_kv false): columns block * BK and on.
-// IndexError for a block the depth does not have; GeometryError when full_kv.
+// IndexError for a block past the depth; GeometryError when full_kv.
 [[nodiscard]] std::vector<CopyInstruction> copy_block_instructions(const KVBufferConfig& config, WaveIdx wave,
                                                                    StageIdx stage, std::int64_t block,
                                                                    const DramTile& tile);
 
-// Instructions the wave really issues a load, which vm_instrs_per_load stands for; 0 for a per-wave V: it never copies.
+// Instructions that the wave issues per load, the value of vm_instrs_per_load; 0 for a per-wave V, which never copies.
 [[nodiscard]] std::int64_t copies_per_load(const KVBufferConfig& config, WaveIdx wave);
 
 }  // namespace kvscope

@@ -149,7 +149,7 @@ void KVBuffer::perform(const LdsReadInstruction& read) {
 
 std::span<const std::byte> KVBuffer::fetch(std::int64_t byte, std::int64_t count) {
   const std::int64_t address = smem_tile_.base + byte;
-  // A vector is one copy's, and so is what is read of it.
+  // A 16-byte vector has one writer, so every part of it that is read has the same one.
   const CopyIdx source = smem_tile_.pending->image().writer(address);
   if (std::find(sources_.begin(), sources_.end(), source) == sources_.end()) sources_.push_back(source);
   return smem_tile_.pending->read(warp_id_, address, count);

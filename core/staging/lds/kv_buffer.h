@@ -1,14 +1,14 @@
-// KVBuffer: one wave's side of staging K or V. Every wave of the block has one of each; they share the LDS region, and
-// each brings its part of every tile.
+// KVBuffer: one wave's side of staging K or V. Every wave of the block has one for K and one for V; they share the LDS
+// region, and each copies its part of every tile.
 //
 //   load_from_dram<stage>()      takes the next tile, issues the wave's copies, returns without waiting
 //   wait, barrier                the schedule's (schedule.h, pending_copies.h)
-//   load_from_shared(stage)      fills the wave's registers: all strips, or load_from_shared<bk>(stage) one
-//   get_mma_tile<k, bk>()        what one step of the matrix instruction consumes
+//   load_from_shared(stage)      fills the wave's registers with all strips; load_from_shared<bk>(stage) with one
+//   get_mma_tile<k, bk>()        the operand of one step of the matrix instruction
 //
 // Registers of a wave: kv_mma_op.h. Example: bf16 K, 32x32x16, BN 64, WN 32, BK 32, depth 128: wave 1, lane 63, row 7,
 // element 7 is key 63, depth 127.
-// Neither copyable nor movable: kv_mma_op refers to the buffer's own configuration.
+// Neither copyable nor movable: kv_mma_op refers to the buffer's configuration.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@
 
 namespace kvscope {
 
-// smem_tile: the LDS parent view of every stage, which a buffer does not own.
+// smem_tile: the view of every LDS stage. A buffer does not own it.
 struct LdsRegion {
-  PendingCopies* pending = nullptr;  // over the image that holds the region
+  PendingCopies* pending = nullptr;  // over the image that contains the region
   std::int64_t base = 0;             // [bytes] of the image: the region's first, on a multiple of 16
 };
 
@@ -39,7 +39,7 @@ class KVBuffer {
  public:
   // Moves no data; the iterator begins at token 0. `k_cache`: any MHA operand, or a cache. `end`: number of valid keys,
   // at most cache_length of the sequence. GeometryError, all faults at once: an operand of another element type, a wave
-  // the block does not have, a region that is unaligned or leaves the image; and what KVCacheIterator rejects.
+  // outside the block, a region that is unaligned or leaves the image, and the faults of KVCacheIterator.
   KVBuffer(const KVBufferConfig& config, const KVOperand& k_cache, SeqIdx batch_idx, HeadIdx head_idx,
            const LdsRegion& smem_tile, TokIdx end, WaveIdx warp_id);
   KVBuffer(const KVBuffer&) = delete;
@@ -48,20 +48,20 @@ class KVBuffer {
   KVBuffer& operator=(KVBuffer&&) = delete;
   ~KVBuffer() = default;
 
-  // --- DRAM to LDS ---  GeometryError for a stage there is not; UnsupportedError for a per-wave V, which never copies.
+  // --- DRAM to LDS ---  GeometryError for a missing stage; UnsupportedError for a per-wave V, which never copies.
   template <std::int64_t buffer_idx>
   void load_from_dram() {
     load_from_dram(StageIdx{buffer_idx});
   }
   void load_from_dram(StageIdx buffer);
-  // full_kv false: block `block` of the tile at the cursor, which moves on after the last block.
+  // full_kv false: block `block` of the tile at the cursor, which advances after the last block.
   void load_block(StageIdx stage, std::int64_t block);
 
-  // --- LDS to registers ---  GeometryError for a stage there is not, and for what strip_reads refuses.
+  // --- LDS to registers ---  GeometryError for a missing stage, and the errors of strip_reads.
   // UnsupportedError unless the register tile holds every strip.
   void load_from_shared(StageIdx buffer);
-  // One strip, into slot bk % register_strips. UnsupportedError for fp8 V of 16x16x128: the source's form of it takes
-  // another shape's path.
+  // One strip, into slot bk % register_strips. UnsupportedError for fp8 V of 16x16x128, whose form in Mojo takes the
+  // code path of another shape.
   template <std::int64_t bk_tile>
   void load_from_shared(StageIdx buffer) {
     load_from_shared(StripIdx{bk_tile}, buffer);
@@ -95,7 +95,7 @@ class KVBuffer {
   [[nodiscard]] const KVBufferConfig& config() const { return config_; }
   [[nodiscard]] const LdsLayout& layout() const { return layout_; }
   [[nodiscard]] WaveIdx warp_id() const { return warp_id_; }
-  // The copies whose bytes the last load from LDS brought, each once; SharedImage::kNobody among them: poison was read.
+  // The copies that wrote the bytes of the last load from LDS, each once; SharedImage::kNoCopy means poison was read.
   [[nodiscard]] const std::vector<CopyIdx>& last_sources() const { return sources_; }
 
  private:

@@ -30,7 +30,7 @@ bool is_fp8(const KVBufferParams& p) {
   return bits(p.dtype) == 8;
 }
 
-// What every formula divides by.
+// The sizes that formulas divide by.
 std::vector<BrokenBufferRule> check_sizes(const KVBufferParams& p) {
   Rules rules;
   const bool known =
@@ -153,16 +153,17 @@ void check_waves(Rules& rules, const KVBufferParams& p, const KVBufferConstants&
     rules.require(KVBufferRule::wave_slices, !p.transpose && p.full_kv, "depth_slices",
                   fmt::format("{}: only V with full_kv is read in slices: use 1", p.depth_slices));
     rules.require(KVBufferRule::wave_slices, p.depth_slices <= c.waves, "depth_slices",
-                  fmt::format("{} slices for {} waves: nobody would read the rest: use {} threads", p.depth_slices,
+                  fmt::format("{} slices for {} waves: the rest would not be read: use {} threads", p.depth_slices,
                               c.waves, p.depth_slices * kWaveLanes));
     const bool whole_blocks = c.depth % c.bk_smem == 0;
     rules.require(KVBufferRule::wave_slices, whole_blocks || c.bk_smem % c.depth == 0, "depth",
                   fmt::format("a slice of {} columns neither divides a block of {} nor is whole blocks: use {}",
                               c.depth, c.bk_smem, round_up(c.depth, c.bk_smem)));
-    rules.require(KVBufferRule::wave_slices, whole_blocks || !p.swizzle, "depth",
-                  fmt::format("a swizzled slice of {} columns begins inside a block of {}, where the XOR goes wrong: "
-                              "use whole blocks",
-                              c.depth, c.bk_smem));
+    rules.require(
+        KVBufferRule::wave_slices, whole_blocks || !p.swizzle, "depth",
+        fmt::format("a swizzled slice of {} columns begins inside a block of {}, where the XOR gives wrong addresses: "
+                    "use whole blocks",
+                    c.depth, c.bk_smem));
     return;  // it never copies
   }
   const std::int64_t row_groups = c.BN / c.warp_tile_rows;
@@ -228,7 +229,8 @@ KVBufferConstants formulas(const KVBufferParams& p) {
   c.smem_cols = p.full_kv ? c.smem_depth : c.bk_smem;
   c.smem_stage_size = c.BN * c.smem_cols;
   c.wtile_dim0 = c.WN, c.wtile_dim1 = c.BK;
-  // As printed, only V's rows would count MMAs, and only full_kv's sub-tiles row groups: parentheses were lost.
+  // The source lacks parentheses in these two formulas: as written there, only V's rows would count MMAs, and only
+  // full_kv's sub-tiles row groups.
   c.register_strips = ceil_div(p.transpose ? c.reg_chunk_depth : c.reg_chunk_keys, c.BK);
   c.mma_rows = c.num_mmas * c.num_k_mmas2 * c.register_strips;
   c.mma_cols = c.input_frag_size;

@@ -1,5 +1,5 @@
-// What Mojo's KVBuffer is made for, its constants, and the rules both must obey. In the kernels all of it is fixed when
-// they are compiled; here it is plain data, checked at once.
+// The parameters of Mojo's KVBuffer, its constants, and the rules for both. In the kernels they are fixed at compile
+// time; here they are plain data, all checked at once.
 //
 //   DRAM tile  BN x depth  --copy-->  LDS stage  num_repeats blocks of BN x bk_smem  --read-->  registers of 64 lanes
 //
@@ -31,13 +31,13 @@ struct MmaShape {
 };
 [[nodiscard]] std::string to_text(const MmaShape& shape);  // "32x32x16"
 
-// How vm_instrs_per_load counts when the sub-tiles do not divide evenly over the waves.
-//   seed   2 * ceil(sub-tiles / waves): too many for the waves with fewer; they then wait too little (a race)
-//   newer  0: wait for everything. An under-count only costs time.
+// The rule of vm_instrs_per_load when the sub-tiles do not divide evenly over the waves.
+//   seed   2 * ceil(sub-tiles / waves): too many for the waves with fewer, which then wait for too few copies (a race)
+//   newer  0: wait for all copies. A count that is too low only costs time.
 enum class VmCountRule : std::uint8_t { seed, newer };
 
-// In which order the 8-bit transposing read hands a group's columns to its lanes. Sources disagree; `natural` is what
-// an on-device test and two independent code bases show.
+// The order in which the 8-bit transposing read gives a group's columns to its lanes. Sources disagree; an on-device
+// test and two independent code bases show `natural`.
 //   natural      lane j of 16 holds column j
 //   interleaved  lane j of 16 holds column j / 2 + 8 * (j % 2)
 enum class Tr8Order : std::uint8_t { natural, interleaved };
@@ -51,17 +51,17 @@ struct KVBufferParams {
   std::int64_t BK = 0;                            // width of a strip: columns of K, keys of V
   std::int64_t num_threads = 0;                   // of the block; every wave copies
   std::int64_t depth = 0;                         // [columns] of the register tile: the head, or a wave's slice of V
-  std::int64_t kv_num_heads = 1;                  // of the cache
+  std::int64_t kv_num_heads = 1;                  // H of the cache
   bool transpose = true;                          // true: K, false: V
   bool full_kv = true;                            // a stage holds BN x smem_depth; false: one block of BN x BK
   std::optional<std::int64_t> cache_depth{};      // [columns] of a head in the cache; default depth
   std::int64_t head_dim_offset = 0;               // first column read
-  std::optional<std::int64_t> reg_chunk_depth{};  // most columns of K in registers at a time; default depth
+  std::optional<std::int64_t> reg_chunk_depth{};  // maximum columns of K in registers at a time; default depth
   std::optional<std::int64_t> smem_depth{};       // [columns] of a stage; default depth
-  std::optional<std::int64_t> reg_chunk_keys{};   // most keys of V in registers at a time; default WN
+  std::optional<std::int64_t> reg_chunk_keys{};   // maximum keys of V in registers at a time; default WN
   std::optional<std::int64_t> bk_smem{};          // [columns] of an LDS block; default BK
   std::int64_t num_smem_stages = 2;
-  // The model's own:
+  // Only in the model:
   std::int64_t depth_slices =
       1;                     // num_warps_n of a per-wave V: that many waves hold `depth` columns each; 1: all hold all
   std::int64_t k_group = 1;  // MMAs fed by one 16-byte read: 2 for 32x32x8, else 1
@@ -69,7 +69,7 @@ struct KVBufferParams {
   Tr8Order tr8_order = Tr8Order::natural;
 };
 
-// The parameters with every default filled in, and the member constants under their own names.
+// The parameters with every default filled in, and the member constants under their Mojo names.
 struct KVBufferConstants {
   // parameters
   std::int64_t BN = 0, WN = 0, BK = 0, depth = 0, cache_depth = 0, smem_depth = 0, bk_smem = 0;
@@ -106,14 +106,14 @@ struct KVBufferConstants {
   // LDS parent view: shape (BN, parent_cols), strides (bk_smem, BN).
 };
 
-// The formulas alone. GeometryError when a size they divide by is not positive; the rules below are not looked at.
+// The formulas alone. GeometryError when a size they divide by is not positive; the rules below are not checked.
 [[nodiscard]] KVBufferConstants constants_of(const KVBufferParams& params);
 
 enum class KVBufferRule : std::uint8_t {
   element_type,       // 8 or 16 bits
   sizes,              // every extent positive, head_dim_offset not negative
-  mma_shape,          // square, 16 or 32; V: a shape its readers know
-  k_group,            // 2 for 32x32x8 and for nothing else
+  mma_shape,          // square, 16 or 32; V: a shape that its reads support
+  k_group,            // 2 for 32x32x8, 1 for every other shape
   tile_rows,          // BN % 32 == 0
   stage_blocks,       // smem_depth % bk_smem == 0
   stage_holds_depth,  // full_kv: smem_depth >= depth
@@ -122,17 +122,17 @@ enum class KVBufferRule : std::uint8_t {
   wave_tiles,         // K: BN % WN == 0, WN % M == 0; V: WN % BK == 0, depth % M == 0, WN <= BN
   whole_mma_steps,    // BK % MMA_K == 0
   block_width,        // bk_smem is BK, or BK / 2 for fp8 16x16x128 with BK 128
-  whole_strips,       // K: depth % BK == 0, or half a strip that one pack holds
+  whole_strips,       // K: depth % BK == 0, or half a strip that fits one pack
   fragment,           // K: input_frag_size is SW or 2 * SW
   swizzle_closure,    // reader and writer permute within the same range
   swizzle_reach,      // the permuted bits stay inside one copy instruction
-  wave_slices,        // per-wave V: a wave a slice; depth divides bk_smem or is whole blocks; the latter swizzled
+  wave_slices,        // per-wave V: one wave per slice; depth divides bk_smem, or is whole blocks and swizzled
   unguarded_blocks,   // full_kv false: (BN / 32) % waves == 0
   blocks_of_strips,   // full_kv false: bk_smem == BK
   special_copy,       // smem_depth 64, BN <= 64, two blocks: waves == (BN / 32) * 2
   v_fp8_strip,        // V, fp8, 32x32x64: BK == 64
   v_fp8_single,       // V, fp8, 16x16x128: WN == BN == BK == 128
-  cache_columns,      // the columns lie inside a head of the cache
+  cache_columns,      // the columns are inside a head of the cache
   cache_alignment,    // rows of the cache begin on whole 16-byte vectors
   v_covers_tile,      // diagnostic. V: WN == BN
 };
@@ -144,16 +144,16 @@ struct BrokenBufferRule {
   friend bool operator==(const BrokenBufferRule&, const BrokenBufferRule&) = default;
 };
 struct KVBufferReport {
-  std::vector<BrokenBufferRule> refusals;     // why it cannot be built
-  std::vector<BrokenBufferRule> diagnostics;  // what can be built and is likely not meant
+  std::vector<BrokenBufferRule> refusals;     // reasons why the buffer cannot be built
+  std::vector<BrokenBufferRule> diagnostics;  // legal, but probably a mistake
 };
-// Every broken rule at once; refusals of `sizes` and `element_type` come alone, because nothing else can be worked out.
+// Every broken rule at once. Refusals of `sizes` and `element_type` come alone, because other rules depend on them.
 [[nodiscard]] KVBufferReport check(const KVBufferParams& params);
 
 // Parameters that obey every rule.
 class KVBufferConfig {
  public:
-  // GeometryError "KVBuffer (K) rejected: ..." with every refusal.
+  // GeometryError "KVBuffer (K) rejected: ..." with every broken rule in `refusals`.
   explicit KVBufferConfig(const KVBufferParams& params);
 
   [[nodiscard]] const KVBufferParams& params() const { return params_; }

@@ -34,7 +34,7 @@ KVCacheIterator::KVCacheIterator(const KVOperand& operand, const KVCacheWalk& wa
                       "the tensor into row-major order",
                       operand_.row_stride(), operand_.column_stride(), heads * size));
   require(page == 0 || walk.tile_size < 1 || page % walk.tile_size == 0, "tile_size",
-          fmt::format("{} tokens do not divide a page of {}: a tile lies in one page, use a divisor", walk.tile_size,
+          fmt::format("{} tokens do not divide a page of {}: a tile must be in one page, use a divisor", walk.tile_size,
                       page));
   if (!faults.empty()) throw GeometryError("KVCacheIterator", std::move(faults));
 }
@@ -43,7 +43,7 @@ AnyView<2> KVCacheIterator::tile() const {
   const std::int64_t rows = std::clamp<std::int64_t>(end_ - tile_start_row_, 0, walk_.tile_size);
   const Shape<2> strides{walk_.kv_num_heads * *walk_.cache_depth, 1};
   if (rows == 0) return {nullptr, dtype(), {0, walk_.depth}, strides};
-  // Of a page's tile the whole is asked for, as the kernels do; rows without pages may end inside the last tile.
+  // With pages the whole tile is requested, as in the kernels; without pages rows may end inside the last tile.
   std::byte* first =
       operand_.tile(walk_.tile_size, rows, batch_idx_, tile_start_row_, kv_head_idx_, DimIdx{walk_.head_dim_offset});
   return {first, dtype(), {rows, walk_.depth}, strides};

@@ -1,4 +1,4 @@
-// Walks one head of one sequence tile by tile: what a KVBuffer copies next.
+// Iterates over one head of one sequence tile by tile, in the order in which a KVBuffer copies.
 //
 //   token    0          64         128   150       tile_size 64, end 150
 //            |-- 64 ----|-- 64 ----|- 22 -|        fourth tile: empty
@@ -33,14 +33,15 @@ struct KVCacheWalk {
 class KVCacheIterator {
  public:
   // Begins at token 0; `end` is the first token that is not read. GeometryError, all faults at once: sizes that are not
-  // positive, heads or columns that are not the operand's, rows of a tensor that are not packed, pages that are not
+  // positive, heads or columns that the operand does not have, rows of a tensor that are not packed, pages that are not
   // whole tiles.
   KVCacheIterator(const KVOperand& operand, const KVCacheWalk& walk, TokIdx end, SeqIdx batch_idx, HeadIdx kv_head_idx);
 
-  // The tile at the cursor, which stays. Rows: max(0, min(tile_size, end - tile_start_row)). IndexError when a token it
-  // names is outside the operand, or its page was never assigned. GeometryError when the tile leaves its page.
+  // The tile at the cursor, which does not move. Rows: max(0, min(tile_size, end - tile_start_row)). IndexError when
+  // one of its tokens is outside the operand, or its page was never assigned. GeometryError when the tile leaves its
+  // page.
   [[nodiscard]] AnyView<2> tile() const;  // [rows, depth], strides [kv_num_heads * cache_depth, 1]
-  // The same, and the cursor moves on by tile_size, past the end too.
+  // The same, and advances the cursor by tile_size, also past the end.
   AnyView<2> next_tile();
   void increment() { tile_start_row_ += walk_.tile_size; }
 

@@ -20,10 +20,10 @@ const MfmaShape& instruction_of(const KVBufferConstants& c) {
     if (shape.M == c.MMA_M && shape.K == c.MMA_K * shape.instructions && shape.element_bytes == c.element_bytes)
       return shape;
   }
-  throw UnsupportedError(
-      fmt::format("kv_mma_op: {}x{}x{} over elements of {} B is no matrix instruction of the model: use one of those "
-                  "that kvscope fragment lists",
-                  c.MMA_M, c.MMA_N, c.MMA_K, c.element_bytes));
+  throw UnsupportedError(fmt::format(
+      "kv_mma_op: {}x{}x{} over elements of {} B is not a matrix instruction of the model: use one of those "
+      "that kvscope fragment lists",
+      c.MMA_M, c.MMA_N, c.MMA_K, c.element_bytes));
 }
 
 // Fragment `tile` of [lane, tile, element] as doubles, each lane padded with zeros to the instruction's elements.

@@ -3,7 +3,7 @@
 namespace kvscope {
 namespace {
 
-// Extents and strides of the rows that an operand gives.
+// Extents and strides of an operand's rows.
 struct OperandRows {
   std::int64_t heads, head_size, row_stride, column_stride;
   const char* kind;
@@ -60,7 +60,7 @@ std::byte* KVOperand::tile(std::int64_t tile_size, std::int64_t rows, SeqIdx seq
   return std::visit(
       [&](const auto& o) {
         std::byte* at = o.block_paged_ptr(pages ? tile_size : rows, seq, first, head, dim);
-        // Tensors look at the first row alone, and the row after a sequence's last is the next sequence's.
+        // Tensors check only the first row, and the row after a sequence's last one belongs to the next sequence.
         if (!pages && rows > 1) static_cast<void>(o.row_idx(seq, first + (rows - 1)));
         return at;
       },

@@ -1,6 +1,6 @@
 // kv_t of a KVBuffer: any MHA operand of core/cache/mha_operands.h, behind one type.
 //
-//   operand                          where row t of sequence b begins    rows of one sequence end at
+//   operand                          first element of row t of sequence b    end of the rows of one sequence
 //   KVCacheMHAOperand<paged>         the lookup table's block            the caller's `end`
 //   KVCacheMHAOperand<continuous>    the sequence's slot                 the slot's capacity
 //   LayoutTensorMHAOperand           [b, t] of [B, S, H, D]              S
@@ -40,9 +40,9 @@ class KVOperand {
   [[nodiscard]] std::int64_t column_stride() const;  // [elements]
   [[nodiscard]] const char* kind() const;            // "cache" or "tensor", for messages
 
-  // Address of column `dim` of the first of `rows` tokens; a page holds `tile_size` tokens from there on. IndexError: a
-  // sequence, head or column out of range, a page that was never assigned, or a last row past the sequence's end where
-  // there are no pages.
+  // Address of column `dim` of the first of `rows` tokens; the page must hold `tile_size` tokens from there on.
+  // IndexError: a sequence, head or column out of range, a page that was never assigned, or, without pages, a last row
+  // past the sequence's end.
   [[nodiscard]] std::byte* tile(std::int64_t tile_size, std::int64_t rows, SeqIdx seq, TokIdx first, HeadIdx head,
                                 DimIdx dim) const;
 

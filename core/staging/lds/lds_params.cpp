@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/staging/lane_registers.h"
 #include "core/staging/lds/lds_index.h"
+#include "core/staging/lds/lds_swizzle.h"
 
 namespace kvscope {
 namespace {
@@ -30,11 +31,11 @@ MmaShape shape_of(LdsMma mma, DType dtype) {
   KVSCOPE_ASSERT(false);
 }
 
-// Of K; V is read without one.
+// The swizzle of K; V has none.
 std::optional<Swizzle> swizzle_of(LdsSwizzle swizzle, const MmaShape& shape) {
   switch (swizzle) {
     case LdsSwizzle::shipped:
-      return shape.M == 16 ? Swizzle(3, 0, 3) : Swizzle(3, 0, 4);
+      return usual_swizzle(LdsKernel::decode, true, shape.M);
     case LdsSwizzle::none:
       return std::nullopt;
     case LdsSwizzle::s304:
@@ -49,13 +50,13 @@ std::optional<Swizzle> swizzle_of(LdsSwizzle swizzle, const MmaShape& shape) {
   KVSCOPE_ASSERT(false);
 }
 
-// 64 bytes of elements, but what the instruction takes along K when that is more.
+// 64 bytes of elements, or the instruction's K if that is larger.
 std::int64_t strip_of(const MmaShape& shape, DType dtype) {
   return std::max(shape.K, 64 / size_of(dtype));
 }
 
-// Whole strips in registers at a time: all of them, or the most that divide them evenly and fit a lane. One strip at
-// least; LdsStaging rejects a strip that does not fit.
+// The number of strips in registers at a time: all of them, or the largest divisor of their number that fits a lane. At
+// least one; LdsStaging rejects a strip that does not fit.
 void fit_registers(KVBufferParams& p) {
   if (p.depth < 1) return;
   const std::int64_t along = p.transpose ? p.depth : p.WN, across = p.transpose ? p.WN : p.depth;

@@ -88,7 +88,7 @@ std::vector<RegisterPlace> LdsStaging::registers_of(KeyIdx key, DimIdx depth) co
   const KVBufferConstants& c = config_.constants();
   check_index("key", key.value, c.BN, "rows of the tile");
   check_index("depth", depth.value, c.depth, "columns of the tile");
-  // A wave of K holds its own keys, and so do all waves a whole tile further; V is in every wave.
+  // Waves whose numbers differ by BN / WN hold the same keys of K; every wave holds V.
   const bool is_k = config_.params().transpose;
   const std::int64_t parts = is_k ? c.BN / c.WN : 1, part = is_k ? key.value / c.WN : 0;
   const StripIdx strip{(is_k ? depth.value : key.value) / c.BK};

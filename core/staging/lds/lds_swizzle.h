@@ -1,12 +1,12 @@
-// The XOR of LDS vectors: which of them change places, and which kernels use which.
+// The XOR of LDS vectors: which vectors it exchanges, and which kernels use which.
 //
 //   vector index x of 16 bytes:   ... r2 r1 r0 | c1 c0        64-byte rows: 4 vectors a row
 //                                 ... r1 r0 | c2 c1 c0        128-byte rows: 8
 //   (bits, base, shift): bit base + n is XORed with bit base + n + shift, for n < bits; period 2^(bits + base + shift)
 //
-// The unit is the 16-byte vector everywhere, for the writer and the reader; on byte addresses it is
-// (bits, base + 4, shift). With 64-byte rows the three-bit swizzles also exchange neighbouring rows: "row stays, column
-// moves" is wrong. Example: (3,0,4): 16 -> 17, 64 -> 68, 127 -> 120; 64-byte rows: c0^=r2, c1^=r3, r0^=r4.
+// The unit is the 16-byte vector everywhere, for the writer and the reader; on byte addresses the swizzle is
+// (bits, base + 4, shift). With 64-byte rows the three-bit swizzles also exchange adjacent rows: an element may change
+// its row, not only its column. Example: (3,0,4): 16 -> 17, 64 -> 68, 127 -> 120; 64-byte rows: c0^=r2, c1^=r3, r0^=r4.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace kvscope {
 
 // Vector v of a region whose first vector is a multiple of the swizzle's period; v itself without a swizzle.
 [[nodiscard]] std::int64_t swizzled_vector(const std::optional<Swizzle>& swizzle, std::int64_t vector);
-// The same on bytes: the offset inside a vector stays.
+// The same on bytes: the offset inside a vector is unchanged.
 [[nodiscard]] std::int64_t swizzled_byte(const std::optional<Swizzle>& swizzle, std::int64_t byte);
 
 // What it does to a row and a column of vectors, lowest bit first; `row_bytes` 64 or 128, shift > 0.

@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-// Where a strip stands: of what the config says, or alone in its stage (full_kv false).
+// The place of a strip: as in the config, or alone in its stage (full_kv false).
 struct Source {
   const KVBufferConfig& config;
   WaveIdx wave;
@@ -71,8 +71,8 @@ void add_k_strip(const Source& from, StripIdx strip, std::vector<LdsReadInstruct
 
 // --- V ---------------------------------------------------------------------------------------------------------------
 
-// The address of 8 bytes, from their place in the stage before the swizzle. A wave's slice begins where its first
-// column is, and the reader's XOR counts from there.
+// The address of 8 bytes, from their place in the stage before the swizzle. A wave's slice begins at its first column,
+// and the reader's XOR is computed relative to that.
 std::int64_t v_address(const Source& from, std::int64_t element) {
   const KVBufferConstants& c = from.c();
   const std::int64_t base =

@@ -1,5 +1,5 @@
-// Which element of the tile a register holds after the reads, in closed form: the definition that the addresses of
-// lds_to_registers.h must arrive at (held by tests/core/staging/lds/lds_to_registers_test.cpp).
+// Which element of the tile a register holds after the reads, in closed form. The addresses of lds_to_registers.h must
+// give the same map (held by tests/core/staging/lds/lds_to_registers_test.cpp).
 //
 //   register tile of a lane: row (strip % register_strips) * num_mmas * num_k_mmas2 + k * num_mmas + i, element e
 //   kb = (wave % (BN / WN)) * WN; c0 = first column of the wave's slice
@@ -12,8 +12,8 @@
 //      32x32x64     key 64 b + 8 (e / 4) + 4 (l / 32) + e % 4                   depth c0 + 32 i + l % 32
 //      16x16x128    key 32 (l / 16) + e                                         depth c0 + 16 i + l % 16
 //
-// V's key order is not the matrix instruction's slot order: it is the one the product Q K^T leaves its result in, so
-// that it can be the other operand as it stands.
+// V's key order is not the matrix instruction's slot order: it is the order of the result of Q K^T in registers, which
+// can therefore be the other operand without being moved.
 // Example: bf16 V, 32x32x16: lane 63, row 3, element 7: key 15, depth 127.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace kvscope {
 
-// One register of a wave, by its place in the fragments.
+// One register of a wave, by its indices in the fragments.
 struct RegisterSlot {
   StripIdx strip;
   std::int64_t k = 0;  // MMA_K step of the strip
@@ -44,7 +44,7 @@ struct TileElement {
 // Row of a lane's register tile.
 [[nodiscard]] std::int64_t register_row(const KVBufferConstants& c, StripIdx strip, std::int64_t k, std::int64_t i);
 
-// Nothing: a register that is set to zero, because the last strip of K has only half its columns.
+// Empty: a register that is set to zero, because the last strip of K has only half its columns.
 [[nodiscard]] std::optional<TileElement> register_element(const KVBufferConfig& config, WaveIdx wave,
                                                           const RegisterSlot& slot);
 

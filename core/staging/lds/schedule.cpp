@@ -10,7 +10,7 @@ namespace kvscope {
 
 namespace {
 
-// The steps of a schedule in the words of its tables.
+// The names of steps in the tables of a schedule.
 class Steps {
  public:
   void issue(std::int64_t tile, KOrV operand, std::int64_t stage) {
@@ -159,7 +159,7 @@ std::vector<Outstanding> outstanding(std::span<const ScheduleStep> steps, std::i
   return counts;
 }
 
-// --- carrying a schedule out -----------------------------------------------------------------------------------------
+// --- executing a schedule --------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -176,7 +176,7 @@ class Machine {
         (steps_[at_[w]].kind == StepKind::barrier ? waiting : ready).push_back(w);
       }
       if (ready.empty()) {
-        // Every wave has the same steps, so those at a barrier are all at the same one.
+        // Every wave has the same steps, so all waves at a barrier are at the same one.
         for (const std::size_t w : waiting) ++at_[w];
         if (waiting.empty()) return std::move(faults_);
         continue;
@@ -213,11 +213,11 @@ class Machine {
     const std::vector<Race>& races = waves_.pending->races();
     for (std::size_t r = before; r < races.size(); ++r) fault(n, w, to_text(races[r]));
 
-    // Where V is never copied it reads K's image.
+    // V that is never copied is read from K's image.
     const KOrV operand = waves_.v_copy.empty() ? KOrV::k : what.operand;
     const TokIdx start{what.tile * buffer.config().constants().BN};
     for (const CopyIdx source : buffer.last_sources()) {
-      if (source == SharedImage::kNobody) {
+      if (source == SharedImage::kNoCopy) {
         fault(n, w, "bytes that no copy has brought");
         continue;
       }

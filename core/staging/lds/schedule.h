@@ -1,11 +1,11 @@
-// In which order a block's waves issue, wait, meet and read: the prefill and decode loops as lists of steps, and a
-// machine that carries a list out wave by wave in any interleaving and says what went wrong.
+// The order in which the waves of a block issue, wait, synchronize and read: the prefill and decode loops as lists of
+// steps, and a machine that executes a list wave by wave in any interleaving and reports races.
 //
-//   prefill, K and V in two stages           counters of a wave, 4 copies a load       before  after
+//   prefill, K and V in two stages           copies in flight of a wave, 4 per load     before  after
 //     issue K0, V0
 //     1 wait vmcnt(V.vm)  K_i has landed; last tile: vmcnt(0)                             8      4
 //     2 barrier           every wave's part of K_i is visible
-//     3 tile wholly masked: issue K_i+1, V_i+1, barrier, next tile
+//     3 tile fully masked: issue K_i+1, V_i+1, barrier, next tile
 //     4 read K_i, S = Q K^T
 //     5 issue K_i+1, V_i+1 into the other stage                                           4     12
 //     6 softmax
@@ -13,7 +13,7 @@
 //     8 barrier
 //     9 read V_i, O += P V
 //
-// A count that is too high is a bug, because reads meet copies under way; one that is too low only costs time.
+// A count that is too high is a bug, because reads then overlap copies in flight; one that is too low only costs time.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,11 @@ namespace kvscope {
 
 enum class StepKind : std::uint8_t {
   issue,      // load_from_dram: the next tile of `operand` into `stage`
-  wait_vm,    // until `count` copies at most are outstanding
-  wait_lgkm,  // LDS reads and writes of the wave are done; the model's are at once
+  wait_vm,    // until at most `count` copies are outstanding
+  wait_lgkm,  // until the wave's LDS reads and writes are done; the model's complete immediately
   barrier,    // every wave of the block
   read,       // load_from_shared of `operand` from `stage`
-  compute,    // what `note` says; moves nothing here
+  compute,    // the computation in `note`; moves no data in the model
 };
 
 struct ScheduleStep {
@@ -52,18 +52,18 @@ struct ScheduleStep {
 
 struct PrefillPlan {
   std::int64_t tiles = 0;
-  std::vector<bool> masked{};  // [tiles] wholly masked; empty: none
-  std::int64_t k_count = 0;    // K's and V's vm_instrs_per_load, as the kernel believes them to be
+  std::vector<bool> masked{};  // [tiles] fully masked; empty: none
+  std::int64_t k_count = 0;    // K's and V's vm_instrs_per_load, as the kernel uses them
   std::int64_t v_count = 0;
 };
-// GeometryError: negative tiles or counts, masks that are not one a tile. No tiles: no steps.
+// GeometryError: negative tiles or counts, or `masked` of another size than the tiles. No tiles: no steps.
 [[nodiscard]] std::vector<ScheduleStep> prefill_schedule(const PrefillPlan& plan);
 
-// Where V's tile is.
+// The place of V's tile.
 enum class DecodeV : std::uint8_t {
   own_region,
   shared_region,  // depth > 256: V is copied over K once K is in registers
-  k_image,        // latent attention: V is K's image, and never copied
+  k_image,        // latent attention: V is K's image and is never copied
 };
 struct DecodePlan {
   std::int64_t tiles = 0;
@@ -72,7 +72,7 @@ struct DecodePlan {
 };
 [[nodiscard]] std::vector<ScheduleStep> decode_schedule(const DecodePlan& plan);
 
-// A wave's counter around each step, when it issues that many copies a load and every wait ends as late as it may.
+// A wave's counter around each step, if it issues that many copies per load and every wait ends as late as possible.
 struct Outstanding {
   std::int64_t before = 0, after = 0;
   friend bool operator==(const Outstanding&, const Outstanding&) = default;
@@ -89,20 +89,20 @@ struct ScheduleWaves {
   std::vector<KVBuffer*> v_read;  // read V
 };
 
-// When copies land that no wait has asked for yet.
+// When copies land that no wait has required yet.
 enum class Landing : std::uint8_t { late, early, any };
 
-// Chooses among n: a number of [0, n). Which wave goes on, and with Landing::any whether a copy lands.
+// Chooses one of n: a number in [0, n). Selects the next wave and, with Landing::any, whether a copy lands.
 using Choose = std::function<std::int64_t(std::int64_t n)>;
 
 struct ScheduleFault {
   std::size_t step = 0;
-  WaveIdx wave;         // that read
+  WaveIdx wave;         // the wave that read
   std::string message;  // "step 3 (tile 0: read K from stage 0), wave 2: ..."
 };
 
-// Carries out the steps, every wave on its own up to each barrier. Faults: reads of what is under way, of another
-// tile's bytes, of poison. GeometryError: no waves, not the same number of each, V issued without buffers for it.
+// Executes the steps; each wave runs independently up to the next barrier. Faults: reads of copies in flight, of
+// another tile's bytes, of poison. GeometryError: no waves, different numbers of buffers, V issued without buffers.
 [[nodiscard]] std::vector<ScheduleFault> run_schedule(std::span<const ScheduleStep> steps, const ScheduleWaves& waves,
                                                       Landing landing, const Choose& choose);
 

@@ -1,4 +1,4 @@
-// LDS reads that transpose on the way: every lane names 8 bytes, and groups of 16 consecutive lanes exchange them.
+// LDS reads that transpose: every lane addresses 8 bytes, and groups of 16 consecutive lanes exchange them.
 //
 //   tr16: 4 rows x 16 halfwords, row n from lanes 4n..4n+3      tr8: 8 rows x 16 bytes, row n from lanes 2n, 2n+1
 //
@@ -21,7 +21,7 @@ namespace kvscope {
 
 using LanePieces = std::array<std::array<std::byte, 8>, 64>;  // [lane, byte]
 
-// `supplied[lane]` stands at the lane's address.
+// `supplied[lane]` are the 8 bytes at the lane's address.
 [[nodiscard]] LanePieces tr16_read(const LanePieces& supplied);
 [[nodiscard]] LanePieces tr8_read(const LanePieces& supplied, Tr8Order order = Tr8Order::natural);
 

@@ -29,7 +29,7 @@ constexpr RuleSource kFlashMlaDense = {"deepseek-ai/FlashMLA", "csrc/api/dense_d
 constexpr RuleSource kFlashMlaSparse = {"deepseek-ai/FlashMLA", "csrc/api/sparse_decode.h", "4855c772bacb"};
 constexpr RuleSource kFlashMlaGather = {"deepseek-ai/FlashMLA", "csrc/sm100/decode/head64/kernel.cuh", "2c9a67386d4a"};
 
-// What the rules ask of a scenario.
+// The facts about a scenario that the rules use.
 struct Facts {
   explicit Facts(const Scenario& s, std::int64_t query)
       : scenario(s),
@@ -67,13 +67,13 @@ class Table {
   EngineVerdict verdict_;
 };
 
-// The tiles of core/cache (make_tma_tile): what they refuse, said before anybody makes one.
+// The rules of core/cache's tiles (make_tma_tile), evaluated without making a tile.
 EngineVerdict modular_max(const Facts& f) {
   const TileGeometry& tile = f.scenario.tile;
   Table table("Modular MAX", "attention, sm_90 and sm_100", "building the tile fails");
   const bool can_travel = f.dtype != DType::e5m2 && f.dtype != DType::e2m1 && f.dtype != DType::i8 &&
                           f.dtype != DType::i16 && f.dtype != DType::f64;
-  table.rule(kMaxTypes, "an element type that TMA carries", std::string(name(f.dtype)), can_travel,
+  table.rule(kMaxTypes, "an element type that TMA supports", std::string(name(f.dtype)), can_travel,
              "use bf16, f16, f32 or e4m3");
   if (f.paged) {
     table.rule(kMaxTypes, "BN within a page, or whole pages", fmt::format("BN {}, pages of {}", tile.BN, f.page),
@@ -91,7 +91,7 @@ EngineVerdict modular_max(const Facts& f) {
   table.rule(kEncoder, "row of a head % 16 B == 0", fmt::format("{} x {} B = {} B", f.head, f.bytes, f.head * f.bytes),
              f.head * f.bytes % 16 == 0, fmt::format("pad the head to {}", round_up(f.head, 16 / f.bytes)));
   const std::int64_t box = rows * granule * f.bytes;
-  table.rule(kMaxTypes, "boxes % 128 B == 0 where several stand side by side",
+  table.rule(kMaxTypes, "boxes % 128 B == 0 where several are adjacent",
              fmt::format("{} x {} x {} B = {} B, {} of them", rows, granule, f.bytes, box, ceil_div(tile.BK, granule)),
              tile.BK <= granule || box % 128 == 0, "use more rows");
   if (f.paged) {
@@ -111,7 +111,7 @@ EngineVerdict flash_attention_3(const Facts& f) {
   Table table("FlashAttention-3", "forward, sm_90", "the kernel's threads copy K and V (cp.async)");
   table.rule(kFa3Api, "f16, bf16 or e4m3", std::string(name(f.dtype)), f.is_16_bit() || f.dtype == DType::e4m3,
              "use bf16");
-  // MLA comes as the rope part and, apart from it, the latent part.
+  // MLA is passed as two parts: the rope part and the latent part.
   const std::int64_t head = f.scenario.model.is_mla ? f.head - f.value : f.head;
   table.rule(kFa3Api, "head size <= 256", fmt::format("{}", head), head <= 256, "no kernel: use another engine");
 
@@ -157,7 +157,7 @@ EngineVerdict tensorrt_llm(const Facts& f) {
              "use the engine's MLA kernels");
   table.rule(kXqa, "64 tokens are whole pages, or a page is whole 64 tokens", fmt::format("pages of {}", f.page),
              64 % f.page == 0 || f.page % 64 == 0, "use pages of 16, 32, 64 or a multiple of 64");
-  // Read at their own size: a build may pad a head.
+  // Heads are read at their real size; a build may pad them.
   const std::int64_t row = f.head * f.bytes, part = std::min<std::int64_t>(row, 128);
   table.rule(kXqaMap, "a head is one part of 64 B, or parts of 128 B",
              fmt::format("{} x {} B = {} B", f.head, f.bytes, row),
@@ -165,7 +165,7 @@ EngineVerdict tensorrt_llm(const Facts& f) {
   return std::move(table).take();
 }
 
-// What both kernels of FlashMLA take.
+// The conditions common to both kernels of FlashMLA.
 void mla_sizes(Table& table, const RuleSource& source, const Facts& f) {
   table.rule(source, "MLA with rows of 576 or 512, of which 512 are V",
              fmt::format("{}{}, {}", f.scenario.model.is_mla ? "MLA " : "", f.head, f.value),
@@ -174,7 +174,7 @@ void mla_sizes(Table& table, const RuleSource& source, const Facts& f) {
 }
 
 EngineVerdict flash_mla_dense(const Facts& f) {
-  Table table("FlashMLA", "dense decode, sm_90", "the call is refused");
+  Table table("FlashMLA", "dense decode, sm_90", "the call is rejected");
   mla_sizes(table, kFlashMlaDense, f);
   table.rule(kFlashMlaDense, "f16 or bf16", std::string(name(f.dtype)), f.is_16_bit(), "use bf16");
   table.rule(kFlashMlaDense, "page size == 64", fmt::format("{}", f.page), f.page == 64, "use pages of 64");
@@ -182,7 +182,7 @@ EngineVerdict flash_mla_dense(const Facts& f) {
 }
 
 EngineVerdict flash_mla_sparse(const Facts& f) {
-  Table table("FlashMLA", "sparse decode by gather4, sm_100", "the call is refused");
+  Table table("FlashMLA", "sparse decode by gather4, sm_100", "the call is rejected");
   mla_sizes(table, kFlashMlaSparse, f);
   table.rule(kFlashMlaSparse, "one K/V head", fmt::format("{}", f.scenario.model.kv_heads),
              f.scenario.model.kv_heads == 1, "use one head");
@@ -211,7 +211,7 @@ std::vector<EngineVerdict> tma_eligibility(const Scenario& scenario, std::int64_
 
 std::string to_text(const EngineVerdict& verdict) {
   std::string text = fmt::format("{}, {}: {}\n", verdict.engine, verdict.kernel,
-                                 verdict.takes_tma() ? "K and V come by TMA" : verdict.otherwise);
+                                 verdict.takes_tma() ? "K and V are loaded by TMA" : verdict.otherwise);
   for (const EngineRule& rule : verdict.rules) {
     text += fmt::format("  {}: {} ({}; {}, {}, {})\n", rule.condition, rule.numbers,
                         rule.holds ? std::string("holds") : "does not hold: " + rule.next_step, rule.source.project,

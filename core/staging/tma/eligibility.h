@@ -1,14 +1,14 @@
-// Which engines' kernels would fetch a scenario's K and V by TMA, and which would not, and why: each engine's
-// conditions as a table, with this scenario's numbers in it.
+// Which engines' kernels would load a scenario's K and V by TMA, and the reasons when they would not: each engine's
+// conditions as a table, with this scenario's numbers filled in.
 //
 //   FlashAttention-3, forward on sm_90, pages of 64, bf16, head size 128, causal:
 //     page size % kBlockN == 0      64 % 128 = 64        does not hold: use pages of 128 or a multiple of it
 //     query rows > kBlockM          1 x 4 = 4 > 128      does not hold: only long prompts pass
 //   otherwise: the kernel's threads copy K and V (cp.async)
 //
-// The conditions are facts read from the engines' published sources, one source a row; engines change, so a row is true
-// of the version it names. cuDNN is left out: its kernels are not published, and whether one of them takes TMA for a
-// page size is documented nowhere. Rules of the copy itself (tensor_map_rules.h) come on top for every engine.
+// The conditions come from the engines' published sources, one source per row. Engines change, so a row is true of the
+// version it names. cuDNN is not listed: its kernels are not published, and no document states for which page sizes
+// they use TMA. The rules of the copy itself (tensor_map_rules.h) apply to every engine in addition.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +23,33 @@ namespace kvscope {
 struct RuleSource {
   std::string_view project;  // "Dao-AILab/flash-attention"
   std::string_view file;     // "hopper/flash_api.cpp"
-  std::string_view version;  // commit, or what else pins it
+  std::string_view version;  // commit, or another identification of the version
   friend bool operator==(const RuleSource&, const RuleSource&) = default;
 };
 
-// One condition, held against one scenario.
+// One condition, evaluated for one scenario.
 struct EngineRule {
   std::string_view condition;  // "page size % kBlockN == 0"
   std::string numbers;         // "64 % 128 = 64"
   bool holds = false;
-  std::string next_step;  // what would make it hold; empty when it does
+  std::string next_step;  // a change that makes it hold; empty when it does
   RuleSource source;
 };
 
 struct EngineVerdict {
   std::string_view engine;     // "FlashAttention-3"
   std::string_view kernel;     // "forward, sm_90"
-  std::string_view otherwise;  // what happens when a condition does not hold
+  std::string_view otherwise;  // what the engine does when a condition does not hold
   std::vector<EngineRule> rules;
   [[nodiscard]] bool takes_tma() const;  // every rule holds
 };
 
-// All engines, in a fixed order. `query_tokens`: of one sequence in one step; 1 is decoding, more a piece of a prompt.
-// A continuous cache has no pages: only MAX, whose tiles are rows of either cache, has something to say of it then.
-// GeometryError: query_tokens < 1. The scenario is the caller's to check (checks.h).
+// All engines, in a fixed order. `query_tokens`: of one sequence in one step; 1 is decode, more is part of a prompt.
+// A continuous cache has no pages: only MAX supports it, because its tiles are rows of either cache.
+// GeometryError: query_tokens < 1. Precondition: the scenario passed check_scenario() (checks.h).
 [[nodiscard]] std::vector<EngineVerdict> tma_eligibility(const Scenario& scenario, std::int64_t query_tokens = 1);
 
-// Lines a person reads: the verdict, then one line a rule.
+// The verdict as text: one line for the result, then one line per rule.
 [[nodiscard]] std::string to_text(const EngineVerdict& verdict);
 
 // FlashAttention-3's forward tile on sm_90: rows of queries and of keys.

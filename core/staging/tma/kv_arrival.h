@@ -1,5 +1,5 @@
-// A tile of K or V arriving: the issues of kv_copy.h carried out one after the other, every one reporting its bytes to
-// one barrier, as a kernel's producer does.
+// Loads a tile of K or V: performs the issues of kv_copy.h one after the other. Each reports its bytes to one barrier,
+// as the copies of a kernel's producer do.
 //
 //   barrier: arrive and expect expected_bytes | load issue 0: its bytes complete | ... | the last one ends the phase
 //
@@ -19,14 +19,14 @@
 
 namespace kvscope {
 
-// Announces the bytes, then loads every issue at dst + its place; issue i becomes copy first + i. `barrier` gets one
-// arrival: that of the producer. GeometryError when dst is not a multiple of the swizzle's period: consumers compute
-// addresses from the tile's first element. Else throws as load_box, with the earlier issues done.
+// Announces the bytes, then loads every issue at dst + its offset; issue i becomes copy first + i. `barrier` gets one
+// arrival, that of the producer. GeometryError when dst is not a multiple of the swizzle's period, because consumers
+// compute addresses from the tile's first element. Other errors as in load_box, after the earlier issues were done.
 std::vector<BoxLoad> carry_out(const KvCopy& copy, const TensorMap& map, const GlobalMemory& memory, SharedImage& image,
                                std::int64_t dst, ArrivalBarrier& barrier, CopyIdx first,
                                const BoxSwitches& switches = {});
 
-// Where element (row, column) of the tile stands in shared memory [byte address], and back from any byte.
+// Shared byte address of element (row, column) of the tile, and the inverse for any byte.
 // Example: the K tile of kv_copy.h at dst 0: (1, 0) -> 144.
 [[nodiscard]] std::int64_t kv_shared_address(const KvCopy& copy, std::int64_t dst, std::int64_t row,
                                              std::int64_t depth);

@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-// What differs between K, a peer's K and a sub-tile of V.
+// The parameters that differ between K, a peer's K and a sub-tile of V.
 struct Part {
   KOrV operand;
   HeadIdx head;
@@ -30,7 +30,7 @@ bool is_folded(TmaKind kind) {
   return kind == TmaKind::fold_outer || kind == TmaKind::fold_inner;
 }
 
-// Rows that one box of the tile brings, and chunks of columns.
+// Rows and chunks of columns of one box of the tile.
 std::int64_t box_rows(const TmaTile& tile) {
   switch (tile.kind) {
     case TmaKind::fold_outer:
@@ -46,7 +46,7 @@ std::int64_t rows_of_map(const TmaTile& tile) {
     case TmaKind::fold_outer:
       return tile.dims[2];
     case TmaKind::fold_inner:
-      return tile.dims[1];  // groups of 8: what a coordinate counts
+      return tile.dims[1];  // groups of 8, the unit of the coordinate
     default:
       return tile.dims[0];
   }
@@ -89,7 +89,7 @@ void require_fold(Faults& faults, const TmaTile& tile, const KvCopy& copy) {
   }
 }
 
-// One box: where it lands and what it is told.
+// One box: its destination and its coordinates.
 KvIssue issue_of(const TmaTile& tile, const KvCopy& copy, const Part& part, std::int64_t page, std::int64_t chunk,
                  std::int64_t row) {
   KvIssue issue;
@@ -175,7 +175,7 @@ KvCopy copy_of(const TmaTile& tile, const PagedRowIndices& rows, const Part& par
   return copy;
 }
 
-// Of page `page`, if it was copied at all.
+// The issue of page `page`, if it was copied.
 std::int64_t issue_number(const KvCopy& copy, std::int64_t page, std::int64_t chunk) {
   const std::int64_t number = is_folded(copy.kind) ? page : page * copy.chunks + chunk;
   return number < static_cast<std::int64_t>(copy.issues.size()) ? number : -1;

@@ -68,14 +68,14 @@ TmaStaging::TmaStaging(const Scenario& scenario, const StepCache& cache, const S
   choose_piece(tile.kv);
 }
 
-// Every box is a copy of its own, and begins where the instruction allows.
+// Every box is a separate copy, whose destination must have the instruction's alignment.
 void TmaStaging::require_destinations() const {
   constexpr std::int64_t kAlignment = 128;  // [bytes]
   for (const KvIssue& issue : copy_.issues) {
     const std::int64_t at = issue.smem * copy_.element_bytes;
     if (at % kAlignment == 0) continue;
     throw GeometryError(
-        fmt::format("a box of {} rows of {} B would begin at shared byte {}, which is no multiple of {} B: "
+        fmt::format("a box of {} rows of {} B would begin at shared byte {}, which is not a multiple of {} B: "
                     "choose a wider swizzle or larger pages",
                     copy_.issue_rows, copy_.gran * copy_.element_bytes, at, kAlignment));
   }

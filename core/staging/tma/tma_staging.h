@@ -1,19 +1,21 @@
-// One tile on its way by TMA, as places: which box brings an element, where in shared memory it stands, and which
-// registers ldmatrix puts it in. No byte is moved; core/tma and core/fragment move them, by the same lists.
+// The places of one tile on the TMA path: the box that brings an element, its address in shared memory, and the
+// registers that ldmatrix loads it into. This class moves no bytes; core/tma and core/fragment move them with the same
+// lists.
 //
 //   pool --issue: page, chunk--> shared byte, swizzled --ldmatrix.x4: piece, matrix, row--> lane, register
 //
-// The tile is BN tokens by BK elements of one head (scenario.tile), from a destination of 0 on. Pages past the
+// The tile is BN tokens by BK elements of one head (scenario.tile), with a destination address of 0. Pages past the
 // sequence's last token are not copied for K, and filled with zeros for V, whose rows are multiplied by probabilities
-// of 0. A warp reads it in pieces, row of pieces by row of pieces; piece p is registers 4p .. 4p + 3 of every lane, as
-// long as the whole tile takes at most 255 registers (lane_registers.h). Every warp has rows of Q of its own and reads
+// of 0. A warp reads the tile in pieces, row of pieces by row of pieces; piece p is registers 4p .. 4p + 3 of every
+// lane, if the whole tile needs at most 255 registers (lane_registers.h). Every warp has its own rows of Q and reads
 // the same pieces, as in FlashAttention-2.
 //
-// A larger tile is read in k-steps, one column of pieces of K or one row of pieces of V at a time. Each k-step takes
-// the registers of the one before, as the main loops of CUTLASS and FlashAttention-2 do. Pieces across the k-step that
-// still do not fit are shared out over W warps, the fewest that fit: keys of K, value columns of V, as FlashMLA gives
-// each of two warpgroups one half of the 512 value columns. Piece a across, of P = ceil(pieces across / W) a warp:
-// warp a / P, registers 4 (a % P) on. Example: K of 64 x 576 bf16: 4 pieces across, 36 k-steps of 16 registers.
+// A larger tile is read in k-steps, one column of pieces of K or one row of pieces of V at a time. Each k-step reuses
+// the registers of the one before, as the main loops of CUTLASS and FlashAttention-2 do. If the pieces across one
+// k-step do not fit either, they are divided among W warps, the smallest number that fits: keys of K, value columns of
+// V, as FlashMLA gives each of two warpgroups one half of the 512 value columns. With P = ceil(pieces across / W) per
+// warp, piece a across belongs to warp a / P, registers 4 (a % P) on. Example: K of 64 x 576 bf16: 4 pieces across, 36
+// k-steps of 16 registers.
 //
 // Pieces:
 //
@@ -41,8 +43,8 @@
 
 namespace kvscope {
 
-// Columns of the tile: scenario.tile.BK in whole swizzle rows, and no more than the head has. Example: fp8, BK 64, 128B
-// swizzle, heads of 128 -> 128. The tile that holds `dim` begins at tma_depth_offset().
+// Columns of the tile: scenario.tile.BK rounded up to whole swizzle rows, at most those of the head. Example: fp8, BK
+// 64, 128B swizzle, heads of 128 -> 128. The tile that holds `dim` begins at tma_depth_offset().
 [[nodiscard]] std::int64_t tma_columns(const Scenario& scenario);
 [[nodiscard]] DimIdx tma_depth_offset(const Scenario& scenario, DimIdx dim);
 
@@ -52,14 +54,14 @@ struct TmaRead {
   std::int64_t row = 0, column = 0;       // of the tile, where the piece begins
   std::vector<std::int64_t> addresses{};  // [32] shared byte of the row that each lane points at
   std::int64_t step = 0;                  // k-step that reads it
-  std::int64_t warp = 0;                  // of warps() that share a k-step; with one, every warp reads it
+  std::int64_t warp = 0;                  // of the warps() that divide a k-step; if there is one, every warp reads it
   std::int64_t first_register = 0;        // of four
 };
 
 class TmaStaging {
  public:
-  // Columns depth_offset .. of the head. GeometryError, UnsupportedError or OverflowError say why TMA cannot bring the
-  // tile.
+  // Columns depth_offset .. of the head. GeometryError, UnsupportedError or OverflowError with the reason when TMA
+  // cannot copy the tile.
   TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset);
 
   [[nodiscard]] const TensorMap& map() const { return map_; }
@@ -70,28 +72,28 @@ class TmaStaging {
 
   // (row, column) of the tile. IndexError outside it.
   [[nodiscard]] std::int64_t shared_address(std::int64_t row, std::int64_t column) const;
-  // Nothing: the gap between two chunks. IndexError outside the tile's bytes.
+  // Empty: the gap between two chunks. IndexError outside the tile's bytes.
   [[nodiscard]] std::optional<KvElement> element_at(std::int64_t shared_address) const;
 
-  // Why no fragment of this model reads the tile; empty when one does.
+  // The reason why the model has no fragment that reads the tile; empty when it has one.
   [[nodiscard]] const std::string& no_fragments() const { return no_fragments_; }
-  // Of one piece; precondition of all that follows: no_fragments().empty().
+  // The map of one piece. Precondition of this and all functions below: no_fragments().empty().
   [[nodiscard]] const FragmentMap& piece() const { return *piece_; }
   [[nodiscard]] LdmatrixUse use() const { return use_; }
   [[nodiscard]] std::int64_t registers() const;  // 32-bit, of a lane, in one k-step; at most kLaneRegisters
-  [[nodiscard]] std::int64_t steps() const;      // 1: the whole tile at once
-  [[nodiscard]] std::int64_t warps() const;      // that share the pieces of a k-step; 1: every warp reads all of it
+  [[nodiscard]] std::int64_t steps() const;      // k-steps; 1: the whole tile at once
+  [[nodiscard]] std::int64_t warps() const;      // that divide the pieces of a k-step; 1: every warp reads all of it
   struct Register {
     int lane = 0;
     std::int64_t index = 0;
-    int bit = 0;  // where in it the element begins
+    int bit = 0;  // the element's first bit in it
     std::int64_t step = 0;
     std::int64_t warp = 0;
     friend bool operator==(const Register&, const Register&) = default;
   };
   [[nodiscard]] Register register_of(std::int64_t row, std::int64_t column) const;
-  // Back: the elements (row, column) that a register holds in k-step `step`, lowest bits first. IndexError outside.
-  // `warp` is ignored where every warp reads the same.
+  // The inverse: the elements (row, column) that a register holds in k-step `step`, lowest bits first. IndexError
+  // outside. `warp` is ignored where every warp reads the same.
   [[nodiscard]] std::vector<TilePlace> elements_at(int lane, std::int64_t index, std::int64_t step = 0,
                                                    std::int64_t warp = 0) const;
   [[nodiscard]] std::int64_t pieces() const;
@@ -103,8 +105,8 @@ class TmaStaging {
   void choose_piece(KOrV kv);
   [[nodiscard]] std::int64_t down() const;      // rows of pieces
   [[nodiscard]] std::int64_t along() const;     // columns of pieces
-  [[nodiscard]] std::int64_t of_piece() const;  // registers of one
-  [[nodiscard]] bool whole() const;             // the tile is in registers at once
+  [[nodiscard]] std::int64_t of_piece() const;  // registers of one piece
+  [[nodiscard]] bool whole() const;             // the registers hold the whole tile at once
   [[nodiscard]] std::int64_t across() const;    // pieces of a k-step
   [[nodiscard]] std::int64_t of_warp() const;   // pieces of a k-step that one warp reads
 
@@ -115,7 +117,7 @@ class TmaStaging {
   std::string no_fragments_;
 };
 
-// Cycles of one read on NVIDIA's banks.
+// The bank report of one read on NVIDIA's banks.
 [[nodiscard]] BankReport bank_report(const TmaRead& read);
 
 }  // namespace kvscope

@@ -1,5 +1,5 @@
 // The rules that makers of tiles (tma_tile.cpp) add to the driver's, collected so that one error names every broken
-// rule. The driver's own rules are in tensor_map_rules.h alone.
+// rule. The driver's rules are only in tensor_map_rules.h.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class TmaTileRules {
   void require_whole_granules(std::int64_t BK, std::int64_t granularity);
   // GeometryError "tensor map of <object> rejected: ..." with the faults so far.
   void throw_if_broken();
-  // The same, followed by what check_tensor_map finds in the map of `tile` at the address it has in this program.
+  // The same, followed by the faults that check_tensor_map finds in the map of `tile` at its address in this process.
   void throw_if_broken(const TmaTile& tile);
 
  private:

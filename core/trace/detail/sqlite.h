@@ -1,5 +1,5 @@
-// The few calls of SQLite that a trace file needs. sqlite.cpp alone sees <sqlite3.h>; every failure becomes an
-// InputError that names the file as the person wrote it.
+// The SQLite calls that a trace file needs. Only sqlite.cpp includes <sqlite3.h>; every failure becomes an
+// InputError that names the file as the user wrote it.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ class Statement;
 
 class Database {
  public:
-  // A new, empty database for one bulk write: no journal and no waiting for the disk, because whoever creates it
-  // renames it when it is whole and removes it when it is not. Messages name `shown`. Throws InputError "<shown>
+  // A new, empty database for one bulk write: no journal and no waiting for the disk, because the caller renames the
+  // file when it is complete and removes it otherwise. Messages name `shown`. Throws InputError "<shown>
   // rejected: cannot be written: ...".
   [[nodiscard]] static Database create(const std::filesystem::path& path, std::string shown);
 
-  // Somebody else's file, of which nothing is believed: read-only, journals beside it ignored, no triggers, views,
-  // functions in the schema or memory maps, cells checked before use, values of more than `max_value` bytes refused.
+  // An untrusted file: opened read-only, journals beside it ignored, no triggers, views, functions in the schema or
+  // memory maps, cells checked before use, values of more than `max_value` bytes rejected.
   // Throws InputError "<shown> rejected: is damaged: ..." here or at the first statement.
   [[nodiscard]] static Database open_untrusted(const std::filesystem::path& path, std::string shown,
                                                std::int64_t max_value);
@@ -34,11 +34,11 @@ class Database {
 
   void run(const std::string& sql);
   [[nodiscard]] Statement prepare(std::string_view sql);
-  // Every statement must be gone before. Errors of closing count.
+  // Precondition: every statement is destroyed. Throws when closing fails.
   void close();
 
-  // Stops with InputError "... takes too long to read" after that many virtual machine instructions from now; 0: no
-  // limit. A page that is its own grandchild many times over would otherwise be walked for years.
+  // Throws InputError "... takes too long to read" after that many instructions of SQLite's virtual machine from now;
+  // 0: no limit. Without it, a damaged page that is its own descendant many times over would take years to walk.
   void limit_work(std::int64_t instructions);
 
   [[nodiscard]] bool has_column(std::string_view table, std::string_view column) const;
@@ -63,12 +63,12 @@ class Statement {
 
   void bind(int parameter, std::int64_t value);
   void bind(int parameter, std::string_view text);  // copied
-  // True: a row stands ready.
+  // True: a row is available.
   [[nodiscard]] bool step();
   void run() { static_cast<void>(step()), reset(); }
   void reset();
 
-  // Empty when the value there is of another type.
+  // Empty when the cell has another type.
   [[nodiscard]] std::optional<std::int64_t> integer(int column) const;
   [[nodiscard]] std::optional<std::string_view> text(int column) const;  // until the next step
   [[nodiscard]] std::string_view type(int column) const;                 // "integer", "real", "text", "blob", "null"

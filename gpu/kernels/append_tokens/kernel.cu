@@ -1,15 +1,15 @@
-// append_tokens: the K and V of a step's new tokens, from rows that lie one behind the other to the pages of the cache.
+// append_tokens: copies the K and V of a step's new tokens from packed rows into the pages of the cache.
 //
 //   in    token 0 | token 1 | token 2 | ...            row = heads * head_size elements
 //           |         |          \                     sequence 0 has 15 tokens, a page 16
 //   pool  ... block 9: slot 15 |  block 2: slot 0 | slot 1 ...
 //
-// Whole rows stay whole, so the work is a copy of rows in chunks of 16 bytes: neighbouring threads take neighbouring
-// chunks, every sector is full on both sides. Chunk c of a sequence belongs to its token c / row_chunks. A thread first
-// starts all its loads, then all lookups of where they go: the table's latency hides behind theirs.
+// A row is contiguous in input and cache, so the work is a copy of rows in chunks of 16 bytes: adjacent threads copy
+// adjacent chunks, and every sector is used in full on both sides. Chunk c of a sequence belongs to its token
+// c / row_chunks. A thread first issues all its loads, then all table lookups, so their latencies overlap.
 //
 // Quantizing needs the largest magnitude of a granule before its first element can be stored. A few lanes of a warp
-// hold a granule in registers and find it by shuffles: the input is read once.
+// hold a granule in registers and reduce it with shuffles, so the input is read once.
 //
 //   scale = max |x| / 448, 1 when all are 0      element = x / scale, to the nearest e4m3, ties to even
 #include "gpu/kernels/append_tokens/config.h"
@@ -26,14 +26,14 @@ using append_tokens::kChunks;
 using append_tokens::kGranuleChunks;
 using append_tokens::kThreads;
 
-// What one CTA works on: K or V of one sequence.
+// The work of one CTA: K or V of one sequence.
 struct Work {
   const PagedCache& cache;
   const char* in;       // first new token of the sequence
-  const float* scales;  // its scales, where they are given
+  const float* scales;  // its scales, if the input is quantized
   int64_t stride;       // [elements] of the input
   uint32_t sequence;
-  uint32_t tokens;    // new ones
+  uint32_t tokens;    // new tokens
   uint32_t position;  // of the first in its sequence
   uint32_t row;       // elements
   uint32_t* drops;
@@ -64,7 +64,7 @@ struct Place {
   uint32_t block, slot;
   bool assigned;
 };
-// Of a new token of the sequence.
+// The place of a new token of the sequence.
 DEVICE Place place_of(const Work& work, uint32_t token) {
   const uint32_t at = work.position + token, page = page_of(work.cache, at);
   if (page >= static_cast<uint32_t>(work.cache.table_stride)) return {.block = 0, .slot = 0, .assigned = false};
@@ -72,12 +72,12 @@ DEVICE Place place_of(const Work& work, uint32_t token) {
   return {.block = block, .slot = slot_of(work.cache, at), .assigned = is_assigned(work.cache, block)};
 }
 
-// Called once a token.
+// Called once per token.
 DEVICE void count_drop(const Work& work) {
   if (work.drops != nullptr) atomicAdd(work.drops, 1u);
 }
 
-// --- copy: the same type, or one rounding ----------------------------------------------------------------------------
+// --- copy: the same type, or converted with one rounding -------------------------------------------------------------
 
 // Scales of the granules that begin in elements [first, first + count) of a row.
 DEVICE void copy_scales(const Work& work, const Place& place, uint32_t begin_token, uint32_t token, uint32_t first,
@@ -139,19 +139,19 @@ DEVICE void copy_tokens(const AppendTokensParams& p) {
   }
 }
 
-// --- quantize: a scale a granule -------------------------------------------------------------------------------------
+// --- quantize: one scale per granule ---------------------------------------------------------------------------------
 
-// x / scale for a rounding to come: a float on the same side as the exact quotient of every number that e4m3 could
-// round up or down at, and equal to such a number only when the quotient is. The nearest float would not do: 0.375 over
-// float(1 / 448) is a hair off 168, halfway between 160 and 176, and its nearest float is 168.
+// x / scale, prepared for rounding: a float that compares with every e4m3 rounding boundary like the exact quotient,
+// and equals a boundary only if the quotient does. The nearest float is not sufficient: 0.375 / float(1 / 448) is
+// slightly off 168, halfway between 160 and 176, and its nearest float is 168.
 //
-//   q       the nearest float, or its neighbour     rest = x - q * scale, exact: 0 when q is the quotient
-//   rest    towards 0 or away from it               one bit that way, then the last bit set: rounding to odd
+//   q       the nearest float, or an adjacent one   rest = x - q * scale, exact: 0 when q is the quotient
+//   rest    toward 0 or away from it                one bit that way, then the last bit set: rounding to odd
 //
 // inverse is 1 / scale, rounded.
 DEVICE float quotient(float x, float scale, float inverse) {
   const float guess = __fmul_rn(x, inverse);
-  // The sign again: of -0 the sums make 0.
+  // Restores the sign: for -0 the sums give +0.
   const float q = copysignf(__fmaf_rn(__fmaf_rn(-guess, scale, x), inverse, guess), x);
   const float rest = __fmaf_rn(-q, scale, x);
   const uint32_t towards_zero = (__float_as_uint(rest) ^ __float_as_uint(x)) >> 31;
@@ -160,7 +160,7 @@ DEVICE float quotient(float x, float scale, float inverse) {
 
 DEVICE float scale_of(float largest) {
   if (largest == 0) return 1;
-  return fmaxf(__fdiv_rn(largest, 448.0f), 0x1p-149f);  // never 0, which nothing can be divided by
+  return fmaxf(__fdiv_rn(largest, 448.0f), 0x1p-149f);  // never 0, so that the division is defined
 }
 
 template <class In>
@@ -178,7 +178,7 @@ DEVICE void quantize_tokens(const AppendTokensParams& p) {
   // The last granule of a head may be short.
   const uint32_t dim = granule * cache.granularity;
   const uint32_t size = min(static_cast<uint32_t>(cache.granularity), cache.head_size - dim);
-  const uint32_t column = head * cache.head_size + dim;  // of its first element in the row
+  const uint32_t column = head * cache.head_size + dim;  // column of its first element in the row
   Chunk<16> in[kGranuleChunks];
   float largest = 0;
 #pragma unroll
@@ -209,8 +209,8 @@ DEVICE void quantize_tokens(const AppendTokensParams& p) {
   const float scale = scale_of(largest);
   if (lane == 0) cache.scales[scale_offset(cache, place.block, place.slot, head, dim)] = scale;
 
-  // Tiny granules are lifted, so that neither the inverse overflows nor a rest is lost: powers of two change no
-  // quotient, and each number that is so small has its double, quadruple ... in its own type.
+  // Very small granules are scaled up, so that the inverse does not overflow and no remainder is lost. Powers of two do
+  // not change the quotient, and the scaled numbers are exact in their type.
   float divisor = scale;
   if (largest < 0x1p-60f) {
     divisor *= 0x1p64f;
@@ -244,7 +244,7 @@ DEVICE void quantize_tokens(const AppendTokensParams& p) {
     body(p);                                                                                                   \
   }
 
-// append_tokens_IN_OUT: the same bits, or one rounding; to e4m3 without scales it stops at 448.
+// append_tokens_IN_OUT: the same bits, or one rounding; to e4m3 without scales it saturates at 448.
 APPEND_TOKENS(append_tokens_bf16_bf16, (copy_tokens<bf16, bf16>))
 APPEND_TOKENS(append_tokens_f16_f16, (copy_tokens<f16, f16>))
 APPEND_TOKENS(append_tokens_f32_f32, (copy_tokens<f32, f32>))
@@ -252,7 +252,7 @@ APPEND_TOKENS(append_tokens_e4m3_e4m3, (copy_tokens<e4m3, e4m3>))  // and their 
 APPEND_TOKENS(append_tokens_f32_bf16, (copy_tokens<f32, bf16>))
 APPEND_TOKENS(append_tokens_f32_f16, (copy_tokens<f32, f16>))
 APPEND_TOKENS(append_tokens_bf16_e4m3, (copy_tokens<bf16, e4m3>))
-// append_tokens_quantize_IN: to e4m3 with a scale a granule.
+// append_tokens_quantize_IN: to e4m3 with one scale per granule.
 APPEND_TOKENS(append_tokens_quantize_bf16, quantize_tokens<bf16>)
 APPEND_TOKENS(append_tokens_quantize_f16, quantize_tokens<f16>)
 APPEND_TOKENS(append_tokens_quantize_f32, quantize_tokens<f32>)

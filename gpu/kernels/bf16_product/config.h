@@ -1,7 +1,7 @@
 // Sizes of bf16_product that host and device share.
 //
-//   grid    as many CTAs as the GPU has multiprocessors, or as there are tiles: each takes tile after tile
-//   block   kThreads: two warpgroups that multiply, 64 rows each, and one of which a warp fetches
+//   grid    as many CTAs as multiprocessors, or as tiles if there are fewer: each processes several tiles in turn
+//   block   kThreads: two warpgroups that multiply, 64 rows each, and one of which a warp loads
 #pragma once
 
 namespace kvscope::gpu::product {
@@ -9,8 +9,8 @@ namespace kvscope::gpu::product {
 inline constexpr int kRows = 128, kColumns = 256, kDepth = 64;  // of C, of C, of A and B: a step of a tile
 inline constexpr int kStages = 4;
 inline constexpr int kThreads = 384;
-inline constexpr int kBand = 16;  // tiles of C, one below the other, that are taken before the next column
-// [registers] of a thread. Nobody gets more until others have given up as many: the sum is what a launch has at most.
+inline constexpr int kBand = 16;  // tiles of C in one column that are processed before the next column
+// [registers] per thread. A warpgroup gets more only after others have released as many: the sum is fixed at launch.
 inline constexpr int kLaunchRegisters = 168, kFetchRegisters = 40, kMultiplyRegisters = 232;
 static_assert(kFetchRegisters + 2 * kMultiplyRegisters <= 3 * kLaunchRegisters);
 inline constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;

@@ -1,17 +1,17 @@
-// A large product of bf16 by warpgroup products: what the tensor cores give when little is in their way, and so
-// what attention is measured against.
+// A large bf16 product by warpgroup matrix instructions: the throughput of the tensor cores with little overhead,
+// the reference for the times of attention kernels.
 //
 //   warpgroup 0, 1   64 rows of a tile of C each, all its 256 columns: 128 sums a thread
-//   warpgroup 2      one thread of it fetches steps of 64 columns of A (128 rows) and of B (256 rows)
+//   warpgroup 2      one thread loads steps of 64 columns of A (128 rows) and of B (256 rows)
 //
 //   shared   stage 0: A 16384, B 32768 | stage 1 | stage 2 | stage 3 | full[4], empty[4]
 //
-// Rows of A and B are 128 bytes a step, swizzled by the copy engine as products read them. A step is 2.1 million
-// multiply-adds, 1024 clocks of the tensor cores, so three steps on their way cover the latency of memory.
+// Rows of A and B are 128 bytes per step, swizzled by the copy engine as the products expect. A step is 2.1 million
+// multiply-adds, 1024 clocks of the tensor cores, so three steps in flight cover the latency of memory.
 //
-// Tiles are taken in bands of 16 rows of tiles, column by column: 132 CTAs work on about 16 x 8 tiles, 2048 rows of A
-// and 2048 of B, which the second-level cache holds. With 64 x 32 tiles: tile 0 is (0, 0), 15 (15, 0), 16 (0, 1), 512
-// (16, 0).
+// Tiles are processed in bands of 16 rows of tiles, column by column: 132 CTAs work on about 16 x 8 tiles, 2048 rows of
+// A and 2048 of B, which fit in the L2 cache.
+// Example: with 64 x 32 tiles, tile 0 is (0, 0), 15 is (15, 0), 16 is (0, 1), 512 is (16, 0).
 #include <cstdint>
 
 #include "gpu/kernels/bf16_product/config.h"
@@ -44,7 +44,7 @@ DEVICE uint32_t b_at(int stage) {
 }
 
 struct Tile {
-  int row, column;  // first of C
+  int row, column;  // first of the tile in C
 };
 DEVICE int tiles_of(const Bf16ProductParams& p) {
   return p.m / kRows * (p.n / kColumns);
@@ -71,8 +71,8 @@ DEVICE void produce(const Bf16ProductParams& p) {
   }
 }
 
-// A quad of lanes has 8 neighbouring columns of a row, 2 a lane, and the next 8 in the next registers. Neighbours swap
-// two of their four, so that the quad stores 32 bytes side by side, a whole sector:
+// Four lanes hold 8 adjacent columns of a row, 2 per lane, and the next 8 in the next registers. Adjacent lanes
+// exchange two of their four, so that the four lanes store 32 contiguous bytes, a whole sector:
 //
 //   lane 0   a0 a1  b0 b1   ->   a0 a1 a2 a3      lane 2   a4 a5  b4 b5   ->   a4 a5 a6 a7
 //   lane 1   a2 a3  b2 b3   ->   b0 b1 b2 b3      lane 3   a6 a7  b6 b7   ->   b4 b5 b6 b7
@@ -112,7 +112,7 @@ DEVICE void consume(const Bf16ProductParams& p) {
         product_n256_k_major<bf16>(d, k_major(a_at(stage) + group * 64 * 128 + inner * 32),
                                    k_major(b_at(stage) + inner * 32), k + inner != 0);
       wgmma_commit();
-      wgmma_wait<1>();  // the step before is done, this one runs on
+      wgmma_wait<1>();  // the previous step is complete, this one is in flight
       if (k > 0) give_back(step - 1);
     }
     wgmma_wait<0>();

@@ -1,9 +1,9 @@
-// What a launch of bf16_product is told: C = A B^T, sums in fp32, rounded once.
+// Parameters of bf16_product: C = A B^T, sums in fp32, rounded once.
 //
 //   A [m, k]   map {k, m}, box {64, 128}      B [n, k]   map {k, n}, box {64, 256}      both with 128-byte swizzle
 //   C [m, n]
 //
-// Caller: m, n and k are multiples of the tile (config.h).
+// Precondition (caller): m, n and k are multiples of the tile (config.h).
 #pragma once
 
 #include <cstdint>

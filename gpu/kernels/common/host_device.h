@@ -1,4 +1,4 @@
-// A function of a config.h that the kernel and whoever launches it both call: how work is cut, never where it lies.
+// Marks functions of a config.h that host and device both call: work partitioning only, no addresses.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,10 +1,10 @@
-// One PTX instruction a function, so that a kernel reads as what it does. Nothing here computes an address or decides
-// anything. Shared addresses are 32 bits, as the instructions take them.
+// One function per PTX instruction, named after its effect. The functions do not compute addresses and contain no
+// logic. Shared addresses are 32 bits, as in the instructions.
 //
 //   mbarrier_init(&full, 1);                            thread 0
-//   mbarrier_arrive_expect_tx(&full, 8192);             one arrival, and so many bytes still to come
-//   tensor_load_2d(tile, &map, x, y, &full);            who credits them
-//   mbarrier_wait(&full, phase & 1);                    everybody
+//   mbarrier_arrive_expect_tx(&full, 8192);             one arrival, and the bytes still to land
+//   tensor_load_2d(tile, &map, x, y, &full);            the copy that credits them
+//   mbarrier_wait(&full, phase & 1);                    all threads
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ DEVICE void mbarrier_arrive_expect_tx(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// True when the phase of this parity is over. May give up and answer false.
+// True if the phase of this parity is complete. May time out and return false.
 DEVICE bool mbarrier_try_wait(uint64_t* barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
@@ -59,7 +59,7 @@ DEVICE void named_barrier_sync(int barrier, int threads) {
 DEVICE void named_barrier_arrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
-// What was stored here before is seen by copies and matrix units that run by themselves.
+// Makes earlier stores of this thread visible to asynchronous copies and matrix units.
 DEVICE void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -69,7 +69,7 @@ DEVICE void fence_mbarrier_init() {
 
 // --- cp.async: copies of 4, 8 or 16 bytes a thread -------------------------------------------------------------------
 
-// The first `valid` of `kBytes` bytes are copied, the rest is zero.
+// Copies the first `valid` of `kBytes` bytes and fills the rest with zeros.
 template <int kBytes>
 DEVICE void cp_async(void* shared, const void* global, uint32_t valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(shared)), "l"(global), "n"(kBytes),
@@ -79,19 +79,19 @@ DEVICE void cp_async(void* shared, const void* global, uint32_t valid) {
 DEVICE void cp_async_16(void* shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
 }
-// The first `valid` of 16 bytes are copied, the rest is zero; past the level-1 cache.
+// Copies the first `valid` of 16 bytes and fills the rest with zeros; bypasses the L1 cache.
 DEVICE void cp_async_16(void* shared, const void* global, uint32_t valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid)
                : "memory");
 }
-// One of the barrier's arrivals, when all copies that this thread has begun so far are there.
+// Makes one of the barrier's arrivals when all copies issued so far by this thread have landed.
 DEVICE void cp_async_arrive(uint64_t* barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 DEVICE void cp_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Until at most the youngest `kPending` groups of this thread are still on their way.
+// Waits until at most the newest `kPending` groups of this thread are in flight.
 template <int kPending>
 DEVICE void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -118,7 +118,7 @@ DEVICE void bulk_add_s32(void* global, const void* shared, uint32_t bytes) {
 DEVICE void bulk_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-// Until at most the youngest `kPending` groups still read shared memory.
+// Waits until at most the newest `kPending` groups still read shared memory.
 template <int kPending>
 DEVICE void bulk_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
@@ -128,7 +128,7 @@ DEVICE void bulk_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// Coordinates innermost first.
+// Coordinates, innermost first.
 DEVICE void tensor_load_1d(uint32_t shared, const TensorMapSlot* map, int c0, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];" ::"r"(
@@ -167,7 +167,7 @@ DEVICE void tensor_load_5d(uint32_t shared, const TensorMapSlot* map, int c0, in
       : "memory");
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-// Columns c0 .. of four rows of a map of rank 2 whose box is one row.
+// Columns from c0 of four rows of a map of rank 2 whose box is one row.
 DEVICE void tensor_gather4(uint32_t shared, const TensorMapSlot* map, int c0, const int (&rows)[4], uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
@@ -189,8 +189,8 @@ DEVICE void tensor_add_2d(const TensorMapSlot* map, int c0, int c1, uint32_t sha
 
 // --- matrices of one warp --------------------------------------------------------------------------------------------
 
-// Four 8 x 8 matrices of 16-bit elements: lane 8m + i gives the address of row i of matrix m, each lane gets two
-// neighbours of a row of each.
+// Four 8 x 8 matrices of 16-bit elements: lane 8m + i gives the address of row i of matrix m; each lane receives two
+// adjacent elements of a row of each.
 DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -211,7 +211,7 @@ DEVICE void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-// The same of f16.
+// The same for f16.
 DEVICE void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
@@ -219,14 +219,14 @@ DEVICE void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-// An 8 x 8 matrix of 16-bit elements in a warp's registers, two neighbours of a row a lane: rows become columns.
+// Transposes an 8 x 8 matrix of 16-bit elements in a warp's registers, two adjacent elements of a row per lane.
 DEVICE uint32_t movmatrix_trans(uint32_t pair) {
   uint32_t transposed;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(pair));
   return transposed;
 }
 
-// --- powers and logarithms of two ------------------------------------------------------------------------------------
+// --- powers of two and base-two logarithms ---------------------------------------------------------------------------
 
 DEVICE float exp2_approx(float x) {
   float y;
@@ -239,7 +239,7 @@ DEVICE float log2_approx(float x) {
   return y;
 }
 
-// --- matrices of a warpgroup (sm_90a) ----------------------------------------------------------------------------------
+// --- matrices of a warpgroup (sm_90a) -----------------------------------------------------------------------------------
 
 DEVICE void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -269,7 +269,7 @@ DEVICE void cluster_sync() {
   cluster_arrive();
   cluster_wait();
 }
-// The same place in the shared memory of CTA `rank` of the cluster.
+// The same address in the shared memory of CTA `rank` of the cluster.
 DEVICE uint32_t map_to_rank(uint32_t shared, uint32_t rank) {
   uint32_t mapped;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(shared), "r"(rank));

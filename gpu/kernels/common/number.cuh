@@ -1,13 +1,13 @@
-// Elements of a cache as kernels move them: chunks of 4, 8 or 16 bytes in registers, taken apart into floats and put
-// together again with one rounding, to nearest, ties to even.
+// Elements of a cache in kernels: chunks of 4, 8 or 16 bytes in registers, converted to floats and back with one
+// rounding, to nearest, ties to even.
 //
 //   Chunk<16> x = load_chunk<16>(p);                 8 bf16: one 16-byte access
 //   float f[8];
 //   widen<bf16>(x, f);                               exact
 //   store_chunk(q, narrow<e4m3>(f));                 8 bytes
 //
-// The first element is in the lowest bits of the first word. bf16, f16 and f32 overflow to infinity, e4m3 stops at 448,
-// as the conversion instructions do; a NaN becomes the instruction's (7fff in 16 bits, 7f in e4m3).
+// The first element is in the lowest bits of the first word. bf16, f16 and f32 overflow to infinity, e4m3 saturates at
+// 448, as the conversion instructions do; a NaN becomes the instruction's NaN (7fff in 16 bits, 7f in e4m3).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct alignas(kBytes) Chunk {
 template <class T>
 inline constexpr int kPerChunk = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
 
-// The pointer is aligned to kBytes.
+// Precondition: the pointer is aligned to kBytes.
 template <int kBytes>
 DEVICE Chunk<kBytes> load_chunk(const void* p) {
   return *static_cast<const Chunk<kBytes>*>(p);
@@ -45,7 +45,7 @@ DEVICE void store_chunk(void* p, const Chunk<kBytes>& chunk) {
   *static_cast<Chunk<kBytes>*>(p) = chunk;
 }
 
-// --- two at a time, as the instructions take them; the low half is the first element ---------------------------------
+// --- conversions of pairs, as the instructions have them; the low half is the first element --------------------------
 
 DEVICE uint32_t pack_bf16(float low, float high) {
   uint32_t pair;
@@ -77,7 +77,7 @@ DEVICE float2 unpack_f16(uint32_t pair) {
       : "r"(pair));
   return f;
 }
-// Every e4m3 is an f16.
+// Exact: every e4m3 is an f16.
 DEVICE uint32_t e4m3_to_f16(uint16_t pair) {
   uint32_t halves;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));

@@ -1,15 +1,15 @@
-// Where in memory a kernel finds a token, by the kernels' own arithmetic. The model in core/cache has its own; they
-// share nothing, since comparing a formula with itself proves nothing (held by tests/layering).
+// Address arithmetic of a paged cache for kernels. The model in core/cache has a separate implementation; they share no
+// code, so that comparing their results is a real check (enforced by tests/layering).
 //
 //   token 37 of sequence 2, page_size 16        page 37 / 16 = 2, slot 37 % 16 = 5
 //   table row 2: 7 3 [9] 11                     block 9
 //   head 1, dim 24, 2 heads of 128              element 9 * block_stride + 5 * 256 + 1 * 128 + 24
 //   granularity 64: granule 24 / 64 = 0         scale   9 * scale_block_stride + 5 * 4 + 1 * 2 + 0
 //
-// Numbers of elements, not bytes. Offsets are 64 bits wide: a pool of 2^31 elements is only 4 GB of bf16.
+// Units are elements, not bytes. Offsets are 64 bits wide: a pool of 2^31 elements is only 4 GB of bf16.
 //
-// Who owes what. Caller: sequence, head and dim in range, and a column of the table for every token asked for. A block
-// that is not assigned is no error: is_assigned says so, and nothing may be read or written there.
+// Preconditions (caller): sequence, head and dim in range, and a column of the table for every token. An unassigned
+// block is not an error: is_assigned returns false, and the caller must not read or write there.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@
 
 namespace kvscope::gpu {
 
-// Column of the table. A continuous cache has one page a sequence, so column 0.
+// Column of the table. A continuous cache has one page per sequence, so column 0.
 DEVICE uint32_t page_of(const PagedCache& cache, uint32_t token) {
   return token / static_cast<uint32_t>(cache.page_size);
 }
-// Place of the token in its block.
+// Slot of the token in its block.
 DEVICE uint32_t slot_of(const PagedCache& cache, uint32_t token) {
   return token % static_cast<uint32_t>(cache.page_size);
 }
-// One entry of the table: one read of global memory.
+// One table entry: one read of global memory.
 DEVICE uint32_t block_of_page(const PagedCache& cache, uint32_t sequence, uint32_t page) {
   return cache.table[static_cast<int64_t>(sequence) * cache.table_stride + page];
 }
@@ -38,7 +38,7 @@ DEVICE bool is_assigned(const PagedCache& cache, uint32_t block) {
   return block < static_cast<uint32_t>(cache.blocks);
 }
 
-// First element of a token: its heads follow one another.
+// First element of a token: its heads are contiguous.
 DEVICE int64_t row_offset(const PagedCache& cache, uint32_t block, uint32_t slot) {
   return static_cast<int64_t>(block) * cache.block_stride + static_cast<int64_t>(slot) * cache.token_stride;
 }
@@ -46,7 +46,7 @@ DEVICE int64_t element_offset(const PagedCache& cache, uint32_t block, uint32_t 
   return row_offset(cache, block, slot) + static_cast<int64_t>(head) * cache.head_size + dim;
 }
 
-// Scales of a head: the last granule may be short. Example: head_size 576, granularity 128 -> 5.
+// Scales per head: the last granule may be short. Example: head_size 576, granularity 128 -> 5.
 DEVICE uint32_t granules_of(const PagedCache& cache) {
   return (static_cast<uint32_t>(cache.head_size) + static_cast<uint32_t>(cache.granularity) - 1) /
          static_cast<uint32_t>(cache.granularity);

@@ -1,14 +1,14 @@
-// One layer's K or V as a kernel is told of it: memory, lookup table and strides, with no word on how an address is
-// made of them (paged_cache.cuh does that for kernels, core/cache for the model; they share nothing).
+// One layer's K or V in a kernel's parameters: memory, lookup table and strides. The address arithmetic is in
+// paged_cache.cuh for kernels and in core/cache for the model; these share no code.
 //
 //   element (block, slot, head, dim)   data + block * block_stride + slot * token_stride + head * head_size + dim
 //   token t of sequence b              slot t % page_size of block table[b * table_stride + t / page_size]
 //   its scale of granule g             scales + block * scale_block_stride + slot * heads * granules + head * granules + g
 //
-// Several layers and both of K and V share the pool, so block_stride is what lies between two blocks of the pool, and
-// `data` the layer's first element. A table entry that is `blocks` or more stands for a page that was never assigned:
-// nothing is read there, and nothing written. Continuous caches are the same with one page a sequence: page_size is the
-// longest sequence, table_stride 1.
+// Layers, and K and V, share the pool: block_stride is the distance between two blocks of the pool, and `data` is the
+// layer's first element. A table entry of `blocks` or more denotes an unassigned page: it must be neither read nor
+// written. A continuous cache is the same with one page per sequence: page_size is the length of the longest
+// sequence, table_stride 1.
 #pragma once
 
 #include <cstdint>

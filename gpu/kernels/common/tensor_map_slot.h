@@ -1,4 +1,4 @@
-// A tensor map in a kernel's parameters: 128 opaque bytes that the device's encoder has written.
+// A tensor map in a kernel's parameters: 128 opaque bytes, written by the device's encoder.
 #pragma once
 
 namespace kvscope::gpu {

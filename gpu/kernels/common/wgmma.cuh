@@ -1,21 +1,21 @@
 // Products of a warpgroup (four warps, 128 threads, sm_90a): D[64 x N] (+)= A[64 x 16] B[16 x N], operands of 16 bits,
-// sums in fp32. B is read from shared memory, A from there or from registers. One instruction a function, as in
+// sums in fp32. B is read from shared memory, A from shared memory or registers. One function per instruction, as in
 // instructions.cuh.
 //
-//   wgmma_fence();                                            what registers of D and A were written before
+//   wgmma_fence();                                            orders earlier writes of the registers of D and A
 //   for (int k = 0; k < 8; ++k) product_n128<bf16>(s, q_at(k), k_at(k), k != 0);
 //   wgmma_commit();
 //   wgmma_wait<0>();
-//   keep(s);                                                  nobody touched s before this line
+//   keep(s);                                                  s must not be accessed before this line
 //
 // Register i of D: row 16 (warp % 4) + lane / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2. Register r of
-// A: row 16 (warp % 4) + lane / 4 + 8 (r % 2), k = 8 (r / 2) + 2 (lane % 4), + 1: two neighbours of D's, packed.
+// A: row 16 (warp % 4) + lane / 4 + 8 (r % 2), k = 8 (r / 2) + 2 (lane % 4), + 1: two adjacent elements of D, packed.
 //
-// Operands in shared memory stand in rows of 128 bytes, eight rows a block of 1024 bytes whose chunks of 16 are
+// Operands in shared memory are rows of 128 bytes, eight rows per block of 1024 bytes. Chunks of 16 bytes are
 // swizzled: chunk c of row r is at place c ^ r % 8. The block begins at a multiple of 1024.
 //
-//   rows are m or n, columns k      k_major(start):         blocks of eight rows follow one another; k + 16: start + 32
-//   rows are k, columns n           n_major(start, step):   likewise; k + 16: start + 2048; n + 64: step bytes on
+//   rows are m or n, columns k      k_major(start):         blocks of eight rows are contiguous; k + 16: start + 32
+//   rows are k, columns n           n_major(start, step):   likewise; k + 16: start + 2048; n + 64: start + step
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ DEVICE uint64_t k_major(uint32_t start) {
   return n_major(start, 16);
 }
 
-// How many registers each thread of the warpgroup may have from here on: fewer, so that another warpgroup may have
-// more. All four warps come here, and the kernel has launch bounds.
+// Sets the registers of each thread of the warpgroup: fewer, so that another warpgroup can have more. Must be executed
+// by all four warps; the kernel must have launch bounds.
 template <int kRegisters>
 DEVICE void registers_down() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -46,7 +46,7 @@ DEVICE void registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// The compiler keeps what reads or writes these registers behind this line.
+// Prevents the compiler from moving accesses to these registers before this line.
 template <int kCount>
 DEVICE void keep(float (&d)[kCount]) {
 #pragma unroll
@@ -80,7 +80,7 @@ DEVICE void keep(uint32_t (&a)[kCount]) {
   ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
   ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-// From descriptors, and with A in registers. `accumulate` is 0 or 1: 0 forgets what D held.
+// From descriptors, and with A in registers. `accumulate` is 0 or 1: 0 discards the previous value of D.
 #define PRODUCT(shape, type, names, a, b, accumulate, how)                                                         \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type \
   " {" names "}, " a ", " b ", p, 1, 1, " how ";\n}"
@@ -159,7 +159,7 @@ DEVICE void weigh(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
                  : "memory");
   }
 }
-// 128 columns likewise.
+// The same with 128 columns.
 template <class T>
 DEVICE void weigh(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
   if constexpr (kIsBf16<T>) {

@@ -1,8 +1,8 @@
-// continuous_decode: paged_decode over a cache with one block a sequence. The block is looked up once, tokens follow
-// one another from there, and boxes of 64 slots may begin anywhere: a block of 100 slots is boxes of 0 .. 63 and 64 ..
+// continuous_decode: paged_decode over a cache with one block per sequence. The block is looked up once, tokens are
+// contiguous in it, and boxes of 64 slots may begin anywhere: a block of 100 slots is boxes of 0 .. 63 and 64 ..
 // 127, of which the map ends at 99 and fills the rest with zeros.
 //
-// The device code is paged_decode's (attend.cuh and what it includes), with the look-up of pages taken out.
+// The device code is paged_decode's (attend.cuh and its includes) without the page lookup.
 #include "gpu/kernels/continuous_decode/params.h"
 #include "gpu/kernels/paged_decode/attend.cuh"
 #include "gpu/kernels/paged_decode/attend_any.cuh"

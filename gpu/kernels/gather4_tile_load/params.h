@@ -1,8 +1,8 @@
-// Tiles of chosen tokens: each sequence has a list of encoded indices, block * page_size + slot, in any order, some of
-// them more than once, -1 where there is no token.
+// Tiles of selected tokens: each sequence has a list of encoded indices, block * page_size + slot, in any order,
+// possibly repeated; -1 where there is no token.
 //
 //   grid   [tiles of a list, sequences]      tile t: entries t * tile_rows ..
-//   shared window_bytes of kGatherPoison, the tile from byte tile_at on, and behind the window the barrier
+//   shared window_bytes of kGatherPoison, the tile from byte tile_at on, and after the window the barrier
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace kvscope::gpu {
 
 struct Gather4TileLoadParams {
   TensorMapSlot map;
-  PagedCache cache;                       // its table is not looked at: an index holds the block
+  PagedCache cache;                       // its table is not used: an index contains the block
   const std::int32_t* indices = nullptr;  // [sequences, index_stride]
-  const std::int32_t* counts = nullptr;   // [sequences] entries of the list; those behind them are never read
+  const std::int32_t* counts = nullptr;   // [sequences] entries of the list; later entries are never read
   unsigned char* windows = nullptr;       // [sequences, tiles, window_bytes]
   std::int32_t index_stride = 0;
   std::int32_t window_bytes = 0;  // a multiple of 16

@@ -1,12 +1,12 @@
-// gather_rows: tokens of the cache that somebody has chosen, brought together.
+// gather_rows: copies selected tokens of the cache to a packed output.
 //
 //   indices   17  -1  40 ...                    page_size 16
 //   cache     block 2 slot 1 |  -  | block 8 slot 8 | ...
 //   out       row            | 0 0 | row            | ...          [n, heads, head_size]
 //
-// A CTA works in two phases. First a thread a row finds where it lies: list -> sequence -> table -> block, a chain of
-// dependent reads that is walked once a row and not once a chunk. Then all threads move chunks of 16 bytes, neighbours
-// next to each other, kChunks loads a thread before the first store.
+// A CTA works in two phases. First, one thread per row finds its address: list -> sequence -> table -> block, a chain
+// of dependent reads that is executed once per row instead of once per chunk. Then all threads copy chunks of 16 bytes,
+// adjacent threads adjacent chunks, kChunks loads per thread before the first store.
 //
 // Quantized elements are multiplied by their granule's scale in f32, then rounded once more to the output's type.
 #include "gpu/kernels/common/number.cuh"
@@ -25,14 +25,14 @@ using gather_rows::rows_of_cta;
 
 constexpr int64_t kNothing = -1;
 
-// --- what an index means ---------------------------------------------------------------------------------------------
+// --- conversion of indices -------------------------------------------------------------------------------------------
 
-// Index i of all, lists one behind the other.
+// Index i of all lists, concatenated.
 DEVICE int32_t index_at(const GatherRowsParams& p, int64_t i) {
   return p.indices[i / p.list_length * p.list_stride + i % p.list_length * p.index_stride];
 }
 
-// The sequence of a list: how many sequences end at or before it, by halving.
+// The sequence of a list: the number of sequences that end at or before it, by binary search.
 DEVICE uint32_t sequence_of(const GatherRowsParams& p, uint32_t list) {
   uint32_t low = 0, high = p.sequences;
   while (low < high) {
@@ -46,7 +46,7 @@ DEVICE uint32_t sequence_of(const GatherRowsParams& p, uint32_t list) {
   return low;
 }
 
-// A logical index of sequence b as block * page_size + slot. Negative ones stay what they are.
+// A logical index of sequence b as block * page_size + slot. Negative indices are returned unchanged.
 DEVICE int64_t encode(const GatherRowsParams& p, int32_t logical, uint32_t sequence) {
   if (logical < 0) return logical;
   const uint32_t token = static_cast<uint32_t>(logical), page = page_of(p.cache, token);
@@ -59,14 +59,14 @@ DEVICE int64_t encode(const GatherRowsParams& p, int32_t logical, uint32_t seque
 DEVICE int64_t rows_of_block(const PagedCache& cache) {
   return cache.block_stride / cache.token_stride;
 }
-// Floor division, so that negative indices give what the formula gives: page_size 4, 24 rows: -1 -> -24 + 3.
+// Floor division, so that negative indices follow the formula: page_size 4, 24 rows: -1 -> -24 + 3.
 DEVICE int32_t tma_row(const PagedCache& cache, int32_t encoded) {
   const int32_t slot = (encoded % cache.page_size + cache.page_size) % cache.page_size;
   const int32_t block = (encoded - slot) / cache.page_size;
   return block * static_cast<int32_t>(rows_of_block(cache)) + slot;
 }
 
-// Where a row and its scales begin, from the cache's first element and scale. kNothing: a row of zeros.
+// Offsets of a row and its scales from the cache's first element and scale. kNothing: a row of zeros.
 struct RowPlace {
   int64_t elements, scales;
 };
@@ -92,7 +92,7 @@ DEVICE RowPlace row_place(const GatherRowsParams& p, int64_t i) {
 
 // --- gather ----------------------------------------------------------------------------------------------------------
 
-// The places of a CTA's rows, first phase. How many rows it has.
+// First phase: the places of a CTA's rows. Returns the number of rows.
 DEVICE int find_rows(const GatherRowsParams& p, int rows_a_cta, RowPlace* places) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * rows_a_cta;
   const int64_t left = static_cast<int64_t>(p.lists) * p.list_length - first;
@@ -113,7 +113,7 @@ DEVICE void gather(const GatherRowsParams& p) {
   const int rows_a_cta = rows_of_cta(static_cast<int>(row_chunks));
   const uint32_t chunks = find_rows(p, rows_a_cta, places) * row_chunks;
 
-  // Where granules divide a head they divide the row, and a column's scale takes one division.
+  // If granules divide a head they divide the row, and a column's scale needs one division.
   const uint32_t head_size = p.cache.head_size, granularity = max(p.cache.granularity, 1);
   const bool divides = head_size % granularity == 0;
 
@@ -155,7 +155,7 @@ DEVICE void gather(const GatherRowsParams& p) {
         to = in[i];
       }
       store_chunk(out + static_cast<int64_t>(c) * kElements,
-                  to);  // the output is packed, so a chunk's number is its place
+                  to);  // the output is packed, so a chunk's index is its offset
     }
   }
 }
@@ -190,8 +190,8 @@ DEVICE void to_tma_rows(const GatherRowsParams& p) {
   static_cast<int32_t*>(p.out)[i] = stays ? encoded : tma_row(p.cache, encoded);
 }
 
-// What a list has, moved to its front in the same order, -1 behind it. A warp a list, 32 entries at a time: an entry's
-// place is what was kept before them, and how many lanes below have one.
+// Moves the valid entries of a list to its front in the same order, followed by -1. One warp per list, 32 entries at a
+// time: an entry's place is the number of entries kept before them, plus the number of lower lanes with a valid entry.
 DEVICE void compact(const GatherRowsParams& p) {
   const int list = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -215,7 +215,7 @@ DEVICE void compact(const GatherRowsParams& p) {
     body(p);                                                                                                 \
   }
 
-// gather_rows_CACHE_OUT: the same bits, or one rounding; e4m3 times its scale where there are scales.
+// gather_rows_CACHE_OUT: the same bits, or one rounding; e4m3 times its scale if there are scales.
 GATHER_ROWS(gather_rows_bf16_bf16, (gather<bf16, bf16>))
 GATHER_ROWS(gather_rows_f16_f16, (gather<f16, f16>))
 GATHER_ROWS(gather_rows_f32_f32, (gather<f32, f32>))
@@ -229,6 +229,6 @@ GATHER_ROWS(gather_rows_e4m3_f32, (gather<e4m3, f32>))
 GATHER_ROWS(gather_rows_scales, gather_scales)
 GATHER_ROWS(gather_rows_remap, remap)          // logical -> encoded
 GATHER_ROWS(gather_rows_tma_row, to_tma_rows)  // encoded -> row
-GATHER_ROWS(gather_rows_compact, compact)      // encoded -> encoded, without holes
+GATHER_ROWS(gather_rows_compact, compact)      // encoded -> encoded, without gaps
 
 }  // namespace kvscope::gpu

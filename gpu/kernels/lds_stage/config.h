@@ -1,4 +1,4 @@
-// The shapes that lds_stage is compiled for: what a KVBuffer is made with, fixed when the kernel is.
+// The tile shapes that lds_stage is compiled for: the parameters of a KVBuffer, fixed at compile time.
 //
 //   |<-------------- depth -------------->|      a strip: BK columns of K, BK keys of V
 //   +--------+--------+--------+--------+        a block of threads: waves of 64 lanes, two warps each
@@ -11,21 +11,21 @@ namespace kvscope::gpu {
 
 struct StageShape {
   int element_bytes = 2;
-  int M = 0;              // rows and columns of the matrix instruction that registers are meant for
-  int mma_depth = 0;      // what it sums over
+  int M = 0;              // rows and columns of the matrix instruction that uses the registers
+  int mma_depth = 0;      // length of its sum
   int BN = 0;             // [keys] of a tile
   int WN = 0;             // [keys] of a wave
   int BK = 0;             // of a strip
   int depth = 0;          // [columns] of a tile
-  bool is_key = true;     // K; else V
-  bool whole = true;      // a stage holds all columns; false: one block of BK, the depth is walked block by block
-  int slices = 1;         // V: so many waves hold depth / slices columns each
+  bool is_key = true;     // K; false: V
+  bool whole = true;      // a stage holds all columns; false: one block of BK, processed block by block
+  int slices = 1;         // V: number of waves, each with depth / slices columns
   int block_columns = 0;  // 0: BK
 };
 
 inline constexpr int kStageThreads = 256;
 inline constexpr int kStages = 2;
-inline constexpr int kStagePoison = 0xEE;  // of shared memory that no copy has touched
+inline constexpr int kStagePoison = 0xEE;  // initial bytes of shared memory, where no copy writes
 
 inline constexpr StageShape kShapeAK{2, 32, 16, 64, 32, 32, 128};
 inline constexpr StageShape kShapeAV{2, 32, 16, 64, 32, 32, 128, false};

@@ -1,28 +1,28 @@
-// The double buffer of KVBuffer on this side of the fence: tiles pass through two stages of shared memory, the next one
-// is on its way while registers are made of the one that has come.
+// The double buffer of KVBuffer as a kernel: tiles pass through two stages of shared memory. While registers are loaded
+// from the stage that has landed, the next tile is in flight.
 //
 //   step      0            1            2
 //   stage 0   tile 0 ....  read         tile 2 ....
-//   stage 1                tile 1 ....  read          wait for all groups but the youngest, barrier, read, barrier
+//   stage 1                tile 1 ....  read          wait for all groups but the newest, barrier, read, barrier
 //
 // A stage is blocks of BN keys x block_columns; its vectors of 16 bytes are permuted by (bits, base, shift):
 //
 //   vector v = (((stage * blocks + column / block_columns) * BN + key) * block_columns + column % block_columns) / SW
-//   stands at  v ^ ((v >> (base + shift)) % 2^bits << base)                SW: elements of 16 bytes
+//   is at      v ^ ((v >> (base + shift)) % 2^bits << base)                SW: elements of 16 bytes
 //
-//   64-byte rows, (2,0,3): key 2, column 0 is vector 8, and stands at 9: byte 144
+//   64-byte rows, (2,0,3): key 2, column 0 is vector 8, and is stored at 9: byte 144
 //
-// Copies write shared memory in the order of lanes, so lane l fetches the vector that belongs where it writes. Two ways
-// lead out: registers of 64 lanes as AMD's matrix instructions want them (a thread plays wave thread / 64, lane
-// thread % 64), and by ldmatrix the operands of mma.sync. fp8 V has no transposing ldmatrix of bytes: it is read as
-// pairs, and two permutations part even columns from odd ones.
+// Copies write shared memory in lane order, so lane l fetches the vector that belongs at its destination. There are two
+// kinds of output: registers of 64 lanes as AMD's matrix instructions use them (a thread emulates wave thread / 64,
+// lane thread % 64), and by ldmatrix the operands of mma.sync. ldmatrix cannot transpose bytes, so fp8 V is read as
+// pairs, and two permutations separate even columns from odd ones.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
 #include "gpu/kernels/lds_stage/config.h"
 #include "gpu/kernels/lds_stage/params.h"
 
-extern "C" {  // so that reports call it by its name
+extern "C" {  // unmangled, for the names in reports
 extern __shared__ __align__(1024) unsigned char region[];
 }
 
@@ -39,20 +39,20 @@ struct Stage {
   static constexpr int kVector = 16 / kSize;  // SW
   static constexpr int kColumns = kS.block_columns > 0 ? kS.block_columns : kS.BK;
   static constexpr int kRowBytes = kColumns * kSize;
-  static constexpr int kBlocks = kS.whole ? kS.depth / kColumns : 1;  // of a stage
+  static constexpr int kBlocks = kS.whole ? kS.depth / kColumns : 1;  // per stage
   static constexpr int kBytes = kBlocks * kS.BN * kRowBytes;
-  static constexpr int kSteps = kS.whole ? 1 : kS.depth / kS.BK;  // of a tile
+  static constexpr int kSteps = kS.whole ? 1 : kS.depth / kS.BK;  // per tile
   static constexpr int kWaves = kStageThreads / 64;
-  // Copies: sub-tiles of 32 keys of a block, dealt to the waves in turn; an instruction of 64 lanes brings kCopyRows.
+  // Copies: sub-tiles of 32 keys of a block, assigned to waves round-robin; 64 lanes copy kCopyRows per instruction.
   static constexpr int kRowVectors = kRowBytes / 16;
   static constexpr int kCopyRows = 64 / kRowVectors;
   static constexpr int kSubTiles = kS.BN / 32 * kBlocks;
-  static constexpr int kCopies = ceil_of(kSubTiles, kWaves) * (32 / kCopyRows);  // of a thread and step
+  static constexpr int kCopies = ceil_of(kSubTiles, kWaves) * (32 / kCopyRows);  // per thread and step
   // Registers of a lane: kRows x kFragment elements.
   static constexpr int kWaveDepth = kS.depth / kS.slices;
   static constexpr int kFragment = kS.mma_depth * kS.M / 64;
   static constexpr int kMmas = ceil_of(kS.is_key ? kS.WN : kWaveDepth, kS.M);
-  static constexpr int kMmaSteps = ceil_of(kS.BK, kS.mma_depth);  // of a strip
+  static constexpr int kMmaSteps = ceil_of(kS.BK, kS.mma_depth);  // per strip
   static constexpr int kStrips = ceil_of(kS.is_key ? kS.depth : kS.WN, kS.BK);
   static constexpr int kRows = kStrips * kMmaSteps * kMmas;
   // Fragments: pieces of kPieceKeys x kPieceColumns, one ldmatrix each.
@@ -68,7 +68,7 @@ DEVICE int swizzled(const LdsStageParams& p, int vector) {
   return vector ^ ((vector >> (p.swizzle_base + p.swizzle_shift) & mask) << p.swizzle_base);
 }
 
-// [bytes] of the region. `column` counts from the stage's first.
+// [bytes] offset in the region. `column` counts from the stage's first.
 template <StageShape kS>
 DEVICE int place_of(const LdsStageParams& p, int stage, int key, int column) {
   using S = Stage<kS>;
@@ -77,7 +77,7 @@ DEVICE int place_of(const LdsStageParams& p, int stage, int key, int column) {
   return swizzled(p, element / S::kVector) * 16 + element % S::kVector * S::kSize;
 }
 
-// One tile, or one block of its columns, into a stage. Returns without waiting.
+// Copies one tile, or one block of its columns, into a stage. Returns without waiting.
 template <StageShape kS>
 DEVICE void load_step(const LdsStageParams& p, int step) {
   using S = Stage<kS>;
@@ -87,7 +87,7 @@ DEVICE void load_step(const LdsStageParams& p, int step) {
   const int valid_rows = static_cast<int>(p.lengths[sequence]) - token;
 
   const unsigned char* const data = static_cast<const unsigned char*>(p.cache.data);
-  const unsigned char* tile = data;  // without a valid row nothing is fetched, but an address must be one
+  const unsigned char* tile = data;  // without a valid row nothing is read, but the address must be valid
   if (valid_rows > 0) {
     const int page = token / p.cache.page_size, slot = token % p.cache.page_size;
     const int64_t block = p.cache.table[sequence * p.cache.table_stride + page];
@@ -117,7 +117,7 @@ DEVICE void load_step(const LdsStageParams& p, int step) {
 
 // --- registers of 64 lanes -------------------------------------------------------------------------------------------
 
-// A fragment of V, element by element: its key order is the one in which the product of Q and K leaves its sums.
+// A fragment of V, element by element: its key order is that of the sums of the product of Q and K.
 template <StageShape kS>
 DEVICE int v_key(int lane, int strip, int k, int e) {
   if constexpr (kS.M == 16 && kS.element_bytes == 1) return 32 * (lane / 16) + e;
@@ -125,7 +125,7 @@ DEVICE int v_key(int lane, int strip, int k, int e) {
   return strip * kS.BK + k * kS.mma_depth + quad + e % 4;
 }
 
-// 16 bytes of a lane's row of registers, its elements first .. first + SW - 1.
+// 16 bytes of a lane's row of registers: elements first .. first + SW - 1.
 template <StageShape kS>
 DEVICE uint4 read_vector(const LdsStageParams& p, int stage, int strip, int k, int i, int first, int stage_column) {
   using S = Stage<kS>;
@@ -187,7 +187,7 @@ DEVICE void read_fragments(const LdsStageParams& p, int step) {
   uint4* const out = static_cast<uint4*>(p.fragments) + of_step * S::kPieces * 32 + lane;
 #pragma unroll 1
   for (int piece = warp; piece < S::kPieces; piece += kStageThreads / 32) {
-    // Which row of 16 bytes the lane points at. K: matrices by columns, then keys; V: by keys, then columns.
+    // The row of 16 bytes that the lane addresses. K: matrices by columns, then keys; V: by keys, then columns.
     int key = piece / S::kPiecesAcross * S::kPieceKeys, column = piece % S::kPiecesAcross * S::kPieceColumns;
     if constexpr (kS.is_key) {
       key += lane % 8 + lane / 16 * 8;
@@ -231,12 +231,12 @@ DEVICE void stage_tiles(const LdsStageParams& p) {
   cp_async_commit();
   for (int step = 0; step < steps; ++step) {
     if (step + 1 < steps) load_step<kS>(p, step + 1);
-    cp_async_commit();  // an empty group counts: one is always younger than the step's
+    cp_async_commit();  // an empty group counts: one group is always newer than the step's
     cp_async_wait<1>();
-    __syncthreads();  // every thread's part of the stage is there
+    __syncthreads();  // the copies of all threads have landed
     if (p.registers != nullptr) read_registers<kS>(p, step);
     if (p.fragments != nullptr) read_fragments<kS>(p, step);
-    __syncthreads();  // nobody reads the stage any more: the next step but one may fill it
+    __syncthreads();  // all reads of the stage are complete: it may be overwritten
   }
   if (p.image == nullptr) return;
   uint4* const out = reinterpret_cast<uint4*>(p.image) + static_cast<int64_t>(blockIdx.x) * kRegionVectors;

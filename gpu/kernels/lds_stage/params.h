@@ -1,8 +1,8 @@
-// Tiles of K or V by cp.async into two stages in turn, and what registers are made of them. One block a sequence.
+// Parameters of lds_stage: tiles of K or V are copied by cp.async to two alternating stages. One CTA per sequence.
 //
-//   step   a tile of BN keys; where a stage holds one block of columns: a block of a tile
+//   step   a tile of BN keys; if a stage holds one block of columns: a block of a tile
 //
-// Of the outputs any may be null: what is not asked for is not done.
+// Each output may be null; it is then not computed.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace kvscope::gpu {
 
-// One copy of 16 bytes, as its thread has asked for it.
+// One copy of 16 bytes, as issued by its thread.
 struct alignas(16) CopyRecord {
-  std::int32_t lds_byte;   // of the region
-  std::int32_t dram_byte;  // from the tile's first
-  std::int32_t valid;      // 0: zeros are written
-  std::int32_t order;      // of the thread's copies of the step
+  std::int32_t lds_byte;   // in the region
+  std::int32_t dram_byte;  // from the tile's first byte
+  std::int32_t valid;      // 0: writes zeros
+  std::int32_t order;      // index among the thread's copies of the step
 };
 
 struct LdsStageParams {
   PagedCache cache;                        // pages are whole tiles
-  const std::uint32_t* lengths = nullptr;  // [sequences] keys that count; zeros stand for those behind them
+  const std::uint32_t* lengths = nullptr;  // [sequences] valid keys; later ones are zeros
   std::int32_t head = 0;
-  std::int32_t first_column = 0;                                       // of the head
-  std::int32_t tiles = 0;                                              // of a sequence, from its first token on
+  std::int32_t first_column = 0;                                       // in the head
+  std::int32_t tiles = 0;                                              // per sequence, from its first token
   std::int32_t swizzle_bits = 0, swizzle_base = 0, swizzle_shift = 0;  // of 16-byte vectors; 0 bits: none
   unsigned char* image = nullptr;                                      // [sequences, both stages] after the last tile
   unsigned char* registers = nullptr;  // [sequences, tiles, waves, 64 lanes, rows, elements of a fragment]

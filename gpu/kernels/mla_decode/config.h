@@ -9,8 +9,8 @@ namespace kvscope::gpu::mla {
 inline constexpr int kHeads = 64;     // of a CTA
 inline constexpr int kKeys = 64;      // of a tile
 inline constexpr int kStages = 2;     // of the ring
-inline constexpr int kThreads = 384;  // two warpgroups multiply, one fetches
-// [registers] of a thread: nobody gets more until others have given up as many, so the sum is what a launch has at most.
+inline constexpr int kThreads = 384;  // two warpgroups multiply, one loads
+// [registers] per thread: a warpgroup gets more only after others have released as many; the sum is fixed at launch.
 inline constexpr int kLaunchRegisters = 168, kFetchRegisters = 136, kMultiplyRegisters = 184;
 static_assert(kFetchRegisters + 2 * kMultiplyRegisters <= 3 * kLaunchRegisters);
 inline constexpr int kRow = 576, kValue = 512;       // [elements] of a key, of a value
@@ -21,7 +21,7 @@ inline constexpr int kPanels = kRow / kPanel;        // of the queries, of a til
 inline constexpr int kTileBytes = kPanels * kPanelBytes;
 inline constexpr int kCombineThreads = 128;
 
-// Queries, ring, weights, then maxima and sums of both warpgroups, scales of the ring's keys, which keys are there,
+// Queries, ring, weights, then maxima and sums of both warpgroups, scales of the ring's keys, valid bits of the keys,
 // barriers: 230944.
 inline constexpr int kSharedBytes =
     (1 + kStages) * kTileBytes + kPanelBytes + 2 * 2 * kHeads * 4 + kStages * kKeys * 4 + 2 * kStages * 4 + 4 * 8;

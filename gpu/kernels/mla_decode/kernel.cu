@@ -1,8 +1,8 @@
 // Decode attention over a latent cache (MLA), by warpgroup products: one CTA for 64 query heads and a part of the keys
-// of one sequence. Each row of the cache is read once for all of them and serves twice, as key and as value.
+// of one sequence. Each row of the cache is read once for all heads and used twice, as key and as value.
 //
-//   warpgroup 2      rows of 64 keys into a ring of two stages, 16 bytes a thread, through the lookup table or by index
-//   warpgroup 0, 1   S = Q K^T of 32 keys each; P = 2^(S - max), by shared memory to both; O = P V of 256 dims each
+//   warpgroup 2      loads rows of 64 keys into a ring of two stages, 16 bytes per thread, by lookup table or index
+//   warpgroup 0, 1   S = Q K^T of 32 keys each; P = 2^(S - max), shared through memory; O = P V of 256 dims each
 //
 //   shared    Q 73728 | stage 0 73728 | stage 1 73728 | P 8192 | max, sum | valid | barriers
 //
@@ -10,14 +10,14 @@
 // place c ^ r % 8. Element 300 of key 5: panel 300 / 64 = 4, chunk 44 / 8 = 5 at 5 ^ 5 = 0, so byte 4 * 8192 + 5 * 128
 // + 0 + 8. Panels 0 .. 7 are the values.
 //
-// Keys that are not there (past the end, index -1, block not assigned) are zeros in shared memory, and their bits in
-// `valid` are 0: nothing is read of them, and no weight of theirs is summed.
+// Invalid keys (past the end, index -1, unassigned block) are zeros in shared memory, and their bits in `valid` are 0:
+// they are not read, and their weights are not summed.
 //
-// e4m3 with a scale a token: elements become bf16 as they are, which is exact. A score is multiplied by its key's scale;
-// a weight too, before its rounding to bf16, but not in the sum of weights. Example: scale 0.3, product 10, weight 0.5:
-// the score is 3, the sum gets 0.5, and the value is multiplied by 0.15.
+// e4m3 with a scale per token: elements are converted to bf16, which is exact. A score is multiplied by its key's
+// scale; a weight too, before its rounding to bf16, but not in the sum of weights. Example: scale 0.3, product 10,
+// weight 0.5: the score is 3, the sum is increased by 0.5, and the value is multiplied by 0.15.
 //
-//   full [stage]     128 threads have stored their rows, four of them the bits too
+//   full [stage]     128 threads have stored their rows, and four of them the bits
 //   empty [stage]    eight warps have read
 #include <cstdint>
 
@@ -76,7 +76,7 @@ DEVICE Work work_of(const MlaDecodeParams& p) {
 // The three kinds of rows (params.h).
 enum class Rows { bf16, fp8, e4m3 };
 
-// First element of the row of key `key` in the cache, or -1. `scale`, if not null: that of its row, 0 without one.
+// First element of the row of key `key` in the cache, or -1. `scale`, if not null: that of its row, 0 if invalid.
 DEVICE int64_t row_of(const MlaDecodeParams& p, const Work& w, int key, float* scale) {
   if (scale != nullptr) *scale = 0;
   if (key >= w.keys) return -1;
@@ -93,13 +93,13 @@ DEVICE int64_t row_of(const MlaDecodeParams& p, const Work& w, int key, float* s
   return row_offset(p.cache, block, slot);
 }
 
-// Warp w of the four has rows 16 w .. 16 w + 15 of a tile; lane l < 16 knows where row 16 w + l is.
+// Warp w of the four has rows 16 w .. 16 w + 15 of a tile; lane l < 16 computes the place of row 16 w + l.
 DEVICE int64_t locate(const MlaDecodeParams& p, const Work& w, int tile, float* scale = nullptr) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   return lane < 16 && tile < w.last ? row_of(p, w, tile * kKeys + 16 * warp + lane, scale) : -1;
 }
 
-// Bits of this warp's 16 rows. The barrier's arrival behind them is one of four beside those of the rows.
+// Stores the bits of this warp's 16 rows. Its arrival is one of four, in addition to those of the rows.
 DEVICE void tell_valid(bool there, int stage) {
   Shared& s = shared();
   const uint32_t bits = __ballot_sync(0xffffffff, there);
@@ -109,7 +109,7 @@ DEVICE void tell_valid(bool there, int stage) {
   }
 }
 
-// Eight lanes copy 128 bytes of a row, four rows at once. The rows arrive at `full` by themselves.
+// Eight lanes copy 128 bytes of a row, four rows at once. The copies arrive at `full` asynchronously.
 DEVICE void fetch_bf16(const MlaDecodeParams& p, int64_t rows, unsigned char* to, uint64_t* full) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const bf16* cache = static_cast<const bf16*>(p.cache.data);
@@ -142,7 +142,7 @@ DEVICE void produce_bf16(const MlaDecodeParams& p, const Work& w) {
 }
 
 // 16 e4m3 times a power of two: exact in bf16. Lanes 0 .. 3 of a row begin with the first half, 4 .. 7 with the second:
-// eight places of 16 bytes that are in different banks.
+// eight addresses of 16 bytes in different banks.
 DEVICE void store_scaled(unsigned char* to, int row, int chunk, const Chunk<16>& bytes, float scale) {
   float x[16];
   widen<e4m3>(bytes, x);
@@ -154,8 +154,8 @@ DEVICE void store_scaled(unsigned char* to, int row, int chunk, const Chunk<16>&
   store_chunk(chunk_at(to, row, 2 * chunk + !second), second ? half[0] : half[1]);
 }
 
-// A step is four rows a warp, a quarter of a tile. Eight lanes have a row, of whose 32 chunks of e4m3 each takes four,
-// 128 elements and one scale apart, and one of rope.
+// A step is four rows per warp, a quarter of a tile. Eight lanes share a row: each loads four of its 32 chunks of e4m3,
+// 128 elements and one scale apart, and one chunk of rope.
 struct Fp8Step {
   Chunk<16> content[4], rope;
   float scales[4];
@@ -180,7 +180,7 @@ struct Fp8Step {
   }
 };
 
-// The same of 576 e4m3 without scales between them: 32 chunks of 16 for eight lanes, then 8 elements each.
+// The same for 576 e4m3 without scales between them: 32 chunks of 16 for eight lanes, then 8 elements each.
 struct E4m3Step {
   Chunk<16> content[4];
   Chunk<8> rest;
@@ -202,14 +202,14 @@ struct E4m3Step {
   }
 };
 
-// Three steps are in registers: two are on their way while one is converted, across tiles too.
+// Three steps are in registers: two are in flight while one is converted, also across tiles.
 template <class Step, bool kScaled>
 DEVICE void produce_fp8(const MlaDecodeParams& p, const Work& w) {
   constexpr int kAhead = 3;
   Shared& s = shared();
   const int steps = 4 * (w.last - w.first);
   Step ring[kAhead];
-  float scale = 0, next_scale = 0;  // e4m3: of row 16 w + l of the tile that is loaded, of the next
+  float scale = 0, next_scale = 0;  // e4m3: of row 16 w + l of the tile being loaded, of the next
   int64_t rows = locate(p, w, w.first, kScaled ? &scale : nullptr);
   int64_t next = locate(p, w, w.first + 1, kScaled ? &next_scale : nullptr);
 #pragma unroll
@@ -220,7 +220,7 @@ DEVICE void produce_fp8(const MlaDecodeParams& p, const Work& w) {
     for (int u = 0; u < kAhead; ++u) {
       const int step = from + u, i = step / 4, stage = i % kStages;
       if (step >= steps) break;
-      if (step % 4 == 0) {  // loads are still in this tile
+      if (step % 4 == 0) {  // loads are still of this tile
         mbarrier_wait(&s.empty[stage], (i / kStages & 1) ^ 1);
         tell_valid(rows >= 0, stage);
         if (kScaled && threadIdx.x % 32 < 16) s.scales[stage][16 * (threadIdx.x / 32 % 4) + threadIdx.x % 32] = scale;
@@ -239,7 +239,7 @@ DEVICE void produce_fp8(const MlaDecodeParams& p, const Work& w) {
 
 // --- the multiplying warpgroups --------------------------------------------------------------------------------------
 
-// Queries of this CTA's heads; heads that are not there are zeros.
+// Queries of this CTA's heads; heads past the last are zeros.
 DEVICE void load_queries(const MlaDecodeParams& p, const Work& w, int first_head) {
   const bf16* q =
       static_cast<const bf16*>(p.q) + (static_cast<int64_t>(w.sequence) * p.query_heads + first_head) * kRow;
@@ -250,7 +250,7 @@ DEVICE void load_queries(const MlaDecodeParams& p, const Work& w, int first_head
   }
 }
 
-// Over the four lanes that share a row.
+// Reduces over the four lanes that share a row.
 DEVICE float row_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
@@ -260,7 +260,7 @@ DEVICE float row_sum(float x) {
   return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
 
-// Barriers of the two warpgroups: maxima are there, weights are there.
+// Barriers of the two warpgroups: maxima are stored, weights are stored.
 enum : int { kMaxima = 1, kWeights = 2 };
 
 template <bool kScaled>
@@ -296,7 +296,7 @@ DEVICE void consume(const MlaDecodeParams& p, const Work& w) {
     wgmma_wait<0>();
     keep(x);
 
-    float2 scales[4];  // of this lane's keys: 8 i + 2 (lane % 4) and its neighbour
+    float2 scales[4];  // of this lane's keys: 8 i + 2 (lane % 4) and the next
     if constexpr (kScaled) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -358,7 +358,7 @@ DEVICE void consume(const MlaDecodeParams& p, const Work& w) {
     if (lane == 0) mbarrier_arrive(&s.empty[stage]);
   }
 
-  // Each warpgroup has summed the weights of its own keys.
+  // Each warpgroup has summed the weights of its 32 keys.
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     sum[r] = row_sum(sum[r]);
@@ -384,7 +384,7 @@ template <Rows kRows>
 DEVICE void decode(const MlaDecodeParams& p) {
   Shared& s = shared();
   const Work w = work_of(p);
-  if (w.first >= w.last) {  // nothing for this split: no output, and a weight of 0 for it
+  if (w.first >= w.last) {  // no keys for this split: no output, and weight 0
     const int head = blockIdx.y * kHeads + threadIdx.x;
     if (threadIdx.x < kHeads && head < p.query_heads)
       p.part_lse[(static_cast<int64_t>(w.sequence) * p.splits + blockIdx.x) * p.query_heads + head] = -INFINITY;
@@ -425,8 +425,8 @@ KERNEL __launch_bounds__(mla::kThreads, 1) mla_decode_e4m3(const __grid_constant
   decode<Rows::e4m3>(p);
 }
 
-// Outputs of the splits, each over its own keys, weighted by what their keys weigh: four dims a thread. A split without
-// any key has written no output worth reading.
+// Combines the outputs of the splits, weighted by the sums of their keys: four dims per thread. The output of a split
+// without keys is undefined and not read.
 KERNEL __launch_bounds__(mla::kCombineThreads) mla_combine(const __grid_constant__ MlaDecodeParams p) {
   const int head = blockIdx.x, sequence = blockIdx.y;
   const int64_t first = static_cast<int64_t>(sequence) * p.splits * p.query_heads + head;

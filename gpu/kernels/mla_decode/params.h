@@ -1,11 +1,13 @@
-// What a launch of mla_decode is told: one query token a sequence, up to 128 heads that share one latent cache.
+// Parameters of mla_decode: one query token per sequence, up to 128 heads that share one latent cache.
 //
 //   a row of the cache   bf16   576 elements: 512 of content, 64 of rope           K is the row, V its first 512
 //                        fp8    656 bytes: 512 e4m3 | 4 f32 scales of 128 each, powers of two | 64 bf16 of rope
-//                        e4m3   576 elements, and one f32 scale a token in `scales`, of any value; null: 1
+//                        e4m3   576 elements, and one f32 scale per token in `scales`, of any value; null: 1
 //
-// The e4m3 cache has granularity 576 or more: scores and weights are multiplied by the scale, not the elements. The fp8 cache is told in bytes: head_size 656, strides likewise, and rows begin at multiples of 16. Either all tokens
-// of a sequence are looked at, or those that `indices` names: block * page_size + slot, -1 or past the pool: none.
+// The e4m3 cache has granularity 576 or more; scores and weights are scaled, not the elements. The fp8 cache has units
+// of bytes: head_size 656, strides in bytes, rows at multiples of 16.
+// A query attends to all tokens of its sequence, or to those in `indices`: block * page_size + slot. An index of -1 or
+// past the pool is ignored.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,7 @@ struct MlaDecodeParams {
   std::int32_t topk = 0;
   std::int32_t query_heads = 0;
   std::int32_t splits = 1;  // grid.x
-  float scale = 1;          // of the scores, above 0: of 576 or of the 192 before absorption is the caller's matter
+  float scale = 1;          // of the scores, above 0: the caller chooses between 576 and the 192 before absorption
 };
 
 }  // namespace kvscope::gpu

@@ -8,9 +8,9 @@
 //   K tile --ldmatrix--> A  x  Q (registers)  -->  exp2, bf16, movmatrix  -->  B
 //   V tile --ldmatrix.trans--> A  x  B  -->  O^T [head_size][8 heads] in registers
 //
-// A lane has columns 2 (lane % 4) and its neighbour of S^T and of O^T alike, so a new maximum scales O in place.
+// A lane has columns 2 (lane % 4) and the next of S^T and of O^T alike, so a new maximum scales O in place.
 //
-// Keys past the end: scores become -infinity, and their V registers zero, since 0 * NaN would not be.
+// Keys past the end: scores become -infinity, and their V registers zero, because 0 * NaN is NaN.
 //
 // e4m3: scores times the key's scale; probabilities times the value's scale, before their rounding to bf16; the sum of
 // probabilities without it.
@@ -45,14 +45,14 @@ DEVICE void load_queries(uint32_t (&q)[kHead / 16][2][2], const void* queries, i
       }
 }
 
-// 16 keys from `first` of the tile on, of which `valid` (> 0) are the sequence's.
+// 16 keys beginning with `first` of the tile, of which `valid` (> 0) belong to the sequence.
 template <class T, int kHead>
 DEVICE void attend_keys(Online<kHead>& state, const uint32_t (&q)[kHead / 16][2][2], uint32_t k_tile, int first,
                         int valid, const float* scales, bool scaled, float scale, bool two, int lane) {
   using Tile = Tile<T, kHead>;
   using Product = Product<T>;
 
-  // Even and odd steps have sums of their own: two chains of products, half as long.
+  // Even and odd steps have separate sums: two dependency chains of half the length.
   float s[2][2][4] = {};
 #pragma unroll
   for (int load = 0; load < Tile::kLoads; ++load) {
@@ -66,7 +66,7 @@ DEVICE void attend_keys(Online<kHead>& state, const uint32_t (&q)[kHead / 16][2]
     }
   }
 
-  // This lane's keys: lane / 4 and eight further.
+  // This lane's keys: lane / 4, and the key eight later.
   float k_scale[2] = {scale, scale}, v_scale[2] = {1, 1};
   if (scaled) {
 #pragma unroll
@@ -91,7 +91,7 @@ DEVICE void attend_keys(Online<kHead>& state, const uint32_t (&q)[kHead / 16][2]
 #pragma unroll
       for (int other = 4; other < 32; other *= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffff, most, other));
       most = fmaxf(most, state.m[n][i]);
-      const float base = most == -INFINITY ? 0 : most;  // scores may be -infinity themselves
+      const float base = most == -INFINITY ? 0 : most;  // all scores may be -infinity
       keep[n][i] = exp2_approx(state.m[n][i] - base);
       state.m[n][i] = most;
 #pragma unroll
@@ -108,7 +108,7 @@ DEVICE void attend_keys(Online<kHead>& state, const uint32_t (&q)[kHead / 16][2]
     }
   }
 
-  uint32_t mask[2];  // of V's registers: keys 2 (lane % 4) and its neighbour; eight further
+  uint32_t mask[2];  // of V's registers: keys 2 (lane % 4) and the next; eight later
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int key = lane % 4 * 2 + 8 * r;
@@ -142,7 +142,7 @@ DEVICE void consume(const DecodeParams& p, const Ring& ring, const MergeSpace& s
   for (int n = 0; n < 2; ++n) state.m[n][0] = state.m[n][1] = -INFINITY;
 
   Turn turn;
-  int left = static_cast<int>(keys.end - keys.begin) - 16 * warp;  // keys from this warp's first of the tile on
+  int left = static_cast<int>(keys.end - keys.begin) - 16 * warp;  // keys from this warp's first key in the tile
   for (int tile = 0; tile < keys.tiles(); ++tile, left -= kDecodeTile, turn.next(ring.stages)) {
     mbarrier_wait(&ring.full[turn.stage], turn.parity);
     if (left > 0)
@@ -164,7 +164,7 @@ DEVICE void consume(const DecodeParams& p, const Ring& ring, const MergeSpace& s
         space.sums[warp * kDecodeRows + row] = state.l[n][i];
       }
     }
-  named_barrier_sync(1, 32 * kDecodeConsumers);  // and nobody reads the ring any more: it takes the outputs
+  named_barrier_sync(1, 32 * kDecodeConsumers);  // all reads of the ring are complete: it is reused for outputs
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
     if (n == 1 && !two) break;
@@ -176,7 +176,7 @@ DEVICE void consume(const DecodeParams& p, const Ring& ring, const MergeSpace& s
 #pragma unroll
       for (int block = 0; block < kHead / 16; ++block) {
         const float low = state.o[block][n][i] * weight, high = state.o[block][n][2 + i] * weight;
-        if constexpr (sizeof(T) == 1) {  // neighbours
+        if constexpr (sizeof(T) == 1) {  // adjacent dims
           *reinterpret_cast<float2*>(to + Tile::value_dim(lane, block, 0)) = make_float2(low, high);
         } else {
           to[Tile::value_dim(lane, block, 0)] = low;

@@ -1,15 +1,15 @@
-// Decode attention for any head size that is a multiple of 8, up to 256, by plain fused multiply-adds in f32: f32
-// caches, which no matrix instruction multiplies without rounding, and what attend.cuh leaves out: soft cap, first key,
-// ALiBi and several scales a head. Every page size alike.
+// Decode attention for any head size that is a multiple of 8, up to 256, by fused multiply-adds in f32. Used for f32
+// caches, which no matrix instruction multiplies without rounding, and for features that attend.cuh lacks: soft cap,
+// first key, ALiBi and several scales per head. All page sizes use the same code.
 //
 //   a lane    8 dims of a key, of each query head and of its output
-//   a key     `lanes` neighbouring lanes: the smallest power of two with 8 * lanes >= head_size
+//   a key     `lanes` adjacent lanes: the smallest power of two with 8 * lanes >= head_size
 //   a warp    32 / lanes keys at once; the four warps of a CTA take turns over the keys of the run
 //
 // Example: head_size 80, bf16: lanes 16, of which 10 load 16 bytes each; a warp has 2 keys at once, the CTA 8.
 //
 // Elements of e4m3 are multiplied by their scale, rounded once to f32, before the products. Keys past the end score
-// -infinity; nothing is read for them, nor for a page that was never assigned, which counts as zeros.
+// -infinity; neither they nor unassigned pages are read. An unassigned page counts as zeros.
 #pragma once
 
 #include "gpu/kernels/paged_decode/load.cuh"
@@ -32,7 +32,7 @@ DEVICE void load_dims(Dims& out, const T* from) {
   }
 }
 
-// Times the scales of dims dim .. dim + 7 of a head: one load where they share a granule.
+// Multiplies by the scales of dims dim .. dim + 7 of a head: one load if they share a granule.
 DEVICE void apply_scales(Dims& x, const PagedCache& cache, uint32_t block, uint32_t slot, int head, int dim) {
   if (cache.granularity % kDecodeAnyDims == 0) {
     const float scale = cache.scales[scale_offset(cache, block, slot, head, dim)];
@@ -61,7 +61,7 @@ struct QueryOf<e4m3> {
   using Type = bf16;
 };
 
-// One lane's part of the output so far, and the whole of maxima and sums, of the keys its lanes had.
+// One lane's part of the output, and the complete maxima and sums, over the keys of its lanes.
 struct AnyOnline {
   float m[kDecodeAnyRows], l[kDecodeAnyRows] = {};
   Dims o[kDecodeAnyRows] = {};
@@ -74,7 +74,7 @@ struct AnyOnline {
 #pragma unroll
     for (int d = 0; d < kDecodeAnyDims; ++d) o[row][d] = o[row][d] * keep + weight * value[d];
   }
-  // With the lanes that had other keys, `other` lanes away.
+  // Merges with the lanes that processed other keys, `other` lanes away.
   DEVICE void merge(int row, int other) {
     const float theirs = __shfl_xor_sync(0xffffffff, m[row], other);
     const float most = fmaxf(m[row], theirs), weight = weight_of(m[row], most), their_weight = weight_of(theirs, most);
@@ -108,7 +108,7 @@ DEVICE void decode_attend_any(const DecodeParams& p) {
     return;
   }
 
-  int lanes = 1;  // of a key
+  int lanes = 1;  // per key
   while (lanes * kDecodeAnyDims < head_size) lanes *= 2;
   const int keys = 32 / lanes, dim = lane % lanes * kDecodeAnyDims;
   const bool has_dims = dim < head_size;
@@ -124,7 +124,7 @@ DEVICE void decode_attend_any(const DecodeParams& p) {
     if (row < rows && has_dims) load_dims<Query>(q[row], queries + row * head_size);
   }
 
-  // Tokens as far as the warp's first, so that all lanes are in the same turn.
+  // Loops to the warp's first token past the end, so that all lanes execute the same number of turns.
   for (uint32_t turn = begin + warp * keys; turn < end; turn += kDecodeConsumers * keys) {
     const uint32_t token = turn + lane / lanes;
     const bool there = token < end;

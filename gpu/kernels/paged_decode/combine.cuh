@@ -1,8 +1,8 @@
-// The outputs of all runs of keys become one, a warp a row of (sequence, query head):
+// Combines the outputs of all runs of keys, one warp per row of (sequence, query head):
 //
 //   o = sum_s w_s o_s / sum_s w_s      w_s = 2^(lse_s - max lse)      lse = (max lse + log2(sum_s w_s)) * ln 2
 //
-// A run without a key has -infinity; its output was never written and is not read. No key at all: o = 0, lse =
+// A run without a key has -infinity; its output is not written and not read. Without any key: o = 0, lse =
 // -infinity. A head's sink joins the sum like one more run whose output is 0. Example: lse 0 and 1, o 1 and 3: weights
 // 1/2 and 1, o = 3.5 / 1.5 = 2.3333, lse = log2(3) * ln 2 = ln 3.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace kvscope::gpu {
 
-// `Out`: bf16, f16 or f32. head_size: even, at most 256; a lane has dims 64 j + 2 lane and its neighbour.
+// `Out`: bf16, f16 or f32. head_size: even, at most 256; a lane has dims 64 j + 2 lane and the next.
 template <class Out>
 DEVICE void decode_combine(const DecodeParams& p) {
   constexpr int kMostPairs = kDecodeAnyMostHead / 64;

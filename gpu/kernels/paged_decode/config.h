@@ -1,4 +1,4 @@
-// What host and device of paged_decode and continuous_decode agree on when they are compiled. Shared memory:
+// Compile-time constants shared by host and device of paged_decode and continuous_decode. Shared memory:
 //
 //   ring       [stages][K tile, V tile], 1024-byte aligned; the end: [warp][16 rows][head_size + 4] f32
 //   scales     [stages][K, V][64] f32, of e4m3
@@ -12,17 +12,17 @@ namespace kvscope::gpu {
 
 inline constexpr int kDecodeTile = 64;      // keys of a stage
 inline constexpr int kDecodeConsumers = 4;  // warps with 16 keys of a tile each
-inline constexpr int kDecodeRows = 16;      // query heads of a CTA
+inline constexpr int kDecodeRows = 16;      // query heads per CTA
 inline constexpr int kDecodeMaxStages = 8;
-inline constexpr int kDecodeBoxProducers = 1;   // warps that fetch: by tensor copies,
+inline constexpr int kDecodeBoxProducers = 1;   // warps that load: by tensor copies,
 inline constexpr int kDecodeCopyProducers = 2;  // by cp.async
 inline constexpr int kDecodeThreads = 32 * (kDecodeConsumers + kDecodeCopyProducers);  // at most
-// The entries for any head size, which have no ring: query heads of a CTA, threads, elements of a lane, head sizes.
+// The entries for any head size, which have no ring: query heads per CTA, threads, elements per lane, head sizes.
 inline constexpr int kDecodeAnyRows = 8;
 inline constexpr int kDecodeAnyThreads = 32 * kDecodeConsumers;
 inline constexpr int kDecodeAnyDims = 8;  // head sizes are multiples of it
 inline constexpr int kDecodeAnyMostHead = 256;
-inline constexpr int kCombineThreads = 128;  // a warp a row
+inline constexpr int kCombineThreads = 128;  // one warp per row
 
 // [warp][8 rows][head_size + 4] outputs, [warp][8] maxima, [warp][8] sums, f32. Example: head_size 256: 33536 bytes.
 constexpr int decode_any_shared_bytes(int head_size) {

@@ -1,12 +1,12 @@
-// paged_decode: one new query token a sequence against its paged cache, split over keys, then combined.
+// paged_decode: one new query token per sequence against its paged cache, split over keys, then combined.
 //
 //   batch 8, 32 query and 8 KV heads, 4096 keys, page 16, bf16, on 132 multiprocessors:
-//     grid {8, 4, 8} = 256 CTAs of 160 threads, two a multiprocessor; a run is 1024 keys = 16 tiles of 32 KB, of which
-//     three are on their way or in use; then paged_decode_combine_bf16, grid {64, 1, 1}
+//     grid {8, 4, 8} = 256 CTAs of 160 threads, two per multiprocessor; a run is 1024 keys = 16 tiles of 32 KB, three
+//     of which are in flight or in use; then paged_decode_combine_bf16, grid {64, 1, 1}
 //
-// plan.h chooses the numbers; attend.cuh is the kernel, load.cuh its producers, combine.cuh the second kernel.
-// attend_any.cuh is the kernel for what attend.cuh does not compute: f32, other head sizes than 64 and 128, several
-// scales a head, a soft cap, a window, ALiBi. Caches of e4m3 take queries of bf16.
+// plan.h computes the numbers; attend.cuh is the kernel, load.cuh its producers, combine.cuh the second kernel.
+// attend_any.cuh is the kernel for everything that attend.cuh does not support: f32, head sizes other than 64 and 128,
+// several scales per head, a soft cap, a window, ALiBi. Caches of e4m3 require queries of bf16.
 #include "gpu/kernels/paged_decode/attend.cuh"
 #include "gpu/kernels/paged_decode/attend_any.cuh"
 #include "gpu/kernels/paged_decode/combine.cuh"

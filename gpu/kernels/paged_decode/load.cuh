@@ -1,12 +1,12 @@
-// How tiles come into the ring: producer warps, which do nothing else.
+// Producer warps: they load tiles into the ring and have no other work.
 //
-//   full[stage]   the tile is there. Arrivals: one with the bytes of the tensor copies to come, or (and, when there are
+//   full[stage]   the tile has landed. Arrivals: one with the bytes of the tensor copies, or (and, if there are
 //                 scales) one of each producer thread when its cp.async copies have landed
 //   empty[stage]  the four consumer warps have read it
 //
-// Tensor copies: a tile of 64 keys is at most four boxes of 16 slots, of each half of K and of V; lane 4i + g fetches
-// box g of part i. bf16, head_size 128, page 16: 16 boxes of 2 KB. Boxes without a key of the sequence are not fetched,
-// and their table entries not read. Slots past the end inside the last box hold anything: consumers mask them.
+// Tensor copies: a tile of 64 keys is at most four boxes of 16 slots, of each half of K and of V; lane 4i + g loads
+// box g of part i. bf16, head_size 128, page 16: 16 boxes of 2 KB. Boxes without a key of the sequence are not loaded,
+// and their table entries not read. Slots past the end in the last box have any content: consumers mask them.
 //
 // cp.async: each of two warps has 32 keys of a tile; lane l looks up key l's page, then the lanes of a row copy 16
 // bytes each, so that one request is two rows of 256 bytes. Keys past the end become zeros without a read.
@@ -26,7 +26,7 @@ struct Ring {
   int stages;
 };
 
-// A stage, and the parity of its barriers' present phase.
+// A stage, and the parity of the current phase of its barriers.
 struct Turn {
   int stage = 0;
   uint32_t parity = 0;
@@ -35,13 +35,13 @@ struct Turn {
   }
 };
 
-// The run of keys that a CTA has.
+// A CTA's run of keys.
 struct Keys {
   uint32_t sequence, begin, end;
   DEVICE int tiles() const { return static_cast<int>((end - begin + kDecodeTile - 1) / kDecodeTile); }
 };
 
-// Where a token is. A continuous cache has one block a sequence, which is looked up once.
+// The place of a token. A continuous cache has one block per sequence, which is looked up once.
 template <bool kOnePage>
 struct Places {
   const PagedCache& cache;
@@ -52,7 +52,7 @@ struct Places {
   DEVICE uint32_t slot(uint32_t token) const { return kOnePage ? token : slot_of(cache, token); }
 };
 
-// The scales of 32 keys of a tile, one a lane, zero past the end. `block`: of this lane's key.
+// Loads the scales of 32 keys of a tile, one per lane, zero past the end. `block`: of this lane's key.
 template <bool kOnePage>
 DEVICE void copy_scales(const DecodeParams& p, const Places<kOnePage>& places, const Keys& keys, float* scales, int key,
                         uint32_t token, uint32_t block, int head) {
@@ -63,7 +63,7 @@ DEVICE void copy_scales(const DecodeParams& p, const Places<kOnePage>& places, c
   cp_async<4>(scales + kDecodeTile + key, p.v.scales + v_at, there ? 4 : 0);
 }
 
-// One warp.
+// Executed by one warp.
 template <class T, int kHead, bool kOnePage>
 DEVICE void produce_by_tensor_copies(const DecodeParams& p, const Ring& ring, const Keys& keys, int head) {
   using Tile = Tile<T, kHead>;
@@ -76,7 +76,7 @@ DEVICE void produce_by_tensor_copies(const DecodeParams& p, const Ring& ring, co
   const uint32_t to =
       shared_address(ring.tiles) + (is_value ? Tile::kBytes : 0) + half * Tile::kHalfBytes + row * Tile::kRowBytes;
 
-  // Table entries of the tile to come: the load is on its way while the warp waits for room.
+  // Table entries of the next tile: the load is in flight while the warp waits for a free stage.
   uint32_t token = keys.begin, block = 0, scale_block[2] = {0, 0};
   const auto look_up = [&](uint32_t first) {
     if (has_box && first + row < keys.end) block = places.block(first + row);
@@ -112,11 +112,11 @@ DEVICE void produce_by_tensor_copies(const DecodeParams& p, const Ring& ring, co
   if (scaled) cp_async_wait<0>();
 }
 
-// Two warps; `warp` 0 or 1. Copies of kBytes: 16, or 4 where rows are aligned to no more.
+// Executed by two warps; `warp` 0 or 1. Copies of kBytes: 16, or 4 if rows are aligned to only 4 bytes.
 template <class T, int kHead, bool kOnePage, int kBytes>
 DEVICE void produce_by_cp_async(const DecodeParams& p, const Ring& ring, const Keys& keys, int head, int warp) {
   using Tile = Tile<T, kHead>;
-  constexpr int kCopies = Tile::kHeadBytes / kBytes;  // of a key
+  constexpr int kCopies = Tile::kHeadBytes / kBytes;  // per key
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Places<kOnePage> places(p.k, keys.sequence);
   const bool scaled = sizeof(T) == 1 && p.k.scales != nullptr;
@@ -139,7 +139,7 @@ DEVICE void produce_by_cp_async(const DecodeParams& p, const Ring& ring, const K
     unsigned char* k_tile = ring.tiles + turn.stage * 2 * Tile::kBytes;
 #pragma unroll 4
     for (int i = 0; i < kCopies; ++i) {
-      const int from = (32 * i + lane) / kCopies, copy = (32 * i + lane) % kCopies;  // whose key, which part of it
+      const int from = (32 * i + lane) / kCopies, copy = (32 * i + lane) % kCopies;  // the key, and the part of its row
       const uint32_t key_block = __shfl_sync(0xffffffff, found, from), key_slot = __shfl_sync(0xffffffff, slot, from);
       const uint32_t valid = __shfl_sync(0xffffffff, bytes, from);
       const int at = copy * kBytes;  // [bytes] in the row

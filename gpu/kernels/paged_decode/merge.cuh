@@ -1,9 +1,9 @@
-// What four warps have made of their keys becomes one output of the CTA, normalised, and the logarithm of its sum.
+// Merges the results of four warps into one normalized output of the CTA, and the logarithm of its sum.
 //
 //   weight of warp w   2^(m_w - max m)       o = sum_w weight_w o_w / sum_w weight_w l_w
 //   partial            [warp][row][head_size + 4]: four floats of padding, so that rows begin four banks apart
 //
-// A CTA of the matrix entries has 16 rows, one of the entries for any head size 8.
+// A CTA has 16 rows in the matrix entries, and 8 rows in the entries for any head size.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"
@@ -13,7 +13,7 @@
 namespace kvscope::gpu {
 
 struct MergeSpace {
-  float* partial;  // [warp][kRows][head_size + 4], already times the weights
+  float* partial;  // [warp][kRows][head_size + 4], already multiplied by the weights
   float* maxima;   // [warp][kRows]
   float* sums;     // [warp][kRows]
 };
@@ -25,12 +25,12 @@ DEVICE float max_of_warps(const MergeSpace& space, int row) {
   for (int w = 1; w < kDecodeConsumers; ++w) most = fmaxf(most, space.maxima[w * kRows + row]);
   return most;
 }
-// Of a warp whose maximum is m. A warp without a key has -infinity and counts nothing.
+// The weight of a warp whose maximum is m. A warp without keys has -infinity and weight 0.
 DEVICE float weight_of(float m, float most) {
   return exp2_approx(m - (most == -INFINITY ? 0 : most));
 }
 
-// All threads of the consumer warps, after a barrier. `lift`: what the sums are too large by, as a power of two.
+// Executed by all threads of the consumer warps, after a barrier. `lift`: the power of two by which sums are scaled.
 template <int kRows>
 DEVICE void write_merged(const DecodeParams& p, const MergeSpace& space, int head_size, int thread, int split,
                          int sequence, int first_head, int rows, float lift) {
@@ -54,7 +54,7 @@ DEVICE void write_merged(const DecodeParams& p, const MergeSpace& space, int hea
   }
 }
 
-// A run without a key: the logarithm alone.
+// A run without keys: writes only the logarithm.
 DEVICE void write_nothing(const DecodeParams& p, int thread, int split, int sequence, int first_head, int rows) {
   const int64_t out = (static_cast<int64_t>(split) * p.batch + sequence) * p.query_heads + first_head;
   if (thread < rows) p.partial_lse[out + thread] = -INFINITY;

@@ -1,5 +1,5 @@
-// paged_decode: grid of paged_decode_* {kv_heads * row_tiles, splits, batch}, of paged_decode_combine_* {ceil(batch *
-// query_heads / 4), 1, 1}. Both take the same struct.
+// paged_decode: the grid of paged_decode_* is {kv_heads * row_tiles, splits, batch}, that of paged_decode_combine_*
+// {ceil(batch * query_heads / 4), 1, 1}. Both have the same parameters.
 #pragma once
 
 #include "gpu/kernels/common/decode_params.h"

@@ -1,23 +1,23 @@
-// How a decode step is laid out on a GPU: plain arithmetic, for the host.
+// Plans the launches of a decode step: arithmetic on the host.
 //
-// Bandwidth. Of 4.3 TB/s each of an H200's 132 multiprocessors is due 33 bytes a nanosecond; with a microsecond of
-// latency 33 KB have to be on their way to it at any time. Two CTAs a multiprocessor with a ring of 96 KB each
-// have up to six times that, and while one CTA starts or merges, the other keeps the memory busy. So a ring has as many
-// stages as 96 KB hold, at most eight; three of 32 KB for bf16 and head_size 128.
+// Bandwidth. Each of an H200's 132 multiprocessors has 33 bytes per nanosecond of its 4.3 TB/s; with a latency of one
+// microsecond, 33 KB per multiprocessor must always be in flight. Two CTAs per multiprocessor with a ring of 96 KB each
+// provide up to six times that, and while one CTA starts or merges, the other keeps the memory busy. A ring has as many
+// stages as fit in 96 KB, at most eight; three of 32 KB for bf16 and head_size 128.
 //
-// Runs of keys. Every CTA should begin at once and end at once: the number of runs is the one whose waves of CTAs, each
-// a run and 128 keys' worth of starting and merging, take least. Batch 8, 8 KV heads, 4096 keys, 264 places:
+// Runs of keys. All CTAs should begin and end together. The number of runs is chosen so that the waves of CTAs take the
+// least time, a CTA costing a run plus 128 keys for starting and merging. Batch 8, 8 KV heads, 4096 keys, 264 slots:
 //   3 runs of 1408   192 CTAs, 1 wave    1536
 //   4 runs of 1024   256 CTAs, 1 wave    1152   <- least
 //   5 runs of  832   320 CTAs, 2 waves   1920
-// A run is whole tiles and the same for every sequence, so a short sequence has fewer CTAs that work, not smaller ones.
+// A run is whole tiles and the same for every sequence, so a short sequence has fewer CTAs with work, not smaller ones.
 //
-// Copies. Boxes of the copy engine where a tile consists of few: a page's slots are 16, 32 or 64 at a time, a multiple
-// of which the page must be. A page of 1 would be 256 boxes a stage; there cp.async fetches 16 bytes a thread, which is
-// full 32-byte sectors and 256 contiguous bytes a key all the same. The engine also wants strides and addresses in
-// multiples of 16 bytes; rows aligned to 4 bytes alone are copied 4 at a time.
+// Copies. The copy engine is used if a tile consists of few boxes: 16, 32 or 64 slots of a page each, a number that
+// must divide the page. A page of 1 would need 256 boxes per stage; cp.async then copies 16 bytes per thread, which
+// also uses full 32-byte sectors and 256 contiguous bytes per key. The engine also requires strides and addresses that
+// are multiples of 16 bytes; rows aligned to only 4 bytes are copied 4 bytes at a time.
 //
-// The entries for any head size have neither ring nor copies; of them only rows, runs and shared memory are planned.
+// The entries for any head size have neither ring nor copies; only rows, runs and shared memory are planned for them.
 #pragma once
 
 #include <algorithm>
@@ -36,16 +36,16 @@ struct DecodeShape {
   int query_heads = 0, kv_heads = 0;
   int page_size = 0;                       // [tokens]
   bool one_page = false;                   // a continuous cache: page_size is the longest sequence
-  std::span<const std::uint32_t> lengths;  // [batch] keys that are seen
-  std::uint64_t alignment = 16;            // [bytes] what addresses and strides of K and V are all multiples of
+  std::span<const std::uint32_t> lengths;  // [batch] visible keys
+  std::uint64_t alignment = 16;            // [bytes] divides all addresses and strides of K and V
   int multiprocessors = 132;
-  int splits = 0;  // runs of keys of the longest sequence, at most; 0: chosen here
+  int splits = 0;  // maximum runs of keys of the longest sequence; 0: chosen here
 };
 
 struct DecodePlan {
   int box_rows = 0;  // 0: cp.async
   int copy_bytes = 0;
-  int rows = 0;  // query heads of a CTA
+  int rows = 0;  // query heads per CTA
   int row_tiles = 0;
   int stages = 0;
   int keys_per_split = 0, splits = 0;
@@ -61,7 +61,7 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Keys of a run when the longest sequence is cut into `runs`.
+// Keys per run if the longest sequence is divided into `runs`.
 inline std::int64_t keys_of(std::int64_t longest, std::int64_t runs) {
   return std::max<std::int64_t>(1, ceil_div(ceil_div(longest, runs), kDecodeTile)) * kDecodeTile;
 }
@@ -75,12 +75,12 @@ inline std::int64_t cost(const DecodeShape& shape, std::int64_t keys, int row_ti
 
 }  // namespace plan_detail
 
-// [bytes] What addresses and strides of K and V must be multiples of.
+// [bytes] The required alignment of addresses and strides of K and V.
 constexpr std::uint64_t decode_row_alignment(bool any_size, int element_bytes) {
   return !any_size ? 4 : element_bytes == 1 ? 8 : 16;
 }
 
-// std::invalid_argument: a head size, a group or an alignment that no kernel has.
+// Throws std::invalid_argument for a head size, a group or an alignment that no kernel supports.
 inline DecodePlan decode_plan(const DecodeShape& shape) {
   using namespace plan_detail;
   if (shape.any_size) {

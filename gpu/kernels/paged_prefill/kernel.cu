@@ -1,25 +1,25 @@
-// Attention of many queries a sequence over a paged KV cache, by warpgroup products: one CTA for 128 queries of one
-// head.
+// Attention of several queries per sequence over a paged KV cache, by warpgroup products: one CTA for 128 queries of
+// one head.
 //
 //   warpgroup 0, 1   64 queries each:   S = Q K^T   P = 2^(S - max)   O = P V   scores and weights stay in registers
-//   warpgroup 2      one warp of it fetches tiles of 128 keys, K and V, into a ring of two stages
+//   warpgroup 2      one warp loads tiles of 128 keys, K and V, into a ring of two stages
 //
 // A tile in shared memory is panels of 64 elements: [head_size / 64][128 rows][64], rows of 128 bytes whose 16-byte
-// chunks the copy engine swizzles, which is what a product reads without bank conflicts. Pages of 128 tokens and more
-// come as one box a panel; of smaller ones as many as a tile holds: page size 16, head size 128: 8 pages x 2 panels =
+// chunks the copy engine swizzles, so that products read them without bank conflicts. A page of 128 or more tokens
+// is one box per panel; a tile has several smaller pages: page size 16, head size 128: 8 pages x 2 panels =
 // 16 boxes of 2048 bytes.
 //
 //   shared   Q 2 panels | stage 0: K 2, V 2 | stage 1: K 2, V 2 | barriers     panel 16384 bytes; head size 128: 10
 //
-//   k_full, v_full [stage]     the tile is here      k_empty, v_empty [stage]    all eight warps have read it
-//   v_landed                   the last tile of V is here, its rows past the sequence's end not yet zero
+//   k_full, v_full [stage]     the tile has landed   k_empty, v_empty [stage]    all eight warps have read it
+//   v_landed                   the last tile of V has landed; rows past the sequence's end are not yet zero
 //
-// Slots past the end may hold anything. Scores of such keys are replaced, so K does not matter, but a weight of 0 times
-// NaN is NaN: the fetching warp zeroes those rows of V before it hands the tile on. Pages past the end are never looked
-// up; their boxes are asked for past the pool, where the copy engine gives zeros.
+// Slots past the end may have any content. Scores of such keys are replaced, so K does not matter, but a weight of 0
+// times NaN is NaN: the loading warp zeroes those rows of V before it signals v_full. Pages past the end are never
+// looked up; their boxes are loaded from past the pool, where the copy engine fills with zeros.
 //
-// A warpgroup issues the scores of tile i + 1 before the weighing of tile i, so that the tensor cores have work while
-// it takes exponentials:
+// A warpgroup issues the scores of tile i + 1 before the softmax of tile i, so that the tensor cores are busy while
+// it computes exponentials:
 //
 //   S[0] | soft[0] | S[1] P[0]V[0] | soft[1] | S[2] P[1]V[1] | soft[2] | ... | P[n-1]V[n-1]
 #include <cstdint>
@@ -47,17 +47,17 @@ extern "C" {
 extern __shared__ __align__(1024) unsigned char prefill_shared[];
 }
 
-// What one CTA works on.
+// The work of one CTA.
 template <int kDim>
 struct Work {
   static constexpr int kPanels = kDim / kPanel;
   static constexpr int kTileBytes = kPanels * kPanelBytes;  // Q, K or V
 
   int sequence, head, kv_head;
-  int first_row, rows;        // queries of the sequence: this CTA's first, how many there are
+  int first_row, rows;        // queries of the sequence: the CTA's first, and their number
   int first_token;            // of the sequence, among all queries
   int keys, position;         // of the sequence; of this CTA's first query among them, may be negative
-  int first_tile, last_tile;  // tiles of keys that any query here sees: [first, last)
+  int first_tile, last_tile;  // tiles of keys that any query of the CTA attends to: [first, last)
 
   DEVICE uint32_t q() const { return shared_address(prefill_shared); }
   DEVICE uint32_t k(int stage) const { return q() + (1 + 2 * stage) * kTileBytes; }
@@ -67,7 +67,7 @@ struct Work {
   }
 };
 
-// Queries before a tile's last are in all tiles up to its own, so later CTAs have more to do: they begin first.
+// Queries of later CTAs attend to more tiles, so these CTAs have more work: they begin first.
 template <int kDim>
 DEVICE Work<kDim> work_of(const PagedPrefillParams& p) {
   Work<kDim> w;
@@ -87,9 +87,9 @@ DEVICE Work<kDim> work_of(const PagedPrefillParams& p) {
   return w;
 }
 
-// --- the fetching warp -----------------------------------------------------------------------------------------------
+// --- the loading warp ------------------------------------------------------------------------------------------------
 
-// All panels of a tile of K or V, by all lanes: a box for each page, or for a part of a page.
+// Loads all panels of a tile of K or V with all lanes: a box for each page, or for a part of a page.
 template <int kDim>
 DEVICE void fetch(const PagedPrefillParams& p, const Work<kDim>& w, const TensorMapSlot* map, int tile, uint32_t to,
                   uint64_t* barrier) {
@@ -137,7 +137,7 @@ DEVICE void produce(const PagedPrefillParams& p, const Work<kDim>& w) {
       unsigned char* chunk = prefill_shared + (w.v(stage) - w.q()) + panel * kPanelBytes + row * 128 + c % 8 * 16;
       store_chunk(chunk, Chunk<16>{});
     }
-    fence_proxy_async();  // the products read what was stored here
+    fence_proxy_async();  // the products read the zeros stored here
     __syncwarp();
     if (lane == 0) mbarrier_arrive(&b.v_full[stage]);
   }
@@ -150,11 +150,11 @@ DEVICE float reciprocal(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// 1 - 2 / (e^2x + 1): an error of 2^-22 where tanh.approx has 2^-11, which a cap of 50 would multiply.
+// 1 - 2 / (e^2x + 1): an error of 2^-22; tanh.approx has 2^-11, which a cap of 50 would amplify.
 DEVICE float tanh_exact(float x) {
   return 1 - 2 * reciprocal(exp2_approx(x * (2 * kLog2e)) + 1);
 }
-// Over the four lanes that share a row.
+// Reduces over the four lanes that share a row.
 DEVICE float row_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
@@ -166,11 +166,11 @@ DEVICE float row_sum(float x) {
 
 // A thread's two rows: row[0] and row[0] + 8 of the CTA's 128.
 struct Softmax {
-  float cap, pre, factor;  // cap * tanh(pre * s), then times `factor` for powers of two; cap 0: `factor` alone
+  float cap, pre, factor;  // cap * tanh(pre * s), then times `factor` for powers of two; cap 0: only `factor`
   float max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};  // sum: of this thread's columns
-  int first[2], last[2];                                   // keys a row sees: [first, last)
+  int first[2], last[2];                                   // visible keys of a row: [first, last)
 
-  // Scores of a tile become weights; `shrink` is what was summed before must be multiplied with.
+  // Converts the scores of a tile to weights; `shrink` is the factor for the earlier sums.
   DEVICE void take(float (&s)[64], int tile, bool masked, float (&shrink)[2]) {
     if (cap > 0) {
 #pragma unroll
@@ -189,7 +189,7 @@ struct Softmax {
 #pragma unroll
       for (int i = 0; i < 64; i += 4) most = fmaxf(most, fmaxf(s[i + 2 * row], s[i + 2 * row + 1]));
       most = row_max(most);
-      const float shift = most == -INFINITY ? 0 : most * factor;  // no key yet: weights are 2^-inf = 0
+      const float shift = most == -INFINITY ? 0 : most * factor;  // no visible key yet: weights are 2^-inf = 0
       shrink[row] = exp2_approx(max[row] * factor - shift);
       max[row] = most;
       float total = 0;
@@ -248,7 +248,7 @@ DEVICE void consume(const PagedPrefillParams& p, const Work<kDim>& w) {
     soft.last[r] = p.causal ? min(w.keys, position + 1) : w.keys;
     soft.first[r] = p.window_left >= 0 ? position - p.window_left : 0;
   }
-  // Tiles that every row of this warpgroup sees whole: [clear_from, clear_to).
+  // Tiles that every row of this warpgroup attends to in full: [clear_from, clear_to).
   const int top = w.position + 64 * group, bottom = top + 63;
   const int clear_from = p.window_left >= 0 ? (max(0, bottom - p.window_left) + kKeys - 1) / kKeys : 0;
   const int clear_to = max(0, p.causal ? min(w.keys, top + 1) : w.keys) / kKeys;
@@ -306,8 +306,8 @@ DEVICE void consume(const PagedPrefillParams& p, const Work<kDim>& w) {
     keep(o);
   }
 
-  // Through the queries' place in shared memory, so that rows go out in 16-byte chunks. A warp has its sixteen rows to
-  // itself once no product of the warpgroup reads them.
+  // Outputs pass through the queries' shared memory, so that rows are written in 16-byte chunks. After the barrier no
+  // product of the warpgroup reads the queries, and a warp uses only its sixteen rows.
   named_barrier_sync(1 + group, 128);
   unsigned char* rows = prefill_shared + 16 * warp * 128;
 #pragma unroll
@@ -326,7 +326,7 @@ DEVICE void consume(const PagedPrefillParams& p, const Work<kDim>& w) {
     }
   }
   __syncwarp();
-  constexpr int kChunks = kDim / 8;  // of a row
+  constexpr int kChunks = kDim / 8;  // per row
 #pragma unroll
   for (int i = 0; i < 16 * kChunks / 32; ++i) {
     const int r = (32 * i + lane) / kChunks, chunk = (32 * i + lane) % kChunks,

@@ -1,14 +1,14 @@
-// populate_rows: for each page of a tile, the row of its first token. What a producer warp does before it issues a
-// tile's copies.
+// populate_rows: for each page of a tile, the row of its first token. A producer warp computes this before it issues
+// the copies of a tile.
 //
 //   tile of 128 tokens at base 256, pages of 16     table row of the sequence   ... | 5 9 2 7 1 0 3 8 | ...
 //                                                                             entries 16 to 23, 32 bytes
 //   rows of a block 64                              rows  320 576 128 448 64 0 192 512
 //
-// The table is read kWidth entries at a time: 4, 8 or 16 bytes an instruction, 8 entries as two of 16 bytes, which is
-// as wide as sm_90 loads. That is why its rows are padded, and why a mask promises how bases are aligned: a read is
-// aligned when the first page's number is a multiple of kWidth. A thread takes a tile, so a warp's loads touch 32 tiles
-// and a sector each: of 8 pages, 8 loads of one entry touch 256 sectors, 4 of two 128, 2 of four 64.
+// The table is read kWidth entries at a time: 4, 8 or 16 bytes per instruction, 8 entries as two of 16 bytes, which is
+// the widest load of sm_90. This is why its rows are padded, and why a mask promises an alignment of bases: a read is
+// aligned if the first page's index is a multiple of kWidth. One thread per tile, so a warp's loads touch 32 tiles
+// and a sector each: with 8 pages, 8 loads of one entry touch 256 sectors, 4 of two 128, 2 of four 64.
 #include "gpu/kernels/common/number.cuh"
 #include "gpu/kernels/common/paged_cache.cuh"
 #include "gpu/kernels/populate_rows/config.h"
@@ -19,7 +19,7 @@ namespace {
 
 using populate_rows::kThreads;
 
-// kWidth words, aligned to as many: one access, or two of 16 bytes.
+// kWidth words, with that alignment: one access, or two of 16 bytes.
 template <int kWidth>
 struct Words {
   static constexpr int kPart = kWidth < 4 ? kWidth : 4, kParts = kWidth / kPart;
@@ -41,7 +41,7 @@ DEVICE uint32_t rows_of_block(const PagedCache& cache) {
   return static_cast<uint32_t>(cache.block_stride / cache.token_stride);
 }
 
-// The tile begins where a page does.
+// The tile begins at the beginning of a page.
 template <int kWidth>
 DEVICE void populate_pages(const PopulateRowsParams& p) {
   const int tile = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
@@ -58,7 +58,7 @@ DEVICE void populate_pages(const PopulateRowsParams& p) {
   }
 }
 
-// The tile lies inside one page, anywhere.
+// The tile is inside one page, at any offset.
 DEVICE void populate_inside(const PopulateRowsParams& p) {
   const int tile = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   if (tile >= p.tiles) return;

@@ -1,5 +1,5 @@
-// A static array larger than the 48 KiB that a kernel has without asking. Whether a driver takes and launches it is the
-// question, so it is an image of its own: one that is refused takes no other probe with it.
+// A static array larger than the 48 KiB that a kernel may have without opting in. The probe tests whether a driver
+// loads and launches it; it is a separate image so that a rejected one does not affect the other probes.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -8,7 +8,7 @@
 
 namespace kvscope::gpu {
 
-// The sum over all words is words * (words - 1) / 2: each has a place of its own.
+// The sum over all words is words * (words - 1) / 2: their addresses are distinct.
 KERNEL probe_static_shared(const __grid_constant__ ProbeSharedBaseParams p) {
   constexpr int kWords = kProbeLargeStatic / 4;
   __shared__ uint32_t large[kWords];

@@ -1,13 +1,13 @@
-// Small kernels that ask a GPU what its manuals leave open. Each does one thing and writes down what came of it; what
-// the answer means is decided by the host (gpu/hardware). Waits give up, so that no question hangs a machine.
+// Small kernels that test behavior which the manuals leave open. Each performs one operation and stores its result; the
+// host (gpu/hardware) interprets it. Waits time out, so that no probe hangs a machine.
 //
 //   probe_copy              up to four loads into a window of 0xCD, the window written out, a store from it
-//   probe_under_expected    a barrier that is told of fewer bytes than arrive
-//   probe_shared_base       where dynamic shared memory begins; _static: beside a static array
+//   probe_under_expected    a barrier that expects fewer bytes than arrive
+//   probe_shared_base       the start of dynamic shared memory; _static: with a static array
 //   probe_mma_*             D = A B + C of a warp, 16 x 8
-//   probe_wgmma_*           likewise of a warpgroup, 64 x 8
-//   probe_nan, probe_divide bits that arithmetic gives where PTX says nothing of them
-//   probe_elect             whom elect.sync picks of a part of a warp
+//   probe_wgmma_*           the same of a warpgroup, 64 x 8
+//   probe_nan, probe_divide results of arithmetic where PTX does not define the bits
+//   probe_elect             the lane that elect.sync selects in a part of a warp
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -16,14 +16,14 @@
 #include "gpu/kernels/probes/params.h"
 #include "gpu/kernels/probes/questions.cuh"
 
-extern "C" {  // so that reports call it by its name
+extern "C" {  // unmangled, for the names in reports
 extern __shared__ __align__(1024) unsigned char probe_window[];
 }
 
 namespace kvscope::gpu {
 namespace {
 
-// False: the phase did not end in as many looks as anybody should need.
+// False: the phase did not complete within kProbePolls tests.
 DEVICE bool wait_a_while(uint64_t* barrier, uint32_t parity) {
   for (int i = 0; i < kProbePolls; ++i)
     if (mbarrier_try_wait(barrier, parity)) return true;
@@ -34,7 +34,7 @@ DEVICE uint64_t* barrier_behind(int window_bytes) {
   return reinterpret_cast<uint64_t*>(probe_window + window_bytes);
 }
 
-// The window filled, and the barrier there: copies may begin.
+// Fills the window and initializes the barrier: copies may then begin.
 DEVICE void prepare(int window_bytes, const unsigned char* image, uint64_t* barrier) {
   for (int i = threadIdx.x; i < window_bytes; i += kProbeThreads)
     probe_window[i] = image == nullptr ? static_cast<unsigned char>(kProbePoison) : image[i];
@@ -46,7 +46,7 @@ DEVICE void prepare(int window_bytes, const unsigned char* image, uint64_t* barr
   __syncthreads();
 }
 
-// Bytes of the window that are no poison any more, by all threads.
+// Counts the bytes of the window that are no longer poison, with all threads.
 DEVICE uint32_t bytes_there(int window_bytes) {
   int there = 0;
   for (int base = 0; base < window_bytes; base += kProbeThreads) {
@@ -56,8 +56,8 @@ DEVICE uint32_t bytes_there(int window_bytes) {
   return static_cast<uint32_t>(there);
 }
 
-// Row `row` of an operand, chunk of 16 bytes `chunk`, as a matrix descriptor without swizzle finds it: blocks of eight
-// rows of 16 bytes; the second chunk 128 bytes behind the first, the next eight rows 256 bytes on.
+// Offset of a byte of row `row` for a matrix descriptor without swizzle: blocks of eight rows of 16 bytes; the second
+// chunk of 16 bytes is 128 bytes after the first, the next eight rows 256 bytes later.
 DEVICE int block_place(int row, int byte) {
   return row / 8 * 256 + row % 8 * 16 + byte / 16 * 128 + byte % 16;
 }
@@ -67,7 +67,7 @@ DEVICE uint64_t block_descriptor(const void* start) {
 }
 
 // Register r of A: row lane / 4 + 8 (r % 2), bytes 4 (lane % 4) + 16 (r / 2) .. + 3; of B: column lane / 4, bytes
-// 4 (lane % 4) + 16 r. Register i of D: row lane / 4 + 8 (i / 2), column 2 (lane % 4) + i % 2. Whatever the type.
+// 4 (lane % 4) + 16 r. Register i of D: row lane / 4 + 8 (i / 2), column 2 (lane % 4) + i % 2. For all types.
 template <Number kNumber>
 DEVICE void multiply_of_warp(const ProbeProductParams& p) {
   const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
@@ -144,7 +144,7 @@ KERNEL probe_under_expected(const __grid_constant__ ProbeUnderExpectedParams p) 
   }
   const bool first = wait_a_while(barrier, 0);
   const uint32_t there_first = bytes_there(p.window_bytes);
-  // The bytes that nobody expected stand against those that the second phase expects.
+  // The unexpected bytes count toward those that the second phase expects.
   if (threadIdx.x == 0) mbarrier_arrive_expect_tx(barrier, p.second_bytes);
   const bool second = wait_a_while(barrier, 1);
   const uint32_t there_second = bytes_there(p.window_bytes);
@@ -183,7 +183,7 @@ PRODUCTS(f16)
 PRODUCTS(e4m3)
 #undef PRODUCTS
 
-// Bits as integers, so that no compiler works them out ahead.
+// Bits as integers, so that the compiler does not fold the operations.
 KERNEL probe_nan(const __grid_constant__ ProbeBitsParams p) {
   const uint64_t inf = 0x7ff0000000000000, minus_inf = 0xfff0000000000000, one = 0x3ff0000000000000,
                  nan_a = 0x7ff8000000000123, nan_b = 0xfff8000000000456, signalling = 0x7ff0000000000001;
@@ -224,10 +224,10 @@ KERNEL probe_nan(const __grid_constant__ ProbeBitsParams p) {
   for (int i = 0; i < kProbeNanResults; ++i) p.results[i] = r[i];
 }
 
-// Dividend 100, then -100 where there are signs; quotient, then remainder.
+// Dividend 100, then -100 for signed types; quotient, then remainder.
 KERNEL probe_divide(const __grid_constant__ ProbeBitsParams p) {
   uint64_t r[kProbeDivisions];
-  const uint64_t zero = p.results[0];  // the host's
+  const uint64_t zero = p.results[0];  // set by the host
 #define ASK(i, width, sign, value)                                                                      \
   asm volatile("{\n.reg .b" width " x, y, q, m;\ncvt.u" width ".u64 x, %2;\ncvt.u" width                \
                ".u64 y, %3;\ndiv." sign width " q, x, y;\nrem." sign width " m, x, y;\ncvt.u64.u" width \

@@ -1,4 +1,4 @@
-// Run-time parameters of the probes: what each is handed, and where its answer goes.
+// Run-time parameters of the probes: their inputs, and where their results are stored.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ struct ProbeCopyParams {
   std::int32_t load_count, store_count;  // 0 .. kProbeMostLoads; 0 or 1
   std::uint32_t expected_bytes;          // of all loads together
   std::int32_t window_bytes;             // a multiple of 16
-  const unsigned char* image;            // [window_bytes] what the window begins as; null: kProbePoison
-  unsigned char* window;                 // [window_bytes] as it stands after the loads
+  const unsigned char* image;            // [window_bytes] initial contents of the window; null: kProbePoison
+  unsigned char* window;                 // [window_bytes] its contents after the loads
   std::uint32_t* seen;                   // [0] the window's shared address
 };
 
-// A load of which fewer bytes are expected than it brings.
+// A load for which fewer bytes are expected than it copies.
 struct ProbeUnderExpectedParams {
   TensorMapSlot map;
   std::uint32_t first_bytes, second_bytes;  // expected by the barrier's first and second phase
   std::int32_t window_bytes;
-  std::uint32_t* seen;  // [0] the first wait ended, [1] bytes there then, [2] the second ended, [3] bytes there then
+  std::uint32_t* seen;  // [0] the first wait ended, [1] bytes landed then, [2] the second ended, [3] bytes landed then
 };
 
 struct ProbeSharedBaseParams {

@@ -1,4 +1,4 @@
-// Instructions that only a probe has a use for: what they answer is the question.
+// Instructions that only probes use: their behavior is the subject of the probe.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace kvscope::gpu {
 
-// The lane that the hardware picks of a mask; `chosen` is 1 in that lane. All lanes of the mask come here.
+// The lane that the hardware selects from a mask; `chosen` is 1 in that lane. All lanes of the mask must execute this.
 DEVICE uint32_t elect_leader(uint32_t mask, uint32_t& chosen) {
   uint32_t leader;
   asm volatile(
@@ -44,7 +44,7 @@ DEVICE void warp_product(float (&d)[4], const uint32_t (&a)[4], const uint32_t (
 }
 #undef WARP_PRODUCT
 
-// The same of a warpgroup, 64 x 8, operands by descriptors. Eight-bit types have no operand for transposing.
+// The same of a warpgroup, 64 x 8, operands by descriptors. Eight-bit types have no transposed operands.
 #define GROUP_PRODUCT(shape, type, how)                                                                             \
   asm volatile("wgmma.mma_async.sync.aligned." shape ".f32." type "." type " {%0, %1, %2, %3}, %4, %5, 1, 1, 1" how \
                ";"                                                                                                  \

@@ -1,5 +1,5 @@
-// A tile of K or V, brought into shared memory by tensor copies and written out as it stands there, with all that the
-// copies left alone.
+// Loads a tile of K or V into shared memory by tensor copies and writes the whole window to global memory, including
+// the bytes that no copy has written.
 //
 //   K, BN 64 over pages of 32, bf16, 128-byte swizzle, 2 chunks of 64 columns; [bytes] of the tile
 //
@@ -9,24 +9,24 @@
 //                                                  2        4096        0  of token 32
 //             <- smem_rows ->                      3       12288       64  of token 32
 //
-// A copy brings rows of one page only: the row after the page's last one is another layer's. Six kinds of map, told
-// apart by the coordinates they take, fastest first:
+// A copy loads rows of one page only: the row after the page's last one belongs to another layer. There are six kinds
+// of map, with different coordinates, fastest first:
 //
 //   plain       column, head, row                 a page, a chunk; also rope parts, seen as another type
 //   fold_outer  0, row, chunk, head               a page, all chunks
 //   fold_inner  0, 0, chunk, row / 8, head        likewise, chunks inside groups of 8 rows
-//   ragged      column, rows - n, line + n, ..    exactly n rows of a page, zeros behind them
-//   page        column, head, slot, block         slot and block by themselves: small numbers in the largest pool
-//   matrix      head * head_size + column, row    rows of a continuous cache, boxes of BN or of 8 rows, one after the other
+//   ragged      column, rows - n, line + n, ..    exactly n rows of a page, followed by zeros
+//   page        column, head, slot, block         separate coordinates for slot and block: small even for a large pool
+//   matrix      head * head_size + column, row    rows of a continuous cache, consecutive boxes of BN or of 8 rows
 //
-// Bytes that a tensor copy moves have no type, so one kernel serves all of them.
+// Tensor copies move untyped bytes, so one kernel serves all element types.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
 #include "gpu/kernels/tma_tile_load/config.h"
 #include "gpu/kernels/tma_tile_load/params.h"
 
-extern "C" {  // so that reports call it by its name
+extern "C" {  // unmangled, for the names in reports
 extern __shared__ __align__(1024) unsigned char window[];
 }
 
@@ -37,7 +37,7 @@ constexpr int kNoRow = 1 << 30;  // past the last row, or group of rows, of ever
 
 enum class Map { plain, fold_outer, fold_inner, ragged, page, matrix };
 
-// What this block stages: `rows` rows of the sequence from token `first` on.
+// The rows that this block stages: `rows` rows of the sequence from token `first`.
 struct Share {
   int first, rows, chunk_stride, page_rows, pages;
 };
@@ -59,7 +59,7 @@ DEVICE Share share_of(const TmaTileLoadParams& p) {
   return share;
 }
 
-// Where a token stands: in which block, at which of its rows, and as a row of all blocks of the view.
+// The place of a token: its block, its row in the block, and its row among all blocks of the view.
 struct Where {
   int block, slot, row;
 };
@@ -74,7 +74,7 @@ DEVICE Where locate(const PagedCache& cache, int sequence, int token) {
   return at;
 }
 
-// The copies of one page. `valid`: rows of it that the sequence has; 0 and `where` of kNoRow: zeros are wanted.
+// The copies of one page. `valid`: rows of it that belong to the sequence; 0 and `where` of kNoRow: loads zeros.
 template <Map kMap>
 DEVICE void copy_page(const TmaTileLoadParams& p, const Share& share, int page, Where where, int valid, uint32_t tile,
                       uint64_t* full) {
@@ -114,7 +114,7 @@ DEVICE void load_tile(const TmaTileLoadParams& p) {
   constexpr uint32_t kPoisonWord = kTileLoadPoison * 0x01010101U;
   for (int i = thread; i < p.window_bytes / 16; i += kTileLoadThreads)
     chunks_of_16[i] = make_uint4(kPoisonWord, kPoisonWord, kPoisonWord, kPoisonWord);
-  fence_proxy_async();  // each thread, for what it stored: the copies come after
+  fence_proxy_async();  // each thread, for its own stores: the copies follow
   if (thread == 0) {
     mbarrier_init(full, 1);
     fence_mbarrier_init();
@@ -125,11 +125,11 @@ DEVICE void load_tile(const TmaTileLoadParams& p) {
     const int sequence = static_cast<int>(blockIdx.z);
     Share share = share_of(p);
     if constexpr (kMap == Map::matrix) share.page_rows = share.rows, share.pages = 1;
-    const int valid = static_cast<int>(p.lengths[sequence]) - share.first;  // rows of the share, and beyond
+    const int valid = static_cast<int>(p.lengths[sequence]) - share.first;  // rows of the share, and later ones
     int pages = share.pages;
     if (p.past_end == PastEnd::skip) pages = min(pages, max(0, valid + share.page_rows - 1) / share.page_rows);
 
-    // Said once for all copies. Were it less, the barrier would open before the last of them has landed.
+    // Announced once for all copies. With fewer bytes, the phase would complete before the last of them has landed.
     mbarrier_arrive_expect_tx(full, static_cast<uint32_t>(pages * share.page_rows * p.chunks * p.chunk_bytes));
     for (int page = 0; page < pages; ++page) {
       const int valid_of_page = min(max(valid - page * share.page_rows, 0), share.page_rows);

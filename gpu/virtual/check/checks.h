@@ -1,9 +1,9 @@
-// Everything that can watch a kernel for mistakes, as one monitor:
+// All checkers of a kernel, as one monitor:
 //
-//   Checks checks;                                        all that cost little and say no untruth
+//   Checks checks;                                        every checker that is cheap and reports no false findings
 //   device.launch(module, config, checks.monitor());
 //
-// Counters are no check; they are added beside: checks.add(counters).
+// Other monitors, such as counters, are added with checks.add(counters).
 #pragma once
 
 #include "gpu/virtual/check/global_races.h"
@@ -17,14 +17,14 @@
 namespace kvscope::ptx {
 
 struct CheckOptions {
-  bool init = true;          // shared bytes that nobody has written
-  bool global_init = false;  // bytes of allocations that were made without being filled
+  bool init = true;          // reads of shared bytes that have not been written
+  bool global_init = false;  // reads of bytes of allocations that were made without initial values
   RaceOptions race = {};
   bool nc_modified = true;    // ld.global.nc of bytes written in this launch
-  bool wgmma = true;          // registers of products on their way
-  bool global_race = false;   // races in global memory, as `race` says; every access of it is kept
+  bool wgmma = true;          // registers of wgmma operations in flight
+  bool global_race = false;   // races in global memory, by the rules of `race`; records every access to it
   bool uninit_regs = false;   // registers read before they are written
-  bool uninit_local = false;  // bytes of local memory likewise
+  bool uninit_local = false;  // bytes of local memory read before they are written
 };
 
 class Checks {
@@ -44,8 +44,8 @@ class Checks {
   Checks(const Checks&) = delete;
   Checks& operator=(const Checks&) = delete;
 
-  void add(Monitor& monitor) { chain_.add(monitor); }  // it outlives the checks
-  // Null when nothing watches.
+  void add(Monitor& monitor) { chain_.add(monitor); }  // must outlive the checks
+  // Null if no checker is on and no monitor was added.
   [[nodiscard]] Monitor* monitor() { return chain_.empty() ? nullptr : &chain_; }
 
  private:

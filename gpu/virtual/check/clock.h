@@ -1,12 +1,21 @@
-// Vector clocks: which steps of every other actor happened before an actor goes on.
+// Vector clocks: for every other actor, the last of its steps that happened before the owner of the clock continues.
 //
-// Threads count in steps of their warp: a warp's number goes up each time some of its lanes publish what they did, so
-// "all lanes of warp 2 up to step 7" is one number, and a clock of a CTA with W warps is mostly W numbers. Copies by
-// cp.async count likewise, by warp. What is true of one lane alone, and of an engine, stands in a short list beside.
+// A clock has one part per CTA that it has heard of. Parts that hold the same numbers are shared between clocks, so a
+// clock of a large grid costs only the CTAs that exchanged data. In a part, threads count in steps of their warp: the
+// step of a warp increases when some of its lanes publish what they did. "All lanes of warp 2 up to step 7" is therefore
+// one number, and so is "all cp.async of warp 2 up to its 7th". Steps of a single lane, or of an engine, are
+// entries of a short list beside these numbers.
 //
-//   join(a, b)   the larger of each number: what happened before either
+//   actor                                     key: CTA << 32 |
+//   thread t of the CTA                       t
+//   cp.async of thread t                      kCopiesOf + t
+//   engine of a thread, or of a warpgroup     kEngines | kind << 26 | its number
+//   engine that counts on an arrival barrier  kEngines | kByBarrier | kind << 26 | rank << 21 | offset / 8
 //
-//   thread 40 is lane 8 of warp 1:   covers_thread(40, 7)   warps[1] >= 7, or the list says so of thread 40
+//   join(other)   the maximum of each number: what happened before either clock
+//
+// Example: thread 40 is lane 8 of warp 1. covers(40, 7) holds if the number of warp 1 is at least 7, or if the list has
+// an entry {thread 40, at least 7}.
 #pragma once
 
 #include <cstddef>
@@ -15,64 +24,122 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/virtual/check/happens_before.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
 
-// Who did something, as one number: threads of a cluster (1024 a CTA), the cp.async engine of each, other engines.
-using ActorKey = std::uint32_t;
-inline constexpr ActorKey kCopiesOf = 0x1'0000;  // + thread
-inline constexpr ActorKey kEngines = 0x2'0000;   // + number
-[[nodiscard]] constexpr bool is_thread(ActorKey a) {
-  return a < kCopiesOf;
+// A number that increases with what an actor does, from 1. 32 bits suffice for four billion operations of one launch.
+using Step = std::uint32_t;
+// Operations of engines use their number in the launch as step.
+[[nodiscard]] constexpr Step step_of(std::uint64_t number) {
+  return static_cast<Step>(number);
+}
+
+using ActorKey = std::uint64_t;
+inline constexpr std::uint32_t kCopiesOf = 0x1'0000, kEngines = 0x8000'0000, kByBarrier = 0x4000'0000;
+
+[[nodiscard]] constexpr ActorKey actor_key(std::uint32_t cta, std::uint32_t number) {
+  return static_cast<ActorKey>(cta) << 32 | number;
+}
+[[nodiscard]] constexpr std::uint32_t cta_of(ActorKey a) {
+  return static_cast<std::uint32_t>(a >> 32);
+}
+[[nodiscard]] constexpr std::uint32_t number_of(ActorKey a) {
+  return static_cast<std::uint32_t>(a);
+}
+[[nodiscard]] constexpr bool is_engine(ActorKey a) {
+  return number_of(a) >= kEngines;
 }
 [[nodiscard]] constexpr bool is_copy(ActorKey a) {
-  return a >= kCopiesOf && a < kEngines;
+  return number_of(a) >= kCopiesOf && !is_engine(a);
 }
-[[nodiscard]] constexpr ActorKey thread_behind(ActorKey a) {
-  return is_copy(a) ? a - kCopiesOf : a;
+// Of a thread or its cp.async: the thread in its CTA.
+[[nodiscard]] constexpr int thread_of(ActorKey a) {
+  return static_cast<int>(number_of(a) % kCopiesOf);
+}
+
+// Numbers of engines. `owner`: a thread of the CTA, a warpgroup of it, or an arrival barrier's shared address.
+[[nodiscard]] constexpr std::uint32_t engine_of_thread(AsyncKind kind, int owner) {
+  return kEngines | static_cast<std::uint32_t>(kind) << 26 | static_cast<std::uint32_t>(owner);
+}
+[[nodiscard]] constexpr std::uint32_t engine_of_barrier(AsyncKind kind, std::uint64_t mbarrier) {
+  return kEngines | kByBarrier | static_cast<std::uint32_t>(kind) << 26 |
+         static_cast<std::uint32_t>(rank_of(mbarrier) << 21 | offset_of(mbarrier) / 8);
+}
+[[nodiscard]] constexpr AsyncKind kind_of_engine(ActorKey a) {
+  return static_cast<AsyncKind>(number_of(a) >> 26 & 15);
+}
+[[nodiscard]] constexpr bool counts_on_barrier(ActorKey a) {
+  return (number_of(a) & kByBarrier) != 0;
+}
+[[nodiscard]] constexpr std::uint64_t mbarrier_of_engine(ActorKey a) {
+  return shared_address(number_of(a) >> 21 & 31, (number_of(a) & 0x1f'ffff) * 8);
 }
 
 class Clock {
  public:
-  explicit Clock(int warps = 0) : warps_(static_cast<std::size_t>(warps)), copies_(static_cast<std::size_t>(warps)) {}
+  // Warps of a CTA.
+  explicit Clock(int warps = 0) : warps_(static_cast<std::size_t>(warps)) {}
 
-  // All lanes of a warp, or all their copies, up to a step.
-  void raise_warp(int warp, Step step);
-  void raise_copies(int warp, Step step);
+  // All lanes of a warp, or all their cp.async, up to a step. `lane0`: the key of lane 0, or of its cp.async.
+  void raise_warp(ActorKey lane0, Step step);
   void raise(ActorKey actor, Step step);
   void join(const Clock& other);
+  // The minimum of each warp's number. Entries of single actors are dropped.
+  void lower(const Clock& other);
 
-  [[nodiscard]] bool covers_warp(int warp, Step step) const { return warps_[static_cast<std::size_t>(warp)] >= step; }
-  [[nodiscard]] bool covers_copies(int warp, Step step) const {
-    return copies_[static_cast<std::size_t>(warp)] >= step;
+  [[nodiscard]] bool covers_warp(ActorKey lane0, Step step) const {
+    const Part* part = find(cta_of(lane0));
+    return part != nullptr && part->of_warp(number_of(lane0)) >= step;
   }
   [[nodiscard]] bool covers(ActorKey actor, Step step) const {
-    if (of_warp(actor) >= step) return true;
-    for (const auto& [other, up_to] : others_) {  // few
-      if (other >= actor) return other == actor && up_to >= step;
-    }
-    return false;
+    const Part* part = find(cta_of(actor));
+    return part != nullptr ? part->covers(number_of(actor), step) : step == 0;
   }
-  // The smaller of `steps`, one a warp, and what this one knows of each.
-  void lower(std::vector<Step>& steps) const;
-  // All that `other` knows.
+  // Whether everything that `other` covers is covered.
   [[nodiscard]] bool includes(const Clock& other) const;
 
  private:
-  [[nodiscard]] Step of_warp(ActorKey actor) const {
-    if (is_thread(actor)) return warps_[actor / kLanes];
-    return is_copy(actor) ? copies_[thread_behind(actor) / kLanes] : 0;
-  }
-  void drop_known();
+  struct Part {
+    explicit Part(std::size_t warps) : steps(2 * warps) {}
 
-  std::vector<Step> warps_;
-  std::vector<Step> copies_;
-  std::vector<std::pair<ActorKey, Step>> others_;  // by actor; of threads and copies only what is beyond their warp
+    std::vector<Step> steps;                              // [2 * warps]: of each warp its threads, then its cp.async
+    std::vector<std::pair<std::uint32_t, Step>> singles;  // by number; threads and copies only beyond their warp
+
+    [[nodiscard]] std::size_t slot(std::uint32_t number) const {
+      return number % kCopiesOf / kLanes * 2 + number / kCopiesOf;
+    }
+    [[nodiscard]] Step of_warp(std::uint32_t number) const { return number < kEngines ? steps[slot(number)] : 0; }
+    [[nodiscard]] bool covers(std::uint32_t number, Step step) const {
+      if (of_warp(number) >= step) return true;
+      for (const auto& [other, up_to] : singles) {  // few
+        if (other >= number) return other == number && up_to >= step;
+      }
+      return false;
+    }
+    [[nodiscard]] bool includes(const Part& other) const;
+    void join(const Part& other);
+    void drop_covered();
+  };
+  struct Entry {
+    std::uint32_t cta = 0;
+    std::shared_ptr<Part> part;  // written only while no other clock shares it
+  };
+  [[nodiscard]] std::size_t place(std::uint32_t cta) const;  // where it is in parts_, or belongs
+  [[nodiscard]] const Part* find(std::uint32_t cta) const {
+    if (!parts_.empty() && parts_.front().cta == cta) return parts_.front().part.get();
+    const std::size_t i = parts_.size() < 2 ? parts_.size() : place(cta);
+    return i < parts_.size() && parts_[i].cta == cta ? parts_[i].part.get() : nullptr;
+  }
+  [[nodiscard]] Part& own(std::uint32_t cta);
+
+  std::size_t warps_;
+  std::vector<Entry> parts_;  // by CTA
 };
 
-// What a thread knows: everything ordered before it, and of that, what a proxy fence stands behind.
+// What a thread has acquired: everything ordered before it, and the part of that which a proxy fence covers.
 struct View {
   explicit View(int warps = 0) : ordered(warps), fenced(warps) {}
   Clock ordered;
@@ -87,7 +154,10 @@ struct View {
   }
 };
 
-// Lanes, warps and barriers that know the same share one view; it never changes.
-using Known = Shared<View>;
+// Lanes, warps and barriers that have acquired the same share one view, which never changes.
+using Known = std::shared_ptr<const View>;
+
+// The smallest view that includes both: one of the two where that is enough, else a new one.
+[[nodiscard]] Known joined(const Known& mine, const Known& more);
 
 }  // namespace kvscope::ptx

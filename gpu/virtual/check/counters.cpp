@@ -255,8 +255,7 @@ void Counters::access(const Exec&, const Op& op, const WarpAccess& access) {
   counts.lines += cost.lines;
 }
 
-void Counters::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                           std::span<const ByteRange> writes) {
+void Counters::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) {
   OpCounts& counts = at(op.pc);
   counts.copies += 1;
   counts.credited += op.bytes;
@@ -279,7 +278,7 @@ void Counters::async_issue(const Exec& exec, const AsyncOp& op, std::span<const 
     }
     return;
   }
-  for (const std::span<const ByteRange> ranges : {reads, writes}) {
+  for (const ByteRanges ranges : {reads, writes}) {
     for (const ByteRange& range : ranges) {
       if (range.space != Space::global) continue;
       const Sectors cost = range_sectors(range.address, range.bytes);
@@ -294,7 +293,7 @@ void Counters::async_issue(const Exec& exec, const AsyncOp& op, std::span<const 
 void Counters::count_gathered() {
   if (gathered_.lanes == 0) return;
   OpCounts& counts = at(gathered_.pc);
-  // The destination is written as 16 bytes a lane are.
+  // The destination is written like a store of 16 bytes per lane.
   count_shared(counts, gathered_.shared, gathered_.lanes, gathered_.bytes, false);
   if (gathered_.reading != 0) {
     const Sectors cost = global_sectors(gathered_.global, gathered_.reading, gathered_.bytes);

@@ -1,9 +1,10 @@
-// What a launch did, counted by instruction: how often it ran and with how many lanes, what it cost shared and global
-// memory, how often it waited or split its warp. Sums by source line follow from it.
+// Counts of a launch per instruction: runs, lanes, wavefronts of shared memory, sectors of global memory, waits, splits
+// of the warp. Sums by instruction class and by source line follow from them.
 //
 //   decode.cu:88   st.shared.v4.b32    runs 128   lanes 4096   wavefronts 1024 of 512   conflicts 512
 //
-// Counts, not times: a wavefront is a trip to the banks, a sector 32 bytes of global memory (wavefronts.h).
+// These are counts, not times. A wavefront is one pass over the banks, a sector is 32 bytes of global memory
+// (wavefronts.h).
 #pragma once
 
 #include <array>
@@ -22,13 +23,13 @@ enum class InstructionClass : std::uint8_t {
   integer,
   floating,
   convert,
-  move,       // mov, selp, shuffles of bits that compute nothing
-  predicate,  // setp and what makes predicates
+  move,       // mov, selp, rearranged bits
+  predicate,  // setp and other instructions whose result is a predicate
   control,
   warp,  // shfl, vote, ...
   shared_memory,
   global_memory,
-  other_memory,  // local, param, const, generic before its space is known
+  other_memory,  // local, param, const, generic
   atomic,
   barrier,
   copy,  // cp.async, bulk and tensor copies
@@ -41,19 +42,19 @@ inline constexpr int kInstructionClasses = 15;
 
 struct OpCounts {
   std::int64_t runs = 0;       // warp instructions
-  std::int64_t lanes = 0;      // lanes that took part in them
-  std::int64_t divergent = 0;  // runs with fewer lanes than the warp has left
-  std::int64_t splits = 0;     // branches that parted their lanes
+  std::int64_t lanes = 0;      // lanes that took part in these runs
+  std::int64_t divergent = 0;  // runs with fewer lanes than the warp has live ones
+  std::int64_t splits = 0;     // branches that split their lanes
   std::int64_t waits = 0;      // times that it parked
   std::int64_t wavefronts = 0;
   std::int64_t ideal_wavefronts = 0;
-  std::array<std::int64_t, 6> degrees{};  // accesses whose worst group takes 1, 2, 3-4, 5-8, 9-16, 17-32
+  std::array<std::int64_t, 6> degrees{};  // accesses by wavefronts of their worst group: 1, 2, 3-4, 5-8, 9-16, 17-32
   std::int64_t requests = 0;              // of global memory
   std::int64_t sectors = 0;
   std::int64_t ideal_sectors = 0;
   std::int64_t lines = 0;
-  std::int64_t copies = 0;        // handed to an engine
-  std::int64_t copied_bytes = 0;  // read or written by it in global memory, rows clipped to the tensor
+  std::int64_t copies = 0;        // issued to an engine
+  std::int64_t copied_bytes = 0;  // of global memory read or written by them, rows clipped to the tensor
   std::int64_t credited = 0;      // [bytes] to an arrival barrier, fill included
 
   [[nodiscard]] std::int64_t conflicts() const { return wavefronts - ideal_wavefronts; }
@@ -61,7 +62,7 @@ struct OpCounts {
   friend bool operator==(const OpCounts&, const OpCounts&) = default;
 };
 
-// The counts of one place of the sources, all its instructions together.
+// The sum over all instructions of one place in the sources.
 struct LineCounts {
   std::string source;  // as Program::source_text
   OpCounts counts;
@@ -81,12 +82,11 @@ class Counters final : public Monitor {
   void split(const Exec& exec, LaneMask taken, std::int32_t pc) override;
   void park(const Exec& exec, const Op& op) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void launch_ends(Launch& launch) override;
 
  private:
-  // The destinations of one cp.async, which lanes hand over one by one.
+  // The destinations of one cp.async instruction, whose lanes issue one by one.
   struct Gathered {
     std::uint64_t step = 0;
     std::int32_t pc = -1;

@@ -70,7 +70,9 @@ void GlobalCells::release(GlobalCell& cell) {
 }
 
 void GlobalCells::keep_last_of_each(std::vector<GlobalTouch>& reads) {
-  const auto actor = [](const GlobalTouch& t) { return std::tuple(t.cta, t.thread, t.by, t.lanes, t.strong); };
+  const auto actor = [](const GlobalTouch& t) {
+    return std::tuple(t.cta, t.thread, t.number, t.lanes, static_cast<bool>(t.strong));
+  };
   std::stable_sort(reads.begin(), reads.end(),
                    [&](const GlobalTouch& a, const GlobalTouch& b) { return actor(a) < actor(b); });
   const auto kept = std::unique(reads.rbegin(), reads.rend(),

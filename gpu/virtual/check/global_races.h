@@ -1,20 +1,20 @@
-// Races in global memory within one launch, among the threads of all CTAs and the engines that copy for them.
+// Finds races in global memory within one launch, among the threads of all CTAs and their copy engines.
 //
 //   RACE read-after-write  global 0x200000000 (parts + 0)  kernel reduce  cta (1,0,0)
 //     write  thread 0 (warp 0 lane 0) of cta (0,0,0)    st.global.u32             reduce.cu:32
 //     read   thread 0 (warp 0 lane 0) of cta (1,0,0)    ld.volatile.global.u32    reduce.cu:40
 //     nothing orders them
 //
-// As in shared memory (race_checker.h) two accesses of a common byte, one of them a write, not both strong, are a race
-// unless one happened before the other. Within a CTA order comes from its barriers; between CTAs from a release and an
-// acquire, or a fence and an atomic or volatile access on each side, at a scope that holds both; from nothing else: a
-// CTA that starts when another has ended is not ordered behind it. Two plain stores of equal bytes are a note.
+// As in shared memory (race_checker.h), two accesses of a common byte, at least one of them a write and not both strong,
+// are a race unless one happened before the other (happens_before.h). Barriers order the threads of a CTA. CTAs are
+// ordered by a release and an acquire, or by a fence and an atomic or volatile access on each side, at a scope that
+// includes both. Nothing else orders them: a CTA that starts after another has ended is not ordered after it. Two plain
+// stores of equal bytes are a note.
 //
-// What a thread has seen by a relaxed read is known behind its next fence, and behind a barrier of its CTA too: so the
-// last block's sum of the programming guide is in order. What is not seen: proxy fences of global bytes.
+// Not found: missing proxy fences for global memory.
 // Source: PTX ISA, "Memory Consistency Model".
 //
-// Off unless asked for: every access of global memory is kept, by cells of 4 bytes, in about 70 bytes each.
+// Off by default: every access to global memory is recorded, in cells of 4 bytes that take about 70 bytes each.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@ namespace kvscope::ptx {
 struct GlobalRaceOptions {
   SameValue same_value = SameValue::note;
   bool collectives_order = false;  // RaceOptions
-  // Past these nothing more is kept, past the last nothing more is looked for: WATCH_LIMIT says so once.
+  // Beyond the first two nothing more is recorded; beyond the last nothing more is checked. WATCH_LIMIT is reported once.
   std::size_t most_cells = std::size_t{8} << 20;   // 32 MiB of device memory
-  std::size_t most_reads = std::size_t{16} << 20;  // beside the first of each cell
-  std::size_t most_flags = std::size_t{1} << 20;   // locations that somebody has published through
+  std::size_t most_reads = std::size_t{16} << 20;  // in addition to the first of each cell
+  std::size_t most_flags = std::size_t{1} << 20;   // locations that a thread has published through
 };
 
-class GlobalRaces final : public Monitor {
+class GlobalRaces final : public OrderMonitor {
  public:
   explicit GlobalRaces(GlobalRaceOptions options = {});
   ~GlobalRaces() override;
@@ -45,26 +45,13 @@ class GlobalRaces final : public Monitor {
   void cta_ends(Launch& launch, const Cta& cta) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
-  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
-  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
-  void warp_barrier(const Exec& exec, LaneMask lanes) override;
-  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
-  void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
-                std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
-  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
-  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
 
  private:
   struct Grid;
+  [[nodiscard]] HappensBefore* order_of(const Cta& cta) override;
+
   GlobalRaceOptions options_;
   std::unique_ptr<Grid> grid_;
 };

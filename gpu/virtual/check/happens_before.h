@@ -1,40 +1,44 @@
-// The rules of what happens before what, shared by the checkers of shared memory (race_order.cpp, thread_views) and of
-// global memory (global_order). Each rule is written once, for any clock that can join, include and be copied:
+// What happens before what among the threads of one cluster or of one grid: the one set of rules that the race checkers
+// of shared memory (race_checker.h) and of global memory (global_races.h) ask.
 //
-//   shared memory   View        of the threads of a cluster: what is ordered, and of that what a proxy fence covers
-//   global memory   GridClock   of the threads of a grid
+//   source of order                      who publishes, and what             who acquires it
+//   bar.sync, barrier.cluster, warp sync  all threads that arrive             all threads that wait
+//   mbarrier.arrive ... wait              arrivals of the phase, its copies   lanes that find the phase complete
+//   release, or fence and relaxed access  the lane, through that location     lanes that read it with acquire, or read it
+//                                                                             relaxed and then execute a fence
+//   waits for cp.async, bulk, wgmma       engines of the thread               the thread
 //
-//   joined(a, b)    the smallest clock that includes both: one of the two where that is enough, else a new one
-//   LaneFences      what a fence orders before later relaxed accesses, and after earlier ones
-//   Gatherings      named barriers: the clocks of all that arrive become one, which those that wait acquire
-//   Phases          an arrival barrier: what its phases collect, what the last complete phase hands on
-//   OpenOperations  operations of an engine: done up to the last before the oldest whose bytes have not all moved
+// Only these order anything. The two memories differ in three points:
 //
-// Example: lane 3 acquires a flag with clock {warp 1: 7} and knows {warp 0: 2}: joined() = {warp 0: 2, warp 1: 7}.
+//                                      shared          global
+//   fences reach                       every thread    the threads of their scope
+//   a barrier hands on what its        no              yes: the last block's sum of the CUDA programming guide
+//     threads saw by relaxed reads                     has a volatile read, then __syncthreads
+//   wait_group.read of a bulk store    orders it       does not: the bytes may not have been written yet
+//
+// CTAs are numbered within what is watched: by rank in a cluster, linearly in a grid. Clocks: clock.h; the state of a
+// warp's lanes: warp_views.h.
+//
+// Example: lane 3 acquires a flag with clock {warp 1: 7} and has {warp 0: 2}: it continues with {warp 0: 2, warp 1: 7}.
+// Source: PTX ISA, "Memory Consistency Model".
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
-#include <optional>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "gpu/virtual/check/warp_views.h"
 #include "gpu/virtual/machine/monitor.h"
-#include "gpu/virtual/semantics/op.h"
+#include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
-
-// A number that goes up with what an actor does. 32 bits last for four billion operations of one launch.
-using Step = std::uint32_t;
-// Operations of engines count as steps by their number in the launch.
-[[nodiscard]] constexpr Step step_of(std::uint64_t number) {
-  return static_cast<Step>(number);
-}
 
 [[nodiscard]] constexpr bool releases(Order order) {
   return order == Order::release || order == Order::acq_rel || order == Order::sc;
@@ -43,120 +47,153 @@ using Step = std::uint32_t;
   return order == Order::acquire || order == Order::acq_rel || order == Order::sc;
 }
 
-// body(lane) for each lane of a mask, lowest first.
-template <class Body>
-void each_lane(LaneMask lanes, Body body) {
-  for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
-}
-
-// Clocks are shared and never change once they are known to a thread; null: nothing is known.
-template <class Clock>
-using Shared = std::shared_ptr<const Clock>;
-
-template <class Clock>
-[[nodiscard]] Shared<Clock> joined(const Shared<Clock>& mine, const Shared<Clock>& more) {
-  if (mine == nullptr || mine == more || more->includes(*mine)) return more;
-  if (mine->includes(*more)) return mine;
-  const auto both = std::make_shared<Clock>(*mine);
-  both->join(*more);
-  return both;
-}
-
-// Fences of a lane, for circles of readers from the narrowest (CTA, cluster, grid; one circle where scopes do not matter).
-// A relaxed access publishes what the lane did and knew at its last fence of that circle (`before`). What a relaxed access
-// sees is pending: the lane knows it from its next fence on.
-template <class Clock, class Before, std::size_t kCircles>
-struct LaneFences {
-  std::array<std::optional<Before>, kCircles> before;
-  std::array<std::shared_ptr<Clock>, kCircles> pending;
-
-  // `nothing`: a clock that knows nothing.
-  void see(std::size_t circle, const Clock& seen, const Clock& nothing) {
-    auto& clock = pending[circle];
-    if (clock == nullptr) clock = std::make_shared<Clock>(nothing);
-    clock->join(seen);
-  }
-  // A fence for this circle and the narrower ones: acquire(clock) of what is pending, then before = now().
-  template <class Acquire, class Now>
-  void fence(std::size_t circle, Acquire acquire, Now now) {
-    for (std::size_t c = 0; c <= circle; ++c) {
-      if (const Shared<Clock> seen = std::move(pending[c])) acquire(seen);
-      pending[c] = nullptr;
-    }
-    const Before at = now();
-    for (std::size_t c = 0; c <= circle; ++c) before[c] = at;
-  }
-};
-
-// Named barriers of a CTA while threads arrive at them.
-template <class Clock>
-class Gatherings {
- public:
-  // What has been gathered so far; `nothing` when this thread is the first.
-  [[nodiscard]] Clock& at(int barrier, const Clock& nothing) {
-    return gathered_.try_emplace(barrier, nothing).first->second;
-  }
-  // The barrier is complete: what all that arrived know. Null: no thread has.
-  [[nodiscard]] Shared<Clock> take(int barrier) {
-    const auto place = gathered_.find(barrier);
-    if (place == gathered_.end()) return nullptr;
-    const auto all = std::make_shared<const Clock>(std::move(place->second));
-    gathered_.erase(place);
-    return all;
-  }
-
- private:
-  std::map<int, Clock> gathered_;
-};
-
-// An arrival barrier. A copy is what cp.async.mbarrier.arrive of one lane waits for.
-template <class Clock, class Copy>
-struct Phases {
-  Clock collecting;         // from all phases
-  Shared<Clock> done;       // of the last complete phase
-  std::deque<Copy> copies;  // cp.async.mbarrier.arrive that have not arrived, in the order of issue
-
-  void complete() { done = std::make_shared<const Clock>(collecting); }
-  // raise(collecting, copy) for the oldest copy, which arrives.
-  template <class Raise>
-  void arrive_copy(Raise raise) {
-    if (copies.empty()) return;
-    raise(collecting, copies.front());
-    copies.pop_front();
-  }
-};
-
 // Bytes of all ranges together.
-[[nodiscard]] inline std::int64_t bytes_of(std::span<const ByteRange> ranges) {
-  std::int64_t bytes = 0;
-  for (const ByteRange& range : ranges) bytes += range.bytes;
-  return bytes;
-}
+[[nodiscard]] std::int64_t bytes_of(ByteRanges ranges);
 
-// Operations of one engine that move their bytes in any order.
-class OpenOperations {
+class HappensBefore {
  public:
-  // One without bytes is done at once.
-  void issue(std::uint64_t number, std::int64_t bytes) {
-    last_ = number;
-    if (bytes > 0) open_.push_back({number, bytes});
+  // `memory`: Space::shared for one cluster of the launch, Space::global for its whole grid.
+  HappensBefore(Space memory, const Launch& launch);
+
+  void begin(const Cta& cta);
+  void end(const Cta& cta);  // its threads have exited
+
+  [[nodiscard]] WarpViews& warp(const Cta& cta, int warp) {
+    return threads(number_of_cta(cta)).warps[static_cast<std::size_t>(warp)];
   }
-  void moved(std::uint64_t number, std::int64_t bytes) {
-    for (Open& open : open_) {
-      if (open.number == number) open.bytes -= bytes;
-    }
-    while (!open_.empty() && open_.front().bytes <= 0) open_.pop_front();
+  [[nodiscard]] WarpViews& warp(ActorKey thread) {
+    return threads(cta_of(thread)).warps[static_cast<std::size_t>(thread_of(thread) / kLanes)];
   }
-  // The last operation up to which all are done.
-  [[nodiscard]] std::uint64_t done() const { return open_.empty() ? last_ : open_.front().number - 1; }
+  [[nodiscard]] WarpViews& warp(const Exec& exec) { return this->warp(exec.cta, exec.warp.index); }
+  [[nodiscard]] std::uint32_t number_of_cta(const Cta& cta) const {
+    return static_cast<std::uint32_t>(memory_ == Space::shared ? cta.cluster_rank : cta.index);
+  }
+  // The key of an actor. Engines that count on an arrival barrier belong to the cluster of the CTA, all others to it.
+  [[nodiscard]] ActorKey key(std::uint32_t cta, std::uint32_t number) const {
+    return actor_key((number & (kEngines | kByBarrier)) > kEngines ? cluster_of(cta) : cta, number);
+  }
+  // Steps of each warp that all live threads have acquired.
+  [[nodiscard]] Clock known_to_all() const;
+
+  // --- barriers ---
+
+  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes);
+  void barrier_done(const Cta& cta, int barrier, LaneMasks waiting);
+  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order);
+  void cluster_wait(const Exec& exec, LaneMask lanes, Order order);
+  void meet(WarpViews& warp, LaneMask lanes);  // a barrier of these lanes alone
+  // `exec`: null when an engine arrives on behalf of cp.async.mbarrier.arrive.
+  void mbarrier(const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event, std::uint64_t address,
+                Order order);
+  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier);
+
+  // --- fences and flags ---
+
+  void fence(const Exec& exec, LaneMask lanes, Scope scope);
+  // A strong access, or a store to a location that has been published through.
+  void flags(const Exec& exec, const WarpAccess& access);
+  // Locations that a release, or an access after a fence, has published through.
+  [[nodiscard]] std::size_t flag_count() const { return flags_.size(); }
+
+  // --- engines ---
+
+  // An operation of an engine that counts on an arrival barrier moves `bytes` in any order.
+  void issue(ActorKey engine, std::uint64_t number, std::int64_t bytes) { open_[engine].issue(number, bytes); }
+  // Some of its bytes have moved: the phase that they complete covers the engine's operations up to there.
+  void moved(ActorKey engine, std::uint64_t number, std::int64_t bytes);
+  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last);
 
  private:
-  struct Open {
-    std::uint64_t number;
-    std::int64_t bytes;
+  struct CtaThreads {
+    std::vector<WarpViews> warps;
+    std::map<int, View> barriers;  // named barriers while threads arrive
   };
-  std::deque<Open> open_;
-  std::uint64_t last_ = 0;  // issued
+  // An arrival barrier.
+  struct Object {
+    View collecting = View();  // from all phases
+    Known done = nullptr;      // of the last complete phase; null: none is complete
+    // cp.async.mbarrier.arrive operations that have not arrived yet, in issue order.
+    std::deque<std::pair<ActorKey, Step>> copies = {};
+    Known collected = nullptr;  // what went into `collecting` last
+    // Arrivals of one warp in one step: once they are the whole warp, they are one number.
+    const WarpViews* arriving_warp = nullptr;
+    Step arriving_step = 0;
+    LaneMask arriving = 0;
+  };
+  // What has been published through a location, for each audience; null: nothing.
+  struct Flag {
+    Known grid;
+    std::map<std::uint32_t, Known> clusters, ctas;
+  };
+  // Operations of one engine. They move their bytes in any order, and count as done up to the last one before the
+  // oldest that still has bytes to move.
+  class OpenOperations {
+   public:
+    void issue(std::uint64_t number, std::int64_t bytes);
+    void moved(std::uint64_t number, std::int64_t bytes);
+    [[nodiscard]] std::uint64_t done() const { return open_.empty() ? last_ : open_.front().first - 1; }
+
+   private:
+    std::deque<std::pair<std::uint64_t, std::int64_t>> open_;  // number, bytes
+    std::uint64_t last_ = 0;                                   // issued
+  };
+  using ObjectKey = std::pair<std::uint32_t, std::uint64_t>;  // cluster, shared address with the rank
+
+  void add(std::uint32_t cta);
+  [[nodiscard]] CtaThreads& threads(std::uint32_t cta) {
+    if (last_ == nullptr || last_number_ != cta) {
+      last_ = &ctas_.at(cta);
+      last_number_ = cta;
+    }
+    return *last_;
+  }
+  [[nodiscard]] std::uint32_t cluster_of(std::uint32_t cta) const;
+  [[nodiscard]] Object& object(std::uint32_t cluster, std::uint64_t address);
+  [[nodiscard]] View nothing() const { return View(static_cast<int>(warps_)); }
+
+  static void publish_by(WarpViews& warp, LaneMask lanes, Order order, Audience audience, View& to);
+  static void learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Order order, Audience audience,
+                    const Known& view, std::string_view how);
+  void arrive(const Exec& exec, LaneMask lanes, std::uint64_t address, Order order);
+  void look_at_flag(const Exec& exec, WarpViews& warp, int lane, const Flag& flag, const WarpAccess& access);
+  void publish_flag(WarpViews& warp, int lane, std::uint64_t key, const WarpAccess& access);
+
+  Space memory_;
+  std::size_t warps_;                           // of a CTA
+  std::array<std::int64_t, 3> grid_, cluster_;  // [CTAs]
+  std::unordered_map<std::uint32_t, CtaThreads> ctas_;
+  std::uint32_t last_number_ = 0;  // of *last_
+  CtaThreads* last_ = nullptr;
+  std::map<std::uint32_t, View> cluster_barriers_;
+  std::map<ObjectKey, Object> objects_;
+  std::map<ActorKey, OpenOperations> open_;
+  std::unordered_map<std::uint64_t, Flag> flags_;
+};
+
+// A monitor that asks what happens before what: it forwards every event that orders something to a HappensBefore.
+class OrderMonitor : public Monitor {
+ public:
+  explicit OrderMonitor(bool collectives_order) : collectives_order_(collectives_order) {}
+
+  void exit(const Exec& exec, LaneMask lanes) override;
+  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
+  void barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting) override;
+  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
+  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
+  void warp_barrier(const Exec& exec, LaneMask lanes) override;
+  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
+  void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
+                std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
+  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
+  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last) override;
+  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
+
+ protected:
+  // Null: nothing of this CTA is watched.
+  [[nodiscard]] virtual HappensBefore* order_of(const Cta& cta) = 0;
+
+ private:
+  bool collectives_order_;  // lanes that meet at a shuffle, vote, ldmatrix or mma are ordered by it
 };
 
 }  // namespace kvscope::ptx

@@ -50,7 +50,7 @@ std::int64_t InitChecker::Written::missing(std::uint64_t address, std::int64_t c
 void InitChecker::launch_begins(Launch&) {
   shared_.clear();
   last_cta_ = nullptr;
-  // The host may have filled between launches what it had filled before.
+  // Between launches the host may have written the discarded bytes again: these allocations count as written.
   std::erase_if(global_, [](const auto& place) { return place.second.everywhere; });
 }
 
@@ -85,7 +85,7 @@ InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t
   const Allocation* a = launch.memory->find(address);
   if (a == nullptr) return nullptr;
   if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
-  if (!options_.global || a->initialised) return nullptr;
+  if (!options_.global || a->initialized) return nullptr;
   return &global_.try_emplace(a->address, a->address, a->bytes.size()).first->second;
 }
 
@@ -126,7 +126,7 @@ void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
       if (first >= 0) {
         const std::uint64_t byte = address + static_cast<std::uint64_t>(first);
         tell(exec, op, lane, access.space, byte, access.bytes - first);
-        written->set(at, access.bytes);  // said once
+        written->set(at, access.bytes);  // report each byte once
       }
     }
     if (access.kind != AccessKind::load) written->set(at, access.bytes);
@@ -141,8 +141,8 @@ void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& acces
     if (a == nullptr) continue;
     const auto [place, fresh] = global_.try_emplace(a->address, a->address, a->bytes.size());
     Written& written = place->second;
-    // Without Options::global nobody has followed what was written: all of it counts.
-    if (fresh && (a->initialised || !options_.global)) {
+    // Without InitOptions::global, writes were not recorded: every byte counts as written.
+    if (fresh && (a->initialized || !options_.global)) {
       written.set(a->address, static_cast<std::int64_t>(a->bytes.size()));
       written.everywhere = true;
     }
@@ -151,8 +151,7 @@ void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& acces
   }
 }
 
-void InitChecker::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                              std::span<const ByteRange>) {
+void InitChecker::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges) {
   for (const ByteRange& range : reads) {
     if (range.space != Space::shared) continue;
     Written* written = shared_of(exec.launch, exec.cta, range.address);
@@ -165,8 +164,7 @@ void InitChecker::async_issue(const Exec& exec, const AsyncOp& op, std::span<con
   }
 }
 
-void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp&, std::span<const ByteRange>,
-                              std::span<const ByteRange> writes) {
+void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp&, ByteRanges, ByteRanges writes) {
   for (const ByteRange& range : writes) {
     if (range.space == Space::shared) {
       if (Written* written = shared_of(launch, cta, range.address)) written->set(offset_of(range.address), range.bytes);
@@ -176,7 +174,7 @@ void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp&, st
   }
 }
 
-// The object's eight bytes are the machine's own, live or not.
+// The eight bytes of an mbarrier object belong to the machine, whether the object is live or not.
 void InitChecker::mbarrier(Launch& launch, const Cta& cta, const Exec*, LaneMask, MbarrierEvent event,
                            std::uint64_t address, std::int64_t, Order, Scope) {
   if (event != MbarrierEvent::init) return;
@@ -186,15 +184,15 @@ void InitChecker::mbarrier(Launch& launch, const Cta& cta, const Exec*, LaneMask
 void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address,
                        std::int64_t bytes) {
   Report r;
-  r.kind = ReportKind::uninitialised;
+  r.kind = ReportKind::uninitialized;
   r.severity = severity_of(r.kind);
   r.address = name_address(exec.launch, space, address, bytes);
   r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
   const Written* const global = space == Space::global ? global_of(exec.launch, address) : nullptr;
-  r.message = space == Space::shared ? "nobody has written this byte since the CTA began"
+  r.message = space == Space::shared ? "this byte has not been written since the CTA began"
               : global != nullptr && global->discarded
-                  ? "nobody has written this byte since it was allocated or discarded"
-                  : "nobody has written this byte since it was allocated";
+                  ? "this byte has not been written since it was allocated or discarded"
+                  : "this byte has not been written since it was allocated";
   Exec copy = exec;
   (void)report(copy, std::move(r));
 }

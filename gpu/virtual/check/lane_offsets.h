@@ -1,5 +1,5 @@
-// The addresses of an access as offsets from one address, in a form that compilers turn into vectors: what watchers of
-// shared memory begin with.
+// The addresses of an access as 32-bit offsets from one address, in a form that compilers vectorize. Monitors of shared
+// memory start from them.
 #pragma once
 
 #include <array>
@@ -14,8 +14,9 @@ namespace kvscope::ptx {
 
 using LaneOffsets = std::array<std::int32_t, kLanes>;
 
-// `out`: low 32 bits of address - first; lanes outside `lanes` (not 0) get those of the first one inside. Returns the
-// bits that any lane's whole difference has: they are below a power of two when all lanes are in [first, first + it).
+// Sets out[lane] to the low 32 bits of addresses[lane] - first. Lanes outside `lanes` (which is not 0) get the offset of
+// the first lane inside. Returns the bitwise OR of all 64-bit differences: it is below a power of two p exactly if every
+// address is in [first, first + p).
 inline std::uint64_t lane_offsets(std::uint64_t first, std::span<const std::uint64_t, kLanes> addresses, LaneMask lanes,
                                   LaneOffsets& out) {
   std::uint64_t bits = 0;

@@ -1,4 +1,4 @@
-// Several monitors in the place of one: each is told everything, in the order in which they were added.
+// Several monitors in place of one: each receives every event, in the order in which the monitors were added.
 #pragma once
 
 #include <algorithm>
@@ -10,50 +10,62 @@ namespace kvscope::ptx {
 
 class MonitorChain final : public Monitor {
  public:
-  void add(Monitor& monitor) { monitors_.push_back(&monitor); }  // it outlives the chain
+  void add(Monitor& monitor) { monitors_.push_back(&monitor); }  // must outlive the chain
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
 
   [[nodiscard]] bool wants_instructions() const override {
     return std::any_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->wants_instructions(); });
   }
-  void launch_begins(Launch& launch) override;
-  void launch_ends(Launch& launch) override;
-  void cta_begins(Launch& launch, const Cta& cta) override;
-  void cta_ends(Launch& launch, const Cta& cta) override;
-  void cta_suspended(Launch& launch, const Cta& cta) override;
-  void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
-  void retried(const Exec& exec, const Op& op, LaneMask lanes) override;
-  void split(const Exec& exec, LaneMask taken, std::int32_t pc) override;
-  void merge(const Exec& exec, LaneMask joined) override;
-  void park(const Exec& exec, const Op& op) override;
-  void resume(const Exec& exec) override;
-  void exit(const Exec& exec, LaneMask lanes) override;
-  void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void discarded(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
-  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
-  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
-  void warp_barrier(const Exec& exec, LaneMask lanes) override;
-  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
-  void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
-                std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
-  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
-  void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
-  void copy_issued(const Exec& exec, const PendingOp& copy) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override;
-  void group_commit(const Exec& exec, AsyncKind kind, LaneMask lanes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
-  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
-  void printed(const Exec& exec, std::string_view text) override;
-  void reported(Launch& launch, const Report& report) override;
+
+  // Forwards one event of Monitor: its name, its parameters, their names.
+#define KVSCOPE_FORWARD(event, parameters, arguments)             \
+  void event parameters override {                                \
+    for (Monitor * monitor : monitors_) monitor->event arguments; \
+  }
+  KVSCOPE_FORWARD(launch_begins, (Launch & launch), (launch))
+  KVSCOPE_FORWARD(launch_ends, (Launch & launch), (launch))
+  KVSCOPE_FORWARD(cta_begins, (Launch & launch, const Cta& cta), (launch, cta))
+  KVSCOPE_FORWARD(cta_ends, (Launch & launch, const Cta& cta), (launch, cta))
+  KVSCOPE_FORWARD(cta_suspended, (Launch & launch, const Cta& cta), (launch, cta))
+  KVSCOPE_FORWARD(instruction, (const Exec& exec, const Op& op, LaneMask lanes), (exec, op, lanes))
+  KVSCOPE_FORWARD(retried, (const Exec& exec, const Op& op, LaneMask lanes), (exec, op, lanes))
+  KVSCOPE_FORWARD(split, (const Exec& exec, LaneMask taken, std::int32_t pc), (exec, taken, pc))
+  KVSCOPE_FORWARD(merge, (const Exec& exec, LaneMask joined), (exec, joined))
+  KVSCOPE_FORWARD(park, (const Exec& exec, const Op& op), (exec, op))
+  KVSCOPE_FORWARD(resume, (const Exec& exec), (exec))
+  KVSCOPE_FORWARD(exit, (const Exec& exec, LaneMask lanes), (exec, lanes))
+  KVSCOPE_FORWARD(access, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
+  KVSCOPE_FORWARD(stored, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
+  KVSCOPE_FORWARD(discarded, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
+  KVSCOPE_FORWARD(barrier_arrive, (const Exec& exec, int barrier, LaneMask lanes, bool waits),
+                  (exec, barrier, lanes, waits))
+  KVSCOPE_FORWARD(barrier_done, (Launch & launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting),
+                  (launch, cta, barrier, arrived, waiting))
+  KVSCOPE_FORWARD(cluster_arrive, (const Exec& exec, LaneMask lanes, Order order), (exec, lanes, order))
+  KVSCOPE_FORWARD(cluster_wait, (const Exec& exec, LaneMask lanes, Order order), (exec, lanes, order))
+  KVSCOPE_FORWARD(warp_barrier, (const Exec& exec, LaneMask lanes), (exec, lanes))
+  KVSCOPE_FORWARD(collective, (const Exec& exec, const Op& op, LaneMask lanes), (exec, op, lanes))
+  KVSCOPE_FORWARD(mbarrier,
+                  (Launch & launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
+                   std::uint64_t address, std::int64_t amount, Order order, Scope scope),
+                  (launch, cta, exec, lanes, event, address, amount, order, scope))
+  KVSCOPE_FORWARD(fence, (const Exec& exec, LaneMask lanes, Order order, Scope scope), (exec, lanes, order, scope))
+  KVSCOPE_FORWARD(proxy_fence, (const Exec& exec, LaneMask lanes, Space space), (exec, lanes, space))
+  KVSCOPE_FORWARD(copy_issued, (const Exec& exec, const PendingOp& copy), (exec, copy))
+  KVSCOPE_FORWARD(async_issue, (const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
+                  (exec, op, reads, writes))
+  KVSCOPE_FORWARD(async_moves,
+                  (Launch & launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
+                  (launch, cta, op, reads, writes))
+  KVSCOPE_FORWARD(async_done, (Launch & launch, const Cta& cta, const AsyncOp& op), (launch, cta, op))
+  KVSCOPE_FORWARD(group_commit, (const Exec& exec, AsyncKind kind, LaneMask lanes), (exec, kind, lanes))
+  KVSCOPE_FORWARD(group_wait,
+                  (const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last),
+                  (exec, kind, lanes, reads_only, last))
+  KVSCOPE_FORWARD(cp_async_arrive, (const Exec& exec, LaneMask lanes, std::uint64_t mbarrier), (exec, lanes, mbarrier))
+  KVSCOPE_FORWARD(printed, (const Exec& exec, std::string_view text), (exec, text))
+  KVSCOPE_FORWARD(reported, (Launch & launch, const Report& report), (launch, report))
+#undef KVSCOPE_FORWARD
 
  private:
   std::vector<Monitor*> monitors_;

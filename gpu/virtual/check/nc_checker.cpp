@@ -54,13 +54,12 @@ void NcChecker::access(const Exec& exec, const Op& op, const WarpAccess& access)
       r.message = "ld.global.nc may read what was there before this launch: use ld.global for bytes that it writes";
       Exec copy = exec;
       static_cast<void>(report(copy, std::move(r)));
-      return;  // one an instruction
+      return;  // one report per instruction
     }
   }
 }
 
-void NcChecker::async_moves(Launch&, const Cta& cta, const AsyncOp& op, std::span<const ByteRange>,
-                            std::span<const ByteRange> writes) {
+void NcChecker::async_moves(Launch&, const Cta& cta, const AsyncOp& op, ByteRanges, ByteRanges writes) {
   if (!needed_) return;
   for (const ByteRange& range : writes) {
     if (range.space == Space::global) note(range.address, range.bytes, {op.pc, cta.index, op.thread});

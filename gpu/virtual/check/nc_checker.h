@@ -1,8 +1,8 @@
-// ld.global.nc of bytes that this launch has written: the read-only path may give the old ones.
+// Finds ld.global.nc of bytes that this launch has written: the read-only path may return the old bytes.
 //
 //   NC_MODIFIED  global 0x200000000 (x + 0)  ...  write thread 3  st.global.f32  /  read thread 9  ld.global.nc.f32
 //
-// Kernels without such a load cost nothing; of the others every store is noted, by cells of 4 bytes.
+// Kernels without such a load cost nothing. For other kernels every store is recorded, in cells of 4 bytes.
 // Source: PTX ISA, "ld.global.nc".
 #pragma once
 
@@ -18,8 +18,7 @@ class NcChecker final : public Monitor {
  public:
   void launch_begins(Launch& launch) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
 
  private:
   struct Writer {

@@ -13,28 +13,23 @@
 namespace kvscope::ptx {
 namespace {
 
-// Of the lanes of `before` that touched these bytes, the first that is not ordered before `lane` of `warp`; -1: none.
-// `self`: who touches them now, which is not held against itself.
-int unordered_lane(const ThreadViews& threads, const Mark& before, ChunkBytes bytes, int warp, int lane,
-                   ActorKey self) {
+// The first lane of `before` that touched these bytes and is not ordered before `lane` of `warp`; -1 if there is none.
+// `self`: the actor that touches them now, which does not conflict with itself.
+int unordered_lane(const WarpViews& warp, const Mark& before, ChunkBytes bytes, int lane, ActorKey self) {
   int n = 0;
   for (LaneMask left = before.lanes; left != 0; left &= left - 1, ++n) {
     if ((before.bytes_of(n) & bytes) == 0) continue;
     const int theirs = std::countr_zero(left);
     const ActorKey actor = before.actor + static_cast<ActorKey>(theirs);
-    if (actor != self && !threads.ordered(warp, lane, actor, before.step)) return theirs;
+    if (actor != self && !warp.is_ordered(lane, actor, before.step)) return theirs;
   }
   return -1;
 }
 
 }  // namespace
 
-RaceChecker::RaceChecker(RaceOptions options) : options_(options) {}
+RaceChecker::RaceChecker(RaceOptions options) : OrderMonitor(options.collectives_order), options_(options) {}
 RaceChecker::~RaceChecker() = default;
-
-int RaceChecker::warp_of(const Cta& cta, int warp) const {
-  return cta.cluster_rank * warps_ + warp;
-}
 
 RaceChecker::Cluster* RaceChecker::of(const Cta& cta) {
   if (cta.index == last_cta_) return last_cluster_;
@@ -42,6 +37,11 @@ RaceChecker::Cluster* RaceChecker::of(const Cta& cta) {
   last_cta_ = cta.index;
   last_cluster_ = place == clusters_.end() ? nullptr : place->second.get();
   return last_cluster_;
+}
+
+HappensBefore* RaceChecker::order_of(const Cta& cta) {
+  Cluster* cluster = of(cta);
+  return cluster == nullptr ? nullptr : &cluster->order;
 }
 
 void RaceChecker::launch_begins(Launch& launch) {
@@ -60,7 +60,7 @@ void RaceChecker::launch_ends(Launch&) {
 
 void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
   std::shared_ptr<Cluster> cluster;
-  const auto ctas = static_cast<int>(cluster_size(launch));
+  const auto ctas = static_cast<std::size_t>(cluster_size(launch));
   if (ctas > 1) {
     for (const Cta& other : launch.ctas) {
       const auto place = clusters_.find(other.index);
@@ -71,11 +71,11 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
       if (same) cluster = place->second;
     }
   }
-  if (cluster == nullptr) cluster = std::make_shared<Cluster>(ctas * warps_, ctas);
+  if (cluster == nullptr) cluster = std::make_shared<Cluster>(launch, ctas);
   cluster->shadows[static_cast<std::size_t>(cta.cluster_rank)].emplace(kSharedBase,
                                                                        static_cast<std::int64_t>(cta.shared.size()));
   cluster->pending[static_cast<std::size_t>(cta.cluster_rank)] = {};
-  for (const Warp& warp : cta.warps) cluster->threads.set_live(warp_of(cta, warp.index), ~warp.exited);
+  cluster->order.begin(cta);
   clusters_[cta.index] = std::move(cluster);
   last_cta_ = -1;
 }
@@ -85,11 +85,12 @@ void RaceChecker::cta_ends(Launch&, const Cta& cta) {
   last_cta_ = -1;
 }
 
-void RaceChecker::exit(const Exec& exec, LaneMask lanes) {
-  if (Cluster* cluster = of(exec.cta)) cluster->threads.leave(warp_of(exec.cta, exec.warp.index), lanes);
+void RaceChecker::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
+  if (space == Space::global) return;  // only shared memory is watched
+  if (Cluster* cluster = of(exec.cta)) cluster->order.warp(exec).fence_proxy(lanes);
 }
 
-// --- one mark after the other ----------------------------------------------------------------------------------------
+// --- mark against mark ----------------------------------------------------------------------------------------
 
 inline bool RaceChecker::needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const {
   return who.async_proxy && before.generic && options_.proxy &&
@@ -103,7 +104,7 @@ void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& befo
     if ((before.bytes_of(n) & common) == 0) continue;
     const int other = std::countr_zero(left);
     const ActorKey actor = before.actor + static_cast<ActorKey>(other);
-    if (who.cluster.threads.fenced(who.warp, who.lane, actor, before.step)) continue;
+    if (who.warp.is_fenced(who.lane, actor, before.step)) continue;
     missing_fence(who, piece.address, before, piece.mark, other,
                   before.write
                       ? "ordinary stores must be followed by fence.proxy.async before the barrier"
@@ -112,18 +113,17 @@ void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& befo
   }
 }
 
-// One mark against one that was there before.
+// Checks a new mark against an earlier one.
 void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, ChunkBytes common) {
-  const ThreadViews& threads = who.cluster.threads;
   const Mark& mark = piece.mark;
   if (needs_fence(who, before, mark)) check_proxy(who, piece, before);
   if ((before.strong && mark.strong) || before.meets_itself(mark) || covered(who, before)) return;
   if (mark.lanes == 0) {
     if (before.actor == mark.actor) return;
     if (before.lanes == 0) {
-      if (!threads.ordered(who.warp, who.lane, before.actor, before.step))
+      if (!who.warp.is_ordered(who.lane, before.actor, before.step))
         conflict(who, piece.address, before, mark, who.lane, -1);
-    } else if (const int other = unordered_lane(threads, before, common, who.warp, who.lane, mark.actor); other >= 0) {
+    } else if (const int other = unordered_lane(who.warp, before, common, who.lane, mark.actor); other >= 0) {
       conflict(who, piece.address, before, mark, who.lane, other);
     }
     return;
@@ -134,16 +134,17 @@ void RaceChecker::check(Toucher& who, const Piece& piece, const Mark& before, Ch
     if (theirs == 0) continue;
     const int lane = std::countr_zero(left);
     int other = -1;
-    const bool unordered = before.lanes == 0 ? !threads.ordered(who.warp, lane, before.actor, before.step)
-                                             : (other = unordered_lane(threads, before, theirs, who.warp, lane,
-                                                                       mark.actor + static_cast<ActorKey>(lane))) >= 0;
+    const bool unordered =
+        before.lanes == 0
+            ? !who.warp.is_ordered(lane, before.actor, before.step)
+            : (other = unordered_lane(who.warp, before, theirs, lane, mark.actor + static_cast<ActorKey>(lane))) >= 0;
     if (!unordered) continue;
     conflict(who, piece.address, before, mark, lane, other);
     return;
   }
 }
 
-// Everything before it that conflicts.
+// Checks a new mark against all earlier ones of its chunk.
 void RaceChecker::check_all(Toucher& who, const Piece& piece) {
   if (const Mark* only = piece.shadow->alone(piece.chunk)) {
     if (only->bytes == 0 || (covered(who, *only) && !needs_fence(who, *only, piece.mark))) return;
@@ -156,7 +157,7 @@ void RaceChecker::check_all(Toucher& who, const Piece& piece) {
   }
 }
 
-// Writes are looked at before any is made: lanes of one instruction are not held against each other here.
+// All pieces are checked before any is written: lanes of one instruction do not conflict here.
 void RaceChecker::write_pieces(Toucher& who) {
   for (std::size_t i = 0; i < pieces_.size();) {
     const std::uint64_t rank = rank_of(pieces_[i].address), first = pieces_[i].shadow->first_address();
@@ -181,7 +182,7 @@ void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMa
   write_pieces(who);
 }
 
-// Bytes of one chunk by one lane; the mark says which.
+// One lane writes bytes of one chunk, which `mark` has.
 void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t address) {
   const std::uint64_t rank = rank_of(address), offset = offset_of(address);
   if (rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank] || !who.cluster.shadows[rank]->holds(offset))
@@ -197,8 +198,8 @@ void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t addr
   shadow.write(offset, mark, pending.now());
 }
 
-// Ranges that an engine reads or overwrites.
-void RaceChecker::touch_ranges(Toucher& who, const Mark& like, std::span<const ByteRange> ranges) {
+// An engine reads or overwrites these ranges.
+void RaceChecker::touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges) {
   const auto rank_at = [&](std::size_t i) { return rank_of(ranges[i].address); };
   const auto is_there = [&](std::size_t i) {
     return ranges[i].space == Space::shared && ranges[i].bytes > 0 && rank_at(i) < who.cluster.shadows.size() &&
@@ -209,7 +210,7 @@ void RaceChecker::touch_ranges(Toucher& who, const Mark& like, std::span<const B
       ++i;
       continue;
     }
-    // All that stand together in one window.
+    // Consecutive ranges of one window together.
     const std::uint64_t rank = rank_at(i);
     Shadow& shadow = *who.cluster.shadows[rank];
     Regions regions;
@@ -246,7 +247,7 @@ void RaceChecker::touch_range(Toucher& who, const Mark& like, Shadow& shadow, co
       look(at, next - at);
       if (like.write) {
         shadow.write(at, piece.mark, now);
-        who.harmless = 0;  // numbers hold until the next write
+        who.harmless = 0;  // numbers are valid until the next write
       } else {
         add_read(who.known, piece);
       }
@@ -271,10 +272,9 @@ void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
   if (cluster == nullptr) return;
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
   if (access.space == Space::shared) {
-    const int warp = warp_of(exec.cta, exec.warp.index);
-    Toucher who(exec, *cluster, warp, std::countr_zero(access.lanes));
-    const Mark mark{.actor = base_of_warp(warp),
-                    .step = cluster->threads.act(warp, access.lanes),
+    Toucher who(exec, *cluster, std::countr_zero(access.lanes));
+    const Mark mark{.actor = who.warp.lane0(),
+                    .step = who.warp.act(access.lanes),
                     .pc = pc_of(exec, op),
                     .write = access.kind != AccessKind::load,
                     .strong = strong};
@@ -285,9 +285,9 @@ void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
       touch_reads(who, mark, bytes, access.lanes, access.addresses);
     }
   }
-  if (strong || (access.kind != AccessKind::load && !cluster->flags.empty())) {
-    order_by_flags(exec, access, *cluster);
-  }
+  if (access.space != Space::shared && access.space != Space::global) return;
+  if (strong || (access.kind != AccessKind::load && cluster->order.flag_count() > 0))
+    cluster->order.flags(exec, access);
 }
 
 }  // namespace kvscope::ptx

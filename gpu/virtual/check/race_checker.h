@@ -1,12 +1,12 @@
-// Races in shared memory, and ordinary writes that an engine reads or overwrites without a proxy fence.
+// Finds races in shared memory, and ordinary writes that an engine reads or overwrites without a proxy fence.
 //
-// Two accesses of a common byte by different actors, one of them a write, are a race unless one happened before the
-// other. Order comes from barriers, arrival barriers, warp barriers, waits for one's own copies, fences with flags, and
-// nothing else: lanes of a warp that run side by side are not ordered, nor does a shuffle or an mma order anything
-// (Options::collectives_order says otherwise). A copy engine's write is remembered from its issue on: a read before the
-// barrier says that it is there is a race even when the bytes have not moved yet.
+// Two accesses of a common byte by different actors, at least one of them a write, are a race unless one happened before
+// the other. happens_before.h lists what orders them. Nothing else does: lanes of a warp that execute together are not
+// ordered, and neither a shuffle nor an mma orders anything (RaceOptions::collectives_order changes that). The write of a
+// copy engine counts from its issue on: a read before the arrival barrier completes is a race even if the bytes have not
+// moved yet.
 //
-// What is not seen: order by scopes too small for it, global memory.
+// Not found: fences whose scope is too small; races in global memory (global_races.h).
 // Source: PTX ISA, "Memory Consistency Model" and "Async Proxy".
 #pragma once
 
@@ -20,9 +20,9 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/virtual/check/happens_before.h"
 #include "gpu/virtual/check/lane_offsets.h"
 #include "gpu/virtual/check/shadow.h"
-#include "gpu/virtual/check/thread_views.h"
 #include "gpu/virtual/machine/diagnosis/report.h"
 #include "gpu/virtual/machine/monitor.h"
 
@@ -35,13 +35,13 @@ enum class SameValue : std::uint8_t { note, error, ignore };
 struct RaceOptions {
   bool races = true;
   bool proxy = true;
-  bool collectives_order = false;          // lanes that meet at a shuffle, vote, ldmatrix or mma are ordered by it
+  bool collectives_order = false;          // a shuffle, vote, ldmatrix or mma orders its lanes
   SameValue same_value = SameValue::note;  // two unordered writes of equal bytes
-  bool strict_war_proxy = false;           // ordinary reads before an engine's write need a proxy fence too
+  bool strict_war_proxy = false;           // ordinary reads before an engine's write need a proxy fence as well
   bool init_fence = true;                  // mbarrier.init needs a fence or a barrier before a copy completes on it
 };
 
-class RaceChecker final : public Monitor {
+class RaceChecker final : public OrderMonitor {
  public:
   explicit RaceChecker(RaceOptions options = {});
   ~RaceChecker() override;
@@ -49,43 +49,27 @@ class RaceChecker final : public Monitor {
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
-  void exit(const Exec& exec, LaneMask lanes) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void stored(const Exec& exec, const Op& op, const WarpAccess& access) override;
-  void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
-  void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
-  void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
-  void warp_barrier(const Exec& exec, LaneMask lanes) override;
-  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
   void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
-  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
-  void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
-
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void launch_ends(Launch& launch) override;
 
  private:
   struct Cluster;
-  struct Engine;
   struct Toucher;
   class LaneViews;
-  // A mark about to be made.
+  // A mark that is about to be made.
   struct Piece {
     Shadow* shadow;
-    std::uint64_t chunk;    // in it: an address of the chunk
+    std::uint64_t chunk;    // in `shadow`: an address of the chunk
     std::uint64_t address;  // the same with the rank
     Mark mark;
   };
-  // A write over a write that it is not ordered behind: harmless when the bytes are equal.
+  // A write over an unordered write: only a note if the bytes are equal.
   struct Suspect {
     std::uint64_t address = 0;  // of the chunk, with the rank
     ChunkBytes bytes = 0;       // in common
@@ -94,8 +78,7 @@ class RaceChecker final : public Monitor {
     std::array<std::byte, kChunkBytes> old{};
   };
 
-  // A warp of a CTA among those of its cluster.
-  [[nodiscard]] int warp_of(const Cta& cta, int warp) const;
+  [[nodiscard]] HappensBefore* order_of(const Cta& cta) override;
   [[nodiscard]] Cluster* of(const Cta& cta);
 
   template <class Body>  // called with a Piece
@@ -109,7 +92,7 @@ class RaceChecker final : public Monitor {
                    std::span<const std::uint64_t, kLanes> addresses);
   static void settle(Cluster& cluster, std::size_t rank);
   static void meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole);
-  void touch_ranges(Toucher& who, const Mark& like, std::span<const ByteRange> ranges);
+  void touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges);
   void touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range);
   void check_all(Toucher& who, const Piece& piece);
   [[nodiscard]] static bool behind_writes(const Toucher& who, LaneMask lanes, const Shadow& shadow,
@@ -123,12 +106,7 @@ class RaceChecker final : public Monitor {
   [[nodiscard]] static bool covered(Toucher& who, const Mark& before);
   [[nodiscard]] bool needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const;
 
-  void publish_by(Cluster& cluster, int warp, LaneMask lanes, Order order, View& to);
-  void learn(const Exec& exec, Cluster& cluster, int warp, LaneMask lanes, Order order, const Known& view,
-             std::string_view how);
-  void order_by_flags(const Exec& exec, const WarpAccess& access, Cluster& cluster);
-  void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, std::span<const ByteRange> writes);
-  void synchronise(const Exec& exec, LaneMask lanes, std::string_view how);
+  void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, ByteRanges writes);
 
   [[nodiscard]] bool told(ReportKind kind, const Mark& before, const Mark& now);
   void conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane, int other);
@@ -141,7 +119,7 @@ class RaceChecker final : public Monitor {
   RaceOptions options_;
   std::int32_t warps_ = 1;                                     // of a CTA
   std::map<std::int32_t, std::shared_ptr<Cluster>> clusters_;  // by CTA
-  std::int32_t last_cta_ = -1;                                 // clusters_ was asked for
+  std::int32_t last_cta_ = -1;                                 // the last CTA that of() found
   Cluster* last_cluster_ = nullptr;
   std::vector<std::tuple<ReportKind, std::int32_t, std::int32_t>> told_;
   std::vector<Suspect> suspects_;

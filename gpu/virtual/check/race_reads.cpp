@@ -10,7 +10,7 @@
 
 namespace kvscope::ptx {
 
-void PendingReads::keep(int warp, Step step, const Known* known) {
+void PendingReads::keep(ActorKey warp, Step step, const Known* known) {
   if (segments_.empty() || segments_.back().warp != warp || segments_.back().step != step ||
       segments_.back().known.get() != (known != nullptr ? known->get() : nullptr)) {
     segments_.push_back({warp, step, known != nullptr ? *known : nullptr, {}});
@@ -23,7 +23,7 @@ void PendingReads::keep(int warp, Step step, const Known* known) {
     low = std::min(low, offset);
     high = std::max(high, offset);
   }
-  // A lane's bytes are in one chunk, and so in one region.
+  // The bytes of one lane are in one chunk, and therefore in one region.
   segments_.back().regions.add(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high));
   all_.add(segments_.back().regions);
 }
@@ -33,13 +33,13 @@ bool PendingReads::over(const Regions& regions, const Clock& known) const {
                      [&](const Segment& s) { return known.covers_warp(s.warp, s.step) || !s.regions.meets(regions); });
 }
 
-void PendingReads::forget(const std::vector<Step>& over) {
+void PendingReads::forget(const Clock& over) {
   constexpr std::uint32_t kGone = ~std::uint32_t{0};
   std::vector<std::uint32_t> to(segments_.size(), kGone);
   std::uint32_t kept = 0;
   all_ = {};
   for (std::size_t s = 0; s < segments_.size(); ++s) {
-    if (over[static_cast<std::size_t>(segments_[s].warp)] >= segments_[s].step) continue;
+    if (over.covers_warp(segments_[s].warp, segments_[s].step)) continue;
     all_.add(segments_[s].regions);
     to[s] = kept;
     if (kept != s) segments_[kept] = std::move(segments_[s]);
@@ -62,7 +62,7 @@ void PendingReads::clear() {
   all_ = {};
 }
 
-// What lanes know, each different view once.
+// The clocks of lanes, each distinct one once.
 class RaceChecker::LaneViews {
  public:
   LaneViews(const Toucher& who, LaneMask lanes) {
@@ -71,16 +71,16 @@ class RaceChecker::LaneViews {
       return;
     }
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
-      const Clock* view = &who.cluster.threads.view(who.warp, std::countr_zero(left)).ordered;
+      const Clock* view = &who.warp.ordered(std::countr_zero(left));
       if (count_ > 0 && views_[count_ - 1] == view) continue;
-      if (count_ == views_.size()) {  // too many to be asked one by one
+      if (count_ == views_.size()) {  // too many to check each
         count_ = 0;
         return;
       }
       views_[count_++] = view;
     }
   }
-  // Whether all of them stand behind the mark; false: look closer.
+  // Whether all of them cover the mark; false means that each lane has to be checked.
   [[nodiscard]] bool cover(const Mark& mark) const {
     return count_ > 0 && std::all_of(views_.begin(), views_.begin() + static_cast<std::ptrdiff_t>(count_),
                                      [&](const Clock* view) { return covers(view, mark); });
@@ -91,7 +91,7 @@ class RaceChecker::LaneViews {
   std::size_t count_ = 0;
 };
 
-// Are the bytes' writes all behind this toucher? False: look closer.
+// Whether the last writes of these bytes are all ordered before the toucher; false means that each has to be checked.
 bool RaceChecker::behind_writes(const Toucher& who, LaneMask lanes, const Shadow& shadow, const LaneOffsets& offsets) {
   const std::uint32_t* const last = shadow.last().data();
   const auto at = [&](std::size_t i) { return last[static_cast<std::size_t>(offsets[i]) / kChunkBytes] >> 1; };
@@ -119,7 +119,7 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, LaneMas
     Shadow& shadow = *cluster.shadows[rank];
     PendingReads& pending = cluster.pending[rank];
     if (pending.full()) {
-      pending.forget(cluster.threads.known_to_all());
+      pending.forget(cluster.order.known_to_all());
       if (pending.crowded()) settle(cluster, rank);
     }
     PendingReads::Read& read = pending.room();
@@ -132,11 +132,11 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, LaneMas
       read.lanes = lanes;
       read.bytes = static_cast<std::int16_t>(bytes);
       read.strong = like.strong;
-      pending.keep(who.warp, like.step, who.known != nullptr ? &cluster.threads.known(who.warp, who.lane) : nullptr);
+      pending.keep(like.actor, like.step, who.known != nullptr ? &who.warp.known(who.lane) : nullptr);
       return;
     }
   }
-  // Lanes in several windows, or more than a chunk each.
+  // The lanes access several windows, or more than a chunk each.
   for (std::size_t r = 0; r < cluster.pending.size(); ++r) settle(cluster, r);
   each_piece(cluster, like, bytes, lanes, addresses, [&](const Piece& piece) {
     check_all(who, piece);
@@ -144,14 +144,14 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, LaneMas
   });
 }
 
-// Marks for the reads that anybody still could race with.
+// Makes marks of the pending reads that another thread could still race with.
 void RaceChecker::settle(Cluster& cluster, std::size_t rank) {
   static constexpr std::size_t kWorthAsking = 16;
   PendingReads& pending = cluster.pending[rank];
   if (pending.empty()) return;
   Shadow& shadow = *cluster.shadows[rank];
   const std::uint64_t base = shared_address(rank, shadow.first_address());
-  if (pending.size() >= kWorthAsking) pending.forget(cluster.threads.known_to_all());
+  if (pending.size() >= kWorthAsking) pending.forget(cluster.order.known_to_all());
   for (std::size_t i = 0; i < pending.size(); ++i) {
     const PendingReads::Read& read = pending.read(i);
     const PendingReads::Segment& segment = pending.segment_of(read);
@@ -160,7 +160,7 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       addresses[lane] = base + static_cast<std::uint64_t>(read.offsets[lane]);
     }
-    const Mark like{.actor = base_of_warp(segment.warp), .step = segment.step, .pc = read.pc, .strong = read.strong};
+    const Mark like{.actor = segment.warp, .step = segment.step, .pc = read.pc, .strong = read.strong};
     each_piece(cluster, like, read.bytes, read.lanes, addresses, [&](const Piece& piece) {
       if (shadow.written_at(piece.chunk) <= read.number) add_read(known, piece);
     });
@@ -168,14 +168,15 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank) {
   pending.clear();
 }
 
-// Before these bytes are written. `whole`: chunks are, so that reads of them before it do not matter behind it.
+// Called before these regions are written. `whole`: only whole chunks are, so earlier reads are redundant afterwards.
 void RaceChecker::meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole) {
   const PendingReads& pending = who.cluster.pending[rank];
   if (!pending.meet(regions)) return;
   if (!whole || who.known == nullptr || !pending.over(regions, *who.known)) settle(who.cluster, rank);
 }
 
-// Earlier reads of these bytes that happened before this one: who is behind this one is behind them.
+// Drops earlier reads of these bytes that happened before this one: an access ordered after this read is ordered after
+// them.
 void RaceChecker::forget_older_reads(const Clock* known, const Piece& piece) {
   bool some = false;
   for (Mark& before : piece.shadow->marks(piece.chunk)) {
@@ -187,11 +188,11 @@ void RaceChecker::forget_older_reads(const Clock* known, const Piece& piece) {
   if (some) piece.shadow->drop_empty(piece.chunk);
 }
 
-// `known`: what all who read knew then; null: not the same.
+// `known`: what all readers had acquired; null: they had different views.
 void RaceChecker::add_read(const Clock* known, const Piece& piece) {
   for (Mark& before : piece.shadow->marks(piece.chunk)) {
-    // The same lanes at the same bytes: the last time is the one that matters. What was not strong stays beside what
-    // is: a strong write behind it would be a race with it alone.
+    // A later read by the same lanes of the same bytes replaces the earlier one, except that a strong read does not
+    // replace a weak one: a later strong write races only with the weak one.
     if (before.write || (!before.same_places(piece.mark) || (before.bytes & ~piece.mark.bytes) != 0) ||
         (piece.mark.strong && !before.strong))
       continue;

@@ -1,4 +1,4 @@
-// What the race checker says: both sides of a conflict, where each stands in the sources, and what was missing.
+// Reports of the race checker: both sides of a conflict with their places in the sources, and what is missing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace kvscope::ptx {
 namespace {
 
-std::string order_text(const Exec& exec, const ThreadViews& threads, int warp, int lane) {
-  const LastSync& sync = threads.last_sync(warp, lane);
+std::string order_text(const Exec& exec, const WarpViews& warp, int lane) {
+  const LastSync& sync = warp.last_sync(lane);
   const int thread = exec.warp.index * kLanes + lane;
-  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronised since it began", thread);
-  return fmt::format("no order between them; thread {} last synchronised at {} ({})", thread,
+  if (sync.pc < 0) return fmt::format("no order between them; thread {} has not synchronized since it began", thread);
+  return fmt::format("no order between them; thread {} last synchronized at {} ({})", thread,
                      exec.program().source_text(sync.pc), sync.how);
 }
 
@@ -27,7 +27,7 @@ ChunkBytes bytes_of_lane(const Mark& mark, int lane) {
   return mark.bytes_of(std::popcount(mark.lanes & ((LaneMask{1} << lane) - 1)));
 }
 
-// What stands in a chunk; zeros behind the end of the window.
+// The contents of a chunk; zeros past the end of the window.
 std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_t address) {
   std::array<std::byte, kChunkBytes> out{};
   const Cta* cta = cta_of_rank(exec.launch, exec.cta, rank_of(address));
@@ -39,7 +39,7 @@ std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_
 
 }  // namespace
 
-// Each pair of places is told of once.
+// Whether this pair of places has been reported; each is reported once.
 bool RaceChecker::told(ReportKind kind, const Mark& before, const Mark& now) {
   const std::tuple what{kind, before.pc, now.pc};
   if (std::find(told_.begin(), told_.end(), what) != told_.end()) return true;
@@ -48,25 +48,26 @@ bool RaceChecker::told(ReportKind kind, const Mark& before, const Mark& now) {
 }
 
 ReportParty RaceChecker::party(const Exec& exec, const Cluster& cluster, const Mark& mark, int lane) const {
+  const auto rank = static_cast<int>(cta_of(mark.actor));
   ReportParty out;
   out.action = mark.write ? "write" : "read";
   out.pc = mark.pc;
   out.source = exec.program().source_text(mark.pc);
   if (mark.lanes == 0) {
-    const Engine& engine = cluster.engine_of(mark.actor);
-    out.actor = std::string(name(engine.kind));
-    if (engine.kind == AsyncKind::wgmma) {
-      out.actor += fmt::format(" of warpgroup {}", engine.owner);
+    const AsyncKind kind = kind_of_engine(mark.actor);
+    out.actor = std::string(name(kind));
+    if (kind == AsyncKind::wgmma) {
+      out.actor += fmt::format(" of warpgroup {}", rank * warps_ / 4 + thread_of(mark.actor));
     } else {
-      if (engine.by_barrier) {
-        out.actor += ", mbarrier " + place_name(name_address(exec.launch, Space::shared, engine.owner, 8));
+      if (counts_on_barrier(mark.actor)) {
+        const std::uint64_t mbarrier = mbarrier_of_engine(mark.actor);
+        out.actor += ", mbarrier " + place_name(name_address(exec.launch, Space::shared, mbarrier, 8));
       }
       out.actor += fmt::format(" issued by thread {}", mark.issuer);
     }
     return out;
   }
-  const int warp = warp_of_key(mark.actor);
-  out.warp = warp % warps_;
+  out.warp = thread_of(mark.actor) / kLanes;
   out.thread = out.warp * kLanes + lane;
   out.lanes = mark.lanes;
   if (is_copy(mark.actor)) {
@@ -74,7 +75,7 @@ ReportParty RaceChecker::party(const Exec& exec, const Cluster& cluster, const M
     return out;
   }
   out.actor = fmt::format("thread {} (warp {} lane {})", out.thread, out.warp, lane);
-  if (cluster.shadows.size() > 1) out.actor += fmt::format(" of rank {}", warp / warps_);
+  if (cluster.shadows.size() > 1) out.actor += fmt::format(" of rank {}", rank);
   out.opcode = exec.program().statement(mark.pc).opcode;
   return out;
 }
@@ -98,7 +99,7 @@ void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& befo
   const ReportKind kind = before.write ? (now.write ? ReportKind::race_ww : ReportKind::race_wr) : ReportKind::race_rw;
   const bool stores = before.lanes != 0 && now.lanes != 0 && !is_copy(before.actor) && !is_copy(now.actor);
   if (kind == ReportKind::race_ww && stores && before.generic && now.generic) {
-    // The bytes that are there now are the earlier write's: stored() compares.
+    // Memory still has the bytes of the earlier write. stored() compares them with the new ones.
     Suspect suspect{address / kChunkBytes * kChunkBytes,
                     static_cast<ChunkBytes>(before.bytes & now.bytes),
                     before,
@@ -112,14 +113,14 @@ void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& befo
   }
   if (told(kind, before, now)) return;
   Report r = race(who.exec, who.cluster, kind, address, before, other, now, lane);
-  r.message = order_text(who.exec, who.cluster.threads, who.warp, lane);
+  r.message = order_text(who.exec, who.warp, lane);
   Exec exec = who.exec;
   static_cast<void>(report(exec, std::move(r)));
 }
 
 void RaceChecker::stored(const Exec& exec, const Op&, const WarpAccess&) {
   if (suspects_.empty()) return;
-  const Cluster* cluster = of(exec.cta);
+  Cluster* cluster = of(exec.cta);
   for (const Suspect& suspect : suspects_) {
     const std::array<std::byte, kChunkBytes> now = bytes_of_chunk(exec, suspect.address);
     bool equal = true;
@@ -131,7 +132,7 @@ void RaceChecker::stored(const Exec& exec, const Op&, const WarpAccess&) {
     const ReportKind kind = note ? ReportKind::same_value : ReportKind::race_ww;
     if (told(kind, suspect.before, suspect.now)) continue;
     Report r = race(exec, *cluster, kind, suspect.address, suspect.before, suspect.other, suspect.now, suspect.lane);
-    r.message = order_text(exec, cluster->threads, warp_of_key(suspect.now.actor), suspect.lane);
+    r.message = order_text(exec, cluster->order.warp(exec), suspect.lane);
     if (note) r.message += "; both wrote the same bytes";
     Exec copy = exec;
     static_cast<void>(report(copy, std::move(r)));
@@ -141,9 +142,9 @@ void RaceChecker::stored(const Exec& exec, const Op&, const WarpAccess&) {
 
 void RaceChecker::missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other,
                                 std::string_view message) {
-  // Where there is no order at all, that is what is reported.
+  // If there is no order at all, the race is reported instead.
   const ActorKey actor = before.actor + static_cast<ActorKey>(other);
-  if (!who.cluster.threads.ordered(who.warp, who.lane, actor, before.step)) return;
+  if (!who.warp.is_ordered(who.lane, actor, before.step)) return;
   if (told(ReportKind::proxy_fence, before, now)) return;
   Report r = race(who.exec, who.cluster, ReportKind::proxy_fence, address, before, other, now, who.lane);
   r.message = message;

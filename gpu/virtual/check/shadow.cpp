@@ -59,7 +59,7 @@ void Shadow::list(std::size_t chunk) {
 Shadow::Writer Shadow::writer_of(const Mark& mark, std::uint64_t now) {
   const Mark& newest = writers_.back().mark;
   const bool same = writers_.size() > 2 && newest.actor == mark.actor && newest.step == mark.step;
-  // Of lanes the number says who and when; of an engine it stands for the whole mark.
+  // For lanes the number identifies actor and step; for an engine it identifies the whole mark.
   if (same &&
       (mark.lanes != 0 || (newest.pc == mark.pc && newest.issuer == mark.issuer && writers_.back().since == now)))
     return static_cast<Writer>(writers_.size() - 1);

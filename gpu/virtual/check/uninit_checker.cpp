@@ -28,7 +28,7 @@ void set_bits(std::vector<std::uint64_t>& words, std::uint64_t from, std::uint64
   }
 }
 
-// The first bit of the range that is not set; -1: all are.
+// The first bit of the range that is not set; -1: all are set.
 std::int64_t first_clear(const std::vector<std::uint64_t>& words, std::uint64_t from, std::uint64_t count) {
   for (std::uint64_t i = from; i < from + count; ++i) {
     if (i / 64 >= words.size() || (words[i / 64] >> i % 64 & 1) == 0) return static_cast<std::int64_t>(i - from);
@@ -45,7 +45,7 @@ bool adds(const Exec& exec, const Op& op) {
   return ((op.negated >> 3 & 1) != 0 ? ~scale & 1 : scale & 1) != 0;
 }
 
-// The variable of the thread's functions that a byte of its local memory is in.
+// The variable, of the functions that the thread is in, that contains a byte of its local memory.
 void name_local(const Exec& exec, std::uint64_t address, ReportAddress& to) {
   const Program& program = exec.program();
   for (std::int32_t a = exec.lane_group.activation; a >= 0;) {
@@ -111,7 +111,7 @@ void UninitChecker::cta_ends(Launch&, const Cta& cta) {
   warps_.erase(cta.index);
 }
 
-// Lanes are at the first statement of a function that they have been called into.
+// These lanes are at the first statement of a called function.
 void UninitChecker::enter(const Exec& exec, WarpState& warp, ActivationState& state, LaneMask lanes) {
   const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   for (LaneMask& written : state.written) written &= ~lanes;
@@ -173,16 +173,16 @@ void UninitChecker::read(const Exec& exec, const Op& op, ActivationState& state,
   if (missing == 0) [[likely]] {
     return;
   }
-  written |= missing;  // said once
+  written |= missing;  // report each register once
   if (!options_.registers) return;
   const Function& f = exec.program().module->functions[static_cast<std::size_t>(state.function)];
   Report r;
-  r.kind = ReportKind::uninitialised;
+  r.kind = ReportKind::uninitialized;
   r.severity = severity_of(r.kind);
   r.parties = {lane_party(exec, op, std::countr_zero(missing), missing, "read")};
   r.message = fmt::format("{} is read in lanes {:08x} before anything has written it there",
                           name(f.registers[static_cast<std::size_t>(reg)]), missing);
-  r.hint = "compilers copy such registers on purpose: what matters is whether a result depends on it";
+  r.hint = "compilers copy such registers on purpose: check whether a result depends on it";
   Exec copy = exec;
   static_cast<void>(report(copy, std::move(r)));
 }
@@ -198,7 +198,7 @@ void UninitChecker::access(const Exec& exec, const Op& op, const WarpAccess& acc
     const std::int64_t first = access.kind == AccessKind::store ? -1 : first_clear(written, address, bytes);
     if (first >= 0) {
       Report r;
-      r.kind = ReportKind::uninitialised;
+      r.kind = ReportKind::uninitialized;
       r.severity = severity_of(r.kind);
       r.address =
           name_address(exec.launch, Space::local, address + static_cast<std::uint64_t>(first), access.bytes - first);

@@ -1,15 +1,16 @@
-// Registers and local memory that a thread reads before it has written them: one bit a lane of every register, one bit
-// a byte of local memory.
+// Finds reads of registers and of local memory that the thread has not written. It keeps one bit per lane and register,
+// and one bit per byte of local memory.
 //
-//   UNINITIALISED  kernel k  cta (0,0,0)
+//   UNINITIALIZED  kernel k  cta (0,0,0)
 //     read   thread 3 (warp 0 lane 3)  add.u32          k.cu:5
 //     %r5 is read in lanes 00000008 before anything has written it there
 //
-// Registers are those of the text, whatever places they share. Each call of a function begins with none written but its
-// parameters, and with its local variables unwritten. Memory of alloca that is taken again counts as written.
+// Registers are those of the PTX text, even where the machine stores several in one place. Each call of a function starts
+// with only its parameters written, and with its local variables unwritten. Memory of alloca that is reused counts as
+// written.
 //
-// Off unless asked for: compilers copy undefined registers on purpose, and code for a debugger copies padding. Costs a
-// look at every instruction.
+// Off by default: compilers copy undefined registers on purpose, and debug builds copy padding. The checker inspects
+// every instruction.
 #pragma once
 
 #include <array>
@@ -40,7 +41,8 @@ class UninitChecker final : public Monitor {
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
 
  private:
-  // [first, last) of registers_: what the statement reads, of a wgmma the accumulators, what it writes.
+  // Indices into registers_: [reads, accumulators) are read, [accumulators, writes) are the accumulators of a wgmma (read and written),
+  // [writes, end) are written.
   struct Effects {
     std::int32_t reads = 0, accumulators = 0, writes = 0, end = 0;
     std::int32_t guard = -1;
@@ -53,9 +55,9 @@ class UninitChecker final : public Monitor {
   };
   struct WarpState {
     std::vector<ActivationState> activations;              // as Warp::activations
-    LaneMask calling = 0;                                  // have come to a call, and have done nothing since
-    std::array<std::int32_t, kLanes> depth{};              // of these: how deep they were
-    std::array<std::vector<std::uint64_t>, kLanes> local;  // a bit a byte that has been written
+    LaneMask calling = 0;                                  // lanes that executed a call and nothing since
+    std::array<std::int32_t, kLanes> depth{};              // of these lanes: the call depth before
+    std::array<std::vector<std::uint64_t>, kLanes> local;  // one bit per byte that has been written
   };
   void find_effects(const Program& program, const std::vector<bool>& reached);
   void enter(const Exec& exec, WarpState& warp, ActivationState& state, LaneMask lanes);

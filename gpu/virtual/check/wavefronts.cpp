@@ -14,7 +14,7 @@ constexpr int kBanks = 32;
 constexpr std::uint64_t kSector = 32;  // [bytes]
 constexpr std::uint64_t kLine = 128;   // [bytes]
 
-// The words that one group of lanes wants, bank by bank. A group wants 32 words at most.
+// The words that one group of lanes accesses, by bank. A group accesses at most 32 words.
 class BankWords {
  public:
   void want(std::uint64_t word, bool shares) {
@@ -54,7 +54,7 @@ std::int64_t distinct(std::array<std::uint64_t, kMost>& values, int count) {
   return std::unique(values.begin(), end) - values.begin();
 }
 
-// All in 2 KiB: a bit for each access that there could be, and for each sector. False: they are further apart.
+// Accesses within 2 KiB: one bit per possible access, and one per sector. False: they are further apart.
 bool near_sectors(AccessAddresses addresses, LaneMask lanes, int bytes, Sectors& out) {
   constexpr std::uint64_t kNear = 64 * kSector;
   const auto size = static_cast<std::uint64_t>(bytes);
@@ -104,7 +104,7 @@ Wavefronts shared_wavefronts(AccessAddresses addresses, LaneMask lanes, int byte
 Wavefronts WavefrontMemory::cost(AccessAddresses addresses, LaneMask lanes, int bytes, bool atomic) {
   if (lanes == 0) return {};
   if (shapes_.empty()) shapes_.resize(kShapes);
-  // All lanes a word further on: every bank is its neighbour, and the count is the same.
+  // Shifting all lanes by a word moves every bank to the next one, so the count stays the same.
   const std::uint64_t first = addresses[static_cast<std::size_t>(std::countr_zero(lanes))] / 4 * 4;
   LaneOffsets offsets;
   lane_offsets(first, addresses, lanes, offsets);
@@ -134,7 +134,7 @@ Sectors global_sectors(AccessAddresses addresses, LaneMask lanes, int bytes) {
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     values[static_cast<std::size_t>(count++)] = addresses[static_cast<std::size_t>(std::countr_zero(left))];
   }
-  // An aligned access lies in one sector, and two of them are the same or apart.
+  // An aligned access is within one sector, and two of them are equal or disjoint.
   const std::int64_t accesses = distinct(values, count);
   const auto coarser = [&](std::uint64_t unit) {
     for (int i = 0; i < static_cast<int>(accesses); ++i) values[static_cast<std::size_t>(i)] /= unit;

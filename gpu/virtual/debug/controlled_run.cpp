@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostSnapshots = 64;
 constexpr std::size_t kRemembered = std::size_t{1} << 17;  // positions
-constexpr std::uint64_t kSearchSteps = 1 << 16;            // run past a stop at most before going back to it
+constexpr std::uint64_t kSearchSteps = 1 << 16;            // maximum steps to run past a stop before moving back to it
 
 std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory, const Watch& watch) {
   const std::byte* from = nullptr;
@@ -26,7 +26,7 @@ std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory
   } else {
     from = memory.at(watch.address, watch.bytes);
   }
-  if (from == nullptr) return {};  // the CTA has not begun, or is gone
+  if (from == nullptr) return {};  // the CTA has not begun, or has been removed
   return {from, from + watch.bytes};
 }
 
@@ -36,7 +36,7 @@ std::string hex(const std::vector<std::byte>& bytes) {
   return out.empty() ? "not there" : out;
 }
 
-// The place in the sources that a person steps through: the outermost frame's caller is not another line.
+// The source place used for stepping by line. It does not include the frames that called it.
 std::pair<std::int32_t, std::int32_t> line_of(const Program& program, std::int32_t pc) {
   const Statement& s = program.statement(pc);
   if (s.frame < 0) return {-1, s.at.line};
@@ -66,18 +66,18 @@ std::string_view name(StopReason reason) {
   return kNames[static_cast<std::size_t>(reason)];
 }
 
-// What a search looks for, from one step on.
+// The condition that ends a search, from a given step.
 struct ControlledRun::Until {
   std::uint64_t from = 0;
   const std::map<int, std::vector<std::int32_t>>* breakpoints = nullptr;
   const std::map<int, Watch>* watches = nullptr;
   bool barrier = false, event = false, report = false;
-  // The warp's next instruction, of another line than `line` when there is one.
+  // The warp whose next instruction ends the search; if `line` is set, the instruction must be at another line.
   const Position* warp = nullptr;
   bool line = false;
 };
 
-// Remembers who ran at each step, and notes the first step at which a search is at its end.
+// Records which lane group ran at each step, and the first step at which a search condition holds.
 class ControlledRun::Watcher final : public Monitor {
  public:
   explicit Watcher(const DeviceMemory& memory) : memory_(memory), positions_(kRemembered) {}
@@ -98,7 +98,7 @@ class ControlledRun::Watcher final : public Monitor {
     }
   }
   void end() { until_ = nullptr; }
-  // At the end of the launch no instruction follows that would look.
+  // At the end of the launch there is no further instruction at which the bytes would be compared.
   void look(const Launch& launch) { look_at_bytes(launch); }
 
   [[nodiscard]] bool hit() const { return hit_; }
@@ -167,7 +167,7 @@ class ControlledRun::Watcher final : public Monitor {
     step_ = step;
     stop_ = {reason, std::move(what), at};
   }
-  // Behind the instruction that is being run, or where engines are at work between two.
+  // Records a stop after the current instruction, or between two instructions if an engine caused it.
   void note_behind(const Launch& launch, bool in_instruction, StopReason reason, std::string what) {
     const std::uint64_t step = launch.step + (in_instruction ? 1 : 0);
     if (step > until_->from) note(step, reason, std::move(what), at(launch.step));
@@ -222,7 +222,8 @@ ControlledRun::~ControlledRun() = default;
 
 void ControlledRun::keep_snapshot() {
   if (!snapshots_.empty()) {
-    // Too many, or too large: every other one goes, and fewer are made from here on. The first always stays.
+    // Too many or too large snapshots: every other one is removed, and the distance doubles. The first one always
+    // stays.
     const std::int64_t each = size_of(launch_, memory_) + writers_.bytes();
     while (snapshots_.size() + 1 > kMostSnapshots ||
            each * static_cast<std::int64_t>(snapshots_.size() + 1) > most_snapshot_bytes_) {
@@ -240,7 +241,7 @@ void ControlledRun::keep_snapshot() {
 void ControlledRun::advance(std::uint64_t steps) {
   const std::uint64_t end = launch_.step + steps;
   while (!ended() && launch_.step < end) {
-    // The checkers have heard of everything up to here; behind it everybody listens.
+    // The checkers have received all steps before furthest_; after it, all monitors receive them.
     const bool again = launch_.step < furthest_;
     launch_.monitor = again ? &again_ : &all_;
     std::uint64_t stop = again ? std::min(end, furthest_) : end;
@@ -296,7 +297,7 @@ Stop ControlledRun::search(const Until& until) {
   return watcher_->stop();
 }
 
-// --- where it is -----------------------------------------------------------------------------------------------------
+// --- current position ------------------------------------------------------------------------------------------------
 
 Position ControlledRun::position() {
   const std::uint64_t here = launch_.step;
@@ -318,7 +319,7 @@ std::vector<Report> ControlledRun::reports() const {
   return out;
 }
 
-// --- forwards and backwards ------------------------------------------------------------------------------------------
+// --- forward and backward --------------------------------------------------------------------------------------------
 
 Stop ControlledRun::run() {
   return search({.from = launch_.step, .breakpoints = &breakpoints_, .watches = &watches_, .report = true});
@@ -360,7 +361,7 @@ Stop ControlledRun::back(std::uint64_t count) {
 Stop ControlledRun::back_line() {
   const Position now = position();
   for (std::uint64_t at = launch_.step; at > 0 && now.pc >= 0;) {
-    // Who ran there is remembered of the last steps; further back it has to be run again.
+    // The latest steps are recorded in memory; for earlier ones the run is repeated.
     if (--at >= furthest_ || watcher_->at(at).step != at) go_to(at);
     const Position there = watcher_->at(at).step == at ? watcher_->at(at) : position();
     if (there.cta != now.cta || there.warp != now.warp) continue;
@@ -372,7 +373,7 @@ Stop ControlledRun::back_line() {
   return {StopReason::beginning, {}, {}};
 }
 
-// --- what to stop at -------------------------------------------------------------------------------------------------
+// --- stop conditions -------------------------------------------------------------------------------------------------
 
 std::vector<std::int32_t> ControlledRun::pcs_of(std::string_view file, std::int32_t line) const {
   const Program& program = *launch_.program;

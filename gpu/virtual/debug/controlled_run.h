@@ -1,15 +1,17 @@
-// A launch under control: forwards and backwards, to a step, a line, a breakpoint, a change of some bytes.
+// A launch under a debugger's control: it moves forward and backward, to a step, a line, a breakpoint, or a change of
+// watched bytes.
 //
 //   ControlledRun run(device, module, config);
 //   run.add_breakpoint(run.pcs_of("scale.cu", 12));
-//   Stop stop = run.run();            stands before the first instruction of line 12, nothing of it done
-//   run.back(1);                      before the instruction that came before it, of whatever warp
+//   Stop stop = run.run();            stops before the first instruction of line 12 is executed
+//   run.back(1);                      before the previous instruction, of whichever warp executed it
 //   run.seek(0);                      at the beginning
 //
-// A position is a number of warp instructions done. The machine is deterministic, so a position says everything: going
-// back is going there again from the nearest snapshot, and a stop is found by running past it and going back to it.
-// Checkers hear of every step once, however often it is run again. Snapshots copy the machine and the device's memory;
-// at most 64 are kept, and no more bytes than `most_snapshot_bytes`, the distances doubling as the run grows.
+// A position is the number of warp instructions executed so far. The machine is deterministic, so that number
+// identifies the whole state. Moving backward restores the nearest snapshot and runs forward from it; a stop is found
+// by running past it and moving back. Checkers receive each step once, even if the step is executed again. A snapshot
+// copies the machine and the device's memory. At most 64 snapshots are kept, within `most_snapshot_bytes`; the distance
+// between them doubles as the run grows.
 #pragma once
 
 #include <array>
@@ -28,36 +30,36 @@
 
 namespace kvscope::ptx {
 
-// The instruction that is next at a position: who runs it.
+// The instruction that is executed next at a position, and the lane group that executes it.
 struct Position {
   std::uint64_t step = 0;  // warp instructions done
-  std::int32_t cta = -1;   // linear; -1: nothing comes next
+  std::int32_t cta = -1;   // linear; -1: the launch has no next instruction
   std::int32_t warp = -1;
   std::int32_t pc = -1;
-  LaneMask lanes = 0;  // of the lane group, its guard not yet looked at
+  LaneMask lanes = 0;  // of the lane group, before the guard is applied
 };
 
 enum class StopReason : std::uint8_t {
-  step,        // as far as was asked
-  breakpoint,  // before one
-  watchpoint,  // behind the instruction that changed the bytes
-  line,        // another line of the sources
-  barrier,     // behind the instruction or copy that completed a barrier
-  event,       // behind what others can see
-  report,      // behind the instruction that was reported
+  step,        // the requested number of steps was executed
+  breakpoint,  // before its instruction
+  watchpoint,  // after the instruction that changed the bytes
+  line,        // a different source line
+  barrier,     // after the instruction or copy that completed a barrier
+  event,       // after an effect that other threads can observe
+  report,      // after the instruction that was reported
   finished,
-  failed,     // the launch ended by an error
-  beginning,  // there is nothing further back
+  failed,     // the launch ended with an error
+  beginning,  // position 0: there is no earlier position
 };
 [[nodiscard]] std::string_view name(StopReason reason);
 
 struct Stop {
   StopReason reason = StopReason::step;
   std::string what;  // "breakpoint 1", "shared 0x00400: 00 00 80 3f -> 00 00 00 40"; may be empty
-  Position at;       // who stopped it: of a breakpoint or line the instruction that comes next, else the one just done
+  Position at;       // breakpoint or line: the next instruction; otherwise the instruction just executed
 };
 
-// Bytes that are watched; `cta` is for shared memory.
+// Watched bytes; `cta` applies to shared memory only.
 struct Watch {
   Space space = Space::global;
   std::int32_t cta = 0;
@@ -67,40 +69,39 @@ struct Watch {
 
 class ControlledRun {
  public:
-  // Begins the launch; throws as Device::begin. `device`, and `monitor` if there is one, outlive this.
+  // Begins the launch; throws as Device::begin does. `device` and `monitor` (if any) must outlive this object.
   ControlledRun(Device& device, const LoadedModule& module, const LaunchConfig& config, Monitor* monitor = nullptr,
                 std::int64_t most_snapshot_bytes = std::int64_t{1} << 30);
   ~ControlledRun();
 
-  // --- where it is ---
+  // --- current position ---
   [[nodiscard]] std::uint64_t step() const { return launch_.step; }
   [[nodiscard]] const Launch& launch() const { return launch_; }
   [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
   [[nodiscard]] bool ended() const { return launch_.status != LaunchStatus::running; }
-  // Who runs next. Looked up, or found by running one step and going back.
+  // The next instruction. It is looked up, or found by executing one step and moving back.
   [[nodiscard]] Position position();
-  // Of the bytes as they are here.
+  // The last writers at the current position.
   [[nodiscard]] const LastWriters& writers() const { return writers_; }
-  // Up to here, in the order of steps.
+  // Reports up to the current position, in the order of steps.
   [[nodiscard]] std::vector<Report> reports() const;
 
-  // --- forwards and backwards ---
+  // --- forward and backward ---
   Stop run();                       // to the next breakpoint, watchpoint or report, or to the end
-  Stop steps(std::uint64_t count);  // warp instructions of whatever warp
-  Stop warp_step();                 // until the warp that is next has done one
-  Stop line();                      // until that warp stands at another line of the sources
+  Stop steps(std::uint64_t count);  // warp instructions, of any warp
+  Stop warp_step();                 // until the next warp has executed one instruction
+  Stop line();                      // until that warp reaches a different source line
   Stop to(StopReason reason);       // barrier, event or report
-  Stop seek(std::uint64_t step);    // anywhere; past the end: the end
+  Stop seek(std::uint64_t step);    // to any position; past the end: the end
   Stop back(std::uint64_t count);
-  Stop back_line();  // to where that warp last stood at another line
+  Stop back_line();  // to where that warp was last at a different line
 
-  // --- what to stop at ---
-  // Where a line begins: each op of it, or of what is inlined into it, behind one that is not. `file` may be the end of
-  // a path.
+  // --- stop conditions --- The pcs where a line begins: each op of the line, or of code inlined into it, that follows
+  // an op of another line. `file` may be the end of a path.
   [[nodiscard]] std::vector<std::int32_t> pcs_of(std::string_view file, std::int32_t line) const;
   int add_breakpoint(std::vector<std::int32_t> pcs);
   int add_watch(const Watch& watch);
-  // False: there is none of that number.
+  // False: no breakpoint or watchpoint has that number.
   bool remove(int number);
 
  private:
@@ -125,11 +126,11 @@ class ControlledRun {
   std::unique_ptr<Watcher> watcher_;
   LastWriters writers_;
   MonitorChain all_;
-  MonitorChain again_;               // without who must hear of every step once
-  std::vector<Snapshot> snapshots_;  // by step; the first is the beginning
-  std::uint64_t distance_ = 4096;    // between two
+  MonitorChain again_;               // without the monitors that receive each step only once
+  std::vector<Snapshot> snapshots_;  // by step; the first is at the beginning
+  std::uint64_t distance_ = 4096;    // steps between two snapshots
   std::int64_t most_snapshot_bytes_;
-  std::uint64_t furthest_ = 0;   // steps that the checkers have heard of
+  std::uint64_t furthest_ = 0;   // steps that the checkers have received
   std::vector<Report> reports_;  // by step
   std::map<int, std::vector<std::int32_t>> breakpoints_;
   std::map<int, Watch> watches_;

@@ -100,7 +100,7 @@ bool has_address(Kind kind) {
          kind == Kind::engine_issue || kind == Kind::engine_moves || kind == Kind::cp_async_arrive;
 }
 
-// What the value is, as a key; empty: it says nothing.
+// The JSON key of the event's value; empty: the event has no value.
 std::string_view value_name(Kind kind) {
   switch (kind) {
     case Kind::split:
@@ -165,7 +165,7 @@ EventList::EventList(EventFilter filter, Sink sink) : filter_(std::move(filter))
   for (const Kind kind : filter_.kinds) wanted_[static_cast<std::size_t>(kind)] = true;
 }
 
-// A split has the number of its step only when every step is told.
+// The step of a split is known only if every step is reported.
 bool EventList::wants_instructions() const {
   return wanted_[static_cast<std::size_t>(Kind::instruction)] || wanted_[static_cast<std::size_t>(Kind::retry)] ||
          wanted_[static_cast<std::size_t>(Kind::split)];
@@ -179,7 +179,7 @@ void EventList::hand_on(const MachineEvent& e, LaneAddressSpan addresses) {
   sink_(e, filter_.lane_addresses ? addresses : LaneAddressSpan{});
 }
 
-// --- what the machine tells ------------------------------------------------------------------------------------------
+// --- calls from the machine ------------------------------------------------------------------------------------------
 
 void EventList::cta_begins(Launch& launch, const Cta& cta) {
   hand_on(of_cta(launch, cta, Kind::cta_start));
@@ -233,8 +233,7 @@ void EventList::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bo
   e.value = waits ? 1 : 0;
   hand_on(e);
 }
-void EventList::barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                             std::span<const LaneMask>) {
+void EventList::barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks) {
   MachineEvent e = of_cta(launch, cta, Kind::barrier_done);
   e.object = static_cast<std::uint64_t>(barrier);
   for (const LaneMask lanes : arrived) e.value += std::popcount(lanes);
@@ -271,8 +270,8 @@ void EventList::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
   hand_on(e);
 }
 
-void EventList::engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, std::span<const ByteRange> reads,
-                       std::span<const ByteRange> writes) {
+void EventList::engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, ByteRanges reads,
+                       ByteRanges writes) {
   MachineEvent e;
   e.step = launch.step;
   e.cta = op.cta;
@@ -290,12 +289,10 @@ void EventList::engine(const Launch& launch, const AsyncOp& op, MachineEventKind
   }
   hand_on(e);
 }
-void EventList::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                            std::span<const ByteRange> writes) {
+void EventList::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) {
   engine(exec.launch, op, Kind::engine_issue, reads, writes);
 }
-void EventList::async_moves(Launch& launch, const Cta&, const AsyncOp& op, std::span<const ByteRange> reads,
-                            std::span<const ByteRange> writes) {
+void EventList::async_moves(Launch& launch, const Cta&, const AsyncOp& op, ByteRanges reads, ByteRanges writes) {
   engine(launch, op, Kind::engine_moves, reads, writes);
 }
 void EventList::async_done(Launch& launch, const Cta&, const AsyncOp& op) {
@@ -307,8 +304,7 @@ void EventList::group_commit(const Exec& exec, AsyncKind kind, LaneMask lanes) {
   e.async = kind;
   hand_on(e);
 }
-void EventList::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool,
-                           std::span<const std::uint64_t, kLanes> last) {
+void EventList::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool, OperationNumbers last) {
   MachineEvent e = of_lanes(exec, Kind::group_wait, lanes);
   e.async = kind;
   const std::uint64_t behind = lanes != 0 ? last[static_cast<std::size_t>(std::countr_zero(lanes))] : 0;

@@ -1,5 +1,5 @@
-// Everything that a launch does, in the order in which it does it: one record of a fixed size an event, handed on as it
-// happens. Nothing is kept, so a run may be as long as it likes.
+// All events of a launch in execution order: one record of a fixed size per event, passed to the caller as it happens.
+// No record is kept, so the length of a run is not limited.
 //
 //   EventList events({.kinds = {MachineEventKind::store}, .warp = 1}, [&](const MachineEvent& e, LaneAddressSpan at) {
 //     out << to_text(e, at, program) << '\n';
@@ -8,8 +8,8 @@
 //
 //   19  cta 0  warp 1  lanes ffffffff  store  shared 0x00480 4 bytes a lane  st.shared.f32  reverse.cu:3
 //
-// A step is a warp instruction: events of one step are of one instruction, and of what engines did behind it.
-// The events of a tile on its way to registers, as the model has them, are in tile_trace.h.
+// A step is one warp instruction. The events of a step belong to its instruction, or to what engines did after it.
+// tile_trace.h records the events of a tile on its way to registers, in the model's format.
 #pragma once
 
 #include <array>
@@ -27,25 +27,25 @@
 
 namespace kvscope::ptx {
 
-//   kind                       lanes            address                 object           value
-//   instruction, retry         of its guard
-//   split                      that branch                                               where they go (pc)
+//   kind                       lanes               address                  object        value
+//   instruction, retry         where the guard holds
+//   split                      that branch                                                target pc
 //   merge                      that join
-//   load, store, atomic        active           of the first of them                     bytes a lane
-//   barrier_arrive             that arrive                              barrier          1: they wait
-//   barrier_done                                                        barrier          threads that arrived
-//   mbarrier_*                 that ask, or 0   of the object                            arrivals, bytes, or the phase
-//   engine_issue, _moves       of the issuer    written, or read        operation        bytes written
-//   engine_done                of the issuer                            operation        bytes credited
-//   group_wait                 that wait                                operation up to which the first lane's are done
-//   printf                                                                               characters
-//   report                                      spoken of               ReportKind
+//   load, store, atomic        active              of the first lane                      bytes per lane
+//   barrier_arrive             that arrive                                  barrier       1: they wait
+//   barrier_done                                                            barrier       threads that arrived
+//   mbarrier_*                 that execute it, 0: an engine   the object                 arrivals, bytes, or the phase
+//   engine_issue, _moves       of the issuer       written, or else read    operation     bytes written
+//   engine_done                of the issuer                                operation     bytes credited
+//   group_wait                 that wait           last completed operation of the first lane, in `object`
+//   printf                                                                                characters
+//   report                     named in the report                          ReportKind
 enum class MachineEventKind : std::uint8_t {
   cta_start,
   cta_exit,
   cta_suspend,
   instruction,
-  retry,  // one that had to wait is tried again
+  retry,  // an instruction that had to wait is executed again
   split,
   merge,
   park,
@@ -64,10 +64,10 @@ enum class MachineEventKind : std::uint8_t {
   mbarrier_inval,
   mbarrier_arrive,
   mbarrier_expect,
-  mbarrier_complete,  // bytes have come
-  mbarrier_phase,     // it is over
-  mbarrier_passed,    // a wait found it over
-  mbarrier_not_yet,   // a wait did not
+  mbarrier_complete,  // bytes were credited
+  mbarrier_phase,     // the phase completed
+  mbarrier_passed,    // a wait found the phase complete
+  mbarrier_not_yet,   // a wait found the phase incomplete
   fence,
   proxy_fence,
   engine_issue,
@@ -84,16 +84,16 @@ inline constexpr std::size_t kMachineEventKinds = static_cast<std::size_t>(Machi
 [[nodiscard]] std::optional<MachineEventKind> find_machine_event(std::string_view name);
 
 struct MachineEvent {
-  std::uint64_t step = 0;     // warp instructions done before it
-  std::uint64_t address = 0;  // of `space`
+  std::uint64_t step = 0;     // warp instructions executed before it
+  std::uint64_t address = 0;  // in `space`
   std::uint64_t object = 0;
   std::int64_t value = 0;
-  std::int32_t cta = -1;  // linear; -1: of the whole launch
-  std::int32_t pc = -1;   // Program::ops; -1: of no instruction
+  std::int32_t cta = -1;  // linear; -1: the launch as a whole
+  std::int32_t pc = -1;   // Program::ops; -1: no instruction
   LaneMask lanes = 0;
   MachineEventKind kind = MachineEventKind::instruction;
-  std::int8_t warp = -1;                  // in the CTA; -1: of none
-  Space space = Space::generic;           // of the address; generic: there is none
+  std::int8_t warp = -1;                  // in the CTA; -1: no warp
+  Space space = Space::generic;           // of the address; generic: no address
   AsyncKind async = AsyncKind::cp_async;  // of engine_* and group_*
   friend bool operator==(const MachineEvent&, const MachineEvent&) = default;
 };
@@ -102,20 +102,20 @@ static_assert(sizeof(MachineEvent) == 48);
 struct EventFilter {
   std::vector<MachineEventKind> kinds = {};  // empty: all
   std::int32_t cta = -1;                     // -1: all
-  std::int32_t warp = -1;                    // -1: all, and events of no warp
+  std::int32_t warp = -1;                    // -1: all, including events of no warp
   std::uint64_t first_step = 0;
   std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
-  bool lane_addresses = false;  // hand on the addresses of loads, stores and atomics
+  bool lane_addresses = false;  // pass on the addresses of loads, stores and atomics
 };
 
-using LaneAddressSpan = std::span<const std::uint64_t>;  // [32], or empty: not asked for, or none
+using LaneAddressSpan = std::span<const std::uint64_t>;  // [32]; empty: not requested, or the event has none
 
 class EventList final : public Monitor {
  public:
   using Sink = std::function<void(const MachineEvent&, LaneAddressSpan)>;
   EventList(EventFilter filter, Sink sink);
 
-  [[nodiscard]] std::int64_t count() const { return count_; }  // handed on so far
+  [[nodiscard]] std::int64_t count() const { return count_; }  // records passed on so far
 
   [[nodiscard]] bool wants_instructions() const override;
   void cta_begins(Launch& launch, const Cta& cta) override;
@@ -130,8 +130,7 @@ class EventList final : public Monitor {
   void exit(const Exec& exec, LaneMask lanes) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool waits) override;
-  void barrier_done(Launch& launch, const Cta& cta, int barrier, std::span<const LaneMask> arrived,
-                    std::span<const LaneMask> waiting) override;
+  void barrier_done(Launch& launch, const Cta& cta, int barrier, LaneMasks arrived, LaneMasks waiting) override;
   void cluster_arrive(const Exec& exec, LaneMask lanes, Order order) override;
   void cluster_wait(const Exec& exec, LaneMask lanes, Order order) override;
   void warp_barrier(const Exec& exec, LaneMask lanes) override;
@@ -140,22 +139,18 @@ class EventList final : public Monitor {
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
   void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
-  void async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
-  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, std::span<const ByteRange> reads,
-                   std::span<const ByteRange> writes) override;
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override;
   void group_commit(const Exec& exec, AsyncKind kind, LaneMask lanes) override;
-  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,
-                  std::span<const std::uint64_t, kLanes> last) override;
+  void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last) override;
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
   void printed(const Exec& exec, std::string_view text) override;
   void reported(Launch& launch, const Report& report) override;
 
  private:
   void hand_on(const MachineEvent& event, LaneAddressSpan addresses = {});
-  void engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, std::span<const ByteRange> reads,
-              std::span<const ByteRange> writes);
+  void engine(const Launch& launch, const AsyncOp& op, MachineEventKind kind, ByteRanges reads, ByteRanges writes);
 
   EventFilter filter_;
   std::array<bool, kMachineEventKinds> wanted_{};
@@ -163,9 +158,9 @@ class EventList final : public Monitor {
   std::int64_t count_ = 0;
 };
 
-// One line without its end. The instruction and its line of the sources come out of the program.
+// One line without its newline. The instruction and its source line are read from `program`.
 [[nodiscard]] std::string to_text(const MachineEvent& event, LaneAddressSpan addresses, const Program& program);
-// {"step":19,"cta":0,"warp":1,"lanes":"ffffffff","kind":"store",...}; what an event does not have is left out.
+// {"step":19,"cta":0,"warp":1,"lanes":"ffffffff","kind":"store",...}; fields that the event does not have are omitted.
 [[nodiscard]] std::string to_json_line(const MachineEvent& event, LaneAddressSpan addresses, const Program& program);
 
 }  // namespace kvscope::ptx

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMbarrierBytes = 8;
 
-// Bytes of one instruction: they stand in one line, whichever lane each is of.
+// Whether both bytes were written by one instruction; such bytes are printed on one line, regardless of the lane.
 bool same_instruction(const Writer& a, const Writer& b) {
   return a.pc == b.pc && a.step == b.step && a.engine == b.engine && a.copy == b.copy &&
          a.thread / kLanes == b.thread / kLanes;
@@ -117,7 +117,7 @@ std::string writers_text(const LastWriters& writers, const Program& program, std
     out += fmt::format("0x{:05x}-0x{:05x}  ", address + static_cast<std::uint64_t>(begin),
                        address + static_cast<std::uint64_t>(end - 1));
     if (first.pc < 0) {
-      out += "nobody\n";
+      out += "not written\n";
       continue;
     }
     const std::string warp = fmt::format("warp {}", first.thread / kLanes);

@@ -17,7 +17,7 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr std::int64_t kBytesOfLine = 16;
-constexpr std::size_t kMostGroups = 4;  // of equal lanes; with more of them each lane is shown
+constexpr std::size_t kMostGroups = 4;  // maximum number of groups of equal lanes; above that, each lane is printed
 constexpr int kLanesOfLine = 8;
 
 const Warp* find_warp(const Launch& launch, std::int32_t cta, std::int32_t warp) {
@@ -26,7 +26,7 @@ const Warp* find_warp(const Launch& launch, std::int32_t cta, std::int32_t warp)
   return &c->warps[static_cast<std::size_t>(warp)];
 }
 
-// The lane group that has these lanes, or the most of them.
+// The lane group that contains these lanes, or most of them.
 const LaneGroup* find_lane_group(const Warp& warp, LaneMask lanes) {
   const LaneGroup* best = nullptr;
   for (const LaneGroup& f : warp.lane_groups) {
@@ -77,13 +77,13 @@ std::string lanes_text(LaneMask lanes) {
   return (std::has_single_bit(lanes) ? "lane " : "lanes ") + out;
 }
 
-// Bits of no type are mostly integers or floats; which, is seen from their size: a small number is an integer.
+// Untyped bits are mostly integers or floats. The size is used to guess: a small number is an integer.
 bool looks_like_float(std::uint64_t bits) {
   const auto exponent = bits >> 23 & 0xff;
   return exponent > 64 && exponent < 192 && (bits & 0x7fff'ffff) >= (1u << 24);
 }
 
-// The number as a person says it.
+// The number in the notation of its type.
 std::string value_text(Type type, std::uint64_t value) {
   switch (type) {
     case Type::pred:
@@ -103,14 +103,14 @@ std::string value_text(Type type, std::uint64_t value) {
       return fmt::format("{}", static_cast<std::int32_t>(value));
     case Type::b64:
     case Type::u64:
-      // Most are addresses.
+      // Most large values are addresses.
       return value < 65536 ? fmt::format("{}", value) : fmt::format("0x{:x}", value);
     default:
       return fmt::format("{}", value);
   }
 }
 
-// With its bits, where they are not the same thing.
+// The number followed by its bits, if they differ.
 std::string number_text(Type type, std::uint64_t value) {
   const std::string said = value_text(type, value);
   if (type == Type::pred || said.starts_with("0x")) return said;
@@ -123,7 +123,7 @@ std::string instruction_text(const Program& program, std::int32_t pc) {
   const OpSource& source = program.sources[static_cast<std::size_t>(pc)];
   const Function& function = program.module->functions[static_cast<std::size_t>(source.function)];
   const auto statement = static_cast<std::size_t>(source.statement);
-  // Behind the last statement stands a ret that nobody wrote.
+  // After the last statement, the machine adds a ret that is not in the text.
   return statement < function.body.size() ? to_ptx(*program.module, function, function.body[statement]) : "ret";
 }
 
@@ -278,7 +278,7 @@ std::string copies_text(const Launch& launch, std::int32_t cta) {
       }
     }
   }
-  return out.empty() ? "no copy is on its way\n" : out;
+  return out.empty() ? "no copies in flight\n" : out;
 }
 
 std::string bytes_text(const Launch& launch, const DeviceMemory& memory, Space space, std::int32_t cta,

@@ -1,5 +1,5 @@
-// What a stopped launch holds, as a person reads it: who stands where, registers of 32 lanes, shared and global bytes,
-// barriers, copies on their way.
+// The state of a stopped launch as text: the position of each lane group, registers of 32 lanes, bytes of shared and
+// global memory, barriers, copies in flight.
 //
 //   cta (0,0,0)
 //     warp 0  lanes ffffffff  next      scale.cu:12   add.f32 %f3, %f1, %f2;
@@ -20,31 +20,31 @@ namespace kvscope::ptx {
 // The instruction at a pc with its guard, on one line: "@!%p1 ld.global.u32 %r3, [%rd3+4]".
 [[nodiscard]] std::string instruction_text(const Program& program, std::int32_t pc);
 
-// Every lane group of every CTA that has started and not ended; `next`, when given, is marked.
+// All lane groups of all resident CTAs; `next`, if given, is marked.
 [[nodiscard]] std::string where_text(const Launch& launch, const Position* next = nullptr);
 
-// A register's lanes. Bits are of the register's width; a predicate's are 0 and 1.
+// The value of a register in each lane, in the register's width; 0 or 1 for a predicate.
 struct RegisterValue {
   std::string name;
   Type type = Type::none;
   LaneMask lanes = 0;               // of the lane group
-  bool alive = true;                // false: another register may have taken its place since
+  bool alive = true;                // false: another register may have reused its storage since
   std::vector<std::uint64_t> bits;  // [32]
 };
-// "%r12" as the PTX has it. Nothing when the lane group's function has no such register, or never uses it.
+// "%r12" as written in the PTX. std::nullopt if the lane group's function does not have, or never uses, that register.
 [[nodiscard]] std::optional<RegisterValue> read_register(const Launch& launch, std::int32_t cta, std::int32_t warp,
                                                          LaneMask lanes, std::string_view name);
-// Names of the registers that are alive where the lane group of those lanes stands.
+// Names of the registers that are live at the current instruction of the lane group that contains these lanes.
 [[nodiscard]] std::vector<std::string> live_registers(const Launch& launch, std::int32_t cta, std::int32_t warp,
                                                       LaneMask lanes);
-// One line a distinct value: "lanes 0-15  0x3f800000  1"; with more than four of them eight lanes a line.
+// One line per distinct value: "lanes 0-15  0x3f800000  1"; eight lanes per line if there are more than four values.
 [[nodiscard]] std::string to_text(const RegisterValue& value);
 
-// Named barriers that somebody waits at, arrival barriers with phase, pending arrivals and bytes.
+// Named barriers that have waiting threads, and arrival barriers with their phase, pending arrivals and pending bytes.
 [[nodiscard]] std::string barriers_text(const Launch& launch, std::int32_t cta);
-// Copies that have been handed to an engine and are not there yet.
+// Copies that were issued and have not landed.
 [[nodiscard]] std::string copies_text(const Launch& launch, std::int32_t cta);
-// 16 bytes a line, from `address` on; shared addresses count from the CTA's window. Bytes that are not there are "..".
+// 16 bytes per line from `address`; shared addresses are relative to the CTA's window. Unmapped bytes print as "..".
 [[nodiscard]] std::string bytes_text(const Launch& launch, const DeviceMemory& memory, Space space, std::int32_t cta,
                                      std::uint64_t address, std::int64_t count);
 

@@ -18,14 +18,14 @@ namespace {
 constexpr std::int64_t kChunk = 16;  // [bytes]
 constexpr std::int64_t kRegister = 4;
 constexpr std::int64_t kUnknown = -1;
-constexpr int kRowsOfMatrix = 8;  // of ldmatrix: each fills one register of every lane
+constexpr int kRowsOfMatrix = 8;  // of ldmatrix: each matrix fills one register of every lane
 
 std::int64_t first_of_allocation(const Launch& launch, std::uint64_t address) {
   const Allocation* in = launch.memory->find(address);
   return in == nullptr ? kUnknown : static_cast<std::int64_t>(address - in->address);
 }
 
-// 16 bytes that landed: where from, as a byte of its allocation, and where.
+// 16 bytes that landed: source as a byte offset in its allocation, and destination.
 struct Landed {
   std::int64_t row = kUnknown, column = kUnknown;  // of the copy
   std::int64_t pool = kUnknown;
@@ -72,9 +72,9 @@ struct TileTrace::Tile {
   std::map<std::int32_t, std::vector<Copy>> copies;              // cp.async, by warp
   std::map<std::int32_t, std::vector<trace::WaveWaited>> waits;  // by warp
   std::vector<Read> reads;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max(), end = 0;  // offsets that copies bring
-  std::int64_t owned = 0;                                                  // chunks that are still its own
-  std::set<std::int64_t> took;                                             // tiles that had some of its chunks before
+  std::int64_t first = std::numeric_limits<std::int64_t>::max(), end = 0;  // range of offsets that copies write
+  std::int64_t owned = 0;                                                  // chunks that still belong to the tile
+  std::set<std::int64_t> took;                                             // tiles that owned some of its chunks before
 
   [[nodiscard]] bool empty() const { return boxes.empty() && copies.empty(); }
 };
@@ -83,7 +83,7 @@ TileTrace::TileTrace(trace::Recorder& recorder, TileTraceOptions options)
     : recorder_(recorder), options_(std::move(options)) {}
 TileTrace::~TileTrace() = default;
 
-// --- which tile ------------------------------------------------------------------------------------------------------
+// --- tile lookup -----------------------------------------------------------------------------------------------------
 
 bool TileTrace::is_watched(const Exec& exec) const {
   return exec.cta.index == options_.cta;
@@ -97,7 +97,7 @@ TileTrace::Tile& TileTrace::open(bool tma) {
   return tiles_.back();
 }
 
-// A barrier may be told of bytes long before they are sent for: the first copy says which tile comes next.
+// Bytes may be announced long before their copies are issued: the first copy determines which tile comes next.
 TileTrace::Tile& TileTrace::first_copy(Tile& tile) {
   if (tile.place >= 0) return tile;
   tile.place = filled_++;
@@ -138,7 +138,7 @@ const TileNote& TileTrace::note_of(const Tile& tile) const {
   return tile.place >= 0 && i < options_.notes.size() ? options_.notes[i] : kNone;
 }
 
-// The chunks of [offset, offset + bytes) are this tile's, and no other's; -1: a thread has stored over them.
+// Assigns the chunks of [offset, offset + bytes) to this tile only; -1: a thread has overwritten them.
 void TileTrace::take_bytes(std::uint64_t offset, std::int64_t bytes, std::int64_t tile) {
   const auto from = static_cast<std::size_t>(offset / kChunk);
   const auto end = static_cast<std::size_t>((offset + static_cast<std::uint64_t>(bytes) + kChunk - 1) / kChunk);
@@ -160,7 +160,7 @@ std::int64_t TileTrace::owner_of(std::uint64_t offset) const {
   const std::int64_t now = i < owners_.size() ? owners_[i] : -1, last = now < -1 ? -2 - now : now;
   const bool gone = std::none_of(tiles_.begin(), tiles_.end(), [&](const Tile& t) { return t.number == last; });
   const auto at = static_cast<std::int64_t>(offset);
-  // A tile that has come in the place of that one, and brought less.
+  // Tiles that replaced that one and wrote fewer bytes.
   for (auto tile = tiles_.rbegin(); tile != tiles_.rend(); ++tile) {
     const TileNote& note = note_of(*tile);
     const std::int64_t first = note.shared.value_or(tile->first);
@@ -283,7 +283,7 @@ void TileTrace::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, boo
   if (busy.empty()) return;
   const auto before = static_cast<std::int64_t>(busy.size());
   std::int64_t of = busy.front().tile;
-  // A copy is waited for when all of its lanes have.
+  // A copy has been waited for when all of its lanes have waited.
   while (!busy.empty()) {
     WarpCopy& copy = busy.front();
     for (LaneMask rest = copy.lanes & lanes; rest != 0; rest &= rest - 1) {
@@ -299,7 +299,7 @@ void TileTrace::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, boo
   }
 }
 
-// What a thread has issued so far is counted by the barrier: as if it were a group.
+// The barrier counts the copies that a thread has issued so far, as if they were a group.
 void TileTrace::cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) {
   if (!is_watched(exec)) return;
   const std::uint64_t offset = offset_of(mbarrier);
@@ -342,7 +342,7 @@ void TileTrace::access(const Exec& exec, const Op&, const WarpAccess& access) {
   tile->reads.push_back(std::move(read));
 }
 
-// Bytes that a thread stores are no copy's any more.
+// Bytes that a thread stores no longer belong to a copy.
 void TileTrace::stored(const Exec& exec, const Op&, const WarpAccess& access) {
   if (tiles_.empty() || access.space != Space::shared) return;
   for (LaneMask rest = access.lanes; rest != 0; rest &= rest - 1) {
@@ -354,7 +354,7 @@ void TileTrace::stored(const Exec& exec, const Op&, const WarpAccess& access) {
   }
 }
 
-// --- into the trace --------------------------------------------------------------------------------------------------
+// --- output ----------------------------------------------------------------------------------------------------------
 
 void TileTrace::cta_ends(Launch&, const Cta& cta) {
   if (cta.index == options_.cta) record_all();
@@ -374,7 +374,7 @@ void TileTrace::record_all() {
   busy_.clear();
 }
 
-// Nothing more can be read of tiles whose bytes have all been taken by others.
+// Records tiles that cannot be read any more, because other tiles own all of their bytes.
 void TileTrace::record_done() {
   while (!tiles_.empty() && tiles_.front().owned == 0 && (!tiles_.front().empty() || tiles_.front().completed)) {
     record(tiles_.front());
@@ -386,7 +386,7 @@ void TileTrace::record_done() {
 }
 
 void TileTrace::record(const Tile& tile) {
-  if (tile.empty()) return;  // a barrier that counts something else
+  if (tile.empty()) return;  // a barrier that counts something other than copies
   const TileNote& note = note_of(tile);
   const std::int64_t base = note.shared.value_or(tile.first);
   std::int64_t rows = 0, columns = 0, head = note.head.value_or(0);

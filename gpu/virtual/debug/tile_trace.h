@@ -1,27 +1,27 @@
-// A kernel's tiles as the events that the model records of its own (core/staging/staging_events.h), so that the two
-// can be held against each other event by event (core/trace/diff.h).
+// Records a kernel's tiles as the events that the model records for its own tiles (core/staging/staging_events.h), so
+// that core/trace/diff.h can compare the two event by event.
 //
 //   tile_opened | barrier_expects, box_copied..., barrier_completed | fragment_read...    tensor and bulk copies
 //   tile_opened | lds_copied... and wave_waited of every warp       | fragment_read...    cp.async
-//   with lanes: chunk_landed after its copy, lane_read after its read
+//   with lanes: chunk_landed after each copy, lane_read after each read
 //
-// A tile is what one phase of an arrival barrier brings, or what the threads of the CTA commit as their n-th group of
-// cp.async. A read belongs to the tile whose copy wrote the bytes last, and to none when a thread has stored over them;
-// bytes in the middle of a tile that it has no copy for are its own all the same. Events of a tile stand together and
-// in the order above, and tiles in the order of their first copies, so the trace of a kernel is the same under every
-// schedule. What happened when is in event_list.h.
+// A tile is the data of one phase of an arrival barrier, or of the n-th cp.async group that the threads of the CTA
+// commit. A read belongs to the tile whose copy last wrote the bytes. It belongs to no tile if a thread has overwritten
+// them. Bytes inside a tile that none of its copies wrote also belong to it. The events of one tile are adjacent and in
+// the order above, and tiles are in the order of their first copies. The trace of a kernel is therefore the same under
+// every schedule. For the order in time, see event_list.h.
 //
-//   event             what it takes from the kernel
-//   barrier_expects   expect_tx, in the order of arrivals; phases are counted from the tile's
-//   box_copied        the instruction, in the order of issue; sub_tile: which box of its column it is. A bulk copy is a
-//                     box whose row is the source's byte in its allocation
-//   lds_copied        a cp.async of a warp; stage: which of the places that tiles begin at
-//   fragment_read     a shared load of a warp, ldmatrix or another; registers are counted over the tile, as it reads
-//   chunk_landed      pool: bytes from the start of the allocation. Of cp.async row and column are -1: only the kernel
-//                     knows them
+//   event             how it is derived from the kernel
+//   barrier_expects   expect_tx, in the order of arrivals; phases are counted from the tile's phase
+//   box_copied        the instruction, in issue order; sub_tile: the index of the box in its column. A bulk copy is a
+//                     box whose row is the byte offset of the source in its allocation
+//   lds_copied        a cp.async of a warp; stage: the index among the addresses at which tiles begin
+//   fragment_read     a shared load of a warp, ldmatrix or another; registers are numbered through the tile
+//   chunk_landed      pool: byte offset from the start of the allocation. For cp.async, row and column are -1, because
+//                     only the kernel's source defines them
 //
-// What no instruction says, such as the sequence that a tile is of, is the person's to say: one TileNote a tile.
-// Products that read shared memory by themselves (wgmma) leave no fragment_read.
+// The caller supplies what no instruction contains, such as the tile's sequence: one TileNote per tile.
+// Products that read shared memory directly (wgmma) do not produce a fragment_read.
 // Example: 64 x 128 bf16 keys by 8 boxes of 16 x 64: 8 box_copied of 2048 bytes, 16384 expected.
 #pragma once
 
@@ -37,25 +37,25 @@
 
 namespace kvscope::ptx {
 
-// What stands in tile_opened, and how coordinates are read. Left out: what the copies show, else 0.
+// The fields of tile_opened, and how to interpret coordinates. A field left out is derived from the copies, or is 0.
 struct TileNote {
   using Number = std::optional<std::int64_t>;
   Number step{}, seq{}, layer{}, value{}, first_token{};
-  Number head{};                   // a map with an axis of heads says it itself
-  Number rows{};                   // left out: as many as the boxes bring
-  Number tokens{};                 // left out: rows
-  Number columns{};                // left out: up to the last one that a box brings
-  Number bytes{};                  // left out: up to the last one that a copy brings
-  Number shared{};                 // where its byte 0 is; left out: where the lowest copy begins
-  Number column{};                 // of the map: the tile's first; left out: 0
-  Number row_axis{}, head_axis{};  // of the map; left out: the last, and 1 of three or more
+  Number head{};                   // a map with a head axis supplies it
+  Number rows{};                   // default: the number of rows that the boxes copy
+  Number tokens{};                 // default: rows
+  Number columns{};                // default: up to the last column that a box copies
+  Number bytes{};                  // default: up to the last byte that a copy writes
+  Number shared{};                 // address of byte 0; default: the lowest copy destination
+  Number column{};                 // first column in the map; default: 0
+  Number row_axis{}, head_axis{};  // of the map; defaults: the last, and 1 of three or more
 };
 
 struct TileTraceOptions {
-  std::int32_t cta = 0;              // linear; whose tiles
-  std::int32_t warp = -1;            // whose reads; -1: every warp's
-  bool lanes = false;                // chunk_landed and lane_read too
-  std::vector<TileNote> notes = {};  // of the first tile, the second, ...; further ones have none
+  std::int32_t cta = 0;              // linear; the CTA that owns the tiles
+  std::int32_t warp = -1;            // record this warp's reads; -1: all warps
+  bool lanes = false;                // also record chunk_landed and lane_read
+  std::vector<TileNote> notes = {};  // of the first tile, the second, ...; later tiles have none
 };
 
 class TileTrace final : public Monitor {
@@ -63,7 +63,7 @@ class TileTrace final : public Monitor {
   explicit TileTrace(trace::Recorder& recorder, TileTraceOptions options = {});  // the recorder outlives this
   ~TileTrace() override;
 
-  [[nodiscard]] std::int64_t tiles() const { return recorded_; }  // so far
+  [[nodiscard]] std::int64_t tiles() const { return recorded_; }  // recorded so far
 
   void launch_ends(Launch& launch) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
@@ -105,13 +105,14 @@ class TileTrace final : public Monitor {
   TileTraceOptions options_;
   std::deque<Tile> tiles_;  // opened and not yet recorded, in the order of first copies
   std::int64_t opened_ = 0, filled_ = 0, recorded_ = 0;
-  std::map<Phase, std::int64_t> phases_;         // number of the tile that it brings
-  std::map<std::int32_t, std::int64_t> groups_;  // likewise of a group of cp.async
-  // [16 bytes of shared memory] tile whose copy wrote them last; -1: none; -2 - t: tile t's, and then a thread's store.
+  std::map<Phase, std::int64_t> phases_;         // number of the tile that the phase fills
+  std::map<std::int32_t, std::int64_t> groups_;  // likewise for a cp.async group
+  // [16 bytes of shared memory] tile whose copy wrote them last; -1: none; -2 - t: tile t, then overwritten by a
+  // thread.
   std::vector<std::int64_t> owners_;
   std::vector<std::int32_t> commits_;                  // [threads] groups committed
-  std::map<std::int32_t, std::deque<WarpCopy>> busy_;  // by warp: cp.async not yet waited for
-  std::vector<std::int64_t> stages_;                   // where tiles of cp.async begin, in order of appearance
+  std::map<std::int32_t, std::deque<WarpCopy>> busy_;  // by warp: cp.async in flight
+  std::vector<std::int64_t> stages_;                   // addresses where cp.async tiles begin, in order of appearance
 };
 
 }  // namespace kvscope::ptx

@@ -1,5 +1,5 @@
-// Products and sums that the assembler fuses: seen in the machine code it writes, unless one of the two names a
-// rounding.
+// Products and sums that the assembler fuses. Determined from the machine code it produces: it fuses them unless one of
+// the two has an explicit rounding.
 #include <algorithm>
 #include <cstddef>
 
@@ -13,13 +13,13 @@ bool rounds_as_it_likes(const Instr& instr) {
          !instr.has(Mod::rm) && !instr.has(Mod::rp) && !instr.has(Mod::sat);
 }
 
-// How often a register stands somewhere, and where it stood last.
+// The number of occurrences of a register, and the statement of the last one.
 struct Uses {
   std::int32_t count = 0;
   std::int32_t last = -1;
 };
 
-// Every mention of a register in a statement, written or read.
+// Visits every occurrence of a register in a statement, written or read.
 template <typename Visit>
 void visit_registers(const Function& function, std::span<const Operand> operands, const Visit& visit) {
   for (const Operand& o : operands) {
@@ -34,8 +34,8 @@ bool names(const Function& function, const Operand& o, std::int32_t reg) {
   return std::any_of(elements.begin(), elements.end(), [&](const Operand& e) { return names(function, e, reg); });
 }
 
-// Whether the factors are at the sum what they were at the product: nobody comes in between from elsewhere or leaves,
-// and none of them stands first in a statement, where results do.
+// Whether the factors have the same values at the sum as at the product: no jump enters or leaves in between, and no
+// statement in between has one of them as its first operand, which is where results are.
 bool factors_last(const Function& function, const Decoded& decoded, std::int32_t f, std::int32_t product,
                   std::int32_t sum, const std::vector<bool>& entered) {
   const auto factors = function.operands_of(function.body[static_cast<std::size_t>(product)]).subspan(1);
@@ -52,7 +52,7 @@ bool factors_last(const Function& function, const Decoded& decoded, std::int32_t
   return true;
 }
 
-// [statements + 1] those that a jump leads to, and those behind a jump.
+// [statements + 1] targets of jumps, and statements that follow a jump.
 std::vector<bool> entries_of(const Function& function, const Decoded& decoded, std::int32_t f) {
   std::vector<bool> out(function.body.size() + 1);
   for (std::size_t s = 0; s < function.body.size(); ++s) {

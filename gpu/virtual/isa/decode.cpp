@@ -9,11 +9,11 @@
 namespace kvscope::ptx {
 namespace {
 
-// "": the machine that stands for `target` has it.
+// "": the machine with this target supports it.
 std::string target_message(const Instr& instr, int target) {
-  if (instr.only_90a && target != 90) return fmt::format("needs sm_90a, this machine stands for sm_{}", target);
+  if (instr.only_90a && target != 90) return fmt::format("needs sm_90a, the target of this machine is sm_{}", target);
   if (instr.least_target > target) {
-    return fmt::format("needs sm_{}, this machine stands for sm_{}", instr.least_target, target);
+    return fmt::format("needs sm_{}, the target of this machine is sm_{}", instr.least_target, target);
   }
   return {};
 }
@@ -68,18 +68,18 @@ class Decoder {
     return false;
   }
 
-  // The same word as an instruction that cannot run.
+  // The same word as an unsupported instruction.
   std::int32_t index_without_parts(std::int32_t index) {
     const auto [at, is_new] = without_parts_.try_emplace(index, static_cast<std::int32_t>(decoded_.instrs.size()));
     if (is_new) {
       Instr instr = decoded_.instrs[static_cast<std::size_t>(index)];
-      if (instr.unsupported.empty()) instr.unsupported = "selects parts of a register, not modelled";
+      if (instr.unsupported.empty()) instr.unsupported = "selects parts of a register, not modeled";
       decoded_.instrs.push_back(std::move(instr));
     }
     return at->second;
   }
 
-  // Made once a word and number of operands.
+  // Computed once per word and number of operands.
   const std::vector<OperandRule>& rules_of(std::int32_t index, std::int32_t operand_count) {
     const auto [at, is_new] = rules_.try_emplace(std::int64_t{index} << 32 | operand_count);
     if (is_new) at->second = operand_rules(decoded_.instrs[static_cast<std::size_t>(index)], operand_count);

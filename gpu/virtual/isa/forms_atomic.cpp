@@ -1,4 +1,4 @@
-// Atomics: atom returns what was there, red does not. PTX ISA, "atom", "red".
+// Atomics: atom returns the old value, red does not. PTX ISA, "atom", "red".
 #include "gpu/virtual/isa/grammar.h"
 
 namespace kvscope::ptx {

@@ -32,7 +32,7 @@ constexpr Form kBitsForms[] = {
     {"selp", "b16|b32|b64|<int>|f32|f64", "=T T T pred"},
     {"slct", "b16|b32|b64|<int>|f32|f64 s32", "=T T T T2"},
     {"slct", "ftz? b16|b32|b64|<int>|f32|f64 f32", "=T T T T2"},
-    // p|q: what the comparison gives and its opposite; of two halves what each gives
+    // p|q: the result of the comparison and its negation; for packed halves, the result of each half
     {"setp", "{compare}", "=pred|pred? T T"},
     {"setp", "{compare} <logic>", "=pred|pred? T T pred"},
     {"setp", "{compare-half}", "=pred T T"},

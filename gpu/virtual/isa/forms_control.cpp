@@ -1,4 +1,4 @@
-// Where a thread goes on. PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions".
+// Control flow. PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions".
 #include "gpu/virtual/isa/grammar.h"
 
 namespace kvscope::ptx {

@@ -21,7 +21,7 @@ constexpr Form kConvertForms[] = {
     {"cvt", "<rnd-integer> ftz? sat? <int8> f32", "=~T T2"},
     {"cvt", "<rnd-integer> sat? <int8> f16|f64", "=~T T2"},
     {"cvt", "<rnd-integer> <int> bf16", "=~T T2", 90},
-    // to a whole number, or the same again
+    // to an integral value, or unchanged
     {"cvt", "<rnd-integer>? ftz? sat? f32 f32", "=T T2"},
     {"cvt", "<rnd-integer>? sat? f64 f64", "=T T2"},
     {"cvt", "<rnd-integer>? sat? f16 f16", "=T T2"},

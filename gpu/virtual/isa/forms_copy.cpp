@@ -26,7 +26,7 @@ constexpr Form kCopyForms[] = {
     {"cp.reduce.async.bulk", "global shared::cta bulk_group L2::cache_hint? {reduce-bulk}",
      "A:global A:shared u32 policy", 90},
 
-    // the map says where it reads and writes
+    // the map defines the global address
     {"cp.async.bulk.tensor", "<dim> shared::cta global tile? <complete-tx> L2::cache_hint?",
      "A:shared M A:shared policy", 90},
     {"cp.async.bulk.tensor", "<dim> shared::cluster global tile? <complete-tx> multicast::cluster? L2::cache_hint?",

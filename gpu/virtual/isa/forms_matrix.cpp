@@ -1,4 +1,4 @@
-// Matrices, of a warp and of four. Types: D A B C, except wmma.mma of f16, which names D and C.
+// Matrices, of a warp and of a warpgroup. Types: D A B C, except wmma.mma of f16, which names D and C.
 // PTX ISA, "Warp Level Matrix Instructions", "Asynchronous Warpgroup Level Matrix Instructions".
 #include "gpu/virtual/isa/grammar.h"
 
@@ -46,7 +46,7 @@ constexpr Form kMatrixForms[] = {
     {"wmma.mma", "sync aligned row/a col/b m8n8k32 satfinite? s32 u4 u4 s32", "=Rd Ra Rb Rc"},
     {"wmma.mma", "sync aligned row/a col/b m8n8k32 satfinite? s32 s4 s4 s32", "=Rd Ra Rb Rc"},
     {"wmma.mma", "sync aligned row/a col/b m8n8k128 s32 b1 b1 s32 xor|and popc", "=Rd Ra Rb Rc"},
-    // d, a or its descriptor, b's descriptor, scale-d; by type the signs of a and b, then whether they are transposed
+    // d, a or its descriptor, b's descriptor, scale-d; depending on the type the signs of a and b, then transpositions
     {"wgmma.fence", "sync aligned?", "", kOnly90a},
     {"wgmma.commit_group", "sync aligned?", "", kOnly90a},
     {"wgmma.wait_group", "sync aligned?", "#u32", kOnly90a},

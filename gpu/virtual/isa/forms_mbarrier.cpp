@@ -7,7 +7,7 @@ namespace {
 constexpr Form kMbarrierForms[] = {
     {"mbarrier.init", "shared|shared::cta? b64", "A u32"},
     {"mbarrier.inval", "shared|shared::cta? b64", "A"},
-    // what another CTA of the cluster has gives no token: _
+    // an arrival at a barrier of another CTA returns no token: _
     {"mbarrier.arrive", "<own-barrier>? b64", "=u64 A u32?"},
     {"mbarrier.arrive_drop", "<own-barrier>? b64", "=u64 A u32?"},
     {"mbarrier.arrive", "<arrive-order> <barrier-scope> <own-barrier>? b64", "=u64 A u32?"},

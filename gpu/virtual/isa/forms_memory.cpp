@@ -5,7 +5,7 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr Form kMemoryForms[] = {
-    // 16 bytes a lane at most; 32 from sm_100 on
+    // at most 16 bytes per lane; 32 from sm_100
     {"ld", "weak? <space>? <load-cache>? {memory}", "=~T*v A"},
     {"ld", "weak? global? <load-cache>|<L1-eviction>? <prefetch-size>? L2::cache_hint? {memory}", "=~T*v A policy"},
     {"ld", "volatile global? <prefetch-size>? {memory}", "=~T*v A"},
@@ -44,7 +44,7 @@ constexpr Form kMemoryForms[] = {
     {"alloca", "u32|u64", "=T T #u32?"},
     {"stacksave", "u32|u64", "=T"},
     {"stackrestore", "u32|u64", "T"},
-    // no effect here
+    // no effect in this machine
     {"prefetch", "global|local? L1|L2", "A"},
     {"prefetch", "global? L2::evict_last|L2::evict_normal", "A"},
     {"prefetch.tensormap", "", "A"},

@@ -1,4 +1,5 @@
-// What the lanes of a warp do together. PTX ISA, "Parallel Synchronization and Communication", "shfl.sync".
+// Instructions executed by the lanes of a warp together. PTX ISA, "Parallel Synchronization and Communication",
+// "shfl.sync".
 #include "gpu/virtual/isa/grammar.h"
 
 namespace kvscope::ptx {

@@ -61,7 +61,7 @@ constexpr Group kGroups[] = {
     {"fragment-space", "global|shared|shared::cta"},
 };
 
-// A row with {name} in its words is one row for each of these.
+// A row with {name} in its words expands to one row for each of these.
 constexpr Group kRows[] = {
     {"memory", "v2|v4? <memory32>"},
     {"memory", "v2? <memory64>"},
@@ -109,7 +109,7 @@ constexpr Meaning kMeanings[] = {
     {"col/b", Mod::b_col},
 };
 
-// The table is ours: what it says wrongly is our own mistake, found by the first test that asks for it.
+// The table is part of the program, so a malformed entry is a defect of the program. The first test that uses it fails.
 [[noreturn]] void wrong_notation(std::string_view what) {
   throw std::logic_error("instruction table: '" + std::string(what) + "' is no notation");
 }
@@ -133,7 +133,7 @@ bool drop_prefix(std::string_view& text, char prefix) {
   return true;
 }
 
-// The first of its name: lo of mul, not of setp.
+// The first modifier with that name: lo of mul, not of setp.
 std::optional<Mod> mod_of(std::string_view word) {
   for (const Meaning& m : kMeanings) {
     if (m.word == word) return m.mod;
@@ -144,7 +144,7 @@ std::optional<Mod> mod_of(std::string_view word) {
   return std::nullopt;
 }
 
-// "m64nNk16": n 0, n_step 8. False: no shape.
+// "m64nNk16": n 0, n_step 8. False: not a shape.
 bool read_shape(std::string_view word, Choice& choice) {
   const auto number = [&](char letter, std::int32_t& value) {
     if (!drop_prefix(word, letter)) return false;
@@ -308,7 +308,7 @@ std::vector<OperandPattern> read_operands(std::string_view text) {
   return operands;
 }
 
-// Other names of an opcode than its own.
+// Alternative names of opcodes.
 struct Alias {
   std::string_view base;
   Opcode opcode;

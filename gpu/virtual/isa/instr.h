@@ -1,12 +1,13 @@
-// One opcode word understood: what the instruction does, before its operands. A module has few distinct words (some 200
-// in 40 000 instructions), so each is understood once and shared by its statements.
+// One opcode word, decoded: what the instruction does, without its operands. A module has few distinct words (about 200
+// in 40 000 instructions), so each word is decoded once and shared by its statements.
 //
 //   "mul.wide.s32"          {mul, {wide}, types {s32}}        operands  d: 64 bits written, a and b: 32 read
 //   "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"     {mma, ..., shape 16 8 16, types {f32, bf16, bf16, f32}}
 //
-// Modifiers come in any order. What the assembler refuses is an error, with the assembler's leniency (types of register
-// and an instruction: the same width, and not float against integer, but .bN goes with everything). An opcode that
-// PTX has and this machine has not, and a word that is none, are `unsupported`: the statement is a trap that says so.
+// Modifiers come in any order. A word that the assembler rejects is an error. Types are checked as leniently as by the
+// assembler: register and instruction need the same width, and float does not match integer, but .bN matches all types.
+// Valid PTX that the machine does not support, and unknown words, are `unsupported`: such a statement becomes a trap
+// that reports the reason.
 #pragma once
 
 #include <array>
@@ -27,11 +28,11 @@ struct MatrixShape {
   friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
 };
 
-// What one operand of the statement is to the instruction.
+// The role of one operand in an instruction.
 enum class Role : std::uint8_t {
   written,       // a register, or a vector of them, or _
   read,          // a register or a constant
-  read_written,  // wgmma's accumulators, addc's carry stays hidden
+  read_written,  // wgmma's accumulators; the carry of addc is not an operand
   address,       // [...]
   target,        // label, function, table
   arguments,     // (a, b) of a call
@@ -42,16 +43,16 @@ enum class Braces : std::uint8_t { none, allowed, required };
 struct OperandRule {
   Role role = Role::read;
   Type type = Type::none;         // of each element; .pred for predicates; b32 for shift amounts
-  std::int32_t elements = 1;      // of a vector operand: exactly so many
+  std::int32_t elements = 1;      // exact number for a vector operand
   Space space = Space::generic;   // of an address
   std::int32_t coordinates = 0;   // of an address: [map, {c0, c1}] has two
-  Type second = Type::none;       // of a pair d|p: the type of p; none: no pair goes here
-  bool pair = false;              // only a pair goes here: elect
-  Type alternative = Type::none;  // what else may stand here: cp.async a size or a predicate, wgmma's A one descriptor
-  bool constant = false;          // a number of the text, no register
+  Type second = Type::none;       // of a pair d|p: the type of p; none: pairs are not accepted
+  bool pair = false;              // only a pair is accepted: elect
+  Type alternative = Type::none;  // a second accepted type: cp.async a size or a predicate, wgmma's A one descriptor
+  bool constant = false;          // a number in the text, not a register
   bool wider = false;             // registers may be wider than the type: ld, st, cvt
-  bool packs = false;             // mov: a vector here is the pieces of one value of `type`
-  Braces braces = Braces::none;   // may or must it be a vector: {a}, {a, b}
+  bool packs = false;             // mov: a vector is the pieces of one value of `type`
+  Braces braces = Braces::none;   // whether the operand may or must be a vector: {a}, {a, b}
 };
 
 struct Instr {
@@ -62,37 +63,38 @@ struct Instr {
   std::int32_t vector = 1;  // .v2 .v4 .v8
   MatrixShape shape;
   std::int32_t least_target = 0;  // 90: sm_90
-  bool only_90a = false;          // wgmma, setmaxnreg: neither before nor after
-  std::int32_t form = -1;         // the row of the grammar (gpu/virtual/isa/grammar.h) that the word is an example of
-  std::string unsupported;        // "needs tensor memory, not modelled", "unknown opcode 'foo'"; "": can be run
+  bool only_90a = false;          // wgmma, setmaxnreg: not in earlier or later architectures
+  std::int32_t form = -1;         // the row of the grammar (gpu/virtual/isa/grammar.h) that matches the word
+  std::string unsupported;        // "needs tensor memory, not modeled", "unknown opcode 'foo'"; "": supported
 
   [[nodiscard]] bool has(Mod mod) const { return mods.test(static_cast<std::size_t>(mod)); }
   [[nodiscard]] Type type(int i = 0) const { return types[static_cast<std::size_t>(i)]; }
 };
 
-// The word alone. What is wrong with it is in `unsupported`.
+// Decodes the word alone. A fault is stored in `unsupported`.
 [[nodiscard]] Instr understand(std::string_view word);
 
-// The space that the word names for its address: ld.shared -> shared, ld -> generic. Of a copy with two addresses see
+// The address space that the word names: ld.shared -> shared, ld -> generic. For copies with two addresses use
 // operand_rules.
 [[nodiscard]] Space space_of(const Instr& instr);
 
-// One rule an operand, in the order written, for a statement of `operand_count` of them; empty when the opcode takes
-// another number (or none). A pair d|p is one operand. `instr` must be supported. What an operand of call is its kind
-// says, lists are arguments and the rest targets; the rules here say target for all.
+// One rule per operand, in the order written, for a statement of `operand_count` operands; empty if the opcode does not
+// accept that number (or accepts none). A pair d|p is one operand. Precondition: `instr` is supported. For call, the
+// kind of an operand determines its role (lists are arguments, the rest targets); the rules returned here are all
+// `target`.
 [[nodiscard]] std::vector<OperandRule> operand_rules(const Instr& instr, int operand_count);
 
 struct UnsupportedStatement {
   std::int32_t function = 0;
   std::int32_t statement = 0;
-  std::string message;  // "unknown opcode 'foo'", "unknown modifier '.v3'", "needs tensor memory, not modelled"
+  std::string message;  // "unknown opcode 'foo'", "unknown modifier '.v3'", "needs tensor memory, not modeled"
 };
 
-// Every statement of a module, understood.
+// All statements of a module, decoded.
 struct Decoded {
-  std::vector<Instr> instrs;                  // one a distinct word
-  std::vector<std::vector<std::int32_t>> of;  // [function][statement]: instrs
-  std::vector<TextError> errors;              // types, operand kinds and counts, literals out of range; 20 at most
+  std::vector<Instr> instrs;                  // one per distinct word
+  std::vector<std::vector<std::int32_t>> of;  // [function][statement]: index in instrs
+  std::vector<TextError> errors;              // types, operand kinds and counts, literals out of range; at most 20
   std::vector<UnsupportedStatement> unsupported;
 
   [[nodiscard]] const Instr& at(std::int32_t function, std::int32_t statement) const {
@@ -100,7 +102,7 @@ struct Decoded {
         of[static_cast<std::size_t>(function)][static_cast<std::size_t>(statement)])];
   }
 };
-// `target`: what the machine stands for, 90 for sm_90a; an instruction that needs a newer one is unsupported.
+// `target`: the architecture of the machine, 90 for sm_90a; an instruction that needs a later one is unsupported.
 [[nodiscard]] Decoded decode(const Module& module, int target = 90);
 
 }  // namespace kvscope::ptx

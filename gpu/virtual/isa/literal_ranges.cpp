@@ -1,4 +1,4 @@
-// The numbers that an instruction takes as constants. Source: PTX ISA, and what the assembler of CUDA 13.0 refuses.
+// The ranges of constants that instructions accept. Source: PTX ISA, and what the assembler of CUDA 13.0 rejects.
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -337,7 +337,7 @@ constexpr NamedMod kMods[] = {
     {Mod::cvt, "cvt"},
 };
 
-// The lists above, by number. A name that is missing stays "", which the tests find.
+// The lists above as an array by number. A missing name stays "", which the tests detect.
 template <typename Enum, std::size_t Count, typename Named, std::size_t Listed>
 consteval std::array<std::string_view, Count> by_number(const Named (&list)[Listed], Enum Named::*number) {
   std::array<std::string_view, Count> names{};

@@ -1,10 +1,10 @@
-// The instructions there are, by base name, and the dotted words that may follow one.
+// The instructions by base name, and the dotted words that may follow one.
 //
 //   ld.global.nc.L1::no_allocate.v4.f32     Opcode::ld, mods {global, nc, L1_no_allocate}, vector 4, types {f32}
 //   cp.async.bulk.tensor.2d.shared::cta...  Opcode::cp_async_bulk_tensor, mods {d2, shared_cta, ...}
 //
 // A base name is the longest one of the list that the word begins with: "cp.async.bulk.tensor" before "cp.async".
-// Several base names may be one opcode: bar.sync, bar.cta.sync, barrier.sync.
+// Several base names may be the same opcode: bar.sync, bar.cta.sync, barrier.sync.
 // Source: PTX ISA, "Instruction Set".
 #pragma once
 
@@ -161,15 +161,15 @@ enum class Opcode : std::uint8_t {
   wgmma_mma_async,
   wgmma_commit_group,
   wgmma_wait_group,
-  // the language has it and this machine has not: tex, tcgen05, multimem, ...
+  // valid PTX that the machine does not support: tex, tcgen05, multimem, ...
   unsupported,
 };
 [[nodiscard]] std::string_view name(Opcode opcode);  // "cp.async.bulk.tensor", "bar.sync"; "unsupported"
 
-// Every dotted word that is no type, no vector size and no matrix shape: as it is written, but
-//   - a word that means two things has two names, ".lo" of mul and ".lo" of setp (unsigned lower): lo, lo_unsigned;
-//   - ".row.col" of mma and wmma.mma say the order of A, then of B: a_row, b_col;
-//   - two words stay two: ".proxy.async.global" is {proxy, async, global}, ".xorsign.abs" {xorsign, abs}.
+// All dotted words that are not types, vector sizes or matrix shapes, named as written, except:
+//   - a word with two meanings has two names, ".lo" of mul and ".lo" of setp (unsigned lower): lo, lo_unsigned;
+//   - ".row.col" of mma and wmma.mma gives the order of A, then of B: a_row, b_col;
+//   - two words remain two: ".proxy.async.global" is {proxy, async, global}, ".xorsign.abs" {xorsign, abs}.
 // `bar.sync` and `barrier.sync` are one opcode; the second has Mod::barrier unless it is .aligned, as `bar` always is.
 enum class Mod : std::uint8_t {
   // rounding
@@ -264,7 +264,7 @@ enum class Mod : std::uint8_t {
   gpu,
   sys,
   gl,
-  // caches: kept, without effect
+  // caches: accepted, without effect
   ca,
   cg,
   cs,
@@ -289,7 +289,7 @@ enum class Mod : std::uint8_t {
   L2,
   nc,
   uni,
-  // what an atomic does: also and_, or_, xor_
+  // operations of atomics: also and_, or_, xor_
   add,
   min,
   max,
@@ -368,7 +368,7 @@ enum class Mod : std::uint8_t {
   cvt,
   count,
 };
-[[nodiscard]] std::string_view name(Mod mod);  // as it is written, without the dot: "L2::cache_hint", "lo", "1d"
+[[nodiscard]] std::string_view name(Mod mod);  // as written, without the dot: "L2::cache_hint", "lo", "1d"
 using Mods = std::bitset<static_cast<std::size_t>(Mod::count)>;
 
 }  // namespace kvscope::ptx

@@ -57,7 +57,7 @@ std::string_view kind_of(const Operand& o) {
   return "";
 }
 
-// What the assembler lets throw a result away with _ alone.
+// Instructions for which the assembler accepts _ as the only result.
 bool result_may_be_dropped(Opcode opcode) {
   switch (opcode) {
     case Opcode::atom:
@@ -70,7 +70,7 @@ bool result_may_be_dropped(Opcode opcode) {
   }
 }
 
-// d of d|p.
+// Instructions for which the assembler accepts _ as d of d|p.
 bool first_may_be_dropped(Opcode opcode) {
   return opcode == Opcode::setp || opcode == Opcode::elect || opcode == Opcode::lop3;
 }
@@ -89,7 +89,7 @@ class OperandCheck {
     if (s_.instr.opcode == Opcode::call) return call_fault(operands);
     const auto is_vector = [](const Operand& o) { return o.kind == OperandKind::vector; };
     if (!s_.rules.empty() && s_.rules[0].packs && std::ranges::all_of(operands, is_vector)) {
-      return fmt::format("{}: packs or unpacks, not both: one operand is no vector", s_.statement.opcode);
+      return fmt::format("{}: packs or unpacks, not both: one operand is not a vector", s_.statement.opcode);
     }
     for (std::size_t i = 0; i < operands.size() && fault_.empty(); ++i) {
       number_ = i + 1;
@@ -107,7 +107,7 @@ class OperandCheck {
     }
   }
 
-  // call (results), f, (arguments): both lists may be missing; call (results), register, (arguments), prototype.
+  // call (results), f, (arguments): both lists are optional; call (results), register, (arguments), prototype.
   [[nodiscard]] std::string call_fault(std::span<const Operand> operands) const {
     const std::string_view word = s_.statement.opcode;
     std::size_t at = !operands.empty() && operands[0].kind == OperandKind::list ? 1 : 0;
@@ -119,10 +119,10 @@ class OperandCheck {
     std::int32_t called = callee.index;
     if (callee.kind == OperandKind::reg) {
       if (at >= operands.size() || operands[at].kind != OperandKind::table) {
-        return fmt::format("{}: '{}' is a register, expected a prototype or a table behind it", word, text_of(callee));
+        return fmt::format("{}: '{}' is a register, expected a prototype or a table after it", word, text_of(callee));
       }
       called = s_.function.tables[static_cast<std::size_t>(operands[at++].index)].prototype;
-      if (called < 0) return {};  // .calltargets: each of them is known when it is called
+      if (called < 0) return {};  // .calltargets: each target is checked when it is called
     } else if (callee.kind != OperandKind::function) {
       return fmt::format("{}: {} is no function", word, kind_of(callee));
     }
@@ -164,7 +164,7 @@ class OperandCheck {
     check_value(o, rule);
   }
 
-  // cp.async: a predicate for a size. wgmma: a descriptor for registers, a number for scale-d.
+  // cp.async: a predicate instead of a size. wgmma: a descriptor instead of registers, a number for scale-d.
   [[nodiscard]] bool is_alternative(const Operand& o, const OperandRule& rule) const {
     if (o.kind != OperandKind::reg) return rule.braces == Braces::required;
     return bits(register_of(o).type) == bits(rule.alternative);
@@ -181,7 +181,7 @@ class OperandCheck {
     const std::span<const Operand> elements = s_.function.elements_of(o);
     if (rule.second == Type::none || elements.size() != 2) return fail("is a pair, expected one register");
     if (elements[0].kind == OperandKind::sink) {
-      if (!first_may_be_dropped(s_.instr.opcode)) return fail("is _|p, but its first half has to go somewhere");
+      if (!first_may_be_dropped(s_.instr.opcode)) return fail("is _|p, but its first half must be a register");
     } else {
       check_value(elements[0], rule);
     }
@@ -250,7 +250,7 @@ class OperandCheck {
   // One register or constant.
   void check_value(const Operand& o, const OperandRule& rule) {
     if (o.negated && (rule.type != Type::pred || rule.role != Role::read)) {
-      return fail("is negated, but no predicate that is read");
+      return fail("is negated, but it is not a predicate that is read");
     }
     switch (o.kind) {
       case OperandKind::reg:
@@ -306,7 +306,7 @@ class OperandCheck {
       return fail("'{}' is {} bits wide, expected {}{}", text, width, wanted, rule.wider ? " or more" : "");
     }
     if (predicate || is_bits(r.type)) return;
-    if (is_bits(rule.type)) return;  // .bN takes them all
+    if (is_bits(rule.type)) return;  // .bN accepts all types
     if (is_integer(rule.type) && !is_integer(r.type)) {
       return fail("'{}' is .{}, expected an integer or .b{}", text, name(r.type), width);
     }
@@ -347,7 +347,7 @@ class OperandCheck {
       const Variable& v = s_.module.variables[static_cast<std::size_t>(base.index)];
       const bool generic = rule.space == Space::generic && v.space != Space::param;
       if (v.space != rule.space && !generic) {
-        return fail("'{}' stands in {} memory, expected {}", v.name, name(v.space), name(rule.space));
+        return fail("'{}' is in {} memory, expected {}", v.name, name(v.space), name(rule.space));
       }
     } else if (base.kind != OperandKind::integer) {
       return fail("begins with {}, expected a register, a variable or a number", kind_of(base));
@@ -359,7 +359,7 @@ class OperandCheck {
   }
 
   static std::string expected(const OperandRule& rule) { return fmt::format(".{}", name(rule.type)); }
-  // ".f32 or .b32"; what no register is declared as, .b32 alone
+  // ".f32 or .b32"; .b32 alone for types that registers cannot be declared with
   static std::string expected_registers(Type type) {
     if (type == Type::f16 || type == Type::f32 || type == Type::f64)
       return fmt::format("{} or .b{}", name(type), bits(type));

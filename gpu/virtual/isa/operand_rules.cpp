@@ -23,7 +23,7 @@ Type twice_as_wide(Type type) {
   }
 }
 
-// Types are D A B C; of wmma.mma with f16 inputs D C; of a wmma.load or store its own.
+// Types are D A B C; for wmma.mma with f16 inputs D C; for a wmma.load or store its single type.
 Type element_of(const Instr& instr, char matrix) {
   if (instr.type_count == 1) return instr.type(0);
   if (instr.type_count == 2) return matrix == 'd' ? instr.type(0) : matrix == 'c' ? instr.type(1) : Type::f16;
@@ -49,14 +49,14 @@ std::int32_t registers_of(const Instr& instr, char matrix, Type element) {
   const bool wmma =
       instr.opcode == Opcode::wmma_load || instr.opcode == Opcode::wmma_store || instr.opcode == Opcode::wmma_mma;
   const bool input = matrix == 'a' || matrix == 'b';
-  if (wmma && input && element == Type::f16) return 8;  // PTX ISA: eight of f16x2 whatever the shape
+  if (wmma && input && element == Type::f16) return 8;  // PTX ISA: eight registers of f16x2 for every shape
   const std::int32_t rows = matrix == 'b' ? instr.shape.k : instr.shape.m;
   const std::int32_t columns = matrix == 'a' ? instr.shape.k : instr.shape.n;
   const std::int32_t lanes = instr.opcode == Opcode::wgmma_mma_async ? 128 : 32;
   return rows * columns * bits(element) / lanes / bits(register_of(element));
 }
 
-// Which of wmma's fragments a load or store is about.
+// The wmma fragment that a load or store accesses.
 char matrix_of(const Instr& instr, char written) {
   if (instr.opcode == Opcode::wmma_load && instr.has(Mod::b)) return 'b';
   return written;
@@ -139,7 +139,7 @@ std::vector<OperandRule> operand_rules(const Instr& instr, int operand_count) {
     present.push_back(&p);
     if (!p.optional) ++required;
   }
-  int spare = operand_count - required;  // for the optional ones, first come first served
+  int spare = operand_count - required;  // for the optional operands, in order
   if (spare < 0) return rules;
   for (const OperandPattern* p : present) {
     if (p->optional && spare-- <= 0) continue;

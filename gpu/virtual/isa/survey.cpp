@@ -16,13 +16,13 @@ std::vector<WordUse> by_count(const std::map<std::string, WordUse, std::less<>>&
   return sorted;
 }
 
-// The opcode of what is not understood is its first word: "tcgen05".
+// The base name of an unknown opcode is its first word: "tcgen05".
 std::string base_of(const Instr& instr, std::string_view word) {
   if (instr.opcode != Opcode::unsupported) return std::string(name(instr.opcode));
   return std::string(word.substr(0, word.find('.')));
 }
 
-// What a function may call: `named` in it, in an operand or in the table behind an indirect call.
+// The functions that a function may call: named in it, in an operand or in the table of an indirect call.
 struct Calls {
   std::vector<std::int32_t> named;
   bool indirect = false;
@@ -35,7 +35,7 @@ Calls calls_of(const Module& module, const Decoded& decoded, std::size_t f) {
     if (o.kind == OperandKind::function) calls.named.push_back(o.index);
   }
   for (std::size_t s = 0; s < function.body.size(); ++s) {
-    // The tables of brx.idx count statements, not functions.
+    // The tables of brx.idx contain statements, not functions.
     if (decoded.at(static_cast<std::int32_t>(f), static_cast<std::int32_t>(s)).opcode != Opcode::call) continue;
     for (const Operand& o : function.operands_of(function.body[s])) {
       if (o.kind == OperandKind::reg) calls.indirect = true;
@@ -57,7 +57,7 @@ std::vector<std::int32_t> held_by_variables(const Module& module) {
   return held;
 }
 
-// The kernel and all it may call.
+// The kernel and all functions that it may call.
 std::vector<bool> reachable(const Module& module, const Decoded& decoded, std::size_t kernel) {
   std::vector<bool> reached(module.functions.size());
   std::vector<std::size_t> open{kernel};

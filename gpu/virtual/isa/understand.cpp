@@ -10,9 +10,9 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::size_t kMostWords = 32;  // longer than any instruction; more is no instruction
+constexpr std::size_t kMostWords = 32;  // more than any instruction has; longer words are not instructions
 
-// "ld.global.v4.f32" -> ld global v4 f32. "::" belongs to its word.
+// "ld.global.v4.f32" -> ld global v4 f32. A part with "::" stays whole.
 std::vector<std::string_view> split(std::string_view word) {
   std::vector<std::string_view> words;
   while (words.size() <= kMostWords) {
@@ -24,7 +24,7 @@ std::vector<std::string_view> split(std::string_view word) {
   return words;
 }
 
-// The first `count` dotted words of it.
+// The prefix of `word` with its first `count` dotted words.
 std::string_view first_words(std::string_view word, std::span<const std::string_view> words, std::size_t count) {
   const std::string_view last = words[count - 1];
   return word.substr(0, static_cast<std::size_t>(last.data() + last.size() - word.data()));
@@ -46,7 +46,7 @@ std::string_view refused(std::string_view base, std::span<const std::string_view
   return {};
 }
 
-// N of m64nNk16, written "m64n48k16"; -1: it is another shape.
+// N of m64nNk16, written "m64n48k16"; -1: a different shape.
 std::int32_t free_n(const Choice& choice, std::string_view word) {
   const std::string_view written = choice.written;
   const std::string_view head = written.substr(0, written.find_first_of("NM"));
@@ -83,15 +83,15 @@ void take(const Choice& choice, std::string_view word, Instr& instr) {
   }
 }
 
-// How a word goes with a form.
+// The result of matching a word against a form.
 struct Match {
   Instr instr;
-  std::string_view left_over;  // the first word that has no place
+  std::string_view left_over;  // the first word that matches no slot
   int left_over_count = 0;
-  const Slot* missing = nullptr;  // the first place that has no word
+  const Slot* missing = nullptr;  // the first required slot without a word
 };
 
-// Types fill their places in order, everything else its first free place.
+// Types fill their slots in order; every other word fills the first free slot it matches.
 Match match(const Pattern& pattern, std::span<const std::string_view> rest) {
   Match m;
   std::vector<bool> used(pattern.slots.size());
@@ -134,7 +134,7 @@ std::string choices_of(const Slot& slot) {
   return text;
 }
 
-// Of the form that fits best.
+// The message for the form that fits best.
 std::string what_is_wrong(std::string_view base, const Match& best) {
   if (best.left_over_count > 0) {
     if (!known_to(base, best.left_over)) return fmt::format("unknown modifier '.{}'", best.left_over);

@@ -1,18 +1,18 @@
-// What PTX has and this machine has not, by name. Such a statement loads and is a trap when it is reached.
+// PTX features that the machine does not support, by name. Such a statement loads, and traps when it is reached.
 #include "gpu/virtual/isa/grammar.h"
 
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::string_view kNewer = "needs sm_100, not modelled";
-constexpr std::string_view kTextures = "needs textures, not modelled";
-constexpr std::string_view kSurfaces = "needs surfaces, not modelled";
-constexpr std::string_view kTensorMemory = "needs tensor memory, not modelled";
-constexpr std::string_view kMulticast = "needs memory of several GPUs, not modelled";
-constexpr std::string_view kVideo = "a video instruction, not modelled";
-constexpr std::string_view kSparse = "needs sparse matrices, not modelled";
-constexpr std::string_view kIm2col = "needs im2col copies, not modelled";
-constexpr std::string_view kScatter = "needs scattering copies, not modelled";
+constexpr std::string_view kNewer = "needs sm_100, not modeled";
+constexpr std::string_view kTextures = "needs textures, not modeled";
+constexpr std::string_view kSurfaces = "needs surfaces, not modeled";
+constexpr std::string_view kTensorMemory = "needs tensor memory, not modeled";
+constexpr std::string_view kMulticast = "needs memory of several GPUs, not modeled";
+constexpr std::string_view kVideo = "a video instruction, not modeled";
+constexpr std::string_view kSparse = "needs sparse matrices, not modeled";
+constexpr std::string_view kIm2col = "needs im2col copies, not modeled";
+constexpr std::string_view kScatter = "needs scattering copies, not modeled";
 
 constexpr Refusal kRefusals[] = {
     {"tex", "", kTextures},
@@ -25,7 +25,7 @@ constexpr Refusal kRefusals[] = {
     {"suq", "", kSurfaces},
     {"tcgen05", "", kTensorMemory},
     {"multimem", "", kMulticast},
-    {"clusterlaunchcontrol", "", "needs cluster launch control, not modelled"},
+    {"clusterlaunchcontrol", "", "needs cluster launch control, not modeled"},
     {"st.bulk", "", kNewer},
     {"vadd", "", kVideo},
     {"vsub", "", kVideo},
@@ -51,7 +51,7 @@ constexpr Refusal kRefusals[] = {
     {"vset4", "", kVideo},
     {"vabsdiff4", "s32", kVideo},
     {"vabsdiff4", "sat", kVideo},
-    // forms of opcodes that are there otherwise
+    // unsupported forms of supported opcodes
     {"", "f32x2", kNewer},
     {"add", "f32 f16", kNewer},
     {"add", "f32 bf16", kNewer},
@@ -71,7 +71,7 @@ constexpr Refusal kRefusals[] = {
     {"cvt.pack", "s4", kVideo},
     {"cvt.pack", "u2", kVideo},
     {"cvt.pack", "s2", kVideo},
-    {"redux", "f32", "needs sm_100a, not modelled"},
+    {"redux", "f32", "needs sm_100a, not modeled"},
     {"cp.async.bulk", "cp_mask", kNewer},
     {"cp.async.bulk.tensor", "im2col", kIm2col},
     {"cp.async.bulk.tensor", "im2col_no_offs", kIm2col},
@@ -88,11 +88,11 @@ constexpr Refusal kRefusals[] = {
     {"tensormap.replace", "swizzle_atomicity", kNewer},
     {"mma", "sp", kSparse},
     {"mma", "sp::ordered_metadata", kSparse},
-    {"mma", "kind::f8f6f4", "needs sm_120a, not modelled"},
-    {"mma", "kind::mxf8f6f4", "needs sm_120a, not modelled"},
-    {"mma", "kind::mxf4", "needs sm_120a, not modelled"},
-    {"mma", "kind::mxf4nvf4", "needs sm_120a, not modelled"},
-    {"mma", "m8n8k4 f16", "mma m8n8k4 of f16 is not modelled"},
+    {"mma", "kind::f8f6f4", "needs sm_120a, not modeled"},
+    {"mma", "kind::mxf8f6f4", "needs sm_120a, not modeled"},
+    {"mma", "kind::mxf4", "needs sm_120a, not modeled"},
+    {"mma", "kind::mxf4nvf4", "needs sm_120a, not modeled"},
+    {"mma", "m8n8k4 f16", "mma m8n8k4 of f16 is not modeled"},
     {"ldmatrix", "b8", kNewer},
     {"ldmatrix", "m16n16", kNewer},
     {"ldmatrix", "m8n16", kNewer},

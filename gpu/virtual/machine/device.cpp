@@ -15,9 +15,9 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::int64_t kMostConstants = 65536;  // [bytes] of a module
+constexpr std::int64_t kMostConstants = 65536;  // [bytes] per module
 
-// Device address of a module's variable, 0 when it has none.
+// Device address of a module's variable, 0 if it has none.
 std::uint64_t address_of(const std::vector<std::pair<std::int32_t, std::uint64_t>>& addresses, std::int32_t variable) {
   const auto at = std::lower_bound(addresses.begin(), addresses.end(), std::pair{variable, std::uint64_t{0}});
   return at != addresses.end() && at->first == variable ? at->second : 0;
@@ -37,7 +37,7 @@ std::uint64_t value_of(const InitItem& item, const LoadedModule& module) {
   return 0;
 }
 
-void initialise(const Variable& v, const LoadedModule& module, std::uint64_t address, DeviceMemory& memory) {
+void initialize(const Variable& v, const LoadedModule& module, std::uint64_t address, DeviceMemory& memory) {
   const std::size_t size = std::max<std::size_t>(static_cast<std::size_t>(bits(v.type)) / 8, 1);
   std::vector<std::byte> bytes(static_cast<std::size_t>(v.bytes));
   for (std::size_t i = 0; i < v.init.size() && (i + 1) * size <= bytes.size(); ++i) {
@@ -48,7 +48,7 @@ void initialise(const Variable& v, const LoadedModule& module, std::uint64_t add
   memory.write(address, bytes);
 }
 
-// Addresses of variables in the registers that an activation begins with; local ones from 0, shared ones of rank 0.
+// Fills in addresses of variables in the initial registers of an activation; local ones from 0, shared ones of rank 0.
 void fill_addresses(const Launch& launch, const FunctionCode& code, RegisterBuffer& registers) {
   for (const AddressPlace& reg : code.addresses) {
     std::uint64_t base = address_of(launch.module_addresses, reg.variable);
@@ -79,19 +79,6 @@ std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers(const Launc
 
 }  // namespace
 
-std::uint64_t LoadedModule::symbol(std::string_view name) const {
-  const std::int32_t v = program->module->find_variable(name);
-  const std::uint64_t address = v < 0 ? 0 : address_of(addresses, v);
-  if (address != 0) return address;
-  std::string known;
-  for (const auto& [variable, at] : addresses) {
-    known += fmt::format("{}'{}'", known.empty() ? "" : ", ",
-                         program->module->variables[static_cast<std::size_t>(variable)].name);
-  }
-  throw IndexError(fmt::format("no variable '{}' in {}: {}", name, program->module->file,
-                               known.empty() ? "it has none in device memory" : "there are " + known));
-}
-
 bool LaunchResult::clean() const {
   return status == LaunchStatus::finished &&
          std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.severity == Severity::error; });
@@ -119,7 +106,7 @@ const LoadedModule& Device::load(Module module) {
     loaded->addresses.emplace_back(static_cast<std::int32_t>(i), address);
   }
   for (const auto& [i, address] : loaded->addresses) {
-    initialise(m.variables[static_cast<std::size_t>(i)], *loaded, address, memory_);
+    initialize(m.variables[static_cast<std::size_t>(i)], *loaded, address, memory_);
   }
   modules_.push_back(std::move(loaded));
   return *modules_.back();

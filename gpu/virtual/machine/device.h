@@ -1,4 +1,4 @@
-// The virtual GPU as its host sees it: memory, modules, launches.
+// The host interface of the virtual GPU: memory, modules, launches.
 //
 //   Device device;
 //   const LoadedModule& module = device.load(parse_module(text, "scale.ptx"));
@@ -24,13 +24,10 @@
 
 namespace kvscope::ptx {
 
-// A program whose global and const variables have addresses.
+// A program, with device addresses for its global and const variables.
 struct LoadedModule {
   std::shared_ptr<const Program> program;
   std::vector<std::pair<std::int32_t, std::uint64_t>> addresses;  // variable -> device address
-
-  // IndexError naming those there are.
-  [[nodiscard]] std::uint64_t symbol(std::string_view name) const;
 };
 
 struct LaunchResult {
@@ -40,7 +37,7 @@ struct LaunchResult {
   std::int64_t repeated_reports = 0;
   std::string printed;
 
-  // Finished, and no report of severity error.
+  // True if the launch finished without a report of severity error.
   [[nodiscard]] bool clean() const;
 };
 
@@ -50,11 +47,11 @@ class Device {
 
   [[nodiscard]] DeviceMemory& memory() { return memory_; }
   [[nodiscard]] int target() const { return options_.target; }  // 90 for sm_90a
-  // InputError with the module's errors.
+  // Throws InputError with the module's errors.
   const LoadedModule& load(Module module);
-  // GeometryError with every rule the launch breaks; nothing has run then. `monitor` may be null.
+  // Throws GeometryError with every rule that the launch breaks, before anything runs. `monitor` may be null.
   LaunchResult launch(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor = nullptr);
-  // The same under control: made here, run by run_until and step (scheduler.h).
+  // Creates the launch without running it; run_until and step run it (scheduler.h).
   [[nodiscard]] Launch begin(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor = nullptr);
 
  private:
@@ -64,10 +61,10 @@ class Device {
   std::int64_t launches_ = 0;
 };
 
-// One value of a kernel's parameter block: a scalar by its bits (cut to the parameter's size), or a block of bytes of
-// exactly that size (structs, tensor maps).
+// One value of a kernel's parameter block: a scalar as its bits (truncated to the parameter's size), or a block of
+// bytes of exactly the parameter's size (structs, tensor maps).
 using ParamValue = std::variant<std::uint64_t, double, std::vector<std::byte>>;
-// GeometryError, all faults: a number of values that is not the kernel's, sizes that do not fit.
+// Throws GeometryError with all faults: a wrong number of values, sizes that do not match.
 [[nodiscard]] std::vector<std::byte> pack_params(const LoadedModule& module, std::string_view kernel,
                                                  const std::vector<ParamValue>& values);
 

@@ -1,4 +1,4 @@
-// A kernel's parameter block from one value a parameter.
+// Builds a kernel's parameter block from one value per parameter.
 #include <fmt/format.h>
 
 #include <bit>
@@ -11,7 +11,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// What is wrong with a value for that parameter, or "".
+// The fault of a value for that parameter, or "".
 std::string store(const Variable& v, const ParamValue& value, std::byte* to) {
   const auto size = static_cast<std::size_t>(v.bytes);
   if (const auto* block = std::get_if<std::vector<std::byte>>(&value)) {

@@ -23,7 +23,7 @@ std::string text(const Extents& e) {
 Extents wide(const std::array<std::int32_t, 3>& e) {
   return {e[0], e[1], e[2]};
 }
-// Extents are checked one by one before: no product overflows.
+// Each extent has already been checked, so the product does not overflow.
 std::int64_t product(const Extents& e) {
   return e[0] * e[1] * e[2];
 }
@@ -80,12 +80,12 @@ class Checks {
     const Extents most = wide(limits.max_threads), exactly = wide(limits.required_threads);
     if (most[0] > 0) {
       const std::int64_t bound = most[0] * std::max<std::int64_t>(most[1], 1) * std::max<std::int64_t>(most[2], 1);
-      if (threads > bound) fault("block", fmt::format("{} threads: the kernel says .maxntid of {}", threads, bound));
+      if (threads > bound) fault("block", fmt::format("{} threads: the kernel's .maxntid is {}", threads, bound));
     }
     if (exactly[0] > 0) {
       const Extents wanted{exactly[0], std::max<std::int64_t>(exactly[1], 1), std::max<std::int64_t>(exactly[2], 1)};
       if (config_.block != wanted) {
-        fault("block", fmt::format("{}: the kernel says .reqntid {}", text(config_.block), text(wanted)));
+        fault("block", fmt::format("{}: the kernel's .reqntid is {}", text(config_.block), text(wanted)));
       }
     }
   }
@@ -124,7 +124,7 @@ class Checks {
     for (std::int64_t& e : own) e = std::max<std::int64_t>(e, 1);
     if (wanted[0] > 0 &&
         own != Extents{wanted[0], std::max<std::int64_t>(wanted[1], 1), std::max<std::int64_t>(wanted[2], 1)}) {
-      fault("cluster", fmt::format("{}: the kernel says .reqnctapercluster {}", text(own), text(wanted)));
+      fault("cluster", fmt::format("{}: the kernel's .reqnctapercluster is {}", text(own), text(wanted)));
     }
     const std::int64_t most = config_.options.non_portable_cluster ? 16 : 8;
     const std::string_view more = most < 16 ? ", 16 with a non-portable size" : "";
@@ -138,7 +138,7 @@ class Checks {
     }
     const std::int32_t rank = function_.limits.max_cluster_rank;
     if (rank > 0 && product(own) > rank) {
-      fault("cluster", fmt::format("{} CTAs: the kernel says .maxclusterrank {}", product(own), rank));
+      fault("cluster", fmt::format("{} CTAs: the kernel's .maxclusterrank is {}", product(own), rank));
     }
   }
 

@@ -1,11 +1,11 @@
-// What a launch must obey before its first instruction; every rule that it breaks is one fault.
+// The rules that a launch must satisfy before its first instruction; each broken rule is one fault.
 //
-//   block       1 to 1024 threads, x and y up to 1024, z up to 64; .maxntid not passed, .reqntid met
+//   block       1 to 1024 threads, x and y up to 1024, z up to 64; .maxntid not exceeded, .reqntid matched
 //   grid        x up to 2^31 - 1, y and z up to 65535
-//   shared      48 KiB, or what was opted in for: up to 227 KiB (sm_90, sm_100), 99 KiB (sm_120)
+//   shared      48 KiB, or the opted-in size: up to 227 KiB (sm_90, sm_100), 99 KiB (sm_120)
 //   params      exactly the bytes of the kernel's block
-//   cluster     up to 8 CTAs, 16 when not portable; divides the grid; .reqnctapercluster met
-//   target      the machine's covers the module's; sm_90a is for sm_90 alone
+//   cluster     up to 8 CTAs, 16 if non-portable; divides the grid; .reqnctapercluster matched
+//   target      the machine's target covers the module's; sm_90a runs on sm_90 only
 //
 // Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 #pragma once
@@ -20,15 +20,15 @@
 
 namespace kvscope::ptx {
 
-// Shared memory that a kernel of that target may opt in for. // [bytes]
+// Maximum shared memory that a kernel of that target may opt in to. // [bytes]
 [[nodiscard]] constexpr std::int64_t most_shared(int target) {
   return target >= 120 ? 101376 : 232448;
 }
 
 [[nodiscard]] std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config);
-// The kernel of that name, -1: none.
+// The kernel with that name; -1: none.
 [[nodiscard]] std::int32_t find_kernel(const Program& program, std::string_view name);
-// "none there" of a name: "no kernel 'scael': there are 'scale', 'sum'".
+// The message for an unknown name: "no kernel 'scael': there are 'scale', 'sum'".
 [[nodiscard]] std::string unknown_kernel(const Program& program, std::string_view name);
 
 }  // namespace kvscope::ptx

@@ -1,10 +1,10 @@
-// Who watches a launch: race and fence checkers, counters, the event recorder, a debugger. The machine tells what it
-// does, in the order in which it does it; a monitor adds reports (Launch::reports) and changes nothing else. Without
-// one a launch pays a null test an access.
+// The interface of observers of a launch: race and fence checkers, counters, the event recorder, a debugger. The
+// machine reports its actions in execution order. A monitor may add reports (Launch::reports) and changes nothing else.
+// Without a monitor, a launch pays one null test per access.
 //
-// Actors. Whatever reads or writes memory is an actor of its CTA: its threads (0 .. threads - 1), and engines that run
-// by themselves, numbered behind them: one cp.async engine a thread, one load engine an mbarrier, one bulk-store engine
-// a thread, one wgmma engine a warpgroup. Engines are named by AsyncOp.
+// Actors. Each reader or writer of memory is an actor of its CTA: its threads (0 .. threads - 1), and asynchronous
+// engines, numbered after them: one cp.async engine per thread, one load engine per mbarrier, one bulk-store engine per
+// thread, one wgmma engine per warpgroup. Engines are identified by AsyncOp.
 #pragma once
 
 #include <array>
@@ -28,17 +28,17 @@ enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
 enum class Order : std::uint8_t { weak, volatile_, relaxed, acquire, release, acq_rel, sc };
 
 // One memory instruction of a lane group: the same number of bytes in each lane. `addresses` are in `space`: offsets
-// with the rank for shared, device addresses for global, offsets in the lane's own memory for local and param.
+// with the rank for shared, device addresses for global, offsets in the lane's memory for local and param.
 struct WarpAccess {
   AccessKind kind = AccessKind::load;
   Space space = Space::global;
-  std::int32_t bytes = 4;  // a lane, whole vector
+  std::int32_t bytes = 4;  // per lane, whole vector
   LaneMask lanes = 0;
   std::span<const std::uint64_t, kLanes> addresses;
   Order order = Order::weak;
   Scope scope = Scope::none;
   bool read_only = false;  // ld.global.nc
-  // ldmatrix and stmatrix: each address is one of 16 bytes that lanes share out; else null.
+  // ldmatrix and stmatrix: each address names 16 bytes that are distributed over lanes; null for other instructions.
   bool matrix_rows = false;
 };
 
@@ -65,18 +65,22 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-// An operation handed to an engine; the number is unique in its launch, in issue order.
+using ByteRanges = std::span<const ByteRange>;
+using LaneMasks = std::span<const LaneMask>;                      // [warps of the CTA]
+using OperationNumbers = std::span<const std::uint64_t, kLanes>;  // [lanes]
+
+// An operation issued to an engine; its number is unique in the launch and ascends in issue order.
 struct AsyncOp {
   std::uint64_t number = 0;
   AsyncKind kind = AsyncKind::cp_async;
   std::int32_t cta = 0;     // linear, of the issuer
   std::int32_t thread = 0;  // of the issuer, in its CTA
   std::int32_t pc = -1;
-  std::uint64_t mbarrier = 0;  // shared address that it completes on; 0: a group
+  std::uint64_t mbarrier = 0;  // shared address of the barrier it completes on; 0: it belongs to a group
   std::int64_t bytes = 0;      // credited to that barrier
 };
 
-// wait_false: a wait has looked at the object, and its phase is not over.
+// wait_false: a wait has tested the object, and its phase is not complete.
 enum class MbarrierEvent : std::uint8_t {
   init,
   inval,
@@ -88,12 +92,12 @@ enum class MbarrierEvent : std::uint8_t {
   wait_false
 };
 
-// All do nothing by default. `exec` says who: its lanes are `lanes`.
+// All functions do nothing by default. `exec` identifies the lane group; the affected lanes are `lanes`.
 class Monitor {
  public:
   virtual ~Monitor() = default;
 
-  // Called once: which of the costly calls this monitor wants.
+  // Called once: whether this monitor needs the calls that are costly.
   [[nodiscard]] virtual bool wants_instructions() const { return false; }
 
   virtual void launch_begins(Launch&) {}
@@ -103,7 +107,7 @@ class Monitor {
   virtual void cta_suspended(Launch&, const Cta&) {}
 
   virtual void instruction(const Exec&, const Op&, LaneMask) {}
-  // One that had parked is tried again; it was told of when it was met first.
+  // An instruction that was parked is executed again; its first attempt was already reported.
   virtual void retried(const Exec&, const Op&, LaneMask) {}
   virtual void split(const Exec&, LaneMask /*taken*/, std::int32_t /*pc*/) {}
   virtual void merge(const Exec&, LaneMask /*joined*/) {}
@@ -111,43 +115,39 @@ class Monitor {
   virtual void resume(const Exec&) {}
   virtual void exit(const Exec&, LaneMask) {}
 
-  // Before it happens: a monitor sees the old bytes.
+  // Called before the access: the monitor sees the old bytes.
   virtual void access(const Exec&, const Op&, const WarpAccess&) {}
-  // A store or atomic is done: the new bytes are there.
+  // A store or atomic is complete: the monitor sees the new bytes.
   virtual void stored(const Exec&, const Op&, const WarpAccess&) {}
-  // What stood in these bytes is lost: discard.
+  // The previous contents of these bytes are lost: discard.
   virtual void discarded(const Exec&, const Op&, const WarpAccess&) {}
 
-  // A named barrier is complete: `arrived` and `waited` are thread numbers' bits by warp.
+  // A named barrier is complete: `arrived` and `waited` are bit masks of threads, one per warp.
   virtual void barrier_arrive(const Exec&, int /*barrier*/, LaneMask /*lanes*/, bool /*waits*/) {}
-  virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, std::span<const LaneMask> /*arrived*/,
-                            std::span<const LaneMask> /*waiting*/) {}
+  virtual void barrier_done(Launch&, const Cta&, int /*barrier*/, LaneMasks /*arrived*/, LaneMasks /*waiting*/) {}
   virtual void cluster_arrive(const Exec&, LaneMask, Order) {}
   virtual void cluster_wait(const Exec&, LaneMask, Order) {}
   virtual void warp_barrier(const Exec&, LaneMask /*all lanes of the mask*/) {}  // bar.warp.sync
   virtual void collective(const Exec&, const Op&, LaneMask) {}                   // shfl, vote, ldmatrix, mma ...
 
-  // `exec` is null when an engine does it (complete_tx, and the phase that ends by it).
+  // `exec` is null if an engine performs the operation (complete_tx, and the phase that it completes).
   virtual void mbarrier(Launch&, const Cta&, const Exec*, LaneMask, MbarrierEvent, std::uint64_t /*address*/,
                         std::int64_t /*count or bytes*/, Order, Scope) {}
 
   virtual void fence(const Exec&, LaneMask, Order, Scope) {}
   virtual void proxy_fence(const Exec&, LaneMask, Space /*generic: all*/) {}
 
-  // An instruction hands a bulk or tensor copy over: its map, coordinates, shared address and bytes, before the
-  // operations that it is made of are issued. They have numbers from this one's on.
+  // An instruction issues a bulk or tensor copy: its map, coordinates, shared address and bytes. Called before the
+  // operations that the copy consists of are issued; their numbers begin with this one.
   virtual void copy_issued(const Exec&, const PendingOp&) {}
-  virtual void async_issue(const Exec&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
-                           std::span<const ByteRange> /*writes*/) {}
-  // The bytes move now: before and after.
-  virtual void async_moves(Launch&, const Cta&, const AsyncOp&, std::span<const ByteRange> /*reads*/,
-                           std::span<const ByteRange> /*writes*/) {}
+  virtual void async_issue(const Exec&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
+  // The bytes move: called before and after.
+  virtual void async_moves(Launch&, const Cta&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
   virtual void async_done(Launch&, const Cta&, const AsyncOp&) {}
   virtual void group_commit(const Exec&, AsyncKind, LaneMask) {}
-  // The copies of these lanes up to `last` (per lane operation number + 1; 0: none) are ordered before what follows.
-  virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/,
-                          std::span<const std::uint64_t, kLanes> /*last*/) {}
-  // cp.async.mbarrier.arrive: the lane's copies so far are ordered before the phase's end.
+  // The copies of these lanes up to `last` (per lane operation number + 1; 0: none) are ordered before later accesses.
+  virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/, OperationNumbers /*last*/) {}
+  // cp.async.mbarrier.arrive: the lane's copies so far are ordered before the completion of the phase.
   virtual void cp_async_arrive(const Exec&, LaneMask, std::uint64_t /*mbarrier*/) {}
 
   virtual void printed(const Exec&, std::string_view) {}

@@ -9,8 +9,8 @@ namespace kvscope::ptx::semantics {
 namespace {
 
 // --- set, and setp of 16-bit numbers ---------------------------------------------------------------------------------
-// All go one way: both registers are read as integers of 64 bits or doubles, compared there, and the mask is written as
-// the instruction wants it. Which instruction it is, is one number, and a handler is made for each.
+// All use one algorithm: both registers are read as 64-bit integers or doubles, compared, and the mask is written in
+// the format of the instruction. The instruction is encoded in one number, and a handler is instantiated for each.
 //
 //   set.gt.f32.s32 d, a, b      d = a > b ? 1.0f : 0.0f
 //   setp.lt.f16x2 p|q, a, b     p compares the lower halves, q the upper ones
@@ -33,7 +33,7 @@ enum class Reading : std::uint8_t {
   bf16x2
 };
 constexpr int kReadings = 15;
-enum class Result : std::uint8_t { predicate, ones16, ones32, one };  // one: 1.0 of the type; of pairs in each half
+enum class Result : std::uint8_t { predicate, ones16, ones32, one };  // one: 1.0 of the type; for pairs in each half
 constexpr int kResults = 4;
 constexpr int kCombines = 4;
 constexpr int kCodes = kReadings * kCompares * kCombines * kResults;
@@ -147,7 +147,7 @@ LaneMask compare_registers(Reading reading, Compare compare, const std::byte* a,
   read_integers(reading, a, x);
   read_integers(reading, b, y);
   if (reading != Reading::unsigned64) return mask_of(compare, x, y);
-  // In the order of unsigned numbers: the lowest signed one stands for 0.
+  // In unsigned order: the lowest signed number maps to 0.
   for (int i = 0; i < kLanes; ++i) {
     x[i] = static_cast<i64>(static_cast<u64>(x[i]) ^ 0x8000000000000000u);
     y[i] = static_cast<i64>(static_cast<u64>(y[i]) ^ 0x8000000000000000u);
@@ -280,7 +280,7 @@ OpHandler find_set(const OpQuery& query) {
   }
 }
 
-// d = c >= 0 ? a : b; -0.0 is not below 0, NaN is not above.
+// d = c >= 0 ? a : b; -0.0 counts as >= 0, NaN does not.
 template <class U, class C>
 U slct(U a, U b, C c) {
   return c >= 0 ? a : b;
@@ -297,7 +297,7 @@ OpHandler find_slct(const OpQuery& query) {
   return query.ftz ? lanewise<slct_flushed<U>> : lanewise<slct<U, float>>;
 }
 
-// Zero is a normal number here, as the assembler has it.
+// testp.normal is true for zero here, as in the assembler's constant folding.
 template <Class kClass, class T>
 bool is(T x) {
   using U = Unsigned<T>;

@@ -1,6 +1,6 @@
-// All of cvt that convert_loops.h has not: narrow integers in wider registers, clamped integers, all roundings, f16 and
-// bf16, rounding to whole numbers, .ftz and .sat. Which conversion it is, is one number, and a handler is made for
-// each; how wide the registers are, the op says (width_of).
+// The conversions of cvt that are not in convert_loops.h: narrow integers in wider registers, clamped integers, all
+// roundings, f16 and bf16, rounding to integral values, .ftz and .sat. The conversion is encoded in one number, and a
+// handler is instantiated for each; the op has the widths of the registers (width_of).
 //
 //   cvt.s8.s32 d, -300      d of 16 bits: ffd4      the lowest byte, its sign extended to the register
 //   cvt.rpi.u8.f32 d, 300.5 d of 16 bits: 00ff      clamped
@@ -35,7 +35,7 @@ constexpr int kRoundings = 4;
 struct Conversion {
   Kind to{}, from{};
   Rounding rounding{};
-  bool whole = false;  // to a whole number, in a float type
+  bool whole = false;  // to an integral value in a float type
   bool flushes = false;
   bool saturates = false;
   friend bool operator==(const Conversion&, const Conversion&) = default;
@@ -60,8 +60,8 @@ constexpr int bytes_of(Kind kind) {
   }
 }
 
-// What a conversion can say: integers take no rounding, whole numbers are a matter between floats, only floats are
-// flushed, and a float that becomes an integer is clamped anyhow.
+// Whether the combination is valid: conversions between integers have no rounding, integral values are between floats,
+// only floats are flushed, and a float that becomes an integer is always clamped.
 constexpr bool is_sensible(const Conversion& c) {
   if (is_integer(c.to) && is_integer(c.from)) return c.rounding == Rounding::nearest && !c.whole && !c.flushes;
   if (is_integer(c.to)) return !c.whole && !c.saturates;
@@ -113,7 +113,7 @@ double read_float(Kind kind, u64 bits, bool flushes) {
   }
 }
 
-// x between what the kind holds; `is_negative` tells how the 64 bits are to be read.
+// x clamped to the range of the kind; `is_negative` gives the sign of the 64 bits.
 u64 clamp(Kind to, u64 x, bool is_negative) {
   const int width = 8 * bytes_of(to);
   const u64 highest = is_signed(to) ? (u64{1} << (width - 1)) - 1 : ~u64{0} >> (64 - width);
@@ -149,7 +149,7 @@ u64 float_to_integer(const Conversion& c, double x) {
                    : clamp(c.to, static_cast<u64>(whole), false);
 }
 
-// An exact number in a float type, rounded once.
+// Rounds an exact number once to a float type.
 u64 encode(Kind to, const Exact& x, Rounding rounding) {
   switch (to) {
     case Kind::f16:
@@ -199,7 +199,7 @@ double to_whole(Rounding rounding, double x) {
   }
 }
 
-// Into [+0, 1], NaN and -0 to +0; as bits, positive numbers are in the order of their values.
+// Clamps to [+0, 1], NaN and -0 to +0; the bits of positive numbers are in the order of their values.
 u64 saturated(Kind to, u64 bits) {
   const u64 one = encode(to, Exact{1, 0, false, false}, Rounding::zero);
   if ((bits & sign_of(to)) != 0 || bits > infinity_of(to)) return 0;
@@ -231,7 +231,7 @@ void convert_register(const Conversion& c, std::byte* registers, const Op& op, L
     u64 bits = 0;
     __builtin_memcpy(&bits, a + from_bytes * i, static_cast<u32>(from_bytes));
     u64 result = convert(c, bits);
-    if (is_integer(c.to)) result = read_integer(c.to, result);  // extended by its type's sign
+    if (is_integer(c.to)) result = read_integer(c.to, result);  // extended by the sign of its type
     __builtin_memcpy(d + to_bytes * i, &result, static_cast<u32>(to_bytes));
   }
 }
@@ -298,7 +298,7 @@ OpHandler convert_any(const OpQuery& query) {
   c.whole = query.to_integer && !is_integer(c.to);
   c.flushes = query.ftz;
   c.saturates = query.sat;
-  // Floats stand in registers of their own width.
+  // Floats are in registers of their own width.
   if (!is_integer(c.to) && !has_widths(query, bytes_of(c.to), 0)) return nullptr;
   if (!is_integer(c.from) && !has_widths(query, 0, bytes_of(c.from))) return nullptr;
   if (is_integer(c.to) && !is_integer(c.from)) c.saturates = false;

@@ -1,7 +1,7 @@
-// cvt to the formats of tensor cores: pairs of e4m3 and e5m2, tf32, f16 and bf16 with .relu or .satfinite or towards
-// zero, in pairs; and cvt.pack. Of two sources the first goes to the upper half.
+// cvt to the formats of tensor cores: pairs of e4m3 and e5m2, tf32, f16 and bf16 with .relu or .satfinite or toward
+// zero, in pairs; and cvt.pack. Of two sources, the first becomes the upper half.
 //
-//   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never by way of f16
+//   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never through f16
 //   cvt.pack.sat.s8.s32.b32 d, 300, -300, c    (c << 16) | 7f80
 #include "gpu/virtual/semantics/detail/fp8.h"
 #include "gpu/virtual/semantics/detail/lanes.h"
@@ -46,7 +46,7 @@ OpHandler find_to_16(const OpQuery& query) {
 }
 
 // --- tf32 ------------------------------------------------------------------------------------------------------------
-// f32 with 10 bits of fraction, the lower 13 zero. The NaN are what the assembler folds constants to.
+// f32 with 10 bits of fraction, the lower 13 zero. The NaNs are those of the assembler's constant folding.
 using FormatTf32 = Format<8, 10>;
 template <Rounding kRounding, bool kRelu, bool kFinite>
 u32 to_tf32(float x) {

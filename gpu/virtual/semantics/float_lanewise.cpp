@@ -1,5 +1,5 @@
-// f64 in the directed roundings, quotients and roots in all of them, sin, cos and tanh of f32, and the coarse
-// reciprocals of f64: one lane at a time, by integer arithmetic where a rounding has to be exact.
+// f64 in the directed roundings, quotients and roots in all of them, sin, cos and tanh of f32, and the approximate
+// reciprocals of f64: one lane at a time, with integer arithmetic where a rounding must be exact.
 #include "core/base/portable_math.h"
 #include "gpu/virtual/semantics/detail/exact.h"
 #include "gpu/virtual/semantics/detail/op_families.h"
@@ -16,13 +16,13 @@ double rounded_f64(const Exact& x) {
 }
 
 // --- a b + c ---------------------------------------------------------------------------------------------------------
-// Both terms as integers of 256 bits, the larger one's top at bit 190. What of the smaller falls below bit 0 is
-// remembered there: it lies more than 64 bits below the last one that the result keeps.
+// Both terms as integers of 256 bits, with the top of the larger one at bit 190. Bits of the smaller one below bit 0
+// are merged into bit 0, which is more than 64 bits below the last bit of the result.
 
 struct Wide {
   u64 word[4] = {0, 0, 0, 0};
 };
-Wide placed(u128 x, int at_bit) {  // x * 2^at_bit; bits below 0 join bit 0
+Wide placed(u128 x, int at_bit) {  // x * 2^at_bit; bits below 0 are ORed into bit 0
   Wide w;
   if (at_bit < 0) {
     const int drop = -at_bit;
@@ -97,7 +97,7 @@ Exact multiplied(double a, double b) {
 template <Rounding kRounding>
 double fma_exact(double a, double b, double c) {
   if (!is_finite(a) || !is_finite(b) || !is_finite(c)) {
-    // Infinities and NaN: no rounding. The product must not overflow to an infinity of its own.
+    // Infinities and NaN: no rounding. The product of finite factors must not overflow to infinity.
     const double product = is_finite(a) && is_finite(b) ? 0.0 : a * b;
     return canonical(product + c);
   }
@@ -119,7 +119,7 @@ double mul_exact(double a, double b) {
 
 // --- quotients and roots ---------------------------------------------------------------------------------------------
 
-// Finite, not zero: at least 66 bits of a / b, and whether there is more.
+// Finite, not zero: at least 66 bits of a / b, and whether there is a remainder.
 Exact divided(double a, double b) {
   Exact x = exact_of(a);
   const Exact y = exact_of(b);
@@ -185,8 +185,8 @@ float root_f32(float a) {
   return bits_as<float>(static_cast<u32>(round_exact<FormatF32>(root_of(double{a}), kRounding)));
 }
 
-// --- coarse reciprocals of f64 ---------------------------------------------------------------------------------------
-// Read and written are the upper 32 bits alone: 20 of the fraction.
+// --- approximate reciprocals of f64 ----------------------------------------------------------------------------------
+// Only the upper 32 bits are read and written: 20 bits of the fraction.
 template <bool kFlush>
 double upper_half(double x) {
   const u64 bits = bits_as<u64>(x) & 0xffffffff00000000u;
@@ -212,11 +212,11 @@ double coarse_reciprocal_root(double a) {
 
 struct Reduced {
   u32 quadrant = 0;
-  double angle = 0;  // |angle| <= pi/4; the argument is quadrant * pi/2 + angle, whole turns left out
+  double angle = 0;  // |angle| <= pi/4; the argument is quadrant * pi/2 + angle, modulo whole turns
 };
 
-// x = m 2^e. Of 2/pi those bits are taken that make no whole number of turns with 2^e: 192 from the place e - 2 on;
-// times m they give two bits of quadrant and 190 of fraction.
+// x = m 2^e. Uses the bits of 2/pi that do not form whole turns when multiplied by 2^e: 192 bits from place e - 2.
+// Multiplied by m they give two bits of quadrant and 190 of fraction.
 Reduced reduced(float x) {
   const u32 bits = bits_as<u32>(x) & 0x7fffffffu;
   if (bits <= 0x3f490fdau) return {0, double{x}};  // pi/4
@@ -229,7 +229,7 @@ Reduced reduced(float x) {
                                  0xb7246e3a424dd2e0u,
                                  0x06492eea09d1921cu};
   const u64 m = (bits & 0x7fffffu) | 0x800000u;
-  const int from = static_cast<int>(bits >> 23) - 150 + 62;  // e - 2, counted behind the 64 zeros
+  const int from = static_cast<int>(bits >> 23) - 150 + 62;  // e - 2, counted from the end of the 64 zeros
   u64 window[3];
   for (int i = 0; i < 3; ++i) {
     const int word = from / 64 + i;
@@ -282,7 +282,7 @@ float tangent(float a) {
   return a == a ? static_cast<float>(portable_tanh(double{a})) : bits_as<float>(kNanF32);
 }
 
-// --- which there are -------------------------------------------------------------------------------------------------
+// --- selection of the handler ----------------------------------------------------------------------------------------
 
 template <Rounding kRounding>
 OpHandler find_f64(const OpQuery& query) {

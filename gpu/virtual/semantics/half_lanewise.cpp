@@ -1,7 +1,7 @@
-// f16 and bf16, alone and in pairs: add sub mul fma, min max, neg abs, and the approximated functions.
+// f16 and bf16, single and in pairs: add sub mul fma, min max, neg abs, and the approximated functions.
 //
-// A sum or product of two of them is exact in double, or rounded there to odd: rounded once more to 16 bits it is what
-// one rounding of the exact result gives (53 bits >= 11 + 2).
+// A sum or product of two of them is exact in double, or rounded there to odd. Rounding it once more to 16 bits gives
+// the correctly rounded exact result (53 bits >= 11 + 2).
 //
 //   fma.rn.f16x2 (3c01,bc01) (3c01,3c01) (8000,3c00) = 3c02, 9800      .relu 3c02, 0000      .sat 3c00, 0000
 #include "core/base/portable_math.h"
@@ -27,7 +27,7 @@ enum class Limit : std::uint8_t { none, saturate, relu };
 bool is_nan(float x) {
   return x != x;
 }
-// Of the result: flushed, then into [+0, 1], or its negatives +0.
+// Applies the modifiers to the result: flush, then clamp to [+0, 1], or negative numbers to +0.
 template <class H, bool kFlush, Limit kLimit>
 u16 leave(double exact) {
   u16 x = H::bits(exact);
@@ -38,7 +38,7 @@ u16 leave(double exact) {
   if constexpr (kLimit == Limit::relu) return nan ? kNan16 : negative ? u16{0} : x;
   return x;
 }
-// With .oob an operand of these bits, which fills what a copy read beyond its tensor, counts as zero.
+// With .oob, an operand with these bits counts as zero. Copies use them to fill what is outside the tensor.
 constexpr u16 kOutOfBounds = 0x7ff7;
 template <class H, bool kFlush, bool kOob = false>
 double enter(u16 x) {

@@ -1,5 +1,5 @@
-// Integer instructions that kernels use now and then: carries, division, dot products of bytes, masks, fns, vabsdiff4.
-// One lane at a time.
+// Less frequent integer instructions: carries, division, dot products of bytes, masks, fns, vabsdiff4. One lane at a
+// time.
 #include "gpu/virtual/semantics/detail/lanes.h"
 #include "gpu/virtual/semantics/detail/op_families.h"
 
@@ -7,7 +7,7 @@ namespace kvscope::ptx::semantics {
 namespace {
 
 // --- carries ---------------------------------------------------------------------------------------------------------
-// One predicate, at[4], carries from one instruction to the next; a subtraction's is the borrow.
+// One predicate, at[4], carries from one instruction to the next; for subtraction it is the borrow.
 //
 //   sub.cc 0 - 1 = ffffffff, borrow 1      subc 5 - 2 = 5 - (2 + 1) = 2
 
@@ -24,7 +24,7 @@ U signed_product_hi(U a, U b) {
       static_cast<u128>((static_cast<i128>(static_cast<Signed<U>>(a)) * static_cast<Signed<U>>(b)) >> kBits));
 }
 
-// The sum that each of them is: d = x + y + carry, or x - y - borrow.
+// The common form: d = x + y + carry, or x - y - borrow.
 template <class U>
 struct Terms {
   U x, y;
@@ -102,7 +102,8 @@ OpHandler find_carry(const OpQuery& query) {
 }
 
 // --- division --------------------------------------------------------------------------------------------------------
-// By zero: all ones, quotient and remainder, as hardware has it. The lowest number by -1 is itself, the remainder 0.
+// Division by zero gives all ones for quotient and remainder, as on hardware. The lowest number / -1 is itself,
+// remainder 0.
 template <class T>
 T quotient(T a, T b) {
   using U = Unsigned<T>;
@@ -142,7 +143,7 @@ OpHandler find_division_by_type(const OpQuery& query) {
 }
 
 // --- dot products ----------------------------------------------------------------------------------------------------
-// A product of two bytes or of a byte and a half word fits 32 bits; the sum wraps.
+// A product of two bytes, or of a byte and a half word, fits in 32 bits; the sum wraps.
 template <bool kSigned>
 u32 byte_of(u32 x, int i) {
   const u32 byte = x >> (8 * i) & 0xff;
@@ -190,7 +191,7 @@ u32 sum_of_byte_differences(u32 a, u32 b, u32 c) {
 }
 
 // --- masks -----------------------------------------------------------------------------------------------------------
-// `count` ones from bit `from` on.
+// `count` ones beginning at bit `from`.
 template <bool kClamp>
 u32 bit_mask(u32 from, u32 count) {
   if (kClamp ? from >= 32 : false) return 0;
@@ -209,7 +210,7 @@ u32 extend_from(u32 a, u32 width) {
   const u32 sign = u32{1} << (width - 1);
   return kSigned ? (low ^ sign) - sign : low;
 }
-// The offset-th set bit from `base` on, upwards or downwards; offset 0 asks about `base` itself.
+// The offset-th set bit from `base`, upward or downward; offset 0 tests `base` itself.
 u32 nth_set_bit(u32 mask, u32 base, i32 offset) {
   if (base > 31) return 0xffffffffu;
   if (offset == 0) return (mask >> base & 1) != 0 ? base : 0xffffffffu;

@@ -1,14 +1,14 @@
-// D = A B + C of a tile, for the matrix instructions of a warp and of four.
+// D = A B + C for one tile, used by the matrix instructions of a warp (mma, wmma) and of a warpgroup (wgmma).
 //
 //   a [m][k]   b [k][n]   d [m][n], C before and D after; all row-major
 //
-// Elements come as numbers: float for f16 bf16 tf32 e4m3 e5m2 (each is a float exactly), int32 for s8 u8 s4 u4 b1,
-// double for f64. Sums of floats are ordered by the mode (op.h); f64 is a fused multiply-add for k ascending; integers
-// are exact, then wrap or clamp. A NaN is the canonical one.
+// Elements are passed as numbers: float for f16 bf16 tf32 e4m3 e5m2 (each is exact in float), int32 for s8 u8 s4 u4 b1,
+// double for f64. The mode (op.h) orders the sums of floats; f64 uses fused multiply-adds in ascending k; integers are
+// exact, then wrap or clamp. A NaN result is the canonical NaN.
 //
-//   c = 1, sixteen products 2^-13 * 2^-13:   seq 1   exact 1 + 2^-22   hopper 1 (each is cut at 2^-25)
+//   c = 1, sixteen products 2^-13 * 2^-13:   seq 1   exact 1 + 2^-22   hopper 1 (each is truncated at 2^-25)
 //
-// D in f16: d holds floats that are f16 numbers; one rounding to f16, at the end.
+// D in f16: d holds floats that are f16 numbers; rounded to f16 once, at the end.
 // Source of mode `hopper`: Khattak and Mikaitis, models of GPU matrix multipliers, 2025.
 #pragma once
 
@@ -21,12 +21,12 @@ namespace kvscope::ptx {
 
 struct MatrixProduct {
   int m = 0, n = 0, k = 0;
-  Type a = Type::none;  // the element types: of A, of B
+  Type a = Type::none;  // the element types of A and B
   Type b = Type::none;
   Type d = Type::none;  // f32 f16 s32 f64
   SumMode sum = SumMode::seq;
   bool saturate = false;  // s32
-  bool both = false;      // b1: counts a and b, not a xor b
+  bool both = false;      // b1: multiplies by AND, not XOR
   friend bool operator==(const MatrixProduct&, const MatrixProduct&) = default;
 };
 
@@ -34,12 +34,12 @@ void multiply_add(const MatrixProduct& product, const float* a, const float* b, 
 void multiply_add(const MatrixProduct& product, const std::int32_t* a, const std::int32_t* b, std::int32_t* d);
 void multiply_add(const MatrixProduct& product, const double* a, const double* b, double* d);
 
-// `count` elements of a type as they stand in memory or in registers, lowest first (two s4 a byte, eight b1): as floats
-// of f16 bf16 tf32 e4m3 e5m2 and f32, as integers of s8 u8 s4 u4 b1. Of tf32 the lower 13 bits are not looked at.
+// Converts `count` packed elements of a type, lowest first (two s4 per byte, eight b1): to floats for f16 bf16 tf32
+// e4m3 e5m2 and f32, to integers for s8 u8 s4 u4 b1. The lower 13 bits of tf32 are ignored.
 void decode_elements(Type type, const std::byte* from, int count, float* to);
 void decode_elements(Type type, const std::byte* from, int count, std::int32_t* to);
 
-// Nearest even, for D in f16.
+// Rounds to nearest even, for D in f16.
 [[nodiscard]] std::uint16_t f16_bits_of(float x);
 [[nodiscard]] float float_of_f16_bits(std::uint16_t x);
 

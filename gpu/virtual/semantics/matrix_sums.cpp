@@ -5,7 +5,7 @@
 namespace kvscope::ptx::semantics {
 namespace {
 
-// A sum of doubles between 2^-266 and 2^300, exact: a number of 640 bits in two's complement, the lowest worth 2^-320.
+// An exact sum of doubles between 2^-266 and 2^300: a two's complement number of 640 bits with unit 2^-320.
 class FixedSum {
  public:
   static constexpr int kWords = 10;
@@ -14,7 +14,7 @@ class FixedSum {
   void add(double x) {
     if (x == 0) return;
     const Exact e = exact_of(x);
-    const int at_bit = e.exponent - kLowest;  // the numbers added have zeros below 2^-320
+    const int at_bit = e.exponent - kLowest;  // the summands have no bits below 2^-320
     const u64 significand = static_cast<u64>(e.significand) >> (at_bit < 0 ? -at_bit : 0);
     const int from = at_bit < 0 ? 0 : at_bit;
     const u128 placed = static_cast<u128>(significand) << (from % 64);
@@ -54,13 +54,13 @@ class FixedSum {
   u64 words_[kWords] = {};
 };
 
-// What a sum with infinities or NaN is; finite: neither is in it.
+// The result of a sum that contains infinities or NaN; finite: it contains none.
 struct Special {
   bool finite = true;
   float value = 0;
 };
 Special special_of(int count, float c, const float* a, const float* b, int stride) {
-  // Infinities and NaN of exact products and their sum come out of the plain sum of their kind.
+  // Infinities and NaN of exact products and their sum follow from an ordinary sum of them.
   double sum = is_finite(double{c}) ? 0.0 : double{c};
   bool finite = is_finite(double{c});
   for (int k = 0; k < count; ++k) {
@@ -77,7 +77,7 @@ float rounded(Type d, const Exact& sum) {
   return bits_as<float>(static_cast<u32>(round_exact<FormatF32>(sum, Rounding::nearest)));
 }
 
-// The exponent that an aligner sees: floor(log2 |x|), of a subnormal its type's least one.
+// The exponent used for alignment: floor(log2 |x|); for a subnormal, its type's least exponent.
 int seen_exponent(float x, int least) {
   const int biased = static_cast<int>(bits_as<u32>(x) >> 23 & 0xff);
   const int exponent = biased == 0 ? -126 : biased - 127;
@@ -98,7 +98,7 @@ int least_exponent(Type type) {
 double power_of_two(int exponent) {
   return bits_as<double>(static_cast<u64>(exponent + 1023) << 52);
 }
-// x as a whole number of units of 2^unit, cut towards zero.
+// x as an integer multiple of 2^unit, truncated toward zero.
 i64 cut(double x, int unit) {
   return static_cast<i64>(x * power_of_two(-unit));
 }

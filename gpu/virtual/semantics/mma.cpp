@@ -1,13 +1,13 @@
 // mma of a warp: registers -> tiles -> product -> registers, for all shapes and types; and movmatrix.
 //
-// E numbers a register (tf32, f64 1, 16-bit 2, 8-bit 4, 4-bit 8, 1-bit 32); g = lane / 4, t = lane % 4; number e of
+// E numbers per register (tf32, f64 1, 16-bit 2, 8-bit 4, 4-bit 8, 1-bit 32); g = lane / 4, t = lane % 4; number e of
 // register r of lane (g,t):
 //
 //   A, m16   row g + 8 (r % 2), k = t E + e + 4 E (r / 2)        A, m8   row g, k = t E + e + 4 E r
 //   B        k = t E + e + 4 E r, column g
-//   C, D     register i: row g + 8 (i / 2), column 2t + i % 2; of f16 register i: row g + 8 i, columns 2t, 2t + 1
+//   C, D     register i: row g + 8 (i / 2), column 2t + i % 2; for f16 register i: row g + 8 i, columns 2t, 2t + 1
 //
-// Source: PTX ISA, "Matrix Fragments for mma". Held by tests/gpu/virtual/semantics/mma_test.cpp.
+// Source: PTX ISA, "Matrix Fragments for mma". Tested by tests/gpu/virtual/semantics/mma_test.cpp.
 #include "gpu/virtual/semantics/detail/lanes.h"
 #include "gpu/virtual/semantics/detail/op_families.h"
 #include "gpu/virtual/semantics/matrix_product.h"
@@ -65,7 +65,7 @@ constexpr Counts counts_of(const MatrixProduct& p) {
 
 template <class T>
 void gather(const MatrixProduct& p, const Counts& n, const T* in_a, const T* in_b, T* a, T* b) {
-  const int rows_a = p.m / 8;  // eights of rows
+  const int rows_a = p.m / 8;  // groups of eight rows
   for (int r = 0; r < n.a; ++r) {
     for (int i = 0; i < kLanes * n.per_register; ++i) {
       const int row_of_a = i / (4 * n.per_register) + 8 * (r % rows_a);
@@ -81,7 +81,7 @@ void gather(const MatrixProduct& p, const Counts& n, const T* in_a, const T* in_
   }
 }
 
-// Where register i of a lane stands in the tile.
+// The position in the tile of a lane's register i.
 int place(int n, int i, int lane) {
   return (lane / 4 + 8 * (i / 2)) * n + 2 * (lane % 4) + i % 2;
 }
@@ -156,7 +156,7 @@ void mma(std::byte* registers, const Op& op, LaneMask lanes) {
   run_mma<T>(kProduct, registers, op, lanes);
 }
 
-// --- which there are -------------------------------------------------------------------------------------------------
+// --- selection of the handler ----------------------------------------------------------------------------------------
 
 struct Entry {
   MatrixProduct product;
@@ -201,7 +201,7 @@ bool find_integer(const MatrixProduct& wanted, OpHandler& found) {
   return matches(kIntegers<kA, kB, kM, kK, false>, wanted, found) ||
          matches(kIntegers<kA, kB, kM, kK, true>, wanted, found);
 }
-template <Type kA, Type kB, int kUnit>  // kUnit: k of m8n8, and the least of m16n8
+template <Type kA, Type kB, int kUnit>  // kUnit: k of m8n8, and the smallest k of m16n8
 bool find_integers(const MatrixProduct& wanted, OpHandler& found) {
   return find_integer<kA, kB, 8, kUnit>(wanted, found) || find_integer<kA, kB, 16, kUnit>(wanted, found) ||
          find_integer<kA, kB, 16, 2 * kUnit>(wanted, found);
@@ -236,7 +236,8 @@ OpHandler find_mma(const MatrixProduct& wanted) {
 }
 
 // --- movmatrix -------------------------------------------------------------------------------------------------------
-// An 8x8 matrix of 16 bits, lane (g,t) holding (g, 2t) and (g, 2t+1), transposed: it receives (2t, g) and (2t+1, g).
+// Transposes an 8x8 matrix of 16-bit elements: lane (g,t) holds (g, 2t) and (g, 2t+1), and receives (2t, g) and (2t+1,
+// g).
 void transpose(std::byte* registers, const Op& op, LaneMask lanes) {
   u16 from[8][8];
   __builtin_memcpy(from, registers + at(op, 1), sizeof from);

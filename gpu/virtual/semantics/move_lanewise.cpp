@@ -1,5 +1,5 @@
-// mov of several values: a vector to a vector, the pieces of a value to the value, and back. Element 0 is the least
-// significant. Everything is read before anything is written: a piece may stand in a register that is also a result.
+// mov of several values: a vector to a vector, the pieces of a value to the value, and the inverse. Element 0 is the
+// least significant. All inputs are read before any output is written, because a register may be both.
 //
 //   mov.b64 r, {a, b}      list r a b      r = b << 32 | a
 //   mov.b32 {h, _}, r      list h _ r      h = low half of r
@@ -10,7 +10,7 @@
 namespace kvscope::ptx::semantics {
 namespace {
 
-// One piece, and what its register holds for it: 8 bits stand in a register of 16.
+// One piece and its register type: 8 bits are in a register of 16.
 template <int kBytes>
 struct Piece;
 template <>
@@ -106,9 +106,9 @@ OpHandler find_vector(const OpQuery& query) {
 
 template <int kBytes>
 OpHandler find_pieces(const OpQuery& query) {
-  // One result of the whole width is a pack, several narrower ones are its opposite.
+  // One result of the full width is a pack, several narrower ones are an unpack.
   if (query.results != 0) return query.results == 1 ? pack<kBytes> : unpack<kBytes>;
-  if (kBytes == 2) return nullptr;  // bytes have registers of 16 bits: the widths do not tell
+  if (kBytes == 2) return nullptr;  // bytes are in registers of 16 bits: the widths are ambiguous
   return query.register_bytes[0] == kBytes ? pack<kBytes> : unpack<kBytes>;
 }
 

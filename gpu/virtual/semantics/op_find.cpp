@@ -7,29 +7,10 @@ namespace kvscope::ptx {
 namespace {
 
 using namespace semantics;
-using Family = OpHandler (*)(const OpQuery& query);
-
 #if defined(__x86_64__)
-constexpr std::array<std::array<Family, 3>, 7> kCompiledThrice{{
-    // Simd::baseline, avx2, avx512
-    {baseline::integer_family, avx2::integer_family, avx512::integer_family},
-    {baseline::bits_family, avx2::bits_family, avx512::bits_family},
-    {baseline::compare_family, avx2::compare_family, avx512::compare_family},
-    {baseline::float_family, avx2::float_family, avx512::float_family},
-    {baseline::approx_family, avx2::approx_family, avx512::approx_family},
-    {baseline::convert_family, avx2::convert_family, avx512::convert_family},
-    {baseline::matrix_family, avx2::matrix_family, avx512::matrix_family},
-}};
+constexpr std::array kLoopFamilies{baseline::kFamilies, avx2::kFamilies, avx512::kFamilies};  // by Simd
 #else
-constexpr std::array<std::array<Family, 1>, 7> kCompiledThrice{{
-    {baseline::integer_family},
-    {baseline::bits_family},
-    {baseline::compare_family},
-    {baseline::float_family},
-    {baseline::approx_family},
-    {baseline::convert_family},
-    {baseline::matrix_family},
-}};
+constexpr std::array kLoopFamilies{baseline::kFamilies};
 #endif
 
 constexpr std::array<Family, 8> kCompiledOnce{
@@ -56,8 +37,8 @@ Simd best_simd() {
 
 OpHandler find_op_handler(const OpRequest& request, Simd simd) {
   const OpQuery query = semantics::query_of(request);
-  for (const auto& family : kCompiledThrice) {
-    if (const OpHandler handler = family[static_cast<std::size_t>(simd)](query)) return handler;
+  for (const Family family : kLoopFamilies[static_cast<std::size_t>(simd)]) {
+    if (const OpHandler handler = family(query)) return handler;
   }
   for (const Family family : kCompiledOnce) {
     if (const OpHandler handler = family(query)) return handler;

@@ -87,7 +87,7 @@ void read_rounding(const Instr& instr, OpQuery& query) {
 }
 
 void read_compare(const Instr& instr, OpQuery& query) {
-  // The unsigned words lo ls hi hs say lt le gt ge of unsigned types.
+  // The unsigned words lo ls hi hs mean lt le gt ge for unsigned types.
   static constexpr std::pair<Mod, Compare> kWords[] = {
       {Mod::eq, Compare::eq},          {Mod::ne, Compare::ne},   {Mod::lt, Compare::lt},
       {Mod::le, Compare::le},          {Mod::gt, Compare::gt},   {Mod::ge, Compare::ge},

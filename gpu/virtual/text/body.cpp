@@ -11,7 +11,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::size_t kMostScopes = 256;  // within one another
+constexpr std::size_t kMostScopes = 256;  // nesting depth
 
 }  // namespace
 
@@ -147,7 +147,7 @@ void Body::instruction() {
   f_.body.push_back(statement);
 }
 
-// The dotted word. Written with blanks ("mov .u32"), it is put together as a piece of the module.
+// The dotted word. If it is written with blanks ("mov .u32"), it is assembled as a piece of the module.
 std::string_view Body::opcode() {
   Lexer& lexer = reader_.lexer();
   bool goes_on = lexer.join_dotted();
@@ -181,7 +181,7 @@ void Body::guard(Statement& statement) {
 
 void Body::end_of_statement() {
   if (reader_.accept(';')) return;
-  // On the next line the next statement has begun: nothing of it needs to be skipped.
+  // If the token is on a later line, it begins the next statement, so nothing is skipped.
   resume_here_ = reader_.at().line > reader_.lexer().previous_line();
   reader_.fail_expected(';');
 }

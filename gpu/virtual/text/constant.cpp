@@ -15,7 +15,7 @@ enum class ConstantClass : std::uint8_t { signed_integer, unsigned_integer, floa
 
 struct Value {
   ConstantClass cls = ConstantClass::signed_integer;
-  std::uint64_t bits = 0;  // of a double when floating
+  std::uint64_t bits = 0;  // of a double if floating
 };
 
 Value signed_value(std::int64_t v) {
@@ -38,7 +38,7 @@ bool is_true(Value v) {
   return v.cls == ConstantClass::floating ? as_double(v) != 0 : v.bits != 0;
 }
 
-// All digits of the base and nothing else; the token's place names the fault.
+// Reads the digits of the base and accepts nothing else; a fault is reported at the token.
 std::uint64_t digits(const Token& token, std::string_view digits, int base) {
   std::uint64_t value = 0;
   const char* end = digits.data() + digits.size();
@@ -87,7 +87,7 @@ Value number(const Token& token) {
   return {suffix || value >> 63 != 0 ? ConstantClass::unsigned_integer : ConstantClass::signed_integer, value};
 }
 
-// Loosest first; 0: no operator of two operands.
+// Lowest precedence first; 0: not a binary operator.
 int precedence(const Token& token) {
   if (token.kind != TokenKind::punct) return 0;
   struct Row {
@@ -196,7 +196,7 @@ Value conditional(Reader& reader, int depth) {
   return is_true(condition) ? yes : no;
 }
 
-// Behind '(': an expression and ')', or the type of a cast and what it is of.
+// After '(': an expression and ')', or a type cast and its operand.
 Value parenthesis(Reader& reader, int depth) {
   if (reader.at_directive()) {
     const Token type = reader.take();

@@ -23,7 +23,7 @@ std::int64_t read_align(Reader& reader) {
   return align;
 }
 
-// ".v2" -> 2; 0: no vector size.
+// ".v2" -> 2; 0: not a vector size.
 std::int32_t vector_from_directive(std::string_view directive) {
   if (directive == ".v2") return 2;
   if (directive == ".v4") return 4;
@@ -35,7 +35,7 @@ bool is_opaque(std::string_view directive) {
   return directive == ".texref" || directive == ".samplerref" || directive == ".surfref";
 }
 
-// The token is a directive behind the space. False: none of a declaration.
+// The token is a directive after the space. Returns false if it does not belong to a declaration.
 bool read_property(Reader& reader, Variable& v, bool& is_pointer) {
   const std::string_view directive = reader.token().text;
   if (const std::int32_t vector = vector_from_directive(directive); vector != 0) {
@@ -46,7 +46,7 @@ bool read_property(Reader& reader, Variable& v, bool& is_pointer) {
     return true;
   } else if (directive == ".ptr") {
     is_pointer = true;
-    v.pointer_align = 4;  // unless said
+    v.pointer_align = 4;  // the default
   } else if (directive == ".attribute") {
     reader.advance();
     reader.expect('(');
@@ -70,7 +70,7 @@ bool read_property(Reader& reader, Variable& v, bool& is_pointer) {
 
 // [4][3]: the product; 0 for [].
 std::int64_t read_extents(Reader& reader, Variable& v) {
-  std::int64_t elements = 1;  // with [] as one
+  std::int64_t elements = 1;  // [] counts as one
   bool open = false;
   while (reader.is('[')) {
     reader.advance();
@@ -89,7 +89,7 @@ std::int64_t read_extents(Reader& reader, Variable& v) {
   return open ? 0 : elements;
 }
 
-// The same variable again: an .extern one and its definition, or one .extern twice. Its index, or -1.
+// An earlier declaration of the same variable: an .extern and its definition, or a repeated .extern. Its index, or -1.
 std::int32_t declared_before(const Context& context, const Variable& v) {
   if (v.function >= 0) return -1;
   const Found found = context.symbols.find_here(v.name);
@@ -104,7 +104,7 @@ std::int32_t declared_before(const Context& context, const Variable& v) {
 void keep_variable(Context& context, Variable variable, std::vector<std::int32_t>* body) {
   Module& module = context.module;
   const std::int32_t before = declared_before(context, variable);
-  if (before >= 0) {  // the definition wins over .extern; of weak ones the first stays
+  if (before >= 0) {  // the definition replaces .extern; of weak ones the first remains
     Variable& kept = module.variables[static_cast<std::size_t>(before)];
     variable.at = kept.at;
     if (kept.linkage == Linkage::external && variable.linkage != Linkage::external) kept = std::move(variable);
@@ -116,7 +116,7 @@ void keep_variable(Context& context, Variable variable, std::vector<std::int32_t
   module.variables.push_back(std::move(variable));
 }
 
-// "%r<5>", "x" or a vector "v": as many registers as it has elements.
+// "%r<5>", "x" or a vector "v": one register per element.
 void read_register(Context& context, Function& function, Type type, std::int32_t vector) {
   Reader& reader = context.reader;
   const Token name = reader.expect_word("register name");
@@ -202,7 +202,7 @@ void read_variables(Context& context, Linkage linkage, std::int32_t function, st
     Variable variable = type;
     read_variable_name(context, variable);
     if (declared_before(context, variable) < 0) require_free(context, variable.name, variable.at);
-    if (reader.accept('=')) read_initialiser(context, variable);
+    if (reader.accept('=')) read_initializer(context, variable);
     const bool open = !variable.extents.empty() && variable.extents[0] == 0;
     if (open && linkage != Linkage::external) {
       fail(variable.at, fmt::format("'{}' has no size: only an .extern variable may be open", variable.name));

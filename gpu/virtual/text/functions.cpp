@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t kMostInt32 = std::numeric_limits<std::int32_t>::max();
 
-constexpr std::int64_t kMostParameterBytes = 32764;  // of a kernel
+constexpr std::int64_t kMostParameterBytes = 32764;  // per kernel
 
 std::int32_t read_limit(Reader& reader) {
   return static_cast<std::int32_t>(read_integer(reader, "limit", 0, kMostInt32));
 }
 
-// "128", "16, 8" or "8, 4, 4"; what is not said is 1.
+// "128", "16, 8" or "8, 4, 4"; missing values are 1.
 std::array<std::int32_t, 3> read_three(Reader& reader) {
   std::array<std::int32_t, 3> three = {1, 1, 1};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -30,7 +30,7 @@ std::array<std::int32_t, 3> read_three(Reader& reader) {
   return three;
 }
 
-// The directives between a head and its body.
+// Reads the directives between a head and its body.
 void read_limits(Context& context, KernelLimits& limits) {
   Reader& reader = context.reader;
   while (reader.at_directive()) {
@@ -70,7 +70,7 @@ Function& function_at(Context& context, std::int32_t index) {
   return context.module.functions[static_cast<std::size_t>(index)];
 }
 
-// A parameter's place in the block: the next multiple of its alignment.
+// Assigns offsets of parameters in the block: the next multiple of the alignment.
 void place_parameters(Context& context, Function& function) {
   std::int64_t offset = 0;
   for (const std::int32_t p : function.parameters) {
@@ -87,7 +87,7 @@ void place_parameters(Context& context, Function& function) {
   function.parameter_bytes = offset;
 }
 
-// A parameter in a register is a register of the function as well.
+// A parameter in space reg is also a register of the function.
 void place_in_registers(Context& context, std::int32_t index, const std::vector<std::int32_t>& parameters) {
   Function& function = function_at(context, index);
   for (const std::int32_t p : parameters) {
@@ -98,7 +98,7 @@ void place_in_registers(Context& context, std::int32_t index, const std::vector<
   }
 }
 
-// Their names, in a scope of their own around the body.
+// Declares the parameter names in a scope around the body.
 void declare_parameters(Context& context, const std::vector<std::int32_t>& parameters) {
   for (const std::int32_t p : parameters) {
     const Variable& v = context.module.variables[static_cast<std::size_t>(p)];
@@ -109,7 +109,7 @@ void declare_parameters(Context& context, const std::vector<std::int32_t>& param
   }
 }
 
-// The scope around a body; closed when a fault leaves it, too.
+// The scope around a body; also closed when a fault leaves it.
 class ParameterScope {
  public:
   explicit ParameterScope(SymbolTable& symbols) : symbols_(symbols), outside_(symbols.scope()) {
@@ -126,7 +126,7 @@ class ParameterScope {
   std::int32_t outside_;
 };
 
-// What a head says, before it is known whether it is the first one of the name.
+// The content of a head, before it is known whether it is the first with that name.
 struct Head {
   bool entry = false;
   Linkage linkage = Linkage::internal;
@@ -158,7 +158,7 @@ bool same_parameters(const Module& module, const std::vector<std::int32_t>& a, c
   return true;
 }
 
-// The variables of a second head take the places of the first one's: the names of the definition count.
+// The variables of a second head replace those of the first: the names in the definition are used.
 void merge_parameters(Module& module, const std::vector<std::int32_t>& kept, const std::vector<std::int32_t>& from) {
   for (std::size_t i = 0; i < kept.size(); ++i) {
     module.variables[static_cast<std::size_t>(kept[i])] =
@@ -166,7 +166,7 @@ void merge_parameters(Module& module, const std::vector<std::int32_t>& kept, con
   }
 }
 
-// The function of the name: a new one, or the one declared before. -1: a second definition of a weak one.
+// The function with that name: a new one, or the one declared before. -1: a second definition of a weak function.
 std::int32_t find_or_add(Context& context, Head& head, bool definition, std::size_t variables_before) {
   Module& module = context.module;
   const Found found = context.symbols.find_here(head.name.text);

@@ -21,7 +21,7 @@ constexpr std::array<unsigned char, 256> kClasses = [] {
   }
   for (std::size_t c = '0'; c <= '9'; ++c) classes[c] = kWordPart | kDigit;
   classes['_'] = classes['$'] = kWordStart | kWordPart;
-  classes['%'] = kWordStart;  // a word only with something behind it
+  classes['%'] = kWordStart;  // a word only if something follows
   return classes;
 }();
 
@@ -29,7 +29,7 @@ bool is(char c, Class cls) {
   return (kClasses[static_cast<unsigned char>(c)] & cls) != 0;
 }
 
-// A dotted word goes on here: ".x", "::x".
+// Whether a dotted word continues here: ".x", "::x".
 bool dot_word(const char* at) {
   return at[0] == '.' && is(at[1], kWordPart);
 }
@@ -100,7 +100,7 @@ void Lexer::skip_blanks() {
         ++next_;
         if (next_[-1] == '\n') newline(next_);
       }
-      if (next_ == end_) fail(at, "comment without end, expected '*/'");
+      if (next_ == end_) fail(at, "unterminated comment, expected '*/'");
       next_ += 2;
     } else {
       return;
@@ -115,8 +115,8 @@ void Lexer::read_word() {
   token_.text = from(first);
 }
 
-// Whatever looks like one number is one token, so that "0x12G" is one mistake: digits, letters, points, the sign of a
-// decimal exponent.
+// Everything that looks like a number is one token (digits, letters, points, the sign of a decimal exponent), so
+// "0x12G" is one error.
 void Lexer::read_number() {
   const char* first = next_;
   const bool based = first[0] == '0' && is(first[1], kWordStart);
@@ -141,7 +141,7 @@ void Lexer::read_string() {
     if (*next_ == '\\' && next_ + 1 != end_ && next_[1] != '\n') ++next_;
     ++next_;
   }
-  if (next_ == end_ || *next_ == '\n') fail(token_.at, "string without end, expected '\"'");
+  if (next_ == end_ || *next_ == '\n') fail(token_.at, "unterminated string, expected '\"'");
   ++next_;
   token_.kind = TokenKind::string;
   token_.text = from(first);
@@ -192,14 +192,14 @@ bool Lexer::join_member() {
 }
 
 bool Lexer::colon_follows() const {
-  if (*next_ == '.') return false;  // an opcode's next word: the commonest case
+  if (*next_ == '.') return false;  // the next word of an opcode: the most frequent case
   if (*next_ == ':') return next_[1] != ':';
   if (!is(*next_, kBlank) && *next_ != '/') return false;
   Lexer ahead = *this;
   try {
     ahead.skip_blanks();
   } catch (const TextFault&) {
-    return false;  // advance() meets it again and says so
+    return false;  // advance() reaches it again and reports it
   }
   return ahead.next_[0] == ':' && ahead.next_[1] != ':';
 }

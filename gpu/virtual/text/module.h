@@ -1,6 +1,5 @@
-// A PTX file, understood as text: its functions, their statements, every name resolved. What an opcode does is not
-// known here (gpu/virtual/isa); the text's own errors (a missing semicolon, an unknown register, a label twice) are found
-// here.
+// A parsed PTX file: its functions and their statements, with every name resolved. Errors of the text (a missing
+// semicolon, an unknown register, a duplicate label) are found here. The meaning of opcodes is in gpu/virtual/isa.
 //
 //   .visible .entry scale(.param .u64 x) {            functions[0]: entry "scale", parameters {x: u64 at 0}
 //     .reg .b32 %r<3>;                                 registers: %r0 %r1 %r2
@@ -10,10 +9,9 @@
 //   DONE: ret;                                         body[2]
 //   }
 //
-// Everything is held by index, in flat arrays; string views point into `text`, which the module keeps. A module is a
+// All references are indexes into flat arrays; string views point into `text`, which the module owns. A module is a
 // value: it may be copied and moved (the text is shared).
-// Source of the grammar: PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Directives"; of what nvcc writes:
-// its output.
+// Source of the grammar: PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Directives", and the output of nvcc.
 #pragma once
 
 #include <array>
@@ -31,20 +29,20 @@
 
 namespace kvscope::ptx {
 
-// In the PTX text, from 1; a tab is one column.
+// A position in the PTX text, counted from 1; a tab is one column.
 struct TextPlace {
   std::int32_t line = 0;
   std::int32_t column = 0;
   friend bool operator==(const TextPlace&, const TextPlace&) = default;
 };
 
-// A place of the sources that the PTX was compiled from. With inlining, `outer` is the place that called it.
+// A place in the sources that the PTX was compiled from. With inlining, `outer` is the call site.
 struct Frame {
-  std::int32_t file = 0;  // Module::files, by its number there; 0: none
+  std::int32_t file = 0;  // the file's number in Module::files; 0: none
   std::int32_t line = 0;
   std::int32_t column = 0;
   std::int32_t outer = -1;    // Module::frames
-  std::string_view function;  // whose body this is a line of, demangled by nobody; "" for the outermost
+  std::string_view function;  // the inlined function that contains the line, not demangled; "" for the outermost frame
 };
 
 struct SourceFile {
@@ -55,16 +53,16 @@ struct SourceFile {
 enum class OperandKind : std::uint8_t {
   reg,          // index: Function::registers; value not 0: a part of it, "b3210" of %r1.b3210, its letters as bytes
   special,      // index: a SpecialRegister
-  integer,      // value: 64 bits, cut to the operand's width by who reads it
+  integer,      // value: 64 bits; the user of the operand truncates it to its width
   float_bits,   // 0f...: value: the 32 bits
   double_bits,  // 0d... or 1.5: value: the 64 bits
   variable,     // index: Module::variables, plus value [bytes]: its address. Also kernel and call parameters
   function,     // index: Module::functions: its address
-  label,        // index: the statement of the body that it stands before (body.size(): the end)
-  address,  // [base + value]: elements[0] is reg, variable or integer; elements[1], if there, a vector of coordinates
+  label,        // index: the statement of the body that follows it (body.size(): the end)
+  address,  // [base + value]: elements[0] is reg, variable or integer; optional elements[1] is a vector of coordinates
   vector,   // {a, b, ...}: elements
   pair,     // d|p: two elements
-  list,     // (a, b): what a call passes or receives
+  list,     // (a, b): arguments or results of a call
   sink,     // _
   table,    // index: Function::tables: .branchtargets, .calltargets, or a .callprototype
 };
@@ -136,49 +134,49 @@ enum class SpecialRegister : std::int16_t {
   count = envreg0 + 32,
 };
 [[nodiscard]] std::string name(SpecialRegister special);  // "%tid.x", "%envreg3"
-// `name` with its %; %tid alone (a vector) is tid_x here, and the operand is a vector of x, y, z, 0.
+// `name` with its %; %tid alone (a vector) returns tid_x, and the operand is a vector of x, y, z, 0.
 [[nodiscard]] std::optional<SpecialRegister> special_from_name(std::string_view name);
 [[nodiscard]] int bits(SpecialRegister special);  // 64: clock64, globaltimer; 1: is_explicit_cluster; else 32
 
 struct Register {
   std::string_view name;     // "%r" of "%r<516>", or the whole name
-  std::int32_t number = -1;  // of a range: 12 of %r12
+  std::int32_t number = -1;  // in a range: 12 for %r12
   Type type = Type::none;
-  std::int8_t element = -1;  // a .v2 or .v4 register is as many registers, named v.x v.y v.z v.w: 1 for v.y
+  std::int8_t element = -1;  // a .v2 or .v4 register is 2 or 4 registers, named v.x v.y v.z v.w: 1 for v.y
 };
 
 enum class Linkage : std::uint8_t { internal, visible, weak, external, common };
 
-// One item of an initialiser: a number, or the address of a symbol plus a number.
+// One item of an initializer: a number, or the address of a symbol plus a number.
 struct InitItem {
   enum class Kind : std::uint8_t { bits, variable, generic_variable, function } kind = Kind::bits;
   std::int32_t index = -1;     // Module::variables or functions
-  std::int64_t value = 0;      // the bits, or what is added to the address
-  std::int32_t byte_mask = 0;  // 0xFF00(sym): bit 1, for byte 1 of the address alone; 0: all of it
+  std::int64_t value = 0;      // the bits, or the offset added to the address
+  std::int32_t byte_mask = 0;  // 0xFF00(sym): bit 1, for byte 1 of the address only; 0: the whole address
 };
 
-// A variable of any space but reg: of the module, of a function's body, a kernel's or a call's parameter.
+// A variable in any space except reg: of the module, of a function's body, or a parameter of a kernel or call.
 struct Variable {
   std::string_view name;
   Space space = Space::generic;
   Type type = Type::none;
   std::int32_t vector = 1;
   std::int64_t align = 1;  // [bytes]
-  std::int64_t bytes = 0;  // whole; 0: extern with [], its size is the launch's
+  std::int64_t bytes = 0;  // total; 0: extern with [], sized by the launch
   std::vector<std::int64_t> extents;
   Linkage linkage = Linkage::internal;
-  std::vector<InitItem> init;            // element by element; what is missing is zero
-  std::int32_t function = -1;            // whose body declares it; -1: the module
-  std::int32_t parameter_offset = -1;    // [bytes] in the block of a kernel's parameters, or of a function's; -1: none
+  std::vector<InitItem> init;            // element by element; missing items are zero
+  std::int32_t function = -1;            // the function whose body declares it; -1: the module
+  std::int32_t parameter_offset = -1;    // [bytes] in the parameter block of a kernel or function; -1: none
   Space pointer_space = Space::generic;  // .ptr .global
-  std::int64_t pointer_align = 0;        // [bytes] of what it points to; 0: not said to be a pointer
-  std::int32_t in_register = -1;         // a parameter of a .func in space reg: Function::registers
+  std::int64_t pointer_align = 0;        // [bytes] alignment of the target; 0: not declared as a pointer
+  std::int32_t in_register = -1;         // a parameter of a .func in space reg: its index in Function::registers
   std::string_view opaque;               // "texref", "samplerref", "surfref": type none, no bytes
   TextPlace at;
 };
 
 struct KernelLimits {
-  std::array<std::int32_t, 3> max_threads{};       // .maxntid; 0: not said
+  std::array<std::int32_t, 3> max_threads{};       // .maxntid; 0: not given
   std::array<std::int32_t, 3> required_threads{};  // .reqntid
   std::array<std::int32_t, 3> cluster{};           // .reqnctapercluster
   std::int32_t max_cluster_rank = 0;
@@ -204,23 +202,24 @@ struct Label {
   std::int32_t statement = 0;
 };
 
-// .branchtargets and .calltargets: what may be meant. A .callprototype: `prototype` alone.
+// .branchtargets and .calltargets: the possible targets. A .callprototype has only `prototype`.
 struct TargetTable {
   std::string_view name;
   bool of_calls = false;
-  std::vector<std::int32_t> targets;  // statements, or functions when of_calls
-  std::int32_t prototype = -1;        // Module::functions: a declaration made of it
+  std::vector<std::int32_t> targets;  // statements, or functions if of_calls
+  std::int32_t prototype = -1;        // Module::functions: the declaration made from it
 };
 
 struct Function {
-  std::string_view name;  // "": made of a .callprototype
+  std::string_view name;  // "": made from a .callprototype
   bool entry = false;
   bool defined = false;  // has a body
   Linkage linkage = Linkage::internal;
   std::vector<std::int32_t> parameters;  // Module::variables, in order
   std::vector<std::int32_t> results;     // of a .func; they have no parameter_offset
   std::int64_t parameter_bytes = 0;
-  std::int32_t alias_of = -1;  // .alias: the function meant; operands and initialisers name that one already
+  // .alias: the function it refers to; operands and initializers already refer to that function.
+  std::int32_t alias_of = -1;
   KernelLimits limits;
   std::vector<Register> registers;
   std::vector<std::int32_t> variables;  // Module::variables declared in the body, call parameters included
@@ -228,8 +227,8 @@ struct Function {
   std::vector<Operand> operands;
   std::vector<Label> labels;
   std::vector<TargetTable> tables;
-  TextPlace at;        // of the name: in the definition, if there is one
-  TextPlace declared;  // where it stands first
+  TextPlace at;        // of the name in the definition, or in a declaration if there is none
+  TextPlace declared;  // of its first occurrence
 
   [[nodiscard]] std::span<const Operand> operands_of(const Statement& s) const {
     return std::span(operands).subspan(static_cast<std::size_t>(s.first_operand),
@@ -241,7 +240,7 @@ struct Function {
 };
 
 struct Module {
-  std::string file;  // its name as the person wrote it
+  std::string file;  // the file name given by the caller
   std::shared_ptr<const std::string> text;
   std::int32_t version = 0;  // 90 for ".version 9.0"
   std::int32_t target = 0;   // 90 for sm_90a
@@ -251,13 +250,13 @@ struct Module {
   std::vector<SourceFile> files;
   std::vector<Frame> frames;
   std::vector<std::string_view> lines;  // of the text, for carets and displays
-  // What views point into that the text does not hold in one piece: names of .debug_str, an opcode written with blanks.
+  // Targets of views that are not contiguous in the text: names in .debug_str, an opcode written with blanks.
   std::shared_ptr<const std::deque<std::string>> pieces;
 
-  // -1 when there is none.
+  // -1: not found.
   [[nodiscard]] std::int32_t find_function(std::string_view name) const;
   [[nodiscard]] std::int32_t find_variable(std::string_view name) const;  // of the module
-  [[nodiscard]] std::string_view file_of(const Frame& frame) const;       // "" without one
+  [[nodiscard]] std::string_view file_of(const Frame& frame) const;       // "" if it has none
 };
 
 [[nodiscard]] std::string name(const Register& r);  // "%r12"

@@ -43,7 +43,7 @@ void FlatNames::name_variables(const std::vector<std::int32_t>& list) {
   }
 }
 
-// Neighbours of one declaration share the piece of text that their name is.
+// Adjacent registers of one declaration share one view of the text as their name.
 void FlatNames::group_registers() {
   const std::vector<Register>& all = function_.registers;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -61,13 +61,13 @@ void FlatNames::group_registers() {
   for (RegisterGroup& group : groups_) {
     const std::string_view name = all[static_cast<std::size_t>(group.first)].name;
     group.name = unused(name);
-    // A range's numbers follow its name: "%r$2" would give "%r$20", a name like that of another's.
+    // A range's numbers follow its name: "%r$2" would give "%r$20", which could be the name of another register.
     if (group.range && group.name != name) group.name += '_';
   }
 }
 
-// The name, or with $2, $3, ... behind it: not hiding a name of the module, not a second time, and not by chance one of
-// a range.
+// The name, or the name with suffix $2, $3, ...: it does not hide a name of the module, is unique, and does not match a
+// name of a range.
 std::string FlatNames::unused(std::string_view name) {
   std::string candidate(name);
   const std::string_view prefix = without_digits(name);

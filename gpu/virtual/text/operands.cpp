@@ -1,4 +1,4 @@
-// Operands of a statement. What kind an instruction wants is its own business: here they are read as they look.
+// Parses the operands of a statement by their form. The instruction checks their kinds later.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ Operand Body::symbol() {
   return make(OperandKind::label, token, found.index);
 }
 
-// x, x+4, and x[2]: its element 2, an address for every instruction but mov.
+// x, x+4, and x[2]: its element 2, an address for every instruction except mov.
 Operand Body::variable(std::int32_t index, const Token& token) {
   Operand symbol = make(OperandKind::variable, token, index);
   if (in_address_) return symbol;
@@ -133,9 +133,9 @@ Operand Body::register_operand(std::int32_t index, std::string_view member, cons
   if (element < 0) {
     if (member.empty()) return make(OperandKind::reg, token, index);
     if (is_selection(member)) return make(OperandKind::reg, token, index, packed(member));
-    fail(token.at, fmt::format("'{}' is no vector, it has no part '.{}'", token.text, member));
+    fail(token.at, fmt::format("'{}' is not a vector: it has no part '.{}'", token.text, member));
   }
-  std::int32_t elements = 0;  // of the vector: the registers of its name that follow
+  std::int32_t elements = 0;  // of the vector: the consecutive registers with its name
   const auto all = static_cast<std::int32_t>(f_.registers.size());
   while (index + elements < all && f_.registers[static_cast<std::size_t>(index + elements)].element == elements)
     ++elements;
@@ -206,7 +206,7 @@ Operand Body::negated() {
   return predicate;
 }
 
-// [base], [base + 4], [base, {c0, c1}]: the base is the first element, its offset is the address's.
+// [base], [base + 4], [base, {c0, c1}]: the base is the first element; its offset is the address's.
 Operand Body::address() {
   const Token token = reader_.take();
   const std::size_t start = scratch_.size();

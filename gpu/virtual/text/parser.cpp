@@ -102,7 +102,7 @@ void read_header(Context& context) {
   if (size != 64) fail(at, fmt::format("address size {}, expected 64", size));
 }
 
-// One directive of the module, from its first token to behind its last.
+// Reads one directive of the module, from its first token to its end.
 void read_item(Context& context) {
   Reader& reader = context.reader;
   if (!reader.at_directive()) reader.fail_expected("directive");
@@ -128,34 +128,34 @@ void read_item(Context& context) {
     while (!reader.is(';') && !reader.at_end()) reader.advance();
     reader.expect(';');
   } else if (directive.is(".version") || directive.is(".target") || directive.is(".address_size")) {
-    fail(directive.at, fmt::format("{} stands at the head of the file, once", directive.shown()));
+    fail(directive.at, fmt::format("{} must be at the head of the file, once", directive.shown()));
   } else {
     fail(directive.at, fmt::format("unknown directive '{}'", directive.text));
   }
 }
 
-// Behind the item's ';' or the '}' that closes its braces.
+// Skips past the item's ';' or the '}' that closes its braces.
 void skip_item(Reader& reader) {
   bool done = false;
   while (!done && !reader.at_end()) {
     try {
       if (reader.is('{')) {
         reader.lexer().skip_braces();
-        if (reader.is(',') || reader.is('}')) continue;  // those of an initialiser
+        if (reader.is(',') || reader.is('}')) continue;  // part of an initializer
         if (reader.is(';')) reader.advance();
         return;
       }
       done = reader.is(';');
       reader.advance();
-    } catch (const TextFault&) {  // of the item that is given up
+    } catch (const TextFault&) {  // inside the skipped item
     }
   }
 }
 
-// Uses of an alias become uses of what it means.
+// Replaces uses of an alias by the function it refers to.
 void resolve_aliases(Module& module) {
   const auto meant = [&](std::int32_t f) {
-    for (std::size_t hops = 0; hops < module.functions.size(); ++hops) {  // two aliases of each other end here
+    for (std::size_t hops = 0; hops < module.functions.size(); ++hops) {  // ends a cycle of aliases
       const std::int32_t next = module.functions[static_cast<std::size_t>(f)].alias_of;
       if (next < 0) break;
       f = next;
@@ -214,7 +214,7 @@ std::string to_text(std::string_view file, std::string_view line, const TextErro
 }
 
 std::string caret_lines(std::string_view line, std::int32_t column) {
-  constexpr std::size_t kBefore = 60;  // of a long line, so much before the caret
+  constexpr std::size_t kBefore = 60;  // of a long line: the characters shown before the caret
   constexpr std::size_t kWidest = 100;
   std::size_t at = std::min(static_cast<std::size_t>(std::max(column, 1)) - 1, line.size());
   const std::size_t blanks = std::min(line.find_first_not_of(" \t"), at);

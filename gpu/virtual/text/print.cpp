@@ -57,8 +57,8 @@ class ModulePrinter {
   }
 
  private:
-  // Variables of the module, declarations of functions and kernels, in the order in which they first stood: each names
-  // only what stands before it. Bodies of device functions follow: they may name any of these.
+  // Variables of the module, declarations of functions, and kernels, in the order of their first occurrence: each
+  // refers only to earlier items. Bodies of device functions follow, because they may refer to any of these.
   void items() {
     struct Item {
       TextPlace at;
@@ -120,12 +120,12 @@ class ModulePrinter {
       std::vector<std::int64_t> dims = v.extents;
       if (v.vector > 1) dims.push_back(v.vector);
       std::size_t at = 0;
-      initialiser(v, dims, 0, at);
+      initializer(v, dims, 0, at);
     }
     out_ += ";\n";
   }
 
-  void initialiser(const Variable& v, const std::vector<std::int64_t>& dims, std::size_t level, std::size_t& at) {
+  void initializer(const Variable& v, const std::vector<std::int64_t>& dims, std::size_t level, std::size_t& at) {
     if (level == dims.size()) {
       item(v, v.init[at++]);
       return;
@@ -133,7 +133,7 @@ class ModulePrinter {
     out_ += '{';
     for (std::int64_t i = 0; i < dims[level] && at < v.init.size(); ++i) {
       if (i > 0) out_ += ", ";
-      initialiser(v, dims, level + 1, at);
+      initializer(v, dims, level + 1, at);
     }
     out_ += '}';
   }
@@ -170,7 +170,7 @@ class ModulePrinter {
     out_ += text;
   }
 
-  // "(.param .align 8 .b64 x, ...)"; their names in the body, or as they were written.
+  // "(.param .align 8 .b64 x, ...)"; with their names in the body, or as written.
   void parameters(const std::vector<std::int32_t>& list, const FlatNames* names) {
     out_ += '(';
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -291,7 +291,7 @@ class ModulePrinter {
     return order;
   }
 
-  // The chain of a frame, outermost first: each .loc finds the one outside it just before.
+  // Prints the chain of a frame, outermost first: each .loc finds its caller directly before it.
   void source(std::int32_t frame) {
     std::vector<std::int32_t> chain;
     for (std::int32_t i = frame; i >= 0; i = module_.frames[static_cast<std::size_t>(i)].outer) chain.push_back(i);
@@ -324,7 +324,7 @@ class ModulePrinter {
   const Module& module_;
   const std::unordered_set<std::string_view> taken_;
   std::string out_;
-  std::map<std::string_view, std::size_t> strings_;  // names of inlined functions, numbered as they come
+  std::map<std::string_view, std::size_t> strings_;  // names of inlined functions, numbered in order of appearance
 };
 
 }  // namespace

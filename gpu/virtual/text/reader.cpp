@@ -31,7 +31,7 @@ void Reader::skip_statement(int depth) {
       if (is('}')) --depth;
       advance();
       if (last) return;
-    } catch (const TextFault&) {  // of the statement that is given up
+    } catch (const TextFault&) {  // inside the skipped statement
     }
   }
 }

@@ -17,16 +17,16 @@ std::string_view unquoted(std::string_view text) {
   return text.substr(1, text.size() - 2);
 }
 
-// The strings of .debug_str: where each label stands, and the bytes behind one another.
+// The strings of .debug_str: the offset of each label, and the bytes.
 struct DebugStrings {
   std::unordered_map<std::string_view, std::size_t> labels;
   std::string bytes;
 };
 
-// "$L__info_string0:\n.b8 95,90,0\n": labels, .b8 and numbers. What looks otherwise ends it: names are a convenience.
+// "$L__info_string0:\n.b8 95,90,0\n": labels, .b8 and numbers. Anything else ends the parsing: the names are optional.
 DebugStrings read_strings(std::string_view section) {
   DebugStrings strings;
-  const std::string text(section);  // a text of its own, so that it ends where the section ends
+  const std::string text(section);  // a separate string, so that it ends with the section
   Reader reader(text);
   try {
     reader.advance();
@@ -104,7 +104,7 @@ void SourceMap::read_file(Reader& reader, Module& module) {
   file.number = static_cast<std::int32_t>(read_integer(reader, "file number", 0, kMost32));
   if (reader.token().kind != TokenKind::string) reader.fail_expected("file name in quotes");
   file.path = std::string(unquoted(reader.take().text));
-  while (reader.accept(',')) static_cast<void>(read_constant(reader));  // time of change, size
+  while (reader.accept(',')) static_cast<void>(read_constant(reader));  // modification time, size
   module.files.push_back(std::move(file));
 }
 

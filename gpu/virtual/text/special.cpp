@@ -1,4 +1,4 @@
-// The names of the special registers. Those of a vector are written with .x .y .z behind: "%tid.x".
+// The names of the special registers. Elements of vectors have the suffix .x .y .z: "%tid.x".
 #include <fmt/format.h>
 
 #include <array>

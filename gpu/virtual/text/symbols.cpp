@@ -7,7 +7,7 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr std::size_t kFirstChains = 256;  // a power of two
-constexpr std::size_t kMostDigits = 7;     // of the number of a register of a range: kMostRegisters has seven
+constexpr std::size_t kMostDigits = 7;     // of a register's number in a range: kMostRegisters has seven
 
 std::uint32_t hash_of(std::string_view name) {
   constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
@@ -36,7 +36,7 @@ std::size_t digits_begin(std::string_view name) {
   return at;
 }
 
-// -1: no number that a range can have.
+// -1: not a valid number in a range.
 std::int32_t number_of(std::string_view digits) {
   if (digits.empty() || digits.size() > kMostDigits) return -1;
   std::int32_t number = 0;
@@ -60,7 +60,7 @@ void SymbolTable::close_scope() {
 void SymbolTable::push(Symbol symbol) {
   if (symbols_.size() >= chains_.size()) {
     chains_.assign(chains_.size() * 2, -1);
-    for (std::size_t i = 0; i < symbols_.size(); ++i) {  // oldest first: the newest stand in front again
+    for (std::size_t i = 0; i < symbols_.size(); ++i) {  // oldest first: the newest are at the front again
       std::int32_t& chain = chains_[symbols_[i].hash & (chains_.size() - 1)];
       symbols_[i].next = chain;
       chain = static_cast<std::int32_t>(i);
@@ -97,8 +97,8 @@ void SymbolTable::declare_range(std::string_view prefix, std::int32_t first, std
   push(symbol);
 }
 
-// One of a scope is enough, unless a range came after it: thousands of param0, param1, ... must not make a chain of
-// thousands.
+// One marker per scope is enough, unless a range was declared after it: thousands of names param0, param1, ... must not
+// make a chain of thousands.
 void SymbolTable::push_digits(std::string_view prefix, TextPlace at) {
   const std::uint32_t hash = hash_of(prefix);
   for (std::int32_t i = chains_[hash & (chains_.size() - 1)]; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
@@ -131,8 +131,8 @@ Found SymbolTable::find(std::string_view name) const {
   return {&s, s.index};
 }
 
-// The chain of "%r" says how "%r12" has been declared last: in a range there, or, when a helper stands before the
-// range, perhaps as a name of its own. Only then is there more to look for.
+// The newest entry in the chain of "%r" determines what "%r12" means: a register of that range or, if the entry is a
+// marker, possibly a symbol with that whole name. Only then is a second lookup needed.
 Found SymbolTable::find_with_digits(std::string_view name, std::size_t digits_at) const {
   const std::string_view prefix = name.substr(0, digits_at);
   const std::uint32_t hash = hash_of(prefix);

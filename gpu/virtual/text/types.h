@@ -1,5 +1,5 @@
-// The types that a PTX register, variable or instruction names: what each is called, how wide it is, of which class.
-// What one means is the business of the instruction.
+// The types of PTX registers, variables and instructions: name, width, class. The meaning of a type depends on the
+// instruction.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Type : std::uint8_t {
   f32,
   f64,
   bf16,
-  // Of instructions only: no register or variable is declared so.
+  // Only in instructions: registers and variables cannot be declared with these.
   tf32,
   e4m3,
   e5m2,
@@ -46,14 +46,14 @@ enum class Type : std::uint8_t {
 enum class TypeClass : std::uint8_t { none, predicate, bits, unsigned_integer, signed_integer, floating };
 
 [[nodiscard]] std::string_view name(Type type);                      // "bf16x2"; "" for none
-[[nodiscard]] std::optional<Type> type_from_name(std::string_view);  // without the dot; nothing: not a type
+[[nodiscard]] std::optional<Type> type_from_name(std::string_view);  // without the dot; std::nullopt: not a type
 [[nodiscard]] int bits(Type type);                                   // 1 for pred and b1, 4 for u4; 0 for none
 [[nodiscard]] TypeClass class_of(Type type);                         // f16x2 and e4m3x2 are floating
 [[nodiscard]] constexpr bool is_declarable(Type type) {
   return type != Type::none && type < Type::tf32;
 }
 
-// Where a variable stands. `generic`: an address that says so itself.
+// The state space of a variable. `generic`: the address itself determines the space.
 enum class Space : std::uint8_t { generic, reg, param, constant, global, local, shared };
 [[nodiscard]] std::string_view name(Space space);  // "const" for constant
 

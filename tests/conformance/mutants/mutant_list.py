@@ -1,4 +1,4 @@
-"""What is broken in which kernel.
+"""The list of mutants: the mistake in each, and its kernel.
 
 A base: kernel, architecture, and the entries that its mutants' cases launch. A mutant: the mistake in words, edits of
 files of gpu/kernels (text that stands there once, white space aside, and what comes in its place), how it must fail,
@@ -271,7 +271,7 @@ decode('stale_last_page',
 decode('zero_last_page', 'where the last page is not full its keys are zeros',
        [(LOAD, 'static_cast<int>(block), full);',
          'row + p.box_rows <= keys_here ? static_cast<int>(block) : p.k.blocks, full);')], 'values', 'bf16_page16_gqa4')
-decode('v_pages_swapped', 'neighbouring pages of V change places',
+decode('v_pages_swapped', 'adjacent pages of V are swapped',
        [(LOAD, 'block = places.block(first + row);',
          'block = places.block(is_value && first + (row ^ p.box_rows) < keys.end ? first + (row ^ '
          'p.box_rows) : first + row);')], 'values', 'bf16_page16_ring')
@@ -355,7 +355,7 @@ decode('v_not_masked', "V's rows behind the last key are multiplied by weights o
        [(ATTEND, 'a[i][0] &= mask[0], a[i][1] &= mask[0], a[i][2] &= mask[1], a[i][3] &= mask[1];', '')], 'values',
        'bf16_page16_gqa4')
 decode('heads_of_first_cta', 'the second CTA of a KV head takes the heads of the first',
-       [(ATTEND, 'first_head = head * p.group + first_row;', 'first_head = head * p.group;')], 'UNINITIALISED',
+       [(ATTEND, 'first_head = head * p.group + first_row;', 'first_head = head * p.group;')], 'UNINITIALIZED',
        'bf16_page16_mqa40')
 decode('run_begins_late', 'runs after the first begin 16 keys late, and later ones later still',
        [(ATTEND, 'begin = blockIdx.y * static_cast<uint32_t>(p.keys_per_split);',
@@ -521,7 +521,7 @@ mla('no_wait_empty', 'a stage is filled again without a wait for those who read 
 mla('combine_unweighted', 'all splits count alike',
     [('const float weight = exp2_approx(lse - most);', 'const float weight = 1;')], 'values',
     'bf16_page128_eight_splits')
-mla('scales_swapped', "neighbouring granules of a token have each other's scale",
+mla('scales_swapped', "adjacent granules of a token have each other's scale",
     [('__uint_as_float(four.words[g])', '__uint_as_float(four.words[g ^ 1])')], 'values', 'fp8_page1_heads64',
     base='fp8')
 mla('arrive_before_stores', 'a thread says its rows are there before it has stored them',

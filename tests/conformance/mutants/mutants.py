@@ -41,7 +41,7 @@ from mutant_list import BASES, MUTANTS  # noqa: E402
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 def replaced(text, find, by, where):
-    """`find` stands in `text` exactly once, white space aside."""
+    """Whether `find` occurs in `text` exactly once, ignoring white space."""
     places = [i for i, c in enumerate(text) if not c.isspace()]
     squeezed, wanted = ''.join(text[i] for i in places), ''.join(find.split())
     if squeezed.count(wanted) != 1:
@@ -51,7 +51,7 @@ def replaced(text, find, by, where):
 
 
 def only_entries(text, kept):
-    """A kernel.cu without the entries not asked for: lines of a macro, by how they begin, or functions, by name."""
+    """A kernel.cu without the other entries: macro lines are identified by their beginning, functions by name."""
     made = set()
 
     def entry(match):
@@ -69,14 +69,14 @@ def only_entries(text, kept):
 # --- PTX -------------------------------------------------------------------------------------------------------------
 
 def plain_lines(ptx):
-    """Without comments, margins and what depends on where it was compiled."""
+    """The PTX without comments, indentation and lines that depend on the compiling machine."""
     ptx = re.sub(r'(_INTERNAL_|_GLOBAL__N__)[0-9a-f]{8}(_\d+_kernel_cu_)[0-9a-f]{8}', r'\g<1>0\g<2>0', ptx)
     lines = (re.sub(r'\s+', ' ', line.partition('//')[0]).strip() for line in ptx.splitlines())
     return [line for line in lines if line]
 
 
 def edited(edits):
-    """File of gpu/kernels -> its text with the mistake in it."""
+    """File of gpu/kernels -> its text with the mistake."""
     files = {}
     for file, find, by in edits:
         files[file] = replaced(files.get(file) or (ROOT / 'gpu/kernels' / file).read_text(), find, by, file)
@@ -105,12 +105,12 @@ CLASS = re.compile(r'(?<=%)([a-z]+)\d+|(?<=\$L__)\w+')
 
 
 def blind(line):
-    """The line with the numbers of its registers and labels wiped out."""
+    """The line without the numbers of its registers and labels."""
     return re.sub(r'<\d+>', '<>', CLASS.sub(lambda m: m[1] or '', line))
 
 
 def functions(lines):
-    """Ranges of the lines of each function, from its name on; what is between them is in none."""
+    """The range of lines of each function, from its name on; lines between functions are in no range."""
     depth, begin = 0, None
     for i, line in enumerate(lines):
         if depth == 0 and re.search(r'\.(entry|func)\b', line):
@@ -158,7 +158,7 @@ def renamed(base, lines):
 
 
 def in_order(lines):
-    """Registers and labels numbered as they come: what is equal in this form differs in nothing but their names."""
+    """Registers and labels renumbered in order of appearance: equal results differ only in these names."""
     names = {}
     return [re.sub(r'<\d+>', '<>', NAME.sub(lambda m: names.setdefault(m[0], f'{blind(m[0])}{len(names)}'), line))
             for line in lines]
@@ -203,7 +203,7 @@ def header(mutant):
 
 
 def texts(nvcc, pattern):
-    """File name -> its lines, of all that are asked for."""
+    """File name -> its lines, for all requested files."""
     mutants = [m for m in MUTANTS if re.search(pattern, m['name'])]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
         sources = [edited(m['edits']) for m in mutants]
@@ -220,7 +220,7 @@ def texts(nvcc, pattern):
 
 
 def meaning(files, name):
-    """What must be the same in a kept file: its header, and how often each statement is there, its registers aside."""
+    """The parts of a kept file that must be equal: its header, and the count of each statement, ignoring registers."""
     lines = files[name]
     if name.endswith('.ptx'):
         return [], collections.Counter(map(blind, lines))

@@ -32,7 +32,7 @@ TEST(OutputBound, GrowsWithTheSignlessValueAndNeverFallsBelowHalfAStep) {
   EXPECT_GT(output_bound(DType::f64, 0, 0, 0, 5), 0);
 }
 
-TEST(OutputBound, RefusesTypesNoKernelWrites) {
+TEST(OutputBound, RejectsTypesNoKernelWrites) {
   EXPECT_THROW(static_cast<void>(output_bound(DType::e4m3, 0, 0, 0, 0)), UnsupportedError);
   EXPECT_THROW(static_cast<void>(lse_bound(DType::i32, 0, 0)), UnsupportedError);
 }
@@ -67,7 +67,7 @@ TEST(LseWithin, SinglePrecisionKernelsGetTheirOwn) {
   EXPECT_TRUE(lse_within(DType::f32, 10.000003, 10, 3));
 }
 
-// FlashMLA writes +inf for an empty row: equal only under a problem that says so, never by accident.
+// FlashMLA writes +inf for an empty row, which is equal only if the problem selects that convention.
 TEST(LseWithin, EmptyRowsOfTwoConventionsDiffer) {
   EXPECT_TRUE(lse_within(DType::bf16, -kInf, -kInf, 0));
   EXPECT_FALSE(lse_within(DType::bf16, kInf, -kInf, 0));

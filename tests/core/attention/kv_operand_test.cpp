@@ -14,7 +14,7 @@
 namespace kvscope::attention::kv_operand_test {
 namespace {
 
-// A pool with numbers of its own in every element, and the weights of a softmax worked out from
+// A pool with a different number in every element, and the weights of a softmax computed from
 // PagedKVCache::load alone.
 struct Pool {
   static constexpr std::int64_t kHeads = 2, kSize = 8, kPage = 4, kLayers = 3, kBlocks = 5;
@@ -119,7 +119,7 @@ TEST(KvOperand, PagedLayerHasTheStridesOfTheWholePool) {
   EXPECT_EQ(k.scales, nullptr);
 }
 
-// The same rows from the pool alone, as files have it: no table, and the scales of the same place.
+// The same rows from the pool alone, as in files: no table, and the scales at the same place.
 TEST(KvOperand, APoolsRowsAreTheLayersRowsWithoutATable) {
   Pool pool;
   const Shape<6> extents{5, 2, 3, 4, 2, 8};
@@ -143,7 +143,7 @@ TEST(KvOperand, APoolsRowsAreTheLayersRowsWithoutATable) {
   EXPECT_EQ(v.scale_block_stride, 96);
   EXPECT_EQ(v.scale_token_stride, 4);
   EXPECT_EQ(v.scale_head_stride, 2);
-  // Elements of two bytes: the offset is one of elements.
+  // Elements of two bytes: the offset counts elements.
   EXPECT_EQ(rows_of_pool(data, DType::bf16, extents, KOrV::k, LayerIdx{2}).data, data + 2 * 128);
 }
 
@@ -156,7 +156,7 @@ TEST(KvOperand, PagedCacheReadsWhatLoadReads) {
   }
 }
 
-// The scales have a table of their own, with another row stride: sequence 1 shows a stride taken from the wrong table.
+// The scales have a separate table with another row stride: sequence 1 detects a stride taken from the wrong table.
 TEST(KvOperand, QuantizedCacheReadsItsScalesThroughTheirOwnTable) {
   Pool pool;
   const PagedKVCacheCollection c = pool.collection(true);

@@ -12,7 +12,7 @@
 namespace kvscope::attention::mask_test {
 namespace {
 
-// "11110 / 11111": one character a key, one word a query.
+// "11110 / 11111": one character per key, one word per query.
 std::string drawn(const Options& options, std::int64_t queries, std::int64_t keys) {
   std::string text;
   for (std::int64_t i = 0; i < queries; ++i) {

@@ -84,7 +84,7 @@ TEST(Merge, NanInAnOutputStaysInItsElement) {
   EXPECT_EQ(m.o(0, 0, 1), 2.0);
 }
 
-// exp of either lse overflows or vanishes on its own.
+// exp of either lse alone would overflow or underflow.
 TEST(Merge, LogSumExpsFarFromZero) {
   EXPECT_NEAR(merge(state(1, 2000), state(3, 2000), LseBase::natural).o(0, 0, 0), 2.0, 1e-15);
   EXPECT_NEAR(merge(state(1, -2000), state(3, -2000), LseBase::natural).lse(0, 0), -2000 + std::log(2.0), 1e-12);
@@ -129,7 +129,7 @@ TEST(Merge, OrderAndGroupingOfThePartsDoNotMatter) {
   }));
 }
 
-// The whole point: halves of the keys merged are the whole.
+// The purpose: merging the results of two halves of the keys gives the attention over all keys.
 TEST(Merge, TwoHalvesOfTheKeysGiveTheAttentionOverAll) {
   for (const LseBase base : {LseBase::natural, LseBase::two}) {
     testing::Spec spec;

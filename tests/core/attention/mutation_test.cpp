@@ -1,5 +1,5 @@
-// The mistakes that kernels make, each run as a candidate: the tiled flow over a problem with one thing wrong. Every
-// one must leave its bound on at least one case, and the flow without a mistake must stay inside on all of them.
+// Typical mistakes of kernels, each run as a candidate: the tiled algorithm over a problem with one error. Every
+// candidate must exceed its bound in at least one case; without an error it must stay within the bound in all cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Spec shaped(std::vector<std::int64_t> lengths, std::vector<std::int64_t> queries
   spec.page_size = 16;
   spec.dtype = spec.q_dtype = dtype;
   spec.options.scale = 0.125;
-  spec.poison = Poison::plausible;  // a stale slot holds believable numbers, not a NaN that gives itself away
+  spec.poison = Poison::plausible;  // a stale slot holds plausible numbers, which are harder to detect than NaN
   return spec;
 }
 
@@ -44,7 +44,7 @@ struct Case {
   Spec spec;
 };
 
-// Short lengths catch what long ones hide, and the other way round; a scale error is invisible at length 1.
+// Short lengths detect errors that long ones hide, and vice versa; a scale error is invisible at length 1.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
@@ -88,7 +88,7 @@ struct Candidate {
   void change_lengths(std::int64_t by) {
     lengths = source.spec.lengths;
     for (std::int64_t& n : lengths) {
-      if (by < 0 || n % source.spec.page_size != 0) n += by;  // a token more only where its page exists
+      if (by < 0 || n % source.spec.page_size != 0) n += by;  // one token more only where its page exists
     }
     problem.key_lengths = lengths;
   }
@@ -99,7 +99,7 @@ struct Candidate {
 
 using Mutation = std::function<PartialState(Candidate&, const TiledConfig&)>;
 
-// Most mistakes are a changed problem, run as it stands.
+// Most mistakes are a changed problem, run without further changes.
 Mutation changing(const std::function<void(Candidate&)>& spoil) {
   return [spoil](Candidate& c, const TiledConfig& config) {
     spoil(c);
@@ -107,7 +107,7 @@ Mutation changing(const std::function<void(Candidate&)>& spoil) {
   };
 }
 
-// Query head h reads KV head h % Hk: the queries are dealt to the groups the wrong way round, then dealt back.
+// Query head h reads KV head h % Hk: the queries are permuted to the wrong groups, the output is permuted back.
 PartialState wrong_head_map(Candidate& c, const TiledConfig& config) {
   const Spec& spec = c.source.spec;
   const std::int64_t group = spec.query_heads / spec.kv_heads;
@@ -208,7 +208,7 @@ std::vector<NamedMutation> all_mutations() {
          c.problem.k.block_stride /= c.source.spec.layers;
          c.problem.v.block_stride /= c.source.spec.layers;
        })},
-      {"layer of the neighbour", changing([](Candidate& c) {
+      {"layer next to the right one", changing([](Candidate& c) {
          for (PagedRows* r : {&c.problem.k, &c.problem.v}) {
            r->data -= r->block_stride / c.source.spec.layers * size_of(r->dtype);
          }
@@ -237,7 +237,7 @@ std::vector<NamedMutation> all_mutations() {
   };
 }
 
-// The first element outside its bound, in words; nothing when the candidate passes.
+// The first element outside its bound, as text; empty when the candidate passes.
 std::optional<std::string> first_failure(const Result& golden, const PartialState& candidate, DType type) {
   for (std::size_t row = 0; row < golden.o.shape(0); ++row) {
     for (std::size_t h = 0; h < golden.o.shape(1); ++h) {
@@ -259,7 +259,7 @@ std::optional<std::string> first_failure(const Result& golden, const PartialStat
   return std::nullopt;
 }
 
-// As first_failure, with the output alone: what a kernel that returns no lse is judged by.
+// As first_failure, with the output alone, as for a kernel that returns no lse.
 std::optional<std::string> first_output_failure(const Result& golden, PartialState candidate, DType type) {
   candidate.lse = golden.lse;
   return first_failure(golden, candidate, type);
@@ -286,8 +286,8 @@ const std::vector<Prepared>& prepared() {
   return kPrepared;
 }
 
-// Whether `failure` finds something on any case of `type`. A mistake that walks into a page which the window has given
-// back stops with an IndexError before it has an output to judge: that case proves nothing and is not counted.
+// Whether `failure` detects the mistake in any case of `type`. A mistake that reads a page which the window has
+// released throws an IndexError before there is an output; such a case is not counted.
 template <class Failure>
 bool caught_on_any_case(const NamedMutation& mutation, DType type, const Failure& failure) {
   for (const Prepared& p : prepared()) {
@@ -318,7 +318,7 @@ TEST(Mutations, EveryMistakeIsCaughtInEveryType) {
   }
 }
 
-// A kernel may return no lse. What only the lse shows is listed: the base, and nothing else.
+// A kernel may return no lse. The only mistake that the lse alone detects is the wrong base.
 TEST(Mutations, EveryMistakeButTheBaseShowsInTheOutputAlone) {
   for (const NamedMutation& mutation : all_mutations()) {
     for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
@@ -329,7 +329,7 @@ TEST(Mutations, EveryMistakeButTheBaseShowsInTheOutputAlone) {
   }
 }
 
-// At length 1 the softmax is 1 whatever the scale: only longer cases can show it.
+// At length 1 the softmax is 1 for every scale, so only longer cases detect a wrong scale.
 TEST(Mutations, ScaleErrorHidesAtLengthOne) {
   const PagedCase c(shaped({1}, {1}, DType::bf16));
   const Result golden = reference(c.problem);

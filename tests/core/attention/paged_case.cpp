@@ -111,8 +111,8 @@ PagedCase::Values PagedCase::draw(std::uint64_t stream, std::int64_t size) const
   return v;
 }
 
-// Block ids are drawn without replacement; entries of pages that nobody sees, and the table's tail,
-// name no block at all.
+// Block ids are drawn without replacement; entries of pages that no query sees, and the table's tail,
+// are not valid blocks.
 void PagedCase::place_pages() {
   const auto batch = static_cast<std::int64_t>(spec.lengths.size());
   std::int64_t longest = 0;

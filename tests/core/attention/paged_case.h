@@ -1,5 +1,5 @@
-// Attention problems for tests: values first, as plain [sequence][token][head][dim] numbers that an oracle can
-// read, then the same values scattered over the pages of a pool whose every other slot, dim, layer, scale and
+// Attention problems for tests: first values as plain [sequence][token][head][dim] numbers that an oracle can
+// read, then the same values scattered over the pages of a pool in which every other slot, dim, layer, scale and
 // table entry is poison.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace kvscope::attention::testing {
 
-enum class Poison : std::uint8_t { plausible, nan, infinity };  // what stands where nobody may read
+enum class Poison : std::uint8_t { plausible, nan, infinity };  // the contents of everything that must not be read
 
 struct Spec {
   std::vector<std::int64_t> lengths{9, 4};  // [tokens] keys of each sequence
@@ -23,7 +23,7 @@ struct Spec {
   std::int64_t head_size = 8;
   std::int64_t value_size = 8;
   std::int64_t page_size = 4;
-  std::int64_t layers = 2;  // the problem is the last layer's; the others' rows stand between its pages
+  std::int64_t layers = 2;  // the problem uses the last layer; rows of the others are between its pages
   DType dtype = DType::f32;
   DType q_dtype = DType::f32;
   DType scale_dtype = DType::f32;
@@ -31,7 +31,7 @@ struct Spec {
   bool own_scales_table = false;
   bool mla = false;              // V is the first value_size elements of K
   bool hnd = false;              // page [head, slot, dim] instead of [slot, head, dim]
-  std::int64_t row_padding = 0;  // elements after each head's row that belong to nobody
+  std::int64_t row_padding = 0;  // unused elements after each head's row
 
   Options options;  // its spans are filled from the two below
   std::vector<double> slopes;
@@ -42,7 +42,7 @@ struct Spec {
   Poison poison = Poison::nan;
 };
 
-// Which keys a query sees, key by key from the definition: shares nothing with mask.h.
+// The keys that a query sees, key by key from the definition, without the code of mask.h.
 [[nodiscard]] bool sees(const Options& options, std::int64_t query, std::int64_t queries, std::int64_t keys,
                         std::int64_t key);
 
@@ -58,11 +58,11 @@ class PagedCase {
   std::vector<std::uint32_t> table, scales_table;
   std::vector<std::int64_t> query_offsets;
   std::int64_t blocks = 0;
-  std::uint32_t stale_block = 0;  // owned by nobody, holds other values (poison unless plausible)
-  std::uint32_t zero_block = 0;   // owned by nobody, all bits zero
+  std::uint32_t stale_block = 0;  // owned by no sequence, holds other values (poison unless plausible)
+  std::uint32_t zero_block = 0;   // owned by no sequence, all bits zero
   Problem problem;
 
-  // Stored values, decoded: what both the reference and an oracle compute on.
+  // Stored values, decoded: the input of both the reference and an oracle.
   [[nodiscard]] double query(std::int64_t row, std::int64_t head, std::int64_t dim) const;
   [[nodiscard]] double key(std::int64_t seq, std::int64_t token, std::int64_t head, std::int64_t dim) const;
   [[nodiscard]] double value(std::int64_t seq, std::int64_t token, std::int64_t head, std::int64_t dim) const;
@@ -98,7 +98,7 @@ struct OracleRow {
 // Every bit of a result, in one list.
 [[nodiscard]] std::vector<std::uint64_t> bits_of(const Result& result);
 
-// Largest |v| that a query sees, by the case's own predicate.
+// Largest |v| that a query sees, according to the case's predicate.
 [[nodiscard]] std::string describe(const Spec& spec);
 
 }  // namespace kvscope::attention::testing

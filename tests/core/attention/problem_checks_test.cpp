@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using testing::PagedCase;
 using testing::Spec;
 
-// "where: message" of each fault, empty when the problem is let through.
+// "where: message" of each fault; empty when the problem is accepted.
 std::vector<std::string> faults_of(const Problem& problem) {
   try {
     check_problem(problem);
@@ -74,8 +74,9 @@ TEST(ProblemChecks, BatchAndItsArrays) {
 }
 
 TEST(ProblemChecks, Heads) {
-  EXPECT_THAT(faults_after([](Problem& p) { p.query_heads = 3; }),
-              ElementsAre("query_heads: 3 is no multiple of the 2 KV heads, so a group has no whole number of them"));
+  EXPECT_THAT(
+      faults_after([](Problem& p) { p.query_heads = 3; }),
+      ElementsAre("query_heads: 3 is not a multiple of the 2 KV heads, so a group has no whole number of them"));
   EXPECT_THAT(faults_after([](Problem& p) { p.query_heads = 0; }), ElementsAre("query_heads: 0 heads, at least 1"));
   EXPECT_THAT(faults_after([](Problem& p) { p.v.heads = 1; }),
               ElementsAre("v.heads: 1 heads, K has 2: every query head needs both"));
@@ -129,11 +130,11 @@ TEST(ProblemChecks, Scales) {
               ElementsAre("k.granularity: 0 elements, a scale covers at least 1"));
 }
 
-// A row of the table that is too short would hand the sequence its neighbour's first pages.
+// With a table row that is too short, the sequence would use the first pages of the next one.
 TEST(ProblemChecks, TableRowMustHoldThePagesASequenceNeeds) {
   EXPECT_THAT(faults_after([](Problem& p) { p.k.table_stride = 2; }),
               ElementsAre("k.table_stride: 2 entries, sequence 0 of 9 tokens needs 3 pages of 4"));
-  // Three columns are enough as sizes go; read with that stride, sequence 1 starts in the tail of sequence 0's row.
+  // Three columns would be enough; but with that stride, sequence 1 starts in the tail of sequence 0's row.
   EXPECT_THROW(faults_after([](Problem& p) { p.k.table_stride = 3; }), IndexError);
 }
 
@@ -177,7 +178,7 @@ TEST(ProblemChecks, ScaleTableIsJudgedByTheScalePool) {
   }
 }
 
-// A window that has slid past a page may have given its block away: the entry is not looked at.
+// When a window has passed a page, its block may have been released: the entry is not read.
 TEST(ProblemChecks, EntriesOfPagesThatNoQuerySeesMayBeAnything) {
   Spec spec;
   spec.options.mask = MaskKind::sliding_window;

@@ -1,5 +1,5 @@
-// Same bytes: on every instruction set, for every placement of the pages, whatever stands where nobody reads, run after
-// run, and on every compiler (a checksum kept here as a literal).
+// The same bytes on every instruction set, for every placement of the pages, for any contents of unread memory, in
+// every run, and on every compiler (compared with a checksum in this file).
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -23,7 +23,7 @@ using testing::PagedCase;
 using testing::Poison;
 using testing::Spec;
 
-// Sizes with remainders everywhere: 6 rows are not fours, 21 dims are not eights, 77 keys are not blocks or pages.
+// Sizes with remainders: 6 rows, 21 dims and 77 keys are not multiples of 4, 8, or a block or page.
 Spec uneven(DType dtype = DType::f32) {
   Spec spec;
   spec.lengths = {77, 0, 130};
@@ -60,7 +60,7 @@ TEST(ReferenceBits, EveryInstructionSetGivesTheSame) {
   }
 }
 
-// Another compiler, another library or a fused multiply-add changes the last digits of something here.
+// A difference in compiler or library, or a fused multiply-add, would change the last digits of some output.
 TEST(ReferenceBits, ChecksumIsTheOneEveryCompilerGives) {
   EXPECT_EQ(fnv1a(bits_of(reference(PagedCase(uneven()).problem))), 0x3bf6de0bc62afcc8u);
   Spec quantized = uneven(DType::e4m3);
@@ -100,7 +100,7 @@ TEST(ReferenceBits, PageSizeAndLayoutCannotShow) {
 
 // Slots past a sequence's end, other layers, row padding, unowned blocks, keys outside every window, tables' tails and
 // their scales: NaN and infinity there would reach the output through a single wrong read, even one with weight zero.
-TEST(ReferenceBits, WhatNobodyOwnsIsNeverRead) {
+TEST(ReferenceBits, MemoryOfNoSequenceIsNeverRead) {
   for (const MaskKind mask : {MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked}) {
     for (const std::int64_t granularity : {0, 5}) {
       Spec spec = uneven(granularity == 0 ? DType::bf16 : DType::e5m2);
@@ -121,7 +121,7 @@ TEST(ReferenceBits, WhatNobodyOwnsIsNeverRead) {
   }
 }
 
-// NaN payloads depend on operand order, which compilers may swap: they all come out as one.
+// NaN payloads depend on operand order, which compilers may change: the result is always the same NaN.
 TEST(ReferenceBits, VisibleNanComesOutAsTheOneQuietNan) {
   Spec spec;
   spec.lengths = {5};

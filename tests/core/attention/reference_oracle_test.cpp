@@ -20,7 +20,7 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
-// Every element within 64 * 2^-53 * (1 + smax) * max |v|: what two evaluations in double may differ by.
+// Every element within 64 * 2^-53 * (1 + smax) * max |v|, the bound for two evaluations in double.
 void expect_matches_oracle(const Spec& spec) {
   SCOPED_TRACE(testing::describe(spec));
   const PagedCase c(spec);
@@ -66,7 +66,7 @@ Spec sized(double scale = 0.35) {
 }
 
 TEST(ReferenceAgainstPlainLoops, OneKeyTwoThirdsOfTheWay) {
-  // The header's worked number, by hand: no builder, no oracle.
+  // The header's worked number, without builder or oracle.
   const double q[] = {1}, k[] = {0, 0.69314718055994530942}, v[] = {0, 3};
   const std::uint32_t table[] = {0};
   const std::int64_t offsets[] = {0, 1}, lengths[] = {2};
@@ -98,7 +98,7 @@ TEST(ReferenceAgainstPlainLoops, OneKeyTwoThirdsOfTheWay) {
   EXPECT_EQ(r.smax(0, 0), k[1]);
 }
 
-// A group of one hides a wrong head map, equal head and group counts hide a transposed one.
+// A group of one hides a wrong head map; equal numbers of heads and groups hide a transposed one.
 TEST(ReferenceAgainstPlainLoops, EveryGroupSizeFromMultiHeadToMultiQuery) {
   for (const auto& [query_heads, kv_heads] : {std::pair{3, 3}, {6, 3}, {6, 2}, {5, 1}, {12, 2}, {8, 1}}) {
     Spec spec = sized();
@@ -188,7 +188,7 @@ TEST(ReferenceAgainstPlainLoops, EveryStoredType) {
   }
 }
 
-// A granularity that does not divide the head size leaves a short last granule, which a rounded-up slot would miss.
+// A granularity that does not divide the head size leaves a short last granule, which rounding up would miss.
 TEST(ReferenceAgainstPlainLoops, QuantizedInEveryGranularityWithItsOwnScaleTable) {
   for (const std::int64_t granularity : {1, 3, 4, 8, 12}) {
     for (const DType scale : {DType::f32, DType::e8m0, DType::bf16}) {
@@ -221,7 +221,7 @@ TEST(ReferenceAgainstPlainLoops, MlaReadsItsValuesFromTheKeys) {
   }
 }
 
-// More queries than one block of them holds: the seam between blocks must not show.
+// More queries than one block holds: the result must not depend on the boundary between blocks.
 TEST(ReferenceAgainstPlainLoops, PrefillLongerThanOneBlockOfQueries) {
   Spec spec = sized();
   spec.lengths = {150};
@@ -255,7 +255,7 @@ TEST(ReferenceAgainstPlainLoops, LargeSinkTakesAllTheWeightAndDoesNotOverflow) {
   expect_matches_oracle(spec);
 }
 
-TEST(Reference, RefusesAnInstructionSetThatIsNotThereOrRunsIt) {
+TEST(Reference, RejectsAnInstructionSetThatIsNotThereOrRunsIt) {
   const PagedCase c((Spec()));
   for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
     const auto sets = available_instruction_sets();

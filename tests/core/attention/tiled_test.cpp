@@ -1,4 +1,4 @@
-// The tiled flow is a candidate like any kernel: within the bounds for every tile size, split and type.
+// The tiled algorithm as a candidate: it must be within the bounds for every tile size, split and type.
 #include "core/attention/tiled.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(Tiled, EveryTypeIsWithinItsBound) {
       const double worst =
           worst_ratio(reference(c.problem), tiled(c.problem, {.probabilities = type, .output = type}), type);
       EXPECT_LE(worst, 1.0) << name(type);
-      EXPECT_GT(worst, 0.05) << "a bound this loose would catch nothing: " << name(type);
+      EXPECT_GT(worst, 0.05) << "the bound is too loose: " << name(type);
     }
   }
 }
@@ -80,8 +80,8 @@ TEST(Tiled, TileSizeAndSplitsStayWithinTheBound) {
   }));
 }
 
-// The largest score comes last: without the rescaling of what was summed before, everything before
-// it is lost or blown up.
+// The largest score comes last: without rescaling the previous sums, their contribution
+// is lost or far too large.
 TEST(Tiled, LaterLargerScoresRescaleWhatWasSummed) {
   Spec spec = shaped({64}, {1});
   spec.slopes = {1, 1, 1, 1};
@@ -112,7 +112,7 @@ TEST(Tiled, MlaDecodeOfRealProportions) {
   EXPECT_LE(worst_ratio(reference(c.problem), tiled(c.problem, {.splits = 3}), DType::f32), 1.0);
 }
 
-TEST(Tiled, RefusesConfigurationsThatMeanNothing) {
+TEST(Tiled, RejectsConfigurationsThatMeanNothing) {
   const PagedCase c((Spec()));
   EXPECT_THROW(static_cast<void>(tiled(c.problem, {.tile_keys = 0})), GeometryError);
   EXPECT_THROW(static_cast<void>(tiled(c.problem, {.splits = 0})), GeometryError);

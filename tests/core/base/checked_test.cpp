@@ -22,7 +22,7 @@ std::string overflow_message(F f) {
   return "no OverflowError";
 }
 
-// Negative dividends are where truncation and flooring part; the doubles' floor and ceil are the oracle.
+// Truncation and flooring differ for negative dividends; floor and ceil of doubles are the oracle.
 TEST(CheckedTest, DivisionsAgreeWithFloorAndCeilOverBothSigns) {
   for (std::int64_t a = -70; a <= 70; ++a) {
     for (std::int64_t b = 1; b <= 17; ++b) {
@@ -92,7 +92,7 @@ void narrow_ladder() {
   }
 }
 
-TEST(CheckedTest, NarrowingKeepsWhatFitsAndRefusesTheNextOnEitherSide) {
+TEST(CheckedTest, NarrowingKeepsWhatFitsAndRejectsTheNextOnEitherSide) {
   narrow_ladder<std::int8_t>();
   narrow_ladder<std::uint8_t>();
   narrow_ladder<std::int16_t>();

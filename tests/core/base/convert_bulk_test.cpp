@@ -1,4 +1,4 @@
-// Bulk conversions and integers: the loops give, element by element, what the single conversions give.
+// Bulk conversions and integers: the loops give the same elements as the single conversions.
 #include "core/base/convert.h"
 
 #include <gmock/gmock.h>
@@ -31,8 +31,8 @@ bool same_number(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-// Lengths on both sides of a vector's and of a chunk's width, from an odd address: a vector loop that forgets its
-// remainder, or one that needs alignment, passes on 1024 aligned elements.
+// Lengths on both sides of the width of a vector and of a chunk, from an odd address: a vector loop that skips its
+// remainder, or one that requires alignment, passes a test with 1024 aligned elements.
 TEST(ConvertBulkTest, EveryTypeIsReadAsItsElementsAreOneByOne) {
   for (const DType dtype : kAll) {
     const auto size = static_cast<std::size_t>(size_of(dtype));
@@ -58,7 +58,7 @@ TEST(ConvertBulkTest, EveryTypeIsReadAsItsElementsAreOneByOne) {
   }
 }
 
-// All 65,536 patterns through the vector loops: f16's subnormals take a path of their own there.
+// All 65,536 patterns through the vector loops, which treat f16's subnormals separately.
 TEST(ConvertBulkTest, EverySixteenBitPatternIsReadByDefinition) {
   std::vector<std::uint16_t> patterns(65536);
   for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<std::uint16_t>(i);
@@ -78,7 +78,7 @@ TEST(ConvertBulkTest, EverySixteenBitPatternIsReadByDefinition) {
   }
 }
 
-// Every pair of types. Through doubles every conversion but those from 64-bit integers is one exact widening and one
+// Every pair of types. Except for 64-bit integers, every conversion through double is one exact widening and one
 // rounding, so load and store of single elements are the oracle of the loop.
 TEST(ConvertBulkTest, EveryPairOfTypesConvertsAsItsElementsDoOneByOne) {
   constexpr std::size_t kCount = 1027;
@@ -109,8 +109,8 @@ To convert_one(From value, Overflow overflow = Overflow::non_saturating) {
   return result;
 }
 
-// 2^53 + 1 is the first integer a double does not hold: a slot number or a hash that travelled through one would
-// change.
+// 2^53 + 1 is the first integer that a double does not represent: a conversion through double would change a slot
+// number or a hash.
 TEST(ConvertBulkTest, SixtyFourBitIntegersGoDirectlyAndSaturate) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
@@ -129,7 +129,7 @@ TEST(ConvertBulkTest, SixtyFourBitIntegersGoDirectlyAndSaturate) {
   EXPECT_EQ(convert_one<std::int64_t>(std::uint32_t{4294967295}), 4294967295);
 }
 
-// By way of a double these round twice: first onto a float's midpoint, then to even, away from the true nearest.
+// Through a double these values are rounded twice: first to a float's midpoint, then to even, away from the nearest.
 TEST(ConvertBulkTest, SixtyFourBitIntegersBecomeFloatsInOneRounding) {
   const std::int64_t past_tie = (std::int64_t{1} << 60) + (std::int64_t{1} << 36) + 1;
   EXPECT_EQ(convert_one<float>(past_tie), 0x1.000002p60f);
@@ -190,7 +190,7 @@ TEST(ConvertBulkTest, DoublesBecomeIntegersTowardsZeroAndStopAtTheEnds) {
   expect_integer_ladder<std::uint64_t>();
 }
 
-TEST(ConvertBulkTest, FourBitElementsAreRefusedInBulk) {
+TEST(ConvertBulkTest, FourBitElementsAreRejectedInBulk) {
   double x = 0;
   float f = 0;
   auto* bytes = reinterpret_cast<std::byte*>(&x);

@@ -1,5 +1,5 @@
-// Single conversions, every pattern of every narrow float. The oracle is built from the definition table alone: the
-// list of all values a type has, made with ldexp, and for rounding a search for the nearest of them.
+// Single conversions of every pattern of every narrow float. The oracle uses only the definition table: the list of all
+// values of a type, made with ldexp, and for rounding a search for the nearest of them.
 #include "core/base/convert.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ class Nearest {
   explicit Nearest(const Definition& d) : d_(d) {
     for (unsigned m = 0; m < sign_bit(d) && std::isfinite(defined_value(d, m)); ++m)
       values_.push_back(defined_value(d, m));
-    // What rounding would reach if the type had one value more: decides where overflow begins.
+    // The next value if the type had one more: decides where overflow begins.
     next_ = 2 * values_.back() - values_[values_.size() - 2];
   }
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
@@ -96,7 +96,7 @@ void expect_every_pattern_decodes_and_comes_back(const Definition& d) {
     }
     ASSERT_EQ(std::bit_cast<std::uint64_t>(got), std::bit_cast<std::uint64_t>(want)) << std::hex << p;
     EXPECT_EQ(unsigned{from_double<T>(got, Overflow::non_saturating).bits}, p) << std::hex << p;
-    const unsigned saturated = std::isinf(want) ? p - 1 : p;  // the largest finite stands just below infinity
+    const unsigned saturated = std::isinf(want) ? p - 1 : p;  // the largest finite pattern is the one below infinity
     EXPECT_EQ(unsigned{from_double<T>(got, Overflow::saturate).bits}, saturated) << std::hex << p;
   }
 }
@@ -109,8 +109,8 @@ TEST(ConvertTest, EveryPatternDecodesByDefinitionAndEncodesBack) {
   expect_every_pattern_decodes_and_comes_back<e2m1>(kE2m1);
 }
 
-// The doubles at which a rounding can go wrong: each value, each midpoint, their neighbours on both sides in double and
-// in float steps, the overflow threshold and what lies far past it.
+// The doubles at which rounding is critical: each value, each midpoint, the numbers next to them in steps of double and
+// of float, the overflow threshold and numbers far past it.
 std::vector<double> edges(const Nearest& nearest) {
   std::vector<double> xs = {0,    0x1p-1074, 0x1p-1022, 0x1p-300, 0x1p-150,
                             1e39, 1e300,     kInf,      kNan,     std::numeric_limits<double>::max()};
@@ -145,7 +145,7 @@ void expect_nearest(const Definition& d) {
   }
 }
 
-TEST(ConvertTest, EveryMidpointAndItsNeighboursRoundToTheNearestTiesToEven) {
+TEST(ConvertTest, EveryMidpointAndItsNeighborsRoundToTheNearestTiesToEven) {
   expect_nearest<f16>(kF16);
   expect_nearest<bf16>(kBf16);
   expect_nearest<e4m3>(kE4m3);
@@ -157,7 +157,7 @@ TEST(ConvertTest, AnyDoubleRoundsToTheNearestValue) {
   const CounterRng rng(20, 1);
   const Nearest f16s(kF16), bf16s(kBf16), e4m3s(kE4m3), e5m2s(kE5m2), e2m1s(kE2m1);
   for (std::uint64_t i = 0; i < 200000; ++i) {
-    const int range = i % 2 == 0 ? 160 : 12;  // half of them where the 8-bit types live
+    const int range = i % 2 == 0 ? 160 : 12;  // half of them in the range of the 8-bit types
     const double x = std::ldexp(rng.uniform(2 * i) * 2 - 1, static_cast<int>(rng.integer(2 * i + 1, -range, range)));
     for (const Overflow o : kBoth) {
       ASSERT_EQ(from_double<f16>(x, o).bits, f16s.pattern(x, o)) << std::hexfloat << x;
@@ -169,7 +169,7 @@ TEST(ConvertTest, AnyDoubleRoundsToTheNearestValue) {
   }
 }
 
-// A second oracle: what the machine or the compiler does by itself.
+// A second oracle: the conversions of the machine or the compiler.
 TEST(ConvertTest, AgreesWithTheCompilersOwnConversions) {
   const CounterRng rng(21, 1);
   for (std::uint64_t i = 0; i < 1000000; ++i) {
@@ -253,7 +253,7 @@ TEST(ConvertTest, TheDocumentedPatternsOfTheEightBitFloats) {
   }
 }
 
-// A conversion by way of f16 or bf16 gives these wrong; one rounding does not.
+// A conversion through f16 or bf16 rounds these values wrongly.
 TEST(ConvertTest, RoundsOnceWhereGoingThroughANarrowerTypeWouldRoundTwice) {
   const auto via = [](auto middle, double x) { return to_double(middle(x)); };
   const auto half = [](double x) { return from_double<f16>(x, Overflow::saturate); };
@@ -263,7 +263,7 @@ TEST(ConvertTest, RoundsOnceWhereGoingThroughANarrowerTypeWouldRoundTwice) {
   EXPECT_EQ(to_double(half(just_above_f16_tie)), 1.0009765625);
   EXPECT_EQ(to_double(half(via(brain, just_above_f16_tie))), 1.0);
   EXPECT_EQ(to_double(half(static_cast<double>(static_cast<float>(just_above_f16_tie)))), 1.0)
-      << "even a float is too narrow to stand in between: the tail is lost and a tie appears";
+      << "even float is too narrow as an intermediate type: the tail is lost and a tie appears";
 
   const double just_above_e4m3_tie = 1 + 0x1p-4 + 0x1p-20;  // between 1 and 1.125; f16 ends at 2^-10
   EXPECT_EQ(from_double<e4m3>(just_above_e4m3_tie, Overflow::saturate).bits, 0x39);
@@ -304,7 +304,7 @@ TEST(ConvertTest, ScalesArePowersOfTwoAndRoundToTheNearest) {
   EXPECT_EQ(e8(kNan, Overflow::saturate), 0xffu);
 }
 
-// Every NaN pattern of `from`, signalling ones too, in bulk: the bulk loop and the single conversion are one rule.
+// Every NaN pattern of `from`, signaling ones too, in bulk: the bulk loop and the single conversion must agree.
 template <class Bits>
 void expect_nan_signs(DType from, Bits first, Bits last, std::size_t sign_bit) {
   std::vector<Bits> patterns;
@@ -330,8 +330,8 @@ void expect_nan_signs(DType from, Bits first, Bits last, std::size_t sign_bit) {
   }
 }
 
-// A sign that gets lost on the way (in the widening, by a payload that is masked) shows only in negative NaNs, and a
-// signalling one takes another way through the hardware than a quiet one.
+// A lost sign (in the widening, or by masking the payload) shows only in negative NaNs, and the hardware treats
+// signaling NaNs differently from quiet ones.
 TEST(ConvertTest, NanSignIsDroppedOrKeptForEveryNan) {
   expect_nan_signs<std::uint16_t>(DType::bf16, 0x7f81, 0x7fff, 0x8000);
   expect_nan_signs<std::uint16_t>(DType::f16, 0x7c01, 0x7fff, 0x8000);
@@ -359,7 +359,8 @@ TEST(ConvertTest, NanSignOfEveryNarrowType) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(from_double<float>(-kNan, Overflow::saturate)), 0x7fc00000u);
 }
 
-// From one narrow type to the other: the decoded NaN must have the sign to be kept. Nothing but a NaN takes notice.
+// From one narrow type to another: the decoded NaN must have its sign, if the sign is to be kept. Only NaNs depend on
+// this option.
 TEST(ConvertTest, NanSignComesThroughDecoding) {
   for (int p = 0; p < 256; ++p) {
     const e4m3 from{static_cast<std::uint8_t>(p)};

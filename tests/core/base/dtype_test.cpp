@@ -44,13 +44,13 @@ TEST(DTypeTest, EveryTypeHasItsNameWidthAndKind) {
   EXPECT_EQ(names.size(), static_cast<std::size_t>(kDTypeCount));
 }
 
-// Half a byte rounded up to one would place every second element of an fp4 row wrongly.
+// A size of half a byte rounded up to 1 would misplace the elements of an fp4 row.
 TEST(DTypeTest, AFourBitElementHasNoByteSize) {
   try {
     (void)size_of(DType::e2m1);
     FAIL() << "no UnsupportedError";
   } catch (const UnsupportedError& e) {
-    EXPECT_STREQ(e.what(), "e2m1 has 4 bits: an element has no address of its own");
+    EXPECT_STREQ(e.what(), "e2m1 has 4 bits: an element has no address");
   }
 }
 

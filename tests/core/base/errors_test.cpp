@@ -40,12 +40,12 @@ TEST(ErrorsTest, FaultsStayDataThatAViewerCanMark) {
   EXPECT_EQ(input.faults()[1], (Fault{"line 3, column 4", "worse"}));
   EXPECT_EQ(InputError("command line", "--seq", "7 is outside [0, 5)").what(),
             std::string("command line rejected: --seq: 7 is outside [0, 5)"));
-  const GeometryError plain("tile 128 is no multiple of page 48");
-  EXPECT_EQ(plain.what(), std::string("tile 128 is no multiple of page 48"));
-  EXPECT_EQ(plain.faults(), (std::vector<Fault>{{"", "tile 128 is no multiple of page 48"}}));
+  const GeometryError plain("tile 128 is not a multiple of page 48");
+  EXPECT_EQ(plain.what(), std::string("tile 128 is not a multiple of page 48"));
+  EXPECT_EQ(plain.faults(), (std::vector<Fault>{{"", "tile 128 is not a multiple of page 48"}}));
 }
 
-TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRefusedFromIt) {
+TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRejectedFromIt) {
   constexpr std::int64_t kEnd = 5;
   for (const std::int64_t inside : {0, 1, 4}) EXPECT_NO_THROW(check_index("head", inside, kEnd));
   for (const std::int64_t outside : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, kEnd, kEnd + 1}) {
@@ -57,7 +57,7 @@ TEST(ErrorsTest, IndicesAreAcceptedUpToTheEndAndRefusedFromIt) {
             "token -1 is outside [0, 9): give a position of the sequence");
 }
 
-// Held in every build: an assertion that NDEBUG removes would let a wrong address through exactly where it is measured.
+// Checked in every build: an assertion that NDEBUG removes would let a wrong address through in release builds.
 TEST(ErrorsDeathTest, AnAssertionStopsTheProgramAndSaysWhere) {
   const int pages = 3;
   KVSCOPE_ASSERT(pages == 3);

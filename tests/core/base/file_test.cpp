@@ -45,7 +45,7 @@ class FileTest : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRefusesOneMore) {
+TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRejectsOneMore) {
   const fs::path path = folder_ / "a.bin";
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
     std::string bytes(size, '\0');
@@ -62,14 +62,14 @@ TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRefusesOneMore) {
   }
 }
 
-TEST_F(FileTest, AMissingFileAndAFolderAreRefusedInWords) {
+TEST_F(FileTest, AMissingFileAndAFolderAreRejectedInWords) {
   EXPECT_EQ(message([&] { (void)read_file(folder_ / "none", 10); }),
             (folder_ / "none").string() + " rejected: cannot be read: No such file or directory");
   EXPECT_EQ(message([&] { (void)read_file(folder_, 10); }),
             folder_.string() + " rejected: is a folder: name a file in it");
 }
 
-// A pipe and a device have no size to check beforehand: the bound must hold while reading.
+// A pipe and a device have no size to check beforehand: the limit must hold while reading.
 TEST_F(FileTest, TheBoundHoldsForPipesAndEndlessDevices) {
   EXPECT_THAT(message([] { (void)read_file("/dev/zero", 100000); }),
               HasSubstr("more than 100000 bytes, but at most 100000"));
@@ -100,7 +100,7 @@ TEST_F(FileTest, AFailedWriteKeepsTheOldFileAndLeavesNothingBeside) {
   EXPECT_TRUE(names().empty());
 }
 
-// Renaming over a device would replace it for everybody on the machine, when the program runs as root.
+// When the program runs as root, renaming over a device would replace the device for all users of the machine.
 TEST_F(FileTest, ADeviceIsNotReplacedByAFile) {
   EXPECT_THAT(message([] { write_file_atomically("/dev/null", "x"); }), HasSubstr("is a device or a pipe"));
   const fs::path pipe = folder_ / "pipe";
@@ -138,11 +138,11 @@ TEST_F(FileTest, TwoPendingFilesOfOneNameDoNotMeet) {
   EXPECT_EQ(read_file(path, 10), "a") << "the last to commit";
 }
 
-TEST_F(FileTest, CommittingWhatWasNeverWrittenIsRefused) {
+TEST_F(FileTest, CommittingWhatWasNeverWrittenIsRejected) {
   EXPECT_THAT(message([&] { PendingFile(folder_ / "f").commit(); }), HasSubstr("cannot be written: No such file"));
 }
 
-// Bit by bit from the polynomial, sharing nothing with the table-driven library.
+// Computed bit by bit from the polynomial, without the code of the table-driven library.
 std::uint32_t slow_crc32(std::string_view bytes) {
   std::uint32_t crc = 0xffffffff;
   for (const char c : bytes) {
@@ -165,8 +165,8 @@ TEST(Crc32Test, IsTheOneOfZipFilesWholeOrInPieces) {
   }
 }
 
-// What a signal handler does: the half that is being written goes, the file that was there before stays, and a file
-// that was committed is not touched.
+// The work of the signal handler: the partial file is removed, the previous file stays, and a committed file is not
+// changed.
 TEST(RemovePendingFiles, RemovesWhatIsHalfWrittenAndNothingElse) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "kvscope_remove_pending";
   std::filesystem::remove_all(folder);
@@ -183,7 +183,7 @@ TEST(RemovePendingFiles, RemovesWhatIsHalfWrittenAndNothingElse) {
   }
   EXPECT_EQ(read_file(folder / "old.txt", 100), "old");
   EXPECT_EQ(read_file(folder / "new.txt", 100), "new");
-  // Slots are given back: many more files than there are slots, one after the other.
+  // Slots are reused: many more files than slots, one after the other.
   for (int i = 0; i < 100; ++i) write_file_atomically(folder / "many.txt", "x");
   PendingFile last(folder / "last.txt");
   std::ofstream(last.temporary()) << "la";

@@ -14,7 +14,7 @@ struct Load {
   int operator()(SeqIdx, HeadIdx, TokIdx, DimIdx) const { return 1; }
 };
 
-// The whole point of the types: each of these is a bug that plain integers would let through.
+// The purpose of the types: each of these is a bug that plain integers would let through.
 static_assert(std::is_invocable_v<Load, SeqIdx, HeadIdx, TokIdx, DimIdx>);
 static_assert(!std::is_invocable_v<Load, SeqIdx, TokIdx, HeadIdx, DimIdx>, "head and token swapped");
 static_assert(!std::is_invocable_v<Load, HeadIdx, SeqIdx, TokIdx, DimIdx>, "sequence and head swapped");
@@ -23,7 +23,7 @@ static_assert(!std::is_invocable_v<Load, std::int64_t, HeadIdx, TokIdx, DimIdx>,
 static_assert(!std::is_convertible_v<std::int64_t, BlockIdx> && !std::is_convertible_v<BlockIdx, std::int64_t>);
 static_assert(!std::is_constructible_v<BlockIdx, PageIdx>, "a page is not the block that holds it");
 
-// All pairs of the nine types: none converts into another, however it is asked.
+// All pairs of the nine types: none converts into another, implicitly or explicitly.
 template <class A, class... B>
 constexpr bool apart_from_all =
     ((std::is_same_v<A, B> || (!std::is_constructible_v<A, B> && !std::is_assignable_v<A&, B>)) && ...);
@@ -67,7 +67,7 @@ TEST(IndexTest, CountsAndComparesLikeThePositionItIs) {
   EXPECT_EQ(TokIdx{}.value, 0);
 }
 
-// 32 unsigned bits: a row past 2^32 comes round, as in the kernel that computes it. A 64-bit row would hide the bug.
+// 32 unsigned bits: a row past 2^32 wraps, as in the kernel that computes it. A 64-bit row would hide the bug.
 TEST(IndexTest, ARowWrapsAtThirtyTwoBitsAsTheKernelsDoes) {
   const RowIdx last{std::numeric_limits<std::uint32_t>::max()};
   EXPECT_EQ((last + 2u).value, 1u);

@@ -24,8 +24,8 @@ std::string message(std::string_view text) {
   return "accepted";
 }
 
-// Source, place and the beginning of the words; the rest of a syntax error is the parser's own.
-void expect_refused(std::string_view text, const std::string& place, const std::string& words = "") {
+// Source, position and the beginning of the message; the rest of a syntax error is the parser's text.
+void expect_rejected(std::string_view text, const std::string& place, const std::string& words = "") {
   EXPECT_THAT(message(text), StartsWith("a.json rejected: " + place + ": " + words)) << text.substr(0, 80);
 }
 
@@ -48,7 +48,7 @@ TEST(JsonTest, EveryKindIsReadAsWhatItIs) {
   EXPECT_EQ(kinds, "n=null t=boolean f=boolean i=integer d=number s=string a=array o=object ") << "in the file's order";
 }
 
-TEST(JsonTest, IntegersStayIntegersUpToTheirRangeAndAreRefusedPastIt) {
+TEST(JsonTest, IntegersStayIntegersUpToTheirRangeAndAreRejectedPastIt) {
   EXPECT_EQ(*parse("9223372036854775807", "x").as_i64(), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(*parse("-9223372036854775808", "x").as_i64(), std::numeric_limits<std::int64_t>::min());
   const Value above = parse("9223372036854775808", "x");
@@ -59,16 +59,16 @@ TEST(JsonTest, IntegersStayIntegersUpToTheirRangeAndAreRefusedPastIt) {
   EXPECT_EQ(above.number(), 0x1p63);
   EXPECT_EQ(std::get<std::uint64_t>(parse("18446744073709551615", "x").data()),
             std::numeric_limits<std::uint64_t>::max());
-  // The parser of record would quietly make doubles of these.
-  expect_refused("18446744073709551616", "line 1, column 1",
-                 "integer 18446744073709551616 is above 2^64 - 1: it does not fit in 64 bits");
-  expect_refused("[0, -9223372036854775809]", "line 1, column 5",
-                 "integer -9223372036854775809 is below -2^63: it does not fit in 64 bits");
-  expect_refused(R"({"a": 18446744073709551616})", "line 1, column 7");
+  // nlohmann::json would silently convert these to doubles.
+  expect_rejected("18446744073709551616", "line 1, column 1",
+                  "integer 18446744073709551616 is above 2^64 - 1: it does not fit in 64 bits");
+  expect_rejected("[0, -9223372036854775809]", "line 1, column 5",
+                  "integer -9223372036854775809 is below -2^63: it does not fit in 64 bits");
+  expect_rejected(R"({"a": 18446744073709551616})", "line 1, column 7");
   EXPECT_EQ(Value(std::uint64_t{5}), Value(std::int64_t{5})) << "equal numbers are equal values";
 }
 
-TEST(JsonTest, DoublesPastTheirRangeAreRefused) {
+TEST(JsonTest, DoublesPastTheirRangeAreRejected) {
   EXPECT_EQ(parse("1.7976931348623157e308", "x").number(), std::numeric_limits<double>::max());
   EXPECT_EQ(parse("5e-324", "x").number(), 0x1p-1074);
   EXPECT_EQ(parse("1e-400", "x").number(), 0) << "nearest double";
@@ -78,13 +78,13 @@ TEST(JsonTest, DoublesPastTheirRangeAreRefused) {
   EXPECT_FALSE(parse("1e2", "x").is_integer());
 }
 
-// Two values under one key: most parsers keep the last without a word, and the reader sees the first.
-TEST(JsonTest, DuplicateKeysAreRefusedWhereTheSecondStands) {
-  expect_refused("{\"a\": 1,\n  \"b\": 2,\n  \"a\": 3}", "line 3, column 3",
-                 "duplicate key \"a\": keep one of the two");
-  expect_refused(R"({"x": {"k": 1, "k": 1}})", "line 1, column 16", "duplicate key \"k\"");
-  expect_refused(R"({"a\"b": 1, "a\"b": 2})", "line 1, column 13", "duplicate key");
-  expect_refused(R"({"a": 1, "\u0061": 2})", "line 1, column 10", "duplicate key \"a\"");
+// Two values under one key: most parsers silently keep the last one, and human readers see the first.
+TEST(JsonTest, DuplicateKeysAreRejectedWhereTheSecondStands) {
+  expect_rejected("{\"a\": 1,\n  \"b\": 2,\n  \"a\": 3}", "line 3, column 3",
+                  "duplicate key \"a\": keep one of the two");
+  expect_rejected(R"({"x": {"k": 1, "k": 1}})", "line 1, column 16", "duplicate key \"k\"");
+  expect_rejected(R"({"a\"b": 1, "a\"b": 2})", "line 1, column 13", "duplicate key");
+  expect_rejected(R"({"a": 1, "\u0061": 2})", "line 1, column 10", "duplicate key \"a\"");
   EXPECT_EQ(message(R"([{"a": 1}, {"a": 2}, {"b": {"a": {"a": 3}}}])"), "accepted") << "other objects' keys are free";
 }
 
@@ -104,37 +104,37 @@ TEST(JsonTest, NestingStopsAtSixtyFourLevels) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(message(nested(63)), "accepted");
   EXPECT_EQ(message(nested(64)), "accepted");
-  expect_refused(nested(65), "line 1, column 65", "nested deeper than 64 levels");
-  expect_refused(std::string(1000000, '['), "line 1, column 65", "nested deeper than 64 levels");
+  expect_rejected(nested(65), "line 1, column 65", "nested deeper than 64 levels");
+  expect_rejected(std::string(1000000, '['), "line 1, column 65", "nested deeper than 64 levels");
   std::string objects;
   for (int i = 0; i < 65; ++i) objects += "{\"a\":";
-  expect_refused(objects, "line 1, column 321", "nested deeper than 64 levels");
+  expect_rejected(objects, "line 1, column 321", "nested deeper than 64 levels");
 }
 
 TEST(JsonTest, SyntaxErrorsSayLineColumnAndWhatWasExpected) {
-  expect_refused("", "line 1, column 1", "syntax error while parsing value - unexpected end of input");
-  expect_refused("{\n  \"a\": 1,\n}", "line 3, column 1", "syntax error while parsing object key - unexpected '}'");
-  expect_refused("[1, 2] x", "line 1, column 8", "syntax error");
-  expect_refused("{} {}", "line 1, column 4",
-                 "syntax error while parsing value - unexpected '{'; expected end of input");
-  expect_refused("[1, 2", "line 1, column 6", "syntax error");
-  expect_refused("[01]", "line 1, column 3");
-  expect_refused("[+1]", "line 1, column 2");
-  expect_refused("[.5]", "line 1, column 2");
-  expect_refused("[NaN]", "line 1, column 2");
-  expect_refused("'a'", "line 1, column 1");
-  expect_refused("[1] // note", "line 1, column 5");
-  expect_refused("\"a\nb\"", "line 1, column 3");
+  expect_rejected("", "line 1, column 1", "syntax error while parsing value - unexpected end of input");
+  expect_rejected("{\n  \"a\": 1,\n}", "line 3, column 1", "syntax error while parsing object key - unexpected '}'");
+  expect_rejected("[1, 2] x", "line 1, column 8", "syntax error");
+  expect_rejected("{} {}", "line 1, column 4",
+                  "syntax error while parsing value - unexpected '{'; expected end of input");
+  expect_rejected("[1, 2", "line 1, column 6", "syntax error");
+  expect_rejected("[01]", "line 1, column 3");
+  expect_rejected("[+1]", "line 1, column 2");
+  expect_rejected("[.5]", "line 1, column 2");
+  expect_rejected("[NaN]", "line 1, column 2");
+  expect_rejected("'a'", "line 1, column 1");
+  expect_rejected("[1] // note", "line 1, column 5");
+  expect_rejected("\"a\nb\"", "line 1, column 3");
   EXPECT_THAT(message("tru"), StartsWith("a.json rejected: line 1, column "));
 }
 
-// Columns are counted as an editor counts them: two letters of two bytes each stand before the fault.
+// Columns are counted as in an editor: two letters of two bytes each precede the fault.
 TEST(JsonTest, ColumnsCountCharactersNotBytes) {
-  expect_refused("[\"\xc3\xa9\xc3\xa8\", x]", "line 1, column 8");
-  expect_refused("\n\n[\"\xe2\x82\xac\", x]", "line 3, column 7");
+  expect_rejected("[\"\xc3\xa9\xc3\xa8\", x]", "line 1, column 8");
+  expect_rejected("\n\n[\"\xe2\x82\xac\", x]", "line 3, column 7");
 }
 
-TEST(JsonTest, BytesThatAreNoUtf8AreRefusedAndNotEchoed) {
+TEST(JsonTest, BytesThatAreNoUtf8AreRejectedAndNotEchoed) {
   for (const std::string bad : {"\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xc3\""}) {
     const std::string text = message(bad);
     EXPECT_THAT(text, HasSubstr("ill-formed UTF-8")) << text;
@@ -244,7 +244,7 @@ TEST(JsonTest, WhatIsDumpedIsReadBackEqual) {
   }));
 }
 
-TEST(JsonTest, AnyBytesAreReadOrRefusedWithAPlace) {
+TEST(JsonTest, AnyBytesAreReadOrRejectedWithAPlace) {
   EXPECT_TRUE(prop::check([] {
     const auto text = prop::text_of(std::string("{}[]\",:0123.eE+-\\u/ \n\tnulltrue\xc3\xa9\xff") + '\0');
     try {

@@ -1,4 +1,4 @@
-// The oracle is the C library's long double: 64 bits of significand, its own error under 1/1000 of a double's ulp.
+// The oracle is the C library's long double: 64 bits of significand, with an error under 1/1000 of a double's ulp.
 #include "core/base/portable_math.h"
 
 #include <gmock/gmock.h>
@@ -34,8 +34,8 @@ std::uint64_t fnv1a(std::uint64_t hash, double x) {
 }
 constexpr std::uint64_t kFnvStart = 0xcbf29ce484222325;
 
-// Where the reduction's integer changes, at n ln 2 +- ln 2 / 2, the remainder is largest; where the result leaves the
-// normal numbers the scaling works in two steps.
+// Critical arguments: at n ln 2 +- ln 2 / 2 the integer of the reduction changes and the remainder is largest; where
+// the result becomes subnormal the scaling needs two steps.
 std::vector<double> exp_arguments() {
   std::vector<double> xs = {0, -0.0, 1, -1, 0x1p-1074, -0x1p-1074, 0x1p-54, -0x1p-54, 0x1p-53, 1e-300};
   for (int half = -2200; half <= 2048; ++half) {
@@ -103,8 +103,8 @@ TEST(PortableMathTest, ExpInPlaceGivesTheSameBitsAtEveryLengthAndPosition) {
   EXPECT_EQ(special[6], portable_exp(3));
 }
 
-// Every exponent, both sides of sqrt 2 where the exponent is chosen, and the neighbours of 1, where the logarithm
-// is small and any error in the leading terms shows whole.
+// Every exponent, both sides of sqrt 2 where the exponent changes, and the numbers next to 1, where the logarithm
+// is small and an error in the leading terms is not hidden.
 TEST(PortableMathTest, LogIsWithinOneUlpOfTheTrueValue) {
   std::vector<double> xs = {0x1p-1074, 0x1.8p-1073, 0x1.fffffffffffffp-1023, 0x1p-1022,
                             std::numeric_limits<double>::max()};
@@ -163,8 +163,8 @@ TEST(PortableMathTest, TanhIsWithinTwoUlpAndOdd) {
   EXPECT_TRUE(std::signbit(portable_tanh(-0.0)));
 }
 
-// The bits themselves, over a grid made without any library function. Another compiler, flag or machine that fuses,
-// reorders or keeps a wider intermediate changes these numbers, and would change golden values with them.
+// The exact bits over a grid made without any library function. A compiler, flag or machine that fuses or reorders
+// operations, or keeps wider intermediates, changes these numbers and would also change golden values.
 TEST(PortableMathTest, TheBitsOverAFixedGridNeverChange) {
   std::uint64_t exp_hash = kFnvStart;
   std::uint64_t log_hash = kFnvStart;

@@ -23,7 +23,7 @@ TEST(RandomTest, PhiloxGivesThePublishedAnswers) {
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// A generator that drops the high half of n, of the stream or of the seed repeats itself where nobody looks.
+// A generator that drops the high half of n, of the stream or of the seed repeats itself only for large values.
 TEST(RandomTest, EveryBitOfSeedStreamAndCounterMatters) {
   std::set<std::uint64_t> seen = {CounterRng(0, 0).bits(0)};
   for (int bit = 0; bit < 64; ++bit) {

@@ -9,7 +9,7 @@ TEST(JUnit, CountsFailuresAndLeavesOutTheTimesAndOutputItWasNotGiven) {
   const JUnitSuite suite{.name = "a < b",
                          .cases = {{.class_name = "kvscope.x", .name = "fits", .seconds = {}, .failure = {}},
                                    {.class_name = "kvscope.\"y\"", .name = "n", .seconds = 1.25, .failure = "1 & 2\n3"},
-                                   // A failure without words is still a failure.
+                                   // A failure with an empty message is still a failure.
                                    {.class_name = "kvscope.z", .name = "m", .seconds = {}, .failure = ""}},
                          .output = ""};
   EXPECT_EQ(to_junit(suite), R"(<?xml version="1.0" encoding="UTF-8"?>

@@ -7,7 +7,7 @@
 namespace kvscope::utf8_test {
 namespace {
 
-// The encoder of RFC 3629, section 3, written down apart from the decoder.
+// The encoder of RFC 3629, section 3, written independently of the decoder.
 std::string encoded(char32_t code) {
   const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((code >> shift) & 0x3f)); };
   if (code < 0x80) return {static_cast<char>(code)};
@@ -16,8 +16,8 @@ std::string encoded(char32_t code) {
   return {static_cast<char>(0xf0 | code >> 18), tail(12), tail(6), tail(0)};
 }
 
-// Every code point there is, with text behind it that must not be taken along.
-TEST(Utf8, EveryCodePointIsReadBackAndSurrogatesAreRefused) {
+// Every code point, followed by text that must not be consumed.
+TEST(Utf8, EveryCodePointIsReadBackAndSurrogatesAreRejected) {
   for (char32_t code = 0; code <= 0x10ffff; ++code) {
     const std::string bytes = encoded(code);
     const Utf8Character read = first_utf8(bytes +
@@ -32,8 +32,8 @@ TEST(Utf8, EveryCodePointIsReadBackAndSurrogatesAreRefused) {
   }
 }
 
-// Of all pairs of bytes exactly 128 * 256 begin with an ASCII character and 30 * 64 are one of two bytes: a decoder that
-// takes c0 or c1 (overlong), or a tail without its top bits, counts more. Three and four bytes likewise, by their leads.
+// Of all pairs of bytes exactly 128 * 256 begin with an ASCII character and 30 * 64 are one of two bytes: a decoder
+// that accepts c0 or c1 (overlong), or a tail without its top bits, counts more. The same for three and four bytes.
 TEST(Utf8, NoOtherBytesAreACharacter) {
   int one = 0, two = 0, longer = 0;
   for (int a = 0; a < 256; ++a) {

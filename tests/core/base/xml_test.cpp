@@ -10,7 +10,7 @@ TEST(XmlText, EscapesWhatAnAttributeCannotHoldAndKeepsTheRest) {
   EXPECT_EQ(xml_text("h\xc3\xa9"), "h\xc3\xa9");
 }
 
-// A reader of XML turns a bare line end of an attribute into a blank.
+// An XML reader converts an unescaped line end in an attribute to a space.
 TEST(XmlText, KeepsLineEndsAndTabsAsNumbers) {
   EXPECT_EQ(xml_text("a\nb\tc\r"), "a&#10;b&#9;c&#13;");
 }

@@ -12,7 +12,7 @@ using test::fix_aq;
 using test::fix_m;
 using test::message_of;
 
-// T13.
+// Head sizes that are, and are not, multiples of the granularity.
 TEST(HeadDimGranularity, IsTheNumberOfScalesThatCoverAHead) {
   const auto G = [](std::int64_t D, std::int64_t granularity) {
     return PagedCacheParams{.kv_params = {1, D}, .page_size = 4, .quantization_granularity = granularity}
@@ -49,7 +49,7 @@ TEST(PagedCollection, CarriesEveryFieldAndConstantOfThePool) {
   EXPECT_EQ(c.scales_lookup_table().data, c.lookup_table().data);  // copied when not given
 }
 
-// T14, and T16: block 1 of K layer 0 is 96 scales further; a dense view would step by 16, which is K layer 1 of block
+// Block 1 of K layer 0 is 96 scales further; a dense view would step by 16, which is K layer 1 of block
 // 0.
 TEST(PagedCollection, ViewsItsScalesWithTheirOwnRunTimeBlockStride) {
   auto a = fix_aq();
@@ -70,8 +70,8 @@ TEST(PagedCollection, HasNoScalesViewWithoutScales) {
   EXPECT_FALSE(a.k(0).scales());
 }
 
-// T15. A kernel would walk from layer 2 of K into layer 0 of V.
-TEST(PagedCollection, RefusesTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
+// A kernel would read past layer 2 of K into layer 0 of V.
+TEST(PagedCollection, RejectsTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
   auto m = fix_m();
   EXPECT_EQ(m.collection().kv(), 1);
   EXPECT_EQ(
@@ -86,7 +86,7 @@ TEST(PagedCollection, RefusesTheValuesOfAnMlaPoolAndLayersItDoesNotHave) {
             "PagedKVCacheCollection: sequence 2 is outside [0, 2): the batch has that many rows");
 }
 
-TEST(PagedCollection, RefusesAPoolThatIsNotTheParameters) {
+TEST(PagedCollection, RejectsAPoolThatIsNotTheParameters) {
   auto a = fix_a();
   a.params.page_size = 8;
   EXPECT_EQ(
@@ -110,7 +110,7 @@ TEST(PagedCollection, RefusesAPoolThatIsNotTheParameters) {
             "blocks as a page stride");
 }
 
-TEST(PagedCollection, RefusesScalesThatAreNotTheParameters) {
+TEST(PagedCollection, RejectsScalesThatAreNotTheParameters) {
   auto a = fix_aq();
   a.params.scale_dtype = DType::bf16;
   EXPECT_EQ(message_of<GeometryError>([&] { (void)a.collection(); }),
@@ -133,7 +133,7 @@ TEST(PagedCollection, RefusesScalesThatAreNotTheParameters) {
             "PagedKVCacheCollection scales: a page stride of 98 elements is not a whole number of rows of 4: use 100");
 }
 
-// The scales may be padded on their own: 100 scales a block, with the values packed.
+// The scales may be padded separately: 100 scales per block, with the values packed.
 TEST(PagedCollection, TakesAPageStrideOfTheScalesApartFromTheValues) {
   auto a = fix_aq();
   a.scale_pool = test::counting(5 * 100);
@@ -163,11 +163,11 @@ TEST(PagedCollection, NamesEveryImpossibleParameterAtOnce) {
   a = fix_a();
   a.params.dtype = DType::e2m1;
   EXPECT_EQ(message_of<UnsupportedError>([&] { (void)a.collection(); }),
-            "PagedKVCacheCollection: e2m1 elements have no address of their own: use a type of 8 bits or more");
+            "PagedKVCacheCollection: e2m1 elements have no address: use a type of 8 bits or more");
 }
 
-// Both are told when the collection is made, not when the first kernel runs.
-TEST(PagedCollection, RefusesTablesThatDoNotFitTheBatch) {
+// Both are reported when the collection is made, not when the first kernel runs.
+TEST(PagedCollection, RejectsTablesThatDoNotFitTheBatch) {
   auto a = fix_a();
   PagedTensors tensors = a.tensors();
   tensors.cache_lengths.extents[0] = 1;
@@ -197,7 +197,7 @@ TEST(ContinuousCollection, GivesKeysAndValuesOfALayer) {
   EXPECT_EQ(f.flat(c.get_value_cache(LayerIdx{0}).blocks().data), 80);
 }
 
-TEST(ContinuousCollection, RefusesLayersAndSlotsItDoesNotHave) {
+TEST(ContinuousCollection, RejectsLayersAndSlotsItDoesNotHave) {
   test::ContinuousFixture f;
   EXPECT_EQ(message_of<IndexError>([&] { (void)f.k(2); }),
             "ContinuousBatchingKVCacheCollection: layer 2 is outside [0, 2): the pool has that many layers");

@@ -17,7 +17,7 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// T12.
+// Numbers of the header's example.
 TEST(ContinuousCache, FindsRowsColumnsAndElements) {
   ContinuousFixture f;
   EXPECT_EQ(f.k(0).row_idx(seq(0), tok(3)), RowIdx{43});
@@ -30,7 +30,7 @@ TEST(ContinuousCache, FindsRowsColumnsAndElements) {
   EXPECT_EQ(f.k(0).num_kv_rows(), 45);
 }
 
-// T12. A tile of 3 tokens from token 3 would leave a block of 5.
+// A tile of 3 tokens from token 3 would leave a block of 5.
 TEST(ContinuousCache, GivesAddressesThatHoldTheWholeTile) {
   ContinuousFixture f;
   const std::byte* address = f.v(1).block_paged_ptr<2>(seq(0), tok(3), head(1), dim(2));
@@ -62,7 +62,7 @@ TEST(ContinuousCache, NamesTheIndexThatIsOutside) {
   f.table[1] = 3;
   EXPECT_EQ(message_of<IndexError>([&] { (void)f.k(0).load<1>(seq(1), head(0), tok(0), dim(0)); }),
             "ContinuousBatchingKVCache: lookup_table[1] is 3, outside the pool's [0, 3): give the sequence a block");
-  EXPECT_EQ(f.k(0).row_idx(seq(1), tok(0)), RowIdx{60});  // rows never look at the pool's size
+  EXPECT_EQ(f.k(0).row_idx(seq(1), tok(0)), RowIdx{60});  // row_idx does not check the pool's size
 }
 
 TEST(ContinuousCache, StoresWhereItLoads) {
@@ -73,7 +73,7 @@ TEST(ContinuousCache, StoresWhereItLoads) {
   EXPECT_EQ(std::count_if(f.pool.begin(), f.pool.end(), [](float x) { return x < 0; }), 2);
 }
 
-// Not quantized: zeros without a look at the indices, and no write.
+// Not quantized: zeros without checking the indices, and no write.
 TEST(ContinuousCache, HasNoScales) {
   ContinuousFixture f;
   const ContinuousBatchingKVCache k = f.k(0);
@@ -100,7 +100,7 @@ TEST(ContinuousCache, HasNoScales) {
   EXPECT_EQ(k.max_cache_length(), 5U);
 }
 
-// Without pages a tile is one run of rows: any base, whatever was promised.
+// Without pages a tile is one run of rows: any base is legal, for every alignment guarantee.
 TEST(ContinuousCache, PopulatesOneRowAtAnyBase) {
   ContinuousFixture f;
   const PagedRowIndices rows = f.k(0).populate({.BN = 4, .base_alignment = 64}, seq(0), tok(1));
@@ -129,32 +129,32 @@ TEST(ContinuousCache, NamesTheCallsItDoesNotHave) {
   EXPECT_THROW((void)k.num_scale_rows(), UnsupportedError);
 }
 
-TEST(ContinuousCache, RefusesAViewThatIsNotTheParameters) {
+TEST(ContinuousCache, RejectsAViewThatIsNotTheParameters) {
   ContinuousFixture f;
   const ContinuousLayerTensors good{
       .blocks = f.k(0).blocks(), .cache_lengths = f.k(0).cache_lengths(), .lookup_table = f.k(0).lookup_table()};
-  const auto refused = [&](const KVCacheStaticParams& params, auto change) {
+  const auto rejected = [&](const KVCacheStaticParams& params, auto change) {
     ContinuousLayerTensors tensors = good;
     change(tensors);
     return message_of<GeometryError>([&] { ContinuousBatchingKVCache(params, tensors); });
   };
   EXPECT_EQ(
-      refused({4, 2}, [](ContinuousLayerTensors&) {}),
+      rejected({4, 2}, [](ContinuousLayerTensors&) {}),
       "ContinuousBatchingKVCache rejected: blocks: extents are [3, 5, 2, 4], not [any, any, 4, 2]: heads and elements "
       "must be the cache's");
-  EXPECT_EQ(refused({0, 4}, [](ContinuousLayerTensors&) {}),
+  EXPECT_EQ(rejected({0, 4}, [](ContinuousLayerTensors&) {}),
             "ContinuousBatchingKVCache rejected: kv_params: 0 heads of 4 elements: give 1 or more of both");
   EXPECT_EQ(
-      refused({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.strides[0] = 32; }),
+      rejected({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.strides[0] = 32; }),
       "ContinuousBatchingKVCache rejected: blocks: strides are [32, 8, 4, 1], not [whole rows that hold a block, 8, 4, "
       "1]");
-  EXPECT_EQ(refused({2, 4}, [](ContinuousLayerTensors& t) { t.lookup_table.extents[0] = 1; }),
+  EXPECT_EQ(rejected({2, 4}, [](ContinuousLayerTensors& t) { t.lookup_table.extents[0] = 1; }),
             "ContinuousBatchingKVCache rejected: lookup_table: 1 entries for 2 sequences: give one a sequence");
-  EXPECT_EQ(refused({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.extents[0] = 0; }),
+  EXPECT_EQ(rejected({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.extents[0] = 0; }),
             "ContinuousBatchingKVCache rejected: blocks: 0 blocks of 5 tokens: a pool has at least 1 of both");
 }
 
-// All elements of all sequences against a walk of the pool with six explicit loops.
+// All elements of all sequences against six explicit loops over the pool.
 TEST(ContinuousCache, AgreesWithAWalkOfTheSixDimensionalPool) {
   ContinuousFixture f;
   const std::array<int, 3> sequence_of{1, -1, 0};  // block -> sequence

@@ -1,10 +1,11 @@
-// Small caches whose every element tells where it is: element i of a pool holds the number i.
+// Small caches whose elements identify their place: element i of a pool holds the number i. In the comments of the
+// tests:
 //
-//   FIX-A   paged f32, 4 real pages and the null page, K and V, 3 layers, pages of 4, 2 heads of 8     [5,2,3,4,2,8]
-//   FIX-AQ  FIX-A with f32 scales, one for 4 elements                                                  [5,2,3,4,2,2]
-//   FIX-M   MLA: one slot, 1 head                                                                      [5,1,3,4,1,8]
-//   FIX-C   continuous f32: 3 sequences of 5 tokens, 2 layers, 2 heads of 4                            [3,2,2,5,2,4]
-//   FIX-P   for populate: pages of 16, 64 rows a block, K and V, 2 layers, 10 real pages
+//   fix_a   paged f32, 4 real pages and the null page, K and V, 3 layers, pages of 4, 2 heads of 8     [5,2,3,4,2,8]
+//   fix_aq  fix_a with f32 scales, one for 4 elements                                                  [5,2,3,4,2,2]
+//   fix_m   MLA: one slot, 1 head                                                                      [5,1,3,4,1,8]
+//   fix_c   continuous f32: 3 sequences of 5 tokens, 2 layers, 2 heads of 4                            [3,2,2,5,2,4]
+//   fix_p   for populate: pages of 16, 64 rows a block, K and V, 2 layers, 10 real pages
 #pragma once
 
 #include <gmock/gmock.h>

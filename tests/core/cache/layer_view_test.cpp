@@ -13,7 +13,7 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// T8, T9, T10: the pools themselves, all six axes. The view's strides below are four of these six.
+// The strides of the pools, all six axes. The view's strides below are four of these six.
 TEST(LayerView, IsCutFromAPoolOfSixRowMajorAxes) {
   auto a = fix_a();
   EXPECT_EQ(a.collection().blocks().strides, (Shape<6>{384, 192, 64, 16, 8, 1}));
@@ -25,7 +25,7 @@ TEST(LayerView, IsCutFromAPoolOfSixRowMajorAxes) {
   EXPECT_EQ(c.collection().blocks().strides, (Shape<6>{160, 80, 40, 8, 4, 1}));
 }
 
-// T8, T9, T10. The dropped axes still count in the block stride: without them a block would be P rows, not kv * L * P.
+// The dropped axes are still part of the block stride: without them a block would be P rows, not kv * L * P.
 TEST(LayerView, KeepsFourAxesAndTheBlockStrideOfAllSix) {
   EXPECT_EQ(compute_kv_cache_dynamic_shape_strides({5, 2, 3, 4, 2, 8}),
             (LayerViewLayout{{5, 4, 2, 8}, {384, 16, 8, 1}}));
@@ -40,7 +40,7 @@ TEST(LayerView, OffsetsCountLayersInsideKAndV) {
   EXPECT_EQ(layer_view_offset({5, 2, 3, 4, 2, 8}, KOrV::v, LayerIdx{2}), 320);
 }
 
-// T8, T9, T10: bases, rows a block, rows in all.
+// Bases, rows per block, total rows.
 TEST(LayerView, BeginsAtItsSlotAndLayerAndSpansAllBlocks) {
   auto a = fix_a();
   EXPECT_EQ(a.flat(a.k(1).blocks().data), 64);
@@ -57,7 +57,7 @@ TEST(LayerView, BeginsAtItsSlotAndLayerAndSpansAllBlocks) {
 }
 
 // Every element of K and V and of every layer against six explicit loops over the pool: an index that skips an axis, or
-// takes two in the wrong order, reads another element's own number.
+// has two axes in the wrong order, reads the number of another element.
 TEST(LayerView, ReadsTheElementThatSixLoopsFind) {
   const Shape<6> extents{3, 2, 4, 5, 2, 7};
   std::vector<float> pool = test::counting(count_of(extents));
@@ -78,7 +78,7 @@ TEST(LayerView, ReadsTheElementThatSixLoopsFind) {
   }
 }
 
-// T11.
+// Page strides of 25 rows, of half a row, and below the packed stride.
 TEST(LayerView, TakesAPageStrideOfWholeRowsThatKeepsPagesApart) {
   auto a = fix_a();
   a.pool.resize(5 * 400);

@@ -31,7 +31,7 @@ static_assert(!CanLoadScale<PagedKVCache, SeqIdx, TokIdx, HeadIdx, DimIdx>);
 static_assert(CanLoadScale<KVCacheMHAOperand<PagedKVCache>, SeqIdx, TokIdx, HeadIdx, DimIdx>);
 static_assert(!CanLoadScale<KVCacheMHAOperand<PagedKVCache>, SeqIdx, HeadIdx, TokIdx, DimIdx>);
 
-// T51a.
+// Every call of the operand equals the call of the cache.
 TEST(CacheOperand, ForwardsToTheCacheWithTokenAndHeadInItsOwnOrder) {
   auto a = fix_aq();
   const KVCacheMHAOperand operand(a.k(1));
@@ -55,7 +55,7 @@ TEST(CacheOperand, ForwardsToTheCacheWithTokenAndHeadInItsOwnOrder) {
   EXPECT_EQ(operand.populate({.BN = 8}, seq(0), tok(0)).get_row(5), RowIdx{1});
 }
 
-// A tile of tokens through the caller's layout: shape [4 tokens, 8 elements] with the row stride of the cache.
+// A tile of tokens in the caller's layout: shape [4 tokens, 8 elements] with the row stride of the cache.
 TEST(CacheOperand, ShowsATileThroughACallersLayout) {
   auto a = fix_a();
   const KVCacheMHAOperand operand(a.k(1));
@@ -95,7 +95,7 @@ TEST(CacheOperand, PassesAContinuousCacheThrough) {
   EXPECT_EQ(operand.load_scale<1>(seq(0), tok(0), head(0), dim(0))[0], 0.0F);
 }
 
-// Reading other scales through an f32 pointer would give numbers that mean nothing.
+// Reading scales of another type through an f32 pointer would give meaningless numbers.
 TEST(CacheOperand, GivesNoF32PointerToOtherScales) {
   auto a = fix_aq();
   a.params.scale_dtype = DType::i32;
@@ -109,14 +109,14 @@ TEST(CacheOperand, GivesNoF32PointerToOtherScales) {
       "KVCacheMHAOperand.scales_raw_ptr: scales are bf16, not the f32 of the pointer: use the cache's scales_raw_ptr");
 }
 
-// T52.
+// The scales as values with their own rows.
 TEST(ScalesOperand, PresentsScalesAsIfTheyWereValues) {
   auto a = fix_aq();
   const KVCacheScalesMHAOperand operand(a.k(1));
   EXPECT_EQ(a.flat_scale(operand.block_paged_ptr<1>(seq(0), tok(5), head(1), dim(3))), 22);
   EXPECT_EQ(a.flat_scale(operand.block_paged_ptr<1>(seq(0), tok(5), head(1), dim(4))), 23);
   EXPECT_EQ(a.flat_scale(operand.block_paged_ptr<3>(seq(0), tok(5), head(1), dim(3))),
-            22);  // the tile is not looked at
+            22);  // the tile size is ignored
   EXPECT_EQ(operand.row_idx(seq(0), tok(2)), RowIdx{74});
   EXPECT_EQ(operand.load_scale<2>(seq(0), tok(2), head(0), dim(0)), (std::array<float, 2>{0, 0}));
   EXPECT_EQ(operand.scales_block_paged_ptr(seq(0), tok(2), head(0)), nullptr);
@@ -134,7 +134,7 @@ TEST(ScalesOperand, PresentsScalesAsIfTheyWereValues) {
   EXPECT_EQ(operand.block_paged_tile<1>(seq(0), tok(5), head(1), {{1, 2}, {4, 1}}).as<float>()(0, 1), 23.0F);
 }
 
-// The rows are the scales' own, through their own table; no alignment is asked for.
+// The rows are those of the scales, through the scales' table; no alignment is required.
 TEST(ScalesOperand, PopulatesThroughTheScalesTable) {
   auto a = fix_aq();
   a.scales_table = test::table_of({{1, 2, 0}, {3}}, 24, 4);
@@ -160,13 +160,13 @@ TEST(ScalesOperand, NamesTheCallsItDoesNotHave) {
               testing::HasSubstr("create_gather4_tma_tile"));
   EXPECT_THAT(message_of<UnsupportedError>([&] { (void)operand.create_rope_gather4_tma_tile({}); }),
               testing::HasSubstr("create_rope_gather4_tma_tile"));
-  EXPECT_THROW((void)operand.create_index_scale_tma_tile(4), GeometryError);  // the cache's own rules: 4 scales a row
+  EXPECT_THROW((void)operand.create_index_scale_tma_tile(4), GeometryError);  // the cache's rules: 4 scales per row
   auto plain = fix_a();
   EXPECT_THROW((void)KVCacheScalesMHAOperand(plain.k(0)).row_idx(seq(0), tok(0)), UnsupportedError);
   EXPECT_THROW((void)KVCacheScalesMHAOperand(plain.k(0)).block_paged_ptr<1>(seq(0), tok(0), head(0)), UnsupportedError);
 }
 
-// T53: [2,5,2,4].
+// A tensor [2,5,2,4].
 TEST(TensorOperand, AddressesAPlainTensor) {
   std::vector<float> data = test::counting(80);
   const LayoutTensorMHAOperand operand(AnyView<4>(test::bytes_of(data), DType::f32, {2, 5, 2, 4}));
@@ -194,7 +194,7 @@ TEST(TensorOperand, FollowsAnyStrides) {
   EXPECT_EQ((operand.block_paged_ptr<1>(seq(1), tok(3), head(1), dim(2)) - test::bytes_of(data)) / 4, 40 + 12 + 20 + 2);
 }
 
-// T53: two scales for 128 elements; the last element of the head belongs to the second.
+// Two scales for 128 elements; the last element of the head belongs to the second.
 TEST(TensorOperand, FindsTheScaleOfAnElement) {
   std::vector<float> data(2 * 3 * 128);
   std::vector<float> scales = test::counting(12);
@@ -249,8 +249,8 @@ TEST(TensorOperand, MakesTilesOfPackedRows) {
   EXPECT_EQ(operand.create_gather4_tma_tile({.tile_width = 8}).dims, (TmaShape{10, 8}));
 }
 
-// A total of 10 scales is no multiple of 4.
-TEST(TensorOperand, RefusesScalesThatFillNoWholeChunk) {
+// A total of 10 scales is not a multiple of 4.
+TEST(TensorOperand, RejectsScalesThatFillNoWholeChunk) {
   std::vector<float> data(80), scales(10);
   const LayoutTensorMHAOperand operand(AnyView<4>(test::bytes_of(data), DType::f32, {1, 5, 2, 8}),
                                        AnyView<4>(test::bytes_of(scales), DType::f32, {1, 5, 2, 1}));
@@ -269,7 +269,7 @@ struct RaggedFixture {
   }
 };
 
-// T54.
+// Rows, pointers and lengths of two sequences.
 TEST(RaggedOperand, CountsRowsFromItsSequencesOffset) {
   RaggedFixture f;
   const RaggedMHAOperand operand(f.buffer(), f.table());
@@ -292,7 +292,7 @@ TEST(RaggedOperand, CountsRowsFromItsSequencesOffset) {
   EXPECT_EQ(operand.create_gather4_tma_tile({.tile_width = 8}).dims, (TmaShape{7, 8}));
 }
 
-// Token 3 of the first sequence is a row, but of the second sequence.
+// Token 3 of the first sequence would be a row of the second sequence.
 TEST(RaggedOperand, NamesWhatIsOutsideOrMissing) {
   RaggedFixture f;
   const RaggedMHAOperand operand(f.buffer(), f.table());
@@ -319,7 +319,7 @@ TEST(RaggedOperand, NamesWhatIsOutsideOrMissing) {
   EXPECT_THROW(RaggedMHAOperand(f.buffer(), f.table()), GeometryError);
 }
 
-// Rank 2 is one line; rank 3 takes both extents from the scales themselves, not from the buffer.
+// Rank 2 is one line; rank 3 uses the extents of the scales, not of the buffer.
 TEST(RaggedOperand, MapsScalesByTheirRank) {
   RaggedFixture f;
   std::vector<float> scales(64);
@@ -339,9 +339,8 @@ TEST(RaggedOperand, MapsScalesByTheirRank) {
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)tile({3, 8, 2});
             }),
-            "RaggedMHAOperand.create_scale_tma_tile: the third extent of the scales is 2, and a line needs neighbours: "
-            "make it "
-            "1");
+            "RaggedMHAOperand.create_scale_tma_tile: the third extent of the scales is 2, but a line needs adjacent "
+            "scales: make it 1");
   EXPECT_EQ(message_of<UnsupportedError>([&] { (void)tile({28}); }),
             "RaggedMHAOperand.create_scale_tma_tile does not exist: scales of rank 1 have no map: use rank 2 or 3");
   EXPECT_THROW((void)tile({1, 1, 4, 7}), UnsupportedError);

@@ -21,7 +21,7 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// T17: elements.
+// Elements of both sequences.
 TEST(PagedLoad, FindsTheElementOfItsSlotLayerPageAndHead) {
   auto a = fix_a();
   EXPECT_EQ(a.k(1).load<1>(seq(0), head(1), tok(5), dim(3))[0], 91.0F);
@@ -29,7 +29,7 @@ TEST(PagedLoad, FindsTheElementOfItsSlotLayerPageAndHead) {
   EXPECT_EQ(a.k(0).load<1>(seq(0), head(0), tok(0), dim(0))[0], 1152.0F);
 }
 
-// T17: rows. Token 12 stands on a sentinel: its row is one of the null page, inside the pool.
+// Token 12 has a sentinel entry: its row is one of the null page, inside the pool.
 TEST(PagedRowIdx, StaysInOneBlockWithinAPageAndJumpsAtItsEnd) {
   auto a = fix_a();
   const PagedKVCache k = a.k(0);
@@ -44,7 +44,7 @@ TEST(PagedRowIdx, StaysInOneBlockWithinAPageAndJumpsAtItsEnd) {
   EXPECT_LT(k.row_idx(seq(0), tok(12)).value, k.num_kv_rows());
 }
 
-// T17: lengths, which echo what was handed in.
+// The lengths are those given at construction.
 TEST(PagedLengths, EchoTheNumbersHandedIn) {
   auto a = fix_a();
   const PagedKVCache k = a.k(0);
@@ -58,7 +58,7 @@ TEST(PagedLengths, EchoTheNumbersHandedIn) {
             "PagedKVCache: sequence 2 is outside [0, 2): the batch has that many rows");
 }
 
-// T50. A first prefill step has lengths 0 but is not "empty", because the number counts new tokens.
+// A first prefill step has cached lengths of 0 but is not "empty", because the number includes new tokens.
 TEST(PagedLengths, CallAFirstPrefillStepNotEmpty) {
   auto a = fix_a();
   a.lengths = {0, 0};
@@ -85,7 +85,7 @@ TEST(PagedConstants, AreTheParametersAndTheViewsShape) {
   EXPECT_EQ(k.max_cache_length(), 10U);
 }
 
-// T18, T49: division towards minus infinity, no special case for -1.
+// Division towards minus infinity, no special case for -1.
 TEST(GetTmaRow, DividesTowardsMinusInfinityAndKeepsNoSentinel) {
   auto a = fix_a();
   const PagedKVCache k = a.k(0);
@@ -100,7 +100,7 @@ TEST(GetTmaRow, DividesTowardsMinusInfinityAndKeepsNoSentinel) {
   EXPECT_EQ(fix_m(1).k(0).get_tma_row(-1), -1);  // only one MLA layer: stride == page
 }
 
-// T18, and the identity row + block * stride == row_idx for every token of both sequences.
+// Known coordinates, and the identity row + block * stride == row_idx for every token of both sequences.
 TEST(KvTmaCoords, SplitTheRowIntoPageRowAndBlock) {
   auto a = fix_a();
   const PagedKVCache k = a.k(0);
@@ -114,8 +114,8 @@ TEST(KvTmaCoords, SplitTheRowIntoPageRowAndBlock) {
   }
 }
 
-// Legal and illegal tiles of pages of 4: 3 does not divide the page; 8 is longer than the page; 2 tokens fit at token 5,
-// which is no multiple of 2, and do not at token 7.
+// Legal and illegal tiles of pages of 4: 3 does not divide the page; 8 is longer than the page; 2 tokens fit at token
+// 5, which is not a multiple of 2, and do not fit at token 7.
 TEST(BlockPagedPtr, NeedsATileThatDividesThePageAndFitsInIt) {
   auto a = fix_a();
   const PagedKVCache k = a.k(1);
@@ -133,7 +133,7 @@ TEST(BlockPagedPtr, NeedsATileThatDividesThePageAndFitsInIt) {
   EXPECT_THROW((void)k.block_paged_ptr<4>(seq(0), tok(-4), head(1)), IndexError);
 }
 
-// A tile that begins inside a page, at a token that is no multiple of the tile: rows 4 to 11 of a page of 16.
+// A tile that begins inside a page, at a token that is not a multiple of the tile: rows 4 to 11 of a page of 16.
 TEST(BlockPagedPtr, TakesATileAtAnyTokenFromWhichItFitsInThePage) {
   auto f = test::fix_p();
   const PagedKVCache k = f.k(0);
@@ -141,8 +141,8 @@ TEST(BlockPagedPtr, TakesATileAtAnyTokenFromWhichItFitsInThePage) {
   EXPECT_EQ(f.flat(k.block_paged_ptr<8>(seq(0), tok(20), head(0), dim(5))), (9 * 4 * 16 + 4) * 64 + 5);
 }
 
-// Every page, tile and token of a grid against brute force: the tile is a divisor of the page and all its tokens are in
-// one page. An accepted address is compared with the row-by-row walk over the lookup table.
+// Every page, tile and token of a grid against brute force: legal if the tile is a divisor of the page and all its
+// tokens are in one page. An accepted address is compared with the row of each token from the lookup table.
 TEST(BlockPagedPtr, AcceptsExactlyTheTilesWhoseTokensAreInOnePage) {
   constexpr std::int64_t kPages = 3, kLayers = 2;
   const std::vector<std::uint32_t> blocks{2, 0, 1};
@@ -179,7 +179,7 @@ TEST(BlockPagedPtr, AcceptsExactlyTheTilesWhoseTokensAreInOnePage) {
   EXPECT_EQ(unaligned, 168);
 }
 
-// T19: bad indices, each with the object and the range. Column 24 is one past the table, not past the page or the pool.
+// Bad indices, each with the object and the range. Column 24 is one past the table, not past the page or the pool.
 TEST(PagedLoad, NamesTheIndexThatIsOutside) {
   auto a = fix_a();
   const PagedKVCache k = a.k(0);
@@ -202,13 +202,13 @@ TEST(PagedLoad, NamesTheIndexThatIsOutside) {
             "PagedKVCache: token 96 is outside [0, 96): the lookup table has 24 columns of 4 tokens");
 }
 
-// T19's last vector: K of layer 1.
-TEST(PagedLoad, ReadsNeighboursUpToTheEndOfAHead) {
+// The last vector of a row: K of layer 1.
+TEST(PagedLoad, ReadsNeighborsUpToTheEndOfAHead) {
   auto a = fix_a();
   EXPECT_EQ(a.k(1).load<4>(seq(0), head(0), tok(0), dim(4)), (std::array<float, 4>{1220, 1221, 1222, 1223}));
 }
 
-TEST(PagedLoad, RefusesAPageThatWasNeverAssigned) {
+TEST(PagedLoad, RejectsAPageThatWasNeverAssigned) {
   auto a = fix_a();
   a.extents[0] = 4;  // the null page is gone: sentinels point past the pool
   EXPECT_EQ(
@@ -216,16 +216,16 @@ TEST(PagedLoad, RefusesAPageThatWasNeverAssigned) {
       "PagedKVCache: lookup_table[1][1] is 4, outside the block pool's [0, 4), so token 4 of sequence 1 has no page: "
       "allocate one");
   EXPECT_THROW((void)a.k(0).block_paged_ptr<1>(seq(1), tok(4), head(0)), IndexError);
-  EXPECT_EQ(a.k(0).row_idx(seq(1), tok(4)), RowIdx{96});  // rows never look at the pool's size
+  EXPECT_EQ(a.k(0).row_idx(seq(1), tok(4)), RowIdx{96});  // row_idx does not check the pool's size
 }
 
-// The null page is a page of the pool: an entry that points there reads it.
+// The null page is part of the pool: an entry that points there reads it.
 TEST(PagedLoad, ReadsTheNullPageWhereTheTableNamesIt) {
   auto a = fix_a();
   EXPECT_EQ(a.k(0).load<1>(seq(1), head(0), tok(4), dim(0))[0], 4 * 384.0F);
 }
 
-// T23.
+// Stores to owned pages and to the null page.
 TEST(PagedStore, WritesItsElementTheNullPageIncluded) {
   auto a = fix_a();
   a.k(0).store(seq(0), head(1), tok(9), dim(0), std::array{-5.0F});
@@ -236,7 +236,7 @@ TEST(PagedStore, WritesItsElementTheNullPageIncluded) {
   EXPECT_EQ(std::count_if(a.pool.begin(), a.pool.end(), [](float x) { return x < 0; }), 2);
 }
 
-// T23: the same pool one page shorter. Nothing may be written, not even past the pool, where the vector still has
+// The same pool one page shorter. Nothing may be written, not even past the pool, where the vector still has
 // memory.
 TEST(PagedStore, DropsAndCountsAWriteWithoutAPage) {
   auto a = fix_a();
@@ -255,7 +255,7 @@ TEST(PagedStore, DropsAndCountsAWriteWithoutAPage) {
   EXPECT_EQ(a.pool, before);
 
   PagedTensors tensors = a.tensors();
-  tensors.drops = nullptr;  // nobody counts
+  tensors.drops = nullptr;  // dropped stores are not counted
   PagedKVCacheCollection(a.params, tensors)
       .get_key_cache(LayerIdx{0})
       .store(seq(1), head(0), tok(4), dim(0), std::array{1.F});
@@ -290,37 +290,37 @@ TEST(PagedStore, RoundsOnce) {
   EXPECT_EQ((k.load<1, double>(seq(0), head(0), tok(0), dim(2))[0]), 65504.0);
 }
 
-// A layer's view handed over directly, with the faults a hand-made view can have.
-TEST(PagedKVCache, RefusesAViewThatIsNotTheParameters) {
+// A layer's view given directly, with the faults that a hand-made view can have.
+TEST(PagedKVCache, RejectsAViewThatIsNotTheParameters) {
   auto a = fix_a();
   const PagedLayerTensors good{
       .blocks = a.k(0).blocks(), .cache_lengths = a.k(0).cache_lengths(), .lookup_table = a.k(0).lookup_table()};
   EXPECT_NO_THROW(PagedKVCache(a.params, good));
-  const auto refused = [&](auto change) {
+  const auto rejected = [&](auto change) {
     PagedLayerTensors tensors = good;
     change(tensors);
     return message_of<GeometryError>([&] { PagedKVCache(a.params, tensors); });
   };
   EXPECT_EQ(
-      refused([](PagedLayerTensors& t) { t.blocks.extents[1] = 8; }),
+      rejected([](PagedLayerTensors& t) { t.blocks.extents[1] = 8; }),
       "PagedKVCache rejected: blocks: extents are [5, 8, 2, 8], not [any, 4, 2, 8]: page rows, heads and elements must "
       "be the cache's");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.strides[2] = 16; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.strides[2] = 16; }),
             "PagedKVCache rejected: blocks: strides are [384, 16, 16, 1], not [any, 16, 8, 1]: rows inside a block are "
             "packed");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.strides[0] = 390; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.strides[0] = 390; }),
             "PagedKVCache rejected: blocks: 390 elements from block to block are not whole rows of 16 and at least 64");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.strides[0] = 48; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.strides[0] = 48; }),
             "PagedKVCache rejected: blocks: 48 elements from block to block are not whole rows of 16 and at least 64");
-  EXPECT_EQ(refused([](PagedLayerTensors& t) { t.blocks.extents[0] = 0; }),
+  EXPECT_EQ(rejected([](PagedLayerTensors& t) { t.blocks.extents[0] = 0; }),
             "PagedKVCache rejected: blocks: 0 blocks: a pool has at least 1");
   EXPECT_EQ(
-      refused([&](PagedLayerTensors& t) { t.scales = t.blocks; }),
+      rejected([&](PagedLayerTensors& t) { t.scales = t.blocks; }),
       "PagedKVCache rejected: scales: given to a cache without a scale dtype: say which, or leave the scales out");
 }
 
 // Whole grids: tables that are permutations, K and V, every layer, head and dim against six explicit loops that fill
-// the pool with each element's own number. Sizes share no divisor, so an axis taken for another shows.
+// the pool with consecutive numbers. Sizes share no divisor, so that exchanged axes are detected.
 TEST(PagedAddressing, AgreesWithAWalkOfTheSixDimensionalPool) {
   const bool ok = prop::check("row_idx, load, block_paged_ptr and coordinates against six loops", [] {
     const auto pick = [](int low, int high) { return static_cast<std::int64_t>(prop::in_range(low, high)); };
@@ -365,7 +365,7 @@ TEST(PagedAddressing, AgreesWithAWalkOfTheSixDimensionalPool) {
   EXPECT_TRUE(ok);
 }
 
-// A block of NaN that no table entry names is never read, whatever is loaded.
+// A block of NaN that no table entry names is never read.
 TEST(PagedLoad, NeverReadsABlockThatNoEntryNames) {
   auto a = fix_a();
   a.extents[0] = 6;

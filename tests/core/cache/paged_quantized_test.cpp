@@ -1,4 +1,4 @@
-// Quantized caches: which scale an element meets, in which type they are multiplied, and what must not be read.
+// Quantized caches: the scale of each element, the type in which they are multiplied, and what must not be read.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,7 +22,7 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// T20. Rounding the slot up, as older revisions did, would give d = 3 the scale of d = 4.
+// Rounding the slot up, as older Mojo revisions did, would give d = 3 the scale of d = 4.
 TEST(Scales, BelongToTheGranuleRoundedDown) {
   auto a = fix_aq();
   const PagedKVCache k = a.k(1);
@@ -35,7 +35,7 @@ TEST(Scales, BelongToTheGranuleRoundedDown) {
   EXPECT_EQ(a.flat_scale(k.scales_raw_ptr()), 16);
 }
 
-// T20.
+// Rows of the scales' pool.
 TEST(Scales, HaveRowsOfTheirOwn) {
   auto a = fix_aq();
   const PagedKVCache k = a.k(1);
@@ -65,7 +65,7 @@ struct Fp8Fixture {
   }
 };
 
-// T21.
+// One element with and without its scale.
 TEST(QuantizedLoad, MultipliesByTheScaleAndLoadQuantizedDoesNot) {
   Fp8Fixture f;
   f.pool[0] = 0x3C;
@@ -81,8 +81,8 @@ TEST(QuantizedLoad, MultipliesByTheScaleAndLoadQuantizedDoesNot) {
   EXPECT_EQ((k.load_quantized<1, e4m3>(seq(0), head(0), tok(0), dim(4))[0].bits), 0xB0);
 }
 
-// T21: one scale a load, so a vector over two granules would be dequantized wrongly.
-TEST(QuantizedLoad, RefusesAVectorOverTwoGranulesAndItsOwnTypeAsOutput) {
+// One scale per load, so a vector over two granules would be dequantized wrongly.
+TEST(QuantizedLoad, RejectsAVectorOverTwoGranulesAndItsOwnTypeAsOutput) {
   Fp8Fixture f;
   const PagedKVCache k = f.k();
   EXPECT_EQ(message_of<GeometryError>([&] { (void)k.load<4>(seq(0), head(0), tok(0), dim(2)); }),
@@ -94,7 +94,7 @@ TEST(QuantizedLoad, RefusesAVectorOverTwoGranulesAndItsOwnTypeAsOutput) {
   EXPECT_NO_THROW((void)k.load_quantized<8>(seq(0), head(0), tok(0), dim(0)));
 }
 
-// T22. The value of token 1 stands in block 3, its scale in block 2.
+// The value of token 1 is in block 3, its scale in block 2.
 TEST(QuantizedLoad, FindsScalesThroughTheirOwnTable) {
   auto f = test::paged_fixture({1, 4}, {5, 2, 1, 4, 1, 4}, {2}, test::table_of({{3}}, 24, 4), 24, 1, 2);
   f.params.scale_dtype = DType::f32;
@@ -111,8 +111,8 @@ TEST(QuantizedLoad, FindsScalesThroughTheirOwnTable) {
   EXPECT_EQ(k.scale_tma_coords(seq(0), tok(1)), (PageCoords{0, 2}));
 }
 
-// Every granularity, the ragged last granule included, against plain double arithmetic over explicit indices. Values
-// are small integers, so that the product is exact and any wrong scale shows.
+// Every granularity, including a partial last granule, against double arithmetic over explicit indices. Values are
+// small integers, so that the product is exact and any wrong scale is detected.
 TEST(QuantizedLoad, AgreesWithDoubleArithmeticForEveryGranularity) {
   for (std::int64_t granularity = 1; granularity <= 9; ++granularity) {
     auto a = fix_aq(granularity);
@@ -174,7 +174,7 @@ TEST(ScaleCalls, NameWhatIsMissing) {
   EXPECT_THROW((void)plain.num_scale_rows(), UnsupportedError);
   EXPECT_THROW(plain.store_scale(seq(0), head(0), tok(0), dim(0), std::array{1.0F}), UnsupportedError);
 
-  a.params.scale_dtype = DType::f32;  // quantized, but nobody brought the scales
+  a.params.scale_dtype = DType::f32;  // quantized, but without scales
   const PagedKVCache bare = a.k(0);
   EXPECT_EQ(message_of<GeometryError>([&] { (void)bare.load_scale<1>(seq(0), head(0), tok(0), dim(0)); }),
             "PagedKVCache.load_scale: the cache is quantized but has no scales: hand them to the collection");
@@ -196,7 +196,7 @@ TEST(StoreScale, WritesTheGranuleOfItsElementInTheScalesType) {
   EXPECT_THROW(a.k(1).store_scale(seq(0), head(1), tok(5), dim(4), std::array{1.0F, 1.0F}), IndexError);
 }
 
-// The bound is the scales pool's own extent, not the values': with one block less there, the write of
+// The limit is the extent of the scales' pool, not of the values': with one block less there, the write of
 // block 4 is dropped.
 TEST(StoreScale, DropsAgainstTheScalesOwnPool) {
   auto a = fix_aq();
@@ -212,8 +212,8 @@ TEST(StoreScale, DropsAgainstTheScalesOwnPool) {
   EXPECT_NO_THROW((void)a.k(0).load_quantized<1>(seq(1), head(0), tok(4), dim(0)));  // the value is there
 }
 
-// Scales of every other granule are NaN: a neighbour's scale in the product would show.
-TEST(QuantizedLoad, NeverReadsANeighboursScale) {
+// Scales of every other granule are NaN, so that using the wrong scale is detected.
+TEST(QuantizedLoad, NeverReadsANeighborsScale) {
   auto a = fix_aq();
   const PagedKVCache k = a.k(1);
   std::fill(a.scale_pool.begin(), a.scale_pool.end(), std::numeric_limits<float>::quiet_NaN());
@@ -222,8 +222,8 @@ TEST(QuantizedLoad, NeverReadsANeighboursScale) {
   EXPECT_TRUE(std::isnan(k.load<1, double>(seq(0), head(1), tok(5), dim(4))[0]));
 }
 
-// A window of scales is fetched in chunks of 16 bytes, so the slot goes down to a multiple of 4 f32 scales; the
-// block is as it is.
+// A window of scales is fetched in chunks of 16 bytes, so the slot is rounded down to a multiple of 4 f32 scales; the
+// block is unchanged.
 TEST(ScaleTmaCoords, RoundTheSlotDownToAChunk) {
   auto f = test::paged_fixture({1, 2}, {3, 1, 1, 8, 1, 2}, {2}, test::table_of({{1, 0}}, 24, 2), 24, 1, 2);
   f.params.kv_params.is_mla = true;

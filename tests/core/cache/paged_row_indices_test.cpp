@@ -24,7 +24,7 @@ std::vector<std::uint32_t> rows_of(const PagedRowIndices& indices) {
   return {indices.rows().begin(), indices.rows().end()};
 }
 
-// T26. {BN, P, promise, sub-tiles, chunk, reads}; chunk 0 is the refusal.
+// {BN, P, alignment guarantee, sub-tiles, chunk, reads}; chunk 0 means that populate throws.
 TEST(PopulatePlan, ReadsAsWideAsTileAndPromiseAllow) {
   const std::vector<std::array<std::int64_t, 6>> cases = {
       {64, 16, 64, 4, 4, 1},    {64, 16, 32, 4, 2, 2},    {64, 16, 16, 4, 1, 4},    {64, 16, 48, 4, 1, 4},
@@ -43,7 +43,7 @@ TEST(PopulatePlan, ReadsAsWideAsTileAndPromiseAllow) {
   EXPECT_FALSE(populate_plan(64, 128, 64).whole_pages);
 }
 
-// T26, the older contract: without a promise the chunk follows from the number of sub-tiles alone.
+// The older contract: without a guarantee the chunk follows from the number of sub-tiles alone.
 TEST(PopulatePlan, FollowsTheTileWithoutAPromise) {
   const std::vector<std::array<std::int64_t, 2>> cases = {{1, 1}, {2, 2},  {3, 1},  {4, 4},  {6, 2},
                                                           {8, 8}, {12, 4}, {16, 8}, {24, 8}, {32, 8}};
@@ -52,19 +52,18 @@ TEST(PopulatePlan, FollowsTheTileWithoutAPromise) {
   }
 }
 
-TEST(PopulatePlan, RefusesWhatDoesNotFit) {
+TEST(PopulatePlan, RejectsWhatDoesNotFit) {
   EXPECT_EQ(populate_plan(256, 1, std::nullopt).num_pages, 256);
   EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(257, 1, std::nullopt); }),
             "PagedRowIndices: BN 257 over pages of 1 is 257 sub-tiles, and 256 fit: use smaller tiles or larger pages");
-  EXPECT_EQ(
-      message_of<GeometryError>([] { (void)populate_plan(64, 16, 0); }),
-      "populate: base_alignment 0 is not positive: give the number of tokens that divides every base, 1 if nothing is "
-      "promised");
+  EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(64, 16, 0); }),
+            "populate: base_alignment 0 is not positive: give the number of tokens that divides every base, 1 for no "
+            "guarantee");
   EXPECT_EQ(message_of<GeometryError>([] { (void)populate_plan(100, 64, 64); }),
             "a tile of 100 rows is not a whole number of pages of 64 rows: use 64 or 128 rows");
 }
 
-// T27: entry times stride. Table 5 9 2 7 1 0 3 8, 64 rows a block.
+// Entry times stride. Table 5 9 2 7 1 0 3 8, 64 rows per block.
 TEST(Populate, GivesEachSubTilesFirstRow) {
   auto p = fix_p();
   const PagedKVCache k = p.k(0);
@@ -73,14 +72,14 @@ TEST(Populate, GivesEachSubTilesFirstRow) {
   EXPECT_THAT(rows_of(k.populate({.BN = 64, .base_alignment = 16}, seq(0), tok(48))), ElementsAre(448, 64, 0, 192));
 }
 
-// T27: past the sequence's pages stand sentinels, which give rows of the null page 10.
+// The entries past the sequence's pages are sentinels, which give rows of the null page 10.
 TEST(Populate, ReadsSentinelsAsRowsOfTheNullPage) {
   auto p = fix_p();
   EXPECT_THAT(rows_of(p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(0), tok(128))),
               ElementsAre(640, 640, 640, 640));
 }
 
-// T29: both rows of the null page stay inside the pool of N + 1 pages.
+// Both rows of the null page are inside the pool of N + 1 pages.
 TEST(Populate, KeepsTheNullPageInsideThePool) {
   auto f = test::paged_fixture({1, 1}, {5, 2, 1, 128, 1, 1}, {0}, test::table_of({{}}, 24, 4), 24, 1, 1);
   const PagedRowIndices rows = f.k(0).populate({.BN = 256, .base_alignment = 128}, seq(0), tok(0));
@@ -88,30 +87,30 @@ TEST(Populate, KeepsTheNullPageInsideThePool) {
   EXPECT_LT(rows.get_row(255).value, f.k(0).num_kv_rows());
 }
 
-// T27: each broken promise by its name, all of one call together.
+// Each broken precondition by its name, all of one call together.
 TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
   auto p = fix_p();
-  const auto refused = [&](std::int64_t promise, std::int64_t base) {
+  const auto rejected = [&](std::int64_t promise, std::int64_t base) {
     return message_of<GeometryError>(
         [&] { (void)p.k(0).populate({.BN = 64, .base_alignment = promise}, seq(0), tok(base)); });
   };
-  EXPECT_EQ(refused(64, 32),
+  EXPECT_EQ(rejected(64, 32),
             "PagedKVCache.populate rejected, 2 faults:\n"
-            "  base: token 32 is not a multiple of the promised 64: use 0\n"
+            "  base: token 32 is not a multiple of 64, the alignment guarantee: use 0\n"
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
-  EXPECT_EQ(refused(8, 0),
+  EXPECT_EQ(rejected(8, 0),
             "PagedKVCache.populate rejected: base_alignment: 8 is less than a page of 16: a tile over several "
-            "pages begins on a page, promise 16 or a multiple");
-  EXPECT_EQ(refused(16, 40),
+            "pages begins on a page, guarantee 16 or a multiple");
+  EXPECT_EQ(rejected(16, 40),
             "PagedKVCache.populate rejected, 2 faults:\n"
-            "  base: token 40 is not a multiple of the promised 16: use 32\n"
+            "  base: token 40 is not a multiple of 16, the alignment guarantee: use 32\n"
             "  base: token 40 is not on a page of 16: use 32");
-  EXPECT_EQ(refused(16, 352),
+  EXPECT_EQ(rejected(16, 352),
             "PagedKVCache.populate rejected: lookup_table: pages 22 to 26 end past its row stride 24: pad "
             "the rows");
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 64, .base_alignment = 16}, seq(0), tok(320)));  // ends at column 24
-  // A promise of 24 tokens is a page and a half: token 24 keeps it and still stands inside a page.
-  EXPECT_EQ(refused(24, 24), "PagedKVCache.populate rejected: base: token 24 is not on a page of 16: use 16");
+  // A guarantee of 24 tokens is a page and a half: token 24 satisfies it and is still inside a page.
+  EXPECT_EQ(rejected(24, 24), "PagedKVCache.populate rejected: base: token 24 is not on a page of 16: use 16");
   EXPECT_EQ(message_of<IndexError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(1), tok(0)); }),
             "PagedKVCache: sequence 1 is outside [0, 1): the batch has that many rows");
   EXPECT_EQ(message_of<IndexError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(0), tok(-64)); }),
@@ -119,7 +118,7 @@ TEST(Populate, NamesEveryBrokenPreconditionAtOnce) {
 }
 
 // A table whose rows are not whole reads would make the second sequence's reads straddle.
-TEST(Populate, RefusesATableWhoseRowsAreNotWholeReads) {
+TEST(Populate, RejectsATableWhoseRowsAreNotWholeReads) {
   auto p = fix_p({5, 9, 2, 7, 1, 0, 3, 8}, 22);
   EXPECT_EQ(message_of<GeometryError>([&] { (void)p.k(0).populate({.BN = 64, .base_alignment = 64}, seq(0), tok(0)); }),
             "PagedKVCache.populate rejected: lookup_table: its row stride 22 is not whole reads of 4 entries: pad the "
@@ -128,7 +127,7 @@ TEST(Populate, RefusesATableWhoseRowsAreNotWholeReads) {
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 64, .base_alignment = 32}, seq(0), tok(0)));
 }
 
-// T28: a tile smaller than a page keeps its place in it.
+// A tile smaller than a page keeps its offset in the page.
 TEST(Populate, KeepsTheInPageOffsetOfATileInsideOnePage) {
   auto f = test::paged_fixture({1, 1}, {10, 2, 2, 128, 1, 1}, {0}, test::table_of({{5, 9}}, 24, 9), 24, 1, 1);
   const PagedKVCache k = f.k(0);
@@ -141,24 +140,24 @@ TEST(Populate, KeepsTheInPageOffsetOfATileInsideOnePage) {
       "PagedKVCache.populate rejected: base: token 96 is row 96 of its page of 128, and 64 rows from there cross its "
       "end");
   EXPECT_EQ(message_of<GeometryError>([&] { (void)k.populate({.BN = 64, .base_alignment = 128}, seq(0), tok(64)); }),
-            "PagedKVCache.populate rejected: base: token 64 is not a multiple of the promised 128: use 0");
+            "PagedKVCache.populate rejected: base: token 64 is not a multiple of 128, the alignment guarantee: use 0");
   EXPECT_THAT(rows_of(k.populate({.BN = 64, .base_alignment = 128}, seq(0), tok(128))), ElementsAre(9 * 512));
   EXPECT_EQ(message_of<IndexError>([&] { (void)k.populate({.BN = 64, .base_alignment = 64}, seq(0), tok(3072)); }),
             "PagedKVCache: token 3072 is outside [0, 3072): the lookup table has 24 columns of 128 tokens");
 }
 
-// The older entry point: pages as with a promise of BN, and any base inside one page.
+// The older entry point: pages as with a guarantee of BN, and any base inside one page.
 TEST(PopulateWithoutPromise, WantsBnAlignedBasesOverPagesAndAnyBaseInsideOne) {
   auto p = fix_p();
   EXPECT_THAT(rows_of(p.k(0).populate(64, seq(0), tok(64))), ElementsAre(64, 0, 192, 512));
   EXPECT_EQ(message_of<GeometryError>([&] { (void)p.k(0).populate(64, seq(0), tok(32)); }),
             "PagedKVCache.populate rejected, 2 faults:\n"
-            "  base: token 32 is not a multiple of the promised 64: use 0\n"
+            "  base: token 32 is not a multiple of 64, the alignment guarantee: use 0\n"
             "  base: page 2 is not on a read of 4 entries: begin at page 0");
   EXPECT_THAT(rows_of(p.k(0).populate(8, seq(0), tok(37))), ElementsAre(2 * 64 + 5));
   EXPECT_THROW((void)p.k(0).populate(8, seq(0), tok(41)), GeometryError);  // rows 9..16 of a page of 16
-  // Twelve pages: a base on a multiple of 4 pages but not of the tile keeps the reads aligned, and breaks
-  // the older promise.
+  // Twelve pages: a base on a multiple of 4 pages but not of the tile keeps the reads aligned, but violates
+  // the older contract.
   EXPECT_THROW((void)p.k(0).populate(192, seq(0), tok(64)), GeometryError);
   EXPECT_NO_THROW((void)p.k(0).populate({.BN = 192, .base_alignment = 64}, seq(0), tok(64)));
 }
@@ -179,7 +178,7 @@ TEST(Populate, TagsPairsWithoutChangingTheRows) {
   EXPECT_EQ(peer.eff_page(), 16);
 }
 
-// T28a.
+// The row of each token of the list {64,0,192,512}.
 TEST(GetRow, AddsTheOffsetInsideItsSubTile) {
   auto p = fix_p();
   const PagedRowIndices rows = p.k(0).populate(64, seq(0), tok(64));
@@ -193,7 +192,7 @@ TEST(GetRow, AddsTheOffsetInsideItsSubTile) {
   EXPECT_THROW((void)rows.get_row(-1), IndexError);
 }
 
-// T28a. 24 is inside a page: 8 rows fit there, 16 would run into the next page's block.
+// 24 is inside a page: 8 rows fit there, 16 would run into the next page's block.
 TEST(SubRows, AreThePartsRowsWhenEachStaysInOnePage) {
   auto p = fix_p();
   const PagedRowIndices rows = p.k(0).populate(64, seq(0), tok(64), true, false);
@@ -211,10 +210,9 @@ TEST(SubRows, AreThePartsRowsWhenEachStaysInOnePage) {
   EXPECT_THROW((void)rows.sub_rows<32>(-16), GeometryError);
 }
 
-// The whole grid of tiles, pages, promises and bases against row_idx of every single token. What the rules of the
-// contract allow is decided here a second time, from their text; what is allowed must be right, and what is not
-// must be refused.
-TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRefuses) {
+// The whole grid of tiles, pages, guarantees and bases against row_idx of every token. The rules of the contract are
+// implemented here a second time, from their text: allowed calls must be correct, all others must be rejected.
+TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRejects) {
   const std::vector<std::uint32_t> row = {5, 9, 2, 7, 1, 0, 3, 8, 6, 4, 2, 9, 0, 1, 7, 3};
   int accepted = 0;
   int refused = 0;
@@ -265,7 +263,7 @@ TEST(Populate, AgreesWithRowIdxOfEveryTokenOrRefuses) {
   EXPECT_GT(refused, 5000);
 }
 
-// Every part of every tile: sub_rows is right for each token, or refused when a sub-tile would cross a page.
+// Every part of every tile: sub_rows is correct for each token, or rejected when a sub-tile would cross a page.
 TEST(SubRows, AgreeWithTheTileRowForRow) {
   for (const std::int64_t page : {4, 6, 16, 128}) {
     auto f = test::paged_fixture({1, 1}, {11, 2, 2, page, 1, 1}, {0},

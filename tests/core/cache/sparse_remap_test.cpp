@@ -17,7 +17,7 @@ using test::message_of;
 using test::seq;
 using testing::ElementsAre;
 
-// T47's inputs: pages of 16, 8 real blocks, two sequences of 2 and 1 rows.
+// The input of the tests: pages of 16, 8 real blocks, two sequences of 2 and 1 rows.
 struct Batch {
   std::vector<std::uint32_t> table{6, 2, 8, 8, 0, 5, 7, 8};
   std::vector<std::uint32_t> offsets{0, 2, 3};
@@ -31,7 +31,7 @@ struct Batch {
   }
 };
 
-// T47. 40 stands on a sentinel, 64 past the table; both become -1.
+// 40 has a sentinel entry, 64 is past the table; both become -1.
 TEST(SparseRemap, EncodesBlockAndSlotOrNothing) {
   const Batch batch;
   std::vector<std::int32_t> out(9, 12345);
@@ -39,7 +39,7 @@ TEST(SparseRemap, EncodesBlockAndSlotOrNothing) {
   EXPECT_THAT(out, ElementsAre(96, 33, -1, 47, -1, -1, 80, 127, 113));
 }
 
-// The same indices behind other strides (a transposed list); the output is dense all the same.
+// The same indices with other strides (a transposed list); the output is still dense.
 TEST(SparseRemap, ReadsAnyStridesAndWritesDense) {
   const Batch batch;
   const std::vector<std::int32_t> transposed{0, 31, 16, 17, 40, 47, -1, 64, 33};
@@ -50,7 +50,7 @@ TEST(SparseRemap, ReadsAnyStridesAndWritesDense) {
   EXPECT_THAT(out, ElementsAre(96, 33, -1, 47, -1, -1, 80, 127, 113));
 }
 
-// With the pool's extent N + 1 as the first invalid id, a sentinel passes and encodes the null page: pass N.
+// With the pool's extent N + 1 as the first invalid id, a sentinel is accepted and encodes the null page; N is correct.
 TEST(SparseRemap, LetsTheNullPageThroughWhenTheExtentIsPassed) {
   const Batch batch;
   const LookupTable table = batch.remap().lookup_table;
@@ -58,7 +58,7 @@ TEST(SparseRemap, LetsTheNullPageThroughWhenTheExtentIsPassed) {
   EXPECT_EQ(remap_sparse_index(40, seq(0), table, 16, 9), 8 * 16 + 8);
 }
 
-// The order of the rules: a negative index comes first and stays as it is, even for a sequence without a row.
+// The order of the rules: a negative index is tested first and unchanged, even for a sequence without a row.
 TEST(SparseRemap, KeepsNegativeIndicesAndGivesNothingForUnknownSequences) {
   const Batch batch;
   const LookupTable table = batch.remap().lookup_table;
@@ -70,7 +70,7 @@ TEST(SparseRemap, KeepsNegativeIndicesAndGivesNothingForUnknownSequences) {
   EXPECT_EQ(remap_sparse_index(47, seq(1), table, 16, 8), 127);
 }
 
-TEST(SparseRemap, RefusesWhatAKernelWouldGuess) {
+TEST(SparseRemap, RejectsWhatAKernelWouldGuess) {
   Batch batch;
   std::vector<std::int32_t> out(9);
   batch.offsets = {0, 2, 2};
@@ -98,11 +98,11 @@ TEST(SparseRemap, DoesNothingWithoutSlots) {
   Batch batch;
   SparseRemap remap = batch.remap();
   remap.logical.extents = {0, 3};
-  remap.offsets.extents = {0};  // not even looked at
+  remap.offsets.extents = {0};  // not read
   EXPECT_NO_THROW(remap_sparse_indices(remap, {}));
 }
 
-// A naive loop over random batches: for every slot, look for its sequence and its page from scratch.
+// A naive loop over random batches: for every slot, search for its sequence and its page.
 TEST(SparseRemap, AgreesWithANaiveLoop) {
   const bool ok = prop::check("remap against a naive loop", [] {
     const auto pick = [](int low, int high) { return prop::in_range(low, high); };
@@ -145,7 +145,7 @@ TEST(SparseRemap, AgreesWithANaiveLoop) {
   EXPECT_TRUE(ok);
 }
 
-// Each row by itself: a compaction over the whole output would pull the second row's entries into the first.
+// Each row separately: a compaction over the whole output would move entries of the second row into the first.
 TEST(SparseRemap, MovesARowsEntriesToTheLeftWhenHolesAreCompacted) {
   Batch batch;
   SparseRemap remap = batch.remap();
@@ -162,7 +162,7 @@ TEST(SparseRemap, MovesARowsEntriesToTheLeftWhenHolesAreCompacted) {
 }
 
 // Every row of up to 5 entries over {token of page 0, token of page 1, sentinel, past the table, -1, -7}: the entries
-// that are not negative in the kept row, collected one by one, then nothing.
+// that are not negative in the kept row, collected one by one, then -1.
 TEST(SparseRemap, CompactsEveryShortRowToTheEntriesOfTheKeptOne) {
   constexpr std::int32_t kChoices[] = {1, 17, 40, 99, -1, -7};
   const Batch batch;
@@ -189,7 +189,7 @@ TEST(SparseRemap, CompactsEveryShortRowToTheEntriesOfTheKeptOne) {
   }
 }
 
-// T48: MLA, two layers, pages of 16: 32 rows a block.
+// MLA, two layers, pages of 16: 32 rows per block.
 TEST(TmaRowOfAnEncodedIndex, KeepsNothingAsItsConsumerDoes) {
   auto f = test::paged_fixture({1, 4, true}, {9, 1, 2, 16, 1, 4}, {0}, test::table_of({{6, 2}}, 24, 8), 24, 1, 1);
   const PagedKVCache k = f.k(0);
@@ -200,12 +200,12 @@ TEST(TmaRowOfAnEncodedIndex, KeepsNothingAsItsConsumerDoes) {
   rows.clear();
   for (const std::int32_t e : encoded) rows.push_back(decode_tma_row(k, e));
   EXPECT_THAT(rows, ElementsAre(192, 65, -1, 79, -1, -1, 160, 239, 225));
-  // Only -1 itself is kept by decode; another negative number is computed, and out of bounds either way.
+  // Decode keeps only -1; any other negative number is converted and is out of bounds in both cases.
   EXPECT_EQ(prefill_tma_row(k, -2), -2);
   EXPECT_EQ(decode_tma_row(k, -2), -18);
 }
 
-// T49.
+// Worked numbers of get_tma_row.
 TEST(TmaRowOfAnEncodedIndex, IsNotMinusOneByArithmetic) {
   EXPECT_EQ(fix_m().k(0).get_tma_row(-1), -9);
   EXPECT_EQ(fix_m(1).k(0).get_tma_row(-1), -1);

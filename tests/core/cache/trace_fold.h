@@ -1,6 +1,6 @@
-// What a trace says, and nothing else: the events of a run folded into a second picture of the pool, token by token,
-// with maps and no look at the engine. The picture remembers which text each block holds, so it can say whether what
-// was shared was really the same, and whether the longest shareable prefix was found.
+// Reconstructs the state of the pool from the events of a trace alone, token by token, with maps and without the
+// engine. It records the text of each block, so it can check that shared blocks have equal contents and that the
+// longest shareable prefix was found.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,12 +43,12 @@ class TraceFold {
   };
   struct Life {
     bool arrived = false, refused = false, finished = false, running = false, prefilling = false;
-    bool forked = false;  // holds its parent's pages, or held them in the running that goes on
-    // The how-manieth admission; a sample that forked comes right behind its parent.
+    bool forked = false;  // started with its parent's pages since its last admission
+    // The number of the admission; a sample that forked comes directly after its parent.
     std::pair<std::int64_t, std::int64_t> admitted = {0, 0};
     std::map<std::int64_t, std::int64_t> table;       // page -> block
     std::map<std::int64_t, std::int64_t> last_table;  // as it was when the request finished
-    std::int64_t known = 0;                           // prompt, and what it has generated
+    std::int64_t known = 0;                           // prompt and generated tokens
     std::int64_t stored = 0, furthest = 0;
   };
 
@@ -60,7 +60,7 @@ class TraceFold {
     }
   }
 
-  // Folds what was recorded since the last call.
+  // Processes the events recorded since the last call.
   void read(const std::vector<trace::Event>& events) {
     for (; next_ < events.size(); ++next_) {
       std::visit([&](const auto& e) { apply(e); }, events[next_]);
@@ -73,10 +73,10 @@ class TraceFold {
   std::int64_t copies = 0, forked_tokens = 0, left_over = 0;
 
  private:
-  // A tile on its way into registers: the engine records none.
+  // Events of a staged tile: the engine records none.
   template <class E>
   void apply(const E&) {
-    ADD_FAILURE() << E::kName << " is no event of the engine";
+    ADD_FAILURE() << E::kName << " is not an event of the engine";
   }
 
   void apply(const trace::StepBegan& e) {
@@ -144,7 +144,7 @@ class TraceFold {
     life.running = life.prefilling = true;
     hits += e.hit_tokens;
     in_step_.hit_tokens += e.hit_tokens;
-    // A hit never covers the whole prompt: what does is a fork.
+    // A hit never covers the whole prompt; a fork does.
     const std::int64_t parent = e.seq.value - request(e.seq).sample_of;
     life.forked = e.hit_tokens == request(e.seq).prompt_tokens && life.furthest == 0;
     if (life.forked) {
@@ -189,7 +189,7 @@ class TraceFold {
   }
 
   void apply(const trace::BlockAllocated& e) {
-    EXPECT_TRUE(e.block.value >= 0 && e.block.value < blocks_) << "the null page is nobody's";
+    EXPECT_TRUE(e.block.value >= 0 && e.block.value < blocks_) << "the null page is never allocated";
     EXPECT_FALSE(held.contains(e.block.value));
     held[e.block.value].holders = {{e.seq.value, e.page.value}};
     EXPECT_TRUE(lives[e.seq.value].table.emplace(e.page.value, e.block.value).second);
@@ -209,7 +209,7 @@ class TraceFold {
       EXPECT_TRUE(block.findable);
     }
     EXPECT_EQ(life.stored, e.page.value * page_size_);
-    EXPECT_EQ(block.prefix, text_of(e.seq, end)) << "shared what is not the same";
+    EXPECT_EQ(block.prefix, text_of(e.seq, end)) << "shared a block with other contents";
     block.holders.insert({e.seq.value, e.page.value});
     EXPECT_EQ(e.ref_count, static_cast<std::int64_t>(block.holders.size()));
     EXPECT_TRUE(life.table.emplace(e.page.value, e.block.value).second);
@@ -225,7 +225,7 @@ class TraceFold {
     Block& from = held[e.from.value];
     EXPECT_EQ(life.table.at(e.page.value), e.from.value);
     EXPECT_EQ(from.holders.erase({e.seq.value, e.page.value}), 1u);
-    EXPECT_FALSE(from.holders.empty()) << "copied what nobody else reads";
+    EXPECT_FALSE(from.holders.empty()) << "copied a block with one holder";
     EXPECT_EQ(e.tokens, from.filled);
     EXPECT_EQ(e.page.value * page_size_ + e.tokens, life.stored);
     EXPECT_EQ(from.prefix, text_of(e.seq, life.stored));
@@ -261,7 +261,7 @@ class TraceFold {
     EXPECT_EQ(e.slot, e.first_token.value % page_size_);
     EXPECT_LE(e.slot + e.tokens, page_size_);
     EXPECT_EQ(life.table[e.first_token.value / page_size_], e.block.value);
-    EXPECT_EQ(block.holders.size(), 1u) << "wrote into what another reads";
+    EXPECT_EQ(block.holders.size(), 1u) << "wrote into a shared block";
     EXPECT_EQ(std::exchange(block.filled, block.filled + e.tokens), e.slot);
     EXPECT_EQ(e.decode, !life.prefilling);
     computed += e.tokens;

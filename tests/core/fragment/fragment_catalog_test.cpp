@@ -33,7 +33,7 @@ TEST(FragmentCatalog, HasEveryNameOfItsHeaderOnce) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
 }
 
-// Sizes as the instructions' names say them: an entry that makes its neighbour's map has another.
+// Sizes as in the instructions' names: an entry that builds the map of the next entry has other sizes.
 TEST(FragmentCatalog, EveryMapIsBuiltWithTheSizesOfItsName) {
   const auto sizes = [](const std::string& name) {
     const FragmentInfo info = cataloged_fragment("test", name).info();
@@ -60,7 +60,7 @@ TEST(FragmentCatalog, EveryMapIsBuiltWithTheSizesOfItsName) {
   EXPECT_EQ(sizes("wgmma.a.8"), (Numbers{64, 32, 128, 16}));
 }
 
-// Building a map checks that it is a bijection; two names of one map would be one too many.
+// Building a map checks that it is a bijection; no two maps may have the same name.
 TEST(FragmentCatalog, EveryMapDrawsATableAndNoTwoHaveOneName) {
   std::set<std::string> titles;
   for (const CatalogedFragment& entry : fragment_catalog()) {
@@ -71,7 +71,7 @@ TEST(FragmentCatalog, EveryMapDrawsATableAndNoTwoHaveOneName) {
   }
 }
 
-TEST(FragmentCatalog, AnUnknownNameIsRefusedWithTheNearestOne) {
+TEST(FragmentCatalog, AnUnknownNameIsRejectedWithTheNearestOne) {
   const auto message = [](const char* name) -> std::string {
     try {
       static_cast<void>(cataloged_fragment("command line", name));
@@ -80,11 +80,11 @@ TEST(FragmentCatalog, AnUnknownNameIsRefusedWithTheNearestOne) {
     }
     return "no error";
   };
-  EXPECT_EQ(message("mma.m16n8k61.a"), R"('mma.m16n8k61.a' is no fragment: did you mean "mma.m16n8k16.a"?)");
-  EXPECT_EQ(message("ldmatrix.k_as_b"), R"('ldmatrix.k_as_b' is no fragment: did you mean "ldmatrix.k_as_b.8"?)");
+  EXPECT_EQ(message("mma.m16n8k61.a"), R"('mma.m16n8k61.a' is not a fragment: did you mean "mma.m16n8k16.a"?)");
+  EXPECT_EQ(message("ldmatrix.k_as_b"), R"('ldmatrix.k_as_b' is not a fragment: did you mean "ldmatrix.k_as_b.8"?)");
   EXPECT_THAT(
       message("nothing of the kind"),
-      testing::StartsWith("'nothing of the kind' is no fragment: choose one of mma.m16n8k16.a, mma.m16n8k16.b"));
+      testing::StartsWith("'nothing of the kind' is not a fragment: choose one of mma.m16n8k16.a, mma.m16n8k16.b"));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ std::vector<FragmentMap> every_map() {
   return maps;
 }
 
-// Both directions of every map, over every place: nothing twice, nothing missing, and there and back again.
+// Both directions of every map, over every place: none twice, none missing, and the inverse gives the place back.
 TEST(EveryFragmentMap, IsABijectionThatItsInverseUndoes) {
   std::set<std::string> names;
   for (const FragmentMap& map : every_map()) {
@@ -84,7 +84,7 @@ TEST(EveryFragmentMap, CarriesATileIntoRegistersAndBack) {
   }
 }
 
-TEST(AFragmentMap, IsRefusedWhenTwoLanesHoldOneElement) {
+TEST(AFragmentMap, IsRejectedWhenTwoLanesHoldOneElement) {
   const FragmentInfo info{"a wrong map", "row", "column", 2, 2, 2, 2, 1};
   EXPECT_EQ(message_of<GeometryError>([&] {
               return FragmentMap(info, [](FragmentPlace at) { return TilePlace{at.element, at.element}; });
@@ -109,7 +109,7 @@ TEST(AFragmentMap, IsRefusedWhenTwoLanesHoldOneElement) {
         return FragmentMap({"nothing", "row", "column", 0, 1, 1, -1, 0}, [](FragmentPlace) { return TilePlace{}; });
       }),
       StartsWith("nothing rejected, 3 faults:\n  lanes: 0 is outside [1, 1048576]\n  columns: -1 is outside"));
-  // A formula that is wrong everywhere is reported where it is wrong first.
+  // A formula that is wrong everywhere is reported for its first places only.
   const FragmentInfo large{"all wrong", "row", "column", 64, 8, 32, 16, 1};
   try {
     const FragmentMap map(large, [](FragmentPlace) { return TilePlace{-1, 0}; });
@@ -134,7 +134,7 @@ TEST(AFragmentMap, NamesThePlaceThatItDoesNotHave) {
             "registers of mma.m16n8k16, C: 129 values, but 32 lanes of 4 elements are 128");
 }
 
-// Pairs of bf16 share a register and so a name; the sum's values do not.
+// Pairs of bf16 share a register and therefore a name; the values of the sum do not.
 TEST(FragmentTables, NameTheLaneAndRegisterOfEachElement) {
   EXPECT_EQ(fragment_table(mma_sync_map(MmaSync::m16n8k16, MmaOperand::c), TableForm::text, {0, 2, 0, 4}),
             "mma.m16n8k16, C\n"

@@ -53,7 +53,7 @@ TEST(Ldmatrix, LoadsTheKnownWords) {
   EXPECT_EQ(trans[31][3], 0x0908f4f3u);
 }
 
-// .x1 and .x2 ignore the addresses of other lanes, wherever those point, and leave no register for them.
+// .x1 and .x2 ignore the addresses of other lanes, even invalid ones, and write no registers for them.
 TEST(Ldmatrix, IgnoresAddressesPastItsMatrices) {
   const SharedImage image = counting_image(256, 251);
   for (const int matrices : {1, 2}) {
@@ -65,8 +65,8 @@ TEST(Ldmatrix, IgnoresAddressesPastItsMatrices) {
   }
 }
 
-// Rows anywhere, in any order: each byte of each register is the byte that its source names, read from the matrices as
-// matrices of halfwords.
+// Rows at any addresses, in any order: each byte of each register is the byte that ldmatrix_source names, read from the
+// matrices as matrices of halfwords.
 TEST(Ldmatrix, BringsEveryByteFromWhereItSays) {
   EXPECT_TRUE(prop::check("register bytes are matrix bytes", [] {
     SharedImage image(4096);
@@ -119,7 +119,7 @@ TEST(Ldmatrix, NamesEveryLaneThatPointsWrong) {
   EXPECT_EQ(message_of<GeometryError>([&] {
               return ldmatrix(image, rows, {3, false});
             }),
-            "ldmatrix rejected: matrices: 3 is none of 1, 2, 4");
+            "ldmatrix rejected: matrices: 3 is not one of 1, 2, 4");
   EXPECT_EQ(message_of<GeometryError>([&] {
               return ldmatrix(image, std::vector<std::int64_t>(16), {1, false});
             }),
@@ -129,7 +129,7 @@ TEST(Ldmatrix, NamesEveryLaneThatPointsWrong) {
             }),
             "register of ldmatrix 2 is outside [0, 2)");
   EXPECT_EQ(message_of<GeometryError>([] { return ldmatrix_row(LdmatrixUse::v_as_b, 1, 0); }),
-            "ldmatrix, V as B rejected: element: 1 B: use 2 (fp8 V has a use of its own)");
+            "ldmatrix, V as B rejected: element: 1 B: use 2 (fp8 V has a separate use)");
   EXPECT_EQ(message_of<GeometryError>([] { return ldmatrix_map(LdmatrixUse::v_fp8, 2); }),
             "ldmatrix, V fp8 rejected: element: 2 B: use 1");
   EXPECT_EQ(message_of<GeometryError>([] { return ldmatrix_row(LdmatrixUse::k_as_a, 4, 0); }),
@@ -164,7 +164,7 @@ TEST(LdmatrixUses, GiveKAsTheAOperand) {
   }
 }
 
-// V as B: its k is the key, its n the depth. Without .trans it would be the other way round, and the product wrong.
+// V as B: its k is the key, its n the depth. Without .trans they would be exchanged, and the product wrong.
 TEST(LdmatrixUses, GiveVAsTheBOperandTransposed) {
   const FragmentMap map = ldmatrix_map(LdmatrixUse::v_as_b, 2), b = mma_sync_map(MmaSync::m16n8k16, MmaOperand::b);
   for (int lane = 0; lane < 32; ++lane) {
@@ -295,7 +295,7 @@ TEST(LdmatrixUses, PointAtTheKnownAddresses) {
   }
 }
 
-// Swizzles of TMA's modes free every pattern at every place, K and V, plain and transposed.
+// The swizzles of TMA's modes make every read conflict-free at every place, for K and V, plain and transposed.
 TEST(LdmatrixUses, AreFreeOfConflictsUnderTmasSwizzles) {
   const BankProfile profile = bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16);
   for (const auto& [use, bytes] : std::vector<std::pair<LdmatrixUse, int>>{{LdmatrixUse::k_as_b, 1},
@@ -321,8 +321,8 @@ TEST(LdmatrixUses, AreFreeOfConflictsUnderTmasSwizzles) {
   }
 }
 
-// All five patterns over swizzled images of values that name their place: what arrives in each register is what the map
-// says, for every swizzle, so it is the addresses that carry the swizzle and never the map.
+// All five uses over swizzled images of values that identify their place: the registers match the map for every
+// swizzle, so only the addresses depend on the swizzle, not the map.
 TEST(LdmatrixUses, ReadTheirPiecesFromSwizzledImages) {
   for (const auto& [use, bytes] : std::vector<std::pair<LdmatrixUse, int>>{{LdmatrixUse::k_as_b, 1},
                                                                            {LdmatrixUse::k_as_b, 2},
@@ -334,7 +334,7 @@ TEST(LdmatrixUses, ReadTheirPiecesFromSwizzledImages) {
     const FragmentMap map = ldmatrix_map(use, bytes);
     for (const auto& [bits, shift] : std::vector<std::pair<int, int>>{{0, 0}, {3, 4}, {2, 3}, {3, 3}}) {
       const Image image{bytes, 64, bits, shift};
-      // An element of two bytes is (key, depth); one of one byte is one of two hashes of them, in two images.
+      // An element of two bytes is (key, depth); an element of one byte is one of two hashes of them, in two images.
       for (int which = 0; which < (bytes == 1 ? 2 : 1); ++which) {
         SharedImage shared(64 * kDepth * bytes);
         const auto value = [&, b = bytes](int key, int depth) {
@@ -378,11 +378,11 @@ TEST(Prmt, PicksBytesAndCopiesSigns) {
   EXPECT_EQ(prmt(0x33221100, 0x77665544, 0x7531), 0x77553311u);
   EXPECT_EQ(prmt(0x33221100, 0x77665544, 0x0123), 0x00112233u);
   EXPECT_EQ(prmt(0x80FF7F01, 0, 0xBA98), 0xFFFF0000u);
-  EXPECT_EQ(prmt(1, 2, 0xFFFF4000), 0x02010101u);  // selector bits past 16 say nothing
+  EXPECT_EQ(prmt(1, 2, 0xFFFF4000), 0x02010101u);  // selector bits past 16 are ignored
 }
 
-// Every (key, depth) of 32 x 16 once, in the two operands that the permutations make of what ldmatrix loads; checked
-// with the loads and permutations themselves, key and depth each as the value.
+// Every (key, depth) of 32 x 16 occurs once in the two operands that the permutations make of the loaded registers;
+// checked by performing the loads and permutations, with key and then depth as the value.
 TEST(Fp8V, BecomesTwoOperandsThatHoldEveryElementOnce) {
   const FragmentMap map = fp8_v_map(), b = mma_sync_map(MmaSync::m16n8k32, MmaOperand::b);
   std::vector<std::vector<int>> seen(32, std::vector<int>(16));
@@ -422,7 +422,7 @@ TEST(Fp8V, BecomesTwoOperandsThatHoldEveryElementOnce) {
   EXPECT_THROW((void)fp8_v_key(32), IndexError);
 }
 
-// What a lane holds of the output: from the even product depths 4t and 4t + 2, from the odd one 4t + 1 and 4t + 3.
+// The output columns of a lane: depths 4t and 4t + 2 from the even product, 4t + 1 and 4t + 3 from the odd one.
 TEST(Fp8V, LeavesFourDepthsInARowToEachLane) {
   const FragmentMap c = mma_sync_map(MmaSync::m16n8k32, MmaOperand::c);
   for (int lane = 0; lane < 32; ++lane) {

@@ -1,6 +1,6 @@
-// Two descriptions of one thing: what a lane's fragment holds (mfma.h: tables of one fragment) and what the reads from
-// LDS leave in registers (core/staging/lds/register_map.h: formulas over whole tiles). Every shape, K and V, every tile, strip
-// and depth of the configurations of LDS staging, every tile of a wave, lane and element.
+// Two descriptions of the same registers: the elements of a lane's fragment (mfma.h: tables of one fragment) and the
+// registers after the reads from LDS (core/staging/lds/register_map.h: formulas over whole tiles). Every shape, K and
+// V, every tile, strip and depth of the configurations of LDS staging, every tile of a wave, lane and element.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Mfma mfma_of(const KVBufferParams& p) {
   return p.mma_shape.M == 32 ? Mfma::bf16_32x32x16 : Mfma::bf16_16x16x32;
 }
 
-// Swizzles, blocks and padding move bytes in LDS; what arrives in registers is not theirs to change.
+// Swizzles, blocks and padding move bytes in LDS but do not change the contents of registers.
 std::vector<KVBufferParams> register_tiles() {
   return test::one_of_each([](const KVBufferParams& p) {
     return std::tuple(p.dtype, p.mma_shape.M, p.mma_shape.K, p.transpose, p.BN, p.WN, p.BK, p.depth);
@@ -77,7 +77,7 @@ TEST(MfmaMaps, HoldWhatTheReadsFromLdsLeave) {
       [](const KVBufferParams& p) { return test::to_text(p); });
 }
 
-// The other order of the 8-bit transposing read is a matter of which lane: of each 16 lanes, lane j has column
+// The other order of the 8-bit transposing read only permutes lanes: of each 16 lanes, lane j has column
 // tr8_column(j).
 TEST(MfmaMaps, HoldTheOtherOrderOfTheTransposingReadInOtherLanes) {
   for (KVBufferParams p : register_tiles()) {

@@ -29,7 +29,7 @@ void expect_rule(const FragmentMap& map, int rows, int columns, int elements, co
   }
 }
 
-// Each shape's rule with its numbers written out, as the kernels' loaders have them.
+// Each shape's rule with its numbers written out, as in the kernels' loaders.
 TEST(MfmaMaps, HoldKAsItsSixteenByteReadsLeaveIt) {
   expect_rule(mfma_k_map(Mfma::bf16_32x32x16), 32, 16, 8, [](int l, int e) {
     return TilePlace{l % 32, 8 * (l / 32) + e};
@@ -82,8 +82,8 @@ TEST(MfmaMaps, HoldTheSumAsTheInstructionLeavesIt) {
   }
 }
 
-// (lane, element) of one fragment and the (row, depth) or (key, depth) it holds, from the samples of whole kernels:
-// strip, step and MMA index taken off.
+// (lane, element) of one fragment and its (row, depth) or (key, depth), from samples of whole kernels with strip, step
+// and MMA index removed.
 TEST(MfmaMaps, HoldTheSamplesOfTheKernels) {
   const auto k = [](Mfma mfma, int lane, int element) { return mfma_k_map(mfma).tile_of({lane, element}); };
   EXPECT_EQ(k(Mfma::bf16_32x32x16, 63, 7), (TilePlace{31, 15}));
@@ -136,7 +136,7 @@ std::vector<double> plain_product(const std::vector<double>& a, const std::vecto
   return result;
 }
 
-// K first, Q second, through fragments: keys x queries, on top of what the sum held.
+// K first, Q second, through fragments: keys x queries, added to the previous sum.
 TEST(MfmaPairing, MultipliesKByQ) {
   for (const MfmaShape& shape : all_mfma_shapes()) {
     const auto k = values(shape.M * shape.K, 1), q = values(shape.M * shape.K, 2),
@@ -151,7 +151,7 @@ TEST(MfmaPairing, MultipliesKByQ) {
   }
 }
 
-// V first, P second: depths x queries. P is given key by key as V is, through the one map.
+// V first, P second: depths x queries. P is arranged with the same map as V.
 TEST(MfmaPairing, MultipliesVByP) {
   for (const MfmaShape& shape : all_mfma_shapes()) {
     const auto v = values(shape.K * shape.M, 4), p = values(shape.K * shape.M, 5);  // [key, depth], [key, query]
@@ -165,10 +165,10 @@ TEST(MfmaPairing, MultipliesVByP) {
   }
 }
 
-// Any shuffle of what elements mean leaves the product alone, as long as both operands are shuffled alike; this is why
-// K's order need not be the hardware's. Shuffling one of them alone does not.
+// Permuting the elements of both operands in the same way does not change the product, so K's order need not be the
+// hardware's. Permuting only one of them changes it.
 TEST(MfmaPairing, DependsOnlyOnBothOperandsAgreeing) {
-  EXPECT_TRUE(prop::check("a relabelling of slots leaves the sum", [] {
+  EXPECT_TRUE(prop::check("relabeling the slots does not change the sum", [] {
     const MfmaShape& shape = all_mfma_shapes()[prop::uniform<std::size_t>(0, all_mfma_shapes().size())];
     const auto a = values(64 * shape.elements, prop::any<unsigned>()),
                b = values(64 * shape.elements, prop::any<unsigned>());
@@ -201,8 +201,8 @@ TEST(MfmaPairing, DependsOnlyOnBothOperandsAgreeing) {
             mfma_multiply_add(Mfma::bf16_32x32x16, a, b, zeros));
 }
 
-// One head, 32 queries: the sum of Q K^T is P's fragment register for register, with no lane asking another. For 32-row
-// shapes only: the others take P through shared memory.
+// One head, 32 queries: the sum of Q K^T is P's fragment, register by register, without an exchange between lanes. Only
+// for 32-row shapes: the others move P through shared memory.
 TEST(MfmaPairing, TakesPFromTheSumRegisterByRegister) {
   for (const auto mfma : {Mfma::bf16_32x32x8, Mfma::bf16_32x32x16, Mfma::fp8_32x32x64}) {
     const MfmaShape& shape = mfma_shape(mfma);
@@ -223,7 +223,7 @@ TEST(MfmaPairing, TakesPFromTheSumRegisterByRegister) {
         p.insert(p.end(), s.begin() + lane * 16, s.begin() + (lane + 1) * 16);
       }
     }
-    // O^T = V^T P, step by step, P's registers as they lie.
+    // O^T = V^T P, step by step, with P's registers unchanged.
     std::vector<double> o = zeros;
     for (int step = 0; step < steps; ++step) {
       std::vector<double> p;
@@ -240,8 +240,8 @@ TEST(MfmaPairing, TakesPFromTheSumRegisterByRegister) {
   }
 }
 
-// A fragment of 32x32x8 feeds two instructions: four elements of each lane one, four the other. Each is a product of
-// its own over 8 depths, and the two together are the whole.
+// A fragment of 32x32x8 feeds two instructions, with four elements of each lane each. Each computes a product over 8
+// depths, and their sum is the whole product.
 TEST(MfmaPairing, FeedsTwoInstructionsOfDepthEightFromOneRead) {
   const auto k = values(32 * 16, 21), q = values(32 * 16, 22);
   const FragmentMap map = mfma_k_map(Mfma::bf16_32x32x8);
@@ -262,7 +262,7 @@ TEST(MfmaPairing, FeedsTwoInstructionsOfDepthEightFromOneRead) {
   EXPECT_EQ(sum, plain_product(k, q, 32, 32, 16));
 }
 
-TEST(MfmaPairing, RefusesHalfARegisterTile) {
+TEST(MfmaPairing, RejectsHalfARegisterTile) {
   const std::vector<double> whole(512), sum(1024);
   const auto message = [&](const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
     try {

@@ -144,7 +144,7 @@ TEST(MmaSyncProducts, PackPairsIntoRegistersLowHalfFirst) {
   EXPECT_EQ(packed(b_registers, 31, 4), (Words{0xc0403f80, 0x0000c040}));
 }
 
-TEST(MmaSyncProducts, RefuseHalfAFragment) {
+TEST(MmaSyncProducts, RejectHalfAFragment) {
   const auto message = [](std::size_t a, std::size_t b, std::size_t c) {
     try {
       (void)mma_sync(MmaSync::m16n8k32, std::vector<double>(a), std::vector<double>(b), std::vector<double>(c));
@@ -158,8 +158,8 @@ TEST(MmaSyncProducts, RefuseHalfAFragment) {
   EXPECT_EQ(message(512, 256, 256), "mma.m16n8k32, C: 256 values, but 32 lanes of 4 elements are 128");
 }
 
-// Every element of P as the A operand, for every lane: it lies in that lane's own sums, in the row it must have and of
-// the key that V's operand has in the same slot.
+// Every element of P as the A operand, for every lane: it is one of the sums of the same lane, in the required row and
+// for the key that V's operand has in the same slot.
 TEST(SumSources, FindPInTheLanesOwnSums) {
   for (const auto mma : {MmaSync::m16n8k16, MmaSync::m16n8k32}) {
     const FragmentMap a = mma_sync_map(mma, MmaOperand::a), c = mma_sync_map(mma, MmaOperand::c);
@@ -246,12 +246,13 @@ TEST(WgmmaMaps, AreThoseOfThePtxIsa) {
       (void)wgmma_sum_map(N);
       ADD_FAILURE() << N;
     } catch (const GeometryError& e) {
-      EXPECT_EQ(std::string(e.what()), "wgmma rejected: N: " + std::to_string(N) + " is no multiple of 8 of [8, 256]");
+      EXPECT_EQ(std::string(e.what()),
+                "wgmma rejected: N: " + std::to_string(N) + " is not a multiple of 8 in [8, 256]");
     }
   }
 }
 
-// Eight registers of the sum are A of the next product's step, whatever warp: FlashAttention 3 counts on it.
+// Eight registers of the sum are A of the next product's step in every warp; FlashAttention 3 relies on it.
 TEST(WgmmaMaps, TheSumIsTheNextProductsAStepByStep) {
   const FragmentMap d = wgmma_sum_map(64), a = wgmma_a_map(MmaSync::m16n8k16);
   for (int thread = 0; thread < 128; ++thread) {

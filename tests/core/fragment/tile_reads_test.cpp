@@ -13,7 +13,7 @@
 namespace kvscope::tile_reads_test {
 namespace {
 
-// What each read costs on the plain tile: the one number that all of them share, or -1.
+// The cycles of each read on the tile without a swizzle: the common number of all reads, or -1.
 int cycles_of_each(const AccessPattern& pattern, const TileRows& tile) {
   std::set<int> cycles;
   for (const auto& access : pattern.accesses) {
@@ -44,7 +44,7 @@ TEST(TileReads, CostWhatTheirInstructionsCostOnAPlainTile) {
   }
 }
 
-// All reads together take every byte of the tile once, in pieces of 16 that no two lanes share.
+// All reads together read every byte of the tile once, in pieces of 16 that no two lanes share.
 TEST(TileReads, TakeEveryVectorOfTheTileOnce) {
   const TileRows tile{64, 128};
   std::vector<AccessPattern> patterns;
@@ -68,7 +68,7 @@ TEST(TileReads, TakeEveryVectorOfTheTileOnce) {
   }
 }
 
-// One call from an instruction to its swizzles: what TMA writes frees K and V alike, and what gfx950 wants is another.
+// From an instruction to its swizzles: TMA's modes are conflict-free for K and V; gfx950 needs another swizzle.
 TEST(TileReads, AreSolvedByTheKnownSwizzles) {
   const TileRows tile{64, 64};
   const std::vector both = {ldmatrix_reads(LdmatrixUse::k_as_b, 2, tile), ldmatrix_reads(LdmatrixUse::v_as_b, 2, tile)};
@@ -81,7 +81,7 @@ TEST(TileReads, AreSolvedByTheKnownSwizzles) {
   EXPECT_TRUE(found);
 }
 
-TEST(TileReads, RefuseATileOfBrokenPieces) {
+TEST(TileReads, RejectATileOfBrokenPieces) {
   const auto message = [](auto f) {
     try {
       (void)f();
@@ -94,14 +94,14 @@ TEST(TileReads, RefuseATileOfBrokenPieces) {
               return mfma_k_reads(Mfma::fp8_32x32x64, SharedTarget::gfx950, {40, 0});
             }),
             "tile read by mfma 32x32x64 fp8, K rejected, 2 faults:\n"
-            "  rows: 40 is no multiple of 32, what one read takes: use 64\n"
-            "  pitch: 0 is no multiple of 64, what one read takes: use 64");
-  EXPECT_EQ(
-      message([] {
-        return ldmatrix_reads(LdmatrixUse::k_as_b, 2, {16, 48});
-      }),
-      "tile read by ldmatrix.x4, K as B, 2 B elements rejected: pitch: 48 is no multiple of 32, what one read takes: "
-      "use 64");
+            "  rows: 40 is not a multiple of 32, what one read takes: use 64\n"
+            "  pitch: 0 is not a multiple of 64, what one read takes: use 64");
+  EXPECT_EQ(message([] {
+              return ldmatrix_reads(LdmatrixUse::k_as_b, 2, {16, 48});
+            }),
+            "tile read by ldmatrix.x4, K as B, 2 B elements rejected: pitch: 48 is not a multiple of 32, what one read "
+            "takes: "
+            "use 64");
   EXPECT_EQ(message([] {
               return mfma_k_reads(Mfma::fp8_32x32x64, SharedTarget::nvidia, {64, 64});
             }),

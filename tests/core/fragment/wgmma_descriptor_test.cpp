@@ -56,7 +56,7 @@ TEST(WgmmaDescriptors, ComeBackFromTheirBits) {
   }));
 }
 
-TEST(WgmmaDescriptors, RefuseWhatTheirFieldsCannotHold) {
+TEST(WgmmaDescriptors, RejectWhatTheirFieldsCannotHold) {
   EXPECT_EQ(message_of<GeometryError>([] {
               return encode({1032, -16, 262144, 8, static_cast<SwizzleMode>(4)});
             }),
@@ -70,7 +70,7 @@ TEST(WgmmaDescriptors, RefuseWhatTheirFieldsCannotHold) {
             "wgmma descriptor 0x4000404000018040 rejected, 2 faults:\n"
             "  reserved bits: 0x0000000000008000 must be 0: is an offset 2^18 B or more?\n"
             "  version: 1 in bits 46-47, but it is 0 for wgmma and 1 for tcgen05");
-  // Every bit that is no field's is refused, and no other.
+  // Exactly the bits that belong to no field are rejected.
   for (int bit = 0; bit < 64; ++bit) {
     const bool offset = bit < 14 || (bit >= 16 && bit < 30) || (bit >= 32 && bit < 46) || (bit >= 49 && bit < 52);
     const std::uint64_t one = std::uint64_t{1} << bit;
@@ -102,7 +102,7 @@ TEST(WgmmaDescriptors, HaveOtherNumbersForTcgen05) {
     EXPECT_EQ(decode_tcgen05(encode_tcgen05(d)), d);
   }
   EXPECT_EQ(message_of<UnsupportedError>([] { return decode_tcgen05(0x2000404000010040); }),
-            "tcgen05 descriptor 0x2000404000010040: mode 1 is not modelled: use 0, 2, 4 or 6");
+            "tcgen05 descriptor 0x2000404000010040: mode 1 is not modeled: use 0, 2, 4 or 6");
   EXPECT_EQ(message_of<GeometryError>([] { return decode_tcgen05(0x4000004000010040); }),
             "tcgen05 descriptor 0x4000004000010040 rejected: version: 0 in bits 46-47, but it is 0 for wgmma and 1 for "
             "tcgen05");
@@ -133,14 +133,15 @@ TEST(WgmmaAddresses, AreTheKnownPoints) {
   }
 }
 
-// Byte of (row, byte of the row) in a block of rows as wide as the mode, at `base`: by lines of 128 bytes, dividing.
+// Byte of (row, byte of the row) in a block of rows as wide as the mode, at `base`, computed by division into lines of
+// 128 bytes.
 std::int64_t in_block(std::int64_t base, std::int64_t width, std::int64_t row, std::int64_t byte) {
   const std::int64_t a = base + row * width + byte;
   const std::int64_t chunk = a % width / 16, line = a / 128;
   return a - a % width + ((chunk ^ (line % (width / 16))) * 16) + a % 16;
 }
 
-// What a TMA box (or a staged copy with the same swizzle) writes is what wgmma reads: K with keys as n, V with depths
+// wgmma reads the bytes that a TMA box (or a staged copy with the same swizzle) writes: K with keys as n, V with depths
 // as n, step by step, block by block, for every mode.
 TEST(WgmmaAddresses, ReadTheImageThatStagingWrites) {
   const std::int64_t base = 3072, keys = 64;
@@ -172,7 +173,7 @@ TEST(WgmmaAddresses, ReadTheImageThatStagingWrites) {
   }
 }
 
-// Unswizzled operands are core matrices: 8 rows of 16 bytes, dense, at offsets of their own for the two directions.
+// Unswizzled operands are core matrices: 8 dense rows of 16 bytes, with separate offsets for the two directions.
 TEST(WgmmaAddresses, FindCoreMatricesWhereTheDescriptorPutsThem) {
   const WgmmaDescriptor d{512, 2048, 256, 0, SwizzleMode::none};
   for (const int es : {1, 2, 4}) {
@@ -194,19 +195,18 @@ TEST(WgmmaAddresses, FindCoreMatricesWhereTheDescriptorPutsThem) {
   EXPECT_EQ(seen.size(), 32u * 16);
 }
 
-TEST(WgmmaAddresses, RefuseWhatTheModelOrTheInstructionDoesNotDo) {
+TEST(WgmmaAddresses, RejectWhatTheModelOrTheInstructionDoesNotDo) {
   const WgmmaDescriptor d{1024, 16, 1024, 0, SwizzleMode::b128};
   EXPECT_EQ(
       message_of<UnsupportedError>([&] { return wgmma_address(d, WgmmaMajor::mn, 1, 0, 0); }),
       "wgmma takes MN-major operands of 16 bits only, not of 1 B elements: transpose on the way into shared memory");
   WgmmaDescriptor out_of_phase = d;
   out_of_phase.phase = 1;
-  EXPECT_EQ(
-      message_of<UnsupportedError>([&] { return wgmma_address(out_of_phase, WgmmaMajor::k, 2, 0, 0); }),
-      "wgmma descriptor (start 1024, leading 16, stride 1024, phase 1, 128B swizzle): a pattern out of phase is not "
-      "modelled: align the tile to 1024 B");
+  EXPECT_EQ(message_of<UnsupportedError>([&] { return wgmma_address(out_of_phase, WgmmaMajor::k, 2, 0, 0); }),
+            "wgmma descriptor (start 1024, leading 16, stride 1024, phase 1, 128B swizzle): a pattern out of phase is "
+            "not modeled: align the tile to 1024 B");
   EXPECT_EQ(message_of<GeometryError>([&] { return wgmma_address(d, WgmmaMajor::k, 3, 0, 0); }),
-            "wgmma operand rejected: element: 3 B is none of 1, 2, 4");
+            "wgmma operand rejected: element: 3 B is not one of 1, 2, 4");
   EXPECT_EQ(message_of<IndexError>([&] { return wgmma_address(d, WgmmaMajor::k, 2, 0, -1); }),
             "wgmma element (0, -1) is below 0");
 }

@@ -42,7 +42,7 @@ TEST_P(BundleFormat, EqualBundlesGiveEqualFiles) {
   EXPECT_EQ(folder.files(), 1u);
 }
 
-// The container's own checks pass here: the file is whole, only the manifest knows that the tensor is another one.
+// The container's checks pass here: the file is valid, and only the manifest shows that the tensor was replaced.
 TEST_P(BundleFormat, AChangedTensorIsFoundByItsChecksum) {
   const TempFolder folder;
   Bundle bundle = small_bundle();
@@ -68,7 +68,7 @@ std::string manifest_rejection(const std::string& manifest) {
   return message_of([&] { verify_manifest(bundle, "b.npz"); });
 }
 
-TEST(Bundle, ManifestsThatDoNotFitAreRefusedByName) {
+TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
   EXPECT_EQ(
       manifest_rejection(R"({"kvscope_bundle": 2})"),
       "b.npz rejected: manifest: bundle version 2 is newer than 1, the newest this program reads: update kvscope");
@@ -76,8 +76,9 @@ TEST(Bundle, ManifestsThatDoNotFitAreRefusedByName) {
             "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
   EXPECT_EQ(manifest_rejection(R"([])"),
             "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
-  EXPECT_EQ(manifest_rejection(R"({"kvscope_bundle": 1})"),
-            "b.npz rejected: manifest: 'tensors', the list of types, shapes and checksums, is missing or no object");
+  EXPECT_EQ(
+      manifest_rejection(R"({"kvscope_bundle": 1})"),
+      "b.npz rejected: manifest: 'tensors', the list of types, shapes and checksums, is missing or not an object");
   EXPECT_EQ(
       manifest_rejection(
           R"({"kvscope_bundle": 1, "tensors": {"k": {"dtype": "f16", "shape": [2], "crc32": "95f68a1a"}, "q": {}}})"),
@@ -99,7 +100,7 @@ TEST(Bundle, ASingleNpyIsATensorCalledAfterTheFile) {
                 " rejected: an npy file holds one tensor, this bundle has 2: save as .safetensors or .npz");
 }
 
-TEST(Bundle, PicklesAndUnknownEndingsAreRefusedWithTheNextStep) {
+TEST(Bundle, PicklesAndUnknownEndingsAreRejectedWithTheNextStep) {
   EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.pt")); }),
             "w.pt rejected: '.pt' is a Python pickle, which is code: never read. Convert it where it was made: "
             "safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load(path).items()}, 'out.safetensors')");

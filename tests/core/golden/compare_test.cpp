@@ -77,9 +77,9 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   EXPECT_EQ(failed(result), Names{"o: bound"});
   EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
   pass  o: masks    NaN and infinities at the same elements (0 of 24)
-  FAIL  o: bound    1 of 24 elements outside; worst error is 3.28e+04 of what is allowed, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
+  FAIL  o: bound    1 of 24 elements outside; worst error is 3.28e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
   pass  lse: masks  NaN and infinities at the same elements (0 of 6)
-  pass  lse: bound  0 of 6 elements outside; worst error is 0 of what is allowed, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
+  pass  lse: bound  0 of 6 elements outside; worst error is 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
 o f32 [3, 2, 4]: max abs 0.0625, max ulp 1048576, rms relative 0.0255, cosine difference 0.000324
   worst error / allowed 3.28e+04 at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
@@ -158,7 +158,7 @@ TEST(Compare, GoldenPastTheCandidatesTypeCountsAsInfinity) {
   EXPECT_EQ(failed(compare(golden, candidate_of(golden, DType::f32))), Names{});
 }
 
-// A bound made of a NaN compares false with everything, which must not mean "passed".
+// A comparison with a NaN bound is always false, which must not mean "passed".
 TEST(Compare, ANaNBoundFails) {
   Bundle golden = small_golden();
   values<double>(golden.tensors["a1"])[5] = std::nan("");
@@ -202,7 +202,7 @@ TEST(Compare, BatchAndQueryAxesMayStandApart) {
   EXPECT_EQ(failed(compare(golden, candidate)), Names{});
 }
 
-// Quantization loss is shown, and joins no criterion: 0.1 here would fail every bound.
+// The quantization error is reported but belongs to no criterion: 0.1 here would fail every bound.
 TEST(Compare, QuantizationIsReportedApart) {
   Bundle golden = small_golden();
   golden.tensors["o_unquantized"] = filled({3, 2, 4}, 0.6);
@@ -227,7 +227,7 @@ std::string rejection(const Bundle& golden, const Bundle& candidate, const Compa
   return message_of([&] { static_cast<void>(compare(golden, candidate, options)); });
 }
 
-TEST(Compare, WhatCannotBeComparedIsRefusedWithAllFaults) {
+TEST(Compare, WhatCannotBeComparedIsRejectedWithAllFaults) {
   const Bundle golden = small_golden();
   Bundle candidate = candidate_of(golden);
   candidate.tensors["o"] = make_tensor(DType::e4m3, {3, 4, 2});
@@ -242,13 +242,14 @@ TEST(Compare, WhatCannotBeComparedIsRefusedWithAllFaults) {
             "  candidate convention 'lse_base': is \"two\", the golden's is \"natural\": make both the same way");
   EXPECT_EQ(rejection(golden, {}), "candidate rejected: candidate 'o': is missing; the golden has f64 [3, 2, 4]");
   EXPECT_EQ(rejection({}, candidate), "candidate rejected: golden: holds no tensor: nothing to compare");
-  EXPECT_EQ(rejection(golden, candidate_of(golden), {"loose", {}, "g", "c"}),
-            "command line rejected: --profile: 'loose' is no profile; profiles are flashattention, flashinfer, vllm, "
-            "flashmla, "
-            "torch");
+  EXPECT_EQ(
+      rejection(golden, candidate_of(golden), {"loose", {}, "g", "c"}),
+      "command line rejected: --profile: 'loose' is not a profile; profiles are flashattention, flashinfer, vllm, "
+      "flashmla, "
+      "torch");
 }
 
-TEST(Compare, AGoldenThatIsNoneIsRefused) {
+TEST(Compare, AGoldenThatIsNoneIsRejected) {
   Bundle golden = small_golden();
   const Bundle candidate = candidate_of(golden);
   golden.tensors.erase("a2");

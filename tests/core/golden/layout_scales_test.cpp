@@ -22,7 +22,7 @@ const std::vector<std::string> kLayouts{"max",         "nhd",    "hnd", "flashin
                                         "vllm_legacy", "sglang", "mla"};
 const std::vector<std::string> kGranularities{"", "H", "NP", "N", "NPH", "NH"};
 
-// Axes of each layout's cache without D, written from the table of layouts.h: N block, 2 K or V, L layer, P slot, H head.
+// Axes of each layout's cache without D, from the table of layouts.h: N block, 2 K or V, L layer, P slot, H head.
 std::string cache_axes(const std::string& layout) {
   static const std::map<std::string, std::string> kAxes{
       {"max", "N2LPH"},           {"nhd", "NPH"},         {"hnd", "NHP"}, {"flashinfer", "N2PH"}, {"sglang", "SH"},
@@ -41,8 +41,8 @@ LayoutOptions options_for(const std::string& layout) {
 
 using Place = std::map<char, std::int64_t>;  // index of each axis; S is block * P + slot
 
-// The scale at a place: a number that depends on the axes in `granularity` only. Powers of two, which all types hold,
-// and times 1.5 where the type has a mantissa.
+// The scale at a place: a number that depends only on the axes in `granularity`. Powers of two, which all types
+// represent, times 1.5 where the type has a mantissa.
 double scale_at(const Place& place, const std::string& granularity, bool mantissa, int salt) {
   std::uint64_t n = static_cast<std::uint64_t>(salt);
   for (const char axis : granularity) n = n * 57 + static_cast<std::uint64_t>(place.at(axis)) + 1;
@@ -84,7 +84,7 @@ Tensor scale_tensor(const std::string& layout, const std::string& axes, const st
   return tensor;
 }
 
-// Attention by its definition: loops over queries, heads, keys and dims, on the batch's values by sequence and token.
+// Attention by its definition: loops over queries, heads, keys and dims, over the batch's values by sequence and token.
 // `scale(kv, sequence, place)` multiplies each element; granule(kv, block, slot, head, dim) does too.
 struct Answer {
   std::vector<double> o, lse;
@@ -183,7 +183,7 @@ std::string only(const std::string& axes, const std::string& granularity, bool w
 
 class Scales : public testing::TestWithParam<std::string> {};
 
-// The fault of the past: two bundles that differ in their scales gave one golden.
+// Two bundles that differ only in their scales must give different goldens.
 TEST_P(Scales, OtherScalesGiveAnotherGolden) {
   Bundle one = Batch().in(GetParam()), two = one;
   one.tensors["k_scale"] = scalar(0.5F);
@@ -195,7 +195,7 @@ TEST_P(Scales, OtherScalesGiveAnotherGolden) {
   EXPECT_NE(golden(one, GetParam()).o, golden(two, GetParam()).o);
 }
 
-// Every granularity, in every shape that says it, of K and V with scales of their own.
+// Every granularity in each of its shapes, for K and V with separate scales.
 TEST_P(Scales, EveryGranularityMultipliesTheElementsItCovers) {
   const std::string layout = GetParam();
   const bool layers = layout == "max";
@@ -222,7 +222,7 @@ TEST_P(Scales, EveryGranularityMultipliesTheElementsItCovers) {
   }
 }
 
-// One tensor for K and V, alike or apart; its shape has every axis, since H is 2 too.
+// One tensor for K and V, with common or separate scales; its shape has every axis, because H is also 2.
 TEST_P(Scales, OneTensorCoversKAndVAlikeOrApart) {
   const std::string layout = GetParam();
   std::string axes = cache_axes(layout);
@@ -248,7 +248,7 @@ TEST_P(Scales, EveryFloatTypeIsRead) {
     EXPECT_TRUE(is(bundle, GetParam(),
                    brute_force(GetParam(),
                                [&](int kv, const Place& place, std::int64_t) {
-                                 const bool both = GetParam() == "mla";  // V is K's rows there
+                                 const bool both = GetParam() == "mla";  // V is part of K's rows
                                  return kv == 0 || both ? scale_at(place, "NP", dtype != DType::e8m0, 4) : 1.0;
                                })))
         << name(dtype);
@@ -257,7 +257,7 @@ TEST_P(Scales, EveryFloatTypeIsRead) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Scales, testing::ValuesIn(kLayouts), [](const auto& param) { return param.param; });
 
-// FlashAttention 3's descale factors [B, H]; under another name the shape is none of those of a cache.
+// FlashAttention 3's descale factors [B, H]; under another name the shape is not one of those of a cache.
 TEST(LayoutScales, DescaleFactorsOfSequencesFollowTheSequence) {
   for (const std::string layout : {"nhd", "hnd"}) {
     Bundle bundle = Batch().in(layout);
@@ -273,7 +273,7 @@ TEST(LayoutScales, DescaleFactorsOfSequencesFollowTheSequence) {
   }
 }
 
-// Granules of layout max times the scales of the pool: the product, in double.
+// Granule scales of layout max times the scales of the pool, in double.
 TEST(LayoutScales, GranulesAndScalesMultiply) {
   Bundle bundle = Batch().in("max");
   Tensor granules = make_tensor(DType::f32, {Batch::kBlocks, 2, Batch::kLayers, Batch::kPage, Batch::kHeads, 2});
@@ -350,14 +350,15 @@ TEST(LayoutScales, FaultsOfScalesAreAllNamed) {
       "  --ignore: 'v_sale' is not a tensor of the input: did you mean \"v_scale\"?");
 }
 
-// A tensor given under two names, or as K's and as both's, would have one of them lost.
+// If a tensor is given under two names, or for K and for both, one of them would be ignored.
 TEST(LayoutScales, ATensorGivenTwiceIsAFault) {
   Bundle bundle = Batch().in("nhd");
   bundle.tensors["k_scale"] = scalar(1);
   bundle.tensors["k_descale"] = scalar(2);
-  EXPECT_EQ(rejection(bundle, options_for("nhd")),
-            "mine.npz rejected: k_descale: is given, and k_scale too, which is the same input: keep one of them, or "
-            "pass --ignore k_descale");
+  EXPECT_EQ(
+      rejection(bundle, options_for("nhd")),
+      "mine.npz rejected: k_descale: is given together with k_scale, which is the same input: keep one of them, or "
+      "pass --ignore k_descale");
   bundle.tensors.erase("k_descale");
   bundle.tensors["kv_scale"] = scalar(2);
   EXPECT_EQ(rejection(bundle, options_for("nhd")),
@@ -368,7 +369,7 @@ TEST(LayoutScales, ATensorGivenTwiceIsAFault) {
               ElementsAre("K: kv_scale f32 [], per tensor", "V: kv_scale f32 [], per tensor"));
 }
 
-// ckv and kpe are not read beside kv_cache.
+// ckv and kpe are not read together with kv_cache.
 TEST(LayoutScales, AKnownTensorThatIsNotUsedIsAFaultToo) {
   Bundle bundle = Batch().in("mla");
   bundle.tensors["kpe"] = make_tensor(DType::f32, {13, 4, 2});
@@ -446,7 +447,7 @@ TEST(LayoutScales, EverySynonymIsRead) {
   }
 }
 
-// A golden can be read again as input: its answers are not inputs, and need no --ignore.
+// A golden can be read as input: its output tensors are not inputs and need no --ignore.
 TEST(LayoutScales, TheAnswersOfAGoldenAreNotInputs) {
   Bundle bundle = Batch().in("max");
   bundle.tensors["o"] = scalar(1);

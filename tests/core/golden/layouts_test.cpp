@@ -18,7 +18,7 @@ attention::Result result_in(const std::string& layout) {
   return attention::reference(prepare_problem(bundle, SmallBatch::options(layout), "case").problem);
 }
 
-// The dense answer, from the batch's values by their own definition: no page, no table, no stride.
+// The dense result, from the batch's values by definition: no page, no table, no stride.
 attention::Result dense_answer() {
   const SmallBatch batch;
   Bundle bundle;
@@ -46,7 +46,7 @@ attention::Result dense_answer() {
 
 class EveryLayout : public testing::TestWithParam<const char*> {};
 
-// Bit for bit: page order, padding and strides may not change an answer. One NaN read, and the row is NaN.
+// Bit for bit: page order, padding and strides must not change the result. A single NaN read makes the row NaN.
 TEST_P(EveryLayout, GivesTheBitsOfTheDenseAnswerAndReadsNothingUnowned) {
   const attention::Result paged = result_in(GetParam());
   const attention::Result dense = dense_answer();
@@ -72,7 +72,7 @@ std::string rejection(const Bundle& bundle, const LayoutOptions& options) {
   return message_of([&] { static_cast<void>(prepare_problem(bundle, options, "mine.npz")); });
 }
 
-// lengths 45, 8, 25, 22 are FlashInfer's own example; a sequence without pages has no key, whatever its last page says.
+// Lengths 45, 8, 25, 22 are FlashInfer's example; a sequence without pages has no key, whatever its last page length.
 TEST(Layouts, FlashInferLengthsComeFromPagesAndLastPage) {
   Bundle bundle;
   bundle.tensors["kv_cache"] = make_tensor(DType::f32, {8, 2, 16, 1, 4});
@@ -83,8 +83,8 @@ TEST(Layouts, FlashInferLengthsComeFromPagesAndLastPage) {
   EXPECT_THAT(prepare_problem(bundle, SmallBatch::options("flashinfer"), "x").key_lengths,
               ElementsAre(45, 8, 25, 22, 0));
 
-  // Appended all at once: every key's token asks, 100 rows of q in runs that begin at 0, 45, 53 and 78. A fifth request
-  // without pages has no rows either.
+  // All tokens appended at once: every key has a query, 100 rows of q in runs that begin at 0, 45, 53 and 78. A fifth
+  // request without pages has no rows either.
   Bundle append = bundle;
   append.tensors["q"] = make_tensor(DType::f32, {100, 1, 4});
   append.tensors["qo_indptr"] = SmallBatch::ints<std::int32_t>({6}, {0, 45, 53, 78, 100, 100});
@@ -104,8 +104,8 @@ TEST(Layouts, FlashInferLengthsComeFromPagesAndLastPage) {
             "  kv_last_page_len[2]: is 0, but a last page holds 1 to 16 tokens: a kernel would read past the page");
 }
 
-// MAX counts what was cached before the step, the others what is there: read one as the other, and a
-// token is lost or invented.
+// MAX counts the tokens cached before the step, the others include the new ones: confusing them loses or adds
+// tokens.
 TEST(Layouts, MaxLengthsLeaveOutTheNewTokensAndTheOthersDoNot) {
   const SmallBatch batch;
   const Bundle max = batch.in("max");
@@ -139,7 +139,7 @@ TEST(Layouts, LengthsThatNeedMoreColumnsThanTheTableHasAreFaults) {
             "columns");
 }
 
-// A window hides the first pages: their entries may be anything, as an engine that frees them leaves them.
+// A window hides the first pages: their entries may have any value, because an engine may have freed them.
 TEST(Layouts, EntriesOfPagesThatTheMaskHidesAreNotRead) {
   SmallBatch batch;
   batch.table[4][0] = -7;
@@ -207,7 +207,7 @@ TEST(Layouts, MaxStridesReachEveryElementOfTheSixAxes) {
   const auto* data = reinterpret_cast<const float*>(k.data);
   const float element = data[1 * k.block_stride + 0 * k.token_stride + 1 * k.head_stride + 2];
   EXPECT_EQ(element, 118);
-  EXPECT_NE(element, 22);  // where a block stride that forgets layers and K/V leads: 1 * 2 * 2 * 4 + 4 + 2
+  EXPECT_NE(element, 22);  // with a block stride that omits layers and K/V: 1 * 2 * 2 * 4 + 4 + 2
   EXPECT_EQ(reinterpret_cast<const float*>(prepared.problem.v.data) - data, 3 * 2 * 2 * 4);
 }
 
@@ -243,8 +243,8 @@ TEST(Layouts, KnownSilentFailuresOfKernelsAreWarnedOf) {
               ElementsAre("page size 4: FlashAttention 2 takes pages of multiples of 256 tokens only"));
 }
 
-// Each of these once reached the table's arithmetic unchecked: a chunk of 0 divided, offsets without entries
-// were read past their end.
+// Unchecked, these would reach the table's arithmetic: division by a chunk of 0, and reads past the end of empty
+// offsets.
 TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
   const Bundle bundle = SmallBatch().in("nhd");
   LayoutOptions options = SmallBatch::options("nhd");
@@ -256,8 +256,8 @@ TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
   EXPECT_EQ(rejection(bundle, options),
             "mine.npz rejected, 4 faults:\n"
             "  --chunk: 0 positions: a chunk holds at least 1\n"
-            "  --soft-cap: 0 is no finite number above 0: leave it out for no cap\n"
-            "  --scale: nan is no finite number\n"
+            "  --soft-cap: 0 is not a finite number above 0: leave it out for no cap\n"
+            "  --scale: nan is not a finite number\n"
             "  --layer: -1: layout nhd holds one layer");
   options = SmallBatch::options("nhd");
   options.attention.mask = MaskKind::sliding_window;
@@ -286,10 +286,10 @@ TEST(Layouts, AnMlaCacheOfUnknownWidthAsksForTheSizeOfVOnce) {
 }
 
 TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {
-  EXPECT_EQ(
-      rejection({}, SmallBatch::options("trtllm")),
-      "command line rejected: --layout: 'trtllm' is no layout; layouts are max, nhd, hnd, flashinfer, flashinfer_hnd, "
-      "vllm_legacy, sglang, mla");
+  EXPECT_EQ(rejection({}, SmallBatch::options("trtllm")),
+            "command line rejected: --layout: 'trtllm' is not a layout; layouts are max, nhd, hnd, flashinfer, "
+            "flashinfer_hnd, "
+            "vllm_legacy, sglang, mla");
 }
 
 TEST(Layouts, QueriesWithoutOffsetsAreOneASequenceOrAnAxisOfTheirOwn) {

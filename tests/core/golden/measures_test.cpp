@@ -22,7 +22,7 @@ TEST(Measures, WorkedExample) {
   EXPECT_DOUBLE_EQ(m.cosine_difference, 1.0 / 7);
 }
 
-// Taking patterns as plain integers would put +0 and -0, or -1 ulp and +1 ulp, half the number line apart.
+// Comparing patterns as integers would give a huge distance between +0 and -0, or between -1 ulp and +1 ulp.
 TEST(Measures, UlpsCountStepsInEveryTypeAndAcrossZero) {
   EXPECT_EQ(ulp_distance(DType::bf16, 0x3f80, 0x3f82), 2u);
   EXPECT_EQ(ulp_distance(DType::f32, 0x80000000, 0x00000001), 1u);

@@ -1,6 +1,6 @@
-// What the bound is for: every kernel bug of this list must fail it, on a batch whose lengths are 1, page - 1, page,
-// page + 1 and several pages, and a correct kernel must pass. The mutants are the reference itself on a problem made
-// wrong. A swizzle on element indices is not among them: it misplaces shared memory, which nothing here models yet.
+// The purpose of the bound: every kernel bug of this list must fail it, on a batch whose lengths are 1, page - 1, page,
+// page + 1 and several pages, and a correct kernel must pass. The mutants are the reference on a modified problem. A
+// swizzle on element indices is not among them, because this comparison does not model shared memory.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -30,7 +30,7 @@ Bundle candidate_of(const auto& result, DType dtype) {
   return {{{"o", in_type(dtype, result.o)}, {"lse", in_type(DType::f32, result.lse)}}, {}};
 }
 
-// The batch with every slot filled, so that a wrong read finds a plausible number and not the poison.
+// The batch with every slot filled, so that a wrong read returns a plausible number and not poison.
 Bundle full_batch() {
   Bundle bundle = SmallBatch().in("max");
   std::uint64_t n = 0;
@@ -135,7 +135,7 @@ TEST(MutationsControl, CorrectKernelsPassInEveryOutputType) {
   }
 }
 
-// Query head h must use kv head h / group. With h % kv heads, heads 1 and 2 of 4 change places: swap
+// Query head h must use KV head h / group. With h % (KV heads), heads 1 and 2 of 4 are exchanged: swap
 // them before and after.
 TEST(MutationsControl, KvHeadTakenModuloFailsTheBound) {
   Case c;
@@ -152,7 +152,7 @@ TEST(MutationsControl, KvHeadTakenModuloFailsTheBound) {
   EXPECT_FALSE(compare(golden, candidate_of(result, DType::bf16)).passed);
 }
 
-// A conversion that turns what is past the largest e4m3 into NaN: caught by the bytes, and by the mask of o.
+// A conversion that turns values past the largest e4m3 into NaN: detected by the bytes and by the mask of o.
 TEST(MutationsControl, NonSaturatingFp8FailsBytesAndMasks) {
   Case c;
   for (float& x : values<float>(c.bundle.tensors["blocks"])) x *= 300;
@@ -177,8 +177,8 @@ TEST(MutationsControl, NonSaturatingFp8FailsBytesAndMasks) {
   EXPECT_FALSE(result.criteria[0].passed);
 }
 
-// 4096 tokens, 64 dims, bf16, page 16: one page of 256 is another sequence's. The fixed tolerances of most
-// suites let it through.
+// 4096 tokens, 64 dims, bf16, page 16: one page of 256 belongs to another sequence. The fixed tolerances of most
+// suites accept it.
 TEST(MutationsControl, AWrongPageAt4096TokensPassesFixedTolerancesAndFailsTheBound) {
   constexpr std::int64_t kTokens = 4096;
   constexpr std::int64_t kPage = 16;

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A file as the specification of the format spells it, not as our writer does.
+// A file written from the specification of the format, not by kvscope's writer.
 std::string file_of(std::string header, const std::string& data, char major = 1) {
   std::string file = "\x93NUMPY";
   file += {major, '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
@@ -34,7 +34,7 @@ TEST(Npy, EveryTensorComesBackBitForBit) {
   }));
 }
 
-// A writer that forgets the comma of a one-element tuple, or the padding, is read by our parser but not by NumPy.
+// A file without the comma of a one-element tuple, or without the padding, is read by this parser but not by NumPy.
 TEST(Npy, WritesTheBytesThatNumpyWrites) {
   const TempFolder folder;
   write_npy(folder / "scalar.npy", tensor_of<double>({}, std::array{2.5}));
@@ -53,7 +53,7 @@ for name, a in dict(scalar=np.float64(2.5), one=np.array([1, 2, 3], '<f4'), two=
             "scalar True\none True\ntwo True\nnone True\nbits_bf16 True\n");
 }
 
-// An array whose extents are equal would look right after a wrong transposition.
+// With equal extents a wrong transposition would not be detected.
 TEST(Npy, ReadsWhatNumpySavesInBothOrdersAndBothByteOrders) {
   const TempFolder folder;
   python(folder, R"(
@@ -116,10 +116,10 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
             head + "npy data: shape [2, 3] of '<f4' needs 24 bytes, but 1 more follow: remove them");
   EXPECT_EQ(rejection(file_of(dict("<f8", "False", "(4611686018427387904, 2)"), "")),
             head + "npy header: shape [4611686018427387904, 2] of '<f8' overflows 64 bits");
-  // A factor of 0 must not hide an overflow: strides are made of the other factors.
+  // A factor of 0 must not hide an overflow, because strides are products of the other factors.
   EXPECT_EQ(rejection(file_of(dict("|u1", "True", "(0, 4294967296, 4294967296)"), "")),
             head + "npy header: shape [0, 4294967296, 4294967296] of '|u1' overflows 64 bits");
-  // Claims 2^60 bytes; a reader that allocates first dies here.
+  // Claims 2^60 bytes; a reader that allocates first would fail.
   EXPECT_EQ(
       rejection(file_of(dict("|u1", "False", "(1152921504606846976,)"), "x")),
       head +
@@ -143,13 +143,12 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
       head +
           "npy header: type '' is not read; types are f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 with < or > before them: "
           "convert with .astype()");
-  EXPECT_EQ(
-      rejection(file_of("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")),
-      head +
-          "npy header, character 10: a structured array (descr is a list of fields) is not read: save each field as "
-          "an array of its own");
+  EXPECT_EQ(rejection(file_of("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")),
+            head +
+                "npy header, character 10: a structured array (descr is a list of fields) is not read: save each field "
+                "as a separate array");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'descr': '<f4'}", "")),
-            head + "npy header, character 25: 'descr' stands there twice");
+            head + "npy header, character 25: 'descr' occurs twice");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'shape': ()}", "")),
             head + "npy header, character 29: 'fortran_order' is missing");
   EXPECT_EQ(rejection(file_of("{'evil': 1}", "")),
@@ -165,7 +164,7 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
             head + "npy header, character 116: more than 32 axes");
 }
 
-// Every prefix of a valid file is refused: no length is taken on trust.
+// Every prefix of a valid file is rejected: no length is used unchecked.
 TEST(Npy, NoTruncationIsReadAsAnArray) {
   const std::string whole = npy_bytes(tensor_of<float>({2, 2}, std::array{1.f, 2.f, 3.f, 4.f}));
   for (std::size_t length = 0; length < whole.size(); ++length) {

@@ -28,7 +28,7 @@ TEST(Safetensors, EveryFileComesBackBitForBit) {
   }));
 }
 
-// The reader here is ten lines of Python's standard library that know nothing of ours, and so is the writer.
+// The reader and the writer here are ten lines each with Python's standard library, independent of kvscope's code.
 TEST(Safetensors, ATenLineReaderAndWriterInPythonAgree) {
   const TempFolder folder;
   spit(folder / "ours.safetensors",
@@ -93,10 +93,10 @@ TEST(Safetensors, HostileFilesGetOneClearMessage) {
                 "tensor 'a': type 'F4' is not read; types are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 I8 to I64, U8 "
                 "to U64, BOOL");
   EXPECT_EQ(header_rejection(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8),
-            head + "tensor 'a': 'dtype' is missing or no string");
+            head + "tensor 'a': 'dtype' is missing or not a string");
   EXPECT_EQ(header_rejection(R"({"a":7})", 0), head + "tensor 'a': not an object with dtype, shape and data_offsets");
   EXPECT_EQ(header_rejection(R"({"__metadata__":{"n":7}})", 0),
-            head + "__metadata__ 'n': no string; the format has strings only");
+            head + "__metadata__ 'n': not a string; the format has strings only");
   EXPECT_EQ(header_rejection(R"({"__metadata__":[]})", 0), head + "__metadata__: not an object of strings");
   EXPECT_EQ(
       header_rejection(
@@ -113,7 +113,7 @@ TEST(Safetensors, AllFaultsOfAHeaderComeTogether) {
       "a.safetensors rejected, 4 faults:\n"
       "  tensor 'a': type 'F3' is not read; types are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 I8 to I64, U8 to U64, "
       "BOOL\n"
-      "  tensor 'a': 'shape' is missing or no array\n"
+      "  tensor 'a': 'shape' is missing or not an array\n"
       "  tensor 'a': 'data_offsets' is missing or not [begin, end]\n"
       "  tensor 'b': unknown key 'x'");
 }
@@ -125,7 +125,7 @@ TEST(Safetensors, NoTruncationIsReadAsAFile) {
   }
 }
 
-// A u8 tensor of 3 bytes before an f32 one would leave the floats misaligned for whoever maps the file.
+// A u8 tensor of 3 bytes before an f32 one would leave the floats misaligned in a memory-mapped file.
 TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   EXPECT_TRUE(prop::check([] {
     Safetensors file;

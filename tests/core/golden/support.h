@@ -1,4 +1,4 @@
-// What the tests of this folder share: a folder that goes away, Python as the other reader, and the text of an error.
+// Helpers of this folder's tests: a temporary folder, Python as an independent reader, and the text of an error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ inline std::string slurp(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Runs `script` with the folder as its working directory and gives what it printed. Python or NumPy missing fails the
-// test: both are in the package list, and a check that cannot run is no check.
+// Runs `script` with the folder as its working directory and returns its output. Missing Python or NumPy fails the
+// test, because both are in the list of required packages.
 inline std::string python(const TempFolder& folder, const std::string& script) {
   spit(folder / "script.py", script);
   const std::string command = "cd '" + (folder / "").string() + "' && /usr/bin/python3 script.py 2>&1";

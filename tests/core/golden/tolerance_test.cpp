@@ -26,10 +26,11 @@ TEST(Tolerance, AddsTheTwoPartsUnlessEitherSuffices) {
 }
 
 TEST(Tolerance, UnknownProfileNamesTheKnownOnes) {
-  EXPECT_EQ(message_of([] { static_cast<void>(profile("strict", DType::f32)); }),
-            "command line rejected: --profile: 'strict' is no profile; profiles are flashattention, flashinfer, vllm, "
-            "flashmla, "
-            "torch");
+  EXPECT_EQ(
+      message_of([] { static_cast<void>(profile("strict", DType::f32)); }),
+      "command line rejected: --profile: 'strict' is not a profile; profiles are flashattention, flashinfer, vllm, "
+      "flashmla, "
+      "torch");
 }
 
 }  // namespace

@@ -120,8 +120,8 @@ TEST(LayoutExprTest, EveryFaultSaysWhatWasExpected) {
   expect("Sw<3,3,3> o _5 o (8,4)", "column 13: an offset between swizzle and layout must be 0");
 }
 
-// A command line and a URL can carry anything: nothing here may cost more than the expression is long.
-TEST(LayoutExprTest, HostileExpressionsAreRefusedCheaply) {
+// Expressions may be hostile: the cost of each must be at most proportional to its length.
+TEST(LayoutExprTest, HostileExpressionsAreRejectedCheaply) {
   const auto nested = [](std::size_t n) { return std::string(n, '(') + "2" + std::string(n, ')'); };
   EXPECT_EQ(message(nested(16)), "accepted");
   EXPECT_THAT(message(nested(17)), HasSubstr("column 17: nested deeper than 16 levels"));
@@ -130,7 +130,7 @@ TEST(LayoutExprTest, HostileExpressionsAreRefusedCheaply) {
   std::string ones = "(1";
   while (ones.size() < 4090) ones += ",1";
   EXPECT_EQ(message(ones + ")"), "accepted");
-  EXPECT_LT(message(ones + "x").size(), 400u) << "a long expression is shown round the fault only";
+  EXPECT_LT(message(ones + "x").size(), 400u) << "only the part of a long expression around the fault is shown";
   EXPECT_THAT(message("(8,\x1b[31m\xff)"), HasSubstr("(8,?[31m?)")) << "no control bytes reach the terminal";
 }
 
@@ -190,7 +190,7 @@ TEST(LayoutExprTest, EverySmallLayoutCountsItsCoordinatesLeftmostFastest) {
   EXPECT_EQ(layouts, 5184);
 }
 
-TEST(LayoutExprTest, CoordinatesOutsideTheShapeAreRefused) {
+TEST(LayoutExprTest, CoordinatesOutsideTheShapeAreRejected) {
   const Layout l = parse_layout("((2,4),8):((1,16),2)");
   EXPECT_EQ(index_message(l, leaf(64)), "coordinate 64 is outside [0, 64): the mode's shape is ((2,4),8)");
   EXPECT_EQ(index_message(l, leaf(-1)), "coordinate -1 is outside [0, 64): the mode's shape is ((2,4),8)");
@@ -242,7 +242,7 @@ TEST(LayoutExprTest, WhatIsPrintedIsParsedBackEqual) {
   }));
 }
 
-TEST(LayoutExprTest, AnyTextIsParsedOrRefusedWithAColumn) {
+TEST(LayoutExprTest, AnyTextIsParsedOrRejectedWithAColumn) {
   EXPECT_TRUE(prop::check([] {
     const auto expression = prop::text_of("(((()))),,,:12340 _-oSw<>");
     try {

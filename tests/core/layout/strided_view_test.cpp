@@ -37,7 +37,7 @@ TEST(StridedViewTest, RowMajorStridesOfTheBlockPool) {
   EXPECT_EQ(count_of<3>({2, 0, 3}), 0);
 }
 
-TEST(StridedViewTest, SizesPastSixtyFourBitsAreRefused) {
+TEST(StridedViewTest, SizesPastSixtyFourBitsAreRejected) {
   constexpr std::int64_t kBig = std::int64_t{1} << 32;
   EXPECT_EQ(message_of<OverflowError>([] {
               return row_major<2>({kBig, kBig});
@@ -47,7 +47,7 @@ TEST(StridedViewTest, SizesPastSixtyFourBitsAreRefused) {
   EXPECT_EQ((row_major<2>({kBig / 2 - 1, kBig})), (Shape<2>{kBig, 1}));
 }
 
-// Rows of 8 with 3 in use: a view that took extents for strides would read 3 * 2 + 1.
+// Rows of 8 with 3 in use: a view that used extents as strides would read 3 * 2 + 1.
 TEST(StridedViewTest, ElementsStandAtTheirStrides) {
   std::vector<float> data(40);
   std::iota(data.begin(), data.end(), 0.0f);
@@ -69,8 +69,8 @@ TEST(StridedViewTest, ElementsStandAtTheirStrides) {
   EXPECT_EQ(packed(2, 1), data[7]);
 }
 
-// (2,3) is inside the memory and outside the view: element 19 belongs to nobody.
-TEST(StridedViewTest, AnIndexOutsideAnAxisIsRefusedByName) {
+// (2,3) is inside the memory and outside the view: element 19 is padding.
+TEST(StridedViewTest, AnIndexOutsideAnAxisIsRejectedByName) {
   std::vector<float> data(40);
   const StridedView<float, 2> m{data.data(), {4, 3}, {8, 1}};
   EXPECT_EQ(message_of<IndexError>([&] { return m(2, 3); }), "axis 1 index 3 is outside [0, 3)");
@@ -97,13 +97,13 @@ TEST(StridedViewTest, ARunTimeTypeScalesItsStridesByItsSize) {
   EXPECT_THROW((void)nibbles.at(3), UnsupportedError) << "element 3 has no address";
 }
 
-TEST(StridedViewTest, ATypedViewSeesTheSameMemoryAndAWrongTypeIsRefused) {
+TEST(StridedViewTest, ATypedViewSeesTheSameMemoryAndAWrongTypeIsRejected) {
   std::vector<std::byte> data(64);
   const AnyView<2> any{data.data(), DType::bf16, {4, 3}, {8, 1}};
   const StridedView<bf16, 2> typed = any.as<bf16>();
   EXPECT_EQ(reinterpret_cast<std::byte*>(&typed(2, 1)), any.at(2, 1));
   EXPECT_EQ(typed.strides, any.strides);
-  // Same width, other meaning: nothing but the dtype tells them apart.
+  // Types of the same width differ only in the dtype.
   EXPECT_EQ(message_of<GeometryError>([&] { return any.as<f16>(); }), "view of bf16 read as f16");
 }
 

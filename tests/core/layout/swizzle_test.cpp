@@ -34,7 +34,7 @@ std::string geometry_message(F f) {
 }
 
 TEST(SwizzleTest, ModesHaveTheirBytesAndNames) {
-  // 16 bytes for no swizzle, not 0: every formula of a box counts on a chunk.
+  // 16 bytes for no swizzle, not 0: every formula of a box works in chunks.
   EXPECT_EQ(bytes(SwizzleMode::none), 16);
   EXPECT_EQ(bytes(SwizzleMode::b32), 32);
   EXPECT_EQ(bytes(SwizzleMode::b64), 64);
@@ -63,7 +63,7 @@ void expect_pairs(const Swizzle& s, const std::vector<std::pair<std::int64_t, st
   for (const auto& [from, to] : pairs) EXPECT_EQ(s(from), to) << s.text() << " of " << from;
 }
 
-// T6.
+// The hardware modes on element offsets, written out.
 TEST(SwizzleTest, WorkedOffsetsOfTheHardwareModes) {
   const Swizzle bf16_128 = make_swizzle(DType::bf16, SwizzleMode::b128);
   EXPECT_EQ(bf16_128, Swizzle(3, 3, 3));
@@ -84,8 +84,8 @@ TEST(SwizzleTest, TheBaseOfAModeIsTheChunkInElements) {
   for (std::int64_t offset = 0; offset < 5000; ++offset) EXPECT_EQ(none(offset), offset);
 }
 
-// Every (bits, base, shift) small enough to enumerate, both directions of the shift. A mask on the wrong side of a
-// negative shift still gives an involution, so the drawing itself is compared, too.
+// Every small (bits, base, shift), with both directions of the shift. A mask on the wrong side of a negative shift
+// still gives an involution, so the bits are also compared with the drawing of the header.
 TEST(SwizzleTest, IsTheDrawnXorABijectionAndItsOwnInverseOverTheWholeGrid) {
   int grid = 0;
   for (int bits = 0; bits <= 4; ++bits) {
@@ -121,7 +121,7 @@ TEST(SwizzleTest, FarOffsetsKeepTheirHighBits) {
   EXPECT_EQ(s(far), far + 16);
 }
 
-TEST(SwizzleTest, ImpossibleParametersAreRefusedTogether) {
+TEST(SwizzleTest, ImpossibleParametersAreRejectedTogether) {
   EXPECT_EQ(geometry_message([] { return Swizzle(3, 4, 2); }),
             "swizzle (3,4,2) rejected: shift: 2 moves 3 bits onto themselves: use at least 3 or at most -3");
   EXPECT_EQ(geometry_message([] { return Swizzle(-1, -2, 3); }),

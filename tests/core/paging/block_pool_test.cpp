@@ -45,7 +45,7 @@ TEST_F(BlockPoolTest, StartsWithEverythingFreeAndANullPageBehindTheLastBlock) {
   EXPECT_THROW((void)pool.ref_count(BlockIdx(-1)), IndexError);
 }
 
-TEST_F(BlockPoolTest, RefusesSizesThatAreNoPool) {
+TEST_F(BlockPoolTest, RejectsSizesThatAreNoPool) {
   try {
     (void)make(0, 0);
     FAIL();
@@ -58,7 +58,7 @@ TEST_F(BlockPoolTest, RefusesSizesThatAreNoPool) {
   EXPECT_EQ(make(0xffff'fffe, 1).free(), 0xffff'fffe) << "no memory for blocks never used";
 }
 
-// The edges of a page: 0, 1, P-1, P, P+1. An engine that allocates at tokens / P + 1 takes a block too many at P.
+// The edges of a page: 0, 1, P-1, P, P+1. An engine that allocates tokens / P + 1 blocks takes one too many at P.
 TEST_F(BlockPoolTest, TakesABlockWhenAPagesFirstTokenComes) {
   for (const auto& [tokens, blocks] : {std::pair{0, 0}, {1, 1}, {3, 1}, {4, 1}, {5, 2}, {8, 2}, {9, 3}}) {
     BlockPool pool = make(4, 4);
@@ -102,7 +102,7 @@ TEST_F(BlockPoolTest, LeavesEverythingAsItWasWhenTooFewBlocksAreLeft) {
   EXPECT_TRUE(pool.append(b, 2, false)) << "what fits into its last page needs no block";
 }
 
-// Never used first, then freed ones in the order they were freed, and of one sequence the last page first.
+// Blocks never used first, then freed ones in the order they were freed; a sequence frees its last page first.
 TEST_F(BlockPoolTest, HandsOutBlocksInAFixedOrder) {
   BlockPool pool = make(5, 1);
   SequencePages a = sequence(0), b = sequence(1), c = sequence(2);
@@ -148,15 +148,15 @@ TEST_F(BlockPoolTest, FindsTheFirstOfTwoBlocksWithOneContent) {
   ASSERT_TRUE(pool.append(b, 2, false));
   EXPECT_TRUE(pool.publish(a, PageIdx(0), content(1, 0)));
   EXPECT_FALSE(pool.publish(b, PageIdx(0), content(1, 0)));
-  EXPECT_FALSE(pool.publish(a, PageIdx(0), content(1, 0))) << "twice is once";
+  EXPECT_FALSE(pool.publish(a, PageIdx(0), content(1, 0))) << "publishing twice has no effect";
   EXPECT_EQ(pool.find(content(1, 0)).block, BlockIdx(0));
   pool.release(b);
   EXPECT_EQ(pool.free(), 3) << "a duplicate is free, not cached";
   EXPECT_THAT(broken(pool, {&a}), IsEmpty());
 }
 
-// Two samples of one prompt of 5 tokens, page 4: both read blocks 0 and 1. The first to write moves to a copy of the
-// partly filled block, the second then has it alone. A pool without the copy lets each overwrite the other's token 5.
+// Two samples of one prompt of 5 tokens, page 4: both read blocks 0 and 1. The first to write gets a copy of the partly
+// filled block; the second then holds the original alone. Without the copy each would overwrite the other's token 5.
 TEST_F(BlockPoolTest, CopiesAForkedPartialPageForTheFirstWriterAndNotForTheSecond) {
   BlockPool pool = make(5, 4);
   SequencePages parent = sequence(0);
@@ -203,7 +203,7 @@ TEST_F(BlockPoolTest, DoesNotCopyForAForkAtAPagesEnd) {
   EXPECT_THAT(parent.blocks, ElementsAre(0, 2));
 }
 
-TEST_F(BlockPoolTest, RefusesACopyWhenNoBlockIsLeftForIt) {
+TEST_F(BlockPoolTest, RejectsACopyWhenNoBlockIsLeftForIt) {
   BlockPool pool = make(2, 4);
   SequencePages parent = sequence(0);
   ASSERT_TRUE(pool.append(parent, 5, false));
@@ -233,7 +233,7 @@ TEST_F(BlockPoolTest, SaysWhichInvariantIsBroken) {
   EXPECT_EQ(broken(pool, {&wrong}).front(), "sequence 0: 9 tokens in 2 pages");
 }
 
-// --- any order of operations against a pool written with maps and lists -----------------------------------------
+// --- random operations, compared with a pool written with maps and lists ----------------------------------------
 
 struct NaivePool {
   std::int64_t blocks, page_size;

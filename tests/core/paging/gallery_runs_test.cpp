@@ -1,5 +1,5 @@
-// The scenarios that come with the program, run: what their descriptions say comes out of the engine, to the last digit
-// they give. A change of the engine that moves a figure has to change the description.
+// Runs the scenarios that come with the program: the engine must give the figures of their descriptions to the last
+// digit. A change of the engine that changes a figure must change the description.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

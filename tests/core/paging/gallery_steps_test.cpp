@@ -1,5 +1,5 @@
-// What the descriptions of the gallery say of single steps: "step 3", "blocks 22 and 20", "sequence 5". A viewer shows
-// these steps, and a reader who goes there must find what was promised.
+// The statements about single steps in the descriptions of the gallery: "step 3", "blocks 22 and 20", "sequence 5". A
+// reader who opens these steps in the viewer must find what the description says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class Steps {
     return found;
   }
   [[nodiscard]] const StepFigures& figures(std::size_t step) const { return report.curve.at(step); }
-  // What the Timeline's curve shows at a step: found of all that was looked up so far. [%]
+  // The value of the Timeline's curve at a step: hits as a share of all look-ups so far. [%]
   [[nodiscard]] long hit_rate(std::size_t step) const {
     double hit = 0, query = 0;
     for (std::size_t i = 0; i <= step; ++i) {
@@ -129,7 +129,7 @@ TEST(GallerySteps, PrefixSharingFindsLosesAndComputesAgain) {
   EXPECT_THAT(numbers(run.of<trace::BlockAllocated>(0), &trace::BlockAllocated::block), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(run.steps_with<trace::BlockEvicted>().front(), 10u);
   EXPECT_THAT(evicted(10), ElementsAre(4, 6));
-  EXPECT_THAT(evicted(12), ElementsAre(5, 11, 3, 2));  // 5 and 11 held questions; the beginning was in blocks 0 to 3
+  EXPECT_THAT(evicted(12), ElementsAre(5, 11, 3, 2));  // 5 and 11 held questions; the prefix was in blocks 0 to 3
   EXPECT_THAT(evicted(13), ElementsAre(1, 0, 12));
 
   const auto found = [&](std::size_t step, std::int64_t seq, std::int64_t tokens) {
@@ -213,7 +213,7 @@ TEST(GallerySteps, LargePagesAndReservedBlocksFillThePoolWithinSevenSteps) {
                   " steps");
 }
 
-// Pages that lie wholly before the window of the query at `token`: stored, and read by nobody any more.
+// Pages that are completely before the window of the query at `token`: stored, but no longer read.
 std::int64_t pages_before_window(const Scenario& s, std::int64_t token) {
   return (token + 1 - s.attention.window) / s.cache.page_size;
 }
@@ -267,7 +267,7 @@ TEST(GallerySteps, ASliceOfTrafficFillsItsPoolInThirtyFourSteps) {
   const std::size_t first = run.steps_with<trace::RequestPreempted>().front();
   run.says("Step " + std::to_string(full) + ": the pool of 288 blocks is full for the first time. Step " +
            std::to_string(first) + ": the first of " + std::to_string(run.report.preemptions) + " preemptions");
-  run.says(percent(std::lround(100 * run.report.utilisation())) + " on average");
+  run.says(percent(std::lround(100 * run.report.utilization())) + " on average");
   run.says("longest in step " + std::to_string(longest) + ", where " + std::to_string(run.figures(longest).waiting) +
            " requests wait");
   const auto with = [&](std::int64_t blocks) {

@@ -21,7 +21,7 @@ std::string message_of(std::span<const LutRow> rows, const LutLimits& limits,
   return "no error";
 }
 
-// T3.
+// The padding formula around multiples of 8.
 TEST(PaddedLutCols, IsAMultipleOfEightAndAtLeastFifteenMore) {
   EXPECT_EQ(padded_lut_cols(0), 16);
   EXPECT_EQ(padded_lut_cols(1), 24);
@@ -36,7 +36,7 @@ TEST(PaddedLutCols, IsAMultipleOfEightAndAtLeastFifteenMore) {
   }
 }
 
-// T24.
+// The widths for the longest row and for an explicit length.
 TEST(LookupTable, HasAsManyColumnsAsTheLongestRowOrTheExplicitLengthNeeds) {
   const std::vector<std::uint32_t> blocks = {5, 2, 0, 1, 3, 4, 6, 7, 8};
   const LutLimits eight{8, 128, 4};
@@ -51,8 +51,8 @@ TEST(LookupTable, HasAsManyColumnsAsTheLongestRowOrTheExplicitLengthNeeds) {
   EXPECT_EQ(columns(1, LutLimits{20, 128, 4}, 17 * 128), 40);
 }
 
-// Page 4, N = 4: rows of 10 and 4 tokens. A table padded with N + 1 or with 0 reads outside the
-// pool, or somebody's page.
+// Page 4, N = 4: rows of 10 and 4 tokens. A table padded with N + 1 or with 0 would make kernels read outside the
+// pool, or another sequence's page.
 TEST(LookupTable, PadsEveryUnusedEntryWithTheNullPage) {
   const std::vector<std::uint32_t> first = {3, 0, 2, 1};  // one page more than 10 tokens need: not copied
   const std::vector<std::uint32_t> second = {1};
@@ -65,8 +65,8 @@ TEST(LookupTable, PadsEveryUnusedEntryWithTheNullPage) {
   EXPECT_EQ(table.entries, expected);  // the dummy row is null pages throughout
 }
 
-// T25. The table that every test of the paged cache writes out by hand is this rule's own: 4 blocks, pages of 4, totals
-// of 10 and 4 tokens in blocks 3 0 1 and 2.
+// The table that the tests of the paged cache write out by hand follows this rule: 4 blocks, pages of 4, totals of 10
+// and 4 tokens in blocks 3 0 1 and 2.
 TEST(LookupTable, OfTheSmallPagedCacheIsTheOneItsFixtureWritesOut) {
   const std::vector<std::uint32_t> first = {3, 0, 1};
   const std::vector<std::uint32_t> second = {2};
@@ -102,7 +102,7 @@ TEST(LookupTable, NamesEveryFaultAtOnce) {
             "  max_cache_length: 0; at least 1");
 }
 
-TEST(LookupTable, RefusesAnExplicitLengthThatIsTooSmallOrMoreThanThePoolHolds) {
+TEST(LookupTable, RejectsAnExplicitLengthThatIsTooSmallOrMoreThanThePoolHolds) {
   const std::vector<std::uint32_t> two = {1, 0};
   const std::vector<LutRow> rows = {{two, 8, false}};
   const LutLimits limits{4, 4, 1};

@@ -32,7 +32,7 @@ TEST(PageHash, IsEqualForEqualPrefixesOfDifferentSequences) {
   EXPECT_NE(hash_of(a, 0, 3, 4), hash_of(b, 1, 3, 4));
 }
 
-// The same tokens after another beginning are other keys and values: a hash of the page alone would share them.
+// The same tokens after a different prefix have other keys and values: a hash of the page alone would share them.
 TEST(PageHash, DiffersForEqualPagesAfterDifferentPages) {
   const Request a = request_of({{1, 4}, {5, 4}});
   const Request b = request_of({{2, 4}, {5, 4}});
@@ -71,7 +71,7 @@ TEST(PageHash, IsTheSameInAnyOrderOfAskingAndAfterForgetting) {
   EXPECT_EQ(backwards.page_hash(PageIdx(3), 6), last);
 }
 
-// Every token by itself, looked up the slow way.
+// Every token separately, in the simplest way.
 using Token = std::tuple<int, std::uint64_t, std::int64_t>;
 std::vector<Token> tokens_one_by_one(const Request& r, std::uint64_t seq, std::int64_t count) {
   std::vector<Token> all;
@@ -84,7 +84,7 @@ std::vector<Token> tokens_one_by_one(const Request& r, std::uint64_t seq, std::i
   return all;
 }
 
-// Few texts, short spans, pages of up to 9 tokens: pages of more runs than the hasher keeps at hand occur all the time.
+// Few texts, short spans, pages of up to 9 tokens: many pages have more runs than the hasher's fixed buffer holds.
 TEST(PageHash, IsEqualExactlyWhenAllTokensUpToThePagesEndAreEqual) {
   EXPECT_TRUE(prop::check("hash == prefix", [] {
     const auto page_size = prop::in_range<std::int64_t>(1, 10);

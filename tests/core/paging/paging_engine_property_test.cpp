@@ -1,5 +1,5 @@
-// Small random scenarios, every step checked: the invariants recounted, the trace folded into a second picture that
-// must be the engine's, and at the end the balance of tokens.
+// Small random scenarios, every step checked: the invariants are recounted, the state reconstructed from the trace must
+// equal the engine's, and at the end the numbers of tokens must balance.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Case {
   std::vector<Request> requests;
 };
 
-// Pools so small that preemption, eviction and refusal happen in most cases, texts so few that prefixes are shared.
+// Pools so small that preemption, eviction and rejection happen in most cases, texts so few that prefixes are shared.
 Case make_case() {
   Case c;
   const auto pick = [](std::int64_t low, std::int64_t high) {  // the whole range from the first case on
@@ -72,7 +72,7 @@ void expect_same_pool(const PagingEngine& engine, const TraceFold& fold) {
   for (const auto& [block, what] : fold.held) EXPECT_LT(block, pool.never_used);
 }
 
-// The batch as its kernels saw it against the trace: who computed, how much, where their pages were.
+// The batch as its kernels saw it against the trace: which sequences computed how many tokens, and in which blocks.
 void expect_same_batch(const PagingEngine& engine, const TraceFold& fold, const std::vector<trace::Event>& events,
                        std::size_t first_event, const Case& c) {
   struct Row {
@@ -107,7 +107,7 @@ void expect_same_batch(const PagingEngine& engine, const TraceFold& fold, const 
     EXPECT_EQ(state.batch[b].value, seq);
     EXPECT_EQ(state.cache_lengths[b], row.first);
     EXPECT_EQ(state.new_tokens[b], row.count);
-    EXPECT_GT(life.admitted, admitted_before) << "rows stand in the order of admission";
+    EXPECT_GT(life.admitted, admitted_before) << "rows are in the order of admission";
     admitted_before = life.admitted;
     const auto& table = life.finished ? life.last_table : life.table;
     for (std::int64_t column = 0; column < state.table_columns; ++column) {
@@ -132,7 +132,7 @@ RunReport run_checked(const Case& c, std::vector<trace::Event>* kept, std::int64
     EXPECT_EQ(engine.broken_invariants(), std::vector<std::string>{});
     expect_same_pool(engine, fold);
     expect_same_batch(engine, fold, recorder.events(), seen, c);
-    RC_ASSERT(engine.report().steps < 5000);  // nobody preempts each other for ever
+    RC_ASSERT(engine.report().steps < 5000);  // requests must not preempt each other without end
     RC_ASSERT(!testing::Test::HasFailure());
   }
   const RunReport& r = engine.report();
@@ -159,7 +159,7 @@ RunReport run_checked(const Case& c, std::vector<trace::Event>* kept, std::int64
   EXPECT_EQ(r.refused, refused);
   EXPECT_EQ(r.prompt_tokens, prompt);
   EXPECT_EQ(r.generated_tokens, generated);
-  EXPECT_EQ(r.computed_tokens + r.hit_tokens, stored + r.lost_tokens) << "what goes in comes out";
+  EXPECT_EQ(r.computed_tokens + r.hit_tokens, stored + r.lost_tokens) << "the numbers of tokens balance";
   EXPECT_EQ(r.computed_tokens, fold.computed);
   EXPECT_EQ(r.recomputed_tokens, fold.recomputed);
   EXPECT_EQ(r.hit_tokens, fold.hits);
@@ -207,7 +207,7 @@ TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
       refused += r.refused;
     }
   }));
-  // Data too easy to reach the hard parts would pass as well.
+  // The random cases must reach the difficult paths.
   EXPECT_GT(steps, 20'000);
   EXPECT_GT(preemptions, 200);
   EXPECT_GT(hits, 5'000);
@@ -218,7 +218,7 @@ TEST(PagingEngineProperty, KeepsEveryInvariantAndItsTraceTellsTheWholeState) {
   EXPECT_GT(left_over, 200) << "samples for which the batch had no place";
 }
 
-TEST(PagingEngineProperty, GivesTheSameEventsTwiceAndTheSameReportWhetherOrNotAnybodyRecords) {
+TEST(PagingEngineProperty, GivesTheSameEventsTwiceAndTheSameReportWithOrWithoutARecorder) {
   EXPECT_TRUE(prop::check("two runs are one", [] {
     const Case c = make_case();
     std::vector<trace::Event> first, second;

@@ -32,7 +32,7 @@ Request sampled(std::int64_t samples, Request request) {
   return request;
 }
 
-// One run: what stood in each step's batch, as "sequence:cached+new", and every event.
+// One run: each step's batch, as "sequence:cached+new", and every event.
 struct WholeRun {
   WholeRun(const Scenario& scenario, std::vector<Request> list)
       : requests(expand_samples(std::move(list))), engine(scenario, requests, recorder) {
@@ -91,9 +91,9 @@ TEST(PagingEngine, RoundsAStepsTimeToTheNearestMicrosecondHalfUp) {
   EXPECT_EQ(WholeRun(s, {asks(0, 1, 0)}).engine.report().duration_us, 0);  // 0.375
 }
 
-// Costs are a person's numbers: a clock that wraps would print a negative duration under "all hold".
-TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
-  const auto refusal = [](std::int64_t tokens, std::int64_t generate) -> std::string {
+// Costs are input: a clock that wraps would give a negative duration in a report without faults.
+TEST(PagingEngine, RejectsAClockPast64BitsInsteadOfWrappingIt) {
+  const auto rejection = [](std::int64_t tokens, std::int64_t generate) -> std::string {
     Scenario s = paged(65536, 200);
     s.scheduler = SchedulerConfig{4, std::int64_t{1} << 31, 0, 0, 1e12};
     try {
@@ -103,15 +103,15 @@ TEST(PagingEngine, RefusesAClockPast64BitsInsteadOfWrappingIt) {
       return e.what();
     }
   };
-  EXPECT_EQ(refusal(10'000'000, 1),
+  EXPECT_EQ(rejection(10'000'000, 1),
             "a step of 10000000 tokens over 10000000 attended lasts 1e+19 us, which 64 bits cannot count: lower the "
             "scheduler's costs");
-  EXPECT_EQ(refusal(5'000'000, 2),
+  EXPECT_EQ(rejection(5'000'000, 2),
             "simulated time [us]: 5000000000000000000 + 5000001000000000000 does not fit in 64 bits");
-  EXPECT_EQ(refusal(4, 1), "the clock reads 4000000000000");
+  EXPECT_EQ(rejection(4, 1), "the clock reads 4000000000000");
 }
 
-// 4 tokens a step: the prompt of 10 takes three. The decode of request 0 goes first and the prefill gets what is left.
+// 4 tokens a step: the prompt of 10 takes three. The decode of request 0 is first and the prefill gets the rest.
 TEST(PagingEngine, ServesDecodesFirstAndCutsPromptsIntoChunks) {
   Scenario s = paged(4, 8);
   s.scheduler.max_step_tokens = 4;
@@ -175,7 +175,7 @@ TEST(PagingEngine, LooksNothingUpWhenSharingIsOff) {
   EXPECT_EQ(run.engine.report().curve.back().cached_blocks, 0);
 }
 
-// A page computed in a step is not there yet for a request admitted in the same step.
+// A page computed in a step cannot be found by a request admitted in the same step.
 TEST(PagingEngine, DoesNotFindPagesOfTheStepItself) {
   const WholeRun run(paged(4, 8), {asks(0, 5, 1, {{7, 5}}), asks(0, 5, 1, {{7, 5}})});
   EXPECT_THAT(run.batches, ElementsAre("0:0+5 1:0+5"));
@@ -203,7 +203,7 @@ TEST(PagingEngine, GivesEqualTokensEqualIdsInEveryRow) {
 // --- a full pool ------------------------------------------------------------------------------------------------
 
 // Page 2, 4 blocks. Both prompts fit (2 + 1 blocks and the watermark of one), but at the first token of a fifth
-// page the later request must go. What it had generated is prompt when it comes back; it is computed again
+// page the later request is preempted. The tokens it had generated are prompt when it returns; they are computed again
 // where the cache lost it.
 TEST(PagingEngine, PreemptsTheMostRecentlyAdmittedAndTakesItUpAgain) {
   Scenario s = paged(2, 4);
@@ -222,7 +222,7 @@ TEST(PagingEngine, PreemptsTheMostRecentlyAdmittedAndTakesItUpAgain) {
   EXPECT_EQ(r.finished, 2);
 }
 
-// The same with the cache on: the preempted request's full page is still there when it returns.
+// The same with prefix sharing: the preempted request's full page is still cached when it returns.
 TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
   const WholeRun run(paged(2, 5), {asks(0, 3, 4), asks(0, 4, 4)});
   const RunReport& r = run.engine.report();
@@ -232,9 +232,9 @@ TEST(PagingEngine, FindsThePagesOfAPreemptedRequestAgain) {
   EXPECT_EQ(r.computed_tokens + r.hit_tokens, (3 + 3) + (4 + 3) + r.lost_tokens);
 }
 
-// 7 blocks of one token, four requests that grow by a block a step: request 3 goes in step 1, request 2 in step 2 and
-// request 1 in step 3. They come back as they were admitted, before request 4, which came later.
-TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
+// 7 blocks of one token, four requests that grow by a block a step: request 3 is preempted in step 1, request 2 in step
+// 2 and request 1 in step 3. They return in the order of their admission, before request 4, which arrived later.
+TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeAllOthers) {
   Scenario s = paged(1, 7);
   s.cache.prefix_sharing = false;
   const WholeRun run(s, {asks(0, 1, 4), asks(0, 1, 4), asks(0, 1, 4), asks(0, 1, 4), asks(1, 1, 1)});
@@ -245,8 +245,8 @@ TEST(PagingEngine, QueuesThePreemptedInTheirOldOrderBeforeEverybodyElse) {
   EXPECT_THAT(admitted, ElementsAre(0, 1, 2, 3, 1, 2, 3, 4));
 }
 
-// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. With
-// nothing left it waits with what it has: giving its pages back would help nobody.
+// Request 0 has room for its decodes in its second block; request 1's prefill has taken the rest of the pool. Without
+// free blocks it waits and keeps its pages, because no other request needs them.
 TEST(PagingEngine, LetsTheMostRecentPrefillWaitForBlocksWithoutLosingAny) {
   Scenario s = paged(4, 4);
   s.scheduler.max_step_tokens = 8;
@@ -280,17 +280,17 @@ TEST(PagingEngine, LeavesNoMoreThanAPercentOfThePoolHoweverManyRun) {
   EXPECT_FALSE(admitted_at_once(101, {10, 10, 80}));
   EXPECT_TRUE(admitted_at_once(101, {10, 90})) << "one runs: one block";
   EXPECT_FALSE(admitted_at_once(101, {10, 91}));
-  EXPECT_TRUE(admitted_at_once(101, {101})) << "nobody runs: none";
+  EXPECT_TRUE(admitted_at_once(101, {101})) << "no request runs: none";
 }
 
 // 4 blocks of 2 hold 8 tokens: prompt 7 and 2 generated just fit (the second is never stored), 3 do not.
-TEST(PagingEngine, RefusesWhatCanNeverFit) {
+TEST(PagingEngine, RejectsWhatCanNeverFit) {
   const WholeRun run(paged(2, 4), {asks(0, 7, 2), asks(0, 7, 3), asks(0, 9, 0)});
-  const auto refused = run.events<trace::RequestRefused>();
-  ASSERT_EQ(refused.size(), 2u);
-  EXPECT_EQ(refused[0].seq, SeqIdx(1));
-  EXPECT_EQ(refused[0].tokens, 9);
-  EXPECT_EQ(refused[0].limit, 8);
+  const auto rejected = run.events<trace::RequestRefused>();
+  ASSERT_EQ(rejected.size(), 2u);
+  EXPECT_EQ(rejected[0].seq, SeqIdx(1));
+  EXPECT_EQ(rejected[0].tokens, 9);
+  EXPECT_EQ(rejected[0].limit, 8);
   EXPECT_EQ(run.engine.report().refused, 2);
   EXPECT_EQ(run.engine.report().finished, 1);
   Scenario s = paged(2, 4);
@@ -298,7 +298,7 @@ TEST(PagingEngine, RefusesWhatCanNeverFit) {
   EXPECT_EQ(WholeRun(s, {asks(0, 5, 1), asks(0, 5, 2)}).engine.report().refused, 1);
 }
 
-TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRefused) {
+TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRejected) {
   const WholeRun run(paged(2, 4), {asks(0, 1, 1), asks(900, 99, 1), asks(700, 99, 1)});
   EXPECT_THAT(run.batches, ElementsAre("0:0+1", ""));
   EXPECT_EQ(run.engine.report().duration_us, 900);
@@ -306,7 +306,7 @@ TEST(PagingEngine, EndsWithAnEmptyStepWhenTheLastRequestIsRefused) {
   EXPECT_THAT(WholeRun(paged(2, 4), {}).batches, IsEmpty());
 }
 
-TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
+TEST(PagingEngine, PassesRejectedRequestsOnTheWayToOneThatRuns) {
   const WholeRun run(paged(2, 4), {asks(10, 99, 1), asks(20, 1, 1)});
   EXPECT_THAT(run.batches, ElementsAre("1:0+1"));
   EXPECT_EQ(run.events<trace::StepBegan>()[0].time_us, 20);
@@ -316,7 +316,7 @@ TEST(PagingEngine, PassesRefusedRequestsOnTheWayToOneThatRuns) {
 
 // Prompt 21 on pages of 8: two full pages and 5 tokens of a third in blocks 0, 1, 2, computed once and held
 // three times. Each answer's first stored token goes into the third page: two writers get a copy, the last
-// one has it for itself.
+// one then holds the original alone.
 TEST(PagingEngine, ComputesAPromptOnceForAllItsSamplesAndCopiesItsLastPageForAllButOne) {
   const WholeRun run(paged(8, 16), {sampled(3, asks(0, 21, 4))});
   EXPECT_THAT(run.batches,
@@ -343,7 +343,7 @@ TEST(PagingEngine, ComputesAPromptOnceForAllItsSamplesAndCopiesItsLastPageForAll
   EXPECT_EQ(r.computed_tokens, 21 + 3 * 3);
   EXPECT_EQ(r.forked_tokens, 2 * 21);
   EXPECT_EQ(r.hit_tokens, 2 * 21);
-  EXPECT_EQ(r.query_tokens, 21 + 2 * 21) << "the parent looked its prompt up as well";
+  EXPECT_EQ(r.query_tokens, 21 + 2 * 21) << "the parent looked up its prompt as well";
   EXPECT_EQ(r.curve[0].running, 3);
   EXPECT_EQ(r.curve[0].used_blocks, 3);
   EXPECT_EQ(r.curve[0].slots_filled, 21) << "a shared block counts once";
@@ -358,7 +358,7 @@ TEST(PagingEngine, CopiesNothingWhenThePromptEndsWithItsPage) {
   EXPECT_EQ(run.engine.report().peak_used_blocks, 2 + 2);
 }
 
-// The prompt of a request without content is its own text, and its samples' too; what each answers is its own.
+// The prompt of a request without content is shared only with its samples; each answer is a separate text.
 TEST(PagingEngine, GivesSamplesTheIdsOfTheirParentsPromptAndAnswersOfTheirOwn) {
   const std::vector<ContentSpan> own, named = {{7, 4}, {8, 2}};
   for (const std::vector<ContentSpan>& content : {own, named}) {
@@ -394,10 +394,10 @@ TEST(PagingEngine, RunsSamplesRightBehindTheirParents) {
   EXPECT_THAT(run.batches, ElementsAre("0:0+5 2:0+3 3:0+2", "0:5+1 1:5+1 2:3+1 3:2+1 4:2+1 5:2+1"));
 }
 
-// Two places, and a step whose tokens the prompt takes all: sample 2 has to queue, in front of request 3,
-// which waits already. Its two full pages are still cached when it is admitted; the token in the partly filled
-// page is computed again.
-TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLater) {
+// A batch of two, and a prompt that takes all tokens of a step: sample 2 is queued before request 3, which already
+// waits. Its two full pages are still cached when it is admitted; the token in the partly filled page is computed
+// again.
+TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceBeforeLaterRequests) {
   Scenario s = paged(4, 16);
   s.scheduler.max_batch = 2;
   s.scheduler.max_step_tokens = 9;
@@ -407,8 +407,8 @@ TEST(PagingEngine, QueuesSamplesForWhichTheBatchHasNoPlaceInFrontOfWhoeverCameLa
   EXPECT_EQ(run.engine.report().hit_tokens, 9 + 8);
 }
 
-// Request 4 needs 8 of 10 blocks and is found not to fit beside request 0. The sample queued in front of it needs 2:
-// what the other lacked is not held against it.
+// Request 4 needs 8 of 10 blocks and does not fit beside request 0. The sample queued before it needs 2: the number of
+// blocks that request 4 lacked must not be applied to the sample.
 TEST(PagingEngine, LooksAtAQueuedSampleAnewEvenIfTheFrontDidNotFit) {
   Scenario s = paged(1, 10);
   s.cache.prefix_sharing = false;
@@ -440,8 +440,8 @@ TEST(PagingEngine, EndsSamplesThatWantOneTokenOrNoneInTheStepOfTheirFork) {
   }
 }
 
-// 5 blocks of one token: request 0 grows and takes back what the parent's unfinished prompt had. The sample stays where
-// it is until the parent has come back and stored all of it.
+// 5 blocks of one token: request 0 grows and preempts the parent during its prompt. The sample waits until the parent
+// has returned and stored the whole prompt.
 TEST(PagingEngine, LetsSamplesWaitOnWhenTheirParentIsPreemptedBeforeItsPromptIsStored) {
   Scenario s = paged(1, 5);
   s.cache.prefix_sharing = false;
@@ -452,8 +452,9 @@ TEST(PagingEngine, LetsSamplesWaitOnWhenTheirParentIsPreemptedBeforeItsPromptIsS
   EXPECT_EQ(run.engine.report().curve[2].waiting, 2);
 }
 
-// 4 blocks of 2, answers of 4 to a prompt of 3: at its fifth token the sample finds no block, gives its pages back and
-// computes all 5 tokens it knows when the parent has gone. Forked 3, computed 1, lost 4, computed again 4 of 5, then 1.
+// 4 blocks of 2, answers of 4 to a prompt of 3: at its fifth token the sample finds no block and releases its pages;
+// after the parent has finished it computes all 5 known tokens. Forked 3, computed 1, lost 4, then computed 5 (4 of
+// them again), then 1.
 TEST(PagingEngine, RecomputesAPreemptedSampleLikeAnyOtherRequest) {
   Scenario s = paged(2, 4);
   s.cache.prefix_sharing = false;
@@ -467,7 +468,7 @@ TEST(PagingEngine, RecomputesAPreemptedSampleLikeAnyOtherRequest) {
   EXPECT_EQ(r.computed_tokens + r.hit_tokens, 2 * (3 + 3) + r.lost_tokens);
 }
 
-TEST(PagingEngine, RefusesTheSamplesOfARefusedParent) {
+TEST(PagingEngine, RejectsTheSamplesOfARejectedParent) {
   const WholeRun run(paged(2, 4), {sampled(3, asks(0, 9, 0)), sampled(2, asks(0, 7, 2))});
   EXPECT_EQ(run.engine.report().refused, 3);
   EXPECT_EQ(run.engine.report().finished, 2);

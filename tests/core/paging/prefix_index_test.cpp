@@ -10,7 +10,7 @@
 namespace kvscope::prefix_index_test {
 namespace {
 
-// The tag, and with it the slot, is the top half of `lo`: hashes made here differ where the table does not look first.
+// The tag, and with it the slot, is the top half of `lo`: hashes made here differ in the other bits.
 PageHash same_home(std::uint64_t home_bits, std::uint64_t low, std::uint64_t hi = 1) {
   return PageHash{(home_bits << 58) | low, hi};
 }
@@ -37,8 +37,8 @@ TEST(PrefixIndex, KeepsTheFirstBlockOfEqualHashes) {
   EXPECT_EQ(index.size(), 1);
 }
 
-// A run that starts in the last slots goes on in the first ones: an erase that compares positions without wrapping
-// would leave an entry where its search no longer comes by.
+// A run that starts in the last slots continues in the first ones: an erase that compares positions without wrapping
+// would leave an entry where a search no longer finds it.
 TEST(PrefixIndex, ErasesInTheMiddleOfARunThatWrapsRoundTheEnd) {
   for (std::uint32_t erased = 0; erased < 6; ++erased) {
     PrefixIndex index;

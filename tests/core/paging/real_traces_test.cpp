@@ -1,4 +1,4 @@
-// Two recorded hours of public traffic through the engine. What is expected is counted here, from
+// Two recorded hours of public traffic through the engine. The expected figures are counted here from
 // the text of the files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ std::vector<Request> conversation(const std::vector<std::string>& lines) {
   return requests;
 }
 
-// The columns are what the timestamps' order says; only lengths matter here, so a request comes every 100 ms.
+// Only the lengths matter here, so a request arrives every 100 ms, in the order of the timestamps.
 std::vector<Request> code(const std::vector<std::string>& lines) {
   std::vector<Request> requests;
   for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -142,7 +142,7 @@ TEST_F(RealTraces, ReplaysAnHourOfConversationsAtPage16) {
   EXPECT_GT(r.prefix_hit_rate(), 0.1);
 }
 
-// Little more than the longest request: preemption and eviction all the time.
+// A pool slightly larger than the longest request: constant preemption and eviction.
 TEST_F(RealTraces, ReplaysAnHourOfConversationsInAPoolThatIsAlwaysFull) {
   load("mooncake_conversation.jsonl");
   if (IsSkipped()) return;
@@ -153,8 +153,8 @@ TEST_F(RealTraces, ReplaysAnHourOfConversationsInAPoolThatIsAlwaysFull) {
   EXPECT_EQ(r.peak_used_blocks, 8'200);
 }
 
-// One request at a time and a pool that forgets nothing: what is found is then a matter of the file alone. A page is
-// there if an earlier prompt had the same ids up to it and was as long; the page of the last token is always computed.
+// One request at a time and a pool without evictions: the hits then depend only on the file. A page is cached if an
+// earlier prompt had the same ids up to it and was at least as long; the page of the last token is always computed.
 TEST_F(RealTraces, FindsExactlyThePrefixesThatTheFilesHashesPromise) {
   load("mooncake_conversation.jsonl");
   if (IsSkipped()) return;
@@ -164,7 +164,7 @@ TEST_F(RealTraces, FindsExactlyThePrefixesThatTheFilesHashesPromise) {
   for (const std::string& line : lines_) {
     const std::int64_t prompt = number_after(line, "\"input_length\": ");
     const char* at = line.c_str() + line.find('[') + 1;
-    // An id stands for its block and all before it: the id alone names the prefix.
+    // An id identifies its block and all blocks before it, so the id alone identifies the prefix.
     std::int64_t found = 0;
     bool all_there = true;
     for (std::int64_t first = 0; first < prompt; first += kHashedTokens) {
@@ -197,7 +197,7 @@ TEST_F(RealTraces, ReplaysAnHourOfCodeCompletionsAtPage16) {
   const RunReport r = replay(scenario_, requests, 5'000);
   expect_balance(r, sums_of(lines_, true), requests.size());
   EXPECT_EQ(r.hit_tokens, r.lost_tokens - r.recomputed_tokens)
-      << "nobody shares: only its own lost pages are found again";
+      << "no prefixes are shared: a request finds only its own lost pages";
 }
 
 }  // namespace

@@ -42,14 +42,14 @@ RunReport two_steps() {
 
 TEST(RunReport, TakesMeansOverStepsAndTheHitRateOverTheRun) {
   const RunReport r = two_steps();
-  EXPECT_DOUBLE_EQ(r.utilisation(), 0.25);             // (5/10 + 0) / 2
+  EXPECT_DOUBLE_EQ(r.utilization(), 0.25);             // (5/10 + 0) / 2
   EXPECT_DOUBLE_EQ(r.internal_fragmentation(), 0.25);  // 5 of 20 slots; the second step uses none and does not count
   EXPECT_DOUBLE_EQ(r.prefix_hit_rate(), 0.25);
 }
 
 TEST(RunReport, IsZeroThroughoutWhenNothingRan) {
   const RunReport r;
-  EXPECT_EQ(r.utilisation(), 0.0);
+  EXPECT_EQ(r.utilization(), 0.0);
   EXPECT_EQ(r.internal_fragmentation(), 0.0);
   EXPECT_EQ(r.prefix_hit_rate(), 0.0);
   EXPECT_THAT(to_text(r), HasSubstr("steps"));
@@ -58,10 +58,10 @@ TEST(RunReport, IsZeroThroughoutWhenNothingRan) {
 
 TEST(RunReport, PrintsAlignedFiguresAndOneCurveALine) {
   const std::string text = to_text(two_steps());
-  EXPECT_THAT(text, HasSubstr("  asked                          1,234,567\n"));
+  EXPECT_THAT(text, HasSubstr("  total                          1,234,567\n"));
   EXPECT_THAT(text, HasSubstr("  simulated                        1.500 s  under the scenario's cost model\n"));
   EXPECT_THAT(text, HasSubstr("  found in the cache                     8  25.0 % of 32 looked up\n"));
-  EXPECT_THAT(text, HasSubstr("  utilisation                  0.0 %    25.0 %    50.0 %  |█ |\n"));
+  EXPECT_THAT(text, HasSubstr("  utilization                  0.0 %    25.0 %    50.0 %  |█ |\n"));
   EXPECT_THAT(text, HasSubstr("  internal fragmentation      25.0 %    25.0 %    25.0 %  |█ |\n"))
       << "a step that uses no block has no fragmentation";
   EXPECT_THAT(text, HasSubstr("  prefix hits                 25.0 %    25.0 %    25.0 %  |█ |\n"))
@@ -110,11 +110,11 @@ TEST(RunReport, WritesTheSameFiguresAsJson) {
   EXPECT_TRUE(curve->find("internal_fragmentation")->as_array()->back().is_null());
   EXPECT_EQ(curve->find("prefix_hit_rate")->as_array()->front().number(), 0.25);
   EXPECT_TRUE(curve->find("prefix_hit_rate")->as_array()->back().is_null());
-  EXPECT_EQ(curve->find("utilisation")->as_array()->back().number(), 0.0) << "an empty pool is a figure, no gap";
+  EXPECT_EQ(curve->find("utilisation")->as_array()->back().number(), 0.0) << "an empty pool has a figure, not a gap";
   EXPECT_EQ(to_json(two_steps(), false).find("curve"), nullptr);
 }
 
-// What a line of the text says, as printed: least, mean, most.
+// The numbers of a printed line: minimum, mean, maximum.
 std::vector<std::string> printed_shares(const std::string& text, const std::string& name) {
   std::istringstream words(text.substr(text.find("  " + name + " ") + 2 + name.size()));
   std::vector<std::string> shares(3);
@@ -129,8 +129,8 @@ std::string as_printed(double share) {
   return out.str();
 }
 
-// Figures that no rounding hides: steps without blocks, without look-ups, without both, at either end and between. A
-// text and a JSON that treat such steps differently agree on a run without them.
+// Figures that rounding does not hide: steps without blocks, without look-ups, without both, at either end and between.
+// A text and a JSON that treat such steps differently agree on a run without them.
 TEST(RunReport, SaysTheSameInTextAndJsonWhicheverStepsHaveNoShare) {
   for (unsigned idle = 0; idle < 256; ++idle) {
     RunReport r = two_steps();
@@ -146,7 +146,7 @@ TEST(RunReport, SaysTheSameInTextAndJsonWhicheverStepsHaveNoShare) {
     }
     const std::string text = to_text(r);
     const json::Value v = to_json(r, true);
-    for (const auto& [line, key] : {std::pair<std::string, std::string>{"utilisation", "utilisation"},
+    for (const auto& [line, key] : {std::pair<std::string, std::string>{"utilization", "utilisation"},
                                     {"internal fragmentation", "internal_fragmentation"},
                                     {"prefix hits", "prefix_hit_rate"}}) {
       std::vector<double> points;

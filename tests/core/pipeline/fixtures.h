@@ -1,4 +1,4 @@
-// Small scenarios in which nothing divides anything by accident, and the pool as its events alone tell it.
+// Small scenarios whose sizes do not divide one another, and the pool's state reconstructed from its events.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace kvscope::testing_support {
 
-// Three requests over a common beginning of 11 tokens, pages of 4, 3 layers, 2 KV heads of 6 elements.
+// Three requests with a common prefix of 11 tokens, pages of 4, 3 layers, 2 KV heads of 6 elements.
 inline Scenario small_scenario() {
   Scenario scenario;
   scenario.name = "small";
@@ -53,13 +53,13 @@ inline Scenario continuous_scenario() {
   return scenario;
 }
 
-// (sequence, page) -> block at the end of every step, told from block events alone: which block holds a page is what
-// the lookup table must say, and no code of the engine or of explain is asked.
+// (sequence, page) -> block at the end of every step, from block events alone: the lookup table must agree with it. No
+// code of the engine or of explain is used.
 class TableFromEvents final : public trace::Recorder {
  public:
   using Table = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
   TableFromEvents() : Recorder(trace::Detail::full) {}
-  // During step k, before anybody finished: what the step's kernels see.
+  // During step k, before any request finished: the state that the step's kernels see.
   [[nodiscard]] const Table& at(std::int64_t step) const { return tables_.at(static_cast<std::size_t>(step)); }
   [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(tables_.size()); }
 

@@ -16,8 +16,8 @@ using testing_support::mla_scenario;
 using testing_support::quantized_scenario;
 using testing_support::small_scenario;
 
-// The whole chain once more in long double, from the tensors' documented shapes alone: gather by the table, causal to
-// the bottom right, plain softmax.
+// An independent computation of the whole chain in long double, from the tensors' documented shapes: gather by the
+// table, causal mask aligned bottom right, plain softmax.
 long double expected_output(const Scenario& scenario, const FocusState& focus, const LayerData& data, std::size_t b,
                             std::int64_t query, std::int64_t head, std::int64_t dim) {
   const auto& s = data.blocks.shape;
@@ -75,7 +75,7 @@ void expect_chain_agrees(const Scenario& scenario, std::int64_t step) {
   }
 }
 
-// A forgotten V slot, a layer stride, a scale of the wrong granule or a shared block read twice all show here.
+// Detects an omitted V slot, a wrong layer stride, a scale of the wrong granule and a shared block read twice.
 TEST(LayerAttention, AgreesWithAGatherThatKnowsOnlyTheTensorsShapes) {
   for (const std::int64_t step : {0, 2, 4}) {
     expect_chain_agrees(small_scenario(), step);

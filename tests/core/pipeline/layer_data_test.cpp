@@ -27,7 +27,7 @@ FocusState focus_of(const Scenario& scenario, std::int64_t step) {
   return state_at(scenario, scenario.requests.list, StepIdx{step});
 }
 
-// Slots that tokens own, by walking the table with loops of its own.
+// Slots that hold tokens, found with separate loops over the table.
 std::set<std::pair<std::int64_t, std::int64_t>> owned_slots(const FocusState& focus, std::int64_t page) {
   std::set<std::pair<std::int64_t, std::int64_t>> owned;
   for (std::size_t b = 0; b < focus.token_ids.size(); ++b) {
@@ -42,8 +42,8 @@ std::set<std::pair<std::int64_t, std::int64_t>> owned_slots(const FocusState& fo
   return owned;
 }
 
-// Every owned slot holds numbers, every other one, the null page among them, NaN in every element.
-void expect_poison_exactly_where_nobody_is(const Scenario& scenario, std::int64_t step) {
+// Every owned slot holds numbers; every other slot, including the null page, holds NaN in every element.
+void expect_poison_exactly_where_no_token_is(const Scenario& scenario, std::int64_t step) {
   const FocusState focus = focus_of(scenario, step);
   const LayerData data = layer_data(scenario, focus);
   const std::vector<std::int64_t>& shape = data.blocks.shape;
@@ -64,13 +64,13 @@ void expect_poison_exactly_where_nobody_is(const Scenario& scenario, std::int64_
 }
 
 TEST(LayerData, PoisonsEverySlotThatNoTokenOwns) {
-  expect_poison_exactly_where_nobody_is(small_scenario(), 4);
-  expect_poison_exactly_where_nobody_is(quantized_scenario(), 4);
-  expect_poison_exactly_where_nobody_is(mla_scenario(), 4);
-  expect_poison_exactly_where_nobody_is(continuous_scenario(), 2);
+  expect_poison_exactly_where_no_token_is(small_scenario(), 4);
+  expect_poison_exactly_where_no_token_is(quantized_scenario(), 4);
+  expect_poison_exactly_where_no_token_is(mla_scenario(), 4);
+  expect_poison_exactly_where_no_token_is(continuous_scenario(), 2);
 }
 
-// Values follow the token, not the place: the same requests over pages of 7 must give every token the same K and V.
+// Values depend on the token, not on its place: with pages of 7 every token must have the same K and V.
 TEST(LayerData, GivesATokenTheSameValuesWhereverItStands) {
   Scenario elsewhere = small_scenario();
   elsewhere.cache.page_size = 7;
@@ -113,7 +113,7 @@ TEST(LayerData, LayersSlotsAndSeedsHaveValuesOfTheirOwn) {
   EXPECT_NE(element(data.blocks, block * 2 * half), element(data.blocks, (block * 2 + 1) * half)) << "K and V";
 }
 
-// amax / 448 in f32, one division and one rounding an element; recomputed here from `exact` with float arithmetic.
+// amax / 448 in f32, one division and one rounding per element; recomputed here from `exact` with float arithmetic.
 TEST(LayerData, QuantizesEachGranuleByItsLargestElement) {
   const Scenario scenario = quantized_scenario();
   const FocusState focus = focus_of(scenario, 4);
@@ -141,13 +141,13 @@ TEST(LayerData, QuantizesEachGranuleByItsLargestElement) {
   EXPECT_GT(checked, 200);
 }
 
-// Around every power of two and around largest * 2^k, where a quotient that is rounded, or a log2 that is off by a last
-// place, picks the power next to the right one; the oracle climbs from far below by doubling, exactly.
+// Around every power of two and around largest * 2^k, where a rounded quotient, or a log2 with an error in the last
+// place, selects the next power; the oracle doubles exactly, starting far below.
 TEST(ScaleOf, IsTheSmallestPowerOfTwoThatFitsTheLargestElement) {
   for (const auto& [dtype, largest] : {std::pair{DType::e4m3, 448.0}, std::pair{DType::e5m2, 57344.0}}) {
     for (int k = -140; k <= 110; ++k) {
-      for (const double centre : {std::ldexp(largest, k), std::ldexp(1.0, k), std::ldexp(1.5, k)}) {
-        for (const double amax : {std::nextafter(centre, 0.0), centre, std::nextafter(centre, 1e300)}) {
+      for (const double center : {std::ldexp(largest, k), std::ldexp(1.0, k), std::ldexp(1.5, k)}) {
+        for (const double amax : {std::nextafter(center, 0.0), center, std::nextafter(center, 1e300)}) {
           double want = 0x1p-200;
           while (want * largest < amax) want *= 2;
           ASSERT_EQ(scale_of(Quantizer::power_of_two, amax, dtype), want) << name(dtype) << " " << amax;
@@ -161,8 +161,8 @@ TEST(ScaleOf, IsTheSmallestPowerOfTwoThatFitsTheLargestElement) {
   EXPECT_EQ(scale_of(Quantizer::power_of_two, std::nextafter(448.0, 449.0), DType::e4m3), 2.0);
 }
 
-// In every type a scale may have: a power of two, from amax / largest finite up to less than twice that; no element is
-// cut off, and each is the rounding of an exact quotient.
+// In every type a scale may have: a power of two, from amax / largest finite up to less than twice that; no element
+// saturates, and each is the rounding of an exact quotient.
 TEST(LayerData, ScalesByPowersOfTwoWhenTheScenarioSaysSo) {
   for (const DType dtype : {DType::e4m3, DType::e5m2}) {
     const double largest = dtype == DType::e4m3 ? 448.0 : 57344.0;
@@ -181,7 +181,7 @@ TEST(LayerData, ScalesByPowersOfTwoWhenTheScenarioSaysSo) {
           const double scale = element(data.scales, row * 2 + granule);
           if (std::isnan(scale)) continue;
           int exponent = 0;
-          ASSERT_EQ(std::frexp(scale, &exponent), 0.5) << scale << " is no power of two";
+          ASSERT_EQ(std::frexp(scale, &exponent), 0.5) << scale << " is not a power of two";
           ASSERT_GE(scale, amax / largest);
           ASSERT_LT(scale, 2 * (amax / largest));
           for (std::int64_t d = first; d < last; ++d) {
@@ -197,7 +197,7 @@ TEST(LayerData, ScalesByPowersOfTwoWhenTheScenarioSaysSo) {
   }
 }
 
-// The golden reads stored values and scales, whoever made them; the two quantizers must not make the same values.
+// The golden reads stored values and scales of either quantizer; the two quantizers must give different values.
 TEST(LayerData, GoldenAgreesWithBothSecondPathsUnderEitherQuantizer) {
   std::vector<double> errors;
   for (const Quantizer quantizer : {Quantizer::amax, Quantizer::power_of_two}) {

@@ -58,10 +58,10 @@ TEST(RunScenario, LeavesAGoldenOutThatIsTooLargeAndSaysWhatToDo) {
   RunOutcome outcome = run(small_scenario(), options);
   EXPECT_FALSE(outcome.golden);
   EXPECT_EQ(outcome.golden_skipped,
-            "one layer of the pool takes 0.0 GiB, and values are made up for 0.0 GiB at most: lower $.cache.blocks");
+            "one layer of the pool takes 0.0 GiB, and values are generated for at most 0.0 GiB: lower $.cache.blocks");
   EXPECT_TRUE(passed(outcome)) << "nothing is wrong, something is left out";
   EXPECT_THAT(to_text(small_scenario(), outcome),
-              HasSubstr("golden attention: left out, because one layer of the pool"));
+              HasSubstr("golden attention: skipped, because one layer of the pool"));
 
   options = {};
   options.max_multiply_adds = 100;

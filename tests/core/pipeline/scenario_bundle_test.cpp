@@ -21,7 +21,7 @@ GoldenRun golden_of(const Scenario& scenario, std::int64_t step) {
   return run_golden(scenario, state_at(scenario, scenario.requests.list, StepIdx{step}));
 }
 
-// The bundle is complete if somebody who has nothing else gets the same output from it: its inputs go through the
+// The bundle is complete if the same output can be computed from it alone: its inputs go through the
 // adapter for users' tensors, which shares no code with layer_attention.
 TEST(ScenarioBundle, ItsInputsAloneGiveItsOutputsToTheBit) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario(), continuous_scenario()}) {

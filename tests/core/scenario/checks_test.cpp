@@ -135,8 +135,8 @@ TEST(Checks, AContinuousCacheReservesAndSharesNothing) {
                                 "a continuous cache has slots for K and V, an MLA model has one: choose paged"}));
 }
 
-// 2 x 3 layers x 12 tokens = 72 rows a block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must
-// fail: a check on bytes, or one that forgets the null page, passes it.
+// 2 x 3 layers x 12 tokens = 72 rows per block; 2^32 / 72 = 59,652,323, less one for the null page. One block more must
+// fail: a check of bytes, or one that omits the null page, would accept it.
 TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
   EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'322; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.cache.blocks = 59'652'323; }),
@@ -144,7 +144,7 @@ TEST(Checks, RowsMustBeCountableInThirtyTwoBits) {
                                 "59652323 blocks of 72 rows (2 slots x 3 layers x 12 tokens) are more "
                                 "rows than a 32-bit row number can name: choose at most 59652322"}));
   EXPECT_THAT(
-      after([](Scenario& s) {  // the product of the largest values does not overflow on the way
+      after([](Scenario& s) {  // the product of the largest values does not overflow
         s.model.layers = 1024;
         s.cache.kind = CacheKind::continuous;
         s.cache.prefix_sharing = false;
@@ -169,9 +169,9 @@ TEST(Checks, AnMlaBlockHasHalfTheRows) {
   EXPECT_THAT(mla(119'304'647), testing::SizeIs(1));
 }
 
-TEST(Checks, SomebodyMustAsk) {
+TEST(Checks, RequestsAreRequired) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.list.clear(); }),
-              ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
+              ElementsAre(Fault{"$.requests", "no source of requests: give a list, a generator or a file"}));
 }
 
 TEST(Checks, SamplesAreAtLeastOneAndNeedPagesToShare) {
@@ -232,21 +232,21 @@ TEST(Checks, AGeneratorsRangesAreNotEmpty) {
         g.prompt_max = 2'147'483'647;
         s.requests.generator = g;
       }),
-      ElementsAre(Fault{"$.requests.generator.prompt_max",
-                        "2147483647 prompt and 16 generated tokens are together outside [1, 2147483647]: choose "
-                        "shorter requests"},
-                  Fault{"$.requests.generator.prefix_groups",
-                        "0 groups leave nobody to share 8 prefix tokens: choose at least 1"}));
+      ElementsAre(
+          Fault{"$.requests.generator.prompt_max",
+                "2147483647 prompt and 16 generated tokens are together outside [1, 2147483647]: choose "
+                "shorter requests"},
+          Fault{"$.requests.generator.prefix_groups", "0 groups cannot share 8 prefix tokens: choose at least 1"}));
 }
 
 TEST(Checks, ATracesNameTellsItsFormat) {
   EXPECT_THAT(after([](Scenario& s) { s.requests.file = RequestFile{"trace.JSONL", 0, 1}; }), IsEmpty());
-  EXPECT_THAT(
-      after([](Scenario& s) {
-        s.requests.file = RequestFile{"trace.json", 0, 1};
-      }),
-      ElementsAre(Fault{"$.requests.file.path",
-                        "\"trace.json\" ends in neither .csv nor .jsonl, which tell the format: rename the file"}));
+  EXPECT_THAT(after([](Scenario& s) {
+                s.requests.file = RequestFile{"trace.json", 0, 1};
+              }),
+              ElementsAre(Fault{
+                  "$.requests.file.path",
+                  "\"trace.json\" ends in neither .csv nor .jsonl, the endings of the two formats: rename the file"}));
 }
 
 TEST(Checks, AWindowGoesWithTheMaskThatUsesIt) {
@@ -257,10 +257,10 @@ TEST(Checks, AWindowGoesWithTheMaskThatUsesIt) {
   EXPECT_THAT(after([](Scenario& s) { s.attention.mask = MaskKind::sliding_window; }),
               ElementsAre(Fault{"$.attention.window",
                                 "0 keys leave a sliding window empty: choose how many keys a query "
-                                "sees, the own one included, such as 4096"}));
+                                "sees, its own included, such as 4096"}));
   EXPECT_THAT(
       after([](Scenario& s) { s.attention.mask = MaskKind::chunked; }),
-      ElementsAre(Fault{"$.attention.window", "0 is no length of a chunk: choose a number of tokens such as 8192"}));
+      ElementsAre(Fault{"$.attention.window", "0 is not a chunk length: choose a number of tokens such as 8192"}));
 }
 
 std::vector<Fault> tile(std::int64_t page, std::int64_t rows, std::int64_t align) {
@@ -271,7 +271,7 @@ std::vector<Fault> tile(std::int64_t page, std::int64_t rows, std::int64_t align
   });
 }
 
-// Pairs from the table of populate: legal there, so legal here. Pages of 48 or 7 tokens are no power of two and fine.
+// Pairs from the table of populate, which must be legal here too. Pages of 48 or 7 tokens are legal.
 TEST(Checks, TilesOfWholePagesAndPagesOfWholeTilesAreLegal) {
   EXPECT_THAT(tile(16, 64, 0), IsEmpty());
   EXPECT_THAT(tile(16, 64, 32), IsEmpty());
@@ -284,7 +284,7 @@ TEST(Checks, TilesOfWholePagesAndPagesOfWholeTilesAreLegal) {
   EXPECT_THAT(tile(1, 16, 0), IsEmpty());
 }
 
-TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
+TEST(Checks, ATileThatCannotBeLookedUpIsRejected) {
   EXPECT_THAT(tile(48, 64, 0), ElementsAre(Fault{"$.tile.BN",
                                                  "64 tokens are not a whole number of 48-token pages: choose "
                                                  "48 or 96"}));
@@ -299,17 +299,18 @@ TEST(Checks, ATileThatCannotBeLookedUpIsRefused) {
               ElementsAre(Fault{"$.tile.base_alignment",
                                 "24 is not a multiple of the page size 16, and a tile of several pages "
                                 "must start at a page: choose a multiple of 16, or 0"}));
-  EXPECT_THAT(tile(16, 64, 48),
-              ElementsAre(Fault{"$.tile.base_alignment",
-                                "tiles follow one another every 64 tokens, so multiples of 48 cannot be "
-                                "promised: choose a divisor of 64, or 0"}));
+  EXPECT_THAT(
+      tile(16, 64, 48),
+      ElementsAre(
+          Fault{"$.tile.base_alignment",
+                "tiles start every 64 tokens, so not every start is a multiple of 48: choose a divisor of 64, or 0"}));
   EXPECT_THAT(tile(128, 64, 16),
               ElementsAre(Fault{"$.tile.base_alignment",
                                 "a 64-token tile that starts at a multiple of 16 can run over the end "
                                 "of a 128-token page: choose 0"}));
 }
 
-// The rule and the default must agree for every page size there is: else leaving BN out would be refused.
+// The rule and the default must agree for every page size; otherwise omitting BN would be a fault.
 TEST(Checks, TheDefaultTileFitsEveryPage) {
   EXPECT_EQ(default_tile_rows(16), 64);
   EXPECT_EQ(default_tile_rows(48), 48);
@@ -331,13 +332,13 @@ TEST(Checks, TheFocusIsOnALayerThatExists) {
   EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 2; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.focus.layer = 3; }),
               ElementsAre(Fault{"$.focus.layer", "3 is outside [0, 3): the model has 3 layers, numbered from 0"}));
-  // Heads of the cache, not of the queries, of which there are three times as many.
+  // Heads of the cache; there are three times as many query heads.
   EXPECT_THAT(after([](Scenario& s) { s.focus.head = 1; }), IsEmpty());
   EXPECT_THAT(after([](Scenario& s) { s.focus.head = 2; }),
               ElementsAre(Fault{"$.focus.head", "2 is outside [0, 2): the model has 2 KV heads, numbered from 0"}));
 }
 
-// A struct filled by a form, not read from a file: the ranges are checked here too, NaN included.
+// A struct filled by a form and not read from a file: the ranges are checked too, including NaN.
 TEST(Checks, RangesOfAStructAreCheckedWithoutAFile) {
   EXPECT_THAT(
       after([](Scenario& s) {
@@ -357,7 +358,7 @@ TEST(Checks, RangesOfAStructAreCheckedWithoutAFile) {
                         "out"}));
 }
 
-// "$.tile.B" is not "$.tile.BN", and a fault inside a group silences the rules about that group only.
+// "$.tile.B" is not "$.tile.BN", and a fault inside a group suppresses only the rules about that group.
 TEST(Checks, AFaultyNumberCausesNoSecondComplaint) {
   Scenario s = small_scenario();
   s.tile.BN = 25;

@@ -1,4 +1,4 @@
-// The scenarios that come with the program: all parse, all say what to look at, and their claims hold.
+// The scenarios that come with the program: all parse, all have a description, and their claims hold.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ TEST(Gallery, EveryScenarioParsesAndSaysWhatToLookAt) {
   EXPECT_GE(files, 11);
 }
 
-// A scenario that is missing from the list would never be shown, one that is listed and gone would be a broken entry.
+// A scenario that is missing from the list would never be shown; a listed one without a file would be a broken entry.
 TEST(Gallery, TheListNamesEveryScenarioOnce) {
   std::vector<std::string> listed, files;
   std::ifstream list(kGallery / "gallery.txt");
@@ -76,7 +76,7 @@ TEST(Gallery, PrefixSharingsBeginningsAreWholePagesAndDoNotFitBesideWhatRuns) {
   }
   EXPECT_EQ(s.requests.list.size(), 16u);
   EXPECT_EQ(groups.size(), 5u);
-  const std::int64_t one_request = 5;  // pages: the beginning, and at least one of its own
+  const std::int64_t one_request = 5;  // pages: the common prefix, and at least one unshared page
   EXPECT_GT(5 * 4 + one_request, s.cache.blocks);
 }
 

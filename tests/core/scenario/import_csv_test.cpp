@@ -41,8 +41,8 @@ TEST(ImportCsv, ToleratesHowFilesEnd) {
       expected);
 }
 
-// 0 to 9 decimals; what is below a microsecond is cut off, not rounded; nanoseconds are not lost before the
-// subtraction: .9999999 to 1.0000001 is 0.2 us, which is 0, and not the 1 us that cutting first would give.
+// 0 to 9 decimals; parts of a microsecond are cut off, not rounded, and only after the subtraction: .9999999 to
+// 1.0000001 is 0.2 us, which gives 0; cutting before the subtraction would give 1 us.
 TEST(ImportCsv, TimesHaveUpToNineDecimals) {
   const auto second = [](const std::string& time) {
     return rows("2023-11-16 18:17:00,1,1\n2023-11-16 18:17:" + time + ",1,1").at(1).arrival_us;
@@ -62,7 +62,7 @@ TEST(ImportCsv, TimesCrossDaysLeapYearsAndZones) {
   EXPECT_EQ(rows("2024-05-10 00:00:00Z,1,1\n2024-05-09 23:00:00-01:30,1,1").at(1).arrival_us, 1'800'000'000);
 }
 
-// Time 0 is the earliest row, not the first: else the second would arrive before the run begins.
+// Time 0 is the earliest row, not the first one: otherwise the second would arrive before the start of the run.
 TEST(ImportCsv, RowsMayStandInAnyOrder) {
   EXPECT_THAT(rows("2024-01-01 00:00:02,5,1\n2024-01-01 00:00:00,6,1\n2024-01-01 00:00:01,7,1"),
               ElementsAre(Request{2'000'000, 5, 1, {}}, Request{0, 6, 1, {}}, Request{1'000'000, 7, 1, {}}));
@@ -77,22 +77,22 @@ TEST(ImportCsv, ALimitStopsReadingBeforeABadRow) {
 
 TEST(ImportCsv, ABadRowNamesItsLineAndColumn) {
   const std::string good = "2024-01-01 00:00:00,5,1\n";
-  EXPECT_THAT(
-      row_faults(good + "2024-01-01 00:00:00,0,1\n"),
-      ElementsAre(Fault{"line 3", "ContextTokens \"0\" is no integer in [1, 2147483647]: correct or remove the row"}));
+  EXPECT_THAT(row_faults(good + "2024-01-01 00:00:00,0,1\n"),
+              ElementsAre(Fault{
+                  "line 3", "ContextTokens \"0\" is not an integer in [1, 2147483647]: correct or remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,5,-3\n"),
               ElementsAre(Fault{"line 2",
-                                "GeneratedTokens \"-3\" is no integer in [0, 2147483647]: correct or remove the "
+                                "GeneratedTokens \"-3\" is not an integer in [0, 2147483647]: correct or remove the "
                                 "row"}));
-  EXPECT_THAT(
-      row_faults("2024-01-01 00:00:00,5 ,1e3\n"),
-      ElementsAre(Fault{"line 2", "ContextTokens \"5 \" is no integer in [1, 2147483647]: correct or remove the row"},
-                  Fault{"line 2",
-                        "GeneratedTokens \"1e3\" is no integer in [0, 2147483647]: correct or remove the "
-                        "row"}));
+  EXPECT_THAT(row_faults("2024-01-01 00:00:00,5 ,1e3\n"),
+              ElementsAre(Fault{"line 2",
+                                "ContextTokens \"5 \" is not an integer in [1, 2147483647]: correct or remove the row"},
+                          Fault{"line 2",
+                                "GeneratedTokens \"1e3\" is not an integer in [0, 2147483647]: correct or remove the "
+                                "row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,99999999999999999999,1\n"),
               ElementsAre(Fault{"line 2",
-                                "ContextTokens \"99999999999999999999\" is no integer in [1, 2147483647]: correct "
+                                "ContextTokens \"99999999999999999999\" is not an integer in [1, 2147483647]: correct "
                                 "or remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,2147483647,1\n"),
               ElementsAre(Fault{"line 2",
@@ -101,11 +101,11 @@ TEST(ImportCsv, ABadRowNamesItsLineAndColumn) {
   EXPECT_THAT(row_faults(good + "\n" + good), ElementsAre(Fault{"line 3", "empty between rows: remove the line"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,5\n"),
               ElementsAre(Fault{"line 2",
-                                "2 columns, 3 are wanted (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
+                                "2 columns instead of 3 (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
                                 "remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,5,1,\n"),
               ElementsAre(Fault{"line 2",
-                                "4 columns, 3 are wanted (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
+                                "4 columns instead of 3 (TIMESTAMP,ContextTokens,GeneratedTokens): correct or "
                                 "remove the row"}));
 }
 
@@ -117,7 +117,7 @@ TEST(ImportCsv, ATimeMustExist) {
     EXPECT_THAT(
         row_faults(std::string(time) + ",5,1"),
         ElementsAre(Fault{"line 2", "TIMESTAMP \"" + std::string(time) +
-                                        "\" is no time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: "
+                                        "\" is not a time between 1970 and 2261 such as 2023-11-16 18:17:03.9799600: "
                                         "correct or remove the row"}));
   }
 }
@@ -138,7 +138,7 @@ TEST(ImportCsv, AnotherKindOfFileIsToldByItsHeader) {
                         "of another kind?"}));
 }
 
-// 20 faults are told, the rest counted: 19, 20 and 21 bad rows.
+// 20 faults are reported, the rest is counted: 19, 20 and 21 bad rows.
 TEST(ImportCsv, TellsTwentyFaultsAndCountsTheRest) {
   const auto told = [](int bad) {
     std::string text;

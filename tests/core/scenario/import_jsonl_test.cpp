@@ -62,38 +62,38 @@ TEST(ImportJsonl, ALimitStopsReadingBeforeABadRow) {
 
 TEST(ImportJsonl, ABadRowNamesItsLine) {
   const std::string good = row("0", "1", "1", "[1]") + "\n";
-  EXPECT_THAT(
-      faults(good + row("0", "6955", "1", "[1, 2]")),
-      ElementsAre(Fault{"line 2", "2 hash_ids stand for 1024 tokens at most, input_length is 6955: 14 are wanted"}));
-  EXPECT_THAT(
-      faults(good + row("0", "512", "1", "[1, 2]")),
-      ElementsAre(Fault{"line 2", "2 hash_ids stand for 1024 tokens at most, input_length is 512: 1 are wanted"}));
+  EXPECT_THAT(faults(good + row("0", "6955", "1", "[1, 2]")),
+              ElementsAre(Fault{"line 2", "2 hash_ids cover at most 1024 tokens, but input_length is 6955: give 14"}));
+  EXPECT_THAT(faults(good + row("0", "512", "1", "[1, 2]")),
+              ElementsAre(Fault{"line 2", "2 hash_ids cover at most 1024 tokens, but input_length is 512: give 1"}));
   EXPECT_THAT(faults(row("0", "600", "1", "[1, -2]")),
               ElementsAre(Fault{"line 1",
-                                "hash_ids[1] -2 is no integer in [0, 4611686018427387903]: correct or remove the "
+                                "hash_ids[1] -2 is not an integer in [0, 4611686018427387903]: correct or remove the "
                                 "row"}));
   EXPECT_THAT(faults(row("0", "5", "1", "[\"a\"]")),
               ElementsAre(Fault{"line 1",
-                                "hash_ids[0] \"a\" is no integer in [0, 4611686018427387903]: correct or remove "
+                                "hash_ids[0] \"a\" is not an integer in [0, 4611686018427387903]: correct or remove "
                                 "the row"}));
   EXPECT_THAT(faults(row("0", "5", "1", "null")),
               ElementsAre(Fault{"line 1", "hash_ids is null, not an array: correct or remove the row"}));
   EXPECT_THAT(
       faults(row("-1", "0", "2.5", "[1]")),
-      ElementsAre(Fault{"line 1",
-                        "timestamp -1 is no number of milliseconds in [0, 9000000000000]: correct or "
-                        "remove the row"},
-                  Fault{"line 1", "input_length 0 is no integer in [1, 2147483647]: correct or remove the row"},
-                  Fault{"line 1", "output_length 2.5 is no integer in [0, 2147483647]: correct or remove the row"}));
+      ElementsAre(
+          Fault{"line 1",
+                "timestamp -1 is not a number of milliseconds in [0, 9000000000000]: correct or "
+                "remove the row"},
+          Fault{"line 1", "input_length 0 is not an integer in [1, 2147483647]: correct or remove the row"},
+          Fault{"line 1", "output_length 2.5 is not an integer in [0, 2147483647]: correct or remove the row"}));
   EXPECT_THAT(
       faults(row("\"now\"", "[]", "{}", "[1]")),
-      ElementsAre(Fault{"line 1",
-                        "timestamp \"now\" is no number of milliseconds in [0, 9000000000000]: correct or "
-                        "remove the row"},
-                  Fault{"line 1", "input_length an array is no integer in [1, 2147483647]: correct or remove the row"},
-                  Fault{"line 1",
-                        "output_length an object is no integer in [0, 2147483647]: correct or remove the "
-                        "row"}));
+      ElementsAre(
+          Fault{"line 1",
+                "timestamp \"now\" is not a number of milliseconds in [0, 9000000000000]: correct or "
+                "remove the row"},
+          Fault{"line 1", "input_length an array is not an integer in [1, 2147483647]: correct or remove the row"},
+          Fault{"line 1",
+                "output_length an object is not an integer in [0, 2147483647]: correct or remove the "
+                "row"}));
   EXPECT_THAT(faults(row("0", "2147483647", "1", "[]")).front(),
               (Fault{"line 1",
                      "input_length 2147483647 and output_length 1 are together more than 2147483647: correct or "
@@ -102,11 +102,11 @@ TEST(ImportJsonl, ABadRowNamesItsLine) {
                                         Fault{"line 1", "input_length is missing: correct or remove the row"},
                                         Fault{"line 1", "output_length is missing: correct or remove the row"}));
   EXPECT_THAT(faults(good + "[1]"),
-              ElementsAre(Fault{"line 2", "an array is given, an object is wanted: correct or remove the row"}));
+              ElementsAre(Fault{"line 2", "an array instead of an object: correct or remove the row"}));
   EXPECT_THAT(faults(good + "\n" + good), ElementsAre(Fault{"line 2", "empty between rows: remove the line"}));
 }
 
-// The parser sees one line and calls it line 1; the person has a file and wants line 3.
+// The parser reads one line at a time and reports line 1; the message must have the line of the file, 3.
 TEST(ImportJsonl, BadSyntaxNamesTheFilesLineAndTheColumn) {
   const std::string good = row("0", "1", "1", "[1]") + "\n";
   const std::vector<Fault> told = faults(good + good + "{\"timestamp\": 0,}");
@@ -123,11 +123,11 @@ TEST(ImportJsonl, NoRowsAtAllIsAMistake) {
   EXPECT_THAT(faults("\r\n\r\n"), ElementsAre(none));
 }
 
-TEST(ImportJsonl, ALongLineIsRefusedAndTheNextRead) {
+TEST(ImportJsonl, ALongLineIsRejectedAndTheNextRead) {
   EXPECT_THAT(
       faults(std::string(1'048'577, ' ') + "1\n[]"),
       ElementsAre(Fault{"line 1", "1048578 bytes are more than the 1048576 a row may have: is this a request trace?"},
-                  Fault{"line 2", "an array is given, an object is wanted: correct or remove the row"}));
+                  Fault{"line 2", "an array instead of an object: correct or remove the row"}));
 }
 
 }  // namespace

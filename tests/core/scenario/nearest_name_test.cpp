@@ -30,18 +30,18 @@ TEST(NearestName, AllowsAThirdOfWhatWasTyped) {
   EXPECT_EQ(nearest_name("xx", kTwo), "");
 }
 
-// The commonest slip of a fast typist is one edit, not two: a short name is found through it too.
-TEST(NearestName, SwappedNeighboursAreOneEdit) {
+// Swapping two letters is the most common typing error and counts as one edit, so that short names are found.
+TEST(NearestName, SwappedNeighborsAreOneEdit) {
   constexpr std::array<std::string_view, 2> kCommands{"show", "diff"};
   EXPECT_EQ(nearest_name("shwo", kCommands), "show");
   EXPECT_EQ(nearest_name("hsow", kCommands), "show");
   EXPECT_EQ(nearest_name("idff", kCommands), "diff");
   EXPECT_EQ(nearest_name("shaow", kCommands), "show");
   EXPECT_EQ(nearest_name("hswo", kCommands), "");  // twice, in a word of four
-  EXPECT_EQ(nearest_name("wsho", kCommands), "");  // no neighbours
+  EXPECT_EQ(nearest_name("wsho", kCommands), "");  // not adjacent
 }
 
-// The cost is the product of the lengths: a hostile key of a megabyte must not cost a second.
+// The cost is the product of the lengths: a hostile key of a megabyte must not take a second.
 TEST(NearestName, DoesNotTryWhatIsLongerThanAnyName) {
   EXPECT_EQ(nearest_name(std::string(1 << 20, 'a'), kNames), "");
 }

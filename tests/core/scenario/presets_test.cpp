@@ -10,8 +10,8 @@
 namespace kvscope::presets_test {
 namespace {
 
-// Figures of the published config.json files; typed here again on purpose, so that a slip of a
-// finger in the table shows.
+// Figures of the published config.json files, written here a second time to detect typing errors in
+// the table.
 TEST(Presets, HaveTheFiguresOfThePublishedConfigurations) {
   const auto geometry = [](const char* name) { return find_preset(name)->model; };
   EXPECT_EQ(geometry("llama-3.1-8b"), (ModelGeometry{"llama-3.1-8b", 32, 32, 8, 128, false, 128}));
@@ -23,7 +23,7 @@ TEST(Presets, HaveTheFiguresOfThePublishedConfigurations) {
   EXPECT_EQ(geometry("tiny"), ModelGeometry{});
 }
 
-// Only Gemma-2 caps its scores; a cap that leaked into the next preset would change every output a little.
+// Only Gemma-2 caps its scores; a cap in another preset would change every output a little.
 TEST(Presets, OnlyGemmaChangesTheAttentionItStartsFrom) {
   for (const ModelPreset& preset : model_presets()) {
     if (preset.model.name == "gemma-2-9b") {

@@ -1,4 +1,4 @@
-// The two recorded traces, where they are beside the source tree: every row read, every figure equal to the published
+// The two recorded traces, if they are beside the source tree: every row is read, and every figure equals the published
 // one. Source of the figures: the traces' README, and for the sums a separate count with Python's csv and json modules.
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-// A folder of its own for each test, gone afterwards.
+// A temporary folder for each test.
 class Requests : public testing::Test {
  protected:
   Requests()
@@ -61,7 +61,7 @@ TEST_F(Requests, StandInOrderOfArrivalAndEqualTimesInTheOrderOfTheSources) {
                                 Request{2000, 3, 0, {}}, Request{2000, 5, 1, {}}));
 }
 
-// A hundred at one time: standard sorts keep the order of a handful by luck.
+// A hundred at one time, because an unstable sort may keep the order of a few.
 TEST_F(Requests, AHundredAtOneTimeKeepTheirOrder) {
   Scenario s;
   for (std::int64_t i = 0; i < 100; ++i) s.requests.list.push_back({i % 2, i + 1, 0, {}});
@@ -71,7 +71,7 @@ TEST_F(Requests, AHundredAtOneTimeKeepTheirOrder) {
   }
 }
 
-// Samples stand behind their parent even where another request came at the same time, and say the same.
+// Samples follow their parent even when another request arrives at the same time, and have the same prompt.
 TEST_F(Requests, ARequestOfSeveralSamplesStandsThereSoManyTimes) {
   Scenario s;
   s.requests.list = {{5, 7, 2, {}}, {1, 9, 3, {{4, 9}}, 3}, {1, 8, 1, {}}};
@@ -90,7 +90,7 @@ TEST_F(Requests, LimitAndTimeScaleBelongToTheScenariosFile) {
   EXPECT_THAT(make_requests(s, folder_, folder_ / "t.csv"), ElementsAre(Request{0, 6, 2, {}}, Request{1000, 5, 1, {}}));
 }
 
-TEST_F(Requests, ATimeScaleThatLeavesTheClockIsRefused) {
+TEST_F(Requests, ATimeScaleThatLeavesTheClockIsRejected) {
   write("t.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n1970-01-01 00:00:00,5,1\n1980-01-01 00:00:00,6,2\n");
   Scenario s;
   s.requests.file = RequestFile{"t.csv", 0, 4.0};
@@ -105,16 +105,16 @@ TEST_F(Requests, AFileIsToldByItsEndingAndNamedWhenItIsMissing) {
   EXPECT_EQ(trace_format("B.JsonL"), TraceFormat::jsonl);
   EXPECT_EQ(trace_format("csv"), std::nullopt);
   EXPECT_EQ(trace_format("a.csv.gz"), std::nullopt);
-  EXPECT_THAT(
-      faults_of([&] { (void)load_trace("t.txt"); }),
-      ElementsAre(Fault{"", "the name ends in neither .csv nor .jsonl, which tell the format: rename the file"}));
+  EXPECT_THAT(faults_of([&] { (void)load_trace("t.txt"); }),
+              ElementsAre(Fault{
+                  "", "the name ends in neither .csv nor .jsonl, the endings of the two formats: rename the file"}));
   EXPECT_THAT([&] { (void)load_trace(folder_ / "none.csv"); },
               testing::ThrowsMessage<InputError>(testing::HasSubstr("none.csv")));
 }
 
 // --- the generator ---------------------------------------------------------------------------------------------------
 
-// Values of this very generator, written down: a change of the draws would change every scenario people keep.
+// Recorded values of this generator: a change of the draws would change every existing scenario.
 TEST(GenerateRequests, DrawsAreTheSameOnEveryMachine) {
   const std::vector<Request> a = generate_requests(chatty(4), 9);
   EXPECT_EQ(a, generate_requests(chatty(4), 9));
@@ -128,7 +128,7 @@ TEST(GenerateRequests, DrawsAreTheSameOnEveryMachine) {
   EXPECT_EQ(text, kDraws);
 }
 
-// Asking for more must not change those already there: the property a counter-based generator is for.
+// Generating more requests must not change the first ones, which is the purpose of a counter-based generator.
 TEST(GenerateRequests, ALongerListBeginsWithTheShorterOne) {
   std::vector<Request> longer = generate_requests(chatty(500), 3);
   std::vector<Request> shorter = generate_requests(chatty(200), 3);
@@ -224,7 +224,7 @@ TEST(GenerateRequests, AMeanMakesManyShortAndFewLongOnes) {
   EXPECT_NEAR(below, 10'000, 283);
 }
 
-// Own text after the common beginning: two requests of one group must not be equal further than the beginning.
+// Unique text after the common prefix: two requests of one group must be equal in the prefix only.
 TEST(GenerateRequests, MembersOfAGroupShareTheBeginningOnly) {
   RequestGenerator g = chatty(40);
   g.prefix_groups = 1;

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A valid document with `members` added in front; the request keeps it from being refused for another reason.
+// A valid document with `members` added in front; without the request it would have another fault.
 std::string document(const std::string& members) {
   return R"({"kvscope_scenario": 1, )" + members + (members.empty() ? "" : ", ") +
          R"("requests": {"list": [{"prompt_tokens": 9}]}})";
@@ -28,7 +28,7 @@ std::vector<Fault> faults(const std::string& text) {
   return faults_of([&] { (void)parse_scenario(text, "test"); });
 }
 
-// --- what is left out ------------------------------------------------------------------------------------------------
+// --- omitted keys ----------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, WhatIsLeftOutHasTheDefaultOfTheStruct) {
   Scenario expected;
@@ -45,7 +45,7 @@ TEST(ScenarioJson, APresetIsAModelAndWhatItImplies) {
   EXPECT_TRUE(gemma.attention.alibi);
 }
 
-// The model stands after the attention here: a reader that goes through the file in order would
+// The model comes after the attention here: a reader that processes the file in order would
 // lose the cap or the null.
 TEST(ScenarioJson, TheScenariosOwnAttentionWinsOverThePresets) {
   const Scenario s = parsed(R"("attention": {"soft_cap": null, "scale": 0.5}, "model": "gemma-2-9b")");
@@ -70,7 +70,7 @@ TEST(ScenarioJson, ReadsEveryKindOfNumber) {
   EXPECT_EQ(s.scheduler.base_us, 7.0);
 }
 
-// --- what is wrong ---------------------------------------------------------------------------------------------------
+// --- faults ----------------------------------------------------------------------------------------------------------
 
 TEST(ScenarioJson, AllFaultsAreToldAtOnceWithTheirPaths) {
   try {
@@ -80,11 +80,11 @@ TEST(ScenarioJson, AllFaultsAreToldAtOnceWithTheirPaths) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(), R"(my.json rejected, 6 faults:
-  $.model: "lama-3.1-8b" is none of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, gemma-2-9b, mistral-7b, deepseek-v3: did you mean "llama-3.1-8b"?
+  $.model: "lama-3.1-8b" is not one of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, gemma-2-9b, mistral-7b, deepseek-v3: did you mean "llama-3.1-8b"?
   $.cache.page_size: 0 is outside [1, 65536]: choose a power of two such as 16
-  $.cache.dtype: "bf17" is none of f32, f16, bf16, e4m3, e5m2: did you mean "bf16"?
+  $.cache.dtype: "bf17" is not one of f32, f16, bf16, e4m3, e5m2: did you mean "bf16"?
   $.cache.pagesize: unknown key: did you mean "page_size"?
-  $.requests.list[1].prompt_tokens: the string "9" is given, an integer in [1, 2147483647] is wanted
+  $.requests.list[1].prompt_tokens: the string "9" instead of an integer in [1, 2147483647]
   $["foo bar"]: unknown key: choose one of kvscope_scenario, $schema, name, description, model, cache, requests, scheduler, attention, tile, lds, focus, seed)");
   }
 }
@@ -108,41 +108,40 @@ TEST_P(OneFault, IsToldInTheseWords) {
 INSTANTIATE_TEST_SUITE_P(
     ScenarioJson, OneFault,
     testing::Values(
-        Case{"ModelIsANumber", R"("model": 7)", {"$.model", "7 is given, a preset's name or an object is wanted"}},
-        Case{"PresetIsANumber",
-             R"("model": {"preset": 7})",
-             {"$.model.preset", "7 is given, a preset's name is wanted"}},
-        Case{"PresetIsUnknown",
-             R"("model": {"preset": "gpt"})",
-             {"$.model.preset",
-              "\"gpt\" is none of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, gemma-2-9b, mistral-7b, "
-              "deepseek-v3"}},
+        Case{"ModelIsANumber", R"("model": 7)", {"$.model", "7 instead of a preset's name or an object"}},
+        Case{"PresetIsANumber", R"("model": {"preset": 7})", {"$.model.preset", "7 instead of a preset's name"}},
+        Case{
+            "PresetIsUnknown",
+            R"("model": {"preset": "gpt"})",
+            {"$.model.preset",
+             "\"gpt\" is not one of the presets tiny, llama-3.1-8b, llama-3.1-70b, qwen2.5-7b, gemma-2-9b, mistral-7b, "
+             "deepseek-v3"}},
         Case{"LayersAreTooMany",
              R"("model": {"layers": 1025})",
              {"$.model.layers", "1025 is outside [1, 1024]: choose the model's layer count"}},
         Case{"MlaWithoutItsValuePart",
              R"("model": {"is_mla": true, "kv_heads": 1, "head_size": 24}, "attention": {"scale": 1})",
              {"$.model.value_size",
-              "missing: an MLA model must say how many elements of a row are V, such as 512 of 576"}},
+              "missing: an MLA model needs the number of elements of a row that are V, such as 512 of 576"}},
         Case{"MlaPresetWithoutScale",
              R"("model": "deepseek-v3")",
              {"$.attention.scale",
               "missing: an MLA model has no default, because a row's width is not the query's before absorption; for "
               "DeepSeek-V3 write 0.07216878364870322 (1/sqrt(192)), or 0.1352337788608801 with its rope scaling"}},
-        Case{"CacheIsAnArray", R"("cache": [])", {"$.cache", "an array is given, an object is wanted"}},
-        Case{"CacheIsNull", R"("cache": null)", {"$.cache", "null is given, an object is wanted"}},
+        Case{"CacheIsAnArray", R"("cache": [])", {"$.cache", "an array instead of an object"}},
+        Case{"CacheIsNull", R"("cache": null)", {"$.cache", "null instead of an object"}},
         Case{"KindIsAnotherWord",
              R"("cache": {"kind": "page"})",
-             {"$.cache.kind", "\"page\" is none of paged, continuous: did you mean \"paged\"?"}},
+             {"$.cache.kind", "\"page\" is not one of paged, continuous: did you mean \"paged\"?"}},
         Case{"KindIsABoolean",
              R"("cache": {"kind": true})",
-             {"$.cache.kind", "true is given, one of paged, continuous is wanted"}},
+             {"$.cache.kind", "true instead of one of paged, continuous"}},
         Case{"DTypeThatNoCacheHas",
              R"("cache": {"dtype": "u64"})",
-             {"$.cache.dtype", "\"u64\" is none of f32, f16, bf16, e4m3, e5m2"}},
+             {"$.cache.dtype", "\"u64\" is not one of f32, f16, bf16, e4m3, e5m2"}},
         Case{"PageSizeIsAFraction",
              R"("cache": {"page_size": 16.5})",
-             {"$.cache.page_size", "16.5 is given, an integer in [1, 65536] is wanted"}},
+             {"$.cache.page_size", "16.5 instead of an integer in [1, 65536]"}},
         Case{"PageSizeIsPastAllIntegers",
              R"("cache": {"page_size": 18446744073709551615})",
              {"$.cache.page_size", "18446744073709551615 is outside [1, 65536]: choose a power of two such as 16"}},
@@ -155,55 +154,54 @@ INSTANTIATE_TEST_SUITE_P(
               "2147483647 is outside [1, 2147483646]: choose the number of pages the pool holds, such as 64"}},
         Case{"SharingIsAString",
              R"("cache": {"prefix_sharing": "yes"})",
-             {"$.cache.prefix_sharing", "the string \"yes\" is given, true or false is wanted"}},
+             {"$.cache.prefix_sharing", "the string \"yes\" instead of true or false"}},
         Case{"QuantizationWithoutGranularity",
              R"("cache": {"dtype": "e4m3", "quantization": {}})",
              {"$.cache.quantization.granularity", "missing: choose a number up to head_size, such as 64"}},
         Case{"QuantizerIsUnknown",
              R"("cache": {"dtype": "e4m3", "quantization": {"granularity": 4, "quantizer": "power_of_to"}})",
              {"$.cache.quantization.quantizer",
-              "\"power_of_to\" is none of amax, power_of_two: did you mean \"power_of_two\"?"}},
+              "\"power_of_to\" is not one of amax, power_of_two: did you mean \"power_of_two\"?"}},
         Case{"ScaleIsZero",
              R"("attention": {"scale": 0})",
              {"$.attention.scale", "0 is outside (0, 1000000]: choose a factor such as 0.125"}},
         Case{"ScaleIsAString",
              R"("attention": {"scale": "auto"})",
-             {"$.attention.scale", "the string \"auto\" is given, a number in (0, 1000000] is wanted"}},
+             {"$.attention.scale", "the string \"auto\" instead of a number in (0, 1000000]"}},
         Case{"MaskIsMisspelt",
              R"("attention": {"mask": "sliding-window", "window": 3})",
              {"$.attention.mask",
-              "\"sliding-window\" is none of none, causal, sliding_window, chunked: did you mean \"sliding_window\"?"}},
+              "\"sliding-window\" is not one of none, causal, sliding_window, chunked: did you mean "
+              "\"sliding_window\"?"}},
         Case{"BaseTimeIsNegative",
              R"("scheduler": {"base_us": -1})",
              {"$.scheduler.base_us", "-1 is outside [0, 1000000000]: choose a time in microseconds"}},
         Case{"SwizzleIsMisspelt",
              R"("tile": {"swizzle": "128"})",
-             {"$.tile.swizzle", "\"128\" is none of none, 32B, 64B, 128B: did you mean \"128B\"?"}},
-        Case{"SeedIsNegative",
-             R"("seed": -1)",
-             {"$.seed", "-1 is given, an integer in [0, 18446744073709551615] is wanted"}},
+             {"$.tile.swizzle", "\"128\" is not one of none, 32B, 64B, 128B: did you mean \"128B\"?"}},
+        Case{"SeedIsNegative", R"("seed": -1)", {"$.seed", "-1 instead of an integer in [0, 18446744073709551615]"}},
         Case{"FocusStepIsBelowMinusOne",
              R"("focus": {"step": -2})",
              {"$.focus.step", "-2 is outside [-1, 1000000000000000]: choose -1 for the busiest step"}},
-        Case{"NameIsAList", R"("name": ["a"])", {"$.name", "an array is given, a string is wanted"}},
+        Case{"NameIsAList", R"("name": ["a"])", {"$.name", "an array instead of a string"}},
         Case{"ALongStringIsNotRepeated",
              R"("seed": "0123456789012345678901234567890123456789012345678901234567890")",
-             {"$.seed", "a long string is given, an integer in [0, 18446744073709551615] is wanted"}}),
+             {"$.seed", "a long string instead of an integer in [0, 18446744073709551615]"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// The document's own "requests" is spoiled here, so these stand apart from the table above.
+// The faults here are in the document's "requests", so these cases are not in the table above.
 std::vector<Fault> request_faults(const std::string& requests) {
   return faults(R"({"kvscope_scenario": 1, "requests": )" + requests + "}");
 }
 
 TEST(ScenarioJson, RequestsAreToldByTheirPlaceInTheList) {
-  EXPECT_THAT(request_faults("[]"), ElementsAre(Fault{"$.requests", "an array is given, an object is wanted"}));
+  EXPECT_THAT(request_faults("[]"), ElementsAre(Fault{"$.requests", "an array instead of an object"}));
   EXPECT_THAT(request_faults("{}"),
-              ElementsAre(Fault{"$.requests", "nobody asks for anything: give a list, a generator or a file"}));
+              ElementsAre(Fault{"$.requests", "no source of requests: give a list, a generator or a file"}));
   EXPECT_THAT(request_faults(R"({"list": {}})"),
-              ElementsAre(Fault{"$.requests.list", "an object is given, an array is wanted"}));
+              ElementsAre(Fault{"$.requests.list", "an object instead of an array"}));
   EXPECT_THAT(request_faults(R"({"list": [{"prompt_tokens": 2}, 3, {"generate_tokens": -1}]})"),
-              ElementsAre(Fault{"$.requests.list[1]", "3 is given, an object is wanted"},
+              ElementsAre(Fault{"$.requests.list[1]", "3 instead of an object"},
                           Fault{"$.requests.list[2].prompt_tokens", "missing: a request has at least one token"},
                           Fault{"$.requests.list[2].generate_tokens",
                                 "-1 is outside [0, 2147483647]: choose a length in tokens"}));
@@ -212,15 +210,15 @@ TEST(ScenarioJson, RequestsAreToldByTheirPlaceInTheList) {
                           Fault{"$.requests.list[0].content[0].length",
                                 "0 is outside [1, 2147483647]: leave empty spans out"}));
   EXPECT_THAT(request_faults(R"({"generator": {"count": 0, "prefix_share": 1.5}})"),
-              ElementsAre(Fault{"$.requests.generator.count", "0 is outside [1, 1000000]: choose how many to make up"},
+              ElementsAre(Fault{"$.requests.generator.count", "0 is outside [1, 1000000]: choose a number of requests"},
                           Fault{"$.requests.generator.prefix_share", "1.5 is outside [0, 1]: choose a probability"}));
   EXPECT_THAT(request_faults(R"({"generator": {}})"),
-              ElementsAre(Fault{"$.requests.generator.count", "missing: choose how many to make up"}));
+              ElementsAre(Fault{"$.requests.generator.count", "missing: choose a number of requests"}));
   EXPECT_THAT(request_faults(R"({"file": {"limit": 3}})"),
               ElementsAre(Fault{"$.requests.file.path", "missing: name a .csv or .jsonl file"}));
 }
 
-// A sample's place behind its parent is no key: only the program says it.
+// A sample's distance from its parent is not a key: only the program sets it.
 TEST(ScenarioJson, SamplesAreReadAndWrittenAndTheirPlaceIsNot) {
   const Scenario s = parse_scenario(
       R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 2, "samples": 64}, {"prompt_tokens": 2}]}})",
@@ -234,30 +232,30 @@ TEST(ScenarioJson, SamplesAreReadAndWrittenAndTheirPlaceIsNot) {
                   Fault{"$.requests.list[1].sample_of", "unknown key: did you mean \"samples\"?"}));
 }
 
-TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRefusedAlone) {
+TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRejectedAlone) {
   EXPECT_THAT(faults("{}"), ElementsAre(Fault{"$.kvscope_scenario", "missing: write 1, the version of the format"},
                                         Fault{"$.requests", "missing: give a list, a generator or a file"}));
   EXPECT_THAT(faults(R"({"kvscope_scenario": 2, "new_key": 1})"),
               ElementsAre(Fault{"$.kvscope_scenario",
                                 "version 2 is newer than 1, the newest this program reads: update kvscope"}));
   EXPECT_THAT(faults(R"({"kvscope_scenario": 0, "requests": {"list": [{"prompt_tokens": 1}]}})"),
-              ElementsAre(Fault{"$.kvscope_scenario", "0 is no version of the format: write 1"}));
+              ElementsAre(Fault{"$.kvscope_scenario", "0 is not a version of the format: write 1"}));
   EXPECT_THAT(faults(R"({"kvscope_scenario": "1", "requests": {"list": [{"prompt_tokens": 1}]}})"),
-              ElementsAre(Fault{"$.kvscope_scenario", "the string \"1\" is no version of the format: write 1"}));
+              ElementsAre(Fault{"$.kvscope_scenario", "the string \"1\" is not a version of the format: write 1"}));
 }
 
 TEST(ScenarioJson, WhatIsNoObjectIsNoScenario) {
-  EXPECT_THAT(faults("[1]"), ElementsAre(Fault{"$", "an array is given, an object is wanted"}));
+  EXPECT_THAT(faults("[1]"), ElementsAre(Fault{"$", "an array instead of an object"}));
   EXPECT_THAT(faults("{\n  \"kvscope_scenario\": 1,\n}")[0].where, HasSubstr("line 3"));
 }
 
-// A list of a thousand wrong requests is told by its first hundred faults.
+// A list of a thousand wrong requests gives the first hundred faults.
 TEST(ScenarioJson, FaultsAreToldUpToABound) {
   std::string list;
   for (int i = 0; i < 1000; ++i) list += i == 0 ? "0" : ", 0";
   const std::vector<Fault> told = request_faults("{\"list\": [" + list + "]}");
   ASSERT_EQ(told.size(), 101u);
-  EXPECT_EQ(told[99], (Fault{"$.requests.list[99]", "0 is given, an object is wanted"}));
+  EXPECT_EQ(told[99], (Fault{"$.requests.list[99]", "0 instead of an object"}));
   EXPECT_EQ(told[100], (Fault{"", "and 900 more"}));
 }
 
@@ -361,7 +359,7 @@ TEST(ScenarioJson, WhatIsWrittenReadsBackTheSame) {
   }));
 }
 
-// A scenario that does not name its quantizer is one from before there was a choice: it must mean what it meant then.
+// A scenario without a quantizer was written before the key existed: its meaning must not change.
 TEST(ScenarioJson, QuantizerIsAmaxUnlessNamed) {
   const auto quantizer_in = [](const std::string& members) {
     return parse_scenario(R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 9}]},

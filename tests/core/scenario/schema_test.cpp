@@ -34,7 +34,7 @@ TEST(Schema, SaysEveryRangeWordAndDefaultOfTheReader) {
   EXPECT_EQ(models[0].find("enum")->as_array()->size(), model_presets().size());
 }
 
-// Editors read the file, not the function: a changed table with a stale file would mark good scenarios as wrong.
+// Editors read the file, not the function: with a stale file they would mark valid scenarios as wrong.
 TEST(Schema, TheFileOfTheGalleryIsUpToDate) {
   std::ifstream file(fs::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios" / "schema" / "scenario.schema.json");
   std::stringstream text;
@@ -42,7 +42,7 @@ TEST(Schema, TheFileOfTheGalleryIsUpToDate) {
   EXPECT_EQ(text.str(), scenario_schema());
 }
 
-// A valid scenario with one thing changed, for the reader and for a validator that knows nothing of the reader.
+// A valid scenario with one change, for the reader and for an independent validator.
 json::Array documents() {
   std::vector<std::string> texts;
   const auto with = [&](const std::string& members) {
@@ -86,8 +86,8 @@ json::Array documents() {
   return result;
 }
 
-// Whatever the schema refuses the reader refuses; what the schema accepts the reader refuses only by
-// a rule between fields.
+// The reader rejects everything that the schema rejects. A document that the schema accepts may be rejected by the
+// reader only by a rule between fields.
 TEST(Schema, AnIndependentValidatorAgreesWithTheReader) {
   const std::string python = KVSCOPE_PYTHON;
   if (std::system((python + " -c 'import jsonschema' 2> /dev/null").c_str()) != 0) {
@@ -124,7 +124,7 @@ TEST(Schema, AnIndependentValidatorAgreesWithTheReader) {
     EXPECT_TRUE(valid || !accepted) << json::dump(cases[i], -1);
     refused_by_rule_alone += valid && !accepted;
   }
-  EXPECT_EQ(refused_by_rule_alone, 1);  // "requests": {} is three optional keys to a schema, and nobody asking to us
+  EXPECT_EQ(refused_by_rule_alone, 1);  // "requests": {}: legal in the schema, but a run without requests
 }
 
 }  // namespace

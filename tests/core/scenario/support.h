@@ -1,4 +1,4 @@
-// What several tests of this folder need: a small valid document to spoil, and the faults of a call as data.
+// Helpers of this folder's tests: a small valid document to modify, and the faults of a call as data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<Fault> faults_of(Call&& call) {
   return {};
 }
 
-// Passes every check: Llama's shape at a size that is odd on purpose, pages of 12, one listed request.
+// Passes every check: Llama's shape with an unusual size, pages of 12, one listed request.
 inline Scenario small_scenario() {
   Scenario s;
   s.model = {"custom", 3, 6, 2, 20, false, 20};

@@ -16,7 +16,7 @@ LayoutSolutions solved(const TileRows& tile, const AccessPattern& pattern) {
   return solve_layout(tile, std::array{pattern});
 }
 
-// Counters show 32 wavefronts for a column of 128-byte rows and one for a row.
+// Hardware counters show 32 wavefronts for a column of 128-byte rows and one for a row.
 TEST(AccessPatterns, AColumnCostsABankForEachRowAndARowNothing) {
   const TileRows tile{96, 128};
   const LayoutSolutions column = solved(tile, column_pattern(SharedTarget::nvidia, 4, tile, 128));
@@ -25,7 +25,7 @@ TEST(AccessPatterns, AColumnCostsABankForEachRowAndARowNothing) {
   EXPECT_TRUE(solved(tile, row_pattern(SharedTarget::nvidia, 4, tile, 128)).is_free());
 }
 
-// A pattern that left a corner of the tile out would call a layout free that is not.
+// A pattern that omitted a part of the tile would accept layouts with conflicts.
 TEST(AccessPatterns, ReadEveryByteOfEveryRowOnceAndNothingBehindIt) {
   const TileRows tile{64, 144};  // rows of 128 B, 16 B of padding
   for (const AccessPattern& pattern :
@@ -43,7 +43,7 @@ TEST(AccessPatterns, ReadEveryByteOfEveryRowOnceAndNothingBehindIt) {
   }
 }
 
-// Padding is what a column read asks for; four bytes are one bank further a row.
+// A column read needs padding: four bytes per row move each row by one bank.
 TEST(AccessPatterns, AColumnIsFreeOnceARowIsPaddedByOneWord) {
   const TileRows tile{32, 128};
   const LayoutSolutions all =
@@ -52,7 +52,7 @@ TEST(AccessPatterns, AColumnIsFreeOnceARowIsPaddedByOneWord) {
   EXPECT_EQ(all.paddings.front().padding, 4);
 }
 
-TEST(AccessPatterns, RefuseTilesThatAreNotWholeAccesses) {
+TEST(AccessPatterns, RejectTilesThatAreNotWholeAccesses) {
   const auto message = [](const auto& make) -> std::string {
     try {
       static_cast<void>(make());

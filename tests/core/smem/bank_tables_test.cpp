@@ -1,5 +1,5 @@
-// Bank totals of K and V tiles in shared memory, with address code of this file alone: rows and columns are written out
-// here as the instructions' documents say, and no map of the library is asked.
+// Bank totals of K and V tiles in shared memory, computed with address code of this file only: rows and columns follow
+// the instructions' documents, and no map of the library is used.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -34,7 +34,7 @@ SharedAccess access_of(int lanes, int width, const std::function<std::int64_t(in
   return access;
 }
 
-// The one total that every access of `each` has; -1 when they differ.
+// The total of every access of `each`; -1 when they differ.
 class Total {
  public:
   void add(const BankReport& report) { totals_.insert(report.cycles()); }
@@ -46,7 +46,7 @@ class Total {
 
 constexpr int kKeys = 64;  // of the block that is read
 
-// K as an MFMA operand: lane l reads the vector of key l % M that its group l / M is due, 16 bytes.
+// K as an MFMA operand: lane l reads the 16-byte vector l / M of key l % M.
 int k_fragment_total(SharedTarget target, int row_bytes, int M, VectorSwizzle swizzle) {
   const BankProfile profile = bank_profile(target, SharedOp::read, 16);
   const int vectors = row_bytes / 16, groups = 64 / M;
@@ -172,7 +172,7 @@ TEST(BankTables, TotalsOfVTransposingReads) {
   }
 }
 
-// Copies into shared memory are 16 bytes times lane wherever they begin: free on every profile.
+// Copies into shared memory write 16 consecutive bytes per lane from any start: free of conflicts on every profile.
 TEST(BankTables, LinearCopiesAreFree) {
   for (const auto target : {SharedTarget::gfx942, SharedTarget::gfx950, SharedTarget::nvidia}) {
     const BankProfile profile = bank_profile(target, SharedOp::write, 16);
@@ -182,8 +182,8 @@ TEST(BankTables, LinearCopiesAreFree) {
   }
 }
 
-// Eight rows read at one chunk, as a phase of ldmatrix does, under what TMA leaves: how many of the eight 16-byte bank
-// groups the rows fall into.
+// Eight rows read at one chunk, as in a phase of ldmatrix, in the layouts that TMA writes: how many of the eight
+// 16-byte bank groups the rows use.
 TEST(BankTables, BankGroupsOfEightRowsUnderTmasModes) {
   struct Case {
     std::string what;
@@ -221,8 +221,8 @@ TEST(BankTables, BankGroupsOfEightRowsUnderTmasModes) {
   }
 }
 
-// ldmatrix.x4 of 16 rows, two chunks each, at the pitches people meet: padding by 16 bytes frees what a power of two
-// binds.
+// ldmatrix.x4 of 16 rows, two chunks each, at common pitches: padding by 16 bytes removes the conflicts of powers of
+// two.
 TEST(BankTables, LdmatrixOverRowPitches) {
   const BankProfile profile = bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16, 4);
   const auto cycles = [&](std::int64_t pitch) {

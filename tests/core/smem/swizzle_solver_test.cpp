@@ -60,8 +60,8 @@ AccessPattern k_by_mfma(SharedTarget target, const TileRows& tile, int M) {
   return pattern;
 }
 
-// The same question by other means: the swizzle by division and remainder, the banks by sorting words. Cycles beyond
-// the ideal.
+// An independent computation: the swizzle by division and remainder, the banks by sorting words. Returns the cycles
+// beyond the minimum.
 int extra_cycles(const AccessPattern& pattern, const std::function<std::int64_t(std::int64_t, std::int64_t)>& address) {
   int extra = 0;
   for (const auto& access : pattern.accesses) {
@@ -89,7 +89,7 @@ std::int64_t by_division(std::int64_t a, int bits, int base, int shift) {
   return a + ((y ^ z) - z) * power(base);
 }
 
-// What the search should find, by trying every (b, m, s) that permutes the tile's own bytes by its own bits.
+// The expected result of the search: tries every (b, m, s) that permutes the bytes of the tile by bits of the tile.
 std::set<Bms> by_brute_force(const TileRows& tile, const std::vector<AccessPattern>& patterns, int max_bits,
                              int max_base, int max_shift) {
   std::set<Bms> result;
@@ -129,19 +129,19 @@ TEST(SwizzleSolver, FindsTmasModeForRowsOfItsOwnWidth) {
   EXPECT_TRUE(first.tma_writes_it);
   EXPECT_EQ(
       first.why,
-      "bits 7-8 (row bits 1-2) XORed into bits 4-5: lanes 0 2 4 6, which all wanted bank 0, now start at banks 0 4 8 "
+      "bits 7-8 (row bits 1-2) XORed into bits 4-5: lanes 0 2 4 6, which all used bank 0, now start at banks 0 4 8 "
       "12");
   EXPECT_EQ(
       solutions.current,
       "K, ldmatrix.x4: in phase 0 of access 0 lanes 0 2 4 6 want 4 words of bank 0: their addresses 0 128 256 384 "
-      "differ in bits 7-8 (row bits 1-2) only, which say nothing about the bank (32 banks, address bits 2-6)");
-  // The 128B mode frees these rows as well, but a box of that mode puts rows 128 bytes apart.
+      "differ in bits 7-8 (row bits 1-2) only, which do not select the bank (32 banks, address bits 2-6)");
+  // The 128B mode makes these rows conflict-free as well, but a box of that mode has rows 128 bytes apart.
   const auto wide = std::find_if(solutions.swizzles.begin(), solutions.swizzles.end(),
                                  [](const SwizzleSolution& s) { return s.swizzle == Swizzle(3, 4, 3); });
   ASSERT_NE(wide, solutions.swizzles.end());
   EXPECT_EQ(wide->mode, SwizzleMode::b128);
   EXPECT_FALSE(wide->tma_writes_it);
-  // What suits AMD's phases does not suit ldmatrix.
+  // A solution for AMD's phases is not one for ldmatrix.
   EXPECT_THAT(found(solutions), Not(testing::Contains(Bms{3, 4, 4})));
   EXPECT_THAT(found(solutions), Not(testing::Contains(Bms{2, 4, 2})));
 }
@@ -158,7 +158,7 @@ TEST(SwizzleSolver, FindsTheHardwareModesOf32And128ByteRows) {
   EXPECT_EQ(solutions128.cycles, 16 * 32);
 }
 
-// On 64 banks in four phases of odd lanes, 32 keys of 64 bytes want (3,4,4); 16 keys want (3,4,3).
+// On 64 banks in four phases of non-consecutive lanes, 32 keys of 64 bytes need (3,4,4); 16 keys need (3,4,3).
 TEST(SwizzleSolver, FindsWhatSuitsGfx950) {
   const TileRows tile{64, 64};
   const auto m32 = found(solve_layout(tile, std::vector{k_by_mfma(SharedTarget::gfx950, tile, 32)}, {.max_bits = 3}));
@@ -171,7 +171,7 @@ TEST(SwizzleSolver, FindsWhatSuitsGfx950) {
   EXPECT_THAT(older, Not(testing::Contains(Bms{3, 4, 4})));
 }
 
-// One image for both machines: none of the family, however many bits it has; padding, which no TMA box writes, does it.
+// One layout for both machines: no swizzle of the family works; padding does, but no TMA box writes it.
 TEST(SwizzleSolver, SaysWhenNoSwizzleSuitsBothMachines) {
   const TileRows tile{64, 64};
   const std::vector both = {k_by_mfma(SharedTarget::gfx950, tile, 32), k_by_ldmatrix(tile, 64)};
@@ -181,14 +181,14 @@ TEST(SwizzleSolver, SaysWhenNoSwizzleSuitsBothMachines) {
             "64 rows of 64 B: 192 cycles, 48 without conflicts\n"
             "  K, 128-bit read: in phase 0 of access 0 lanes 0 12 20 24 want 4 words of bank 0: their addresses 0 768 "
             "1280 1536 "
-            "differ in bits 8-10 (row bits 2-4) only, which say nothing about the bank (64 banks, address bits 2-7)\n"
+            "differ in bits 8-10 (row bits 2-4) only, which do not select the bank (64 banks, address bits 2-7)\n"
             "swizzles on byte offsets that are free:\n"
             "  none of 43 swizzles up to 4 bits is free: the best is (2,4,3) with 64 cycles instead of 48\n"
             "row paddings that are free:\n"
-            "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all wanted bank 0, "
+            "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all used bank 0, "
             "now start "
             "at banks 0 48 16 32\n"
-            "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all wanted bank "
+            "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all used bank "
             "0, now start "
             "at banks 0 16 48 32\n");
 }
@@ -207,13 +207,13 @@ TEST(SwizzleSolver, LeavesAFreeTileAsItIs) {
   ASSERT_THAT(solutions.swizzles, Not(IsEmpty()));
   EXPECT_EQ(solutions.swizzles[0].swizzle.bits(), 0);
   EXPECT_EQ(solutions.swizzles[0].mode, SwizzleMode::none);
-  EXPECT_EQ(solutions.swizzles[0].why, "free as it is: in every phase each bank is wanted for one word at most");
+  EXPECT_EQ(solutions.swizzles[0].why, "free as it is: in every phase at most one word of each bank is requested");
   EXPECT_EQ(solutions.paddings.at(0).padding, 0);
   EXPECT_EQ(solutions.no_swizzle, "");
 }
 
-// One lane alone is never in anybody's way, so that every member of the family is free: a mode of TMA's comes before
-// what has as many bits.
+// A single lane never conflicts, so every swizzle of the family is a solution: TMA's modes come before others with the
+// same number of bits.
 TEST(SwizzleSolver, PutsTmasModesBeforeOthersOfAsManyBits) {
   AccessPattern pattern{"one lane", bank_profile(SharedTarget::nvidia, SharedOp::read, 16), 16, {}};
   pattern.accesses.emplace_back(32)[5] = RowByte{7, 16};
@@ -229,7 +229,7 @@ TEST(SwizzleSolver, PutsTmasModesBeforeOthersOfAsManyBits) {
   EXPECT_EQ(solutions.swizzles.at(1).why, "bit 7 (row bit 0) XORed into bit 4: every phase stays free");
 }
 
-// Rows of 64, 128 and 256 bytes are freed by 16 bytes a row; so they are by 48 and any odd number of chunks more.
+// Rows of 64, 128 and 256 bytes are conflict-free with 16 bytes of padding per row, and with any odd number of chunks.
 TEST(SwizzleSolver, PadsByAnOddNumberOfChunks) {
   for (const std::int64_t pitch : {64, 128, 256}) {
     const TileRows tile{32, pitch};
@@ -241,11 +241,11 @@ TEST(SwizzleSolver, PadsByAnOddNumberOfChunks) {
   const TileRows tile{32, 128};
   EXPECT_EQ(
       solve_layout(tile, std::vector{k_by_ldmatrix(tile, 128)}).paddings[0].why,
-      "a row begins 144 B after the one before: lanes 0 1 2 3 4 5 6 7, which all wanted bank 0, now start at banks 0 "
+      "a row begins 144 B after the one before: lanes 0 1 2 3 4 5 6 7, which all used bank 0, now start at banks 0 "
       "4 8 12 16 20 24 28");
 }
 
-// Everything proposed is free and nothing free is missing, over tiles, machines and both at once.
+// Every proposed swizzle is conflict-free and none is missing, for several tiles, machines and both machines together.
 TEST(SwizzleSolver, ProposesExactlyWhatBruteForceFinds) {
   struct Case {
     TileRows tile;
@@ -262,7 +262,7 @@ TEST(SwizzleSolver, ProposesExactlyWhatBruteForceFinds) {
       }
     }
   }
-  // Free as it is, and short: (2,7,2) would carry its last row out of the tile.
+  // Conflict-free without a swizzle, and short: (2,7,2) would move its last row out of the tile.
   const TileRows padded{16, 80};
   cases.push_back({padded, {k_by_ldmatrix(padded, 64)}});
   for (const Case& c : cases) {
@@ -293,7 +293,7 @@ TEST(SwizzleSolver, ProposesExactlyWhatBruteForceFinds) {
   }
 }
 
-// Two rows of 16 bytes have no bit to XOR that stays inside.
+// Two rows of 16 bytes have no bits that can be XORed within the tile.
 TEST(SwizzleSolver, HasNoCandidatesForATileOfAFewChunks) {
   const TileRows tile{3, 128};
   AccessPattern pattern{"three rows", bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16, 1), 16, {}};
@@ -319,8 +319,8 @@ TEST(SwizzleSolver, NamesEveryFaultOfAQuestion) {
             "layout to solve rejected, 4 faults:\n"
             "  rows: 0 is outside [1, 1048576]\n"
             "  max_bits: 11 is outside [0, 10]\n"
-            "  chunk: 24 B is no power of two of [1, 1024]\n"
-            "  patterns: there is none: say what reads the tile");
+            "  chunk: 24 B is not a power of two in [1, 1024]\n"
+            "  patterns: the list is empty: give the reads of the tile");
   AccessPattern pattern{"K", bank_profile(SharedTarget::nvidia, SharedOp::read, 16), 16, {}};
   pattern.accesses.emplace_back(32)[3] = RowByte{64, 8};
   EXPECT_EQ(message({64, 64}, {pattern}, {.chunk = 8}),

@@ -45,8 +45,8 @@ TEST(AddressedCache, TheHeadersExampleHolds) {
   EXPECT_EQ(cache.byte(SeqIdx{0}, TokIdx{5}, HeadIdx{1}, DimIdx{3}), 3436);
 }
 
-// Against the axes of the pool, counted without any cache type: swapped axes, V for K, a layer or a null page left out
-// each give another byte. 3 layers, so that a layer is no power of two of anything.
+// Against the axes of the pool, counted without any cache type: swapped axes, V for K, an omitted layer or null page
+// each give another byte. 3 layers, so that no product is a power of two.
 TEST(AddressedCache, EveryElementIsAtTheByteOfThePoolsAxes) {
   for (const std::int64_t page : {0, 1, 16, 64}) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {
@@ -86,7 +86,7 @@ TEST(AddressedCache, RowsAreThoseOfTheCacheType) {
   EXPECT_EQ(continuous.row_idx(SeqIdx{1}, TokIdx{100}), RowIdx{1 * 2 * 320 + 100});
 }
 
-// Bytes are counted from the pool's first, so that the first of all is 0 by either way of naming an address.
+// Bytes are counted from the pool's first byte, whose address is 0 in both ways to compute it.
 TEST(AddressedCache, AddressesCountFromThePoolsFirstByte) {
   const Example example;
   const AddressedCache cache(example.scenario, example.state, KOrV::k, LayerIdx{0});
@@ -97,7 +97,8 @@ TEST(AddressedCache, AddressesCountFromThePoolsFirstByte) {
   EXPECT_EQ(AddressedCache::byte_of(first - 1), -1);
 }
 
-// 80 GiB of pool are explained without a byte of it: 2 x 80 layers x 16 x 8 x 128 x 2 B = 5 MiB a block, 16384 blocks.
+// A pool of 80 GiB is explained without allocating it: 2 x 80 layers x 16 x 8 x 128 x 2 B = 5 MiB a block, 16384
+// blocks.
 TEST(AddressedCache, APoolThatFitsNoMachineIsNeverAllocated) {
   StagingStep step({.page = 16, .tokens = 150});
   step.scenario.model = {"large", 80, 64, 8, 128, false, 128};
@@ -122,7 +123,7 @@ TEST(AddressedCache, VOfAnMlaCacheIsNone) {
   step.scenario.model = {"mla", 2, 16, 1, 576, true, 512};
   EXPECT_THROW(AddressedCache(step.scenario, step.state, KOrV::v, LayerIdx{1}), UnsupportedError);
   const AddressedCache k(step.scenario, step.state, KOrV::k, LayerIdx{1});
-  // token 100 is slot 36 of block 3; one slot where others have two
+  // token 100 is slot 36 of block 3; MLA has one of K and V where others have two
   EXPECT_EQ(k.byte(SeqIdx{1}, TokIdx{100}, HeadIdx{0}, DimIdx{5}), (((3 * 1 + 0) * 2 + 1) * 64 + 36) * 576 * 2 + 10);
 }
 

@@ -17,7 +17,7 @@ CacheState batch_of(std::initializer_list<std::int64_t> sequences) {
   return state;
 }
 
-// Rows are not in the order of the sequences: a search that took them for sorted would miss 2.
+// Rows are not in the order of the sequences: a search that assumes sorted rows would miss 2.
 TEST(BatchRow, IsWhereTheSequenceStands) {
   const CacheState state = batch_of({4, 9, 2});
   EXPECT_EQ(batch_row_of(state, SeqIdx{4}), SeqIdx{0});
@@ -27,7 +27,7 @@ TEST(BatchRow, IsWhereTheSequenceStands) {
   EXPECT_EQ(require_batch_row(state, SeqIdx{2}), SeqIdx{2});
 }
 
-TEST(BatchRow, OfNobodySaysWhoIsThere) {
+TEST(BatchRow, OfAMissingSequenceNamesTheBatch) {
   const auto message = [](const CacheState& state) -> std::string {
     try {
       (void)require_batch_row(state, SeqIdx{5});

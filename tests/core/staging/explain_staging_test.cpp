@@ -1,4 +1,4 @@
-// Links past the row, each with numbers worked out by hand: nothing here calls a swizzle, a map or a layout.
+// The links after the row, each with numbers computed by hand: this file calls no swizzle, map or layout.
 #include "core/staging/detail/explain_staging.h"
 
 #include <gmock/gmock.h>
@@ -109,12 +109,12 @@ TEST(ExplainStaging, VOf8BitsByTmaIsReadInPiecesOf32Keys) {
   EXPECT_EQ(tma_links(step, KOrV::v, 100, 101), expected);
 }
 
-// Rows of 16 B without a swizzle stand side by side: eight lanes read 128 bytes, so nothing collides; rows of 128 B
-// without one would. A tile of 32-byte rows read without its swizzle shows the cost.
+// Rows of 16 B without a swizzle are contiguous: eight lanes read 128 bytes without conflicts; rows of 128 B would have
+// conflicts. A tile of 32-byte rows read without its swizzle shows the cost.
 TEST(ExplainStaging, WithoutASwizzleTheOffsetIsTheAddress) {
   const StagingStep step({.dtype = DType::bf16, .page = 16, .swizzle = SwizzleMode::none});
   const Links links = tma_links(step, KOrV::k, 100, 101);
-  ASSERT_EQ(links.size(), 6u);  // and no descriptor
+  ASSERT_EQ(links.size(), 6u);  // without a descriptor
   EXPECT_EQ(links[1].numbers, "(4*64*8 + 36*8 + 5) * 2");
   EXPECT_EQ(links[1].result, "4682");
   EXPECT_EQ(links[2].numbers, "0 ^ 36 % 1");
@@ -164,7 +164,7 @@ TEST(ExplainStaging, BanksOfLdsAreCountedBy64) {
   EXPECT_EQ(lds_links(step, KOrV::k, 106, 69).at(3).result, "42");
 }
 
-// Waves that share the keys hold their own alone; all hold V.
+// A wave of K holds only its own keys; every wave holds V.
 TEST(ExplainStaging, KIsInTheWavesWhoseKeysItIsAmongAndVInAll) {
   StagingStep step({.dtype = DType::bf16, .page = 64});
   step.scenario.lds.WN = 32;
@@ -175,7 +175,7 @@ TEST(ExplainStaging, KIsInTheWavesWhoseKeysItIsAmongAndVInAll) {
   EXPECT_EQ(lds_links(step, KOrV::k, 100, 101).back().remark, "in wave 1; a lane holds 32 registers");
 }
 
-// --- why not ---------------------------------------------------------------------------------------------------------
+// --- unsupported tiles -----------------------------------------------------------------------------------------------
 
 TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
   const auto tma = [](const StagingStep& step, KOrV kv = KOrV::k) {
@@ -197,20 +197,20 @@ TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
     return links[0].remark;
   };
   EXPECT_EQ(tma(StagingStep({.dtype = DType::e5m2, .page = 64})),
-            "dtype: e5m2 cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64");
+            "dtype: e5m2 is not supported by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, i32, i64 or u64");
   EXPECT_EQ(tma(StagingStep({.page = 4, .swizzle = SwizzleMode::none})),
             "box: 64 B are not a multiple of 128 B, so the next box would begin unaligned: use more rows");
   // A single chunk has no next one, but a tile has a next page.
   StagingStep narrow({.page = 1, .swizzle = SwizzleMode::b64});
   narrow.scenario.tile.BK = 32;
   EXPECT_EQ(tma(narrow),
-            "a box of 1 rows of 64 B would begin at shared byte 64, which is no multiple of 128 B: choose a wider "
+            "a box of 1 rows of 64 B would begin at shared byte 64, which is not a multiple of 128 B: choose a wider "
             "swizzle or larger pages");
   EXPECT_EQ(lds(StagingStep({.page = 16})),
-            "tile_size: 64 tokens do not divide a page of 16: a tile lies in one page, use a divisor");
+            "tile_size: 64 tokens do not divide a page of 16: a tile must be in one page, use a divisor");
   EXPECT_EQ(lds(StagingStep({.dtype = DType::f32, .page = 64})),
             "dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2");
-  // Two reasons at once, on one line.
+  // Two reasons on one line.
   StagingStep odd({.page = 64});
   odd.scenario.lds.BK = 48;
   EXPECT_EQ(
@@ -220,7 +220,7 @@ TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
       "columns: use 144");
 }
 
-// A row past 2^31 is a row, but no coordinate: 20 million blocks of 128 rows.
+// A row past 2^31 is a legal row, but not a legal coordinate: 20 million blocks of 128 rows.
 TEST(ExplainStaging, RowsPast2To31AreNoCoordinatesOfTma) {
   StagingStep step({.page = 64});
   step.scenario.cache.blocks = step.state.blocks = 20'000'000;

@@ -41,7 +41,7 @@ Question ask(std::int64_t seq, std::int64_t token, std::int64_t layer, std::int6
 }
 
 // Blocks come from the events, elements are counted one by one in the order of the pool: neither the lookup table nor
-// any stride is used. Swapped axes, a forgotten layer and a table row off by one each give another byte.
+// any stride is used. Swapped axes, an omitted layer and a table row off by one each give another byte.
 TEST(Explain, EveryByteIsWhereCountingThroughThePoolPutsIt) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario()}) {
     TableFromEvents events;
@@ -127,8 +127,8 @@ TEST(Explain, AContinuousCacheHasOneBlockForTheWholeSequence) {
   EXPECT_EQ(link(boxed, "TMA box").result, "(0, 1, " + std::to_string(block * 126 + 8) + ")");
 }
 
-// Rows past 2^31 are countable in 32 unsigned bits but have no signed name: the chain must neither stop nor print a
-// wrapped number. One token a request takes a page of 65536, so request 32769 stands in the block of that number.
+// Rows past 2^31 fit in 32 unsigned bits but not in 32 signed ones: the chain must neither stop nor print a wrapped
+// number. A request of one token takes a page of 65536, so request 32769 is in the block of that number.
 TEST(Explain, AnEncodedIndexThatDoesNotFitIsSaidAndNotWrapped) {
   Scenario scenario = mla_scenario();
   scenario.model.layers = 1;
@@ -145,28 +145,29 @@ TEST(Explain, AnEncodedIndexThatDoesNotFitIsSaidAndNotWrapped) {
             "it does not fit in 32 signed bits: sparse attention cannot name this token");
 }
 
-TEST(Explain, RefusesWhatIsNotThereAndSaysWhatIs) {
+TEST(Explain, RejectsWhatIsNotThereAndSaysWhatIs) {
   const Scenario scenario = small_scenario();
-  const auto refuse = [&](const Scenario& s, const Question& question) {
+  const auto rejection = [&](const Scenario& s, const Question& question) {
     return message_of([&] { static_cast<void>(explain(s, s.requests.list, question)); });
   };
-  EXPECT_EQ(refuse(scenario, ask(3, 0, 0, 0, 0, KOrV::k, 0)),
+  EXPECT_EQ(rejection(scenario, ask(3, 0, 0, 0, 0, KOrV::k, 0)),
             "sequence 3 is outside [0, 3): sequences are numbered by arrival");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 3, 0, 0, KOrV::k, 0)),
+  EXPECT_EQ(rejection(scenario, ask(0, 0, 3, 0, 0, KOrV::k, 0)),
             "layer 3 is outside [0, 3): layers of the scenario's model");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 2, 0, KOrV::k, 0)), "KV head 2 is outside [0, 2): each serves 2 query heads");
-  EXPECT_EQ(refuse(scenario, ask(0, 0, 0, 0, 6, KOrV::k, 0)), "dim 6 is outside [0, 6): elements of a head");
-  EXPECT_EQ(refuse(scenario, ask(0, -1, 0, 0, 0, KOrV::k, 0)),
+  EXPECT_EQ(rejection(scenario, ask(0, 0, 0, 2, 0, KOrV::k, 0)),
+            "KV head 2 is outside [0, 2): each serves 2 query heads");
+  EXPECT_EQ(rejection(scenario, ask(0, 0, 0, 0, 6, KOrV::k, 0)), "dim 6 is outside [0, 6): elements of a head");
+  EXPECT_EQ(rejection(scenario, ask(0, -1, 0, 0, 0, KOrV::k, 0)),
             "sequence 0: token -1 is outside [0, 19): it has 14 prompt and 5 generated tokens");
   EXPECT_EQ(
-      refuse(scenario, ask(0, 18, 0, 0, 0, KOrV::k, -1)),
+      rejection(scenario, ask(0, 18, 0, 0, 0, KOrV::k, -1)),
       "sequence 0: token 18 is never stored: the last token that is generated has no successor that would read it, "
-      "and a refused request stores none");
-  EXPECT_EQ(refuse(scenario, ask(0, 13, 0, 0, 0, KOrV::k, 0)),
+      "and a rejected request stores none");
+  EXPECT_EQ(rejection(scenario, ask(0, 13, 0, 0, 0, KOrV::k, 0)),
             "sequence 0: token 13 is outside [0, 9): step 0 has 0 cached and 9 new tokens of it");
-  EXPECT_EQ(refuse(scenario, ask(2, 0, 0, 0, 0, KOrV::k, 0)),
+  EXPECT_EQ(rejection(scenario, ask(2, 0, 0, 0, 0, KOrV::k, 0)),
             "sequence 2 is not in the batch of step 0, which holds 0: choose one of these, or another step");
-  EXPECT_EQ(refuse(mla_scenario(), ask(0, 0, 0, 0, 0, KOrV::v, 0)),
+  EXPECT_EQ(rejection(mla_scenario(), ask(0, 0, 0, 0, 0, KOrV::v, 0)),
             "an MLA cache has one slot, and V is the first part of it: ask for --kv k");
 }
 

@@ -30,13 +30,13 @@ TEST(FocusStep, IsTheStepWithMostFilledSlotsAndTheFirstOfEquals) {
   report.steps = 4;
   report.curve.resize(4);
   report.curve[0].slots_filled = 3;
-  report.curve[1].slots_filled = 9;  // the same as step 2: the later one would be taken by >=
+  report.curve[1].slots_filled = 9;  // the same as step 2: a comparison with >= would select the later one
   report.curve[2].slots_filled = 9;
   report.curve[3].slots_filled = 1;
   EXPECT_EQ(focus_step(small_scenario(), report), StepIdx{1});
 }
 
-TEST(FocusStep, TakesTheScenariosStepUpToTheLastAndRefusesTheNext) {
+TEST(FocusStep, TakesTheScenariosStepUpToTheLastAndRejectsTheNext) {
   Scenario scenario = small_scenario();
   const RunReport report = report_of(scenario);
   scenario.focus.step = report.steps - 1;
@@ -47,14 +47,14 @@ TEST(FocusStep, TakesTheScenariosStepUpToTheLastAndRefusesTheNext) {
                 std::to_string(report.steps) + "): the run has " + std::to_string(report.steps) + " steps");
 }
 
-TEST(FocusStep, SaysThatNothingRanWhenEveryRequestWasRefused) {
+TEST(FocusStep, SaysThatNothingRanWhenEveryRequestWasRejected) {
   Scenario scenario = small_scenario();
   scenario.requests.list = {Request{0, 1000, 1, {}}};  // the pool holds 76 tokens
   RunReport report = report_of(scenario);
   report.curve.clear();
   EXPECT_EQ(message_of([&] { static_cast<void>(focus_step(scenario, report)); }),
             "scenario 'small' rejected: $.requests: no request ran, so there is no step to look at: every request was "
-            "refused or none was given");
+            "rejected or none was given");
 }
 
 TEST(StateAt, ReplaysToTheVeryStateThatTheRunPassedThrough) {
@@ -72,7 +72,7 @@ TEST(StateAt, ReplaysToTheVeryStateThatTheRunPassedThrough) {
   }
 }
 
-TEST(StateAt, RefusesAStepPastTheEndAndSaysHowManyThereAre) {
+TEST(StateAt, RejectsAStepPastTheEndAndSaysHowManyThereAre) {
   const Scenario scenario = small_scenario();
   const std::int64_t steps = report_of(scenario).steps;
   EXPECT_EQ(
@@ -89,7 +89,7 @@ TEST(LastStepOf, IsTheLastStepThatComputedATokenOfTheSequenceOnceTheAskedOneIsTh
   ASSERT_EQ(focus.cache.batch.at(0), SeqIdx{0});
   EXPECT_EQ(focus.cache.cache_lengths.at(0) + focus.cache.new_tokens.at(0), 18u);
   EXPECT_EQ(last_step_of(scenario, scenario.requests.list, SeqIdx{0}, TokIdx{0}), last);
-  // The last generated token is never stored: nothing is computed from it.
+  // The last generated token is never stored, because no further token is computed from it.
   EXPECT_EQ(last_step_of(scenario, scenario.requests.list, SeqIdx{0}, TokIdx{18}), std::nullopt);
 }
 

@@ -1,5 +1,5 @@
-// A lane has 255 registers, so no place of a tile names register 255 or more, and a tile that needs more of them is
-// loaded in k-steps and shared out over warps. Registers and LDS bytes of such tiles, and of tiles staged with the `lds`
+// A lane has 255 registers, so no place of a tile may have register 255 or more, and a tile that needs more of them is
+// loaded in k-steps and divided among warps. Registers and LDS bytes of such tiles, and of tiles staged with the `lds`
 // options of a scenario, are compared with formulas written here.
 #include "core/staging/lane_registers.h"
 
@@ -15,8 +15,8 @@
 #include "core/pipeline/run_scenario.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
-#include "core/staging/explain.h"
 #include "core/staging/detail/explain_staging.h"
+#include "core/staging/explain.h"
 #include "core/staging/focus.h"
 #include "core/staging/lds/lds_params.h"
 #include "core/staging/lds/lds_staging.h"
@@ -61,7 +61,7 @@ class ReadEvents final : public trace::Recorder {
   }
 };
 
-// Multi-head latent attention in the gallery needs 576 registers a lane for its tile of K: register 421 was named.
+// Multi-head latent attention in the gallery would need 576 registers per lane to hold its whole tile of K.
 TEST(LaneRegisters, NoScenarioOfTheGalleryNamesARegisterThatNoLaneHas) {
   std::int64_t named = 0, reads = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios")) {
@@ -166,7 +166,7 @@ void check_tma(StagingStep step, KOrV kv, std::int64_t steps, std::int64_t warps
   }
 }
 
-// K is split along its columns, V along its keys; what is left over is shared out over warps.
+// K is split along its columns, V along its keys; pieces that still do not fit are divided among warps.
 TEST(LaneRegisters, TilesInKStepsAreWhatTheirPlacesSayAndBack) {
   check_tma(wide_step({.page = 64, .head_size = 576}, 64, 576), KOrV::k, 36, 1, 16);
   check_tma(wide_step({.page = 64, .head_size = 576, .kv = KOrV::v}, 64, 576), KOrV::v, 4, 1, 144);
@@ -219,7 +219,7 @@ void check_lds(const LdsCase& of) {
   TileQuestion question{StagingPath::lds, StagingStep::kSeq, LayerIdx{0}, StagingStep::kHead, of.kv,
                         first / BN,       DimIdx{0}};
 
-  // Bytes: of block images without full_kv the last of each stage is left.
+  // Bytes: without full_kv the last block of each stage remains.
   for (std::int64_t key = 0; key < BN; key += 3) {
     for (std::int64_t d = 0; d < depth; d += 5) {
       const std::int64_t block = of.lds.full_kv ? 0 : d / BK, stage = block % 2;

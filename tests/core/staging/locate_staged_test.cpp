@@ -31,7 +31,7 @@ StagingStep three_layers(const StagingCase& c) {
   return step;
 }
 
-// DeepSeek's row: 576 elements, of which V is 512.
+// DeepSeek's row: 576 elements, of which the first 512 are V.
 StagingStep mla_step(std::int64_t page, std::int64_t tokens) {
   StagingStep step({.page = page, .tokens = tokens});
   step.scenario.model = {"mla", 3, 16, 1, 576, true, 512};
@@ -58,7 +58,7 @@ std::vector<std::int64_t> sampled(std::int64_t count, std::int64_t stride) {
   return places;
 }
 
-// Every place that the staging names for an element, given back. The number of elements that were asked for.
+// Every place that the staging gives for an element must lead back to it. Returns the number of tested elements.
 std::int64_t check_tma(const StagingStep& step, KOrV kv, std::int64_t dim) {
   const Scenario& scenario = step.scenario;
   const std::int64_t tokens = tokens_of(step.state, StagingStep::kRow), BN = scenario.tile.BN;
@@ -123,7 +123,7 @@ std::int64_t check_lds(const StagingStep& step, KOrV kv) {
   return asked;
 }
 
-// Heads of 128 in tiles of 64 columns: the second of them asked for, so that a first column left out shows.
+// Heads of 128 in tiles of 64 columns: tests the second tile, so that an ignored first column is detected.
 TEST(LocateStaged, EveryPlaceOfATileByTmaLeadsBackToItsElement) {
   std::int64_t asked = 0;
   for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {
@@ -151,7 +151,7 @@ TEST(LocateStaged, EveryPlaceOfATileThroughLdsLeadsBackToItsElement) {
       }
     }
   }
-  // Waves with keys of their own, and an instruction that takes two steps from one read.
+  // Waves with different keys, and an instruction that takes two steps from one read.
   StagingStep parts = three_layers({.page = 64});
   parts.scenario.lds.WN = 32;
   asked += check_lds(parts, KOrV::k);
@@ -169,7 +169,7 @@ TEST(LocateStaged, RowsOfAnMlaCacheGoThereAndBack) {
   EXPECT_GT(check_lds(step, KOrV::k), 50);
 }
 
-// Every byte and every register of one tile, once: each element is met as often as it has bytes, and once in registers.
+// Every byte and every register of one tile: each element occurs once per byte of it, and once in registers.
 TEST(LocateStaged, EveryByteAndEveryRegisterOfAWholeTileIsSomeElementOnce) {
   const StagingStep step = three_layers({.page = 16, .tokens = 64});
   const TileQuestion q = question_of(StagingPath::tma, step, KOrV::k, 0);
@@ -191,10 +191,10 @@ TEST(LocateStaged, EveryByteAndEveryRegisterOfAWholeTileIsSomeElementOnce) {
   for (const auto& [element, count] : in_registers) ASSERT_EQ(count, 1) << element.first << ' ' << element.second;
 }
 
-// --- refusals --------------------------------------------------------------------------------------------------------
+// --- rejected questions ----------------------------------------------------------------------------------------------
 
 template <class Error>
-std::string refusal(const std::function<void()>& ask) {
+std::string rejection(const std::function<void()>& ask) {
   try {
     ask();
   } catch (const Error& error) {
@@ -205,15 +205,15 @@ std::string refusal(const std::function<void()>& ask) {
   return "no error";
 }
 
-class LocateStagedRefusals : public testing::Test {
+class LocateStagedRejections : public testing::Test {
  protected:
   template <class Error = IndexError>
   std::string shared(const TileQuestion& q, std::int64_t byte) const {
-    return refusal<Error>([&] { static_cast<void>(locate_shared(step_.scenario, step_.state, q, byte)); });
+    return rejection<Error>([&] { static_cast<void>(locate_shared(step_.scenario, step_.state, q, byte)); });
   }
   template <class Error = IndexError>
   std::string reg(const TileQuestion& q, std::int64_t wave, int lane, std::int64_t index) const {
-    return refusal<Error>(
+    return rejection<Error>(
         [&] { static_cast<void>(locate_register(step_.scenario, step_.state, q, WaveIdx{wave}, lane, index)); });
   }
   TileQuestion tma(std::int64_t tile, KOrV kv = KOrV::k) const {
@@ -226,14 +226,14 @@ class LocateStagedRefusals : public testing::Test {
   StagingStep step_ = three_layers({.page = 64});  // 150 tokens: tiles of 64, 64 and 22
 };
 
-TEST_F(LocateStagedRefusals, ASequenceThatIsNotInTheBatch) {
+TEST_F(LocateStagedRejections, ASequenceThatIsNotInTheBatch) {
   TileQuestion q = tma(0);
   q.seq = SeqIdx{5};
   EXPECT_EQ(shared(q, 0),
             "sequence 5 is not in the batch of step 3, which holds 4, 9: choose one of these, or another step");
 }
 
-TEST_F(LocateStagedRefusals, ATilePastTheSequencesEndCountedByThePathsOwnTiles) {
+TEST_F(LocateStagedRejections, ATilePastTheSequencesEndCountedByThePathsOwnTiles) {
   step_.scenario.lds.BN = 32;
   EXPECT_EQ(shared(tma(3), 0), "sequence 9: tile 3 is outside [0, 3): it has 150 tokens at step 3, 64 a tile");
   EXPECT_EQ(shared(tma(-1), 0), "sequence 9: tile -1 is outside [0, 3): it has 150 tokens at step 3, 64 a tile");
@@ -241,7 +241,7 @@ TEST_F(LocateStagedRefusals, ATilePastTheSequencesEndCountedByThePathsOwnTiles) 
   EXPECT_EQ(shared(lds(4), 0), "no error");
 }
 
-TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
+TEST_F(LocateStagedRejections, BytesOutsideTheTile) {
   EXPECT_EQ(shared(tma(0), 8192), "shared address 8192 is outside [0, 8192): bytes of the staged tile");
   EXPECT_EQ(shared(tma(0), -1), "shared address -1 is outside [0, 8192): bytes of the staged tile");
   EXPECT_EQ(shared(tma(0), 8191), "no error");
@@ -250,23 +250,21 @@ TEST_F(LocateStagedRefusals, BytesOutsideTheTile) {
   EXPECT_EQ(shared(lds(0), 16383), "no error");
 }
 
-// Token 150 would be the first that is not there: row 22 of the last tile. Row 22 is byte 2816 before the swizzle,
+// Token 150 is the first one that does not exist: row 22 of the last tile. Row 22 is byte 2816 before the swizzle,
 // chunk 6.
-TEST_F(LocateStagedRefusals, RowsPastTheLastTokenAreNobodys) {
+TEST_F(LocateStagedRejections, RowsPastTheLastTokenHoldNoToken) {
   EXPECT_EQ(
       shared(tma(2), 22 * 128),
-      "row 22 of the tile would be token 150, and sequence 9 has 150 at step 3: what stands there is nobody's, and "
-      "is masked");
+      "row 22 of the tile would be token 150, and sequence 9 has 150 at step 3: the row holds no token and is masked");
   EXPECT_EQ(shared(tma(2), 21 * 128), "no error");
   EXPECT_EQ(
       reg(tma(2), 0, 0, 2 * 16 + 0),
-      "row 32 of the tile would be token 160, and sequence 9 has 150 at step 3: what stands there is nobody's, and "
-      "is masked");
+      "row 32 of the tile would be token 160, and sequence 9 has 150 at step 3: the row holds no token and is masked");
   EXPECT_THAT(shared(lds(2), (22 * 4 ^ 22 / 4) * 16), testing::StartsWith("row 22 of the tile would be token 150, "));
 }
 
 // Heads of 72: two chunks of 64 columns, and the second is filled from column 8 on.
-TEST_F(LocateStagedRefusals, ColumnsPastTheHeadAreFill) {
+TEST_F(LocateStagedRejections, ColumnsPastTheHeadAreFill) {
   step_ = three_layers({.page = 64, .head_size = 72});
   step_.scenario.tile.BK = 128;
   EXPECT_EQ(shared(tma(0), 64 * 128 + 16), "column 72 is past the head's 72 elements: TMA filled it with zeros");
@@ -274,7 +272,7 @@ TEST_F(LocateStagedRefusals, ColumnsPastTheHeadAreFill) {
   EXPECT_EQ(reg(tma(0), 0, 0, 4 * 4 + 1), "column 72 is past the head's 72 elements: TMA filled it with zeros");
 }
 
-TEST_F(LocateStagedRefusals, LanesRegistersAndWavesThatAreNone) {
+TEST_F(LocateStagedRejections, LanesRegistersAndWavesThatAreNone) {
   EXPECT_EQ(reg(tma(0), 0, 32, 0), "lane 32 is outside [0, 32): lanes of a warp");
   EXPECT_EQ(reg(tma(0), 0, -1, 0), "lane -1 is outside [0, 32): lanes of a warp");
   EXPECT_EQ(reg(tma(0), 0, 31, 64), "register 64 is outside [0, 64): 32-bit registers of the whole tile");
@@ -286,7 +284,7 @@ TEST_F(LocateStagedRefusals, LanesRegistersAndWavesThatAreNone) {
   EXPECT_EQ(reg(lds(0), 3, 63, 63), "no error");
 }
 
-TEST_F(LocateStagedRefusals, ValuesOf32BitsHaveNoFragments) {
+TEST_F(LocateStagedRejections, ValuesOf32BitsHaveNoFragments) {
   step_ = three_layers({.dtype = DType::f32, .page = 64});
   EXPECT_EQ(shared(tma(0), 0), "no error");
   EXPECT_EQ(reg<UnsupportedError>(tma(0), 0, 0, 0),
@@ -295,11 +293,11 @@ TEST_F(LocateStagedRefusals, ValuesOf32BitsHaveNoFragments) {
               testing::HasSubstr("dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2"));
 }
 
-TEST_F(LocateStagedRefusals, APathThatCannotTakeTheTileSaysWhy) {
+TEST_F(LocateStagedRejections, APathThatCannotTakeTheTileSaysWhy) {
   step_ = three_layers({.page = 16});
   EXPECT_EQ(shared<GeometryError>(lds(0), 0),
-            "KVCacheIterator rejected: tile_size: 64 tokens do not divide a page of 16: a tile lies in one "
-            "page, use a divisor");
+            "KVCacheIterator rejected: tile_size: 64 tokens do not divide a page of 16: a tile must be in one page, "
+            "use a divisor");
   step_ = mla_step(64, 150);
   EXPECT_THAT(shared<UnsupportedError>(tma(0, KOrV::v), 0), testing::Not(testing::StartsWith("another kind")));
 }

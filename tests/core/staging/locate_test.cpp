@@ -59,8 +59,8 @@ std::set<std::int64_t> edges(std::int64_t size) {
 }
 
 // Every token of every sequence of one step's batch, with `layers` x `heads` x `dims` of K and V: explain's byte leads
-// back to the question. Two sequences that share a block have the same byte for the same token: the lowest is meant,
-// found here from explain's bytes alone. Returns how many questions were asked.
+// back to the question. Two sequences that share a block have the same byte for the same token: locate returns the
+// lowest, found here from explain's bytes alone. Returns the number of questions.
 std::int64_t check_step(const Scenario& scenario, std::span<const Request> requests, const CacheState& state,
                         const std::set<std::int64_t>& layers, const std::set<std::int64_t>& heads,
                         const std::set<std::int64_t>& dims, std::int64_t token_stride) {
@@ -97,7 +97,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
               question.head = HeadIdx{head};
               question.dim = DimIdx{dim};
               question.seq = state.batch[row];
-              // The whole chain for every tenth; explain holds its byte to this one each time.
+              // The whole chain for every tenth question; explain's byte must equal this one.
               const AddressedCache cache(scenario, state, kv, question.layer);
               const SeqIdx batch_row{static_cast<std::int64_t>(row)};
               const std::int64_t byte = cache.byte(batch_row, question.token, question.head, question.dim);
@@ -109,7 +109,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
               const Question last = locate(scenario, state, byte + size_of(scenario.cache.dtype) - 1);
               EXPECT_EQ(first, question) << "byte " << byte;
               EXPECT_EQ(last, question) << "last byte of the element at " << byte;
-              if (!(first == question) || !(last == question)) return asked;  // one line, not thousands
+              if (!(first == question) || !(last == question)) return asked;  // stop at the first failure
               ++asked;
             }
           }
@@ -121,7 +121,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
 }
 
 // The law, for every token of every batch of the small scenarios, over all layers, heads and elements: swapped axes, K
-// for V, a forgotten null page, an element size of 1 for all types and a page taken for a slot each break it.
+// for V, an omitted null page, an element size of 1 for all types and a page used as a slot each violate it.
 TEST(Locate, EveryByteThatExplainNamesLeadsBackToItsQuestionOverWholeSmallGrids) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario(), continuous_scenario()}) {
     SCOPED_TRACE(scenario.name);
@@ -166,8 +166,8 @@ TEST(Locate, EveryGalleryScenarioGoesThereAndBack) {
   EXPECT_GE(scenarios, 9);
 }
 
-// Every byte of one small pool, once: each is a token's, or says why it is not, and those that are a token's are as many
-// as the batch's tokens have bytes. A slot that is filled but not found, or found twice, changes the count.
+// Every byte of one small pool: each belongs to a token or gives a reason why not, and the bytes that belong to tokens
+// are as many as the batch's tokens have. A filled slot that is not found, or found twice, changes the count.
 TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
   const Scenario scenario = small_scenario();
   const CacheState state = state_at(scenario, scenario.requests.list, StepIdx{4}).cache;
@@ -185,7 +185,7 @@ TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
     const std::string why = message_of([&] { static_cast<void>(locate(scenario, state, byte)); });
     ++counts[why.starts_with("no IndexError")       ? "token"
              : why.find("null page") != why.npos    ? "null page"
-             : why.find("no sequence") != why.npos  ? "nobody"
+             : why.find("no sequence") != why.npos  ? "no holder"
              : why.find("no token yet") != why.npos ? "empty slot"
                                                     : why];
   }
@@ -193,13 +193,13 @@ TEST(Locate, EveryByteOfAWholePoolIsATokensOrSaysWhyNot) {
   EXPECT_EQ(counts["null page"], kBlockBytes);
   std::set<std::int64_t> blocks;
   for (const std::int64_t place : filled) blocks.insert(place / 4);
-  EXPECT_EQ(counts["nobody"], (19 - static_cast<std::int64_t>(blocks.size())) * kBlockBytes);
+  EXPECT_EQ(counts["no holder"], (19 - static_cast<std::int64_t>(blocks.size())) * kBlockBytes);
   EXPECT_EQ(counts["empty slot"], static_cast<std::int64_t>(blocks.size() * 4 - filled.size()) * kTokenBytes);
   EXPECT_EQ(counts.size(), 4u);
 }
 
-// Sequences 0 and 1 begin with the same 11 tokens, so pages 0 and 1 are one copy: whoever stands first in the batch, the
-// lower number is the answer. A walk that takes the last, or the first row, passes on easier batches.
+// Sequences 0 and 1 begin with the same 11 tokens, so pages 0 and 1 are one copy: the lower number is returned for any
+// order of the batch. A search that returns the last, or the first row, passes with easier batches.
 TEST(Locate, ASharedBlockIsTheLowestSequencesWhateverTheOrderOfTheBatch) {
   CacheState state;
   state.step = StepIdx{7};
@@ -217,7 +217,7 @@ TEST(Locate, ASharedBlockIsTheLowestSequencesWhateverTheOrderOfTheBatch) {
   EXPECT_EQ(locate(small_scenario(), state, 6 * kBlockBytes).seq, SeqIdx{5});
 }
 
-// The example of the header: its numbers are not those of any scenario here.
+// The example of the header, which is not one of the scenarios here.
 TEST(Locate, TheHeadersExampleHolds) {
   Scenario scenario = small_scenario();
   scenario.model = {"example", 2, 4, 2, 8, false, 8};
@@ -251,17 +251,17 @@ TEST(Locate, WhatIsNotATokenSaysWhatItIsAndWhatToDo) {
                                               ", which holds no token yet: page 2 of sequence 0 ends after 1 of 4 "
                                               "slots at step 0");
   const std::set<std::uint32_t> held(state.lookup_table.begin(), state.lookup_table.begin() + 3);
-  std::int64_t nobody = 0;
-  while (held.contains(static_cast<std::uint32_t>(nobody))) ++nobody;
-  EXPECT_EQ(at(nobody * 1152, 0), "byte " + std::to_string(nobody * 1152) + " is in block " + std::to_string(nobody) +
+  std::int64_t unheld = 0;
+  while (held.contains(static_cast<std::uint32_t>(unheld))) ++unheld;
+  EXPECT_EQ(at(unheld * 1152, 0), "byte " + std::to_string(unheld * 1152) + " is in block " + std::to_string(unheld) +
                                       ", which no sequence of the batch of step 0 holds: choose another step, or a "
                                       "block that is in use");
   EXPECT_EQ(at(0, -1), "step -1 is before the first: nothing is stored yet, go to step 0 or later");
   EXPECT_THAT(at(0, 1000), HasSubstr("step 1000 is outside [0, "));
 }
 
-// Any number at all ends in an answer or in an IndexError: sizes past 64 bits and divisions by zero do not.
-RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRefused, (std::int64_t byte)) {
+// Any number gives an answer or an IndexError, never an overflow or a division by zero.
+RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRejected, (std::int64_t byte)) {
   const Scenario scenario = continuous_scenario();
   const CacheState state = state_at(scenario, scenario.requests.list, StepIdx{1}).cache;
   try {
@@ -269,7 +269,7 @@ RC_GTEST_PROP(Locate, AnyByteIsAnsweredOrRefused, (std::int64_t byte)) {
     RC_ASSERT(byte >= 0);
     RC_ASSERT(std::ranges::find(state.batch, found.seq) != state.batch.end());
   } catch (const IndexError&) {
-    RC_SUCCEED("refused");
+    RC_SUCCEED("rejected");
   }
 }
 

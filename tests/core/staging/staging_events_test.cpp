@@ -25,8 +25,8 @@ namespace {
 
 using trace::Event;
 
-// Two sequences of 150 and 70 tokens, two layers, two KV heads of 128; the second layer's second head, and the longer
-// sequence's third tile, which the step's last tokens do not fill.
+// Two sequences of 150 and 70 tokens, two layers, two KV heads of 128. The focus is the second head of the second
+// layer, and the third tile of the longer sequence, which is not full.
 Scenario scenario_of(DType dtype, std::int64_t page, StagingDetail staging) {
   Scenario scenario;
   scenario.name = "events";
@@ -112,7 +112,7 @@ std::vector<std::string> texts(const std::vector<Event>& events) {
   return lines;
 }
 
-// The events of each tile, by what it is: (V?, TMA?).
+// The events of each tile, by (V?, TMA?).
 using Tile = std::pair<bool, bool>;
 std::map<Tile, std::vector<Event>> by_tile(const std::vector<Event>& events) {
   std::map<Tile, std::vector<Event>> tiles;
@@ -127,8 +127,8 @@ std::map<Tile, std::vector<Event>> by_tile(const std::vector<Event>& events) {
 
 // --- the sequence ----------------------------------------------------------------------------------------------------
 
-// bf16 tiles of 64 x 128: 16 KiB, two chunks of columns. Pages of 16 give 4 pages a tile, of which the last tile's 23
-// tokens fill two: K copies these, V fills the others. LDS takes no pages of 16.
+// bf16 tiles of 64 x 128: 16 KiB, two chunks of columns. Pages of 16 give 4 pages per tile; the last tile's 23 tokens
+// are in two of them: K copies these, V fills the others with zeros. LDS does not support pages of 16.
 TEST(StagingEvents, CopiesOfPagesOf16AreBoxesAndReadsOfEveryPiece) {
   const auto events = events_of(scenario_of(DType::bf16, 16, StagingDetail::copies));
   EXPECT_EQ(shape_of(events),
@@ -156,7 +156,7 @@ TEST(StagingEvents, LanesAreTheSameEventsWithWhatEachCopyAndReadIsMadeOf) {
       const auto copies = events_of(scenario_of(dtype, page, StagingDetail::copies));
       const auto lanes = events_of(scenario_of(dtype, page, StagingDetail::lanes));
       EXPECT_EQ(texts(without(lanes, kOfLanes)), texts(copies));
-      // Each stands behind its own copy or read.
+      // Each follows its copy or read.
       std::int64_t copy = -1, read = -1, chunks = 0, reads = 0;
       bool waves = false;
       const auto next_copy = [&](std::int64_t number) {
@@ -290,7 +290,7 @@ TEST(StagingEvents, BytesOfTheBoxesAddUpToWhatTheBarrierExpects) {
   }
 }
 
-// Page p of the sequence is wherever the engine put it; boxes of one page differ in their column alone.
+// Page p of the sequence is in the block that the engine chose; boxes of one page differ only in their column.
 TEST(StagingEvents, BoxesNameTheirPageColumnAndRow) {
   const Scenario scenario = scenario_of(DType::bf16, 16, StagingDetail::copies);
   const CacheState state = state_of(scenario);
@@ -333,7 +333,7 @@ TEST(StagingEvents, WavesWaitForAllTheyCopied) {
 
 // --- reads -----------------------------------------------------------------------------------------------------------
 
-// Every register of a wave is filled once, in order or not; nothing is read that no copy brought.
+// Every register of a wave is filled once, in any order; only bytes that a copy wrote are read.
 TEST(StagingEvents, ReadsFillEveryRegisterOfEachWaveFromBytesThatLanded) {
   for (const DType dtype : {DType::bf16, DType::e4m3}) {
     for (const auto& [tile, events] : by_tile(events_of(scenario_of(dtype, 64, StagingDetail::lanes)))) {
@@ -377,13 +377,13 @@ TEST(StagingEvents, MlaHasNoTileOfV) {
   EXPECT_EQ(tiles, (std::vector<Tile>{{false, false}, {false, true}}));
 }
 
-// --- when, and when not ----------------------------------------------------------------------------------------------
+// --- when events are recorded ----------------------------------------------------------------------------------------
 
-TEST(StagingEvents, NobodyAskedNothingIsRecorded) {
+TEST(StagingEvents, NothingIsRecordedUnlessRequested) {
   EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::none)).empty());
   EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::lanes), trace::Detail::steps).empty());
   EXPECT_TRUE(events_of(scenario_of(DType::bf16, 64, StagingDetail::lanes), trace::Detail::off).empty());
-  // Nor is the focus looked at.
+  // The focus is not checked either.
   Scenario nowhere = scenario_of(DType::bf16, 64, StagingDetail::none);
   nowhere.focus.tile = 1000;
   EXPECT_TRUE(events_of(nowhere).empty());
@@ -408,7 +408,7 @@ TEST(StagingEvents, ARunEndsWithThemWhicheverWayItIsRun) {
   EXPECT_TRUE(nothing.events().empty()) << "no step ran";
 }
 
-std::string refusal(const Scenario& scenario) {
+std::string rejection(const Scenario& scenario) {
   try {
     static_cast<void>(events_of(scenario));
   } catch (const InputError& error) {
@@ -417,18 +417,18 @@ std::string refusal(const Scenario& scenario) {
   return "no error";
 }
 
-TEST(StagingEvents, AFocusThatTheStepDoesNotHaveIsRefused) {
+TEST(StagingEvents, AFocusThatTheStepDoesNotHaveIsRejected) {
   Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
   scenario.focus.sequence = 7;
-  EXPECT_EQ(refusal(scenario),
+  EXPECT_EQ(rejection(scenario),
             "scenario 'events' rejected: $.focus.sequence: 7 is not in the batch of step 1, which holds 0, 1: "
             "choose one of these, or -1 for the longest");
   scenario.focus.sequence = 0;
-  EXPECT_EQ(refusal(scenario),
+  EXPECT_EQ(rejection(scenario),
             "scenario 'events' rejected: $.focus.tile: 2 is outside [0, 2): sequence 0 has 71 tokens at step "
             "1, 64 a tile");
   scenario.focus.tile = 1;
-  EXPECT_EQ(refusal(scenario), "no error");
+  EXPECT_EQ(rejection(scenario), "no error");
 }
 
 TEST(StagingEvents, TheFocusIsTheSequenceAskedForOrTheLongest) {
@@ -443,7 +443,7 @@ TEST(StagingEvents, TheFocusIsTheSequenceAskedForOrTheLongest) {
   EXPECT_EQ(longest.kv, KOrV::v);
   scenario.focus.sequence = 0;
   EXPECT_EQ(focus_tile(scenario, state, KOrV::k, 32).tokens, 71);
-  // Of two of one length the first.
+  // Of two sequences of equal length, the first one.
   scenario.focus.sequence = -1;
   scenario.requests.list = {Request{0, 150, 3, {}}, Request{0, 150, 3, {}}};
   EXPECT_EQ(focus_tile(scenario, state_of(scenario), KOrV::k, 64).batch_row, SeqIdx{0});

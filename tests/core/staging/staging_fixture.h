@@ -1,5 +1,5 @@
-// A cache step made by hand, with values that every arithmetic keeps exact: small integers that differ in token, head and
-// dim. Slots of no token, other sequences' blocks and the null page are poisoned.
+// A cache step made by hand, with values that are exact in every type: small integers that depend on token, head and
+// dim. Slots without a token, other sequences' blocks and the null page are poisoned.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ inline double exact_value(std::int64_t token, std::int64_t head, std::int64_t di
   return static_cast<double>((token * 7 + head * 5 + dim * 3 + (dim / 8) * 4 + (kv == KOrV::k ? 0 : 11)) % 15 - 7);
 }
 
-// Two sequences; the second one, number 9, is looked at. Its pages lie backwards and between the other's.
+// Two sequences; the tests use the second one, number 9. Its pages are in reverse order and between those of the other.
 struct StagingStep {
   Scenario scenario;
   CacheState state;
@@ -89,7 +89,7 @@ struct StagingStep {
     return scenario.cache.kind == CacheKind::paged ? scenario.cache.page_size : scenario.cache.max_tokens;
   }
 
-  // By the axes of the pool alone, without the cache types. [bytes]
+  // From the axes of the pool alone, without the cache types. [bytes]
   [[nodiscard]] std::int64_t pool_byte(std::int64_t token, HeadIdx head, std::int64_t dim, KOrV kv) const {
     const std::int64_t block =
         state.lookup_table[static_cast<std::size_t>(kRow.value * state.table_columns + token / slots())];

@@ -1,5 +1,5 @@
-// The way of a tile from the pool into registers, both paths: places against the bytes that the stages move, and
-// against one another, over every element of whole grids of configurations.
+// Staging a tile from the pool into registers, on both paths: places are compared with the bytes that the stages move,
+// and with one another, for every element of whole grids of configurations.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -40,8 +40,8 @@ StepCache cache_of(StagingStep& step, KOrV kv) {
   return step_cache(step.scenario, step.state, {step.data.blocks.bytes.data(), nullptr, 1}, kv, LayerIdx{0});
 }
 
-// A box of one swizzle row for each row must begin at a multiple of 128 B when there are several: no other reason to
-// refuse is in the grid.
+// Boxes of one swizzle row per row must begin at multiples of 128 B when there are several: the only reason for
+// rejection in the grid.
 bool tma_can(const StagingCase& c) {
   const std::int64_t BN = c.page == 1 ? 16 : 64;
   const std::int64_t issue_rows = c.page == 0 ? BN : std::min(BN, c.page);
@@ -116,7 +116,7 @@ double element_of(const StagedImage& staged, DType dtype, std::int64_t wave, std
 
 // --- TMA -------------------------------------------------------------------------------------------------------------
 
-// BK is rounded up to what fills a row of the swizzle, and a head is never exceeded by more than that.
+// BK is rounded up to whole rows of the swizzle, and to at most the head in whole rows.
 TEST(TmaColumns, AreBkInWholeSwizzleRowsAndNoMoreThanTheHeadHas) {
   const auto columns = [](DType dtype, SwizzleMode swizzle, std::int64_t BK, std::int64_t head_size) {
     Scenario scenario;
@@ -147,11 +147,11 @@ TEST(TmaColumns, ATileBeginsAtAMultipleOfThem) {
   EXPECT_EQ(tma_depth_offset(scenario, DimIdx{575}), DimIdx{384});
 }
 
-// The address that explain names, the byte that the copies put there and the register that ldmatrix fills are the
-// element's, for every element; and each leads back to it.
+// For every element, the address of explain, the byte that the copies write there and the register that ldmatrix fills
+// hold the element; and each place leads back to it.
 TEST(TmaStagingGrid, EveryElementIsWhereItsPlacesSay) {
   int taken = 0;
-  for (const StagingCase& c : tma_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("places by TMA", tma_cases(), 5)) {
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
     const StepCache cache = cache_of(step, c.kv);
@@ -194,10 +194,10 @@ TEST(TmaStagingGrid, EveryElementIsWhereItsPlacesSay) {
       }
     }
   }
-  EXPECT_GT(taken, 100);
+  EXPECT_GT(taken, test::size_for_sanitizers(20, 100));
 }
 
-// S[query][key] through mma.sync: B operands are the registers as they stand.
+// S[query][key] through mma.sync, with the registers as B operands.
 std::map<std::pair<std::int64_t, std::int64_t>, double> scores_by_mma(const StagedImage& staged, const StagingCase& c,
                                                                       std::int64_t rows, std::int64_t columns,
                                                                       std::int64_t offset) {
@@ -229,9 +229,9 @@ std::map<std::pair<std::int64_t, std::int64_t>, double> scores_by_mma(const Stag
   return scores;
 }
 
-// K in registers times Q is the product of the values themselves, bit for bit: integers, so no rounding hides a swap.
+// K in registers times Q is the product of the values, bit for bit: integers, so that rounding hides no exchange.
 TEST(TmaStagingGrid, QueriesTimesKThroughMmaSyncIsTheDirectProduct) {
-  for (const StagingCase& c : tma_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("Q K^T by mma.sync", tma_cases(), 5)) {
     if (c.kv != KOrV::k || size_of(c.dtype) > 2 || !tma_can(c)) continue;
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
@@ -251,10 +251,10 @@ TEST(TmaStagingGrid, QueriesTimesKThroughMmaSyncIsTheDirectProduct) {
   }
 }
 
-// V likewise, with weights of 0 past the last token: what stands there must be finite, and the missing pages are
-// filled.
+// The same for V, with weights of 0 past the last token: the values there must be finite, and missing pages are
+// filled with zeros.
 TEST(TmaStagingGrid, WeightsTimesVThroughMmaSyncIsTheDirectProduct) {
-  for (const StagingCase& c : tma_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("P V by mma.sync", tma_cases(), 5)) {
     const std::int64_t BN = c.page == 1 ? 16 : 64;
     if (c.kv != KOrV::v || size_of(c.dtype) > 2 || !tma_can(c)) continue;
     const bool fp8 = size_of(c.dtype) == 1;
@@ -276,7 +276,7 @@ TEST(TmaStagingGrid, WeightsTimesVThroughMmaSyncIsTheDirectProduct) {
         std::vector<double> sum(32 * 4, 0.0);
         for (std::int64_t key = 0; key < BN; key += k) {
           const std::int64_t piece = key / piece_map.info().rows * across + depth / piece_map.info().columns;
-          // The order of keys is the fragment's own: weights follow it, as P's registers would.
+          // The order of keys is that of the fragment: the weights have it too, as P's registers would.
           std::vector<double> p(static_cast<std::size_t>(16 * k)), b;
           for (std::int64_t slot = 0; slot < k; ++slot) {
             const FragmentPlace b_place = b_map.fragment_of({static_cast<int>(slot), 0});
@@ -318,7 +318,7 @@ bool lds_can(const StagingStep& step, KOrV kv) {
 
 TEST(LdsStagingGrid, EveryElementIsWhereItsPlacesSay) {
   int taken = 0, refused = 0;
-  for (const StagingCase& c : lds_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("places through LDS", lds_cases(), 5)) {
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
     const StepCache cache = cache_of(step, c.kv);
@@ -335,7 +335,7 @@ TEST(LdsStagingGrid, EveryElementIsWhereItsPlacesSay) {
     EXPECT_EQ(staging.valid_rows(), c.tokens - first);
     const StagedImage staged = stage_through_lds(step.scenario, step.state, step.data.bytes(), tile);
     for (std::int64_t row = 0; row < BN; row += 5) {
-      // Every seventh element of a row; under the sanitizers every 56th, from another one in each row.
+      // Every seventh element of a row; with sanitizers every 56th, starting at a different one in each row.
       for (std::int64_t dim = row % 7; dim < c.head_size; dim += 7 * static_cast<std::int64_t>(test::grid_step(8))) {
         const KeyIdx key{row};
         const DimIdx depth{dim};
@@ -363,8 +363,8 @@ TEST(LdsStagingGrid, EveryElementIsWhereItsPlacesSay) {
       }
     }
   }
-  EXPECT_GT(taken, 100);
-  EXPECT_GT(refused, 5);
+  EXPECT_GT(taken, test::size_for_sanitizers(20, 100));
+  EXPECT_GT(refused, test::size_for_sanitizers(1, 5));
 }
 
 Mfma mfma_of(const KVBufferParams& params) {
@@ -391,10 +391,10 @@ std::vector<double> operand(const StagedImage& staged, const LdsStaging& staging
   return values;
 }
 
-// Both products of attention through MFMA, K or V as the first operand, as the kernels have it; rows past the tokens
-// are zeros in LDS.
+// Both products of attention through MFMA, K or V as the first operand, as in the kernels; rows past the tokens are
+// zeros in LDS.
 TEST(LdsStagingGrid, BothProductsThroughMfmaAreTheDirectProducts) {
-  for (const StagingCase& c : lds_cases()) {
+  for (const StagingCase& c : test::cases_for_sanitizers("products by MFMA", lds_cases(), 5)) {
     SCOPED_TRACE(testing::PrintToString(c));
     StagingStep step(c);
     if (!lds_can(step, c.kv)) continue;

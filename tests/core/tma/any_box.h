@@ -1,5 +1,5 @@
-// Any legal map with any start of a box, as the properties of copies ask for them: element sizes, ranks, swizzles, element
-// strides, boxes that begin before the tensor and end behind it, rows shorter than the swizzle's span.
+// Generates any legal map and start of a box, for the property tests of copies: element sizes, ranks, swizzles, element
+// strides, boxes that begin before the tensor and end after it, rows shorter than the swizzle's span.
 #pragma once
 
 #include <algorithm>
@@ -38,14 +38,14 @@ struct AnyBox {
   std::int64_t dst = 0;
 };
 
-// From within a property.
+// Called from within a property.
 inline AnyBox any_box() {
   const int size = prop::one_of(1, 2, 4, 8);
   const int rank = prop::uniform(1, 6);
   const auto swizzle = static_cast<TmaSwizzle>(prop::uniform(0, 7));
   static constexpr std::array<int, 7> kSpans = {96, 32, 64, 128, 128, 128, 128};
   const int chunks = prop::uniform(1, kSpans.at(static_cast<std::size_t>(swizzle)) / 16 + 1);
-  // Up to 200 bytes: boxes that hang over an edge are as many as others.
+  // Up to 200 bytes, so that half of the boxes cross an edge.
   std::vector<std::uint64_t> dims{static_cast<std::uint64_t>(prop::uniform(1, 200 / size + 1))}, strides;
   std::vector<std::uint32_t> box{static_cast<std::uint32_t>(16 * chunks / size)}, steps{1};
   std::vector<std::int64_t> at{prop::uniform<std::int64_t>(-3, 6) * 16 / size};
@@ -58,7 +58,7 @@ inline AnyBox any_box() {
     box.push_back(prop::uniform(1U, 5U));
     at.push_back(prop::uniform<std::int64_t>(-3, 5));
   }
-  if (rank > 2 && prop::any<bool>()) std::swap(strides[0], strides[1]);  // strides need not grow
+  if (rank > 2 && prop::any<bool>()) std::swap(strides[0], strides[1]);  // strides need not increase
   AnyBox any{map_of(type_of(size), dims, strides, box, swizzle, steps), at, 128 * prop::uniform<std::int64_t>(0, 9)};
   if (size == 2 || size == 4) any.map.fill = static_cast<OobFill>(prop::uniform(0, 2));
   return any;

@@ -1,4 +1,4 @@
-// The published traces step by step, and each misuse by name.
+// Traces of mbarrier operations step by step, and each misuse by name.
 #include "core/tma/arrival_barrier.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ void expect_trace(std::int64_t expected, const std::vector<Step>& steps) {
     SCOPED_TRACE(step.what);
     step.run(barrier);
     EXPECT_EQ(barrier.state(), (BarrierState{step.phase, step.pending, step.tx}));
-    ArrivalBarrier seen = barrier;  // asking is an observation; the trace goes on without it
+    ArrivalBarrier seen = barrier;  // test_wait counts as an observation; the trace continues without it
     EXPECT_EQ(seen.test_wait(0), step.wait0);
     EXPECT_EQ(seen.test_wait(1), step.wait1);
   }
@@ -51,7 +51,7 @@ std::vector<BarrierFault> faults(const ArrivalBarrier& barrier) {
 }
 using Faults = std::vector<BarrierFault>;
 
-// M1.
+// One arrival, two copies.
 TEST(ArrivalBarrierTrace, EndsAPhaseWithItsLastByte) {
   expect_trace(1, {{"init 1", kNothing, 0, 1, 0, false, true},
                    {"expect 1024", expect_tx(1024), 0, 1, 1024, false, true},
@@ -60,7 +60,7 @@ TEST(ArrivalBarrierTrace, EndsAPhaseWithItsLastByte) {
                    {"complete 512", complete(512), 1, 1, 0, true, false}});
 }
 
-// M2: bytes before anybody announced them.
+// Bytes that land before they are announced.
 TEST(ArrivalBarrierTrace, TakesBytesThatComeFirst) {
   expect_trace(1, {{"complete 512", complete(512), 0, 1, -512, false, true},
                    {"expect 1024", expect_tx(1024), 0, 1, 512, false, true},
@@ -71,14 +71,14 @@ TEST(ArrivalBarrierTrace, TakesBytesThatComeFirst) {
   EXPECT_EQ(faults(barrier), Faults{});  // the first phase is owned from init on
 }
 
-// M3.
+// Two producers.
 TEST(ArrivalBarrierTrace, WaitsForEveryArrival) {
   expect_trace(2, {{"expect 256, arrive", [](ArrivalBarrier& b) { b.arrive_expect_tx(256); }, 0, 1, 256, false, true},
                    {"complete 256", complete(256), 0, 1, 0, false, true},
                    {"arrive", kArrive, 1, 2, 0, true, false}});
 }
 
-// M4: the arithmetic; that nobody saw phase 0 end is a fault of its own.
+// Arrivals without bytes. That no thread observed the end of phase 0 is a separate fault.
 TEST(ArrivalBarrierTrace, FlipsWithEveryLoneArrival) {
   expect_trace(1, {{"arrive", kArrive, 1, 1, 0, true, false}, {"arrive", kArrive, 2, 1, 0, false, true}});
   ArrivalBarrier barrier(1);
@@ -87,7 +87,7 @@ TEST(ArrivalBarrierTrace, FlipsWithEveryLoneArrival) {
   barrier.arrive();
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::unobserved_phase});
   EXPECT_EQ(barrier.diagnoses()[0].message,
-            "an arrival in phase 1 before anybody saw phase 0 end: wait for each phase");
+            "an arrival in phase 1 before any thread observed the end of phase 0: wait for each phase");
   EXPECT_EQ(barrier.diagnoses()[0].operation, 2);  // init, arrive, arrive
   ArrivalBarrier seen(1);
   seen.arrive();
@@ -96,7 +96,7 @@ TEST(ArrivalBarrierTrace, FlipsWithEveryLoneArrival) {
   EXPECT_EQ(faults(seen), Faults{});
 }
 
-// M5: half of the bytes were announced; the rest lands in the next phase.
+// Only half of the bytes were announced; the rest lands in the next phase.
 TEST(ArrivalBarrierTrace, LetsTheRestOfAnUnderannouncedCopyIntoTheNextPhase) {
   expect_trace(1, {{"expect 512, arrive, complete 256",
                     [](ArrivalBarrier& b) { b.arrive_expect_tx(512), b.complete_tx(256); }, 0, 0, 256, false, true},
@@ -107,13 +107,13 @@ TEST(ArrivalBarrierTrace, LetsTheRestOfAnUnderannouncedCopyIntoTheNextPhase) {
   barrier.complete_tx(512);
   barrier.complete_tx(512);
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::late_bytes});
-  EXPECT_EQ(
-      barrier.diagnoses()[0].message,
-      "512 bytes in phase 1, which nobody has begun: phase 0 ended before they arrived, so it had announced too few: "
-      "expect every byte of a copy before the phase's last arrival");
+  EXPECT_EQ(barrier.diagnoses()[0].message,
+            "512 bytes in phase 1, which no producer has begun: phase 0 ended before they arrived, so it had announced "
+            "too few: "
+            "expect every byte of a copy before the phase's last arrival");
 }
 
-// A producer that issues before it announces says so first: then the same bytes are no fault.
+// A producer that issues before it announces must own the phase first: then the same bytes are legal.
 TEST(ArrivalBarrierFaults, NoneWhenAProducerOwnsThePhase) {
   ArrivalBarrier barrier(1);
   barrier.arrive();
@@ -126,7 +126,7 @@ TEST(ArrivalBarrierFaults, NoneWhenAProducerOwnsThePhase) {
   EXPECT_EQ(barrier.state(), (BarrierState{2, 1, 0}));
 }
 
-TEST(ArrivalBarrierFaults, LeaveOutArrivalsThatNobodyExpects) {
+TEST(ArrivalBarrierFaults, LeaveOutUnexpectedArrivals) {
   ArrivalBarrier barrier(2);
   barrier.arrive(3);
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::pending_underflow});
@@ -155,7 +155,7 @@ TEST(ArrivalBarrierFaults, HoldAtMostAPhasesBytes) {
   EXPECT_EQ(below.state().tx, -1048575);
 }
 
-// A wait that nobody will end is a report here and a hang there.
+// A wait that never ends is reported by the model and hangs on hardware.
 TEST(ArrivalBarrierFaults, ReportADeadlockWithWhatIsMissing) {
   ArrivalBarrier barrier(2);
   EXPECT_FALSE(barrier.wait(0));
@@ -171,7 +171,7 @@ TEST(ArrivalBarrierFaults, ReportADeadlockWithWhatIsMissing) {
       "a wait for phase 0 never ends: 0 of 2 arrivals and 512 bytes are missing: expect no more bytes than are copied");
 }
 
-// Parity shows phase k + 2 as it showed phase k.
+// The parity of phase k + 2 is that of phase k.
 TEST(ArrivalBarrierFaults, FindAWaiterThatIsTwoLapsOff) {
   ArrivalBarrier barrier(1);
   for (std::int64_t phase = 0; phase < 3; ++phase) {
@@ -180,10 +180,11 @@ TEST(ArrivalBarrierFaults, FindAWaiterThatIsTwoLapsOff) {
       EXPECT_TRUE(barrier.wait(phase));
     }
   }
-  EXPECT_TRUE(barrier.wait(0));  // phase 3: parity 0 is over, but it is phase 2's answer
+  EXPECT_TRUE(barrier.wait(0));  // phase 3: parity 0 has ended, but the parity belongs to phase 2
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::two_phases_behind});
-  EXPECT_EQ(barrier.diagnoses()[0].message,
-            "a wait for phase 0 in phase 3: its parity now tells of phase 2: a waiter must not fall two phases behind");
+  EXPECT_EQ(
+      barrier.diagnoses()[0].message,
+      "a wait for phase 0 in phase 3: its parity now belongs to phase 2: a waiter must not fall two phases behind");
   EXPECT_FALSE(barrier.wait(1));
   EXPECT_EQ(faults(barrier),
             (Faults{BarrierFault::two_phases_behind, BarrierFault::two_phases_behind, BarrierFault::deadlock}));
@@ -193,10 +194,10 @@ TEST(ArrivalBarrierFaults, FindAWaiterThatIsTwoLapsOff) {
   EXPECT_TRUE(fresh.wait(1));
   ASSERT_EQ(faults(fresh), Faults{BarrierFault::ahead_of_phase});
   EXPECT_EQ(fresh.diagnoses()[0].message,
-            "a wait for phase 1 in phase 0: its parity tells of phase -1: wait for every phase in turn");
+            "a wait for phase 1 in phase 0: its parity belongs to phase -1: wait for every phase in turn");
 }
 
-TEST(ArrivalBarrierFaults, FindABarrierInitialisedTwice) {
+TEST(ArrivalBarrierFaults, FindABarrierInitializedTwice) {
   ArrivalBarrier barrier(1);
   barrier.init(3);
   ASSERT_EQ(faults(barrier), Faults{BarrierFault::live_reinit});
@@ -204,12 +205,12 @@ TEST(ArrivalBarrierFaults, FindABarrierInitialisedTwice) {
   EXPECT_EQ(barrier.state(), (BarrierState{0, 3, 0}));
   barrier.inval();
   EXPECT_EQ(message_of<GeometryError>([&] { barrier.arrive(); }),
-            "barrier, arrive: the barrier is not initialised: init first");
+            "barrier, arrive: the barrier is not initialized: init first");
   barrier.init(1);
   EXPECT_EQ(faults(barrier).size(), 1U);
 }
 
-TEST(ArrivalBarrier, RefusesNumbersNoBarrierTakes) {
+TEST(ArrivalBarrier, RejectsNumbersNoBarrierTakes) {
   EXPECT_EQ(message_of<GeometryError>([] { ArrivalBarrier barrier(0); }),
             "barrier, init: 0 arrivals are outside 1 to 1048575");
   EXPECT_THROW(ArrivalBarrier(1048576), GeometryError);
@@ -225,7 +226,7 @@ TEST(ArrivalBarrier, RefusesNumbersNoBarrierTakes) {
   EXPECT_EQ(name(BarrierFault::late_bytes), "late bytes");
 }
 
-// However the bytes of a lap are cut up and mixed with its arrival, the lap ends once and with the last of them.
+// For any division of a lap's bytes, mixed with its arrival in any order, the lap ends once, with the last of them.
 TEST(ArrivalBarrier, EndsEachLapOnceInAnyOrder) {
   EXPECT_TRUE(prop::check("any order of pieces ends a phase once", [] {
     ArrivalBarrier barrier(1);

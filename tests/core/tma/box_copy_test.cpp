@@ -1,5 +1,5 @@
-// Boxes carried out, held three ways: published first bytes and checksums of whole windows, and a walk back from every byte
-// of shared memory (gold.h).
+// Box copies checked in three ways: known first bytes, checksums of whole windows, and a walk back from every byte of
+// shared memory (gold.h).
 #include "core/tma/box_copy.h"
 
 #include <gtest/gtest.h>
@@ -331,7 +331,7 @@ TEST(LoadBox, BringsThePublishedWindows) {
   }
 }
 
-// A 4096-byte buffer at address 0, the tile somewhere inside: the address decides the pattern, and nothing else is touched.
+// A 4096-byte buffer at address 0 with the tile inside: the address decides the pattern, and no other byte changes.
 TEST(LoadBox, BringsThePublishedPhases) {
   struct Phase {
     const char* id;
@@ -365,7 +365,7 @@ TEST(LoadBox, BringsThePublishedPhases) {
   }
 }
 
-// The credited bytes: fill counts, padding does not, and coordinates change nothing.
+// The credited bytes: fill is counted, padding is not, and coordinates have no influence.
 TEST(LoadBox, CreditsThePayloadWhateverTheCoordinates) {
   struct Case {
     TensorMap map;
@@ -430,7 +430,7 @@ TEST(LoadBox, FillsWithTheNaNThatMultiplicationTakesForZero) {
   EXPECT_EQ(hex(box_fill(TensorMap{}), 0, 16), std::string(32, '0'));
 }
 
-// Rows past the last 32-bit coordinate are outside, not row 0 again.
+// Rows past the last 32-bit coordinate are outside and do not wrap to row 0.
 TEST(LoadBox, FillsPastThe32BitCoordinates) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   const Tensor tensor(map);
@@ -443,7 +443,7 @@ TEST(LoadBox, FillsPastThe32BitCoordinates) {
 TEST(LoadBox, TouchesNothingWhenItThrows) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   const Tensor tensor(map);
-  map.dims[1] = 21;  // the map tells of a row that nobody allocated
+  map.dims[1] = 21;  // the map has a row outside the allocation
   SharedImage image(2048);
   EXPECT_EQ(
       message_of<IllegalAddress>([&] {
@@ -452,7 +452,7 @@ TEST(LoadBox, TouchesNothingWhenItThrows) {
       "illegal address (error 700): 16 bytes at 0x20a00 are in no allocation; the nearest is 'tensor', 2560 bytes at "
       "0x20000: check the map's base, dims and strides");
   EXPECT_THAT(image.writers(), testing::Each(-1));
-  EXPECT_NO_THROW((void)load_box(map, {0, 12}, tensor.memory, image, 0, CopyIdx{0}));  // a map is not its allocation
+  EXPECT_NO_THROW((void)load_box(map, {0, 12}, tensor.memory, image, 0, CopyIdx{0}));  // other rows can be copied
   TensorMap past = map;
   past.base = ~std::uint64_t{0} - 15;
   EXPECT_EQ(message_of<IllegalAddress>([&] {
@@ -461,56 +461,56 @@ TEST(LoadBox, TouchesNothingWhenItThrows) {
             "illegal address (error 700): an element inside the map lies past 2^64: check the map's base and strides");
 }
 
-TEST(LoadBox, RefusesAStartTheInstructionCannotTake) {
+TEST(LoadBox, RejectsAStartTheInstructionCannotTake) {
   const TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   const Tensor tensor(map);
   SharedImage image(2048);
-  const auto refused = [&](const TmaCoord& at, std::int64_t dst) {
+  const auto rejected = [&](const TmaCoord& at, std::int64_t dst) {
     return message_of<GeometryError>([&] { (void)load_box(map, at, tensor.memory, image, dst, CopyIdx{0}); });
   };
   EXPECT_EQ(
-      refused({4, 0}, 0),
+      rejected({4, 0}, 0),
       "load of a box rejected: coordinate 0: 4 x bf16 = 8 B is not a multiple of 16 B (error 715 on Hopper): start "
       "at 0 or 8");
-  EXPECT_EQ(refused({-4, 0}, 64),
+  EXPECT_EQ(rejected({-4, 0}, 64),
             "load of a box rejected, 2 faults:\n"
             "  coordinate 0: -4 x bf16 = -8 B is not a multiple of 16 B (error 715 on Hopper): start at -8 or 0\n"
             "  shared address: 64 is not a multiple of 128 B (error 716): use 128");
-  EXPECT_EQ(refused({0, 0, 0}, 0),
+  EXPECT_EQ(rejected({0, 0, 0}, 0),
             "load of a box rejected: coordinates: 3 for a map of rank 2: give one a dimension, fastest first");
-  EXPECT_EQ(refused({0, 0}, 1152),
+  EXPECT_EQ(rejected({0, 0}, 1152),
             "load of a box rejected: shared address: the window of 1024 bytes at 1152 leaves the 2048 bytes of shared "
             "memory");
   EXPECT_NO_THROW((void)load_box(map, {0, 0}, tensor.memory, image, 1024, CopyIdx{0}));
-  EXPECT_THAT(refused({0, 0}, -128), testing::HasSubstr("-128 is not a multiple of 128 B (error 716): use 0"));
+  EXPECT_THAT(rejected({0, 0}, -128), testing::HasSubstr("-128 is not a multiple of 128 B (error 716): use 0"));
   SharedImage small(1023);
   EXPECT_THROW((void)load_box(map, {0, 0}, tensor.memory, small, 0, CopyIdx{0}), GeometryError);
 }
 
-TEST(LoadBox, RefusesMapsThatAreNoPlainByteCopy) {
+TEST(LoadBox, RejectsMapsThatAreNoPlainByteCopy) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20, 4}, {128, 2560}, {64, 8, 1}, k128);
   const Tensor tensor(map);
   SharedImage image(1024);
-  const auto refused = [&](const TensorMap& m, const BoxSwitches& switches = {}) {
+  const auto rejected = [&](const TensorMap& m, const BoxSwitches& switches = {}) {
     return message_of<UnsupportedError>([&] {
       (void)load_box(m, {0, 0, 0}, tensor.memory, image, 0, CopyIdx{0}, switches);
     });
   };
   TensorMap interleaved = map;
   interleaved.interleave = TmaInterleave::b16;
-  EXPECT_EQ(refused(interleaved),
-            "load of a box: where the bytes of a map with 16B interleave land is not modelled: use no interleave");
+  EXPECT_EQ(rejected(interleaved),
+            "load of a box: where the bytes of a map with 16B interleave land is not modeled: use no interleave");
   TensorMap tf32 = map;
   tf32.data_type = TmaDataType::tf32;
-  EXPECT_EQ(refused(tf32), "load of a box: tf32 is converted on its way, and only byte copies are modelled: use f32");
+  EXPECT_EQ(rejected(tf32), "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32");
   TensorMap packed = map;
   packed.data_type = TmaDataType::u4x16_align8;
-  EXPECT_EQ(refused(packed, {.target = TmaTarget::sm_100}),
-            "load of a box: u4x16_align8 is converted on its way, and only byte copies are modelled: use u8");
+  EXPECT_EQ(rejected(packed, {.target = TmaTarget::sm_100}),
+            "load of a box: u4x16_align8 is converted on its way, and only byte copies are modeled: use u8");
   TensorMap atom = map;
   atom.swizzle = TmaSwizzle::b128_atom32;
   EXPECT_EQ(
-      refused(atom),
+      rejected(atom),
       "tensor map of the box to load rejected: swizzle (target): 128B_ATOM_32B swizzle needs sm_100: use the 128B "
       "swizzle on sm_90");
   TensorMap wide = map;
@@ -518,8 +518,8 @@ TEST(LoadBox, RefusesMapsThatAreNoPlainByteCopy) {
   EXPECT_THROW((void)load_box(wide, {0, 0, 0}, tensor.memory, image, 0, CopyIdx{0}), GeometryError);
 }
 
-// A map of rank 1 is one row: what it lacks in dimensions it neither reads nor needs. 150 scales of 4 bytes, in boxes of 32,
-// the last of which has 22.
+// A map of rank 1 is one row and uses no further dimensions. 150 scales of 4 bytes, in boxes of 32, the last of which
+// has 22.
 TEST(LoadBox, BringsALineOfRankOneAndStoresItBack) {
   for (const TmaSwizzle swizzle : {kNone, k128}) {
     const TensorMap line = map_of(TmaDataType::f32, {150}, {}, {32}, swizzle);
@@ -549,7 +549,7 @@ TEST(LoadBox, BringsALineOfRankOneAndStoresItBack) {
             "load of a box rejected: coordinates: 2 for a map of rank 1: give one a dimension, fastest first");
 }
 
-// A prefetch leaves no trace and is refused where a load is.
+// A prefetch changes nothing and is rejected in the same cases as a load.
 TEST(PrefetchBox, IsHeldToTheRulesOfALoad) {
   const TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   EXPECT_NO_THROW(prefetch_box(map, {0, 17}));
@@ -559,7 +559,7 @@ TEST(PrefetchBox, IsHeldToTheRulesOfALoad) {
   EXPECT_THROW(prefetch_box(atom, {0, 0}), UnsupportedError);
 }
 
-// Rows packed tightly although swizzled: the other hypothesis about short rows, for the day it is measured.
+// Rows packed tightly although swizzled: the other possible behavior of short rows, which is not measured yet.
 TEST(LoadBox, PacksShortRowsWhenToldTo) {
   const TensorMap map = map_of(TmaDataType::u8, {64, 20}, {64}, {64, 8}, k128);
   const Tensor tensor(map);
@@ -573,7 +573,7 @@ TEST(LoadBox, PacksShortRowsWhenToldTo) {
   }
 }
 
-// Any legal map, any start, any phase: every byte of a buffer around the tile is what the walk back says it is.
+// Any legal map, start and phase: every byte of a buffer around the tile equals the result of the walk back.
 TEST(LoadBox, AgreesWithTheWalkBackFromEveryByte) {
   EXPECT_TRUE(prop::check("load_box is inverse_walk", [] {
     const auto [map, at, dst] = test::any_box();
@@ -612,8 +612,8 @@ TEST(StoreBox, PutsBackWhatALoadBroughtUnderEverySwizzle) {
   }
 }
 
-// Loaded with the 128B swizzle, stored without: chunk c of row r appears at c ^ r. A test of the swizzle on hardware that
-// needs no look into shared memory.
+// Loaded with the 128B swizzle, stored without: chunk c of row r appears at c ^ r. The same test works on hardware
+// without reading shared memory.
 TEST(StoreBox, ShowsTheSwizzleWhenStoredWithAnother) {
   const TensorMap swizzled = map_of(TmaDataType::bf16, {64, 8}, {128}, {64, 8}, k128);
   TensorMap plain = swizzled;
@@ -631,7 +631,8 @@ TEST(StoreBox, ShowsTheSwizzleWhenStoredWithAnother) {
   }
 }
 
-// Reported of an H100: 466 columns of a byte are written up to column 479, 470 of 2 bytes up to 471, 466 of 4 up to 467.
+// Reported for an H100: 466 columns of 1 byte are written up to column 479, 470 of 2 bytes up to 471, 466 of 4 up to
+// 467.
 TEST(StoreBox, OverrunsTheLastColumnUpToAWholeChunk) {
   struct Case {
     TmaDataType type;
@@ -670,7 +671,7 @@ TEST(StoreBox, OverrunsTheLastColumnUpToAWholeChunk) {
   }
 }
 
-// The overrun of the last row leaves the allocation: nothing is written then.
+// The overrun of the last row leaves the allocation: nothing is written.
 TEST(StoreBox, WritesNothingWhenTheOverrunLeavesTheAllocation) {
   const TensorMap map = map_of(TmaDataType::u8, {470, 2}, {480}, {16, 2}, kNone);
   Tensor tensor(map);
@@ -683,7 +684,7 @@ TEST(StoreBox, WritesNothingWhenTheOverrunLeavesTheAllocation) {
   EXPECT_EQ(store, (BoxStore{12, 0, 12}));  // and all of it was poison
 }
 
-TEST(StoreBox, RefusesNegativeStartsAndModesForLoads) {
+TEST(StoreBox, RejectsNegativeStartsAndModesForLoads) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   Tensor tensor(map);
   const SharedImage image(1024);

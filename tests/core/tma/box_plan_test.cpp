@@ -1,4 +1,4 @@
-// Where chunks go and where bytes come from, without moving any.
+// Source and destination addresses of chunks and bytes, without moving any.
 #include "core/tma/box_plan.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(BoxSwitches, AreWrittenDownForAResultFile) {
             "target sm_100, short rows dense, NaN fill quiet, store edge element");
 }
 
-// What a viewer draws of the edge: which chunk is memory, which is fill, where each lands.
+// The data that a viewer draws at the edge: which chunk is memory, which is fill, where each lands.
 TEST(BoxChunks, TellWhatIsMemoryAndWhatIsFill) {
   const auto chunks = box_chunks(kMap, {0, 17}, 1024);
   ASSERT_EQ(chunks.size(), 64U);
@@ -52,7 +52,7 @@ TEST(BoxChunks, TellWhatIsMemoryAndWhatIsFill) {
   EXPECT_EQ(edge[0].data_bytes, 6);
   EXPECT_EQ(edge[1].data_bytes, 0);
 
-  // In odd lines FLIP_8B turns the halves of a chunk round; the chunk stays in one piece.
+  // In odd lines FLIP_8B exchanges the halves of a chunk; the chunk stays in one piece.
   TensorMap flip = kMap;
   flip.swizzle = TmaSwizzle::b128_atom32_flip8;
   const auto flipped = box_chunks(flip, {0, 0}, 0, {.target = TmaTarget::sm_100});
@@ -61,7 +61,7 @@ TEST(BoxChunks, TellWhatIsMemoryAndWhatIsFill) {
   EXPECT_EQ(flipped[8].shared, 160);
 }
 
-TEST(BoxChunks, RefuseAStartThatIsNoChunk) {
+TEST(BoxChunks, RejectAStartThatIsNoChunk) {
   EXPECT_EQ(message_of<GeometryError>([] {
               (void)box_chunks(kMap, {2, 0}, 8);
             }),
@@ -91,8 +91,8 @@ TEST(BoxElementAt, FindsTheElementOfAByteAndNothingInPadding) {
   EXPECT_FALSE(box_element_at(narrow, {0, 0}, 0, 4 * 128));
 }
 
-// There and back: every byte of every chunk names the chunk's row and column again, and each byte of the window is either
-// one chunk's or padding.
+// Both directions: every byte of every chunk gives the chunk's row and column again, and each byte of the window
+// belongs to one chunk or is padding.
 TEST(BoxElementAt, IsTheInverseOfTheChunks) {
   EXPECT_TRUE(prop::check("box_element_at after box_chunks", [] {
     const int size = prop::one_of(1, 2, 4, 8);

@@ -1,5 +1,4 @@
-// Boxes by whole rows against the same boxes chunk by chunk (box_plan.h): two walks over one tile that share the map and
-// nothing else.
+// Boxes by whole rows against the same boxes chunk by chunk (box_plan.h): two computations that share only the map.
 #include "core/tma/box_rows.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +21,7 @@ using test::Tensor;
 
 constexpr auto kNone = TmaSwizzle::none, k128 = TmaSwizzle::b128;
 
-// Shared memory in use: every byte another number, copies of 16, 24 and 5 bytes side by side, poison between them.
+// Shared memory in use: bytes that differ, adjacent copies of 16, 24 and 5 bytes, poison between them.
 SharedImage used_image(std::int64_t size) {
   SharedImage image(size);
   std::vector<std::byte> bytes(24);
@@ -50,7 +49,7 @@ BoxSwitches any_switches() {
   return switches;
 }
 
-// The same bytes, the same writers, the same account: padding, neighbours and their writers stay.
+// The same bytes, writers and counts; padding, adjacent bytes and their writers are unchanged.
 TEST(BoxRows, LoadWhatTheChunksLoad) {
   EXPECT_TRUE(prop::check("load_box is its chunks carried out", [] {
     const auto [map, at, dst] = any_box();
@@ -85,7 +84,7 @@ TEST(BoxRows, StoreWhatTheChunksStore) {
       const std::int64_t count = switches.store_edge == BoxSwitches::StoreEdge::chunk ? 16 : chunk.data_bytes;
       for (std::int64_t i = 0; i < count; ++i) {
         expected.at(chunk.global - test::kBase + static_cast<std::uint64_t>(i)) = image.read(chunk.shared + i, 1)[0];
-        account.poison_bytes += image.writer(chunk.shared + i) == SharedImage::kNobody ? 1 : 0;
+        account.poison_bytes += image.writer(chunk.shared + i) == SharedImage::kNoCopy ? 1 : 0;
       }
       account.global_bytes += count;
       account.overrun_bytes += count - chunk.data_bytes;
@@ -95,7 +94,7 @@ TEST(BoxRows, StoreWhatTheChunksStore) {
   }));
 }
 
-// Under a swizzle a row's last bytes lie in the middle of its line: what is behind them there is another chunk's.
+// With a swizzle a row's last bytes are in the middle of its line: the bytes after them belong to another chunk.
 TEST(BoxRows, StoreTheLastElementsOfARowAndNoMore) {
   const TensorMap map = map_of(TmaDataType::u8, {70, 2}, {80}, {128, 2}, k128);
   TensorMap allocation = map;
@@ -113,7 +112,7 @@ TEST(BoxRows, StoreTheLastElementsOfARowAndNoMore) {
   EXPECT_EQ(tensor.bytes[70], before[70]);
 }
 
-// Both properties above would hold if nothing ever went by rows.
+// Both properties above would also hold if no box were copied by rows.
 TEST(BoxRows, TakeEveryBoxButTightRowsUnderASwizzleAndExchangedHalves) {
   EXPECT_TRUE(prop::check("box_rows takes it", [] {
     const auto [map, at, dst] = any_box();
@@ -146,8 +145,7 @@ TEST(BoxRows, KnowWhatIsInside) {
   EXPECT_EQ(part->base, test::kBase + 480 + 448);
 }
 
-// Row 1 begins another allocation, and the bytes between the two belong to nobody: no single look answers for the tile,
-// and it is legal all the same.
+// Row 1 is in another allocation, with a gap between the two: the hull is not in one allocation, but the copy is legal.
 TEST(BoxRows, LeaveATileInTwoAllocationsToTheChunks) {
   for (const std::uint64_t stride : {128u, 256u}) {  // behind one another, and with a gap
     const TensorMap map = map_of(TmaDataType::bf16, {64, 4}, {stride}, {64, 4}, k128);
@@ -166,7 +164,7 @@ TEST(BoxRows, LeaveATileInTwoAllocationsToTheChunks) {
   }
 }
 
-// A hull that ends past 2^64 is no tile, and data that begins there neither.
+// A hull that ends past 2^64 cannot be copied by rows, nor can data that begins there.
 TEST(BoxRows, LeaveMemoryPastTheLastAddressToTheChunks) {
   TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, k128);
   map.base = ~std::uint64_t{0} - 127;

@@ -1,4 +1,4 @@
-// Four rows by one instruction, and by four: the same bytes wherever the second may go.
+// Four rows by one instruction, and by four: the same bytes wherever four loads are possible.
 #include "core/tma/gather4.h"
 
 #include <gtest/gtest.h>
@@ -173,27 +173,29 @@ TEST(Gather4, IsNoInstructionOfHopper) {
   EXPECT_EQ(message_of<UnsupportedError>([&] {
               (void)gather4(map, {0, 1, 2, 3, 4}, tensor.memory, image, 0, CopyIdx{0}, {.target = TmaTarget::sm_90});
             }),
-            "gather4 is no instruction of sm_90: use four loads (gather4_by_loads)");
+            "gather4 is not an instruction of sm_90: use four loads (gather4_by_loads)");
 }
 
-TEST(Gather4, RefusesMapsAndStartsOfAnotherShape) {
+TEST(Gather4, RejectsMapsAndStartsOfAnotherShape) {
   const TensorMap map = map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 1}, TmaSwizzle::b128);
   const Tensor tensor(map);
   SharedImage image(1024);
-  const auto refused = [&](const TensorMap& m, const TmaCoord& at, std::int64_t dst = 0) {
+  const auto rejected = [&](const TensorMap& m, const TmaCoord& at, std::int64_t dst = 0) {
     return message_of<GeometryError>([&] { (void)gather4(m, at, tensor.memory, image, dst, CopyIdx{0}); });
   };
   TensorMap box = map;
   box.box[1] = 4;
-  EXPECT_EQ(refused(box, {0, 1}),
+  EXPECT_EQ(rejected(box, {0, 1}),
             "gather4 rejected, 2 faults:\n"
             "  box[1]: 4: a gather's box is one row, {w, 1}\n"
             "  coordinates: 2: a gather takes 5, the column and four rows");
-  EXPECT_EQ(refused(map_of(TmaDataType::bf16, {64, 20, 2}, {128, 2560}, {64, 1, 1}, TmaSwizzle::b128), {0, 1, 2, 3, 4}),
-            "gather4 rejected: rank: 3: a gather takes rows of a map of rank 2");
-  EXPECT_THAT(refused(map, {4, 1, 2, 3, 4}), testing::HasSubstr("coordinate 0: 4 x bf16 = 8 B"));
-  EXPECT_THAT(refused(map, {0, 1, 2, 3, 4}, 64), testing::HasSubstr("64 is not a multiple of 128 B"));
-  EXPECT_THAT(refused(map, {0, 1, 2, 3, 4}, 640), testing::HasSubstr("the window of 512 bytes at 640 leaves the 1024"));
+  EXPECT_EQ(
+      rejected(map_of(TmaDataType::bf16, {64, 20, 2}, {128, 2560}, {64, 1, 1}, TmaSwizzle::b128), {0, 1, 2, 3, 4}),
+      "gather4 rejected: rank: 3: a gather takes rows of a map of rank 2");
+  EXPECT_THAT(rejected(map, {4, 1, 2, 3, 4}), testing::HasSubstr("coordinate 0: 4 x bf16 = 8 B"));
+  EXPECT_THAT(rejected(map, {0, 1, 2, 3, 4}, 64), testing::HasSubstr("64 is not a multiple of 128 B"));
+  EXPECT_THAT(rejected(map, {0, 1, 2, 3, 4}, 640),
+              testing::HasSubstr("the window of 512 bytes at 640 leaves the 1024"));
   EXPECT_NO_THROW((void)gather4(map, {0, 1, 2, 3, 4}, tensor.memory, image, 512, CopyIdx{0}));
 }
 

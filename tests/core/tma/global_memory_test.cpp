@@ -33,7 +33,7 @@ TEST(GlobalMemory, StopsAtWhatIsNotThere) {
   EXPECT_EQ(message_of<IllegalAddress>([&] { (void)memory.read(0x1000, 16); }),
             "illegal address (error 700): 16 bytes at 0x1000 are in no allocation; there is none");
   memory.add("pool", 0x1000, pool);
-  memory.add("next", 0x1020, next);  // a neighbour without a gap is another allocation
+  memory.add("next", 0x1020, next);  // an adjacent allocation without a gap is still another allocation
   EXPECT_EQ(message_of<IllegalAddress>([&] { (void)memory.read(0x1018, 16); }),
             "illegal address (error 700): 16 bytes at 0x1018 are in no allocation; the nearest is 'pool', 32 bytes at "
             "0x1000: check the map's base, dims and strides");
@@ -51,7 +51,7 @@ TEST(GlobalMemory, StopsAtWhatIsNotThere) {
   EXPECT_THROW((void)memory.read(0x1000, -1), GeometryError);
 }
 
-TEST(GlobalMemory, RefusesAllocationsThatOverlapOrDoNotFit) {
+TEST(GlobalMemory, RejectsAllocationsThatOverlapOrDoNotFit) {
   std::array<std::byte, 32> pool{}, other{};
   GlobalMemory memory;
   memory.add("pool", 0x1000, pool);

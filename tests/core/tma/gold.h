@@ -1,6 +1,6 @@
-// What the copy tests share: source bytes that tell where they stand, a checksum, and a second way from a tensor to shared
-// memory that has no formula in common with the model. The model walks the box and scatters; `inverse_walk` walks the bytes
-// of shared memory and asks of each, with bit operations in CuTe's notation, whose it is.
+// Helpers of the copy tests: source bytes that identify their position, a checksum, and a second computation of a copy
+// that shares no formula with the model. The model iterates over the box and scatters; `inverse_walk` iterates over the
+// bytes of shared memory and finds the source of each with bit operations in CuTe's notation.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ inline std::string hex(std::span<const std::byte> bytes, std::int64_t offset, st
   return text;
 }
 
-// A tensor of exactly its extents at kBase, and nothing behind it: a copy that touches one byte more stops.
+// A tensor at kBase whose allocation has exactly its extents, so that a copy that reads one byte more throws.
 struct Tensor {
   std::vector<std::byte> bytes;
   GlobalMemory memory;
@@ -92,7 +92,7 @@ inline std::uint64_t cute_swizzle(TmaSwizzle mode, std::uint64_t a) {
   return result;
 }
 
-// What `bytes` bytes of shared memory from `dst` on must hold after a load: poison, data or fill.
+// The expected `bytes` bytes of shared memory from `dst` on after a load: poison, data or fill.
 inline std::vector<std::byte> inverse_walk(const TensorMap& map, const std::vector<std::int64_t>& at, std::uint64_t dst,
                                            std::int64_t bytes) {
   const auto size = static_cast<std::int64_t>(bits(map.data_type) / 8);

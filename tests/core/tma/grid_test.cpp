@@ -1,7 +1,7 @@
 // Laws of box copies over a whole grid: every copied type with either fill, every swizzle, ranks 1 to 5, rows of every
-// legal number of chunks up to the swizzle's span, the rows that tiles of caches have, every element stride, every
-// phase of the destination, boxes inside the tensor, hanging over its ends and over its beginnings. What has no end
-// (extents, distances between rows, coordinates) is drawn: box_copy_test.cpp, box_rows_test.cpp.
+// legal number of chunks up to the swizzle's span, the rows of cache tiles, every element stride, every phase of the
+// destination, boxes inside the tensor and across its ends and its beginnings. Unbounded parameters (extents, distances
+// between rows, coordinates) are drawn at random in box_copy_test.cpp and box_rows_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,11 +45,11 @@ struct Point {
   std::int64_t chunks;  // 16 bytes, of a row
   std::vector<std::uint32_t> rows;
   std::uint32_t step;  // element stride of dimension 1
-  std::int64_t phase;  // [128-byte lines] the destination stands past 8 of them
-  bool one_start;      // one of several points that differ in step and phase alone: they share the starts
+  std::int64_t phase;  // [128-byte lines] of the destination, modulo 8
+  bool one_start;      // one of several points that differ only in step and phase: each tests one start
 };
 
-// In which chunks of a row are counted: as many as the swizzle takes, or without one 256 elements.
+// The maximum number of chunks of a row: as many as the swizzle allows, or 256 elements without one.
 std::int64_t most_chunks(TmaDataType type, TmaSwizzle swizzle) {
   return swizzle == TmaSwizzle::none ? 16 * size_of(type) : swizzle_span(swizzle) / 16;
 }
@@ -60,8 +60,8 @@ std::uint32_t number_of(const std::vector<std::uint32_t>& rows) {
   return product;
 }
 
-// Tiles of up to 32 KiB. Types of one size share everything but the fill, so only the first of a size goes through
-// every element stride and every phase (tensor_map.h: nothing but size_of asks which type it is).
+// Tiles of up to 32 KiB. Types of one size differ only in the fill, so only the first type of a size is tested with
+// every element stride and every phase (tensor_map.h: only size_of depends on the type).
 std::vector<Point> whole_grid() {
   std::vector<Point> points;
   for (const TmaDataType type : kTypes) {
@@ -99,7 +99,7 @@ const std::vector<Point>& grid() {
   return points;
 }
 
-// A tensor one box and a bit wide in every dimension, with padding behind its rows; the last row of it ends inside a
+// A tensor slightly larger than one box in every dimension, with padding after its rows; its rows end inside a
 // chunk.
 TensorMap map_of(const Point& p) {
   const auto size = static_cast<std::uint64_t>(size_of(p.type));
@@ -119,7 +119,7 @@ TensorMap map_of(const Point& p) {
   return map;
 }
 
-// Where boxes begin: inside, so that they end outside in every dimension, and before the tensor in every dimension.
+// Starts of boxes: inside the tensor, so that they end outside in every dimension, and before it in every dimension.
 std::vector<std::vector<std::int64_t>> starts_of(const TensorMap& map) {
   const auto rank = static_cast<std::size_t>(map.rank);
   const std::int64_t chunk = 16 / size_of(map.data_type);
@@ -140,7 +140,7 @@ std::int64_t destination(const Point& p) {
   return 1024 + 128 * p.phase;
 }
 
-// As many points as the list of types, spans, rows, strides and phases has, counted by a program of its own.
+// The number of points for the lists of types, spans, rows, strides and phases, counted by a separate program.
 TEST(WholeGridOfBoxes, HasAsManyPointsAsItsParametersHaveValues) {
   EXPECT_EQ(grid().size(), 109527U);
   for (int rank = 1; rank <= 5; ++rank) {
@@ -150,13 +150,13 @@ TEST(WholeGridOfBoxes, HasAsManyPointsAsItsParametersHaveValues) {
   }
 }
 
-// What the grid speaks of is what the encoder takes, and comes back from its record.
+// Every map of the grid is legal for the encoder and is restored from its record.
 TEST(EveryBox, IsTakenByTheEncoderAndKeptByItsRecord) {
   for_whole_grid(
       "maps", grid(), 37,
       [](const Point& p) {
         const TensorMap map = map_of(p);
-        require(check_tensor_map(map, TmaTarget::sm_100).broken.empty(), "a legal map is refused");
+        require(check_tensor_map(map, TmaTarget::sm_100).broken.empty(), "a legal map is rejected");
         require(decode_tensor_map("record", encode_tensor_map("map", map, TmaTarget::sm_100)) == map,
                 "its record is another map's");
         TensorMap more = map;  // one chunk more than the span
@@ -167,8 +167,8 @@ TEST(EveryBox, IsTakenByTheEncoderAndKeptByItsRecord) {
       text_of);
 }
 
-// Chunks there, elements back: every byte of the window belongs to one element or to nobody, and the element says which
-// chunk brought it from where.
+// Chunks and the inverse: every byte of the window belongs to one element or is padding, and the element gives the
+// chunk and the source address.
 TEST(EveryBox, PutsEachElementInOnePlaceAndFindsItAgain) {
   for_whole_grid(
       "boxes there and back", grid(), 37,
@@ -184,10 +184,10 @@ TEST(EveryBox, PutsEachElementInOnePlaceAndFindsItAgain) {
             char& mine = owned.at(static_cast<std::size_t>(chunk.shared + i - dst));
             require(mine == 0, "two chunks have one byte");
             mine = 1;
-            if (i % size != 0) continue;  // elements are never torn: their first bytes
+            if (i % size != 0) continue;  // elements are contiguous: test their first bytes
             const auto element = box_element_at(map, at, dst, chunk.shared + i, kSwitches);
             const std::int64_t byte = chunk.halves_swapped ? i ^ 8 : i;  // of the row, from the chunk's first
-            require(element.has_value(), "nobody's byte inside a chunk");
+            require(element.has_value(), "a byte of a chunk without an element");
             require(element->row == chunk.row && element->byte == 0 &&
                         element->tile[0] * size == chunk.column * size + byte,
                     "another element");
@@ -207,8 +207,8 @@ TEST(EveryBox, PutsEachElementInOnePlaceAndFindsItAgain) {
       text_of);
 }
 
-// Every byte of shared memory around the tile is what the walk back from it says; stored again, the box is where it was
-// and nothing else has changed.
+// Every byte of shared memory around the tile equals the result of the walk back. Stored again, the box has its old
+// bytes and nothing else has changed.
 TEST(EveryBox, IsLoadedByteForByteAndStoredBack) {
   for_whole_grid(
       "boxes loaded and stored", grid(), 37,
@@ -236,11 +236,11 @@ TEST(EveryBox, IsLoadedByteForByteAndStoredBack) {
               store_box(map, test::coord_of(start), tensor.memory, image, dst,
                         {.target = TmaTarget::sm_100, .store_edge = BoxSwitches::StoreEdge::element});
           require(store == BoxStore{load.tx_bytes - load.filled_bytes, 0, 0}, "another number of bytes stored");
-          // Loaded again from what was stored: the box is there ...
+          // Loaded again after the store: the box has the same bytes, and ...
           SharedImage again(image.size());
           (void)load_box(map, test::coord_of(start), tensor.memory, again, dst, CopyIdx{0}, kSwitches);
           require(std::ranges::equal(again.bytes(), image.bytes()), "stored elsewhere");
-          // ... and what was stored is all that changed: no byte twice, none beside.
+          // ... only the stored bytes have changed: none twice, none outside.
           std::int64_t changed = 0;
           for (std::size_t b = 0; b < original.size(); ++b) {
             if (tensor.bytes[b] == std::byte{0xEE} && original[b] != std::byte{0xEE}) continue;

@@ -34,7 +34,7 @@ std::vector<Fault> faults_of(std::string_view text) {
   return {};
 }
 
-// A map that is fine but for what `members` says, which comes last.
+// A valid map except for `members`, which are appended.
 std::vector<Fault> faults_with(const std::string& members) {
   return faults_of(R"({"kvscope_tensor_map": 1, "type": "bf16", "dims": [64, 20], "strides": [128], "box": [64, 8], )" +
                    members + "}");
@@ -60,7 +60,7 @@ TEST(TensorMapJson, TheHeadersExampleIsTheMapItSays) {
   EXPECT_TRUE(check_tensor_map(file.map, file.target).broken.empty());
 }
 
-// Lists of five different numbers: a list read backwards, or one place too far, gives another map.
+// Lists of five different numbers: a reversed or shifted list gives another map.
 TEST(TensorMapJson, EveryMemberOfAMapOfFiveDimensionsIsRead) {
   const TensorMapFile file = parse_tensor_map(
       R"({"kvscope_tensor_map": 1, "$schema": "x", "description": "y", "type": "u6x16_align16",
@@ -123,14 +123,14 @@ TEST(TensorMapJson, WhatIsLeftOutHasTheDefaultsOfTheModel) {
   EXPECT_FALSE(file.at);
   EXPECT_EQ(file.dst, 0);
   EXPECT_TRUE(check_tensor_map(file.map, file.target).broken.empty());
-  // A line has no strides to tell of; and none to be told of it.
+  // A map of rank 1 has no strides and must not be required to have any.
   EXPECT_EQ(parse_tensor_map(R"({"kvscope_tensor_map": 1, "type": "u8", "dims": [64], "box": [32]})", "map.json").map,
             map);
   EXPECT_EQ(faults_of(R"({"kvscope_tensor_map": 1, "type": "u8", "dims": [64], "strides": [16], "box": [32]})"),
             (std::vector<Fault>{{"$.strides", "has 1 numbers, the rank asks for 0"}}));
 }
 
-// A map that breaks rules is read all the same: only then can the rules be told.
+// A map that breaks rules can be read, so that the broken rules can be reported.
 TEST(TensorMapJson, ABrokenRuleIsNotAFaultOfTheForm) {
   const TensorMapFile file = parse_tensor_map(
       R"({"kvscope_tensor_map": 1, "type": "bf16", "dims": [72, 20], "strides": [72], "box": [72, 0]})", "map.json");
@@ -141,19 +141,19 @@ TEST(TensorMapJson, AllFaultsOfAFileAtOnceInTheOrderOfItsMembers) {
   const std::vector<Fault> expected{
       {"$.boxs", R"(unknown key: did you mean "box"?)"},
       {"$.kvscope_tensor_map", "2 is not the version this program reads: 1"},
-      {"$.type", R"("bf61" is none of them: did you mean "bf16"?)"},
+      {"$.type", R"("bf61" is not a legal word: did you mean "bf16"?)"},
       {"$.swizzle",
-       "128 is given, a word is wanted: choose one of none, 32B, 64B, 128B, 128B_ATOM_32B, 128B_ATOM_32B_FLIP_8B, "
+       "128 instead of a word: choose one of none, 32B, 64B, 128B, 128B_ATOM_32B, 128B_ATOM_32B_FLIP_8B, "
        "128B_ATOM_64B"},
-      {"$.target", R"("sm_80" is none of them: did you mean "sm_90"?)"},
-      {"$.base", "-16 is given, an integer in [0, 18446744073709551615] is wanted"},
-      {"$.dims[1]", "2.5 is given, an integer in [0, 18446744073709551615] is wanted"},
+      {"$.target", R"("sm_80" is not a legal word: did you mean "sm_90"?)"},
+      {"$.base", "-16 instead of an integer in [0, 18446744073709551615]"},
+      {"$.dims[1]", "2.5 instead of an integer in [0, 18446744073709551615]"},
       {"$.strides", "has 2 numbers, the rank asks for 1"},
       {"$.box", "missing: a list of integers, fastest dimension first"},
-      {"$.element_strides[0]", "4294967296 is given, an integer in [0, 4294967295] is wanted"},
+      {"$.element_strides[0]", "4294967296 instead of an integer in [0, 4294967295]"},
       {"$.copy.to", "unknown key: choose one of at, dst"},
-      {"$.copy.at[1]", "2147483648 is given, an integer in [-2147483648, 2147483647] is wanted"},
-      {"$.copy.dst", R"("0" is given, an integer in [-9223372036854775808, 9223372036854775807] is wanted)"},
+      {"$.copy.at[1]", "2147483648 instead of an integer in [-2147483648, 2147483647]"},
+      {"$.copy.dst", R"("0" instead of an integer in [-9223372036854775808, 9223372036854775807])"},
   };
   EXPECT_EQ(faults_of(R"({"kvscope_tensor_map": 2, "type": "bf61", "swizzle": 128, "target": "sm_80", "base": -16,
                           "dims": [64, 2.5], "strides": [128, 128], "boxs": [64, 8],
@@ -176,23 +176,22 @@ TEST(TensorMapJson, WhatIsMissingIsNamedWithWhatToWrite) {
 }
 
 TEST(TensorMapJson, FormsThatAreNone) {
-  EXPECT_EQ(faults_of("[1]"), (std::vector<Fault>{{"$", "an array is given, an object is wanted"}}));
+  EXPECT_EQ(faults_of("[1]"), (std::vector<Fault>{{"$", "an array instead of an object"}}));
   EXPECT_EQ(faults_of("{"), (std::vector<Fault>{{"line 1, column 2",
                                                  "syntax error while parsing object key - unexpected end of input; "
                                                  "expected string literal"}}));
-  EXPECT_EQ(faults_with(R"("copy": [0, 17])"),
-            (std::vector<Fault>{{"$.copy", "an array is given, an object is wanted"}}));
+  EXPECT_EQ(faults_with(R"("copy": [0, 17])"), (std::vector<Fault>{{"$.copy", "an array instead of an object"}}));
   EXPECT_EQ(faults_with(R"("copy": {})"),
             (std::vector<Fault>{{"$.copy.at", "missing: a list of integers, fastest dimension first"}}));
   EXPECT_EQ(faults_with(R"("copy": {"at": [0]})"),
             (std::vector<Fault>{{"$.copy.at", "has 1 numbers, the rank asks for 2"}}));
   EXPECT_EQ(faults_with(R"("element_strides": 1)"),
-            (std::vector<Fault>{{"$.element_strides", "1 is given, a list of integers is wanted"}}));
+            (std::vector<Fault>{{"$.element_strides", "1 instead of a list of integers"}}));
   EXPECT_EQ(faults_with(R"("fill": "NaN")"),
-            (std::vector<Fault>{{"$.fill", R"("NaN" is none of them: choose one of zeros, nan)"}}));
+            (std::vector<Fault>{{"$.fill", R"("NaN" is not a legal word: choose one of zeros, nan)"}}));
 }
 
-// The ladder of ranks: 0 and 6 are none, and lists that hang on the rank are then not counted against it.
+// Ranks 0 and 6 are not legal, and the lengths of other lists are then not checked.
 TEST(TensorMapJson, ARankOfNoneAndOfSixIsNone) {
   const auto rank = [](const char* dims) {
     return faults_of(std::string(R"({"kvscope_tensor_map": 1, "type": "u8", "strides": [16], "box": [16], "dims": )") +
@@ -200,7 +199,7 @@ TEST(TensorMapJson, ARankOfNoneAndOfSixIsNone) {
   };
   EXPECT_EQ(rank("[]"), (std::vector<Fault>{{"$.dims", "has 0 numbers, a map has 1 to 5"}}));
   EXPECT_EQ(rank("[1, 1, 1, 1, 1, 1]"), (std::vector<Fault>{{"$.dims", "has 6 numbers, a map has 1 to 5"}}));
-  EXPECT_EQ(rank("{}"), (std::vector<Fault>{{"$.dims", "an object is given, a list of integers is wanted"}}));
+  EXPECT_EQ(rank("{}"), (std::vector<Fault>{{"$.dims", "an object instead of a list of integers"}}));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 using test::message_of;
 
-// What a caller of the driver has in hand.
+// The arguments of a call of the driver's encoder.
 struct Call {
   alignas(64) std::array<std::byte, kTensorMapBytes> out{};
   std::array<std::uint64_t, 2> dims{64, 20};
@@ -50,8 +50,8 @@ TEST(EncodeCall, WritesTheRecordOnlyWhenNothingIsBroken) {
   EXPECT_EQ(map.base, 0x1000U);
 }
 
-// V01: which pointer, and nothing else when an array is missing.
-TEST(EncodeCall, RefusesMissingAndMisalignedPointers) {
+// Rule V01: names the pointer, and reports no other rule when an array is missing.
+TEST(EncodeCall, RejectsMissingAndMisalignedPointers) {
   Call call;
   const auto broken = [&](void* out, const TensorMapArguments& arguments) {
     const TensorMapReport report = encode_tensor_map(out, arguments, TmaTarget::sm_90);
@@ -133,8 +133,8 @@ TEST(Record, KeepsEveryMap) {
   }));
 }
 
-// Whatever single bit is wrong, it is told: checksum, magic or version.
-TEST(Record, RefusesEverySingleWrongBit) {
+// Any single wrong bit is detected by checksum, magic or version.
+TEST(Record, RejectsEverySingleWrongBit) {
   const TensorMapRecord good = encode_tensor_map("map", five_axes(), TmaTarget::sm_90);
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     TensorMapRecord bad = good;
@@ -143,8 +143,8 @@ TEST(Record, RefusesEverySingleWrongBit) {
   }
 }
 
-// The record with other bytes and a checksum that fits them: what an attacker or a bug of the writer would make.
-std::string refused_with(std::size_t at, std::uint8_t value) {
+// The record with changed bytes and a matching checksum, as from an attacker or a bug of the writer.
+std::string rejected_with(std::size_t at, std::uint8_t value) {
   TensorMapRecord record = encode_tensor_map(
       "map", test::map_of(TmaDataType::bf16, {64, 20}, {128}, {64, 8}, TmaSwizzle::b128), TmaTarget::sm_90);
   record[at] = static_cast<std::byte>(value);
@@ -155,22 +155,22 @@ std::string refused_with(std::size_t at, std::uint8_t value) {
 
 TEST(Record, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(message_of<InputError>([] { (void)decode_tensor_map("a.map", std::array<std::byte, 127>{}); }),
-            "a.map rejected: 127 bytes are no tensor map: it has 128");
-  EXPECT_EQ(
-      message_of<InputError>([] { (void)decode_tensor_map("a.map", TensorMapRecord{}); }),
-      "a.map rejected: byte 0: this is no tensor map of kvscope; the driver's own 128 bytes are private and cannot be "
-      "read");
-  EXPECT_EQ(refused_with(8, 2), "a.map rejected: byte 8: version 2 is not 1: use the program that wrote it");
-  EXPECT_EQ(refused_with(11, 6), "a.map rejected: rank (V03): 6 is outside 1 to 5");
-  EXPECT_EQ(refused_with(11, 0), "a.map rejected: rank (V03): 0 is outside 1 to 5");
-  EXPECT_EQ(refused_with(13, 7), "a.map rejected: swizzle (V02): 7 is in no table: use 0 to 6");
-  EXPECT_EQ(refused_with(16, 8), "a.map rejected: base (V05): 0x20008 is 8 B past a multiple of 16: move the tensor");
-  EXPECT_EQ(refused_with(64, 1),
-            "a.map rejected: byte 64: 1 where this map's record has 0: bytes that say nothing are fixed");
-  EXPECT_EQ(refused_with(86, 2),
-            "a.map rejected: byte 86: 2 where this map's record has 1: bytes that say nothing are fixed");
-  EXPECT_EQ(refused_with(100, 9),
-            "a.map rejected: byte 100: 9 where this map's record has 0: bytes that say nothing are fixed");
+            "a.map rejected: 127 bytes are not a tensor map, which has 128");
+  EXPECT_EQ(message_of<InputError>([] { (void)decode_tensor_map("a.map", TensorMapRecord{}); }),
+            "a.map rejected: byte 0: this is not a tensor map of kvscope; the driver's own 128 bytes are private and "
+            "cannot be "
+            "read");
+  EXPECT_EQ(rejected_with(8, 2), "a.map rejected: byte 8: version 2 is not 1: use the program that wrote it");
+  EXPECT_EQ(rejected_with(11, 6), "a.map rejected: rank (V03): 6 is outside 1 to 5");
+  EXPECT_EQ(rejected_with(11, 0), "a.map rejected: rank (V03): 0 is outside 1 to 5");
+  EXPECT_EQ(rejected_with(13, 7), "a.map rejected: swizzle (V02): 7 is in no table: use 0 to 6");
+  EXPECT_EQ(rejected_with(16, 8), "a.map rejected: base (V05): 0x20008 is 8 B past a multiple of 16: move the tensor");
+  EXPECT_EQ(rejected_with(64, 1),
+            "a.map rejected: byte 64: 1 where this map's record has 0: unused bytes have fixed values");
+  EXPECT_EQ(rejected_with(86, 2),
+            "a.map rejected: byte 86: 2 where this map's record has 1: unused bytes have fixed values");
+  EXPECT_EQ(rejected_with(100, 9),
+            "a.map rejected: byte 100: 9 where this map's record has 0: unused bytes have fixed values");
   TensorMapRecord record = encode_tensor_map("map", five_axes(), TmaTarget::sm_90);
   record[30] ^= std::byte{1};
   EXPECT_THAT(

@@ -1,4 +1,4 @@
-// Every rule of the encoder by what it refuses and by the nearest thing it takes; messages to the letter.
+// Every rule of the encoder: a map that breaks it, the nearest legal map, and the exact message.
 #include "core/tma/tensor_map_rules.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ TensorMap packed(TmaDataType type, std::vector<std::uint64_t> dims, std::uint64_
   return map;
 }
 
-// The first broken rule, as the encoder's documents order them; "accept" when there is none.
+// The first broken rule in the order of the encoder's documentation; "accept" when there is none.
 std::string first_broken(TensorMap map, TmaTarget target, const Change& change) {
   change(map);
   const TensorMapReport report = check_tensor_map(map, target);
@@ -93,7 +93,7 @@ TEST(TensorMapRules, AcceptAndRejectAsTheEncoderDocuments) {
       {"rank 1", [](TensorMap& m) { m.rank = 1; }, "accept"},
       {"rank 1 of 72", [](TensorMap& m) { m.rank = 1, m.box[0] = 72; }, "V17"},
       {"rank 1, interleave 16B", [](TensorMap& m) { m.rank = 1, m.interleave = TmaInterleave::b16; }, "V04"},
-      {"rank 1, what is past it", [](TensorMap& m) { m.rank = 1, m.strides[0] = 8, m.box[1] = 0; }, "accept"},
+      {"rank 1, values past it", [](TensorMap& m) { m.rank = 1, m.strides[0] = 8, m.box[1] = 0; }, "accept"},
       {"type 16", [](TensorMap& m) { m.data_type = static_cast<TmaDataType>(16); }, "V02"},
       {"interleave 3", [](TensorMap& m) { m.interleave = static_cast<TmaInterleave>(3); }, "V02"},
       {"L2 promotion 4", [](TensorMap& m) { m.l2 = static_cast<L2Promotion>(4); }, "V02"},
@@ -163,7 +163,7 @@ TEST(TensorMapRules, HoldPackedTypesToWholeGroups) {
             TensorMapResult::unsupported_on_target);
 }
 
-// What the encoder would answer, and the answer that is ours.
+// The result of the encoder, and the result that only kvscope has.
 TEST(TensorMapRules, TellTheDriversAnswerFromOurOwn) {
   TensorMap map = baseline();
   EXPECT_EQ(check_tensor_map(map, TmaTarget::sm_90).result(), TensorMapResult::success);
@@ -174,8 +174,8 @@ TEST(TensorMapRules, TellTheDriversAnswerFromOurOwn) {
   EXPECT_EQ(check_tensor_map(map, TmaTarget::sm_90).result(), TensorMapResult::invalid_value);
 }
 
-// Overlapping rows are shipped; a stride of 0 is legal and settled nowhere.
-TEST(TensorMapRules, NoteAStrideOfZeroAndRefuseItNot) {
+// Shipped kernels use overlapping rows; a stride of 0 is legal, but its effect is not documented.
+TEST(TensorMapRules, NoteAStrideOfZeroAndRejectItNot) {
   TensorMap map = baseline();
   map.strides[0] = 0;
   const TensorMapReport report = check_tensor_map(map, TmaTarget::sm_90);
@@ -209,7 +209,7 @@ TEST(TensorMapRules, TellEveryFaultAtOnceInTheOrderOfTheRules) {
   EXPECT_NO_THROW(check_tensor_map(atom, TmaTarget::sm_100).throw_if_broken("K"));
 }
 
-// One message of every other rule: value, what is legal, what to do.
+// One message of every other rule: value, legal values, next step.
 TEST(TensorMapRules, SayValueRangeAndNextStep) {
   const auto message = [](TensorMap map, const Change& change, TmaTarget target = TmaTarget::sm_100) {
     change(map);
@@ -224,7 +224,7 @@ TEST(TensorMapRules, SayValueRangeAndNextStep) {
             "rank: 2 with 16B interleave: it takes 3 to 5");
   const auto b32 = [](TensorMap& m) { m.interleave = TmaInterleave::b32, m.swizzle = TmaSwizzle::b32; };
   EXPECT_EQ(message(baseline_of_rank_3(), [&](TensorMap& m) { b32(m), m.base = 0x1010; }),
-            "base: 0x1010 is 16 B past a multiple of 32, as 32B interleave wants: move the tensor");
+            "base: 0x1010 is 16 B past a multiple of 32, as 32B interleave requires: move the tensor");
   EXPECT_EQ(message(packed(TmaDataType::u4x16_align16, {256, 4}, 128, {128, 4}), [](TensorMap& m) { m.base = 16; }),
             "base: 0x10 is 16 B past a multiple of 32, as u4x16_align16 wants: move the tensor");
   EXPECT_EQ(message(packed(TmaDataType::u4x16_align8, {127, 4}, 64, {32, 4}), [](TensorMap&) {}),

@@ -1,5 +1,5 @@
-// Every map that a cache creates, handed to the encoder and carried out: what lands in shared memory is what direct
-// addressing of the cache finds, element by element, and neighbours that must not be read are poison.
+// Every map that a cache creates is encoded and executed: shared memory must hold the elements that direct addressing
+// of the cache finds. Elements that must not be read are poison.
 #include "core/tma/tile_map.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using test::head;
 using test::seq;
 using test::tok;
 
-// One box at address 0, read back as the elements of its linear order: CuTe's swizzle undone byte by byte.
+// One box at address 0, read back in linear order with CuTe's swizzle undone byte by byte.
 template <class T>
 std::vector<T> linear_elements(const SharedImage& image, TmaSwizzle swizzle, std::int64_t dst = 0) {
   std::vector<T> elements(static_cast<std::size_t>(image.size() - dst) / sizeof(T));
@@ -88,7 +88,7 @@ TEST(MapOfATile, NamesTheTypeAnElementTravelsAs) {
   }
 }
 
-TEST(MapOfATile, RefusesWhatTheEncoderWould) {
+TEST(MapOfATile, RejectsWhatTheEncoderWould) {
   auto a = fix_a();
   TmaTile tile = a.k(1).create_tma_tile({.mode = SwizzleMode::b128, .BN = 4});
   tile.box.extents[0] = 300;
@@ -98,7 +98,7 @@ TEST(MapOfATile, RefusesWhatTheEncoderWould) {
             "  box[2] (V13): 300 is outside 1 to 256: copy the tile in several boxes");
 }
 
-// T30. Box row 3 is K of layer 2: a box that overruns its page reads another layer, and hardware does not mind.
+// Box row 3 is K of layer 2: a box that overruns its page reads another layer, without an error on hardware.
 TEST(PlainTile, CarriedOutReadsRowsOfOneHeadAndZeroesBeyondIt) {
   auto a = fix_a();
   const Pool pool(a.pool);
@@ -121,7 +121,7 @@ TEST(PlainTile, CarriedOutReadsRowsOfOneHeadAndZeroesBeyondIt) {
   EXPECT_EQ(load<float>(tile, pool.memory, tile_coords(tile, 0, head(2), dim(0)))[0], 0);
 }
 
-// Folded maps bring all column chunks at once, in the orders of their table.
+// Folded maps copy all column chunks at once, in the orders of the table in tma_tile.h.
 TEST(FoldedTile, CarriedOutHoldsAllChunksInItsOrder) {
   std::vector<float> values = test::counting(64 * 2 * 24);
   for (float& value : values) value += 1;  // so that no element looks like fill
@@ -147,8 +147,8 @@ TEST(FoldedTile, CarriedOutHoldsAllChunksInItsOrder) {
   }
 }
 
-// The split map of a page: every token of every sequence, head and half, against the cache's own element reads. The rest of
-// the pool is poison: a row too many would bring it.
+// The split map of a page: every token of every sequence, head and half, against the element reads of the cache. The
+// rest of the pool is poison, which a row too many would copy.
 TEST(PageTile, CarriedOutIsTheCachesElementsAndZeroPastThePage) {
   auto a = fix_a();
   for (const KOrV k_or_v : {KOrV::k, KOrV::v}) {
@@ -183,7 +183,8 @@ TEST(PageTile, CarriedOutIsTheCachesElementsAndZeroPastThePage) {
   }
 }
 
-// T31. Exactly n rows; what lies before and behind them is poison that must not come along. On a store, rows past n stay.
+// Exactly n rows; the rows before and after them are poison and must not be copied. A store leaves rows past n
+// unchanged.
 TEST(RaggedTile, CarriedOutBringsExactlyItsRowsBothWays) {
   std::vector<float> before(64 * 128), values = test::counting(100 * 2 * 64);
   const Pool pool(values);
@@ -219,7 +220,7 @@ TEST(RaggedTile, NeedsAddressesBeforeTheCache) {
   EXPECT_EQ(tensor_map_of("K", tile, 0x8000).base, 0U);
 }
 
-// T32: a whole tile of 64 chosen rows by 576 columns, 144 gathers; row -1 is zero and counted.
+// A whole tile of 64 selected rows by 576 columns, 144 gathers; row -1 is zero and counted.
 TEST(Gather4Tile, CarriedOutIsTheChosenRows) {
   constexpr std::int64_t kRows = 10, kWidth = 576;
   std::vector<std::uint16_t> values(kRows * kWidth);
@@ -254,8 +255,8 @@ TEST(Gather4Tile, CarriedOutIsTheChosenRows) {
   }
 }
 
-// T33, T34, T35: rows of 512 fp8 and 64 bf16. The content travels as i64, the rope values as bf16 from byte 512 on; a stride
-// of the rope alone would begin row 1 inside row 0's content.
+// Rows of 512 fp8 and 64 bf16. The content is copied as i64, the rope values as bf16 from byte 512 on; with the stride
+// of the rope alone, row 1 would begin inside row 0's content.
 TEST(RopeTiles, CarriedOutReadTheRopeOfTheirRowsOnly) {
   constexpr std::size_t kRow = 640;
   std::vector<std::byte> values(12 * kRow);
@@ -295,7 +296,7 @@ TEST(RopeTiles, CarriedOutReadTheRopeOfTheirRowsOnly) {
   for (const std::byte byte : wide.bytes()) EXPECT_EQ(byte, std::byte{0xEE});  // no rope value among them
 }
 
-// T36. A window begins at its chunk: the token's own scale stands `skew` scales into it.
+// A window begins at a chunk boundary: the token's scale is at index `skew` of it.
 TEST(IndexScaleTile, CarriedOutHoldsThePagesScalesFromAnyToken) {
   auto f = test::paged_fixture({1, 4, true}, {3, 1, 2, 16, 1, 4}, {2}, test::table_of({{1, 0}}, 24, 2), 24, 1, 2);
   f.params.scale_dtype = DType::f32;
@@ -322,7 +323,7 @@ TEST(IndexScaleTile, CarriedOutHoldsThePagesScalesFromAnyToken) {
   EXPECT_EQ(end[102], 0);  // past the last scale, inside the last chunk
 }
 
-// What a cache makes obeys the encoder's rules, whatever legal sizes it is asked with.
+// Maps of a cache obey the encoder's rules for all legal sizes.
 TEST(TilesOfCaches, ObeyTheEncodersRules) {
   int made = 0;
   for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {

@@ -11,7 +11,7 @@ namespace {
 
 using test::message_of;
 
-// T1. 127 and 576: neither a multiple nor one less than all widths, so rounding down or to a fixed width shows.
+// 127 and 576 detect rounding down and rounding to a fixed width.
 TEST(PaddedDepth, RoundsUpToWholeSwizzleRows) {
   EXPECT_EQ(padded_depth(DType::bf16, SwizzleMode::b128, 64), 64);
   EXPECT_EQ(padded_depth(DType::bf16, SwizzleMode::b128, 80), 128);
@@ -25,12 +25,12 @@ TEST(PaddedDepth, RoundsUpToWholeSwizzleRows) {
   EXPECT_EQ(padded_depth(DType::bf16, SwizzleMode::none, 72), 72);
 }
 
-TEST(PaddedDepth, RefusesANegativeDepth) {
+TEST(PaddedDepth, RejectsANegativeDepth) {
   EXPECT_EQ(message_of<GeometryError>([] { (void)padded_depth(DType::bf16, SwizzleMode::b128, -1); }),
             "depth -1 is negative: give the elements of a head");
 }
 
-// T2.
+// Pages smaller than, equal to and larger than the tile, and no pages.
 TEST(SubTiles, AreThePageOrTheWholeTileWhicheverIsSmaller) {
   const auto both = [](std::int64_t tile, std::int64_t page) {
     return std::array{kv_sub_tile_rows(tile, page), kv_num_sub_tiles(tile, page)};
@@ -47,14 +47,14 @@ TEST(SubTiles, AreThePageOrTheWholeTileWhicheverIsSmaller) {
 }
 
 // A kernel that divides (100, 64) down would silently leave 36 rows out.
-TEST(SubTiles, RefuseATileThatIsNotWholePages) {
+TEST(SubTiles, RejectATileThatIsNotWholePages) {
   EXPECT_EQ(message_of<GeometryError>([] { (void)kv_num_sub_tiles(100, 64); }),
             "a tile of 100 rows is not a whole number of pages of 64 rows: use 64 or 128 rows");
   EXPECT_EQ(message_of<GeometryError>([] { (void)kv_num_sub_tiles(0, 64); }),
             "a tile of 0 rows is empty: give 1 or more");
 }
 
-// T4.
+// The box of one gather.
 TEST(Gather4, TakesTheWholeWidthWithoutASwizzleAndOneSwizzleRowWithOne) {
   EXPECT_EQ(gather4_box_width(DType::bf16, 576, SwizzleMode::b128), 64);
   EXPECT_EQ(gather4_box_width(DType::i64, 72, SwizzleMode::none), 72);
@@ -65,14 +65,14 @@ TEST(Gather4, TakesTheWholeWidthWithoutASwizzleAndOneSwizzleRowWithOne) {
             "gather4 tile width 0 is not positive");
 }
 
-// T5. "Ragged" names the box, and despite the name only its last extent changes.
+// Only the last extent of tile and box changes.
 TEST(SplitTileShapes, ChangeOnlyTheLastExtent) {
   const std::array<std::int64_t, 3> tile{64, 1, 80};
   EXPECT_EQ(padded_shape(DType::bf16, SwizzleMode::b128, tile), (std::array<std::int64_t, 3>{64, 1, 128}));
   EXPECT_EQ(ragged_shape(DType::bf16, SwizzleMode::b128, tile), (std::array<std::int64_t, 3>{64, 1, 64}));
 }
 
-// T7.
+// The conditions for folding, each violated once.
 TEST(FoldChunks, NeedsSeveralWholeChunksAndRowsThatFillTheSharedTile) {
   const FoldQuestion base{.BK = 128, .head_size = 128, .box_rows = 64, .smem_BN = 64};
   const auto fold = [&base](auto change) {

@@ -1,4 +1,4 @@
-// The published pattern tables, and CuTe's notation beside them: two descriptions of one permutation.
+// Known pattern tables and CuTe's notation: two descriptions of the same permutation.
 #include "core/tma/tma_swizzle.h"
 
 #include <gtest/gtest.h>
@@ -70,8 +70,8 @@ TEST(TmaSwizzleTables, AreThePublishedPatterns) {
                    {488, 480, 504, 496, 456, 448, 472, 464, 424, 416, 440, 432, 392, 384, 408, 400}}));
 }
 
-// A destination that is no multiple of the period sees the pattern rotated: a model that swizzles offsets of the tile
-// would print the tables above.
+// A destination that is not a multiple of the period has the pattern rotated: a model that swizzles offsets within the
+// tile would give the tables above.
 TEST(TmaSwizzleTables, RotateWithTheDestination) {
   EXPECT_EQ(pattern(TmaSwizzle::b128, 128, 8, 8, 16, 128), (Table{{16, 0, 48, 32, 80, 64, 112, 96},
                                                                   {160, 176, 128, 144, 224, 240, 192, 208},
@@ -124,7 +124,7 @@ TEST(TmaSwizzle, IsCuTesPermutationAndItsOwnInverse) {
   EXPECT_EQ(swizzle_address(TmaSwizzle::b128, 1016), 904);
 }
 
-// What the two vocabularies share: the layout's modes on element offsets are these on bytes, at phase 0 and any other.
+// The modes of core/layout on element offsets equal these on bytes, at phase 0 and at any other.
 TEST(TmaSwizzle, AgreesWithTheLayoutsModesOnElementOffsets) {
   for (const DType dtype : {DType::e4m3, DType::bf16, DType::f32}) {
     const std::int64_t size = size_of(dtype);
@@ -166,7 +166,7 @@ TEST(TmaSwizzle, RepeatsAfterItsPeriodAndNoSooner) {
   EXPECT_EQ(swizzle_period(TmaSwizzle::none), 128);
 }
 
-// Eight rows read at one logical chunk, as ldmatrix reads an 8 x 8 matrix: how many groups of 16 bytes of the banks serve.
+// Eight rows read at one logical chunk, as ldmatrix reads an 8 x 8 matrix: the number of 16-byte bank groups in use.
 TEST(TmaSwizzle, SpreadsEightRowsOverTheBanks) {
   const auto groups = [](TmaSwizzle mode, std::int64_t pitch, std::int64_t chunk) {
     std::set<std::int64_t> distinct;

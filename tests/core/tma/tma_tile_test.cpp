@@ -1,5 +1,5 @@
-// Tensor maps are data here, so they are held by a small interpreter of the copy itself: what a box brings must be what
-// direct addressing of the cache finds, and zero outside the map.
+// Tensor maps as data, checked with a small interpreter of the copy: a box must contain the elements that direct
+// addressing of the cache finds, and zeros outside the map.
 #include "core/tma/tma_tile.h"
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// One copy: for every element of the box, in the order it lands in shared memory, its number in memory counted from the
-// map's base pointer, or nothing where a coordinate is outside the map. Coordinates come fast-first.
+// One copy: for every element of the box, in the order of shared memory, its index in memory from the map's base
+// pointer; empty where a coordinate is outside the map. Coordinates are fastest first.
 std::vector<std::optional<std::int64_t>> copy_box(const TmaTile& tile, const TmaCoord& coord) {
   const int rank = tile.dims.rank;
   EXPECT_EQ(coord.rank, rank);
@@ -46,7 +46,7 @@ std::vector<std::optional<std::int64_t>> copy_box(const TmaTile& tile, const Tma
   return smem;
 }
 
-// T30.
+// A box may extend past a page: row 3 belongs to the next layer.
 TEST(PlainTile, CopiesRowsOfOneHeadAndZeroesBeyondIt) {
   auto a = fix_a();
   const PagedKVCache k = a.k(1);
@@ -88,8 +88,8 @@ TEST(PlainTile, CopiesRowsOfOneHeadAndZeroesBeyondIt) {
   EXPECT_FALSE(copy_box(tile, tile_coords(tile, 0, head(2), dim(0)))[0]);
 }
 
-// T30, the last line: without a swizzle BK 16 is two boxes of 8 columns; with 4 rows the second would begin at byte 64.
-TEST(PlainTile, RefusesBoxesThatLeaveTheNextUnaligned) {
+// Without a swizzle BK 16 is two boxes of 8 columns; with 4 rows the second would begin at byte 64.
+TEST(PlainTile, RejectsBoxesThatLeaveTheNextUnaligned) {
   std::vector<std::uint64_t> pool(2 * 480 / 4);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::bf16, 30, 2, 8};
   EXPECT_EQ(
@@ -100,45 +100,45 @@ TEST(PlainTile, RefusesBoxesThatLeaveTheNextUnaligned) {
   EXPECT_NO_THROW((void)make_tma_tile(rows, {.BN = 4, .BK = 8}));  // one box has no next
 }
 
-TEST(PlainTile, RefusesWhatTheDriverWould) {
+TEST(PlainTile, RejectsWhatTheDriverWould) {
   std::vector<float> pool(1024);
-  const auto refused = [&](const TmaRows& rows, const TileOptions& options) {
+  const auto rejected = [&](const TmaRows& rows, const TileOptions& options) {
     return message_of<GeometryError>([&] { (void)make_tma_tile(rows, options); });
   };
   const TmaRows rows{"rows", test::bytes_of(pool), DType::f32, 8, 2, 8};
   const auto address = reinterpret_cast<std::uintptr_t>(pool.data()) + 4;
-  EXPECT_EQ(refused({"rows", test::bytes_of(pool) + 4, DType::f32, 8, 2, 8}, {.BN = 4, .BK = 4}),
+  EXPECT_EQ(rejected({"rows", test::bytes_of(pool) + 4, DType::f32, 8, 2, 8}, {.BN = 4, .BK = 4}),
             fmt::format("tensor map of rows rejected: base (V05): {:#x} is 4 B past a multiple of 16: move the tensor",
                         address));
-  EXPECT_EQ(refused(rows, {.BN = 257, .BK = 4}),
+  EXPECT_EQ(rejected(rows, {.BN = 257, .BK = 4}),
             "tensor map of rows rejected: box[2] (V13): 257 is outside 1 to 256: copy the tile in several boxes");
-  EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 8, 1, 6}, {.BN = 4, .BK = 4}),
+  EXPECT_EQ(rejected({"rows", test::bytes_of(pool), DType::f32, 8, 1, 6}, {.BN = 4, .BK = 4}),
             "tensor map of rows rejected, 2 faults:\n"
             "  strides[0] (V10): 24 B is not a multiple of 16 B: pad the rows\n"
             "  strides[1] (V10): 24 B is not a multiple of 16 B: pad the rows");
   // The maker's rules come first, then the driver's. 2^32 + 4 rows are not 4.
-  EXPECT_EQ(refused(rows, {.BN = 304, .BK = 10}),
+  EXPECT_EQ(rejected(rows, {.BN = 304, .BK = 10}),
             "tensor map of rows rejected, 2 faults:\n"
             "  BK: 10 columns are not whole boxes of 4: use 12\n"
             "  box[2] (V13): 304 is outside 1 to 256: copy the tile in several boxes");
   EXPECT_THROW((void)make_tma_tile(rows, {.BN = (std::int64_t{1} << 32) + 4, .BK = 4}), OverflowError);
   // No rows at all, and fewer than a folded tile's group of 8.
-  EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 0, 2, 8}, {.BN = 4, .BK = 4}),
+  EXPECT_EQ(rejected({"rows", test::bytes_of(pool), DType::f32, 0, 2, 8}, {.BN = 4, .BK = 4}),
             "tensor map of rows rejected: dims[2] (V08): 0 is outside 1 to 2^32");
-  EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 7, 2, 8},
-                    {.BN = 8, .BK = 8, .fold_chunks = 2, .row_major = true}),
+  EXPECT_EQ(rejected({"rows", test::bytes_of(pool), DType::f32, 7, 2, 8},
+                     {.BN = 8, .BK = 8, .fold_chunks = 2, .row_major = true}),
             "tensor map of rows rejected: dims[3] (V08): 0 is outside 1 to 2^32");
-  EXPECT_EQ(refused(rows, {.mode = SwizzleMode::b128, .BN = 4, .BK = 40}),
+  EXPECT_EQ(rejected(rows, {.mode = SwizzleMode::b128, .BN = 4, .BK = 40}),
             "tensor map of rows rejected: BK: 40 columns are not whole boxes of 32: use 64");
-  EXPECT_EQ(refused(rows, {.BN = 0}), "tensor map of rows rejected: BN: 0 is not positive: give 1 or more");
+  EXPECT_EQ(rejected(rows, {.BN = 0}), "tensor map of rows rejected: BN: 0 is not positive: give 1 or more");
   EXPECT_EQ(
-      refused({"rows", test::bytes_of(pool), DType::e5m2, 8, 1, 16}, {.BN = 4}),
-      "tensor map of rows rejected: dtype: e5m2 cannot travel by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, "
+      rejected({"rows", test::bytes_of(pool), DType::e5m2, 8, 1, 16}, {.BN = 4}),
+      "tensor map of rows rejected: dtype: e5m2 is not supported by TMA: use f32, f16, bf16, e4m3, e8m0, u8, u16, u32, "
       "i32, i64 or u64");
 }
 
-// T51: rows of this pool pass 2^31; with the block as its own coordinate the numbers stay small.
-TEST(PlainTile, RefusesRowsThatA32BitCoordinateCannotName) {
+// Row numbers of this pool pass 2^31; with the block as a separate coordinate the numbers stay small.
+TEST(PlainTile, RejectsRowsThatA32BitCoordinateCannotName) {
   std::vector<float> none(4);
   const std::vector<std::uint32_t> lengths{0}, table(24, 0);
   const PagedKVCache k({.dtype = DType::f32, .kv_params = {1, 8, true}, .page_size = 16},
@@ -158,7 +158,7 @@ TEST(PlainTile, RefusesRowsThatA32BitCoordinateCannotName) {
   EXPECT_EQ(page_coords(split, {15, 1'840'894}, head(0), dim(0)), (TmaCoord{0, 0, 15, 1'840'894}));
 }
 
-// Both folded maps bring the bytes of the plain boxes, in their own order: chunk, row, column and row group,
+// Both folded maps copy the bytes of the plain boxes, in another order: chunk, row, column; and row group,
 // chunk, row, column.
 TEST(FoldedTiles, BringThePlainBoxesElementsInTheirOwnOrder) {
   std::vector<float> pool = test::counting(64 * 2 * 24);
@@ -197,20 +197,20 @@ TEST(FoldedTiles, BringThePlainBoxesElementsInTheirOwnOrder) {
   }
 }
 
-TEST(FoldedTiles, RefusePartsOfATileAndRaggedGroups) {
+TEST(FoldedTiles, RejectPartsOfATileAndRaggedGroups) {
   std::vector<float> pool(64 * 2 * 24);
   const TmaRows rows{"rows", test::bytes_of(pool), DType::f32, 64, 2, 24};
-  const auto refused = [](const TmaRows& r, const TileOptions& options) {
+  const auto rejected = [](const TmaRows& r, const TileOptions& options) {
     return message_of<GeometryError>([&] { (void)make_tma_tile(r, options); });
   };
   EXPECT_EQ(
-      refused(rows, {.mode = SwizzleMode::b32, .BN = 16, .BK = 24, .fold_chunks = 2}),
+      rejected(rows, {.mode = SwizzleMode::b32, .BN = 16, .BK = 24, .fold_chunks = 2}),
       "tensor map of rows rejected: fold_chunks: 2 chunks of 8 columns are 16, not the tile's 24: fold all of them or "
       "none");
-  EXPECT_EQ(refused(rows, {.mode = SwizzleMode::b32, .BN = 12, .BK = 24, .fold_chunks = 3, .row_major = true}),
+  EXPECT_EQ(rejected(rows, {.mode = SwizzleMode::b32, .BN = 12, .BK = 24, .fold_chunks = 3, .row_major = true}),
             "tensor map of rows rejected: BN: 12 rows are not whole groups of 8: use 16");
-  EXPECT_EQ(refused({"rows", test::bytes_of(pool), DType::f32, 64, 2, 20},
-                    {.mode = SwizzleMode::b32, .BN = 16, .BK = 24, .fold_chunks = 3}),
+  EXPECT_EQ(rejected({"rows", test::bytes_of(pool), DType::f32, 64, 2, 20},
+                     {.mode = SwizzleMode::b32, .BN = 16, .BK = 24, .fold_chunks = 3}),
             "tensor map of rows rejected: depth: 20 columns of a head are not whole chunks of 8: do not fold");
   const TmaTile inner =
       make_tma_tile(rows, {.mode = SwizzleMode::b32, .BN = 16, .BK = 24, .fold_chunks = 3, .row_major = true});
@@ -244,7 +244,7 @@ TEST(SplitTile, ReadsItsPageAndNothingPastIt) {
       "of 4");
 }
 
-// T31. 20 rows from row 10 on; the other 44 rows of the box are zero on load and untouched on store.
+// 20 rows from row 10 on; the other 44 rows of the box are zero on load and unchanged on store.
 TEST(RaggedTile, CopiesExactlyItsRows) {
   std::vector<float> pool(100 * 2 * 64);
   const TmaTile tile = make_ragged_tma_tile({"rows", test::bytes_of(pool), DType::f32, 100, 2, 64},
@@ -275,7 +275,7 @@ TEST(RaggedTile, CopiesExactlyItsRows) {
             "coordinates of a ragged tile: 65 rows are outside [0, 64], the rows of the box");
 }
 
-// T32.
+// 64 rows by 576 columns: 9 column groups by 16 groups of four rows.
 TEST(Gather4Tile, IsGroupsOfColumnsByQuadsOfRows) {
   std::vector<std::uint64_t> pool(10 * 576 / 4);
   const TmaTile tile =
@@ -298,7 +298,7 @@ TEST(Gather4Tile, IsGroupsOfColumnsByQuadsOfRows) {
             "gather4 row quad 16 is outside [0, 16): a tile has tile_height / 4 of them");
 }
 
-// T33: 640 bytes of fp8 read as 80 i64, of which the content is the first 64.
+// 640 bytes of fp8 read as 80 i64, of which the content is the first 64.
 TEST(Gather4Tile, ReadsRowsAsAWiderType) {
   std::vector<std::uint64_t> pool(10 * 80);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::e4m3, 10, 1, 640};
@@ -311,32 +311,32 @@ TEST(Gather4Tile, ReadsRowsAsAWiderType) {
   EXPECT_EQ(tile.l2, L2Promotion::b256);
 }
 
-TEST(Gather4Tile, RefusesRowsThatAreNotTheCaches) {
+TEST(Gather4Tile, RejectsRowsThatAreNotTheCaches) {
   std::vector<std::uint64_t> pool(1600);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::bf16, 10, 1, 320};
-  const auto refused = [&](const Gather4Options& options) {
+  const auto rejected = [&](const Gather4Options& options) {
     return message_of<GeometryError>([&] { (void)make_gather4_tma_tile(rows, options); });
   };
   EXPECT_EQ(
-      refused({.tile_width = 64, .mode = SwizzleMode::b128}),
+      rejected({.tile_width = 64, .mode = SwizzleMode::b128}),
       "tensor map of rows rejected: tile_stride: 64 x bf16 = 128 B, but a row of the cache is 640 B: with another "
       "stride, row numbers would not name cache rows");
-  EXPECT_EQ(refused({.tile_height = 6, .tile_width = 320, .mode = SwizzleMode::b128}),
+  EXPECT_EQ(rejected({.tile_height = 6, .tile_width = 320, .mode = SwizzleMode::b128}),
             "tensor map of rows rejected: tile_height: 6 rows are not whole gathers of 4: use 8");
   EXPECT_EQ(
-      refused({.tile_width = 100, .tile_stride = 320, .mode = SwizzleMode::b64}),
+      rejected({.tile_width = 100, .tile_stride = 320, .mode = SwizzleMode::b64}),
       "tensor map of rows rejected: tile_width: 100 columns are not whole boxes of 32, so more bytes would arrive than "
       "the barrier expects: use 128");
   EXPECT_EQ(
-      refused({.tile_width = 384, .tile_stride = 320, .mode = SwizzleMode::b128}),
+      rejected({.tile_width = 384, .tile_stride = 320, .mode = SwizzleMode::b128}),
       "tensor map of rows rejected: tile_stride: 320 is less than the tile's 384 columns: give the elements of a whole "
       "row");
-  EXPECT_EQ(refused({.tile_width = 0}), "tensor map of rows rejected: tile_width: 0 is not positive: give 1 or more");
-  EXPECT_EQ(refused({.tile_width = 320}),
+  EXPECT_EQ(rejected({.tile_width = 0}), "tensor map of rows rejected: tile_width: 0 is not positive: give 1 or more");
+  EXPECT_EQ(rejected({.tile_width = 320}),
             "tensor map of rows rejected: box[0] (V13): 320 is outside 1 to 256: copy the tile in several boxes");
 }
 
-// T34: rope of (row r, value i) are the bytes 640 r + 512 + 2 i.
+// Rope value i of row r is at byte 640 r + 512 + 2 i.
 TEST(RopeTiles, BeginAfterTheContentAndStepWholeRows) {
   std::vector<std::uint64_t> pool(12 * 80);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::e4m3, 12, 1, 640};
@@ -353,8 +353,8 @@ TEST(RopeTiles, BeginAfterTheContentAndStepWholeRows) {
     }
   }
   EXPECT_EQ(message_of<GeometryError>([&] { (void)tile_coords(plain, 3, head(0), dim(64)); }),
-            "coordinates of a rope tile: depth 64 is outside [0, 64): what follows the rope values is the next row's "
-            "content");
+            "coordinates of a rope tile: depth 64 is outside [0, 64): the columns after the rope values are the next "
+            "row's content");
 
   const TmaTile gather =
       make_rope_gather4_tma_tile(rows, {.tile_width = 320, .padded_depth = 512, .mode = SwizzleMode::b128});
@@ -367,8 +367,8 @@ TEST(RopeTiles, BeginAfterTheContentAndStepWholeRows) {
   EXPECT_EQ(2 * *copy_box(gather, {0, 1})[0], 640 + 512);    // the next row is a whole row further
 }
 
-// T35, and what else would read the next row.
-TEST(RopeTiles, RefuseWhatWouldReadTheNextRow) {
+// Boxes and coordinates that would read the next row.
+TEST(RopeTiles, RejectWhatWouldReadTheNextRow) {
   std::vector<std::uint64_t> pool(12 * 80);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::e4m3, 12, 1, 640};
   const auto gather = [&](const TmaRows& r, const RopeGather4Options& options) {
@@ -408,7 +408,7 @@ TEST(RopeTiles, RefuseWhatWouldReadTheNextRow) {
       "tensor map of rows rejected: dtype: bf16 elements are 2 B: rope-aware rows need a cache of 1-byte elements");
 }
 
-// T12a: the older 2-D tile, both ways round.
+// The older 2-D tile, K-major and MN-major.
 TEST(MatrixTile, IsColumnChunksWhenKMajorAndEightRowStripsWhenMnMajor) {
   std::vector<std::uint64_t> pool(40 * 256 / 4);
   const TmaRows rows{"rows", reinterpret_cast<std::byte*>(pool.data()), DType::bf16, 40, 2, 128};
@@ -423,23 +423,23 @@ TEST(MatrixTile, IsColumnChunksWhenKMajorAndEightRowStripsWhenMnMajor) {
   EXPECT_EQ(make_matrix_tma_tile(rows, 12, 64, SwizzleMode::b128, false).box, (TmaShape{12, 64}));
   EXPECT_EQ(tile_coords(k_major, 9, head(1), dim(64)), (TmaCoord{192, 9}));
 
-  const auto refused = [&](std::int64_t m, std::int64_t n, SwizzleMode mode, bool is_k_major) {
+  const auto rejected = [&](std::int64_t m, std::int64_t n, SwizzleMode mode, bool is_k_major) {
     return message_of<GeometryError>([&] { (void)make_matrix_tma_tile(rows, m, n, mode, is_k_major); });
   };
-  EXPECT_EQ(refused(16, 128, SwizzleMode::b64, false),
+  EXPECT_EQ(rejected(16, 128, SwizzleMode::b64, false),
             "tensor map of rows rejected: swizzle: 64B swizzle with an MN-major tile: only the 128B swizzle is defined "
             "there");
-  EXPECT_EQ(refused(12, 128, SwizzleMode::b128, false),
+  EXPECT_EQ(rejected(12, 128, SwizzleMode::b128, false),
             "tensor map of rows rejected: tile_m: 12 rows are not whole boxes of 8: use 16");
-  EXPECT_EQ(refused(16, 100, SwizzleMode::b128, true),
+  EXPECT_EQ(rejected(16, 100, SwizzleMode::b128, true),
             "tensor map of rows rejected: tile_n: 100 columns are not whole boxes of 64: use 128");
   EXPECT_EQ(
-      refused(4, 16, SwizzleMode::none, true),
+      rejected(4, 16, SwizzleMode::none, true),
       "tensor map of rows rejected: box: 64 B are not a multiple of 128 B, so the next box would begin unaligned: use "
       "more rows");
 }
 
-// T36.
+// The extents of the window for each type of scale.
 TEST(IndexScaleWindow, IsOneChunkWiderThanItsTile) {
   EXPECT_EQ(index_scale_align(DType::f32), 4);
   EXPECT_EQ(index_scale_align(DType::e8m0), 16);
@@ -452,7 +452,7 @@ TEST(IndexScaleWindow, IsOneChunkWiderThanItsTile) {
   EXPECT_EQ(make_index_scale_tma_tile("scales", base, DType::e8m0, 1000, 128).box, (TmaShape{1, 144}));
 }
 
-// The window of a token begins at its chunk and holds `tile` scales from the token on, wherever it stands in the chunk.
+// The window of a token begins at its chunk and holds `tile` scales from the token on, for any place in the chunk.
 TEST(IndexScaleWindow, HoldsThePagesScalesFromAnyToken) {
   auto f = test::paged_fixture({1, 4, true}, {3, 1, 2, 16, 1, 4}, {2}, test::table_of({{1, 0}}, 24, 2), 24, 1, 2);
   f.params.scale_dtype = DType::f32;
@@ -487,7 +487,7 @@ TEST(IndexScaleWindow, HoldsThePagesScalesFromAnyToken) {
   EXPECT_THROW((void)fix_a().k(0).create_index_scale_tma_tile(4), UnsupportedError);
 }
 
-TEST(IndexScaleWindow, RefusesABlockStrideOfBrokenChunks) {
+TEST(IndexScaleWindow, RejectsABlockStrideOfBrokenChunks) {
   std::vector<float> scales(64);
   const AnyView<4> view(test::bytes_of(scales), DType::f32, {3, 16, 1, 1}, {18, 1, 1, 1});
   EXPECT_EQ(
@@ -495,7 +495,7 @@ TEST(IndexScaleWindow, RefusesABlockStrideOfBrokenChunks) {
       "tensor map of scales rejected: page stride: 18 scales from block to block are not whole chunks of 4: use 20");
 }
 
-TEST(Coordinates, RefuseATileOfAnotherKindAndNumbersPast32Bits) {
+TEST(Coordinates, RejectATileOfAnotherKindAndNumbersPast32Bits) {
   auto a = fix_a();
   const TmaTile plain = a.k(0).create_tma_tile({.BN = 4, .BK = 4});
   const TmaTile split = a.k(0).create_paged_tma_tile({.BN = 4, .BK = 8});

@@ -1,5 +1,5 @@
-// Every way a file can be wrong, with the words it is refused in. Most are made with SQL on a good trace, as a person
-// would break one; those marked resealed have their checksums made right again, as a forger would.
+// Damaged and hostile trace files, with the message for each. Most are made from a valid trace with SQL statements;
+// those marked resealed have correct checksums again, as a forged file would.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ class BadTrace : public ::testing::Test {
  protected:
   BadTrace() { testing::write_trace(path_, testing::sample_events(20), {{"scenario", "{}"}}); }
 
-  // What opening and reading everything says, without "<path> rejected".
-  std::string refusal() {
+  // The message of opening and reading the whole file, without "<path> rejected".
+  std::string rejection() {
     const std::string message = testing::message_of([&] { TraceReader(path_).verify_all(); });
     const std::string prefix = path_ + " rejected";
     EXPECT_TRUE(message.starts_with(prefix)) << message;
@@ -25,16 +25,16 @@ class BadTrace : public ::testing::Test {
   }
   std::string after(const std::string& sql) {
     edit(path_, sql);
-    return refusal();
+    return rejection();
   }
   std::string after_resealed(const std::string& sql) {
     edit(path_, sql);
     testing::reseal_index(path_);
-    return refusal();
+    return rejection();
   }
   std::string with_bytes(const std::string& bytes) {
     testing::put_bytes(path_, bytes);
-    return refusal();
+    return rejection();
   }
   std::string with_byte(std::size_t at, char byte) {
     std::string bytes = testing::bytes_of(path_);
@@ -50,13 +50,13 @@ class BadTrace : public ::testing::Test {
 
 TEST_F(BadTrace, MissingFile) {
   std::filesystem::remove(path_);
-  EXPECT_EQ(refusal(), ": cannot be read: No such file or directory");
+  EXPECT_EQ(rejection(), ": cannot be read: No such file or directory");
 }
 
 TEST_F(BadTrace, Folder) {
   std::filesystem::remove(path_);
   std::filesystem::create_directory(path_);
-  EXPECT_EQ(refusal(), ": is a folder: name the trace file in it");
+  EXPECT_EQ(rejection(), ": is a folder: name the trace file in it");
 }
 
 TEST_F(BadTrace, NotADatabase) {
@@ -67,7 +67,7 @@ TEST_F(BadTrace, NotADatabase) {
   EXPECT_EQ(with_bytes(std::string("SQLite format 3\0", 16) + std::string(83, '\0')), message);  // one byte short
 }
 
-TEST_F(BadTrace, DatabaseOfSomebodyElse) {
+TEST_F(BadTrace, DatabaseOfAnotherProgram) {
   EXPECT_EQ(after("PRAGMA application_id = 0"),
             ": is not a trace: its application id is 0x00000000, a trace has 0x6b767472");
 }
@@ -95,7 +95,7 @@ TEST_F(BadTrace, RootOfTheTableListDestroyed) {
 }
 
 TEST_F(BadTrace, SizeOfPagesThatNoDatabaseHas) {
-  // 3 * 256 bytes: no power of two. The lengths then disagree before SQLite sees the file.
+  // 3 * 256 bytes: not a power of two. The lengths then disagree before SQLite opens the file.
   std::string bytes = testing::bytes_of(path_);
   bytes[16] = 3, bytes[17] = 0;
   EXPECT_EQ(with_bytes(bytes),
@@ -127,7 +127,7 @@ TEST_F(BadTrace, ColumnTooMany) {
             "INTEGER NOT NULL)");
 }
 
-// A computed column would run an expression of the file's author on every row.
+// A computed column would execute an expression from the file on every row.
 TEST_F(BadTrace, ComputedColumn) {
   EXPECT_EQ(
       after("DROP TABLE block_evicted; CREATE TABLE block_evicted (event INTEGER PRIMARY KEY, \"block\" INTEGER AS "
@@ -143,8 +143,8 @@ TEST_F(BadTrace, ViewInPlaceOfATable) {
 TEST_F(BadTrace, ViewsTriggersIndicesAndTablesOfOthersAreAllNamed) {
   EXPECT_EQ(after("CREATE TABLE extra (x); CREATE VIEW v AS SELECT 1; CREATE INDEX i ON step (step); "
                   "CREATE TRIGGER t AFTER INSERT ON step BEGIN DELETE FROM step; END"),
-            ", 4 faults:\n  table 'extra': is no part of a trace\n  index 'i': is no part of a trace\n"
-            "  trigger 't': is no part of a trace\n  view 'v': is no part of a trace");
+            ", 4 faults:\n  table 'extra': does not belong to a trace\n  index 'i': does not belong to a trace\n"
+            "  trigger 't': does not belong to a trace\n  view 'v': does not belong to a trace");
 }
 
 TEST_F(BadTrace, VirtualTable) {
@@ -166,12 +166,12 @@ TEST_F(BadTrace, TwoTablesInOnePlace) {
 
 TEST_F(BadTrace, KindThatDoesNotExist) {
   EXPECT_EQ(after("INSERT INTO kind VALUES (99, 'block_painted', 0)"),
-            ": table 'kind', row 99: 'block_painted' is no kind of event");
+            ": table 'kind', row 99: 'block_painted' is not a kind of event");
 }
 
 TEST_F(BadTrace, KindListedTwice) {
   EXPECT_EQ(after("INSERT INTO kind VALUES (99, 'step_began', 0)"),
-            ": table 'kind', row 99: 'step_began' is there twice");
+            ": table 'kind', row 99: 'step_began' occurs twice");
 }
 
 TEST_F(BadTrace, KindOfAnotherType) {
@@ -180,7 +180,8 @@ TEST_F(BadTrace, KindOfAnotherType) {
 }
 
 TEST_F(BadTrace, KindNoLongerListed) {
-  EXPECT_EQ(after("DELETE FROM kind WHERE name = 'block_copied'"), ": table 'block_copied': is no part of a trace");
+  EXPECT_EQ(after("DELETE FROM kind WHERE name = 'block_copied'"),
+            ": table 'block_copied': does not belong to a trace");
 }
 
 TEST_F(BadTrace, KindsThatCountWrongly) {
@@ -226,8 +227,8 @@ TEST_F(BadTrace, MetaThatIsNotText) {
             ": table 'meta': holds a row that is not text");
 }
 
-TEST_F(BadTrace, MetaPastItsBoundIsRefusedBeforeItIsHeld) {
-  // Two that fit alone; then one that SQLite itself may not hand out.
+TEST_F(BadTrace, MetaPastItsBoundIsRejectedBeforeItIsHeld) {
+  // Two values that fit separately; then one that exceeds SQLite's limit.
   EXPECT_EQ(after("INSERT INTO meta VALUES ('a', hex(zeroblob(20000000))), "
                   "('b', hex(zeroblob(20000000)))"),
             ": table 'meta': holds more than 67108864 bytes");
@@ -305,7 +306,7 @@ TEST_F(BadTrace, EventRemoved) {
 
 TEST_F(BadTrace, EventInTwoTables) {
   EXPECT_EQ(after("INSERT INTO request_arrived VALUES (23, 1, 2, 3)"),
-            ": table 'request_arrived', event 23: is there twice or out of order");
+            ": table 'request_arrived', event 23: occurs twice or is out of order");
 }
 
 TEST_F(BadTrace, EventOutsideTheTrace) {
@@ -315,20 +316,20 @@ TEST_F(BadTrace, EventOutsideTheTrace) {
             ": table 'step_began', event -1: is outside the trace's [0, 79)");
 }
 
-// Its table's end is looked at when the file opens: nobody has to read everything to be told.
+// The end of every table is checked on opening, so this fault is found without reading all events.
 TEST_F(BadTrace, EventJustPastTheTraceIsFoundWhenItOpens) {
   edit(path_, "UPDATE step_began SET event = 79 WHERE step = 19");
   EXPECT_THROW(TraceReader{path_}, InputError);
 }
 
-// The first attempt leaves the tables' cursors half-way; the second must not go on from there.
+// The first attempt leaves the tables' cursors in the middle; the second must not continue from there.
 TEST_F(BadTrace, StepDamagedInTheMiddleSaysTheSameAgain) {
   edit(path_, "UPDATE block_evicted SET block = 'x'");
   TraceReader trace(path_);
   const std::int64_t event = std::stoll(testing::select(path_, "SELECT min(event) FROM block_evicted")[0][0]);
   const std::int64_t row = trace.row_of_event(event);
   ASSERT_GT(event, trace.span(row).first_event);
-  (void)trace.events_of_row(row - 1);  // now the cursors stand where the damaged step begins, and no seek is needed
+  (void)trace.events_of_row(row - 1);  // moves the cursors to the start of the damaged step, so that no seek is needed
   const std::string first = testing::message_of([&] { (void)trace.events_of_row(row); });
   EXPECT_TRUE(first.ends_with("column 'block' holds text, not an integer")) << first;
   EXPECT_EQ(testing::message_of([&] { (void)trace.events_of_row(row); }), first);
@@ -350,7 +351,7 @@ TEST_F(BadTrace, FlagThatIsNeitherZeroNorOne) {
             fmt::format(": table 'block_released', event {}: column 'cached' holds 2, which does not fit", event));
 }
 
-// Right checksums everywhere, but the index names the step otherwise than the event does.
+// All checksums are correct, but the index and the event disagree about the step's number.
 TEST_F(BadTrace, IndexThatContradictsTheEventsIsFoundThoughResealed) {
   EXPECT_EQ(after_resealed("UPDATE step SET step = 600 WHERE step = 6"),
             ": step 600: event 23 is 'step_began step=6 time_us=185', which the index contradicts");

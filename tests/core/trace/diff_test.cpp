@@ -15,7 +15,7 @@ namespace {
 
 using testing::Folder;
 
-// Four events before step 4, five in it; numbers that occur once.
+// Four events before step 4, five in it; every number occurs only once.
 std::vector<Event> short_run() {
   return {RequestArrived{SeqIdx{0}, 40, 2},
           StepBegan{StepIdx{3}, 10},
@@ -80,12 +80,13 @@ TEST_F(TwoTraces, PartAtTheKindBeforeTheFirstStep) {
             "  0  request_refused seq=0 tokens=40 limit=2\n");
 }
 
-// The step's own first event differs: it is in that step, though the last common step_began is the one before.
+// The first event of the step differs: the difference is in that step, although the last common step_began is the
+// previous one.
 TEST_F(TwoTraces, PartAtTheTimeAStepBeganInThatStep) {
   std::vector<Event> other = short_run();
   other[4] = StepBegan{StepIdx{4}, 21};
   EXPECT_EQ(diff(short_run(), other).first->step, StepIdx{4});
-  // Of two different steps neither is common: the last common one is named.
+  // Two different steps: the message names the last common one.
   other[4] = StepBegan{StepIdx{5}, 20};
   EXPECT_EQ(diff(short_run(), other).first->step, StepIdx{3});
 }
@@ -133,9 +134,9 @@ TEST_F(TwoTraces, OfAnotherDetailSaySo) {
   EXPECT_EQ(found.first->event, 2);
 }
 
-// --- one thing among others ---
+// --- traces with different content ---
 
-// A run of the model: steps, then two tiles; and a kernel's trace of the second tile alone.
+// A run of the model (steps, then two tiles), and a kernel's trace of the second tile only.
 std::vector<Event> tile_of(std::int64_t row) {
   TileOpened opened;
   opened.tma = true;
@@ -160,7 +161,7 @@ class Tiles : public TwoTraces {
   }
 };
 
-// Events behind a tile that are of no tile, and the next tile, are not compared; meta of two producers is not either.
+// Events after a tile that belong to no tile, the next tile, and the meta of the two producers are not compared.
 TEST_F(Tiles, OneTileOfEachIsComparedAndNothingAroundIt) {
   std::vector<Event> model = with_tiles(short_run(), {tile_of(5), tile_of(7)});
   model.push_back(BlockEvicted{BlockIdx{2}});
@@ -203,12 +204,12 @@ TEST_F(Tiles, OnlyTheKindsThatAreAskedForAreCompared) {
   EXPECT_TRUE(part(tile_of(7), other, {.kinds = boxes}).same_events());
   EXPECT_EQ(part(tile_of(7), other, {.kinds = boxes}).equal_events, 2);
   EXPECT_EQ(part(tile_of(7), other, {.kinds = {*find_kind("barrier_expects")}}).first->left_numbers.front(), 1);
-  // Of the same kinds in the right tile: both choices hold at once.
+  // Kinds and tile together: both options apply at once.
   EXPECT_TRUE(part(with_tiles({}, {tile_of(1), tile_of(7)}), other, {.kinds = boxes, .left_tile = 1, .right_tile = 0})
                   .same_events());
 }
 
-TEST_F(Tiles, OneThatIsNotThereIsRefused) {
+TEST_F(Tiles, OneThatIsNotThereIsRejected) {
   const auto message = [&](const std::vector<Event>& events, std::int64_t tile) {
     try {
       static_cast<void>(part(events, tile_of(1), {.left_tile = tile, .right_tile = 0}));
@@ -222,8 +223,8 @@ TEST_F(Tiles, OneThatIsNotThereIsRefused) {
   EXPECT_NE(message(short_run(), 0).find("has no tile"), std::string::npos);
 }
 
-// Against a comparison of whole vectors, for a change, a removal or a doubling anywhere: counts, contexts
-// that end at either end.
+// Against a comparison of whole vectors, for a change, a removal or a duplication anywhere, including contexts
+// cut at either end.
 TEST_F(TwoTraces, PartWhereTheWholeSequencesPart) {
   EXPECT_TRUE(prop::check("first divergence", [&] {
     const std::vector<Event> left = testing::sample_events(prop::in_range(1, 30));
@@ -260,7 +261,7 @@ TEST_F(TwoTraces, PartWhereTheWholeSequencesPart) {
     RC_ASSERT(testing::equal(found->before, slice(left, expected - context, context)));
     RC_ASSERT(testing::equal(found->left, slice(left, expected, context + 1)));
     RC_ASSERT(testing::equal(found->right, slice(right, expected, context + 1)));
-    // The files part where the vectors do.
+    // The files differ at the same place as the vectors.
     const TraceDiff files = diff(left, right, context);
     RC_ASSERT(files.first.has_value());
     RC_ASSERT(files.first->event == expected);

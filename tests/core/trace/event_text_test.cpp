@@ -15,7 +15,7 @@ using testing::event_of;
 
 TEST(EventText, SaysKindAndEveryFieldByName) {
   EXPECT_EQ(to_text(BlockAllocated{BlockIdx{7}, SeqIdx{0}, PageIdx{3}}), "block_allocated block=7 seq=0 page=3");
-  // The lowest and highest number, and a flag as 0 or 1: three ways a generic printer goes wrong.
+  // The lowest and highest number, and a flag as 0 or 1: three values that a generic printer may get wrong.
   EXPECT_EQ(to_text(StepBegan{StepIdx{std::numeric_limits<std::int64_t>::min()}, 9223372036854775807}),
             "step_began step=-9223372036854775808 time_us=9223372036854775807");
   EXPECT_EQ(to_text(BlockReleased{BlockIdx{1}, SeqIdx{2}, PageIdx{3}, 4, true}),

@@ -1,5 +1,5 @@
-// One flipped bit at a time, anywhere in a file: it is refused, or it lies where nothing is kept and the trace is the
-// same. Never a crash, never other events.
+// One flipped bit at a time, anywhere in a file: the file is rejected, or the bit is unused and the trace is the
+// same. Never a crash, never different events.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ void put_byte(const std::filesystem::path& path, std::size_t at, char byte) {
   file.put(byte);
 }
 
-TEST(FlippedBits, AreRefusedOrChangeNothing) {
+TEST(FlippedBits, AreRejectedOrChangeNothing) {
   const testing::Folder folder;
   const std::filesystem::path path = folder / "a.kvt";
   const std::vector<Event> events = testing::sample_events(40);
@@ -29,8 +29,8 @@ TEST(FlippedBits, AreRefusedOrChangeNothing) {
   int unharmed = 0;
   std::size_t at_zero = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) {
-    // The header and the list of tables whole, half of the bytes that say something elsewhere, some
-    // of the zeros between.
+    // All of the header and of the list of tables, half of the nonzero bytes elsewhere, and some
+    // of the zeros between them.
     if (at >= 1024 && (bytes[at] == 0 ? at_zero++ % 29 != 0 : at % 2 != 0)) continue;
     put_byte(path, at, static_cast<char>(bytes[at] ^ (1 << (at * 5 + at / 8) % 8)));
     try {
@@ -45,15 +45,15 @@ TEST(FlippedBits, AreRefusedOrChangeNothing) {
     put_byte(path, at, bytes[at]);
   }
   TraceReader(path).verify_all();
-  // Both happen, or the test flips nothing or looks at nothing.
+  // Both outcomes must occur; otherwise the test changes nothing or checks nothing.
   EXPECT_GT(refused, 2000);
   EXPECT_GT(unharmed, 200);
   RecordProperty("refused", refused);
   RecordProperty("unharmed", unharmed);
 }
 
-// Whole runs of bytes gone wrong, as a bad disk leaves them: a page of zeros, of ones, of another page.
-TEST(FlippedBits, DestroyedPagesAreRefusedOrChangeNothing) {
+// Whole runs of damaged bytes, as after a disk failure: a page of zeros, of ones, of another page's bytes.
+TEST(FlippedBits, DestroyedPagesAreRejectedOrChangeNothing) {
   constexpr std::size_t kPage = 1024;
   const testing::Folder folder;
   const std::filesystem::path path = folder / "a.kvt";

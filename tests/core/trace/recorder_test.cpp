@@ -7,7 +7,7 @@
 namespace kvscope::trace::recorder_test {
 namespace {
 
-// A recorder that counts what reaches it.
+// A recorder that counts the events it receives.
 class Counter final : public Recorder {
  public:
   using Recorder::Recorder;

@@ -32,7 +32,7 @@ TEST_F(UntrustedDatabase, HandsOutNoValuePastItsBound) {
   EXPECT_EQ(message_of("SELECT zeroblob(1001)"), "t.db rejected: is damaged: string or blob too big");
 }
 
-// Stands for a tree of pages that leads back into itself.
+// Simulates a tree of pages that contains itself.
 TEST_F(UntrustedDatabase, StopsWorkThatDoesNotEnd) {
   Database db = Database::open_untrusted(path_, "t.db", 1000);
   const std::string endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";

@@ -1,5 +1,5 @@
-// What the tests of traces share: a folder that goes away, events of every kind, and a hand that edits trace files with
-// SQLite alone, as somebody with the `sqlite3` program would.
+// Helpers of the trace tests: a temporary folder, events of every kind, and edits of trace files with plain SQLite, as
+// with the `sqlite3` program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -125,7 +125,8 @@ inline std::vector<std::vector<std::string>> select(const std::filesystem::path&
   return rows;
 }
 
-// Makes the checksum of the index right again after an edit: a forger can, so nothing may rest on checksums alone.
+// Corrects the checksum of the index after an edit. A forger can do the same, so the reader must not rely on checksums
+// alone.
 inline void reseal_index(const std::filesystem::path& path) {
   std::string bytes;
   const auto add = [&](const std::string& decimal) {
@@ -142,7 +143,7 @@ inline void reseal_index(const std::filesystem::path& path) {
   edit(path, "UPDATE meta SET value = '" + std::to_string(crc32(bytes)) + "' WHERE key = 'checksum'");
 }
 
-// What the InputError that `action` throws says; empty when it throws none.
+// The message of the InputError that `action` throws; empty when it throws none.
 inline std::string message_of(const std::function<void()>& action) {
   try {
     action();

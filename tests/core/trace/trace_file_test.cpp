@@ -13,8 +13,8 @@ namespace {
 
 using testing::Folder;
 
-// Output and exit status of /usr/bin/python3 with `script`, in the folder of `file`. Python is a package of the build's
-// own list, so its absence is a failure, not a reason to skip.
+// Output and exit status of /usr/bin/python3 with `script`, in the folder of `file`. Python is in the list of packages
+// that the build requires, so its absence is a failure and not a reason to skip.
 std::pair<std::string, int> python(const std::filesystem::path& file, const std::string& script) {
   const std::filesystem::path program = file.parent_path() / "check.py";
   testing::put_bytes(program, script);
@@ -42,7 +42,7 @@ TEST(TraceFile, HeaderCarriesTheApplicationIdAndTheVersion) {
   EXPECT_EQ(bytes.substr(60, 4), std::string("\0\0\0\3", 4));
 }
 
-// Shares no code with the reader: zlib, struct and sqlite3 of Python's standard library, over events with
+// Uses no code of the reader: zlib, struct and sqlite3 of Python's standard library, over events with
 // negative and extreme numbers.
 TEST(TraceFile, PythonComputesEveryChecksumAndTotalAlike) {
   const Folder folder;
@@ -87,7 +87,7 @@ print(len(steps), len(events))
   EXPECT_EQ(status, 0);
 }
 
-// The lines in the header's comment are run as they stand there.
+// Runs the lines in the header's comment unchanged.
 TEST(TraceFile, SnippetOfTheHeaderRunsAndHolds) {
   std::istringstream header(testing::bytes_of(std::filesystem::path(KVSCOPE_SOURCE_DIR) / "core/trace/trace_file.h"));
   std::string script = "import sqlite3, struct, zlib\n";
@@ -102,7 +102,7 @@ TEST(TraceFile, SnippetOfTheHeaderRunsAndHolds) {
   const Folder folder;
   testing::write_trace(folder / "trace.kvt", testing::sample_events(20));
   EXPECT_EQ(python(folder / "trace.kvt", script), std::pair(std::string(), 0));
-  // It must also be able to fail, or it shows nothing.
+  // The snippet must also be able to fail.
   testing::edit(folder / "trace.kvt", "UPDATE step SET crc = crc + 1 WHERE step = 7");
   EXPECT_EQ(python(folder / "trace.kvt", script).second, 1);
 }

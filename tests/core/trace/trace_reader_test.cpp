@@ -78,8 +78,8 @@ TEST(TraceReader, IndexCutsAtEveryStepBeganAndPutsWhatIsBeforeInThePrologue) {
   }
 }
 
-// A reader that moves its cursors wrongly is right only when read from front to back: jump about, and compare with a
-// fresh reader each time.
+// A reader that moves its cursors wrongly is correct only when read from front to back: read in random order, and
+// compare with a new reader each time.
 TEST(TraceReader, SeeksInAnyOrderToWhatAFreshScanFinds) {
   const Folder folder;
   const std::vector<Event> events = testing::sample_events(120);
@@ -127,7 +127,7 @@ TEST(TraceReader, RowsAndEventsPastTheEndAreIndexErrors) {
   EXPECT_EQ(says([&] { (void)trace.events_in(3, 2); }), "first of a range of events 3 is outside [0, 3)");
 }
 
-// An error half-way must not leave the cursors where the next call takes them for right.
+// After an error in the middle of a step, the next call must not use the cursors' positions.
 TEST(TraceReader, StaysUsableAfterADamagedStep) {
   const Folder folder;
   const std::vector<Event> events = testing::sample_events(30);
@@ -145,7 +145,7 @@ TEST(TraceReader, StaysUsableAfterADamagedStep) {
   }
 }
 
-// Every character that means something in a URI, in the name of the file.
+// A file name with every character that is special in a URI.
 TEST(TraceReader, OpensFilesOfAwkwardNamesAndLeavesNothingBesideThem) {
   const Folder folder;
   const std::string name = "a b?mode=rw#1%41&é'\".kvt";
@@ -165,7 +165,7 @@ TEST(TraceReader, TwoReadersOfOneFileDoNotDisturbEachOther) {
   EXPECT_TRUE(testing::equal(two.events_of_row(13), first));
 }
 
-// A file of version 1, kept: it has 13 kinds of event, the ones before tile_opened.
+// A stored file of version 1: it has 13 kinds of event, those before tile_opened.
 TEST(TraceReader, AFileOfVersion1IsReadAsItWasWritten) {
   TraceReader trace(KVSCOPE_SOURCE_DIR "/tests/fuzz/corpus/trace/valid.kvt");
   trace.verify_all();

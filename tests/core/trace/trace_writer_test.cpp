@@ -54,7 +54,7 @@ TEST(TraceWriter, DestroyedBeforeFinishLeavesNothingBehindAndAnOldFileAlone) {
   {
     TraceWriter writer(folder / "a.kvt", Detail::full);
     testing::record_all(writer, testing::sample_events(500));
-    EXPECT_EQ(folder.names().size(), 2U);  // it is being written somewhere, or this test shows nothing
+    EXPECT_EQ(folder.names().size(), 2U);  // the old file and the temporary one
   }
   EXPECT_EQ(folder.names(), std::vector<std::string>{"a.kvt"});
   EXPECT_EQ(testing::bytes_of(folder / "a.kvt"), "old");
@@ -83,7 +83,7 @@ TEST(TraceWriter, FolderInPlaceOfAFileIsNamed) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"a.kvt"});
 }
 
-// A limit on the size of files stands for the full disk, which a test cannot have.
+// A limit on the size of files simulates a full disk.
 TEST(TraceWriter, FullDiskIsReportedAndLeavesNothingBehind) {
   const Folder folder;
   const std::vector<Event> events = testing::sample_events(2000);
@@ -100,13 +100,13 @@ TEST(TraceWriter, FullDiskIsReportedAndLeavesNothingBehind) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(TraceWriter, MetaPastTheBoundIsRefusedAndLeavesNothingBehind) {
+TEST(TraceWriter, MetaPastTheBoundIsRejectedAndLeavesNothingBehind) {
   const Folder folder;
   const std::string path = folder / "a.kvt";
   TraceWriter writer(path, Detail::full);
   writer.set_meta("scenario", std::string(static_cast<std::size_t>(kMaxMetaBytes), 'x'));
   const std::string message = message_of([&] { writer.finish(); });
-  EXPECT_TRUE(message.ends_with(" at most 67108864 fit: leave the requests in a file of their own")) << message;
+  EXPECT_TRUE(message.ends_with(" at most 67108864 fit: leave the requests in a separate file")) << message;
   EXPECT_TRUE(folder.names().empty());
 }
 

@@ -1,5 +1,5 @@
-// Benchmarks without a clock: that workloads move what their formulas say, that a report has every row and ratio, and
-// what becomes of a kernel that does not run. No test here looks at how long anything takes.
+// Benchmarks without a clock: workloads move the bytes of their formulas, a report has every row and ratio, and a
+// kernel that does not run is reported. No test here checks a run time.
 #include "gpu/bench/bench.h"
 
 #include <dlfcn.h>
@@ -24,13 +24,13 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-void behave(const test::FakeBehaviour& behaviour) {
+void behave(const test::FakeBehavior& behavior) {
   void* library = dlopen(KVSCOPE_FAKE_DRIVER, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
-  reinterpret_cast<test::SetFakeBehaviour>(dlsym(library, test::kSetFakeBehaviour))(&behaviour);
+  reinterpret_cast<test::SetFakeBehavior>(dlsym(library, test::kSetFakeBehavior))(&behavior);
 }
-CudaGpuOptions stand_in(const test::FakeBehaviour& behaviour = {}) {
-  behave(behaviour);
+CudaGpuOptions stand_in(const test::FakeBehavior& behavior = {}) {
+  behave(behavior);
   return {.library = KVSCOPE_FAKE_DRIVER};
 }
 
@@ -48,7 +48,7 @@ const BenchReport& counts() {
   return report;
 }
 
-// Of a small shape on the virtual GPU, by accesses and by copies. [bytes]
+// Bytes moved by a small shape on the virtual GPU, by accesses and by copies.
 std::int64_t moved(const BenchRow& row) {
   return row.costs->sectors * 32;
 }
@@ -63,7 +63,8 @@ TEST(Workloads, RunCleanAndEachRowIsCounted) {
   }
 }
 
-// A formula that forgets a side, a slot or a factor of two is off by more than what tables and lengths add.
+// Would catch a formula without one side, slot or factor of two: the error would exceed the bytes of tables and
+// lengths.
 TEST(Workloads, WriterAndFinderMoveTheBytesOfTheirFormula) {
   for (const char* name : {"append_tokens_bf16", "append_tokens_quantize", "gather_rows_bf16"}) {
     const BenchRow& row = *counts().row(name);
@@ -107,7 +108,8 @@ TEST(Workloads, TargetsStandBehindTheirMeasure) {
   }
 }
 
-// --- with times: those of the stand-in, in which each launch and each copy takes a millisecond ------------------------
+// --- with times: those of the fake driver, in which each launch and each copy takes one millisecond
+// --------------------
 
 TEST(Benchmarks, TheReportHasEveryRowWithItsRatio) {
   CudaGpu device(stand_in());
@@ -126,7 +128,7 @@ TEST(Benchmarks, TheReportHasEveryRowWithItsRatio) {
   EXPECT_DOUBLE_EQ(copy.rate, 131072 / 1e-3);
   EXPECT_DOUBLE_EQ(append.time->median_ms, 1);
   EXPECT_DOUBLE_EQ(*append.ratio, static_cast<double>(append.bytes) / 131072);
-  EXPECT_DOUBLE_EQ(decode.time->median_ms, 2);  // the parts, and what is made of them
+  EXPECT_DOUBLE_EQ(decode.time->median_ms, 2);  // the splits, and their combination
   EXPECT_DOUBLE_EQ(*report.row("paged_decode_e4m3_page16")->ratio, 1);
   EXPECT_EQ(report.row("paged_decode_e4m3_page16")->verdict(), "missed");  // 1.4 times as fast
   EXPECT_FALSE(report.passed());

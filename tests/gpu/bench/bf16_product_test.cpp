@@ -1,4 +1,5 @@
-// The product that attention is measured against must be a product: exact sums, so that each element is its rounding.
+// bf16_product is the reference for attention times, so it must compute a product: exact sums, each element rounded
+// once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,12 +58,12 @@ std::optional<std::string> wrong(std::int64_t m, std::int64_t n, std::int64_t k,
   });
 }
 
-// Seven steps through four stages: a stage is filled again while the step after it is multiplied.
+// Seven steps through four stages: a stage is refilled while the step after it is multiplied.
 TEST(Bf16Product, MoreStepsThanStages) {
   EXPECT_EQ(wrong(128, 256, 7 * 64, 1), std::nullopt);
 }
 
-// One step a tile and more tiles than CTAs: stages and parities go on over tiles.
+// One step per tile and more tiles than CTAs: stages and parities continue across tiles.
 TEST(Bf16Product, SeveralTilesACta) {
   EXPECT_EQ(wrong(3 * 128, 2 * 256, 64, 4), std::nullopt);
 }

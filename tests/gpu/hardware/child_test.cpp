@@ -34,7 +34,7 @@ TEST(RunChild, WholeLinesAreHeardInOrderAndAHalfOneIsNot) {
   EXPECT_THAT(heard.end.words(), IsEmpty());
 }
 
-// More than a pipe holds: neither stream may wait for the other to be read.
+// More output than a pipe holds: the child must not block on one stream while the other is read.
 TEST(RunChild, MuchOnBothStreamsArrivesAndTheEndOfTheErrorsIsKept) {
   const Heard heard = shell(
       "i=0; while [ $i -lt 5000 ]; do echo out$i; echo a long line of complaint $i >&2; "
@@ -56,14 +56,14 @@ TEST(RunChild, SilenceEndsItAndWhatItSaidBeforeCounts) {
   EXPECT_EQ(heard.end.words(), "silent for 0.5 s, killed");
 }
 
-// The limit is between two lines, not of the whole: a kernel of many cases takes long.
-TEST(RunChild, OneThatGoesOnTalkingMayTakeLongerThanTheLimit) {
+// The limit applies to the time between two lines, not to the whole run: a kernel with many cases takes long.
+TEST(RunChild, OneWithRegularOutputMayTakeLongerThanTheLimit) {
   const Heard heard = shell("for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo $i; done", 2.5);
   EXPECT_EQ(heard.lines.size(), 8U);
   EXPECT_THAT(heard.end.words(), IsEmpty());
 }
 
-// Complaints are no sign of life: a kernel that hangs may make a driver complain for ever.
+// Output on standard error does not count: a driver may print errors repeatedly while a kernel hangs.
 TEST(RunChild, ErrorsDoNotKeepItAlive) {
   EXPECT_EQ(shell("while :; do echo still here >&2; sleep 0.1; done", 0.7).end.words(), "silent for 0.7 s, killed");
 }
@@ -73,7 +73,7 @@ TEST(RunChild, AProgramThatIsNotThereIsAnExitCode) {
   EXPECT_EQ(end.words(), "exit code 127");
 }
 
-// --- what a report makes of its parts --------------------------------------------------------------------------------
+// --- verdicts of a report --------------------------------------------------------------------------------------------
 
 ProbeRecord probe_of(const std::vector<std::string>& verdicts) {
   ProbeRecord probe{.id = "H1", .question = "?", .experiment = "!", .parts = {}};

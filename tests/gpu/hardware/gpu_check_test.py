@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""gpu-check from outside, on machines without a GPU: every probe on the virtual GPU, where its answer is the model's
-documented choice, and the whole check through a stand-in of the driver that runs what it is handed and misbehaves when
-the environment says so (tests/gpu/launch/fake_driver.h)."""
+"""gpu-check as a program, on machines without a GPU: every probe on the virtual GPU, where its answer is the model's
+documented choice, and the whole check with a fake driver that runs the kernels, and fails as environment variables
+request (tests/gpu/launch/fake_driver.h)."""
 import argparse
 import json
 import os
@@ -15,11 +15,11 @@ import unittest
 
 PROGRAM = DRIVER = ""
 SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about twenty times slower
-SILENCE = 40 if SLOW_BUILD else 4                         # [s] after which a process is taken to hang
+SILENCE = 40 if SLOW_BUILD else 4                         # [s] without output, after which a process counts as hung
 
 TMA = "stopped: TMA_ARG"
-NO_TF32 = "the model refuses tf32 maps: they round on the way"
-LACKS = "refused: the target lacks it"
+NO_TF32 = "the model rejects tf32 maps: a copy would round the elements"
+LACKS = "rejected: the target does not support it"
 SEQ = "4b800000 3f800000 3f800000 3f800002 bf800002 3f800008 00000000"
 NAN = "fff8000000000000"
 EDGE = ", ".join(f"row {row} bytes 464 to 479" for row in range(4))
@@ -29,7 +29,7 @@ def gold(*checksums):
     return [checksum + ", as the model" for checksum in checksums]
 
 
-# What the virtual GPU answers, part by part: the choices of docs/FIDELITY.md, and published checksums.
+# The virtual GPU's answers, part by part: the choices of docs/FIDELITY.md, and published checksums.
 DOCUMENTED = {
     "H1": gold("41b1fba254c2e825", "02a3441a4da47025", "4f524897662b81a5"),
     "H2": ["7ff7 everywhere", "7ff7 everywhere", "7ff77ff7 everywhere", "7ff77ff77ff77ff7 everywhere", NO_TF32],
@@ -51,7 +51,7 @@ DOCUMENTED = {
     "H16": ["dynamic memory begins at a multiple of 1024"] * 2,
     "H17": ["runs with 102400 bytes"],
     "H18": ["the wait ends early, the next phase's bytes make up for it"],
-    "H19": ["chunk c of row r at chunk c, the rest untouched", "chunk c of row r at chunk c ^ r, the rest untouched"],
+    "H19": ["chunk c of row r at chunk c, the rest unchanged", "chunk c of row r at chunk c ^ r, the rest unchanged"],
     "H20": ["the virtual GPU has no driver"],
     "P1": [SEQ] * 2 + ["adds as seq"] * 6,
     "P2": [" ".join([NAN] * 7), f"{NAN} {NAN} 3ff0000000000000 3ff0000000000000", "7fffffff 7fffffff 7fffffff",
@@ -63,7 +63,7 @@ NOT_APPLICABLE = {"the virtual GPU has no contexts", "the virtual GPU has no dri
 
 
 class Check:
-    """One call: its exit code, what it printed, and its report."""
+    """One call: its exit code, its output, and its report."""
 
     def __init__(self, *arguments, report=True, **environment):
         with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +115,8 @@ class OnTheVirtualGpu(unittest.TestCase):
     def test_all_passed_is_exit_code_0_and_said(self):
         self.assertEqual(self.check.code, 0, self.check.stderr)
         self.assertTrue(self.check.json["passed"])
+        self.assertEqual(self.check.json["model_choices"],
+                         "target sm_90, short rows padded to the span, NaN fill 7ff7, store edge 16 B")
         self.assertIn("all passed", self.check.stdout)
         self.assertIn("75 as expected, 5 not applicable", self.check.stdout)
 
@@ -135,7 +137,7 @@ class OnTheVirtualGpu(unittest.TestCase):
 
 
 class ThroughTheDriver(unittest.TestCase):
-    """The stand-in adds as the virtual GPU does and refuses tf32, so these differ from an H200; nothing else may."""
+    """The fake driver adds as the virtual GPU does and rejects tf32, so only these probes may differ from an H200."""
 
     @classmethod
     def setUpClass(cls):
@@ -189,7 +191,7 @@ class ThroughTheDriver(unittest.TestCase):
 
 
 class WhatGoesWrong(unittest.TestCase):
-    """One case of tma_tile_load alone launches tma_tile_load_fold_outer; those behind it must not be lost."""
+    """Only one case of tma_tile_load launches tma_tile_load_fold_outer; later cases must not be lost."""
     ENTRY = "tma_tile_load_fold_outer"
     VICTIM = "k_bf16_b128_page128_fold_outer"
 
@@ -212,7 +214,7 @@ class WhatGoesWrong(unittest.TestCase):
     def test_a_context_that_a_kernel_ends_takes_no_other_case_along(self):
         faults = self.check_only_the_victim_failed(
             stand_in("--cases", "--kernel", "tma_tile_load", KVSCOPE_FAKE_ENDS_CONTEXT=self.ENTRY))
-        self.assertIn("cuCtxSynchronize: CUDA_ERROR_OF_THE_STAND_IN (719)", faults)
+        self.assertIn("cuCtxSynchronize: CUDA_ERROR_OF_THE_FAKE_DRIVER (719)", faults)
 
     def test_a_kernel_that_never_ends_is_ended_at_the_time_limit(self):
         begin = time.monotonic()
@@ -287,11 +289,11 @@ class TheCommandLine(unittest.TestCase):
 
 
 class TheScript(unittest.TestCase):
-    """tests/gpu/run.sh with a program that is built already."""
+    """tests/gpu/run.sh with a program that is already built."""
     SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run.sh")
 
     def run_script(self, *arguments, sanitizer=None, driver=None):
-        """`sanitizer`: what a compute-sanitizer in PATH does, as a line of shell; none: there is none."""
+        """`sanitizer`: a shell line that replaces compute-sanitizer in PATH; None: it is not installed."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.pathsep.join(["/usr/bin", "/bin"])
             if sanitizer is not None:
@@ -337,7 +339,7 @@ class TheScript(unittest.TestCase):
         self.assertIn("racecheck: no fault", done.stdout)
 
     def test_mistakes_are_exit_code_2(self):
-        for arguments, words in ((["--small"], "stand behind --"), (["no_such_program"], "no program")):
+        for arguments, words in ((["--small"], "options of gpu-check follow --"), (["no_such_program"], "no program")):
             done, _ = self.run_script(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
@@ -346,7 +348,7 @@ class TheScript(unittest.TestCase):
 class TheBinary(unittest.TestCase):
     def test_it_needs_the_c_library_alone(self):
         if shutil.which("ldd") is None:
-            self.skipTest("no ldd on this machine: what the binary needs is not looked at")
+            self.skipTest("no ldd on this machine: the libraries of the binary are not checked")
         if SLOW_BUILD:
             self.skipTest("a sanitizer's libraries are shared ones")
         said = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, timeout=60, check=True).stdout

@@ -26,7 +26,7 @@ DecodeShape step(const std::vector<std::uint32_t>& lengths) {
           .multiprocessors = 132};
 }
 
-// The step that the targets are about: one wave of CTAs, two a multiprocessor.
+// The shape of the performance targets: one wave of CTAs, two per multiprocessor.
 TEST(DecodePlan, FillsTheGpuOnceAtEightSequencesOf4096Keys) {
   const std::vector<std::uint32_t> lengths(8, 4096);
   const DecodePlan plan = decode_plan(step(lengths));
@@ -40,7 +40,7 @@ TEST(DecodePlan, FillsTheGpuOnceAtEightSequencesOf4096Keys) {
   EXPECT_EQ(plan.shared_bytes, 98944);
 }
 
-// 227 KB a multiprocessor, 1 KB of each CTA the system's own: a ring that is too large would halve what is resident.
+// 227 KB per multiprocessor, 1 KB per CTA reserved: a ring that is too large would halve the resident CTAs.
 TEST(DecodePlan, TwoCtasOfAnyKindFitOneMultiprocessor) {
   const std::vector<std::uint32_t> lengths(1, 100);
   for (const int element : {1, 2})
@@ -53,7 +53,7 @@ TEST(DecodePlan, TwoCtasOfAnyKindFitOneMultiprocessor) {
     }
 }
 
-// Runs are of whole tiles, so a longest sequence just past a run must not lose its end, nor add a run without a key.
+// Runs are whole tiles: a sequence slightly longer than a run must keep its end, and no run may be empty.
 TEST(DecodePlan, RunsCoverTheLongestSequenceAndNoMore) {
   for (const std::uint32_t longest : {0U, 1U, 63U, 64U, 65U, 128U, 1000U, 4095U, 4097U, 131072U}) {
     const std::vector<std::uint32_t> lengths = {longest, longest / 3};
@@ -70,7 +70,7 @@ TEST(DecodePlan, RunsCoverTheLongestSequenceAndNoMore) {
   }
 }
 
-// A box that reached over the end of a page would fetch another sequence's keys.
+// A box that extended over the end of a page would load another sequence's keys.
 TEST(DecodePlan, BoxesLieInsideAPage) {
   const std::vector<std::uint32_t> lengths(1, 100);
   const std::vector<std::pair<int, int>> expected = {{1, 0},   {8, 0},   {16, 16}, {24, 0},   {32, 32},
@@ -111,7 +111,7 @@ TEST(DecodePlan, LargeGroupsAreSeveralCtas) {
   EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument);
 }
 
-TEST(DecodePlan, RefusesHeadSizesWithoutAKernel) {
+TEST(DecodePlan, RejectsHeadSizesWithoutAKernel) {
   const std::vector<std::uint32_t> lengths(1, 100);
   DecodeShape shape = step(lengths);
   shape.head_size = 96;
@@ -130,7 +130,7 @@ TEST(DecodePlan, RefusesHeadSizesWithoutAKernel) {
   EXPECT_THROW(static_cast<void>(decode_plan(shape)), std::invalid_argument);
 }
 
-// Lanes load 16 bytes of a row at once, 8 of e4m3.
+// Lanes load 16 bytes of a row at once, 8 for e4m3.
 TEST(DecodePlan, AnyHeadSizeWantsRowsAlignedToALanesLoad) {
   const std::vector<std::uint32_t> lengths(1, 100);
   for (const auto& [element_bytes, alignment] : {std::pair(1, 8), std::pair(2, 16), std::pair(4, 16)}) {

@@ -1,5 +1,5 @@
-// CudaGpu without a GPU: on a stand-in of the driver that runs what it is handed (fake_driver.cpp). What a person sees when
-// something is missing, and that kernels reach the driver as the cases mean them.
+// CudaGpu without a GPU, on a fake driver that runs the kernels (fake_driver.cpp): the messages when something is
+// missing, and that kernels reach the driver with the cases' parameters.
 #include "gpu/launch/cuda_gpu.h"
 
 #include <dlfcn.h>
@@ -19,14 +19,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-void behave(const test::FakeBehaviour& behaviour) {
+void behave(const test::FakeBehavior& behavior) {
   void* library = dlopen(KVSCOPE_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
-  reinterpret_cast<test::SetFakeBehaviour>(dlsym(library, test::kSetFakeBehaviour))(&behaviour);
+  reinterpret_cast<test::SetFakeBehavior>(dlsym(library, test::kSetFakeBehavior))(&behavior);
 }
 
-CudaGpuOptions stand_in(const test::FakeBehaviour& behaviour = {}, int ordinal = 0) {
-  behave(behaviour);
+CudaGpuOptions stand_in(const test::FakeBehavior& behavior = {}, int ordinal = 0) {
+  behave(behavior);
   return {.ordinal = ordinal, .library = KVSCOPE_FAKE_DRIVER};
 }
 
@@ -54,7 +54,7 @@ TEST(CudaGpu, ALibraryWithoutTheFunctionsIsTooOldAndNamesThem) {
 TEST(CudaGpu, ADriverThatCannotStartSpeaksForItself) {
   const CudaGpuOptions options = stand_in({.init = 35});
   EXPECT_EQ(error_of([&] { CudaGpu{options}; }),
-            "cuInit: CUDA_ERROR_OF_THE_STAND_IN (35): the stand-in was told to answer this");
+            "cuInit: CUDA_ERROR_OF_THE_FAKE_DRIVER (35): the fake driver returned this on request");
 }
 
 TEST(CudaGpu, AMachineWithoutGpuAndAnOrdinalThatIsNotThere) {
@@ -64,7 +64,7 @@ TEST(CudaGpu, AMachineWithoutGpuAndAnOrdinalThatIsNotThere) {
   EXPECT_EQ(error_of([&] { CudaGpu{options}; }), "no GPU 2 on this machine: 0 to 1");
 }
 
-TEST(CudaGpu, AGpuOfAnotherArchitectureIsRefusedByName) {
+TEST(CudaGpu, AGpuOfAnotherArchitectureIsRejectedByName) {
   const CudaGpuOptions options = stand_in({.major = 8, .minor = 0});
   EXPECT_THAT(error_of([&] { CudaGpu{options}; }),
               AllOf(HasSubstr("Imitation H200 is sm_80"), HasSubstr("sm_90a and sm_100a")));
@@ -89,7 +89,7 @@ TEST(CudaGpu, BytesGoThereAndBack) {
   EXPECT_EQ(twin.download_as<int>(), values);
 }
 
-TEST(CudaGpu, WhatTheDriverRefusesNamesTheCallItsSizeAndTheDriversWords) {
+TEST(CudaGpu, ARejectedDriverCallNamesTheCallItsSizeAndTheDriversMessage) {
   CudaGpu device(stand_in());
   behave({.allocate = 2});
   EXPECT_EQ(error_of([&] { (void)device.allocate(4096, "pool"); }),
@@ -120,7 +120,7 @@ TEST(CudaGpu, AMapThatBreaksARuleNeverReachesTheDriver) {
   EXPECT_THROW((void)device.encode(map), std::invalid_argument);
 }
 
-// Every kernel's small case, through the driver's calls: parameter blocks, shapes, shared memory and tensor maps arrive.
+// The small case of every kernel through the driver's calls: parameter blocks, shapes, shared memory and tensor maps.
 class ThroughTheDriver : public ::testing::TestWithParam<const Case*> {};
 
 TEST_P(ThroughTheDriver, GivesWhatTheModelGives) {
@@ -143,7 +143,7 @@ TEST(CudaGpu, AKernelThatFailsIsAFaultOfItsLaunchInTheDriversWords) {
   behave({.synchronize = 700});
   const CaseResult result = run_case(*demo_cases().front(), device);
   ASSERT_FALSE(result.passed());
-  EXPECT_THAT(result.faults.front(), HasSubstr("cuCtxSynchronize: CUDA_ERROR_OF_THE_STAND_IN (700)"));
+  EXPECT_THAT(result.faults.front(), HasSubstr("cuCtxSynchronize: CUDA_ERROR_OF_THE_FAKE_DRIVER (700)"));
 }
 
 }  // namespace

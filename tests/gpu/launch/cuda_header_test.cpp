@@ -1,4 +1,4 @@
-// What cuda_driver.h declares, held to the toolkit's own header: compiled only where there is one.
+// Compares the declarations of cuda_driver.h with the toolkit's header: compiled only where a toolkit is installed.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace kvscope::gpu::cuda_header_test {
 namespace {
 
-// Handles and enumerations have other names here; sizes and the number of parameters must agree.
+// Handles and enumerations have different names here; sizes and the number of parameters must be equal.
 template <class T>
 using Plain = std::conditional_t<std::is_pointer_v<T>, void*, std::conditional_t<std::is_enum_v<T>, int, T>>;
 template <class F>
@@ -23,7 +23,7 @@ struct Signature<R (*)(P...)> {
 template <class Ours, class Theirs>
 constexpr bool same_call = std::is_same_v<typename Signature<Ours>::type, typename Signature<Theirs>::type>;
 
-// Integers of the same width count as the same.
+// Integers of equal width count as equal.
 static_assert(sizeof(CUdeviceptr) == sizeof(cuda::Address) && sizeof(CUdevice) == sizeof(cuda::DeviceHandle));
 static_assert(same_call<decltype(cuda::Driver::init), decltype(&cuInit)>);
 static_assert(same_call<decltype(cuda::Driver::driver_version), decltype(&cuDriverGetVersion)>);

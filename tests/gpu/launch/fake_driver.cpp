@@ -1,5 +1,5 @@
-// A CUDA driver for machines without one: the calls that CudaGpu makes, carried out by the virtual GPU. What CudaGpu
-// hands over (PTX, shapes, parameter blocks, tensor maps) is thereby run, not only recorded; and calls fail on request.
+// A CUDA driver for machines without one: performs the calls of CudaGpu on the virtual GPU. The arguments (PTX, shapes,
+// parameter blocks, tensor maps) are thereby used, not only recorded; and calls fail on request.
 #include "tests/gpu/launch/fake_driver.h"
 
 #include <unistd.h>
@@ -44,14 +44,14 @@ namespace {
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoContext = 201, kNoBinary = 209, kInvalidPtx = 218,
               kNotFound = 500, kIllegalInstruction = 715, kMisalignedAddress = 716, kLaunchFailed = 719;
 
-kvscope::gpu::test::FakeBehaviour behaviour;
+kvscope::gpu::test::FakeBehavior behavior;
 std::optional<ptx::Device> device;
 std::vector<std::unique_ptr<cuda::ModuleObject>> modules;
 std::vector<std::unique_ptr<cuda::FunctionObject>> functions;
 cuda::ContextObject the_context;
 thread_local bool current = false;  // the context has been set on this thread
-int pending = 0;                    // what a kernel has left: from then on every call of the context answers it
-bool hangs = false;                 // a kernel runs that never ends
+int pending = 0;                    // the error of a kernel: every later call of the context returns it
+bool hangs = false;                 // a kernel runs that does not end
 std::uint64_t launches = 0;
 
 template <class Work>
@@ -65,17 +65,17 @@ cuda::Status guarded(int otherwise, const Work& work) {
   }
 }
 
-// Whether the environment names this kernel.
+// Whether the environment variable names this kernel.
 bool told(const char* variable, const std::string& entry) {
   const char* const named = std::getenv(variable);
   return named != nullptr && entry == named;
 }
 
 int major_version() {
-  return std::getenv(kvscope::gpu::test::kNewer) != nullptr ? 10 : behaviour.major;
+  return std::getenv(kvscope::gpu::test::kNewer) != nullptr ? 10 : behavior.major;
 }
 
-// The error that a GPU answers to what the machine has reported; its words name it where it is known.
+// The error code that a GPU returns for the machine's report.
 int error_of(const ptx::LaunchResult& result) {
   for (const ptx::Report& report : result.reports) {
     if (report.message.find("error 715") != std::string::npos) return kIllegalInstruction;
@@ -88,27 +88,27 @@ int error_of(const ptx::LaunchResult& result) {
 
 extern "C" {
 
-[[gnu::visibility("default")]] void kvscope_fake_driver(const kvscope::gpu::test::FakeBehaviour* to) {
-  behaviour = *to;
+[[gnu::visibility("default")]] void kvscope_fake_driver(const kvscope::gpu::test::FakeBehavior* to) {
+  behavior = *to;
   pending = 0;
 }
 
 #define FAKE [[gnu::visibility("default")]] cuda::Status
 
 FAKE cuInit(unsigned) {
-  return behaviour.init;
+  return behavior.init;
 }
 FAKE cuDriverGetVersion(int* version) {
-  *version = behaviour.version;
+  *version = behavior.version;
   return 0;
 }
 FAKE cuDeviceGetCount(int* count) {
-  *count = std::getenv(kvscope::gpu::test::kNoGpu) != nullptr ? 0 : behaviour.gpus;
+  *count = std::getenv(kvscope::gpu::test::kNoGpu) != nullptr ? 0 : behavior.gpus;
   return 0;
 }
 FAKE cuDeviceGet(cuda::DeviceHandle* handle, int ordinal) {
   *handle = ordinal;
-  return ordinal < behaviour.gpus ? 0 : 101;
+  return ordinal < behavior.gpus ? 0 : 101;
 }
 FAKE cuDeviceGetName(char* name, int length, cuda::DeviceHandle) {
   std::strncpy(name, "Imitation H200", static_cast<std::size_t>(length));
@@ -123,7 +123,7 @@ FAKE cuDeviceGetAttribute(int* value, int attribute, cuda::DeviceHandle) {
       *value = major_version();
       return 0;
     case cuda::kAttributeMinor:
-      *value = behaviour.minor;
+      *value = behavior.minor;
       return 0;
     case cuda::kAttributeSharedOptIn:
       *value = static_cast<int>(ptx::most_shared(90));
@@ -154,7 +154,7 @@ FAKE cuCtxSetCurrent(cuda::Context context) {
 }
 FAKE cuCtxSynchronize() {
   while (hangs) pause();
-  return behaviour.synchronize != 0 ? behaviour.synchronize : pending;
+  return behavior.synchronize != 0 ? behavior.synchronize : pending;
 }
 FAKE cuModuleLoadDataEx(cuda::Module* module, const void* image, unsigned options, int* names, void** values) {
   const auto complain = [&](const std::string& words) {
@@ -162,12 +162,12 @@ FAKE cuModuleLoadDataEx(cuda::Module* module, const void* image, unsigned option
       if (names[i] == cuda::kJitErrorLog) std::strcpy(static_cast<char*>(values[i]), words.substr(0, 500).c_str());
     return kInvalidPtx;
   };
-  if (behaviour.module_load != 0) return complain("ptxas application ptx input, line 9; fatal : unsupported version");
+  if (behavior.module_load != 0) return complain("ptxas application ptx input, line 9; fatal : unsupported version");
   if (std::memcmp(image,
                   "\x7f"
                   "ELF",
                   4) == 0)
-    return kNoBinary;  // machine code of no GPU it stands for
+    return kNoBinary;  // machine code for a different GPU
   return guarded(kInvalidPtx, [&] {
     try {
       auto made = std::make_unique<cuda::ModuleObject>();
@@ -202,7 +202,7 @@ FAKE cuFuncSetAttribute(cuda::Function function, int attribute, int value) {
   return 0;
 }
 FAKE cuMemAlloc_v2(cuda::Address* address, std::size_t bytes) {
-  if (behaviour.allocate != 0) return behaviour.allocate;
+  if (behavior.allocate != 0) return behavior.allocate;
   return guarded(kOutOfMemory, [&] {
     *address = device->memory().allocate(static_cast<std::int64_t>(bytes), "memory", false);
     return 0;
@@ -267,7 +267,7 @@ FAKE cuEventRecord(cuda::Event event, cuda::Stream) {
 FAKE cuEventSynchronize(cuda::Event) {
   return pending;
 }
-// A launch takes a millisecond here, and so does a copy on the device.
+// A launch takes one millisecond here, and so does a copy on the device.
 FAKE cuEventElapsedTime(float* milliseconds, cuda::Event begin, cuda::Event end) {
   *milliseconds = static_cast<float>(end->launches - begin->launches);
   return 0;
@@ -277,17 +277,17 @@ FAKE cuEventDestroy_v2(cuda::Event event) {
   return 0;
 }
 FAKE cuGetErrorName(cuda::Status status, const char** name) {
-  *name = status == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_THE_STAND_IN";
+  *name = status == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_THE_FAKE_DRIVER";
   return 0;
 }
 FAKE cuGetErrorString(cuda::Status status, const char** text) {
-  *text = status == kOutOfMemory ? "out of memory" : "the stand-in was told to answer this";
+  *text = status == kOutOfMemory ? "out of memory" : "the fake driver returned this on request";
   return 0;
 }
 FAKE cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, void* base, const std::uint64_t* dims,
                             const std::uint64_t* strides, const std::uint32_t* box,
                             const std::uint32_t* element_strides, int interleave, int swizzle, int l2, int fill) {
-  if (behaviour.encode != 0) return behaviour.encode;
+  if (behavior.encode != 0) return behavior.encode;
   if (dims == nullptr || box == nullptr || element_strides == nullptr) return kInvalidValue;
   return guarded(kInvalidValue, [&] {
     kvscope::TensorMap made;
@@ -304,7 +304,7 @@ FAKE cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, void* 
     made.swizzle = static_cast<kvscope::TmaSwizzle>(swizzle);
     made.l2 = static_cast<kvscope::L2Promotion>(l2);
     made.fill = static_cast<kvscope::OobFill>(fill);
-    const kvscope::TensorMapRecord record = encode_tensor_map("of the stand-in", made, kvscope::TmaTarget::sm_90);
+    const kvscope::TensorMapRecord record = encode_tensor_map("of the fake driver", made, kvscope::TmaTarget::sm_90);
     std::memcpy(map, record.data(), record.size());
     return 0;
   });

@@ -1,24 +1,24 @@
-// How a test makes the stand-in of the driver (fake_driver.cpp) misbehave: `kvscope_fake_driver(&behaviour)` of the
-// library sets what its calls answer from then on.
+// How a test makes the fake driver (fake_driver.cpp) fail: `kvscope_fake_driver(&behavior)` of the library sets the
+// results of its later calls.
 #pragma once
 
 namespace kvscope::gpu::test {
 
-struct FakeBehaviour {
+struct FakeBehavior {
   int gpus = 1;
   int major = 9, minor = 0;
   int version = 13000;
-  int init = 0;         // what cuInit answers
+  int init = 0;         // the result of cuInit
   int allocate = 0;     // cuMemAlloc
   int module_load = 0;  // cuModuleLoadDataEx
   int encode = 0;       // cuTensorMapEncodeTiled
   int synchronize = 0;  // cuCtxSynchronize
 };
-using SetFakeBehaviour = void (*)(const FakeBehaviour*);
-inline constexpr const char* kSetFakeBehaviour = "kvscope_fake_driver";
+using SetFakeBehavior = void (*)(const FakeBehavior*);
+inline constexpr const char* kSetFakeBehavior = "kvscope_fake_driver";
 
-// For programs, by the environment: the kernel of this name ends its context, as a fault on hardware does; never ends;
-// takes its process along. And, whatever the value, a machine without a GPU, or with one of compute capability 10.0.
+// For programs, by environment variables: the kernel with this name ends its context, as a fault on hardware does;
+// never ends; kills its process. And, with any value: a machine without a GPU, or with one of compute capability 10.0.
 inline constexpr const char* kEndsContext = "KVSCOPE_FAKE_ENDS_CONTEXT";
 inline constexpr const char* kHangs = "KVSCOPE_FAKE_HANGS";
 inline constexpr const char* kCrashes = "KVSCOPE_FAKE_CRASHES";

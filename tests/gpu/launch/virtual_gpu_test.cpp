@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// out[i] = in[i] + 1 for i < n; lane n reads past the end when `past` is set.
+// out[i] = in[i] + 1 for i < n; lane n reads past the end if `past` is set.
 constexpr const char* kAddOne = R"(
 .version 8.0
 .target sm_90a
@@ -75,13 +75,13 @@ TEST(VirtualGpu, WhatACheckerReportsIsAFaultOfTheLaunch) {
   EXPECT_THAT(add.run(9).faults, ElementsAre(HasSubstr("OUT_OF_BOUNDS"), HasSubstr("OUT_OF_BOUNDS")));
 }
 
-TEST(VirtualGpu, BytesThatNobodyWroteMustNotBeRead) {
+TEST(VirtualGpu, ReadsOfUninitializedBytesAreFaults) {
   AddOne add;
   add.in = DeviceArray(add.device, add.device.allocate(32, "in"), 32);
-  EXPECT_THAT(add.run(8).faults, ElementsAre(HasSubstr("UNINITIALISED")));
+  EXPECT_THAT(add.run(8).faults, ElementsAre(HasSubstr("UNINITIALIZED")));
 }
 
-TEST(VirtualGpu, AParameterBlockOfAnotherSizeIsRefused) {
+TEST(VirtualGpu, AParameterBlockOfAnotherSizeIsRejected) {
   AddOne add;
   const std::int64_t wrong = 0;
   EXPECT_THROW(add.device.launch({.kernel = "add", .entry = "add_one", .block = {32, 1, 1}}, bytes_of(wrong)),
@@ -107,18 +107,18 @@ TEST(VirtualGpu, MemoryIsGivenBackOnce) {
     DeviceArray a = device.filled("a", 64, std::byte{1});
     address = a.address();
     DeviceArray b = std::move(a);
-    EXPECT_EQ(a.address(), 0U);  // NOLINT(bugprone-use-after-move): moved from means empty
+    EXPECT_EQ(a.address(), 0U);  // a moved-from array is empty
     EXPECT_EQ(b.download(), std::vector<std::byte>(64, std::byte{1}));
   }
   std::vector<std::byte> bytes(1);
   EXPECT_ANY_THROW(device.read(address, bytes));
 }
 
-TEST(KernelImages, EachIsPtxForWhatItsNameSays) {
+TEST(KernelImages, EachIsPtxForTheTargetInItsName) {
   EXPECT_THAT(kernel_images(), SizeIs(::testing::Ge(10U)));
   for (const KernelImage& image : kernel_images()) {
     EXPECT_THAT(std::string(image.bytes), HasSubstr(".target " + std::string(image.architecture)));
-    EXPECT_EQ(image.bytes.data()[image.bytes.size()], '\0') << image.kernel;  // the driver takes it as a C string
+    EXPECT_EQ(image.bytes.data()[image.bytes.size()], '\0') << image.kernel;  // the driver expects a C string
   }
 }
 

@@ -1,5 +1,5 @@
-// A problem of the model on the virtual GPU: which kernel takes it, what had to be done to it, what no kernel has; and
-// that a wrong answer is found.
+// A problem of the model on the virtual GPU: which kernel computes it, how it is converted, which features no kernel
+// supports; and that a wrong output is detected.
 #include "gpu/offload/attention_on.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xtensor/xview.hpp>
 
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
@@ -26,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A fixture's cache and queries as one problem: `queries` of them a sequence.
+// A fixture's cache and queries as one problem, with `queries` per sequence.
 struct Given {
   CacheFixture cache;
   std::vector<std::byte> q;
@@ -63,7 +64,7 @@ CacheShape shape_of(DType dtype, std::int64_t page_size, std::vector<std::int64_
   return shape;
 }
 
-std::string refusal(const Given& setup) {
+std::string rejection(const Given& setup) {
   VirtualGpu device;
   try {
     (void)attention_on(device, setup.problem);
@@ -92,7 +93,7 @@ TEST(AttentionOn, SeveralQueriesArePagedPrefillWithWindowAndCap) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-// A window that hides the first keys, which are then not read: pages before it are not in the kernel's table.
+// A window that hides the first keys: they must not be read, so pages before it are not in the kernel's table.
 TEST(AttentionOn, OneQueryUnderAWindowIsDecoded) {
   Given setup(shape_of(DType::bf16, 16, {50, 7}), {1, 1}, 2, DType::bf16);
   setup.problem.options.mask = MaskKind::sliding_window;
@@ -103,7 +104,7 @@ TEST(AttentionOn, OneQueryUnderAWindowIsDecoded) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-// What paged_prefill does not support: pages of 12, heads of 80, a chunked mask, a window to the right, ALiBi, sinks.
+// Features that paged_prefill does not support: pages of 12, heads of 80, a chunked mask, a right window, ALiBi, sinks.
 TEST(AttentionOn, EveryMaskAndScoreIsDecodedQueryByQuery) {
   CacheShape shape = shape_of(DType::f16, 12, {33, 18});
   shape.head_size = 80;
@@ -113,7 +114,7 @@ TEST(AttentionOn, EveryMaskAndScoreIsDecodedQueryByQuery) {
     change(setup.problem.options);
     const CandidateCheck made = setup.check();
     EXPECT_EQ(made.candidate.kernel, "paged_decode_f16_any");
-    EXPECT_THAT(made.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_THAT(made.candidate.notes, ElementsAre("every query is a separate sequence"));
     EXPECT_TRUE(made.passed()) << to_text(made);
   };
   check([](attention::Options& o) { o.mask = MaskKind::chunked, o.chunk = 8; });
@@ -136,15 +137,13 @@ TEST(AttentionOn, EveryHeadSizeThatIsAMultipleOf8IsDecoded) {
   }
 }
 
-// One page a sequence: a continuous cache, whose page is the longest sequence.
+// One page per sequence: a continuous cache, whose page is as long as the longest sequence.
 TEST(AttentionOn, OnePageASequenceIsContinuousDecode) {
   for (const std::int64_t head_size : {64, 40}) {
     CacheShape shape = shape_of(DType::bf16, 45, {45, 1, 30});
     shape.head_size = head_size;
     Given setup(shape, {1, 1, 1}, 4, DType::bf16);
-    std::vector<std::uint32_t> blocks;
-    for (std::size_t b = 0; b < 3; ++b)
-      blocks.push_back(setup.cache.table()[b * static_cast<std::size_t>(setup.cache.table_stride())]);
+    const xt::xtensor<std::uint32_t, 1> blocks = xt::view(setup.cache.table(), xt::all(), 0);
     setup.problem.k.table = setup.problem.v.table = blocks.data();
     setup.problem.k.table_stride = setup.problem.v.table_stride = 1;
     const CandidateCheck check = setup.check();
@@ -157,7 +156,7 @@ TEST(AttentionOn, SeveralQueriesOfF32AreAsManySequences) {
   const Given setup(shape_of(DType::f32, 8, {19, 3}), {4, 5}, 4, DType::f32);  // two queries before the first key
   const CandidateCheck check = setup.check();
   EXPECT_EQ(check.candidate.kernel, "paged_decode_f32_any");
-  EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+  EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a separate sequence"));
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
@@ -193,7 +192,7 @@ TEST(AttentionOn, OneRowForKAndVIsMlaDecode) {
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
-TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused) {
+TEST(AttentionOn, OneRowOfE4m3WithOneScalePerTokenIsMlaDecodeAndWithSeveralIsRejected) {
   CacheShape shape = shape_of(DType::e4m3, 16, {20, 5});
   shape.kv_heads = 1;
   shape.head_size = 576;
@@ -202,17 +201,17 @@ TEST(AttentionOn, OneRowOfE4m3WithAScaleATokenIsMlaDecodeAndWithSeveralIsRefused
     shape.granularity = granularity;
     const CandidateCheck check = Given(shape, {3, 1}, 8, DType::bf16, 512).check();
     EXPECT_EQ(check.candidate.kernel, "mla_decode_e4m3");
-    EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a sequence of its own"));
+    EXPECT_THAT(check.candidate.notes, ElementsAre("every query is a separate sequence"));
     EXPECT_TRUE(check.passed()) << to_text(check);
   }
   shape.granularity = 128;
-  EXPECT_THAT(refusal(Given(shape, {3, 1}, 8, DType::bf16, 512)),
+  EXPECT_THAT(rejection(Given(shape, {3, 1}, 8, DType::bf16, 512)),
               HasSubstr("mla_decode does not support several scales a token (granularity 128): one, granularity 576 or "
                         "more"));
 }
 
-// [block, head, slot, dim], as other engines keep it: the kernels want heads of a token side by side.
-TEST(AttentionOn, HeadsApartArePackedAnew) {
+// [block, head, slot, dim], the layout of other engines: the kernels require the heads of a token to be contiguous.
+TEST(AttentionOn, SeparateHeadsAreRepacked) {
   Given setup(shape_of(DType::bf16, 16, {40}), {1}, 4, DType::bf16);
   std::vector<std::byte> apart[2];
   for (auto* rows : {&setup.problem.k, &setup.problem.v}) {
@@ -230,7 +229,7 @@ TEST(AttentionOn, HeadsApartArePackedAnew) {
   }
   const CandidateCheck check = setup.check();
   EXPECT_THAT(check.candidate.notes,
-              ElementsAre("K is packed anew: [block, slot, head, dim]", "V is packed anew: [block, slot, head, dim]"));
+              ElementsAre("K is repacked: [block, slot, head, dim]", "V is repacked: [block, slot, head, dim]"));
   EXPECT_TRUE(check.passed()) << to_text(check);
 }
 
@@ -263,7 +262,7 @@ TEST(AttentionOn, EveryUnsupportedFeatureOfEveryKernelIsNamedAtOnce) {
   setup.problem.options.sinks = slopes;
   setup.problem.options.mask = MaskKind::chunked;
   setup.problem.options.chunk = 8;
-  EXPECT_THAT(refusal(setup),
+  EXPECT_THAT(rejection(setup),
               AllOf(HasSubstr("no kernel computes this attention, 6 reasons:"),
                     HasSubstr("\n  paged_decode does not support head_size 36: multiples of 8 up to 256"),
                     HasSubstr("\n  paged_prefill does not support ALiBi slopes"),
@@ -273,20 +272,20 @@ TEST(AttentionOn, EveryUnsupportedFeatureOfEveryKernelIsNamedAtOnce) {
                     HasSubstr("\n  paged_prefill does not support a chunked mask")));
 }
 
-TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRefused) {
+TEST(AttentionOn, AWindowToTheRightAndASecondTableAreRejected) {
   Given setup(shape_of(DType::bf16, 16, {30}), {3}, 2, DType::bf16);
   setup.problem.options.mask = MaskKind::sliding_window;
   setup.problem.options.window_left = 4;
   setup.problem.options.window_right = 2;
-  std::vector<std::uint32_t> other = setup.cache.table();
-  std::swap(other[0], other[1]);
+  xt::xtensor<std::uint32_t, 2> other = setup.cache.table();
+  std::swap(other(0, 0), other(0, 1));
   setup.problem.v.table = other.data();
-  EXPECT_THAT(refusal(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
-                                    HasSubstr("paged_decode does not support a table for K and another for V"),
-                                    HasSubstr("paged_prefill does not support a table for K and another for V")));
+  EXPECT_THAT(rejection(setup), AllOf(HasSubstr("a window of 2 keys after the own: none of them or all"),
+                                      HasSubstr("paged_decode does not support a table for K and another for V"),
+                                      HasSubstr("paged_prefill does not support a table for K and another for V")));
 }
 
-// The kernel is told of another problem than the golden: what a kernel that is wrong would hand over.
+// The kernel computes a different problem than the golden reference: simulates the output of a wrong kernel.
 TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
   const Given right(shape_of(DType::bf16, 16, {40, 70}), {1, 1}, 4, DType::bf16);
   const attention::Result golden = attention::reference(right.problem);
@@ -297,9 +296,9 @@ TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
     return check_candidate(device, wrong.problem, golden);
   };
   EXPECT_TRUE(verdict([](Given&) {}).passed());
-  std::vector<std::uint32_t> table = right.cache.table();
+  xt::xtensor<std::uint32_t, 2> table = right.cache.table();
   const CandidateCheck page = verdict([&](Given& s) {
-    table[0] = table[1];  // a page of the sequence twice, another of it never
+    table(0, 0) = table(0, 1);  // one page of the sequence twice, another one missing
     s.problem.k.table = s.problem.v.table = table.data();
   });
   EXPECT_FALSE(page.passed());
@@ -309,7 +308,7 @@ TEST(CandidateCheck, AWrongPageAWrongScaleAndOtherQueriesAreFound) {
       verdict([](Given& s) { s.q = exact_noise(DType::bf16, 2 * 4 * 64, 78), s.problem.q = s.q.data(); }).passed());
 }
 
-// Through the driver's calls, as on hardware: 132 multiprocessors, so the keys of one sequence are cut into runs.
+// Through the driver's calls, as on hardware: 132 multiprocessors, so the keys of one sequence are split into runs.
 TEST(CandidateCheck, OverTheDriversCallsTheVerdictIsTheSameAndNothingIsCounted) {
   const Given setup(shape_of(DType::bf16, 16, {200}), {1}, 4, DType::bf16);
   CudaGpu device({.ordinal = 0, .library = KVSCOPE_FAKE_DRIVER});
@@ -319,8 +318,8 @@ TEST(CandidateCheck, OverTheDriversCallsTheVerdictIsTheSameAndNothingIsCounted) 
   EXPECT_THAT(to_text(check), HasSubstr("\ncandidate of Imitation H200, kernel paged_decode_bf16_d64: within"));
 }
 
-// Faults of the kernel are the verdict, and nothing is compared.
-TEST(CandidateCheck, WhatTheCheckersSayOfTheKernelFails) {
+// Faults of the kernel decide the verdict, and the outputs are not compared.
+TEST(CandidateCheck, ReportsOfTheCheckersFailTheVerdict) {
   const Given setup(shape_of(DType::bf16, 16, {20}), {1}, 2, DType::bf16);
   VirtualGpu device({.most_instructions = 50});
   const CandidateCheck check = check_candidate(device, setup.problem, attention::reference(setup.problem));

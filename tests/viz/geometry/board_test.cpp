@@ -18,7 +18,7 @@ std::vector<PanelId> panels_of(View view, QSizeF size, double font_scale) {
   return panels;
 }
 
-// The worked numbers of the header, and what the overview is for: four views of one state at once.
+// The worked numbers of the header: the overview shows four panels of one state at once.
 TEST(Board, OfTheOverviewAt1600x1000) {
   const std::vector<Place> places = board(View::overview, {1600, 1000}, 1);
   ASSERT_EQ(places.size(), 5u);
@@ -41,7 +41,7 @@ TEST(Board, EachViewHasItsPanelsInReadingOrder) {
               ElementsAre(header, tile_sequence, memory, copies, shared, registers, tile_events, chain));
 }
 
-// A timeline of 12 px under its title would be noise; its view is one key away.
+// A timeline of 12 px under its title would not be readable; its separate view shows it.
 TEST(Board, LeavesOutACardThatIsTooLowToShowAnything) {
   using enum PanelId;
   EXPECT_THAT(panels_of(View::overview, {800, 500}, 1), ElementsAre(header, sequences, pool, table, timeline));
@@ -61,7 +61,7 @@ TEST(Board, TheChainIsALineOfItsOwnBelowTheTile) {
   EXPECT_THAT(panels_of(View::tile, {800, 320}, 1), ElementsAre(header, memory, copies, shared, registers));
 }
 
-// The footer is where the legend stands: the timeline of a window of 1280 x 800 had curves that nobody named.
+// The footer has the legend. Regression: in a window of 1280 x 800 the timeline had no footer and thus no legend.
 TEST(Board, ALowCardHasACloserTitleAndFooterAndAVeryLowOneNoFooter) {
   const std::vector<Place> low = board(View::overview, {1280, 800}, 1), lowest = board(View::overview, {800, 500}, 1);
   EXPECT_LT(low[4].card.height(), kLowCard);
@@ -75,8 +75,8 @@ TEST(Board, ALowCardHasACloserTitleAndFooterAndAVeryLowOneNoFooter) {
   EXPECT_EQ(lowest[2].footer.height(), kFooterHeight);
 }
 
-// Every size and font scale: whole pixels, kGap between neighbours and nothing else, to the edges. The oracle looks
-// from each card for the nearest one right of it and the nearest one below it.
+// At every size and font scale, cards are on whole pixels, kGap apart, and fill the board to its edges. The oracle
+// looks from each card for the nearest one right of it and the nearest one below it.
 TEST(Board, CardsFillTheBoardAndKeepTheirDistance) {
   EXPECT_TRUE(rc::check([] {
     const View view = *rc::gen::elementOf(kViews);
@@ -91,7 +91,7 @@ TEST(Board, CardsFillTheBoardAndKeepTheirDistance) {
       }
       RC_ASSERT(a.card.contains(a.body) && a.body.width() > 0 && a.body.height() > 0);
       if (a.panel == PanelId::header) continue;
-      double right = size.width() - kMargin + kGap, bottom = size.height() - kMargin + kGap;  // of what comes next
+      double right = size.width() - kMargin + kGap, bottom = size.height() - kMargin + kGap;  // edges of the next cards
       for (const Place& b : places) {
         if (a.panel == b.panel) continue;
         RC_ASSERT(!a.card.intersects(b.card));
@@ -107,7 +107,7 @@ TEST(Board, CardsFillTheBoardAndKeepTheirDistance) {
   }));
 }
 
-// --view takes these words; a view without one could not be asked for.
+// The values of the option --view: a view without a name could not be selected.
 TEST(ViewNames, FindTheirView) {
   for (const View view : kViews) EXPECT_EQ(find_view(name(view)), view);
   EXPECT_EQ(name(View::pool), "pool");

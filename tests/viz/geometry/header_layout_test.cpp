@@ -28,7 +28,7 @@ TEST(HeaderLayout, PutsTheCounterAtTheRightTheBarBesideItAndTheWordsInTheRest) {
   EXPECT_EQ(layout.facts.right(), layout.grip.left() - 14);
 }
 
-// A run's name may be 200 characters long: the facts go first, then the name is cut; the bar keeps its place.
+// A run's name may be 200 characters long: first the facts are omitted, then the name is elided; the bar does not move.
 TEST(HeaderLayout, ALongNamePushesTheFactsOutButNotTheBar) {
   const HeaderLayout calm = header_layout(kBody, 1, 180, 70), crowded = header_layout(kBody, 1, 2000, 70);
   EXPECT_TRUE(crowded.facts.isEmpty());
@@ -36,7 +36,7 @@ TEST(HeaderLayout, ALongNamePushesTheFactsOutButNotTheBar) {
   EXPECT_EQ(crowded.bar, calm.bar);
 }
 
-// At every width and font size: in reading order, inside the body, nothing on top of anything.
+// At every width and font size the parts are in reading order, inside the body, and do not overlap.
 TEST(HeaderLayout, NeverOverlapsAndStaysInside) {
   EXPECT_TRUE(rc::check([] {
     const QRectF body(20, *rc::gen::inRange(0, 9), *rc::gen::inRange(440, 3000), *rc::gen::inRange(30, 120));
@@ -64,7 +64,7 @@ TEST(StepAt, IsTheNearestStep) {
   EXPECT_EQ(step_at(layout, 250, 5), 2);
 }
 
-// Dragging goes on past both ends of the bar.
+// Dragging may continue past both ends of the bar.
 TEST(StepAt, OutsideTheBarIsTheFirstOrTheLast) {
   const HeaderLayout layout = with_bar(100, 500);
   EXPECT_EQ(step_at(layout, -1000, 5), 0);
@@ -77,14 +77,14 @@ TEST(StepAt, OfARunOfOneStepIsThatStepEverywhere) {
   EXPECT_EQ(step_x(layout, 0, 1), 500);
 }
 
-// Before the first step the index is -1: it must not hang left of the bar.
+// Before the first step the index is -1: the handle must not be left of the bar.
 TEST(StepX, IsHeldWithinTheBar) {
   const HeaderLayout layout = with_bar(100, 500);
   EXPECT_EQ(step_x(layout, -1, 5), 100);
   EXPECT_EQ(step_x(layout, 9, 5), 500);
 }
 
-// What the handle shows is what a click there leads to, for a million steps on a few hundred px too.
+// A click on the handle selects the step that the handle shows, also for a million steps on a few hundred px.
 TEST(StepAt, InvertsStepX) {
   EXPECT_TRUE(rc::check([] {
     const HeaderLayout layout = with_bar(100, 100 + *rc::gen::inRange(90, 900));
@@ -100,7 +100,7 @@ TEST(BarTicks, StandWhereItHappened) {
   EXPECT_THAT(bar_ticks(with_bar(100, 500), std::vector<std::int32_t>(9)), IsEmpty());
 }
 
-// A million preemptions are drawn in the time of a few hundred ticks, and not one of them is lost to a gap.
+// A million preemptions are drawn as a few hundred ticks, and every preemption has a tick at its pixel.
 TEST(BarTicks, AreOneAPixelHoweverManyStepsThereAre) {
   const std::vector<std::int32_t> counts(100'000, 1);
   const std::vector<double> ticks = bar_ticks(with_bar(100, 500), counts);

@@ -17,7 +17,7 @@ QRectF any_anchor() {
           *rc::gen::inRange(0, 1000 - static_cast<int>(height)) * 1.0, width, height};
 }
 
-// On the outline, not inside and not beyond. QRectF::contains takes the outline in.
+// Whether a point is on the outline, neither inside nor outside. QRectF::contains includes the outline.
 bool on_edge(const QRectF& rect, QPointF p) {
   return rect.contains(p) &&
          (p.x() == rect.left() || p.x() == rect.right() || p.y() == rect.top() || p.y() == rect.bottom());
@@ -29,7 +29,7 @@ TEST(LinkPath, LeavesTheBottomAndMeetsTheTopOfWhatLiesBelow) {
   EXPECT_EQ(path, (LinkPath{{5, 10}, {5, 105}, {110, 105}, {110, 200}}));
 }
 
-// Labels stand in the middle of table cells: a curve down to the fourth row's middle would strike out three of them.
+// Labels are in the middle of table cells: a curve down to the middle of the fourth row would cross three of them.
 TEST(LinkPath, MeetsTheEdgeWhereItIsAskedTo) {
   const LinkPath path = link_path({0, 0, 10, 10}, {100, 200, 20, 10}, kBoard, 0.75);
   EXPECT_EQ(path.end, QPointF(115, 200));
@@ -37,7 +37,7 @@ TEST(LinkPath, MeetsTheEdgeWhereItIsAskedTo) {
 }
 
 // A table cell right of a block and at its height: a curve from bottom to top would loop through both labels.
-TEST(LinkPath, GoesFromSideToSideBetweenNeighboursOfOneHeight) {
+TEST(LinkPath, GoesFromSideToSideBetweenNeighborsOfOneHeight) {
   const LinkPath path = link_path({0, 100, 20, 40}, {220, 110, 20, 20}, kBoard);
   EXPECT_EQ(path, (LinkPath{{20, 120}, {120, 120}, {120, 120}, {220, 120}}));
   const LinkPath back = link_path({220, 110, 20, 20}, {0, 100, 20, 40}, kBoard);
@@ -58,7 +58,7 @@ TEST(LinkPath, OfAnchorsThatOverlapIsAPointOfBoth) {
   EXPECT_TRUE(from.contains(path.start) && to.contains(path.start));
 }
 
-// The controls of an anchor at the board's edge would lie outside it and pull the curve out of the picture.
+// The control points of an anchor at the board's edge would be outside the board and pull the curve out of it.
 TEST(LinkPath, StaysWithinTheBoardAndEndsOnTheEdgesOfBothAnchors) {
   EXPECT_TRUE(rc::check([] {
     const QRectF from = any_anchor(), to = any_anchor();
@@ -72,7 +72,7 @@ TEST(LinkPath, StaysWithinTheBoardAndEndsOnTheEdgesOfBothAnchors) {
   }));
 }
 
-// Two low anchors at the very edge: the bow over a short way would reach past it, and the hull with it.
+// Two low anchors at the very edge: the bow of a short curve, and its hull, would extend past the edge.
 TEST(LinkPath, KeepsItsControlsOnTheBoardToo) {
   const LinkPath path = link_path({0, 980, 10, 10}, {500, 994, 10, 6}, kBoard);
   EXPECT_EQ(path.control1, QPointF(5, 1000));
@@ -80,8 +80,8 @@ TEST(LinkPath, KeepsItsControlsOnTheBoardToo) {
   EXPECT_EQ(up.control1, QPointF(5, 0));
 }
 
-// The two edges that face one another: the straight way between the ends passes through neither anchor, so the curve
-// does not begin by crossing the label it starts from.
+// The curve joins the facing edges: the straight line between its ends passes through neither anchor, so the curve does
+// not cross the label at its start.
 TEST(LinkPath, JoinsTheFacingEdges) {
   EXPECT_TRUE(rc::check([] {
     const QRectF from = any_anchor(), to = any_anchor();
@@ -116,7 +116,7 @@ TEST(Pieces, WithoutTextIsTheWholeCurve) {
   EXPECT_FALSE(cut[0].over_text);
 }
 
-// A piece that is no part of the curve bends off at every title; one that is missing leaves a hole in it.
+// A wrong piece would deviate from the curve at a title; a missing piece would leave a gap.
 TEST(Pieces, AreTheCurveInOrderAndSplitAtTheTexts) {
   EXPECT_TRUE(rc::check([] {
     const LinkPath path = link_path(any_anchor(), any_anchor(), kBoard);
@@ -140,7 +140,7 @@ TEST(Pieces, AreTheCurveInOrderAndSplitAtTheTexts) {
           nearest = std::min(nearest, (point_at(path, k / 2000.0) - at).manhattanLength());
         }
         RC_ASSERT(nearest < 2);
-        // As exact as the samples are: a 256th of a way that may be 2,000 px long.
+        // As exact as the samples: 1/256 of a curve that may be 2,000 px long.
         const auto inside = [&](double margin) {
           return std::ranges::any_of(
               texts, [&](const QRectF& text) { return text.adjusted(margin, margin, -margin, -margin).contains(at); });

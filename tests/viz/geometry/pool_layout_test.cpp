@@ -1,4 +1,4 @@
-// The pool's grid against brute force: every cell in its place, none twice, none lost, and a zoom that stays put.
+// The pool's grid against brute force: every cell once and at its place, and zooming keeps the content at the pointer.
 #include "viz/geometry/pool_layout.h"
 
 #include <gmock/gmock.h>
@@ -11,9 +11,9 @@
 namespace kvscope::viz::pool_layout_test {
 namespace {
 
-constexpr double kScale = 1;  // of the font
+constexpr double kScale = 1;  // font scale
 
-// Pitches below four pixels are no whole numbers: neighbours may touch, to a rounding.
+// Pitches below four pixels are not whole numbers: adjacent cells may touch, apart from rounding.
 bool apart(const QRectF& a, const QRectF& b) {
   const QRectF common = a.intersected(b);
   return common.width() < 1e-9 || common.height() < 1e-9;
@@ -55,7 +55,7 @@ TEST(PoolLayout, AMillionBlocksShareThePixelsOfASmallerBodyAndAreAllThere) {
   EXPECT_EQ(layout.detail, PoolDetail::pixels);
 }
 
-// A pool of one block and one of none are pools too; a body without room is no reason to divide by it.
+// Pools of one block and of no block have a layout; a body of size 0 must not cause a division by zero.
 TEST(PoolLayout, TheSmallestPoolsAndBodiesHaveALayout) {
   for (const std::int64_t blocks : {0, 1, 2, 3, 6, 7, 8}) {
     const PoolLayout layout = pool_layout(blocks, {0, 0, 740, 370}, {}, kScale);
@@ -98,7 +98,7 @@ RC_GTEST_PROP(PoolLayout, FittingGivesTheLargestCellsThatRoundNumbersOfColumnsAl
   RC_ASSERT(layout.grid.content().height() <= layout.grid.area.height() + 1e-6);
 }
 
-// Every block once, inside the body, apart from all others, and found again under its own centre.
+// Every block once, inside the body, apart from all others, and found again under its own center.
 RC_GTEST_PROP(PoolLayout, EveryBlockHasACellOfItsOwnInsideTheBody, ()) {
   const auto blocks = *rc::gen::inRange<std::int64_t>(0, 700);
   const QRectF body = body_of(*rc::gen::inRange(40, 1200), *rc::gen::inRange(40, 900));
@@ -111,13 +111,13 @@ RC_GTEST_PROP(PoolLayout, EveryBlockHasACellOfItsOwnInsideTheBody, ()) {
     RC_ASSERT(layout.block_at(cell.center()) == b);
     RC_ASSERT(corners.insert({cell.left(), cell.top()}).second);
     if (b == 0) continue;
-    // The neighbours before it and above it are all that a cell could touch.
+    // The neighbors before it and above it are all that a cell could touch.
     RC_ASSERT(apart(layout.rect(b - 1), cell));
     if (b >= layout.grid.columns) RC_ASSERT(apart(layout.rect(b - layout.grid.columns), cell));
   }
 }
 
-// Drawing a block too few leaves a stripe at an edge, one too many costs time: both at every zoom and place.
+// One block too few would leave a stripe at an edge, one too many would cost time; checked at every zoom and offset.
 RC_GTEST_PROP(PoolLayout, WhatIsDrawnIsExactlyWhatTheBodyCuts, ()) {
   const auto blocks = *rc::gen::inRange<std::int64_t>(1, 900);
   const QRectF body = body_of(*rc::gen::inRange(40, 500), *rc::gen::inRange(40, 400));
@@ -136,7 +136,7 @@ RC_GTEST_PROP(PoolLayout, WhatIsDrawnIsExactlyWhatTheBodyCuts, ()) {
   }
 }
 
-// The pixel right of the area is another panel's.
+// The pixel to the right of the area belongs to another panel.
 TEST(PoolLayout, TheAreaIsHalfOpen) {
   const PoolLayout layout = pool_layout(4096, {10, 20, 300, 200}, {30, {0, 0}}, kScale);
   EXPECT_TRUE(layout.block_at({309.9, 219.9}).has_value());
@@ -148,7 +148,7 @@ TEST(PoolLayout, TheAreaIsHalfOpen) {
   EXPECT_FALSE(narrow.block_at({narrow.grid.content().width() + 3, 3}).has_value());
 }
 
-// No two blocks answer to one point, and no point of the grid between cells is dead.
+// Every point of the grid, gaps included, belongs to exactly one block.
 RC_GTEST_PROP(PoolLayout, APointBelongsToTheCellWhoseWholeRectHoldsIt, ()) {
   const auto blocks = *rc::gen::inRange<std::int64_t>(1, 300);
   const QRectF body = body_of(*rc::gen::inRange(40, 500), *rc::gen::inRange(40, 400));
@@ -195,7 +195,7 @@ RC_GTEST_PROP(PoolLayout, ZoomingKeepsTheBlockUnderThePointerUntilAnEdgeIsReache
   }
 }
 
-// A slow wheel turns in steps of a few percent; a pitch in whole pixels must not swallow them.
+// A slow wheel zooms in steps of a few percent; rounding the pitch to whole pixels must not drop them.
 TEST(PoolLayout, ManySmallZoomsAddUpToOneLargeAndOutAgainToTheFit) {
   const QRectF body(20, 20, 740, 370);
   Viewport viewport;
@@ -253,17 +253,17 @@ RC_GTEST_PROP(PoolLayout, ARevealedBlockIsWhollyInTheBodyAndAVisibleOneMovesNoth
 
 TEST(PoolLayout, ArrowsStopAtTheEdgesOfThePool) {
   const PoolLayout layout = pool_layout(64, {0, 0, 740, 370}, {}, kScale);
-  EXPECT_EQ(layout.neighbour(18, 1, 0), 19);
-  EXPECT_EQ(layout.neighbour(18, 0, 1), 34);
-  EXPECT_EQ(layout.neighbour(18, 0, -1), 2);
-  EXPECT_EQ(layout.neighbour(2, 0, -1), 2);
-  EXPECT_EQ(layout.neighbour(0, -1, 0), 0);
-  EXPECT_EQ(layout.neighbour(64, 1, 0), 64);
-  EXPECT_EQ(layout.neighbour(49, 0, 1), 49);  // below it is an empty place
-  EXPECT_EQ(layout.neighbour(48, 0, 1), 64);
+  EXPECT_EQ(layout.neighbor(18, 1, 0), 19);
+  EXPECT_EQ(layout.neighbor(18, 0, 1), 34);
+  EXPECT_EQ(layout.neighbor(18, 0, -1), 2);
+  EXPECT_EQ(layout.neighbor(2, 0, -1), 2);
+  EXPECT_EQ(layout.neighbor(0, -1, 0), 0);
+  EXPECT_EQ(layout.neighbor(64, 1, 0), 64);
+  EXPECT_EQ(layout.neighbor(49, 0, 1), 49);  // below it is an empty place
+  EXPECT_EQ(layout.neighbor(48, 0, 1), 64);
 }
 
-// A number that does not fit would run into its neighbour: detail follows from the largest number there is.
+// A number that does not fit would run into its neighbor: detail follows from the largest number there is.
 TEST(PoolLayout, ACellHasANumberWhenTheLargestOneFits) {
   const QRectF body(0, 0, 740, 370);
   const auto detail = [&](std::int64_t blocks, double zoom) {
@@ -280,8 +280,8 @@ RC_GTEST_PROP(PoolLayout, ASlotStandsInsideItsCellInProportion, ()) {
   const auto slots = *rc::gen::inRange<std::int64_t>(1, 5000), slot = *rc::gen::inRange<std::int64_t>(0, slots);
   const QRectF cell = layout.rect(18), strip = layout.slot_rect(cell, slot, slots);
   RC_ASSERT(cell.adjusted(-1e-6, -1e-6, 1e-6, 1e-6).contains(strip));
-  const double centre = cell.left() + cell.width() * (static_cast<double>(slot) + 0.5) / static_cast<double>(slots);
-  RC_ASSERT(std::abs(strip.center().x() - centre) <= 2);
+  const double center = cell.left() + cell.width() * (static_cast<double>(slot) + 0.5) / static_cast<double>(slots);
+  RC_ASSERT(std::abs(strip.center().x() - center) <= 2);
   RC_ASSERT(strip.width() >= 2 && strip.height() >= 2);
 }
 

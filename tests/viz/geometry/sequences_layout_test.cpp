@@ -33,7 +33,7 @@ SequencesLayout layout_of(const Any& any) {
   return sequences_layout(any.body, any.extent, any.viewport, any.font_scale);
 }
 
-// --- what is on screen -----------------------------------------------------------------------------------------------
+// --- level of detail -------------------------------------------------------------------------------------------------
 
 // The worked number of the header: five pages of 16 on 1442 px.
 TEST(SequencesLayout, PutsAPageEvery284PxAndToken37IntoPage2) {
@@ -46,7 +46,7 @@ TEST(SequencesLayout, PutsAPageEvery284PxAndToken37IntoPage2) {
   EXPECT_EQ(layout.token_cell(1, 37).left(), layout.x_of(37));
 }
 
-// What is said about a row stands above its box: three quarters of the gap are there.
+// Annotations of a row are above its box: three quarters of the gap are above it.
 TEST(SequencesLayout, LeavesMostOfTheGapAboveTheBox) {
   const SequencesLayout layout = fit(kBody, 3, 5, 16);
   EXPECT_EQ(layout.row_pitch, 65);
@@ -55,14 +55,14 @@ TEST(SequencesLayout, LeavesMostOfTheGapAboveTheBox) {
   EXPECT_EQ(layout.page_box(1, 0).top(), 88 + 65 + 13);
 }
 
-// Two tokens in the whole panel must not become two bars across it; at 18 px they left most of it empty.
+// Two tokens in the whole panel must not become two bars across it, and must be larger than 18 px.
 TEST(SequencesLayout, FewTokensAreLargeButNoBars) {
   const SequencesLayout layout = fit(kBody, 1, 1, 2);
   EXPECT_EQ(layout.cell, 28);
   EXPECT_EQ(layout.row_pitch, 105);
 }
 
-// Six low rows with cells of 28 px would be bricks: cells wider than natural are no wider than they are high.
+// Cells wider than the natural width are at most as wide as high: six low rows must not have cells of 28 px.
 TEST(SequencesLayout, CellsWiderThanNaturalAreNoWiderThanHigh) {
   EXPECT_TRUE(rc::check([] {
     Any any = anything();
@@ -87,7 +87,7 @@ TEST(SequencesLayout, ShowsLessOfEachTokenTheMoreThereAre) {
   EXPECT_EQ(fit(kBody, 16, 5, 16).detail, pages) << "cells 6 px high are no cells";
 }
 
-// The numbers need no axis; where they end there is one, and it takes its room from the rows, not from the footer.
+// With numbers in the cells there is no axis. Without them there is one, and it reduces the height of the rows.
 TEST(SequencesLayout, HasAnAxisExactlyWhereCellsCarryNoNumbers) {
   EXPECT_TRUE(rc::check([] {
     const Any any = anything();
@@ -101,7 +101,7 @@ TEST(SequencesLayout, HasAnAxisExactlyWhereCellsCarryNoNumbers) {
   }));
 }
 
-// Words over the last rows of bars would hide both.
+// A note over the last rows would make both illegible.
 TEST(SequencesLayout, ANoteStandsUnderTheRowsWhateverTheirHeight) {
   EXPECT_TRUE(rc::check([] {
     const Any any = anything();
@@ -128,8 +128,7 @@ TEST(SequencesLayout, AtFitEverythingIsOnScreen) {
   }));
 }
 
-// A fit that leaves half the panel empty is no fit: one px a token more (or a page more, where pages are bars) must not
-// have fitted.
+// The fit is the maximum: with one more px per token (or per page, if pages are bars) the content must not fit.
 TEST(SequencesLayout, AtFitNothingWiderWouldFit) {
   EXPECT_TRUE(rc::check([] {
     Any any = anything();
@@ -148,7 +147,7 @@ TEST(SequencesLayout, AtFitNothingWiderWouldFit) {
 
 // --- places ----------------------------------------------------------------------------------------------------------
 
-// Whatever is on screen can be pointed at: the middle of a token's cell leads to that token, and to no other one.
+// Every visible token can be pointed at: the point in the middle of its cell gives this token and no other.
 TEST(SequencesLayout, ThePointInATokensMiddleLeadsBackToIt) {
   EXPECT_TRUE(rc::check([] {
     const Any any = anything();
@@ -177,7 +176,8 @@ TEST(SequencesLayout, ThePointInALabelsMiddleLeadsToItsRow) {
   }));
 }
 
-// Between two boxes the nearer one is meant: a pointer that crosses a page's border must not hit "nothing" on its way.
+// A point between two boxes belongs to the nearer one: a pointer that crosses a page's border must always hit an
+// object.
 TEST(SequencesLayout, BetweenTwoPagesTheNearerOneIsMeant) {
   const SequencesLayout layout = fit(kBody, 3, 5, 16);
   const QRectF box = layout.page_box(1, 2);
@@ -210,7 +210,7 @@ TEST(SequencesLayout, CellsStandInTheirBoxesInOrder) {
   }));
 }
 
-// Half pixels make one gap bright and the next one grey.
+// Positions at half pixels would make gaps look different.
 TEST(SequencesLayout, CellsAndBoxesStandOnWholePixels) {
   EXPECT_TRUE(rc::check([] {
     const SequencesLayout layout = layout_of(anything());
@@ -238,8 +238,7 @@ TEST(SequencesLayout, ARunIsTheUnionOfItsCells) {
 
 // --- thousands of rows -----------------------------------------------------------------------------------------------
 
-// Every row has a line of pixels, each line has its rows, and they follow one another: none is drawn twice over another
-// that then is missing.
+// Every row belongs to exactly one line of pixels, and the rows of the lines are in order.
 TEST(RowsOfLine, CoverAllRowsInOrder) {
   EXPECT_TRUE(rc::check([] {
     const auto rows = *rc::gen::inRange<std::int64_t>(500, 20'000);
@@ -258,7 +257,7 @@ TEST(RowsOfLine, CoverAllRowsInOrder) {
   }));
 }
 
-// 832 rows on 44 px: 43 / (44 / 832) is a hair less than 832 rows' worth, and the last row was lost.
+// Regression: with 832 rows on 44 px, rounding in 43 / (44 / 832) dropped the last row.
 TEST(RowsOfLine, LoseNoRowToRounding) {
   for (std::int64_t rows = 600; rows < 1400; ++rows) {
     for (int height = 40; height < 60; height += 3) {
@@ -281,14 +280,14 @@ TEST(ZoomedSequences, KeepsTheTokenUnderThePointer) {
     const double factor = *rc::gen::element(1.25, 2.0, 0.8);
     const Viewport zoomed = zoomed_sequences(any.body, any.extent, any.viewport, any.font_scale, factor, at);
     const SequencesLayout after = sequences_layout(any.body, any.extent, zoomed, any.font_scale);
-    // At an edge the place cannot stay without showing emptiness.
+    // At an edge of the content the token cannot stay under the pointer.
     const QPointF most(after.content.width() - after.strip.width(), after.content.height() - after.strip.height());
     const std::optional<SequencesSpot> from = before.at(at), to = after.at(at);
     RC_PRE(from.has_value() && zoomed.zoom > 0);
     const bool free_x = zoomed.offset.x() > 1 && zoomed.offset.x() < most.x() - 1;
     const bool free_y = zoomed.offset.y() > 1 && zoomed.offset.y() < most.y() - 1;
     RC_CLASSIFY(free_x, "free along the row");
-    RC_PRE(to.has_value());  // an axis that comes or goes may take the pointer's place
+    RC_PRE(to.has_value());  // an axis that appears or disappears may be under the pointer
     if (free_y) {
       const double moved = static_cast<double>(std::abs(to->row - from->row));
       RC_ASSERT(moved <= std::ceil(1 / std::min(before.row_pitch, after.row_pitch)));
@@ -297,14 +296,14 @@ TEST(ZoomedSequences, KeepsTheTokenUnderThePointer) {
       const auto tokens = [&](const SequencesSpot& s) {
         return static_cast<double>(s.page * before.extent.page_size + s.slot);
       };
-      // A pixel of each scale; the padding of a box is nobody's.
+      // A tolerance of one pixel of each scale; the padding of a box belongs to no token.
       const double pixel = static_cast<double>(before.extent.page_size) / std::min(before.page_pitch, after.page_pitch);
       RC_ASSERT(std::abs(tokens(*to) - tokens(*from)) <= 2 + 4 * pixel);
     }
   }));
 }
 
-// Turning the wheel back ends at "fit", which follows the window's size; a stored zoom would not.
+// Zooming out ends at "fit", which follows the window's size; a stored zoom value would not.
 TEST(ZoomedSequences, SmallerThanWhatFitsIsFit) {
   const SequencesExtent extent{3, 5, 16};
   Viewport viewport = zoomed_sequences(kBody, extent, {}, 1, 1.5, {400, 150});
@@ -331,7 +330,7 @@ TEST(ZoomedSequences, RowsGrowWithTheCells) {
   EXPECT_EQ(layout.visible_rows(), (IndexRange{15, 19}));
 }
 
-// --- calm ------------------------------------------------------------------------------------------------------------
+// --- calm sizes ------------------------------------------------------------------------------------------------------
 
 TEST(CalmRows, IsTheNextStepOfTheLadder) {
   for (std::int64_t rows = 1; rows <= 16; ++rows) EXPECT_EQ(calm_rows(rows), rows);
@@ -354,7 +353,7 @@ TEST(CalmPages, IsAHalfOrThreeQuartersOfTheLongestAndAlwaysEnough) {
   EXPECT_EQ(calm_pages(38, 100), 38);
   EXPECT_EQ(calm_pages(1, 100), 1);
   EXPECT_EQ(calm_pages(0, 100), 1);
-  EXPECT_EQ(calm_pages(120, 100), 120) << "longer than the run said it would be";
+  EXPECT_EQ(calm_pages(120, 100), 120) << "longer than `longest`";
   EXPECT_TRUE(rc::check([] {
     const auto longest = *rc::gen::inRange<std::int64_t>(1, 10'000),
                needed = *rc::gen::inRange<std::int64_t>(1, 10'000);
@@ -375,7 +374,7 @@ TEST(WritingOf, IsAcrossWhereTheNumberFitsElseUpwardsElseNotAtAll) {
   EXPECT_EQ(writing_of({15, 40}, 3, 2), Writing::none) << "a larger font";
 }
 
-// Zoomed in, numbers grow with their cells, and never out of them.
+// When zoomed in, numbers grow with their cells and stay inside them.
 TEST(NumberPx, IsTheLargestThatFits) {
   EXPECT_EQ(number_px({15, 40}, 2, Writing::upwards, 1), 13) << "15.75 by its width: no larger than the largest";
   EXPECT_EQ(number_px({12, 40}, 2, Writing::upwards, 1), 12) << "11 px of 8 are 12.4";
@@ -396,7 +395,7 @@ TEST(NumberPx, IsTheLargestThatFits) {
   }));
 }
 
-// A row of six px for pages of 256 tokens: 5.6 px a token floored to 5 would leave a tenth of the panel empty.
+// Pages of 256 tokens in rows of six px: rounding 5.6 px per token down to 5 would leave a tenth of the panel empty.
 TEST(SequencesLayout, BarsUseTheWidthThatCellsOfWholePixelsCannot) {
   const SequencesLayout layout = fit(kBody, 20, 1, 256);
   EXPECT_EQ(layout.detail, SequencesDetail::pages);
@@ -419,7 +418,7 @@ TEST(AxisTicks, StandWhereTheirTokensStand) {
     for (std::size_t i = 0; i < ticks.size(); ++i) {
       RC_ASSERT(ticks[i].x == layout.x_of(ticks[i].token));
       RC_ASSERT(ticks[i].x <= layout.strip.right());
-      // Boxes' padding makes single distances vary by a little.
+      // The padding of the boxes makes single distances vary slightly.
       if (i > 0) RC_ASSERT(ticks[i].x - ticks[i - 1].x >= 60 - 12);
     }
   }));

@@ -18,7 +18,7 @@ TEST(NiceTicks, OfARunOf206StepsAreEvery50) {
   EXPECT_EQ(nice_step(206, 5, 1), 50);
 }
 
-// Labels of counts are whole numbers: a run with at most two waiting must not have 0, 1, 1, 2, 2 on its axis.
+// Labels of counts are whole numbers: a run with at most two waiting requests must not have 0, 1, 1, 2, 2 on its axis.
 TEST(NiceTicks, OfASmallCountAreWholeNumbers) {
   EXPECT_EQ(nice_step(2, 4, 1), 1);
 }
@@ -40,14 +40,15 @@ TEST(NiceTicks, AreTheClosestNiceOnesThatAreNotTooMany) {
   }));
 }
 
-// The worked number of the header: lines that serve both axes, or the labels at the right stand between lines.
+// The worked number of the header: both axes share the grid lines; otherwise labels at the right would be between
+// lines.
 TEST(CountAxes, EndAfterEquallyManyPartsEach) {
   const std::vector<int> parts{3, 4, 5};
   EXPECT_EQ(count_axes(6, 64, parts), (CountAxes{4, 8, 80}));
   EXPECT_EQ(count_axes(256, 8192, parts), (CountAxes{3, 300, 15'000}));
 }
 
-// A run in which nobody ever waits still has an axis, of whole numbers.
+// A run in which no request waits still has an axis of whole numbers.
 TEST(CountAxes, OfNothingCountOneEachPart) {
   const std::vector<int> parts{2, 4};
   EXPECT_EQ(count_axes(0, 0, parts), (CountAxes{2, 2, 2}));
@@ -80,7 +81,7 @@ TEST(StepAxis, FitsTheWholeRunUntilItIsZoomed) {
   EXPECT_EQ(axis.visible(), std::pair(std::int64_t{0}, std::int64_t{200}));
   EXPECT_EQ(axis.at(114.9), 2);
   EXPECT_EQ(axis.at(115), 3);
-  EXPECT_EQ(axis.at(0), 0);  // beside the plot: the nearest
+  EXPECT_EQ(axis.at(0), 0);  // outside the plot: the nearest step
   EXPECT_EQ(axis.at(5000), 199);
 }
 
@@ -143,8 +144,8 @@ TEST(StepAxis, FindsEachVisibleStepInTheMiddleOfItsColumn) {
   }));
 }
 
-// What a viewport says of an axis makes the same axis again; else each wheel turn would drift.
-TEST(StepAxis, IsWhatItsViewportSays) {
+// An axis can be restored from its viewport; otherwise each turn of the wheel would add an error.
+TEST(StepAxis, IsRestoredFromItsViewport) {
   EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
     const StepAxis again = step_axis(axis.left, axis.width, axis.steps, viewport_of(axis));
@@ -176,7 +177,7 @@ TEST(StepAxis, ScrollsByAsMuchAsAskedUntilAnEnd) {
 TEST(StepAxis, RevealsAStepBySmallMovesOnly) {
   EXPECT_TRUE(rc::check([] {
     const StepAxis axis = any_axis().axis;
-    RC_PRE(axis.px_per_step <= axis.width);  // a plot narrower than a step has no good answer
+    RC_PRE(axis.px_per_step <= axis.width);  // a plot narrower than a step cannot show a whole step
     const std::int64_t index = *rc::gen::inRange<std::int64_t>(0, axis.steps);
     const StepAxis after = step_axis(axis.left, axis.width, axis.steps, revealed_step(axis, index));
     RC_ASSERT(std::abs(after.px_per_step - axis.px_per_step) <= 1e-9 * axis.px_per_step);
@@ -191,7 +192,7 @@ TEST(StepAxis, RevealsAStepBySmallMovesOnly) {
 
 // --- ticks of the axis -----------------------------------------------------------------------------------------------
 
-// A trace that begins at step 95: labels stand at 100, 120, not at 95, 115.
+// In a trace that begins at step 95, labels are at 100, 120, not at 95, 115.
 TEST(StepTicks, StandAtNiceNumbersOfATraceThatBeginsLater) {
   const StepAxis axis = step_axis(0, 500, 50, {});
   EXPECT_THAT(step_ticks(axis, 95, 80), ElementsAre(5, 15, 25, 35, 45));
@@ -213,7 +214,7 @@ TEST(StepTicks, AreVisibleAndNeverCloserThanALabel) {
       RC_ASSERT(axis.x(ticks[i]) <= axis.right());
       if (i > 0) RC_ASSERT(axis.x(ticks[i]) - axis.x(ticks[i - 1]) >= label - 1e-6);
     }
-    // A wide plot is never bare: at most 2.5 labels' room and a step's column lie between ticks.
+    // A wide plot always has ticks: at most 2.5 label widths and the column of a step are between two of them.
     if (axis.width > 6 * label && axis.px_per_step <= kWidestStep) RC_ASSERT(ticks.size() >= 2U);
   }));
 }

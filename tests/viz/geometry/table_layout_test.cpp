@@ -1,5 +1,5 @@
-// The lookup table's grid against brute force: cells inside, apart and found again; names that stand beside their rows;
-// zoom and scroll that stay put.
+// The lookup table's grid against brute force: cells inside, apart and found by their points; names beside their rows;
+// zoom and scroll that keep the content in place.
 #include "viz/geometry/table_layout.h"
 
 #include <gmock/gmock.h>
@@ -10,9 +10,9 @@
 namespace kvscope::viz::table_layout_test {
 namespace {
 
-constexpr double kScale = 1;  // of the font
+constexpr double kScale = 1;  // font scale
 
-// Pitches below four pixels are no whole numbers: neighbours may touch, to a rounding.
+// Pitches below four pixels are not whole numbers: adjacent cells may touch, apart from rounding.
 bool apart(const QRectF& a, const QRectF& b) {
   const QRectF common = a.intersected(b);
   return common.width() < 1e-9 || common.height() < 1e-9;
@@ -51,7 +51,7 @@ TEST(TableLayout, HundredsOfSequencesAndPagesArePixelsWithEveryFewthName) {
   EXPECT_EQ(layout.page_step, 50);
 }
 
-// One more sequence must not make every row a pixel lower in every step.
+// One more sequence must not reduce the height of every row by a pixel.
 TEST(TableLayout, RowsKeepTheirHeightWhenOneMoreSequenceComes) {
   const QRectF body(0, 0, 680, 370);
   EXPECT_EQ(table_layout({17, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(68, 14));
@@ -68,7 +68,7 @@ TEST(TableLayout, NoSequenceAndNoRoomAreLayoutsToo) {
   EXPECT_EQ(tiny.grid.area, QRectF(9, 7, 1, 1));
 }
 
-RC_GTEST_PROP(TableLayout, EveryCellIsApartFromItsNeighboursAndFoundUnderItsCentre, ()) {
+RC_GTEST_PROP(TableLayout, EveryCellIsApartFromItsNeighborsAndFoundUnderItsCenter, ()) {
   const TableSize size = any_size();
   const QRectF body = any_body();
   const TableLayout layout = table_layout(size, body, {}, kScale);
@@ -118,12 +118,12 @@ RC_GTEST_PROP(TableLayout, ANameBelongsToTheRowBesideIt, ()) {
   RC_ASSERT(layout.name_at({layout.names.center().x(), layout.names.top() - 1}) == std::nullopt);
 }
 
-// "seq 0" was cut off at the top of a table of low rows, and moved into view it ran into "seq 5".
+// Regression: "seq 0" was clipped at the top of a table of low rows; moved into view, it overlapped "seq 5".
 RC_GTEST_PROP(TableLayout, NamesAndPageNumbersStandInsideTheirEdgeAndApart, ()) {
   TableSize size = any_size();
   size.rows *= 6;
   const TableLayout layout = table_layout(size, any_body(), any_viewport(), kScale);
-  // The first may reach into the corner beside the page numbers, and be cut by a pixel with its row.
+  // The first name may extend into the corner beside the page numbers, and may be clipped by a pixel with its row.
   const double highest = layout.names.top() - layout.name_height / 2;
   double end = highest;
   for (const std::int64_t row : layout.named_rows()) {
@@ -131,7 +131,7 @@ RC_GTEST_PROP(TableLayout, NamesAndPageNumbersStandInsideTheirEdgeAndApart, ()) 
     RC_ASSERT(name.top() >= end - 0.51);
     end = name.bottom();
     RC_ASSERT(row % layout.name_step == 0);
-    // Low rows have their name moved into view; the name of a high row that is scrolled half away is cut with it.
+    // Names of low rows are moved into view; the name of a high row that is half scrolled out is clipped with it.
     if (layout.grid.pitch.height() < 15 && layout.names.height() > 15) {
       RC_ASSERT(name.top() >= highest - 0.51 && name.bottom() <= layout.names.bottom() + 1e-9);
     }
@@ -147,7 +147,8 @@ RC_GTEST_PROP(TableLayout, NamesAndPageNumbersStandInsideTheirEdgeAndApart, ()) 
   }
 }
 
-// Moved into view, the first name pushed the second out: "seq 0, seq 10, seq 15" of rows named in steps of five.
+// Regression: the first name, moved into view, displaced the second one: "seq 0, seq 10, seq 15" instead of every
+// fifth.
 TEST(TableLayout, NoNameIsLeftOutAtTheTop) {
   for (const std::int64_t rows : {40, 64, 100, 300}) {
     const TableLayout layout = table_layout({rows, 4, 64, 37.5}, {0, 0, 680, 370}, {}, kScale);

@@ -25,7 +25,8 @@ StepAxis any_axis(std::int64_t steps) {
 
 // --- columns ---------------------------------------------------------------------------------------------------------
 
-// Steps and pixels never divide one another here: a column of one step more than its neighbour is where a spike gets lost.
+// The numbers of steps and pixels never divide each other here: columns differ by one step, where a spike could be
+// lost.
 TEST(Columns, LoseNoExtremeAndInventNone) {
   EXPECT_TRUE(rc::check([] {
     const std::int64_t steps = *rc::gen::inRange<std::int64_t>(1, 5000);
@@ -38,7 +39,7 @@ TEST(Columns, LoseNoExtremeAndInventNone) {
     const std::vector<Column> found = columns(values, axis);
     const auto [first, end] = axis.visible();
 
-    // Every visible step lies within the extremes of the column under its middle.
+    // Every visible step is within the extremes of the column at its middle.
     std::size_t c = 0;
     for (std::int64_t i = first; i < end; ++i) {
       const double middle = std::clamp(axis.x(i), found.front().x, found.back().x);
@@ -50,7 +51,7 @@ TEST(Columns, LoseNoExtremeAndInventNone) {
       }
       RC_ASSERT(held);
     }
-    // Every extreme of a column is the value of a step whose middle lies in it; at the sides, of one that shows.
+    // Every extreme of a column is the value of a step whose middle is in it; at the sides, of a partly visible step.
     for (const Column& column : found) {
       bool low = false, high = false;
       for (std::int64_t i = std::max<std::int64_t>(first - 1, 0); i < std::min(end + 1, steps); ++i) {
@@ -73,7 +74,7 @@ TEST(Columns, OfHalfAPixelAStepHoldTwoStepsEach) {
               ElementsAre(Column{10.5, 1, 3, 2, 2}, Column{11.5, 5, 7, 6, 2}, Column{12.5, 2, 2, 2, 2}));
 }
 
-// The neighbours outside: the line must leave the plot in the right direction, not stop at the last middle inside.
+// With the adjacent steps outside, the line leaves the plot in the right direction and does not end at the last middle.
 TEST(Columns, OfAZoomedRunReachBeyondBothSides) {
   const std::vector<float> values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   const std::vector<Column> found = columns(values, step_axis(0, 30, 10, {10, {40, 0}}));
@@ -109,8 +110,8 @@ TEST(Curve, OfNoStepsIsNothing) {
   EXPECT_THAT(c.band, IsEmpty());
 }
 
-// One step in four thousand at the top, where each column has four: the calm line hardly rises, the band is a pixel wide
-// at full height.
+// One of four thousand steps is at the maximum, with four steps per column: the mean line hardly rises, and the band is
+// one pixel wide at full height.
 TEST(Curve, ShowsASingleHighStepAsABarOfAPixel) {
   std::vector<float> values(4000, 0);
   values[2002] = 1;
@@ -122,8 +123,8 @@ TEST(Curve, ShowsASingleHighStepAsABarOfAPixel) {
   EXPECT_EQ(std::ranges::min(c.line, {}, &QPointF::y).y(), 50 - 50.0 / 16);
 }
 
-// A step and a half a column: most columns have one value, and a band without height would not be painted at all. With a
-// line through the means of four columns, the step at the top would then be lost.
+// With 1.5 steps per column most columns have one value, and a band without height would not be painted. The line is
+// the mean of four columns, so the single high step would then be lost.
 TEST(Curve, ShowsAHighStepThatHasItsColumnToItself) {
   std::vector<float> values(1500, 0.5F);
   for (const std::size_t high : {700U, 701U, 702U, 703U}) {
@@ -144,7 +145,7 @@ TEST(Curve, OfManyStepsGoesThroughTheMeansOfItsSteps) {
     for (std::size_t i = 0; i < steps; ++i) values[i] = static_cast<float>(i * 7919 % 101) / 100.0F;
     const StepAxis axis = step_axis(0, 100, static_cast<std::int64_t>(steps), {});
     const Curve c = curve(columns(values, axis), axis, QRectF(0, 0, 100, 50), 1);
-    // All buckets together are all steps; inside, the second point from the left is the first four columns.
+    // All buckets together contain all steps; the second point from the left is the mean of the first four columns.
     double sum = 0, count = 0;
     for (std::size_t i = 0; i < steps; ++i) {
       if (axis.x(static_cast<std::int64_t>(i)) >= 4) break;
@@ -172,7 +173,7 @@ TEST(MarkGroups, StandAtTheirStepWhereThereIsRoom) {
   EXPECT_THAT(mark_groups(counts, axis, {}), ElementsAre(MarkGroup{150, 9, 1, 1, 1}, MarkGroup{550, 17, 5, 5, 3}));
 }
 
-// Two dozen evictions on 30 px: one glyph with the number, or nobody could tell them from two.
+// Two dozen evictions on 30 px are one glyph with their number: overlapping glyphs could not be counted.
 TEST(MarkGroups, ThatWouldOverlapAreOneWithTheirNumber) {
   const std::vector<std::int32_t> counts{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
   const std::vector<MarkGroup> groups = mark_groups(counts, step_axis(0, 37, 12, {}), {});
@@ -203,7 +204,7 @@ TEST(MarkGroups, HoldEveryVisibleMarkOnceAndNeverOverlap) {
       RC_ASSERT(*begin > 0 && *(end - 1) > 0);
       for (std::int64_t i = group.first; i <= group.last; ++i) ++held[static_cast<std::size_t>(i)];
       if (group.first == group.last) RC_ASSERT(std::abs(group.x - axis.x(group.first)) <= group.width + 2 + kHair);
-      // A plot narrower than one glyph and its number cannot hold two of them apart, nor one inside.
+      // A plot narrower than one glyph and its number has no room for two groups, nor for one.
       if (axis.width < 45) continue;
       if (g > 0) {
         RC_ASSERT(groups[g - 1].x + groups[g - 1].width <= group.x + kHair);
@@ -219,7 +220,7 @@ TEST(MarkGroups, HoldEveryVisibleMarkOnceAndNeverOverlap) {
   }));
 }
 
-// An eviction in every step: numbers side by side without a gap cannot be read.
+// An eviction in every step: numbers without a gap between them cannot be read.
 TEST(MarkGroups, OfWhatHappensAllTheTimeStandFarApart) {
   const std::vector<std::int32_t> counts(100'000, 7);
   const std::vector<MarkGroup> groups = mark_groups(counts, step_axis(0, 1400, 100'000, {}), {});
@@ -229,7 +230,7 @@ TEST(MarkGroups, OfWhatHappensAllTheTimeStandFarApart) {
   }
 }
 
-// Numbers that change while a person scrolls read as events that come and go.
+// Numbers that changed during scrolling would look like new events.
 TEST(MarkGroups, AreTheSameAfterScrolling) {
   std::vector<std::int32_t> counts(3000);
   for (std::size_t i = 0; i < counts.size(); i += 3) counts[i] = 1 + static_cast<std::int32_t>(i % 5);
@@ -258,7 +259,7 @@ TEST(ShortCount, IsAtMostFourCharacters) {
   EXPECT_EQ(short_count(2'147'483'647), QStringLiteral("2G"));
 }
 
-// --- the whole -------------------------------------------------------------------------------------------------------
+// --- layout ----------------------------------------------------------------------------------------------------------
 
 TimelineNeeds needs_of(std::int64_t steps) {
   TimelineNeeds needs{steps, {true, true, true, true}, 3, 6};
@@ -294,7 +295,7 @@ TEST(TimelineLayout, GivesKindsThatDoNotOccurNoLane) {
   EXPECT_EQ(layout.shares.height(), 120 - 7 - 4 - 13 - 18);
 }
 
-// In every size a window may have: inside the body, nothing on top of anything else.
+// At every size of a window, all parts are inside the body and do not overlap.
 TEST(TimelineLayout, OverlapsNothingAndStaysInsideAtEverySize) {
   EXPECT_TRUE(rc::check([] {
     const QRectF body(*rc::gen::inRange(0, 50), *rc::gen::inRange(0, 50) + 0.4, *rc::gen::inRange(120, 2000) + 0.7,
@@ -329,7 +330,7 @@ TEST(TimelineLayout, FindsStepsUnderPlotsLanesAndLabelsAndNothingBesideThem) {
   EXPECT_EQ(step_at(layout, {x, layout.shares.top() - 2}), std::nullopt);
 }
 
-// In the strip a box of nine rows is taller than the plot: its rows then stand side by side.
+// In the strip a box of nine rows is taller than the plot: its rows are then in several columns.
 TEST(Readout, HoldsItsRowsApartAndInsideThePlot) {
   EXPECT_TRUE(rc::check([] {
     const QRectF bounds(*rc::gen::inRange(0, 50), *rc::gen::inRange(0, 50), *rc::gen::inRange(100, 1500),
@@ -345,7 +346,7 @@ TEST(Readout, HoldsItsRowsApartAndInsideThePlot) {
       RC_ASSERT(!box.rows[a].intersects(box.title));
       for (std::size_t b = 0; b < a; ++b) RC_ASSERT(!box.rows[a].intersects(box.rows[b]));
     }
-    // None is left out while there is room for it: brute force over how many would go below and beside each other.
+    // No row is omitted if there is room for it: brute force over the possible numbers of rows and columns.
     std::size_t below = 0, beside = 0;
     while (16 + static_cast<double>(below + 2) * 16 <= bounds.height()) ++below;
     while (static_cast<double>(beside + 1) * (width + 16) <= bounds.width()) ++beside;

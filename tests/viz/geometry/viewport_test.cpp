@@ -14,7 +14,7 @@ TEST(ZoomedAt, KeepsTheContentUnderThePointer) {
   EXPECT_EQ(viewport, (Viewport{2, {(200 + 100) * 2 - 100, (50 + 10) * 2 - 10}}));
 }
 
-// A viewport that fits stores zoom 0; the zoom in force is handed in, and dividing by the stored one would be by zero.
+// A fitting viewport stores zoom 0, so the effective zoom is a parameter; dividing by the stored zoom would be by zero.
 TEST(ZoomedAt, TakesTheZoomInForceNotTheStoredOne) {
   EXPECT_EQ(zoomed_at({0, {0, 0}}, 4, 8, {10, 20}), (Viewport{8, {10, 20}}));
 }
@@ -40,18 +40,18 @@ TEST(ClampOffset, ShowsNoEmptinessBeyondTheContent) {
   EXPECT_EQ(clamp_offset({333, 444}, {1000, 1000}, {200, 300}), QPointF(333, 444));
 }
 
-// Content smaller than the panel: the most that may be scrolled is negative, and std::clamp with that is undefined.
+// For content smaller than the panel, the maximum offset is negative, and std::clamp with it is undefined.
 TEST(ClampOffset, ContentSmallerThanThePanelStaysAtItsBeginning) {
   EXPECT_EQ(clamp_offset({50, -50}, {100, 100}, {200, 300}), QPointF(0, 0));
 }
 
-// One axis at a time: the least shift, found by trying every whole offset.
+// One axis at a time: the oracle finds the smallest shift by trying every whole offset.
 TEST(OffsetToShow, IsTheNearestOffsetThatShowsAllOfTheTarget) {
   EXPECT_TRUE(rc::check([] {
     const int from = *rc::gen::inRange(-50, 400), length = *rc::gen::inRange(20, 200);
     const int first = *rc::gen::inRange(0, 400), size = *rc::gen::inRange(1, 150), margin = *rc::gen::inRange(0, 9);
     const QPointF moved = offset_to_show(QPointF(from, 0), QRectF(first, 0, size, 1), QSizeF(length, 1000), margin);
-    if (size + 2 * margin > length) {  // larger than the panel: its beginning
+    if (size + 2 * margin > length) {  // larger than the panel: shown from its beginning
       RC_ASSERT(moved.x() == first - margin);
       return;
     }
@@ -64,7 +64,7 @@ TEST(OffsetToShow, IsTheNearestOffsetThatShowsAllOfTheTarget) {
   }));
 }
 
-TEST(OffsetToShow, LeavesWhatIsInSightWhereItIs) {
+TEST(OffsetToShow, KeepsTheOffsetOfAVisibleTarget) {
   EXPECT_EQ(offset_to_show({100, 100}, {150, 150, 20, 20}, {200, 200}, 8), QPointF(100, 100));
 }
 

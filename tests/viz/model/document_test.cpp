@@ -1,4 +1,4 @@
-// The open document: where it stands after each way to move, what it tells and in which words.
+// The open document: its position after each kind of move, its signals and their texts.
 #include "viz/model/document.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 
 #include "core/trace/event_text.h"
 #include "tests/viz/model/support.h"
+#include "tests/viz/playback/memory_source.h"
 
 namespace kvscope::viz::document_test {
 namespace {
@@ -21,7 +22,7 @@ Breakpoint breakpoint(const char* text) {
   return parse_breakpoint(text);
 }
 
-// What a fresh cursor shows at the document's position: a document that forgets to relight or fold differs from it.
+// Compares with a new cursor at the document's position: finds a document that does not update its highlights or state.
 void expect_fresh(const Document& document) {
   Cursor fresh(preemption_run());
   fresh.seek(document.cursor().position());
@@ -50,7 +51,7 @@ TEST(Document, OfARunWithoutStepsStandsAtItsStart) {
   EXPECT_FALSE(document.playing());
 }
 
-TEST(Document, TellsOfAMoveOnceAndOfNoneAtTheEnds) {
+TEST(Document, SignalsEachMoveOnceAndNoneAtTheEnds) {
   Document document(preemption_run(), {});
   QSignalSpy moved(&document, &Document::position_changed);
   document.step();
@@ -102,7 +103,7 @@ TEST(Document, SeeksAStepByItsNumberWhereTheTraceBeginsLater) {
   EXPECT_EQ(document.cursor().state().step, StepIdx{-1});
 }
 
-// The law of the whole viewer, through the object that every panel listens to.
+// The main property of the viewer, checked on the object that every panel observes.
 RC_GTEST_PROP(DocumentProperty, AnyWalkShowsWhatAFreshFoldShows, ()) {
   Document document(preemption_run(), {});
   document.pin(of_page(SeqIdx(*rc::gen::inRange(0, 6)), PageIdx(*rc::gen::inRange(0, 9))));
@@ -138,12 +139,12 @@ RC_GTEST_PROP(DocumentProperty, AnyWalkShowsWhatAFreshFoldShows, ()) {
 
 // --- breakpoints -----------------------------------------------------------------------------------------------------
 
-TEST(Document, RunsToABreakpointAndSaysWhichEventAndStep) {
+TEST(Document, RunsToABreakpointAndReportsEventAndStep) {
   Document document(preemption_run(), {});
   document.set_breakpoints({breakpoint("block_copied"), breakpoint("request_preempted")});
   QSignalSpy stopped(&document, &Document::stopped);
   document.run_to_breakpoint();
-  const trace::Event event = document.cursor().last_event().value();
+  const trace::Event event = last_event(document.cursor()).value();
   EXPECT_EQ(trace::kind_name(event.index()), "request_preempted");
   EXPECT_EQ(document.cursor().state().step, StepIdx{3});
   EXPECT_TRUE(document.cursor().state().in_step);
@@ -214,7 +215,7 @@ TEST(Document, PlaysToTheEndAndFromTheEndStartsAgain) {
   expect_fresh(document);
 }
 
-// Playing goes step by step; a breakpoint inside a step must stop it there and not at the step's end.
+// Playing moves step by step; a breakpoint inside a step must stop it there and not at the step's end.
 TEST(Document, PlayingStopsRightAfterTheEventOfABreakpoint) {
   Document document(preemption_run(), {});
   document.set_breakpoints({breakpoint("request_preempted seq=5")});
@@ -287,10 +288,10 @@ TEST(Document, GoesToEachKindOfTarget) {
   ASSERT_EQ(bytes.count(), 1);
   EXPECT_EQ(bytes[0][0].toLongLong(), 64);
   document.go_to(FindEvent{trace::find_kind("request_preempted").value()});
-  EXPECT_EQ(trace::kind_name(document.cursor().last_event()->index()), "request_preempted");
+  EXPECT_EQ(trace::kind_name(last_event(document.cursor())->index()), "request_preempted");
 }
 
-// Nothing is found: the document must not have walked off to the end.
+// If nothing is found, the document must not move to the end.
 TEST(Document, StaysWhereItIsWhenNoSuchEventFollows) {
   Document document(preemption_run(), {});
   document.seek_step(StepIdx{5});

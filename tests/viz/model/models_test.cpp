@@ -1,5 +1,5 @@
-// The item models: Qt's own tester watches every signal while a run is walked through, and the rows are what the state
-// says.
+// The item models: QAbstractItemModelTester checks every signal during moves through a run, and the rows are compared
+// with the state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -13,6 +13,7 @@
 
 #include "core/trace/event_text.h"
 #include "tests/viz/model/support.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/model/breakpoint_model.h"
 #include "viz/model/event_model.h"
 #include "viz/model/gallery_model.h"
@@ -31,7 +32,7 @@ QString cell(const QAbstractItemModel& model, int row, int column, int role = Qt
 
 // --- sequences -------------------------------------------------------------------------------------------------------
 
-// Every cell, worked out from the state on a way of its own.
+// Every cell is computed from the state by separate code.
 void expect_rows_of_state(const SequenceModel& model, const State& state) {
   ASSERT_EQ(model.rowCount(), static_cast<int>(state.live.size()));
   for (int r = 0; r < model.rowCount(); ++r) {
@@ -47,7 +48,7 @@ void expect_rows_of_state(const SequenceModel& model, const State& state) {
                                      .arg(s.tokens > s.prompt_tokens ? s.tokens - s.prompt_tokens : 0)
                                      .arg(s.generate_tokens));
     EXPECT_EQ(cell(model, r, 5), QString::number(s.hit_tokens));
-    EXPECT_EQ(cell(model, r, 6), QString::number((s.tokens + 3) / 4));  // no sharing, pages of 4: as many as are begun
+    EXPECT_EQ(cell(model, r, 6), QString::number((s.tokens + 3) / 4));  // no sharing, pages of 4 tokens
     EXPECT_EQ(cell(model, r, 7), QString::number(s.preemptions));
     EXPECT_EQ(model.row_of(seq), r);
   }
@@ -65,7 +66,7 @@ TEST(SequenceModel, ShowsTheLiveSequencesOfEveryStep) {
   EXPECT_EQ(model.row_of(SeqIdx{0}), -1);
 }
 
-// Rows that come and go in the middle: a model that resets, or inserts one place off, passes simpler walks.
+// Rows are inserted and removed in the middle: simpler moves would not find a model that inserts at a wrong row.
 RC_GTEST_PROP(SequenceModelProperty, JumpsKeepEveryRowTrueAndTheTesterContent, ()) {
   Document document(preemption_run(), {});
   SequenceModel model;
@@ -130,7 +131,7 @@ TEST(SequenceModel, EmptiesWhenItsDocumentGoes) {
   EXPECT_EQ(model.rowCount(), 0);
 }
 
-TEST(SequenceModel, SaysColumnAndValueToAScreenReader) {
+TEST(SequenceModel, AccessibleTextHasColumnAndValue) {
   Document document(preemption_run(), {});
   SequenceModel model;
   model.set_document(&document);
@@ -206,7 +207,7 @@ struct Breakpoints {
   Breakpoints() { model.set_document(&document); }
 };
 
-TEST(BreakpointModel, AddsWhatCanBeReadAndSaysWhatCannot) {
+TEST(BreakpointModel, AddsValidTextAndReportsInvalidText) {
   Breakpoints b;
   EXPECT_TRUE(b.model.add(QStringLiteral("  block_evicted  block=3 ")));
   EXPECT_EQ(cell(b.model, 0, 0), QStringLiteral("block_evicted block=3"));
@@ -252,15 +253,14 @@ TEST(BreakpointModel, RemovesTheRowThatIsMeant) {
   EXPECT_FALSE(b.model.removeRows(1, 2));
 }
 
-TEST(BreakpointModel, WithoutADocumentRefusesInWords) {
+TEST(BreakpointModel, WithoutADocumentReportsThatNoFileIsOpen) {
   BreakpointModel model;
   QSignalSpy rejected(&model, &BreakpointModel::rejected);
   EXPECT_FALSE(model.add(QStringLiteral("block_evicted")));
-  EXPECT_EQ(rejected.takeFirst()[0].toStringList(),
-            QStringList{QStringLiteral("nothing is open that could be stopped")});
+  EXPECT_EQ(rejected.takeFirst()[0].toStringList(), QStringList{QStringLiteral("no file is open")});
 }
 
-TEST(BreakpointModel, SaysItsStateToAScreenReader) {
+TEST(BreakpointModel, AccessibleTextHasTheState) {
   Breakpoints b;
   b.model.add(QStringLiteral("block_evicted"));
   EXPECT_EQ(cell(b.model, 0, 0, Qt::AccessibleTextRole), QStringLiteral("breakpoint 1: block_evicted, enabled"));

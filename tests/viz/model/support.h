@@ -12,6 +12,7 @@
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 #include "core/trace/recorder.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/model/document.h"
 
 namespace kvscope::viz::testing_support {
@@ -43,7 +44,7 @@ inline std::shared_ptr<const Run> preemption_run() {
   return kRun;
 }
 
-// Steps without blocks: a run that is long and cheap. Its trace carries no scenario.
+// Steps without blocks: a long run that needs little memory. Its trace has no scenario.
 inline std::shared_ptr<const Run> run_of_steps(std::int64_t steps) {
   std::vector<trace::Event> events;
   for (std::int64_t k = 0; k < steps; ++k) {

@@ -1,4 +1,4 @@
-// What is asked about an object, and that the panel's text is the command line's, byte for byte.
+// The question about an object, and that the panel's text equals the command line's byte for byte.
 #include "viz/model/why.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(WhyQuestion, OfATokenIsAskedAtTheDocumentsStep) {
   EXPECT_EQ(wanted.question->step, StepIdx{6});
 }
 
-// Pinned wins over hovered, and a pinned step is no object to explain.
+// The pinned object takes precedence over the hovered one; a pinned step is ignored.
 TEST(WhyQuestion, IsAboutThePinnedElseTheHoveredObject) {
   Document document(first_light().run, {});
   document.hover(of_token(SeqIdx{0}, TokIdx{3}));
@@ -72,7 +72,7 @@ TEST(WhyQuestion, IsCutToTheScenariosLimits) {
   EXPECT_EQ(wanted.question->dim, DimIdx{7});
 }
 
-// An MLA cache has no V: asking for it would only bring the fault back.
+// An MLA cache has no V: a question about V would only give a fault.
 TEST(WhyQuestion, OfAnMlaCacheIsAboutKAlone) {
   const Simulated mla = simulate("mla");
   EXPECT_FALSE(why_limits(mla.run->facts()).has_v);
@@ -81,9 +81,9 @@ TEST(WhyQuestion, OfAnMlaCacheIsAboutKAlone) {
   EXPECT_EQ(why_question(document, {LayerIdx{0}, HeadIdx{0}, DimIdx{0}, KOrV::v}).question->kv, KOrV::k);
 }
 
-TEST(WhyQuestion, SaysWhyThereIsNone) {
+TEST(WhyQuestion, HasATextIfThereIsNoQuestion) {
   Document document(first_light().run, {});
-  EXPECT_THAT(instead(document), testing::StartsWith("Point at a token, a page or a block: "));
+  EXPECT_THAT(instead(document), testing::StartsWith("Hover over a token, a page or a block: "));
   document.pin(of_sequence(SeqIdx{3}));
   EXPECT_EQ(instead(document), "Sequence 3: choose one of its tokens or pages.");
   document.pin(of_block(BlockIdx{32}));
@@ -95,11 +95,11 @@ TEST(WhyQuestion, SaysWhyThereIsNone) {
   EXPECT_EQ(instead(document), "No step has begun here: go to step 0 or later.");
 }
 
-TEST(WhyQuestion, OfATraceWithoutScenarioSaysWhatIsMissing) {
+TEST(WhyQuestion, OfATraceWithoutScenarioNamesTheMissingScenario) {
   Document document(testing_support::run_of_steps(3), {});
   document.pin(of_block(BlockIdx{0}));
   EXPECT_EQ(instead(document),
-            "This trace carries no scenario: without the model's sizes and the requests no address can be explained.");
+            "This trace has no scenario: without the model's sizes and the requests no address can be explained.");
 }
 
 // --- the text --------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ std::string plain_text(const std::vector<WhySpan>& spans) {
   return text;
 }
 
-// The whole contract: put together, the pieces are what `kvscope explain` prints.
+// The pieces together equal the output of `kvscope explain`.
 TEST(WhySpans, PutTogetherAreTheCommandLinesTextForEveryScenarioOfTheGallery) {
   for (const char* name : {"first_light", "preemption", "mla", "quantized_e4m3", "sliding_window", "continuous"}) {
     const Simulated s = simulate(name);
@@ -132,7 +132,7 @@ TEST(WhySpans, PutTogetherAreTheCommandLinesTextForEveryScenarioOfTheGallery) {
   }
 }
 
-// Links without numbers or remarks, and none at all: the branches of the text's layout.
+// Links without numbers or remarks, and no links at all, cover the branches of the text's layout.
 RC_GTEST_PROP(WhySpansProperty, PutTogetherAreTheTextOfAnyExplanation, ()) {
   const auto words = rc::gen::container<std::string>(rc::gen::inRange('a', 'z'));
   trace::Explanation explanation;

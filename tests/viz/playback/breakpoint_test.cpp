@@ -25,7 +25,7 @@ std::vector<std::string> faults_of(std::string_view text) {
   return {};
 }
 
-TEST(Breakpoint, ExamplesOfTheHeaderMeanWhatTheySay) {
+TEST(Breakpoint, ExamplesOfTheHeaderParse) {
   EXPECT_EQ(parse_breakpoint("block_evicted"), (Breakpoint{11, {}, true}));
   EXPECT_EQ(parse_breakpoint("block_allocated block=7"), (Breakpoint{7, {{0, Compare::equal, 7}}, true}));
   EXPECT_EQ(parse_breakpoint("step_ended free_blocks<4 running>=2"),
@@ -40,7 +40,7 @@ TEST(Breakpoint, BlanksAndADoubleEqualsSignDoNotMatter) {
   EXPECT_EQ(parse_breakpoint("block_allocated block==7 seq!= -1"), expected);
 }
 
-TEST(Breakpoint, WordOffSwitchesItOff) {
+TEST(Breakpoint, WordOffDisablesIt) {
   const Breakpoint off = parse_breakpoint("off block_evicted");
   EXPECT_FALSE(off.enabled);
   EXPECT_EQ(to_text(off), "off block_evicted");
@@ -65,25 +65,24 @@ TEST(Breakpoint, EveryOneParsesBackFromItsText) {
 
 TEST(Breakpoint, UnknownNamesComeWithTheNearestOne) {
   EXPECT_THAT(faults_of("block_evict"),
-              ElementsAre("breakpoint: 'block_evict': is no kind of event: did you mean \"block_evicted\"?"));
+              ElementsAre("breakpoint: 'block_evict': is not a kind of event: did you mean \"block_evicted\"?"));
   EXPECT_THAT(faults_of("block_allocated blok=7"),
-              ElementsAre("breakpoint: 'blok': is no field of block_allocated: did you mean \"block\"?"));
+              ElementsAre("breakpoint: 'blok': is not a field of block_allocated: did you mean \"block\"?"));
   EXPECT_THAT(faults_of("block_allocated size=7"),
-              ElementsAre("breakpoint: 'size': is no field of block_allocated: choose one of block, seq, page"));
+              ElementsAre("breakpoint: 'size': is not a field of block_allocated: choose one of block, seq, page"));
 }
 
-TEST(Breakpoint, WhatIsMissingIsSaid) {
-  EXPECT_THAT(faults_of(""), ElementsAre("breakpoint: begins with the kind of event to stop at, such as block_evicted "
-                                         "or step_ended free_blocks<4"));
+TEST(Breakpoint, MissingPartsAreNamed) {
+  EXPECT_THAT(faults_of(""),
+              ElementsAre("breakpoint: must begin with the kind of event to stop at, such as block_evicted "
+                          "or step_ended free_blocks<4"));
   EXPECT_EQ(faults_of("off"), faults_of(" "));
   EXPECT_THAT(faults_of("block_evicted block"),
-              ElementsAre("breakpoint: 'block': has no operator of = != < <= > >= and a number behind it"));
+              ElementsAre("breakpoint: 'block': must be followed by an operator (= != < <= > >=) and a number"));
   EXPECT_THAT(faults_of("block_evicted block=>7"),
-              ElementsAre("breakpoint: 'block=>': has no operator of = != < <= > >= and a number behind it"));
-  EXPECT_THAT(faults_of("block_evicted block="),
-              ElementsAre("breakpoint: 'block=': has no number behind the operator"));
-  EXPECT_THAT(faults_of("block_evicted =7"),
-              ElementsAre("breakpoint: '=': compares nothing: a field's name stands before it"));
+              ElementsAre("breakpoint: 'block=>': must be followed by an operator (= != < <= > >=) and a number"));
+  EXPECT_THAT(faults_of("block_evicted block="), ElementsAre("breakpoint: 'block=': has no number after the operator"));
+  EXPECT_THAT(faults_of("block_evicted =7"), ElementsAre("breakpoint: '=': has no field name before it"));
 }
 
 TEST(Breakpoint, NumbersAreWholeAndFit) {
@@ -98,19 +97,21 @@ TEST(Breakpoint, NumbersAreWholeAndFit) {
             std::numeric_limits<std::int64_t>::min());
 }
 
-// All of them at once: a person corrects the line in one go.
+// All faults are reported at once, so that the line can be corrected in one edit.
 TEST(Breakpoint, EveryFaultIsReported) {
-  EXPECT_THAT(faults_of("step_ended fre_blocks<4 running 2 waiting>x"),
-              ElementsAre("breakpoint: 'fre_blocks': is no field of step_ended: did you mean \"free_blocks\"?",
-                          "breakpoint: 'running': has no operator of = != < <= > >= and a number behind it",
-                          "breakpoint: '2': is no field of step_ended: choose one of step, time_us, waiting, running, "
-                          "used_blocks, cached_blocks, free_blocks, slots_filled, prefill_tokens, decode_tokens, "
-                          "hit_tokens, query_tokens, preemptions, finished",
-                          "breakpoint: '2': has no operator of = != < <= > >= and a number behind it",
-                          "breakpoint: 'waiting>x': x is not a whole number of 64 bits"));
-  EXPECT_THAT(faults_of("nothing block=x"),
-              ElementsAre(testing::StartsWith("breakpoint: 'nothing': is no kind of event: choose one of step_began, "),
-                          "breakpoint: 'block=x': x is not a whole number of 64 bits"));
+  EXPECT_THAT(
+      faults_of("step_ended fre_blocks<4 running 2 waiting>x"),
+      ElementsAre("breakpoint: 'fre_blocks': is not a field of step_ended: did you mean \"free_blocks\"?",
+                  "breakpoint: 'running': must be followed by an operator (= != < <= > >=) and a number",
+                  "breakpoint: '2': is not a field of step_ended: choose one of step, time_us, waiting, running, "
+                  "used_blocks, cached_blocks, free_blocks, slots_filled, prefill_tokens, decode_tokens, "
+                  "hit_tokens, query_tokens, preemptions, finished",
+                  "breakpoint: '2': must be followed by an operator (= != < <= > >=) and a number",
+                  "breakpoint: 'waiting>x': x is not a whole number of 64 bits"));
+  EXPECT_THAT(
+      faults_of("nothing block=x"),
+      ElementsAre(testing::StartsWith("breakpoint: 'nothing': is not a kind of event: choose one of step_began, "),
+                  "breakpoint: 'block=x': x is not a whole number of 64 bits"));
 }
 
 TEST(Breakpoint, ComparesWithEachOperator) {
@@ -132,7 +133,7 @@ TEST(Breakpoint, ComparesWithEachOperator) {
   }
 }
 
-// Every condition must hold, of this kind of event, and only while it is switched on.
+// A breakpoint matches if it is enabled, the event is of its kind, and every condition holds.
 TEST(Breakpoint, MatchesItsKindWhenAllConditionsHold) {
   Breakpoint breakpoint = parse_breakpoint("block_allocated block=7 page>0");
   const trace::Event event = trace::BlockAllocated{BlockIdx{7}, SeqIdx{0}, PageIdx{1}};

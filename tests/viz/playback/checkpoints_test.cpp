@@ -20,7 +20,7 @@ Facts large_pool() {
   return facts;
 }
 
-// One block after the other is given to sequence 0, spread over all chunks.
+// Sequence 0 gets one block after the other, spread over all chunks.
 trace::Event allocation(std::int64_t n) {
   return trace::BlockAllocated{BlockIdx{n * 7919 % 100'000}, SeqIdx{0}, PageIdx{n}};
 }
@@ -37,7 +37,7 @@ struct Walk {
   Checkpoints checkpoints;
 };
 
-TEST(Checkpoints, StandOneDistanceApartAndTheLastOneBeforeAPlaceIsFound) {
+TEST(Checkpoints, AreOneDistanceApartAndTheLastOneBeforeAPositionIsFound) {
   const Walk walk(95, 10, kEverything);
   EXPECT_EQ(walk.checkpoints.size(), 10);
   for (const auto& [at, expected] : std::map<std::int64_t, std::int64_t>{
@@ -48,8 +48,8 @@ TEST(Checkpoints, StandOneDistanceApartAndTheLastOneBeforeAPlaceIsFound) {
   }
 }
 
-// The state of a checkpoint is that of its own place, whatever the state it was copied from became.
-TEST(Checkpoints, HoldWhatTheFoldHadThere) {
+// A checkpoint keeps the state of its position, whatever happens later to the state that it was copied from.
+TEST(Checkpoints, HoldTheStateOfTheirPosition) {
   const Walk walk(2'000, 64, kEverything);
   State state = empty_state(walk.facts);
   for (std::int64_t n = 0; n < 1'000; ++n) apply(state, walk.facts, allocation(n));
@@ -60,7 +60,7 @@ TEST(Checkpoints, HoldWhatTheFoldHadThere) {
   EXPECT_EQ(from_there, state);
 }
 
-// Half a dozen of a hundred chunks change between two checkpoints: that is what they cost, not the pool.
+// Six of a hundred chunks change between two checkpoints: only these count as memory, not the whole pool.
 TEST(Checkpoints, CostWhatChangedBetweenThem) {
   const Walk walk(60, 6, kEverything);
   const std::int64_t chunk = CowArray<BlockState>::kChunkBytes;
@@ -69,8 +69,8 @@ TEST(Checkpoints, CostWhatChangedBetweenThem) {
   EXPECT_LT(walk.checkpoints.held(), 80 * chunk);
 }
 
-// A sequence writes its row of the lookup table anew behind every checkpoint: 4, 8, ... 120 kB of it, 1.86 MB in all.
-// The one or two chunks of blocks beside it are 1.2 MB at most.
+// A sequence rewrites its row of the lookup table after every checkpoint: 4, 8, ... 120 kB, 1.86 MB in total.
+// The one or two chunks of blocks in addition are at most 1.2 MB.
 TEST(Checkpoints, CostTheRowsOfTheLookupTableToo) {
   const Facts facts = large_pool();
   State state = empty_state(facts);
@@ -83,7 +83,7 @@ TEST(Checkpoints, CostTheRowsOfTheLookupTableToo) {
   EXPECT_LT(checkpoints.held(), 3'400'000);
 }
 
-// A run whose states do not fit keeps fewer, farther apart, and every place is still found.
+// If the states exceed the limit, fewer checkpoints are kept at larger distances, and every position is still found.
 TEST(Checkpoints, AreThinnedOutEvenlyWhenTheyTakeTooMuch) {
   const std::int64_t bytes = std::int64_t{16} << 20;
   const Walk walk(3'000, 10, bytes);
@@ -101,7 +101,7 @@ TEST(Checkpoints, AreThinnedOutEvenlyWhenTheyTakeTooMuch) {
   }
 }
 
-// A single state that is larger than all of them may be: only the start is left, and nothing loops.
+// If a single state exceeds the memory limit, only the checkpoint at the start is kept, and offer() terminates.
 TEST(Checkpoints, KeepTheStartWhateverItCosts) {
   const Walk walk(200, 1, 1);
   EXPECT_EQ(walk.checkpoints.size(), 1);

@@ -16,8 +16,8 @@ std::vector<int> all(const Small& array) {
   return values;
 }
 
-// A write that reached a copy, or missed the last chunk, shows as one number too many or too few.
-TEST(CowArray, CopiesAreWhatVectorsWouldBe) {
+// The test fails if a write changes a copy, or if the last chunk is not written.
+TEST(CowArray, CopiesBehaveLikeVectors) {
   ASSERT_TRUE(rc::check([] {
     const auto size = *rc::gen::inRange<std::int64_t>(0, 14);
     std::vector<Small> arrays{Small(size)};
@@ -64,7 +64,7 @@ TEST(CowArray, ChunksCoverEveryElementOnceAndTheLastOneIsShort) {
   }
 }
 
-// What a checkpoint costs is counted with this: one chunk for any number of writes into it.
+// chunks_apart() gives the memory of a checkpoint: one chunk for any number of writes into it.
 TEST(CowArray, CopyIsApartByTheChunksThatWereWritten) {
   Small array(13);
   const Small before = array;
@@ -77,11 +77,11 @@ TEST(CowArray, CopyIsApartByTheChunksThatWereWritten) {
   array.for_each_chunk_apart(before, [&](std::int64_t first, std::span<const int>) { firsts.push_back(first); });
   EXPECT_EQ(firsts, (std::vector<std::int64_t>{4, 12}));
   array.at(4) = array.at(7) = array.at(12) = 0;
-  EXPECT_EQ(array, before);  // the same numbers in chunks of its own
+  EXPECT_EQ(array, before);  // the same numbers in separate chunks
   EXPECT_EQ(array.chunks_apart(before), 2);
 }
 
-TEST(CowArray, AMillionElementsThatNobodyWroteTakeOneChunk) {
+TEST(CowArray, AMillionUnwrittenElementsTakeOneChunk) {
   CowArray<int> array(1'000'000);
   array.at(5) = 1;
   EXPECT_EQ(array[999'999], 0);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::cursor_test {
@@ -12,7 +13,7 @@ namespace {
 
 using namespace testing_support;
 
-// Where steps end, in order; 0 first.
+// The positions at which steps end, in order; 0 first.
 std::vector<std::int64_t> stops(const Run& run) {
   std::vector<std::int64_t> all{0};
   for (std::int64_t row = 0; row < run.facts().rows; ++row) all.push_back(run.end_of_row(row).value);
@@ -20,7 +21,7 @@ std::vector<std::int64_t> stops(const Run& run) {
   return all;
 }
 
-// A second way to each place, over the plain list of events.
+// A second implementation of all moves, over the plain list of events.
 class Walker {
  public:
   Walker(const Recorded& recorded, const Run& run) : events_(recorded.events), stops_(stops(run)) {}
@@ -74,7 +75,7 @@ std::vector<Breakpoint> some_breakpoints() {
   return all;
 }
 
-// One thing that a person can do, done by both; what each returns is the same.
+// One move, made by both; their return values must be equal.
 void move(Cursor& cursor, Walker& walker) {
   switch (*rc::gen::inRange(0, 8)) {
     case 0:
@@ -117,7 +118,7 @@ void expect_shown(const Cursor& cursor, const Recorded& recorded, Position at) {
   RC_ASSERT(cursor.marks() == fresh_marks(recorded, at));
   RC_ASSERT(cursor.at_start() == (at.value == 0));
   RC_ASSERT(cursor.at_end() == (at.value == std::ssize(recorded.events)));
-  const auto last = cursor.last_event();
+  const auto last = last_event(cursor);
   RC_ASSERT(last.has_value() == (at.value > 0));
   if (last) RC_ASSERT(trace::same_event(*last, recorded.events[static_cast<std::size_t>(at.value - 1)]));
   const trace::StepSpan& span = cursor.run().span(cursor.row());
@@ -125,8 +126,8 @@ void expect_shown(const Cursor& cursor, const Recorded& recorded, Position at) {
   RC_ASSERT((at.value == 0 ? cursor.row() == 0 : in_row));
 }
 
-// Whatever a person does: what is shown is what a fold from the first event shows. A step_back that kept a mark, a seek
-// that folded on from a state it had already passed, a step over an empty prologue would all be found here.
+// After any moves the state equals the one computed from the first event. Finds a step_back that keeps a mark, a seek
+// that continues from a later state, and a wrong step over an empty prologue.
 TEST(Cursor, AnyWalkEndsWhereAFreshFoldEnds) {
   ASSERT_TRUE(rc::check([] {
     const Recorded recorded = *crowded_runs();
@@ -140,8 +141,8 @@ TEST(Cursor, AnyWalkEndsWhereAFreshFoldEnds) {
   }));
 }
 
-// The same over a run of many checkpoints: here a seek begins in the middle, and a state goes on from where it is only
-// where no checkpoint is nearer.
+// The same over a run of many checkpoints: a seek starts at a checkpoint in the middle, and continues from the current
+// state only if no checkpoint is nearer.
 TEST(Cursor, AnyWalkOverManyCheckpointsEndsWhereAFreshFoldEnds) {
   Scenario scenario = gallery("real_traffic_slice").scenario;
   scenario.requests.generator->count = 900;
@@ -156,7 +157,7 @@ TEST(Cursor, AnyWalkOverManyCheckpointsEndsWhereAFreshFoldEnds) {
   }));
 }
 
-// Three steps of two events, with a prologue of one: every place a step can lead from and to.
+// Three steps of two events, with a prologue of one event: every position from which and to which a step can move.
 Recorded hand_made(bool with_prologue) {
   Recorded recorded;
   if (with_prologue) recorded.events.push_back(trace::RequestArrived{SeqIdx{0}, 5, 2});
@@ -191,7 +192,7 @@ TEST(Cursor, FromInsideAStepItsEndIsNextAndTheEndBeforeItIsLast) {
   EXPECT_EQ(cursor.position().value, 2);
 }
 
-// What came before the first step is a row like any other.
+// The events before the first step are a row like any other.
 TEST(Cursor, PrologueIsSteppedOverByItself) {
   Cursor cursor(open(hand_made(true)));
   EXPECT_TRUE(cursor.step());
@@ -211,7 +212,7 @@ TEST(Cursor, NothingMovesPastTheEndsOfARun) {
   EXPECT_FALSE(cursor.step_back());
   EXPECT_FALSE(cursor.event_back());
   EXPECT_FALSE(cursor.seek(Position{0}));
-  EXPECT_FALSE(cursor.last_event());
+  EXPECT_FALSE(last_event(cursor));
   cursor.seek(Position{7});
   EXPECT_FALSE(cursor.step());
   EXPECT_FALSE(cursor.event());
@@ -238,7 +239,7 @@ std::string message_of_seek(Cursor& cursor, std::int64_t position) {
   return "moved";
 }
 
-TEST(Cursor, PlacesOutsideTheRunAreRefusedAndNothingMoves) {
+TEST(Cursor, PositionsOutsideTheRunAreRejectedAndNothingMoves) {
   Cursor cursor(open(hand_made(true)));
   cursor.seek(Position{3});
   EXPECT_EQ(message_of_seek(cursor, 8), "position 8 is outside [0, 8)");
@@ -247,8 +248,8 @@ TEST(Cursor, PlacesOutsideTheRunAreRefusedAndNothingMoves) {
   EXPECT_EQ(cursor.position().value, 3);
 }
 
-// A long run whose only eviction-like event is far away: frames without its kind are stepped over, and the question
-// whether to go on is still asked.
+// A long run whose only event of the kind is far away: frames without this kind are skipped, and keep_going is still
+// called.
 Recorded long_run(std::int64_t steps) {
   Recorded recorded;
   for (std::int64_t step = 0; step < steps; ++step) {

@@ -5,6 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/trace/trace_writer.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::event_source_test {
@@ -47,7 +48,7 @@ void expect_same_events(EventSource& a, EventSource& b) {
   }
 }
 
-// A run is the same run, recorded or saved: rows that memory cuts elsewhere would step elsewhere.
+// A run in memory and the same run in a file have the same rows; otherwise steps would end at different events.
 TEST_F(OnDisk, FileAndMemoryHaveTheSameRows) {
   const Recorded recorded = gallery("parallel_samples");
   write(recorded);
@@ -70,7 +71,7 @@ TEST_F(OnDisk, RunIsTheSameFromFileAndFromMemory) {
   EXPECT_EQ(file->meta().at("producer"), "test");
 }
 
-// Nothing is read from the file any more once it is open: it may go away.
+// After opening, the file is not read again: it may be deleted.
 TEST_F(OnDisk, OpenRunNeedsItsFileNoMore) {
   const Recorded recorded = gallery("first_light");
   write(recorded);
@@ -79,7 +80,7 @@ TEST_F(OnDisk, OpenRunNeedsItsFileNoMore) {
   EXPECT_EQ(run->events_of_row(1)->size(), static_cast<std::size_t>(run->span(1).events));
 }
 
-TEST_F(OnDisk, FileThatIsNoneIsRefusedAsTheReaderRefusesIt) {
+TEST_F(OnDisk, InvalidFileIsRejectedWithTheReadersMessage) {
   EXPECT_THROW(static_cast<void>(open_trace(path_)), InputError);
 }
 
@@ -104,7 +105,7 @@ TEST(Memory, NothingRecordedIsAnEmptyPrologue) {
   EXPECT_TRUE(source->events_of_row(0).empty());
 }
 
-// What a backend hands over instead of gigabytes of structs.
+// A backend uses this instead of gigabytes of structs.
 TEST(TapeRecorder, KeepsARunAsAMemoryRecorderDoes) {
   const Recorded recorded = gallery("preemption");
   TapeRecorder recorder;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-// Any event: numbers of every size, the ends of the range too, whose differences do not fit in 64 bits.
+// Arbitrary events: numbers of every size, including the ends of the range, whose differences do not fit in 64 bits.
 trace::Event any_event() {
   const auto kind = *rc::gen::inRange<std::size_t>(0, trace::kKinds);
   const std::vector<std::int64_t> edges{kLeast, -1, 0, 63, 64, 127, 128, kMost};
@@ -35,7 +35,7 @@ TEST(EventTape, EveryRangeOfAnyEventsReadsBackToTheNumber) {
   ASSERT_TRUE(rc::check([] {
     EventTape tape;
     std::vector<trace::Event> events;
-    // Up to three frames, their ends among the lengths.
+    // Up to three frames; the lengths include the ends of frames.
     const auto size = *rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 600),
                                       rc::gen::elementOf(std::vector<std::int64_t>{255, 256, 257, 511, 512, 513}));
     const auto few = *rc::gen::container<std::vector<trace::Event>>(7, rc::gen::exec(any_event));
@@ -62,7 +62,7 @@ TEST(EventTape, EveryRangeOfAnyEventsReadsBackToTheNumber) {
   }));
 }
 
-// The example of the header: the second token of a step costs as many bytes as it has numbers, and one.
+// The example of the header: the second token of a step takes one byte per number, plus one.
 TEST(EventTape, ATokenBesideTheOneBeforeTakesSevenBytes) {
   EventTape tape;
   tape.push(trace::TokensWritten{SeqIdx{0}, TokIdx{40}, 1, BlockIdx{9}, 8, true});

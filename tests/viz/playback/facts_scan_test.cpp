@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/errors.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::facts_scan_test {
@@ -20,7 +21,7 @@ Facts facts_of(const std::vector<trace::Event>& events, const trace::Meta& meta 
   return scan.finish();
 }
 
-std::string refused(const std::vector<trace::Event>& events, const trace::Meta& meta = {}) {
+std::string rejected(const std::vector<trace::Event>& events, const trace::Meta& meta = {}) {
   try {
     static_cast<void>(facts_of(events, meta));
   } catch (const InputError& error) {
@@ -29,7 +30,7 @@ std::string refused(const std::vector<trace::Event>& events, const trace::Meta& 
   return "taken";
 }
 
-TEST(FactsScan, ScenarioSaysWhatThePoolIsAndTheEventsHowManyCame) {
+TEST(FactsScan, PoolComesFromTheScenarioAndCountsFromTheEvents) {
   const Recorded recorded = gallery("parallel_samples");
   const Facts facts = facts_of(recorded.events, recorded.meta());
   EXPECT_EQ(facts.name, recorded.scenario.name);
@@ -55,8 +56,8 @@ TEST(FactsScan, ContinuousCacheHasOneBlockOfTheLongestSequenceEach) {
   EXPECT_EQ(facts.table_columns, 1);
 }
 
-// Without the scenario the same run measures itself: what is measured is what the scenario said, wherever the run ever
-// used all of it.
+// Without the scenario the facts are computed from the events: they equal the scenario's if the run used the whole
+// pool.
 class Measured : public testing::TestWithParam<std::string> {};
 TEST_P(Measured, RunWithoutItsScenarioHasTheSamePages) {
   const Recorded recorded = gallery(GetParam());
@@ -70,17 +71,17 @@ TEST_P(Measured, RunWithoutItsScenarioHasTheSamePages) {
   if (told.table_columns > 1) {
     EXPECT_EQ(measured.page_size, told.page_size);
   } else {
-    EXPECT_LE(measured.page_size, told.page_size);  // nobody leaves the first page
+    EXPECT_LE(measured.page_size, told.page_size);  // no sequence has a second page
   }
-  // And can be played.
+  // The run can be played with these facts.
   const auto run = Run::open(from_memory(recorded.events, {}, trace::Detail::full), "shown");
   EXPECT_EQ(run->facts().blocks, told.blocks);
 }
 INSTANTIATE_TEST_SUITE_P(All, Measured, testing::ValuesIn(gallery_names()),
                          [](const auto& scenario) { return scenario.param; });
 
-// Of a newer version, or no JSON at all: the events are enough.
-TEST(FactsScan, ScenarioThatCannotBeReadIsNone) {
+// A scenario of a newer version, or invalid JSON: the facts are computed from the events.
+TEST(FactsScan, UnreadableScenarioCountsAsMissing) {
   for (const char* text : {"{\"kvscope_scenario\": 99}", "no json", "", "{\"kvscope_scenario\": 1, \"cache\": 3}"}) {
     const Facts facts = facts_of({trace::BlockAllocated{BlockIdx{3}, SeqIdx{0}, PageIdx{0}}}, {{"scenario", text}});
     EXPECT_FALSE(facts.scenario) << text;
@@ -117,30 +118,30 @@ TEST(FactsScan, StepsAloneCountThePool) {
   EXPECT_EQ(facts_of({trace::StepBegan{StepIdx{0}, 0}, ended}, {}, trace::Detail::steps).blocks, 64);
 }
 
-// A trace that claims more than a machine holds is refused before anything is made of it; numbers that are none at all
-// are left to the fold, which says at which event.
-TEST(FactsScan, PoolsBeyondEveryMachineAreRefused) {
-  EXPECT_EQ(refused({trace::BlockEvicted{BlockIdx{kMostBlocks - 1}}}), "taken");
-  EXPECT_EQ(refused({trace::BlockEvicted{BlockIdx{kMostBlocks}}}),
+// A trace with sizes beyond the limits is rejected before memory is allocated. Invalid numbers are rejected by apply(),
+// which names the event.
+TEST(FactsScan, PoolsBeyondTheLimitsAreRejected) {
+  EXPECT_EQ(rejected({trace::BlockEvicted{BlockIdx{kMostBlocks - 1}}}), "taken");
+  EXPECT_EQ(rejected({trace::BlockEvicted{BlockIdx{kMostBlocks}}}),
             "shown rejected: blocks: 134217729 are more than the 134217728 that can be shown");
-  EXPECT_EQ(refused({trace::BlockEvicted{BlockIdx{std::int64_t{1} << 60}}}),
+  EXPECT_EQ(rejected({trace::BlockEvicted{BlockIdx{std::int64_t{1} << 60}}}),
             "shown rejected: blocks: 1152921504606846977 are more than the 134217728 that can be shown");
-  EXPECT_EQ(refused({trace::RequestArrived{SeqIdx{kMostSequences}, 1, 1}}),
+  EXPECT_EQ(rejected({trace::RequestArrived{SeqIdx{kMostSequences}, 1, 1}}),
             "shown rejected: sequences: 16777217 are more than the 16777216 that can be shown");
-  EXPECT_EQ(refused({trace::TokensWritten{SeqIdx{0}, TokIdx{std::int64_t{1} << 40}, 1, BlockIdx{0}, 0, false}}),
+  EXPECT_EQ(rejected({trace::TokensWritten{SeqIdx{0}, TokIdx{std::int64_t{1} << 40}, 1, BlockIdx{0}, 0, false}}),
             "shown rejected: tokens of a block: 1099511627776 are more than the 2147483647 that can be shown");
   const std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
   for (const std::int64_t hostile : {most, least, std::int64_t{-1}}) {
     EXPECT_EQ(
-        refused({trace::TokensWritten{SeqIdx{hostile}, TokIdx{hostile}, hostile, BlockIdx{hostile}, hostile, false},
-                 trace::BlockShared{BlockIdx{hostile}, SeqIdx{hostile}, PageIdx{hostile}, hostile}}),
+        rejected({trace::TokensWritten{SeqIdx{hostile}, TokIdx{hostile}, hostile, BlockIdx{hostile}, hostile, false},
+                  trace::BlockShared{BlockIdx{hostile}, SeqIdx{hostile}, PageIdx{hostile}, hostile}}),
         "taken");
   }
   Scenario scenario = gallery("first_light").scenario;
   scenario.cache.blocks = kMostBlocks + 1;
   scenario.cache.page_size = 1;
   scenario.model.layers = 1;
-  EXPECT_EQ(refused({}, {{"scenario", json::dump(to_json(scenario))}}),
+  EXPECT_EQ(rejected({}, {{"scenario", json::dump(to_json(scenario))}}),
             "shown rejected: blocks: 134217729 are more than the 134217728 that can be shown");
 }
 

@@ -23,7 +23,7 @@ Target found(std::string_view text) {
   return parse_find(text, facts());
 }
 
-std::string refused(std::string_view text, const Facts& of = facts()) {
+std::string rejected(std::string_view text, const Facts& of = facts()) {
   try {
     static_cast<void>(parse_find(text, of));
   } catch (const InputError& error) {
@@ -33,7 +33,7 @@ std::string refused(std::string_view text, const Facts& of = facts()) {
   return "found";
 }
 
-TEST(Find, FormsOfTheHeaderLeadWhereTheySay) {
+TEST(Find, FormsOfTheHeaderHaveTheirTargets) {
   EXPECT_EQ(found("7"), Target(of_block(BlockIdx{7})));
   EXPECT_EQ(found("block 7"), Target(of_block(BlockIdx{7})));
   for (const char* text : {"3:20", "token 3:20", "seq 3 token 20", "sequence 3 token 20"}) {
@@ -50,50 +50,50 @@ TEST(Find, FormsOfTheHeaderLeadWhereTheySay) {
   EXPECT_EQ(found("byte 8000"), Target(FindByte{8000}));
 }
 
-TEST(Find, CaseAndSurplusBlanksDoNotMatter) {
+TEST(Find, CaseAndExtraBlanksAreIgnored) {
   EXPECT_EQ(found("  SEQ\t3   Token 20 "), found("3:20"));
   EXPECT_EQ(found("Byte 0X1F40"), found("byte 8000"));
   EXPECT_EQ(found("EVICTED"), found("evicted"));
 }
 
-// The first kind whose name holds the word, in the order of the events.
+// The first kind whose name contains the word, in the order of the kinds.
 TEST(Find, AnyPartOfAKindsNameLeadsToIt) {
   EXPECT_EQ(found("preempt"), Target(FindEvent{*trace::find_kind("request_preempted")}));
   EXPECT_EQ(found("tokens_written"), Target(FindEvent{*trace::find_kind("tokens_written")}));
   EXPECT_EQ(found("request"), Target(FindEvent{*trace::find_kind("request_arrived")}));
 }
 
-// Ladder over every end: the last that is there, and the one past it.
-TEST(Find, WhatTheRunDoesNotHaveIsRefusedWithItsRange) {
+// For every range: the last valid index and the first invalid one.
+TEST(Find, IndicesOutsideTheRunAreRejectedWithTheirRange) {
   EXPECT_EQ(found("8"), Target(of_block(BlockIdx{8})));  // the null page
-  EXPECT_EQ(refused("9"), "find: '9': block 9 is outside [0, 9)");
+  EXPECT_EQ(rejected("9"), "find: '9': block 9 is outside [0, 9)");
   EXPECT_EQ(found("seq 4"), Target(of_sequence(SeqIdx{4})));
-  EXPECT_EQ(refused("seq 5"), "find: 'seq 5': sequence 5 is outside [0, 5)");
-  EXPECT_EQ(refused("5:0"), "find: '5:0': sequence 5 is outside [0, 5)");
+  EXPECT_EQ(rejected("seq 5"), "find: 'seq 5': sequence 5 is outside [0, 5)");
+  EXPECT_EQ(rejected("5:0"), "find: '5:0': sequence 5 is outside [0, 5)");
   EXPECT_EQ(found("0:23"), Target(of_token(SeqIdx{0}, TokIdx{23})));
-  EXPECT_EQ(refused("0:24"), "find: '0:24': token 24 is outside [0, 24)");
+  EXPECT_EQ(rejected("0:24"), "find: '0:24': token 24 is outside [0, 24)");
   EXPECT_EQ(found("page 0:5"), Target(of_page(SeqIdx{0}, PageIdx{5})));
-  EXPECT_EQ(refused("page 0:6"), "find: 'page 0:6': page 6 is outside [0, 6)");
+  EXPECT_EQ(rejected("page 0:6"), "find: 'page 0:6': page 6 is outside [0, 6)");
   EXPECT_EQ(found("step 19"), Target(of_step(StepIdx{19})));
-  EXPECT_EQ(refused("step 20"), "find: 'step 20': step 20 is outside [0, 20)");
+  EXPECT_EQ(rejected("step 20"), "find: 'step 20': step 20 is outside [0, 20)");
   EXPECT_EQ(found("event 0"), Target(FindPosition{Position{1}}));
   EXPECT_EQ(found("event 299"), Target(FindPosition{Position{300}}));
-  EXPECT_EQ(refused("event 300"), "find: 'event 300': event 300 is outside [0, 300)");
+  EXPECT_EQ(rejected("event 300"), "find: 'event 300': event 300 is outside [0, 300)");
 }
 
-TEST(Find, RunWithoutSequencesOrStepsSaysSo) {
+TEST(Find, RunWithoutSequencesOrStepsIsReported) {
   Facts none;
   none.rows = 1;
-  EXPECT_EQ(refused("seq 0", none), "find: 'seq 0': the run has no sequence");
-  EXPECT_EQ(refused("step 0", none), "find: 'step 0': the run has no step");
-  EXPECT_EQ(refused("event 0", none), "find: 'event 0': the run has no event");
-  EXPECT_EQ(refused("0", none), "found");  // the null page of a pool without blocks
+  EXPECT_EQ(rejected("seq 0", none), "find: 'seq 0': the run has no sequence");
+  EXPECT_EQ(rejected("step 0", none), "find: 'step 0': the run has no step");
+  EXPECT_EQ(rejected("event 0", none), "find: 'event 0': the run has no event");
+  EXPECT_EQ(rejected("0", none), "found");  // the null page of a pool without blocks
 }
 
-TEST(Find, WhatIsNotUnderstoodListsTheForms) {
+TEST(Find, UnknownTextListsTheForms) {
   const std::string forms =
-      "is none of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as "
-      "evicted, byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0";
+      "is not understood: type one of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind "
+      "of event such as evicted, byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0";
   for (const std::string text : {"nonsense",    "block",
                                  "seq",         "step",
                                  "page",        "token",
@@ -108,9 +108,9 @@ TEST(Find, WhatIsNotUnderstoodListsTheForms) {
                                  "0x-1",        "e",
                                  "ed",          "block 9223372036854775808",
                                  "Block Seven"}) {
-    EXPECT_EQ(refused(text), "find: '" + text + "': " + forms);
+    EXPECT_EQ(rejected(text), "find: '" + text + "': " + forms);
   }
-  EXPECT_EQ(refused(" \t"), "find: type one of" + forms.substr(10));
+  EXPECT_EQ(rejected(" \t"), "find: " + forms.substr(19));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The fold against the engine that made the events: the scenarios that come with the program, at full detail.
+// The computed state against the engine that produced the events, for the included scenarios at full detail.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing_support;
 
-// A second picture of the pool: sets of slots and holders, nothing counted.
+// A second model of the pool: sets of slots and holders instead of counters.
 struct SlowBlock {
   std::set<std::int64_t> holders;  // sequences
   std::set<std::int64_t> slots;
@@ -111,7 +111,7 @@ void expect_same(const State& state, SlowFold& slow) {
   }
 }
 
-// What step_ended counts, counted in the state it closes.
+// The counts of step_ended, counted in the state at the end of the step.
 void expect_counts(const State& state, const trace::StepEnded& ended) {
   std::int64_t slots = 0, waiting = 0, running = 0;
   for (std::int64_t b = 0; b < state.blocks.size(); ++b) {
@@ -131,7 +131,7 @@ void expect_counts(const State& state, const trace::StepEnded& ended) {
   ASSERT_FALSE(state.in_step);
 }
 
-// `often`: the pictures are compared after every so-manieth event, and after each step.
+// The two models are compared after every `often`-th event, and after each step.
 void expect_fold_agrees(const Recorded& recorded, const Facts& facts, std::int64_t often) {
   State state = empty_state(facts);
   SlowFold slow(facts.page_size);
@@ -154,8 +154,8 @@ void expect_fold_agrees(const Recorded& recorded, const Facts& facts, std::int64
 
 class Gallery : public testing::TestWithParam<std::string> {};
 
-// A sharer's page counted for the owner alone, a copy that kept the old block's tokens, a cached block that lost its
-// content: each makes some count of some step wrong.
+// Finds a shared page counted only for its owner, a copy that keeps the old block's tokens, and a cached block without
+// its content: each of these makes a count of some step wrong.
 TEST_P(Gallery, EveryStepCountsWhatTheEngineCounts) {
   const Recorded recorded = gallery(GetParam());
   const auto run = recorded.open();
@@ -163,8 +163,8 @@ TEST_P(Gallery, EveryStepCountsWhatTheEngineCounts) {
   expect_fold_agrees(recorded, run->facts(), often);
 }
 
-// Lookup table, lengths and batch at the moment the kernels of a step see them: the last token has just been written,
-// and nobody has given back anything yet.
+// Lookup table, lengths and batch as the kernels of a step see them: after the last token was written and before any
+// block is released.
 TEST_P(Gallery, TableIsTheOneThatTheKernelsOfTheStepGot) {
   const Recorded recorded = gallery(GetParam());
   const auto run = recorded.open();
@@ -207,13 +207,13 @@ TEST(CrowdedRuns, EveryEventLeavesWhatASecondPictureHas) {
   }));
 }
 
-// The property above is worth nothing if no run does what it is about.
+// The property above needs runs with sharing, copies, evictions and preemptions.
 TEST(CrowdedRuns, ShareCopyEvictAndPreempt) {
   std::set<std::size_t> kinds;
   rc::check([&] {
     for (const trace::Event& event : (*crowded_runs()).events) kinds.insert(event.index());
   });
-  EXPECT_EQ(kinds.size(), trace::find_kind("tile_opened"));  // the engine's kinds stand before those of a tile
+  EXPECT_EQ(kinds.size(), trace::find_kind("tile_opened"));  // the kinds of a tile come after the engine's kinds
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace kvscope::viz::player_test {
 namespace {
 
 // The example of the header.
-TEST(Player, KeepsWhatIsLeftOver) {
+TEST(Player, KeepsTheFractionOfAStep) {
   Player player(4);
   EXPECT_EQ(player.due(130), 0);
   EXPECT_EQ(player.due(130), 1);
@@ -19,8 +19,8 @@ TEST(Player, KeepsWhatIsLeftOver) {
   EXPECT_EQ(player.due(1), 1);
 }
 
-// However a second is cut up, its steps are those of the speed: no frame rate plays faster than another.
-TEST(Player, PlaysAsManyStepsInASecondAsItsSpeedSays) {
+// The number of steps per second does not depend on the frame rate.
+TEST(Player, PlaysTheSpeedsNumberOfStepsPerSecond) {
   ASSERT_TRUE(rc::check([] {
     const auto speed = *rc::gen::element(0.25, 0.5, 1.0, 4.0, 32.0, 256.0, 4096.0);
     Player player(speed);
@@ -42,13 +42,13 @@ TEST(Player, RoundingOfSmallPartsLosesNoStep) {
   EXPECT_EQ(steps, 1);
 }
 
-TEST(Player, ASleepIsNoMoreThanASecond) {
+TEST(Player, ALongPauseCountsAsOneSecond) {
   Player player(4);
   EXPECT_EQ(player.due(3'600'000), 4);
   EXPECT_EQ(player.due(std::numeric_limits<double>::infinity()), 4);
 }
 
-TEST(Player, TimeThatRunsBackIsNone) {
+TEST(Player, NegativeTimeCountsAsZero) {
   Player player(4);
   EXPECT_EQ(player.due(-1000), 0);
   EXPECT_EQ(player.due(std::numeric_limits<double>::quiet_NaN()), 0);
@@ -57,7 +57,7 @@ TEST(Player, TimeThatRunsBackIsNone) {
   EXPECT_EQ(player.due(1), 1);
 }
 
-TEST(Player, SpeedIsClampedAndDropsWhatIsLeftOver) {
+TEST(Player, SpeedIsClampedAndDropsTheFraction) {
   Player player(0.001);
   EXPECT_EQ(player.speed(), Player::kSlowest);
   player.set_speed(1e9);

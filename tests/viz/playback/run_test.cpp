@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/errors.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/playback/support.h"
 
 namespace kvscope::viz::run_test {
@@ -16,7 +17,7 @@ std::shared_ptr<const Run> open(std::vector<trace::Event> events) {
   return Run::open(from_memory(std::move(events), {}, trace::Detail::full), "shown");
 }
 
-std::string refused(const std::vector<trace::Event>& events) {
+std::string rejected(const std::vector<trace::Event>& events) {
   try {
     static_cast<void>(open(events));
   } catch (const InputError& error) {
@@ -26,16 +27,17 @@ std::string refused(const std::vector<trace::Event>& events) {
 }
 
 TEST(Run, ContradictionIsNamedByItsEventAndTheRunsName) {
-  EXPECT_EQ(refused({trace::StepBegan{StepIdx{0}, 0}, trace::BlockEvicted{BlockIdx{3}}}),
+  EXPECT_EQ(rejected({trace::StepBegan{StepIdx{0}, 0}, trace::BlockEvicted{BlockIdx{3}}}),
             "shown rejected: event 1: block_evicted block=3: block 3 is not cached");
 }
 
-// Numbers no pool has are no crash and no memory: the event is named.
-TEST(Run, HostileNumbersAreRefusedAtTheirEvent) {
-  EXPECT_EQ(refused({trace::BlockAllocated{BlockIdx{std::numeric_limits<std::int64_t>::max()}, SeqIdx{0}, PageIdx{0}}}),
-            "shown rejected: event 0: block_allocated block=9223372036854775807 seq=0 page=0: the pool's blocks are "
-            "numbered [0, 0)");
-  EXPECT_EQ(refused({trace::BlockAllocated{BlockIdx{0}, SeqIdx{0}, PageIdx{std::int64_t{1} << 40}}}),
+// Numbers outside the pool cause neither a crash nor a large allocation: the message names the event.
+TEST(Run, HostileNumbersAreRejectedAtTheirEvent) {
+  EXPECT_EQ(
+      rejected({trace::BlockAllocated{BlockIdx{std::numeric_limits<std::int64_t>::max()}, SeqIdx{0}, PageIdx{0}}}),
+      "shown rejected: event 0: block_allocated block=9223372036854775807 seq=0 page=0: the pool's blocks are "
+      "numbered [0, 0)");
+  EXPECT_EQ(rejected({trace::BlockAllocated{BlockIdx{0}, SeqIdx{0}, PageIdx{std::int64_t{1} << 40}}}),
             "shown rejected: event 0: block_allocated block=0 seq=0 page=1099511627776: the next page of sequence 0 is "
             "0");
 }
@@ -67,8 +69,8 @@ TEST(Run, EventsOfARowAreReadOnceAndKept) {
   EXPECT_EQ(run->events_of_row(3), first);
 }
 
-// Three rows of 100,000 events are more than is kept: the one that was not used for longest goes, and whoever still
-// holds it keeps it.
+// Three rows of 100,000 events exceed the cache: the least recently used one is dropped, but a caller's shared pointer
+// to it stays valid.
 TEST(Run, LongRowsPushOutTheOneNotUsedForLongest) {
   std::vector<trace::Event> events;
   for (std::int64_t step = 0; step < 3; ++step) {
@@ -89,7 +91,7 @@ TEST(Run, LongRowsPushOutTheOneNotUsedForLongest) {
   EXPECT_EQ(run->events_of_row(3), third);
   EXPECT_NE(run->events_of_row(2), second);
   EXPECT_EQ(second->size(), 100'002u);
-  // A checkpoint stands inside such a row: nobody folds it from its beginning.
+  // There is a checkpoint inside such a row, so no seek starts at its beginning.
   EXPECT_GE(run->checkpoint_before(Position{99'000}).value, 99'000 - Run::kCheckpointEvents);
 }
 
@@ -107,7 +109,7 @@ TEST(Run, ProgressCountsUpToAllEvents) {
   EXPECT_GT(calls, 3);
 }
 
-// At every point where it asks.
+// Cancelled at each call of the progress function.
 TEST(Run, OpeningCanBeCancelled) {
   const Recorded recorded = gallery("real_traffic_slice");
   std::int64_t all_calls = 0;
@@ -120,7 +122,7 @@ TEST(Run, OpeningCanBeCancelled) {
   }
 }
 
-TEST(Marks, AreWhatTheStepHasDoneSoFar) {
+TEST(Marks, AreTheChangesOfTheStepSoFar) {
   Marks marks;
   for (const trace::Event& event : std::vector<trace::Event>{
            trace::StepBegan{StepIdx{0}, 0}, trace::RequestAdmitted{SeqIdx{1}, 0},

@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing_support;
 
-// Sequence 3 holds blocks 2, 6 and 5; sequence 1 shares the first one and has block 0 of its own; block 4 is cached;
+// Sequence 3 holds blocks 2, 6 and 5; sequence 1 shares the first one and also holds block 0; block 4 is cached;
 // sequence 2 waits, sequence 0 has finished, sequence 4 never arrives.
 class Selecting : public testing::Test {
  protected:
@@ -49,7 +49,7 @@ class Selecting : public testing::Test {
 
   Facts facts = small_facts();
   State state = empty_state(facts);
-  State just_finished;  // sequence 0 has not given back its block yet
+  State just_finished;  // sequence 0 has not released its block yet
 };
 
 TEST_F(Selecting, TokenLightsItsPageItsBlockItsSlotAndItsCell) {
@@ -87,7 +87,7 @@ TEST_F(Selecting, SequenceLightsAllItsPagesAndBlocksInOrder) {
   EXPECT_EQ(lit(of_sequence(SeqIdx{3})), expected);
 }
 
-// A cell of the lookup table behind the last page points at the null page: that is what a kernel would fetch.
+// A cell of the lookup table after the last page points at the null page, which a kernel would read.
 TEST_F(Selecting, UnusedCellOfTheTableLightsTheNullPage) {
   const Lit padding = lit(of_page(SeqIdx{3}, PageIdx{3}));
   EXPECT_EQ(padding.block, BlockIdx{8});
@@ -97,7 +97,7 @@ TEST_F(Selecting, UnusedCellOfTheTableLightsTheNullPage) {
   EXPECT_EQ(lit(of_page(SeqIdx{3}, PageIdx{6})), Lit{});  // the table has 6 columns
 }
 
-// Facts of another run, with a narrower table: nothing is looked up outside it.
+// With the facts of another run with a narrower table, nothing outside this table is read.
 TEST_F(Selecting, TokenPastTheTableLightsNothing) {
   facts.table_columns = 2;
   EXPECT_EQ(lit(of_token(SeqIdx{3}, TokIdx{9})), Lit{});
@@ -105,7 +105,7 @@ TEST_F(Selecting, TokenPastTheTableLightsNothing) {
   EXPECT_EQ(lit(of_token(SeqIdx{3}, TokIdx{7})).block, BlockIdx{6});
 }
 
-TEST_F(Selecting, BlocksThatNobodyHoldsLightThemselvesAlone) {
+TEST_F(Selecting, BlocksWithoutHoldersHighlightOnlyThemselves) {
   for (const std::int64_t number : {1, 4, 8}) {  // free, cached, null page
     Lit expected;
     expected.block = BlockIdx{number};
@@ -114,7 +114,7 @@ TEST_F(Selecting, BlocksThatNobodyHoldsLightThemselvesAlone) {
   }
 }
 
-TEST_F(Selecting, WhatIsNotThereNowLightsNothing) {
+TEST_F(Selecting, ObjectsThatDoNotExistNowHighlightNothing) {
   for (const Selection& gone :
        {Selection{}, of_step(StepIdx{0}), of_sequence(SeqIdx{0}), of_sequence(SeqIdx{4}), of_sequence(SeqIdx{5}),
         of_sequence(SeqIdx{-1}), of_page(SeqIdx{0}, PageIdx{0}), of_page(SeqIdx{3}, PageIdx{-1}),
@@ -122,7 +122,7 @@ TEST_F(Selecting, WhatIsNotThereNowLightsNothing) {
         of_token(SeqIdx{2}, TokIdx{0}), of_block(BlockIdx{9}), of_block(BlockIdx{-1})}) {
     EXPECT_EQ(lit(gone), Lit{}) << said(gone);
   }
-  EXPECT_EQ(lit(of_sequence(SeqIdx{2})).seq, SeqIdx{2});  // it waits: its row is there
+  EXPECT_EQ(lit(of_sequence(SeqIdx{2})).seq, SeqIdx{2});  // it waits: its row exists
 }
 
 // Between its end and its last release a sequence still holds blocks, though it is no longer among the live ones.
@@ -133,7 +133,7 @@ TEST_F(Selecting, FinishedSequenceLightsWhatItHasNotGivenBackYet) {
             "Block 4: page 0 of sequence 0, 4 of 4 slots filled");
 }
 
-TEST_F(Selecting, IsSaidInOneSentence) {
+TEST_F(Selecting, IsDescribedInOneSentence) {
   EXPECT_EQ(said(of_token(SeqIdx{3}, TokIdx{1})),
             "Sequence 3, token 1: page 0, slot 1 of block 2, shared by 2 sequences");
   EXPECT_EQ(said(of_token(SeqIdx{3}, TokIdx{9})), "Sequence 3, token 9: page 2, slot 1 of block 5");
@@ -143,7 +143,7 @@ TEST_F(Selecting, IsSaidInOneSentence) {
             "Sequence 1, page 0: block 2, 4 of 4 slots filled, shared by 2 sequences");
   EXPECT_EQ(said(of_page(SeqIdx{3}, PageIdx{4})),
             "Sequence 3, page 4: not assigned, its entry points at the null page, block 8");
-  EXPECT_EQ(said(of_page(SeqIdx{0}, PageIdx{0})), "Sequence 0, page 0: not there now");
+  EXPECT_EQ(said(of_page(SeqIdx{0}, PageIdx{0})), "Sequence 0, page 0: no such page now");
   EXPECT_EQ(said(of_block(BlockIdx{2})), "Block 2: page 0 of sequence 3, 4 of 4 slots filled, shared by 2 sequences");
   EXPECT_EQ(said(of_block(BlockIdx{4})), "Block 4: cached, page 0 of sequence 0, 4 of 4 slots filled");
   EXPECT_EQ(said(of_block(BlockIdx{7})), "Block 7: free");
@@ -153,7 +153,7 @@ TEST_F(Selecting, IsSaidInOneSentence) {
   EXPECT_EQ(said({}), "");
 }
 
-TEST_F(Selecting, SequencesSayHowFarTheyAre) {
+TEST_F(Selecting, DescriptionsOfSequencesHaveTheirProgress) {
   EXPECT_EQ(said(of_sequence(SeqIdx{3})),
             "Sequence 3: running, 10 tokens in 3 pages, prompt of 10 tokens, 5 to generate");
   EXPECT_EQ(said(of_sequence(SeqIdx{2})), "Sequence 2: waiting, prompt of 1 token, 0 to generate");
@@ -164,16 +164,17 @@ TEST_F(Selecting, SequencesSayHowFarTheyAre) {
   EXPECT_EQ(said(of_sequence(SeqIdx{3})),
             "Sequence 3: preempted 1 time, waiting to be computed again, prompt of 10 tokens, 5 to generate");
   apply(state, facts, trace::RequestRefused{SeqIdx{2}, 99, 32});
-  EXPECT_EQ(said(of_sequence(SeqIdx{2})), "Sequence 2: refused, it can never fit, prompt of 1 token, 0 to generate");
+  EXPECT_EQ(said(of_sequence(SeqIdx{2})),
+            "Sequence 2: refused, because it can never fit, prompt of 1 token, 0 to generate");
 }
 
 TEST_F(Selecting, BlocksOfATraceOfStepsAreUnknown) {
   facts.detail = trace::Detail::steps;
-  EXPECT_EQ(said(of_block(BlockIdx{2})), "Block 2: unknown, the trace tells of steps only");
+  EXPECT_EQ(said(of_block(BlockIdx{2})), "Block 2: unknown, because the trace has events of steps only");
   EXPECT_EQ(said(of_block(BlockIdx{8})), "Block 8: the null page, which unused entries of the lookup table point at");
 }
 
-// The law of the links, over whole runs: a page is lit by its block, its sequence and its tokens, and by nothing else.
+// For whole runs: a page is highlighted with its block, its sequence and its tokens, and with no other object.
 TEST(Selection, LightsTheSameFromEveryPanel) {
   ASSERT_TRUE(rc::check([] {
     const Recorded recorded = *crowded_runs();

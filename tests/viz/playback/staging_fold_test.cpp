@@ -1,4 +1,4 @@
-// Events of a tile on its way into registers stand in a trace beside those of the pool, and say nothing about it.
+// A trace may have events of a tile that is loaded into registers; they do not change the state of the pool.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -67,7 +67,7 @@ TEST(StagingFold, CurvesAndSizesAreThoseOfTheRunWithoutThem) {
   EXPECT_EQ(staged->facts().events, static_cast<std::int64_t>(runs.staged.events.size()));
 }
 
-// A trace of nothing but a tile, as a kernel might write it, is a run of no steps.
+// A trace with only the events of a tile, as a kernel might write it, is a run without steps.
 TEST(StagingFold, ATraceOfATileAloneHasNoSteps) {
   const TwoRuns runs = two_runs();
   Recorded tile = runs.staged;

@@ -1,4 +1,4 @@
-// Runs to play: the scenarios that come with the program, small ones made up, and a fold without checkpoints.
+// Runs for tests: the included scenarios, small generated ones, and a computation of the state without checkpoints.
 #pragma once
 
 #include <rapidcheck.h>
@@ -16,6 +16,7 @@
 #include "core/scenario/scenario_json.h"
 #include "core/trace/event_text.h"
 #include "core/trace/recorder.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 
 namespace kvscope::viz::testing_support {
@@ -41,7 +42,7 @@ inline std::filesystem::path gallery_folder() {
   return std::filesystem::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios";
 }
 
-// All but the hour of traffic, whose events take minutes to fold twice.
+// All scenarios except the hour of traffic, whose events would take minutes.
 inline std::vector<std::string> gallery_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(gallery_folder())) {
@@ -58,8 +59,8 @@ inline Recorded gallery(const std::string& name) {
   return record(std::move(scenario), std::move(requests));
 }
 
-// Few blocks, small pages, common beginnings, samples: sharing, copies, evictions and preemptions within a few hundred
-// events, and no two sizes that divide one another by design.
+// Few blocks, small pages, common prefixes, samples: sharing, copies, evictions and preemptions within a few hundred
+// events; the sizes are chosen so that they do not divide each other.
 inline rc::Gen<Recorded> crowded_runs() {
   return rc::gen::exec([] {
     Scenario scenario;

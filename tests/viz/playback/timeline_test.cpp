@@ -18,7 +18,7 @@ Timeline timeline_of(const Facts& facts, const std::vector<trace::Event>& events
   return fold.take();
 }
 
-// Every number of a step, each another one: a curve made of its neighbour's column is seen.
+// All numbers of a step are different, so that a curve made of a wrong column is found.
 TEST(Timeline, EachSeriesIsItsColumn) {
   Facts facts = small_facts();
   facts.blocks = 64;
@@ -48,7 +48,7 @@ TEST(Timeline, EachSeriesIsItsColumn) {
   EXPECT_EQ(t[Series::decode][0], 13);
 }
 
-// The run report of the engine has the same figures, step by step; its sums are ours.
+// The run report of the engine has the same figures for every step and in total.
 TEST(Timeline, AgreesWithTheRunReportOfTheEngine) {
   const Recorded recorded = gallery("real_traffic_slice");
   const auto run = recorded.open();
@@ -75,7 +75,7 @@ TEST(Timeline, AgreesWithTheRunReportOfTheEngine) {
   EXPECT_FLOAT_EQ(t[Series::hit_rate].back(), static_cast<float>(report.prefix_hit_rate()));
 }
 
-// The rate is that of the run so far, not of the step.
+// The rate is over the run so far, not over the step.
 TEST(Timeline, HitRateRemembersTheStepsBefore) {
   trace::StepEnded first{StepIdx{0}, 0}, second{StepIdx{1}, 0}, third{StepIdx{2}, 0};
   first.hit_tokens = 0, first.query_tokens = 10;
@@ -99,7 +99,7 @@ TEST(Timeline, MarksAreCountedInTheStepTheyHappenIn) {
   EXPECT_EQ(t[Mark::refusal], (std::vector<std::int32_t>{0, 0, 1}));  // the one of the prologue is in no step
 }
 
-// A run that was cut off in a step: curves stay where they were, and nothing was computed.
+// A run that ends inside a step: its curves keep the previous values, and it has no computed tokens.
 TEST(Timeline, StepThatDoesNotEndKeepsTheNumbersBefore) {
   trace::StepEnded ended{StepIdx{0}, 50};
   ended.used_blocks = 4;
@@ -114,7 +114,7 @@ TEST(Timeline, StepThatDoesNotEndKeepsTheNumbersBefore) {
   EXPECT_EQ(t[Series::decode][1], 0);
 }
 
-// Whatever a trace claims, a share is one: no NaN, nothing off the axis.
+// Even for inconsistent counts of a trace, shares are in [0, 1] and never NaN.
 TEST(Timeline, SharesStayBetweenZeroAndOne) {
   for (const std::int64_t wild : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, std::int64_t{0},
                                   std::int64_t{1'000}, std::numeric_limits<std::int64_t>::max()}) {

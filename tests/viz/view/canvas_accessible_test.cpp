@@ -63,7 +63,7 @@ TEST_F(CanvasAccessible, HasThePanelsAsChildrenInReadingOrder) {
   EXPECT_EQ(root()->child(-1), nullptr);
 }
 
-// A cell that says "block 18" in the wrong place, or nothing at all, leaves the picture to those who see it.
+// Every visible object has a cell with the right name at the right place; otherwise a screen reader misses it.
 TEST_F(CanvasAccessible, HasANamedCellOnScreenForEveryVisibleObject) {
   for (const Place& place : canvas.places()) {
     QAccessibleInterface* const shown = panel(place.panel);
@@ -95,7 +95,7 @@ TEST_F(CanvasAccessible, FindsPanelsAndCellsByTheirPlaceOnScreen) {
   EXPECT_EQ(root()->childAt(margin.x(), margin.y()), nullptr);
 }
 
-TEST_F(CanvasAccessible, SaysWhatIsPinned) {
+TEST_F(CanvasAccessible, ReportsThePinnedObject) {
   EXPECT_FALSE(block(7)->state().selected);
   EXPECT_TRUE(block(7)->state().selectable);
   document.pin(of_block(BlockIdx{7}));
@@ -125,8 +125,8 @@ TEST_F(CanvasAccessible, PinsACellThatIsPressed) {
   EXPECT_EQ(document.pinned(), of_block(BlockIdx{7}));
 }
 
-// Screen readers keep what they were given: a step later the same cells tell of the new state.
-TEST_F(CanvasAccessible, TellsOfTheStateThatIsShownNow) {
+// Screen readers keep interfaces: after a step the same cells describe the new state.
+TEST_F(CanvasAccessible, DescribesTheCurrentState) {
   QAccessibleInterface* const header = panel(PanelId::header)->child(0);
   const QString before = name(header);
   std::set<QString> pool_before;
@@ -151,7 +151,7 @@ TEST_F(CanvasAccessible, KeepsACellThatIsNoLongerThereWithoutAnswering) {
   cell->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
 }
 
-// Hundreds of thousands of children would stop the screen reader and the window with it.
+// Hundreds of thousands of children would block the screen reader and the window.
 TEST_F(CanvasAccessible, HasABoundedNumberOfCells) {
   Scenario scenario;
   scenario.cache.page_size = 1;

@@ -1,4 +1,4 @@
-// A canvas in a shown window over a run of the gallery, and what a person does to it.
+// A canvas in a visible window with a run of the gallery, and functions for user input.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -28,9 +28,9 @@ inline QImage picture(QWidget& widget) {
   return widget.grab().toImage().convertToFormat(QImage::Format_RGB32);
 }
 
-inline bool is_only(const QImage& image, const QColor& colour) {
+inline bool is_only(const QImage& image, const QColor& color) {
   QImage other(image.size(), image.format());
-  other.fill(colour);
+  other.fill(color);
   other.setDevicePixelRatio(image.devicePixelRatio());
   return image == other;
 }
@@ -49,7 +49,7 @@ class CanvasTest : public testing::Test {
 
   const Place& place(PanelId panel) const { return *std::ranges::find(canvas.places(), panel, &Place::panel); }
   const Panel& panel(PanelId id) const { return *canvas.panels()[static_cast<std::size_t>(id)]; }
-  // Where an object stands in a panel.
+  // The rectangle of an object in a panel.
   QPoint point_of(PanelId id, const Selection& object) const {
     const Scene scene = canvas.sceneNow();
     const auto rect = panel(id).anchor(resolve(scene.state(), scene.facts(), object), place(id).body, scene);

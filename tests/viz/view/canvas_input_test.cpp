@@ -1,4 +1,4 @@
-// What mouse, wheel and keys do to the canvas.
+// The effects of mouse, wheel and keys on the canvas.
 #include <vector>
 
 #include <QtGui/QHelpEvent>
@@ -26,7 +26,7 @@ TEST_F(CanvasTest, HoversWhatIsUnderThePointer) {
   EXPECT_TRUE(document.hovered().none());
 }
 
-// The pointer rests while the run plays: what is said to be under it must be what is drawn there now.
+// While the run plays and the pointer does not move, the hovered object must be the one drawn under the pointer now.
 TEST_F(CanvasTest, HoversAnewWhenThePictureMovesUnderThePointer) {
   const QPoint at = point_of(PanelId::sequences, of_token(SeqIdx{0}, TokIdx{2}));
   move(at);
@@ -40,7 +40,7 @@ TEST_F(CanvasTest, HoversAnewWhenThePictureMovesUnderThePointer) {
   EXPECT_EQ(document.hovered(), under(at));
 }
 
-TEST_F(CanvasTest, PinsWhatIsClickedAndLetsGoBesideIt) {
+TEST_F(CanvasTest, ClickPinsAndAClickOutsideUnpins) {
   QSignalSpy activated(&canvas, &Canvas::objectActivated);
   click(point_of_block(5));
   EXPECT_EQ(document.pinned(), of_block(BlockIdx{5}));
@@ -59,8 +59,8 @@ TEST_F(CanvasTest, OtherButtonsPinNothing) {
   EXPECT_TRUE(document.pinned().none());
 }
 
-// Whoever watches a block goes to another step to see it there: letting go of it on the way would undo their work.
-TEST_F(CanvasTest, ScrubsThroughTheRunAndKeepsWhatIsPinned) {
+// A user who follows a block through the steps keeps it pinned: scrubbing must not unpin it.
+TEST_F(CanvasTest, ScrubbingKeepsThePinnedObject) {
   document.pin(of_block(BlockIdx{5}));
   const std::int64_t last = document.run().timeline().steps() - 1;
   for (const PanelId scrubbed : {PanelId::header, PanelId::timeline}) {
@@ -82,7 +82,7 @@ TEST_F(CanvasTest, ScrubsThroughTheRunAndKeepsWhatIsPinned) {
   EXPECT_EQ(document.pinned(), of_block(BlockIdx{5}));
 }
 
-// The block under the pointer stays there: else every notch must be followed by looking for it.
+// The block under the pointer stays there at every notch of the wheel.
 TEST_F(CanvasTest, ZoomsAroundThePointer) {
   const QPoint at = point_of_block(6);
   for (int notch = 0; notch < 8; ++notch) {
@@ -93,7 +93,7 @@ TEST_F(CanvasTest, ZoomsAroundThePointer) {
   EXPECT_EQ(canvas.viewport(PanelId::sequences), Viewport{});
   for (int notch = 0; notch < 16; ++notch) wheel(at, {0, -120});
   EXPECT_EQ(canvas.viewport(PanelId::pool), Viewport{});
-  EXPECT_FALSE(wheel(nowhere(), {0, 120})) << "beside the panels the wheel is the window's";
+  EXPECT_FALSE(wheel(nowhere(), {0, 120})) << "outside the panels the wheel event goes to the window";
 }
 
 TEST_F(CanvasTest, ScrollsWithShiftOrSideways) {
@@ -121,7 +121,7 @@ TEST_F(CanvasTest, PansAZoomedPanelWithTheHandAndPinsNothing) {
   drag(at, at - QPoint(0, 40));
   EXPECT_EQ(canvas.viewport(PanelId::pool).offset, before.offset + QPointF(0, 40));
   EXPECT_TRUE(document.pinned().none());
-  drag(at, at - QPoint(1, 1));  // a hand that trembles clicks
+  drag(at, at - QPoint(1, 1));  // a move of 1 px still counts as a click
   EXPECT_FALSE(document.pinned().none());
 }
 
@@ -137,8 +137,8 @@ TEST_F(CanvasTest, DoubleClickOnATitleShowsThatViewAloneAndBack) {
   EXPECT_EQ(changed.count(), 6);
 }
 
-// Found by number, or pinned in a table: it may be scrolled away in every panel.
-TEST_F(CanvasTest, BringsWhatIsPinnedElsewhereIntoSight) {
+// An object found by number, or pinned in a table, may be scrolled out of every panel.
+TEST_F(CanvasTest, ScrollsToAnObjectThatIsPinnedElsewhere) {
   canvas.setViewport(PanelId::pool, panel(PanelId::pool)
                                         .zoomed(12, place(PanelId::pool).body.topLeft(), place(PanelId::pool).body,
                                                 canvas.sceneNow()));
@@ -150,7 +150,7 @@ TEST_F(CanvasTest, BringsWhatIsPinnedElsewhereIntoSight) {
   EXPECT_EQ(under(point_of_block(23)), last);
 }
 
-TEST_F(CanvasTest, SaysInATooltipWhatIsUnderThePointer) {
+TEST_F(CanvasTest, TooltipDescribesTheObjectUnderThePointer) {
   const auto help = [this](QPoint at) {
     QHelpEvent event(QEvent::ToolTip, at, canvas.mapToGlobal(at));
     QApplication::sendEvent(&canvas, &event);
@@ -202,7 +202,7 @@ TEST_F(CanvasTest, ArrowsMoveFromObjectToObjectAndEnterPins) {
   key(Qt::Key_Enter);
   EXPECT_EQ(document.pinned(), of_block(BlockIdx{24}));
   key(Qt::Key_Enter);
-  EXPECT_TRUE(document.pinned().none()) << "Enter on what is pinned lets go of it";
+  EXPECT_TRUE(document.pinned().none()) << "Enter on the pinned object unpins it";
 }
 
 TEST_F(CanvasTest, ArrowsBeginAtWhatIsPinned) {
@@ -236,7 +236,7 @@ TEST_F(CanvasTest, EnterOnAStepGoesThere) {
   EXPECT_EQ(document.pinned(), of_block(BlockIdx{5}));
 }
 
-TEST_F(CanvasTest, EscapeLetsGoOfEverything) {
+TEST_F(CanvasTest, EscapeClearsTheSelection) {
   click(point_of_block(5));
   canvas.focusPanel(PanelId::pool);
   key(Qt::Key_Right);
@@ -258,7 +258,7 @@ TEST_F(CanvasTest, PlusMinusAndZeroZoomThePanelWithTheFocus) {
   EXPECT_LT(canvas.viewport(PanelId::sequences).zoom, zoomed);
   key(Qt::Key_0);
   EXPECT_EQ(canvas.viewport(PanelId::sequences), Viewport{});
-  // Only that panel: the others keep what somebody has set up in them.
+  // Only that panel: the others keep their viewports.
   canvas.setViewport(PanelId::pool, {60, {0, 0}});
   key(Qt::Key_0);
   EXPECT_NE(canvas.viewport(PanelId::pool), Viewport{});
@@ -266,7 +266,7 @@ TEST_F(CanvasTest, PlusMinusAndZeroZoomThePanelWithTheFocus) {
   EXPECT_EQ(canvas.viewport(PanelId::pool), Viewport{});
 }
 
-// The menu's zoom goes to the panel under the pointer, whichever has the focus.
+// The zoom actions of the menu apply to the panel under the pointer, even if another one has the focus.
 TEST_F(CanvasTest, ZoomOfAMenuIsForThePanelUnderThePointer) {
   canvas.focusPanel(PanelId::sequences);
   move(point_of_block(6));
@@ -276,7 +276,7 @@ TEST_F(CanvasTest, ZoomOfAMenuIsForThePanelUnderThePointer) {
   EXPECT_EQ(under(point_of_block(6)), of_block(BlockIdx{6}));
 }
 
-// Plain keys are shortcuts of some windows; the panel with the focus has them first, and no others.
+// Plain keys may be shortcuts of the window; the panel with the focus handles its keys first, and only those.
 TEST_F(CanvasInAWindow, KeepsItsKeysFromTheWindowsShortcutsAndLeavesAllOthers) {
   QShortcut right(QKeySequence(Qt::Key_Right), &window), space(QKeySequence(Qt::Key_Space), &window),
       with_ctrl(QKeySequence(Qt::CTRL | Qt::Key_Right), &window);
@@ -292,8 +292,8 @@ TEST_F(CanvasInAWindow, KeepsItsKeysFromTheWindowsShortcutsAndLeavesAllOthers) {
   EXPECT_EQ(ctrl_spy.count(), 1);
 }
 
-// The pointer lies on the canvas while somebody uses the keys: their place is not taken over by it until it moves.
-TEST_F(CanvasTest, ARestingPointerDoesNotTakeOverFromTheKeys) {
+// While keys are used, a pointer that rests on the canvas must not change the current object until it moves.
+TEST_F(CanvasTest, ARestingPointerDoesNotOverrideTheKeys) {
   move(point_of_block(20));
   canvas.focusPanel(PanelId::pool);
   key(Qt::Key_Home);

@@ -12,7 +12,7 @@ namespace {
 
 // --- the picture -----------------------------------------------------------------------------------------------------
 
-// A window that showed other pixels than the export writes would make every picture in a report a surprise.
+// The window shows the same pixels as the export writes.
 TEST_F(CanvasTest, ShowsThePictureThatIsExported) {
   canvas.clearFocus();
   document.pin(of_block(BlockIdx{5}));
@@ -27,8 +27,8 @@ TEST_F(CanvasTest, ShowsThePictureThatIsExported) {
   }
 }
 
-// What is kept of the picture must be forgotten at the right moments: a base of the step before, of another size, theme or
-// zoom is the bug that each single operation hides.
+// Cached images must be dropped at the right moments: single operations would not find a stale base of the previous
+// step, or of another size, theme or zoom.
 TEST_F(CanvasTest, ShowsTheSameAfterAnyWalkAsAFreshCanvas) {
   canvas.clearFocus();
   EXPECT_TRUE(rc::check([this] {
@@ -85,7 +85,7 @@ TEST_F(CanvasTest, ShowsTheSameAfterAnyWalkAsAFreshCanvas) {
           canvas.clearFocus();
           break;
       }
-      if (*rc::gen::arbitrary<bool>()) static_cast<void>(canvas.grab());  // keeps something that may be wrong later
+      if (*rc::gen::arbitrary<bool>()) static_cast<void>(canvas.grab());  // fills caches that may be stale later
     }
     const Scene scene = canvas.sceneNow();
     Canvas fresh;
@@ -99,8 +99,8 @@ TEST_F(CanvasTest, ShowsTheSameAfterAnyWalkAsAFreshCanvas) {
   }));
 }
 
-// The scale of a screen is fixed when a program starts: these run in programs of their own. A base painted for one pixel a
-// point and stretched is the blur that a test at scale 1 cannot see.
+// The scale of a screen is fixed when a program starts, so each scale runs in a separate program. A test at scale 1
+// would not find a base that is painted at scale 1 and then enlarged.
 TEST(Canvas, ShowsTheSamePixelsAsTheExportOnEveryScreen) {
   for (const char* scale : {"1.25", "2"}) {
     QProcess program;
@@ -155,7 +155,7 @@ TEST(Canvas, StartsAnotherRunUnzoomed) {
               board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
 }
 
-// A ring that is painted into a card, or not at all, leaves a person with a keyboard lost.
+// Keyboard users need a visible focus ring that does not cover the card.
 TEST_F(CanvasInAWindow, ShowsTheFocusAsARingAroundTheCardAndNothingElse) {
   canvas.clearFocus();
   const QImage without = picture(canvas);

@@ -31,7 +31,7 @@ QImage number(std::int64_t number, Writing writing, double scale = 1) {
   });
 }
 
-// Ink that is in one picture and not in the other, as a share of all ink there is.
+// Ink that is only in one of the two pictures, as a share of all ink.
 double apart(const QImage& a, const QImage& b) {
   double difference = 0, ink = 0;
   for (int y = 0; y < a.height(); ++y) {
@@ -43,8 +43,8 @@ double apart(const QImage& a, const QImage& b) {
   return difference / ink;
 }
 
-// Turned back by a quarter it is what is written across: the first digit at the bottom, the last at the top. Digits in
-// the other order read as another number.
+// Rotated by a quarter turn, a vertical number equals the horizontal one: the first digit is at the bottom, the last at
+// the top. Digits in the opposite order would be a different number.
 TEST(CellNumbers, UpwardsReadsFromTheBottomToTheTop) {
   for (const double scale : {1.0, 2.0}) {
     const QImage turned = number(1274, Writing::upwards, scale).transformed(QTransform().rotate(90));
@@ -53,7 +53,7 @@ TEST(CellNumbers, UpwardsReadsFromTheBottomToTheTop) {
   }
 }
 
-// Its ink is as far from the left as from the right, and as far from the top as from the bottom.
+// The distances of its ink from left and right are equal, and those from top and bottom.
 TEST(CellNumbers, StandsInTheMiddleOfItsCell) {
   for (const Writing writing : {Writing::across, Writing::upwards}) {
     const QImage image = number(88, writing, 2);
@@ -69,8 +69,7 @@ TEST(CellNumbers, StandsInTheMiddleOfItsCell) {
   }
 }
 
-// On a surface without pixels the same number stands at the same place: a picture that is played is no raster while it
-// is recorded.
+// On a surface without pixels (a QPicture) the number is drawn as text at the same place.
 TEST(CellNumbers, IsTextOnASurfaceWithoutPixels) {
   for (const Writing writing : {Writing::across, Writing::upwards}) {
     QPicture recorded;
@@ -84,7 +83,7 @@ TEST(CellNumbers, IsTextOnASurfaceWithoutPixels) {
   }
 }
 
-// The painter is given back as it was: the next panel paints with it.
+// The painter's state is restored, because the next panel uses the same painter.
 TEST(CellNumbers, GivesThePainterBackAsItWas) {
   picture(2, [](QPainter& painter) {
     painter.translate(3, 4);
@@ -96,7 +95,7 @@ TEST(CellNumbers, GivesThePainterBackAsItWas) {
   });
 }
 
-// The rim: over a striped cell no stripe touches the digit, and what is around it stays striped.
+// Over a striped cell the rim keeps stripes away from the digit, and the rest of the cell stays striped.
 TEST(CellNumbers, KeepsThePatternOffItsDigits) {
   const auto striped = [](bool with_number) {
     return picture(1, [&](QPainter& painter) {

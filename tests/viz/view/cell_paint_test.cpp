@@ -1,4 +1,4 @@
-// Looks of cells, told apart without their hue; the fast way to paint them against the exact one; the legend's room.
+// Looks of cells differ without their hue; the fast painter against the exact one; the legend fits its line.
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
@@ -42,11 +42,12 @@ TEST(CellPaint, ABlocksLookFollowsFromItsState) {
   EXPECT_EQ(block_look(held_by(37, 2)), kSharedLook);
   EXPECT_EQ(block_look(held_by(3, 0, true)), cached_look(3));
   EXPECT_EQ(owner_look(31), kFirstOwnerLook + 31);
-  EXPECT_EQ(owner_look(32), owner_look(0));  // eight colours times four patterns
+  EXPECT_EQ(owner_look(32), owner_look(0));  // eight colors times four patterns
   EXPECT_EQ(cached_look(31), kLooks - 1);
 }
 
-// 32 owners, and every other kind, differ from each other from the size of a pattern on, in grey: hue is not needed.
+// From the minimum size of a pattern on, the 32 owners and all other kinds differ in gray images too: hue is not
+// needed.
 TEST(CellPaint, NoTwoLooksArePaintedAlike) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     for (const int side : {9, 24}) {
@@ -65,16 +66,16 @@ TEST(CellPaint, NoTwoLooksArePaintedAlike) {
   }
 }
 
-// Shared is a hatch, not only a colour; the null page and padding have their signs.
+// Shared is a hatch, not only a color; the null page and padding have their signs.
 TEST(CellPaint, SharedNullPageCachedAndPaddingHaveASignOfTheirOwn) {
   const Theme& dark = theme(ThemeKind::dark);
   for (const Look look : {kSharedLook, kNullPageLook, kPaddingLook, cached_look(0), owner_look(8)}) {
     const QImage image = cell_image(look, 1, 16, dark);
-    std::set<QRgb> colours;
+    std::set<QRgb> colors;
     for (int y = 3; y < 13; ++y) {
-      for (int x = 0; x < 16; ++x) colours.insert(image.pixel(x, y));
+      for (int x = 0; x < 16; ++x) colors.insert(image.pixel(x, y));
     }
-    EXPECT_GE(colours.size(), 2U) << int{look};
+    EXPECT_GE(colors.size(), 2U) << int{look};
   }
 }
 
@@ -96,8 +97,8 @@ TEST(CellPaint, TextReadsOnEveryFill) {
   }
 }
 
-// Copies of prepared cells and glyphs against the same calls passed on one by one: a picture on the screen and the SVG
-// of it must not differ. Sizes, places, levels and looks all over.
+// Copied cells and glyphs against the same calls drawn directly: a picture on the screen and its SVG must not differ.
+// Sizes, places, levels and looks are random.
 RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
   const Theme& of = theme(*rc::gen::element(ThemeKind::dark, ThemeKind::light));
   const QSizeF size(*rc::gen::inRange(1, 60), *rc::gen::inRange(1, 50));
@@ -140,7 +141,7 @@ RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
   QPainter exact_painter(&exact);
   exact_painter.drawPicture(0, 0, calls);
   exact_painter.end();
-  // The edges of smoothed shapes may differ: levels between pixels, corners, where a dash begins. Whole areas may not.
+  // Antialiased edges may differ: fill levels between pixels, corners, starts of dashes. Whole areas may not differ.
   double difference = 0;
   for (int y = 0; y < fast.height(); ++y) {
     for (int x = 0; x < fast.width(); ++x) {
@@ -151,8 +152,8 @@ RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
   RC_ASSERT(difference / (fast.width() * fast.height() * 3) < 4.0);
 }
 
-// A number over the end of what is filled: half of a digit black and half of it white could not be read. It is written as
-// on the empty part, and a rim of that goes with it onto the fill.
+// A number across the fill level: a digit half black and half white would not be legible. The number has the color for
+// the empty part, and a rim in the empty part's color around it.
 TEST(CellPainter, ANumberHasOneInkAndARimWhereItCrossesTheLevel) {
   const Theme& of = theme(ThemeKind::dark);
   const Look look = owner_look(5);  // light: black on it, white on its empty part
@@ -176,10 +177,10 @@ TEST(CellPainter, ANumberHasOneInkAndARimWhereItCrossesTheLevel) {
         QPainter onto(&image);
         onto.drawPicture(0, 0, calls);
       }
-      const auto count = [&](int left, int right, const QColor& colour) {
+      const auto count = [&](int left, int right, const QColor& color) {
         int found = 0;
         for (int y = 7; y < 33; ++y) {
-          for (int x = left; x < right; ++x) found += image.pixel(x, y) == colour.rgb() ? 1 : 0;
+          for (int x = left; x < right; ++x) found += image.pixel(x, y) == color.rgb() ? 1 : 0;
         }
         return found;
       };
@@ -188,10 +189,10 @@ TEST(CellPainter, ANumberHasOneInkAndARimWhereItCrossesTheLevel) {
       EXPECT_GT(count(14, 22, bright ? on_fill : on_empty), 5) << raster << filled;
       EXPECT_GT(count(40, 46, bright ? on_fill : on_empty), 5) << raster << filled;
       EXPECT_EQ(count(11, 69, bright ? on_empty : on_fill), 0) << raster << filled;
-      // On the fill alone, and with nothing to cross, there is no rim.
+      // A number that does not cross the level has no rim.
       const int level = 10 + static_cast<int>(std::lround(60 * filled));
       EXPECT_EQ(count(13, level - 1, empty) > 3, filled == 0.2 || filled == 0.5) << raster << filled;
-      // Below the number the level is where it was.
+      // Below the number the fill level is unchanged.
       const QPoint end(level - 1, level > 14 ? 32 : 20);  // not in the cell's round corner
       EXPECT_EQ(image.pixel(end), fill.rgb()) << raster;
       EXPECT_EQ(image.pixel(level + 1, 32), empty.rgb()) << raster;
@@ -199,7 +200,7 @@ TEST(CellPainter, ANumberHasOneInkAndARimWhereItCrossesTheLevel) {
   }
 }
 
-// The number of a patterned block stands on a clear ground.
+// The number of a block with a pattern has a plain background.
 TEST(CellPainter, NoPatternIsUnderANumber) {
   const Theme& of = theme(ThemeKind::dark);
   QImage image(60, 40, QImage::Format_RGB32);
@@ -216,7 +217,7 @@ TEST(CellPainter, NoPatternIsUnderANumber) {
   }
 }
 
-// At twice the pixels everything is finer, not twice as far to the left.
+// At scale 2 the picture has finer pixels but the same positions.
 TEST(CellPainter, APictureOfTwiceThePixelsIsTheSamePicture) {
   const Theme& of = theme(ThemeKind::dark);
   const auto paint = [&](double scale) {
@@ -283,7 +284,7 @@ TEST(Legend, NeverLeavesItsLineAndKeepsTheKindsWhenOwnersAreMany) {
     EXPECT_LE(last_painted_column(image), 10 + width) << width;
     EXPECT_NEAR(last_painted_column(image), 10 + used, used > 0 ? 4 : 12) << width;
   }
-  // 12 owners do not fit beside each other in 300 px; the two kinds stand there all the same.
+  // 12 owners do not fit in 300 px; the two kinds must still be there.
   const double two_kinds = legend_width(300, 0, image);
   EXPECT_GT(legend_width(300, 12, image), two_kinds + 60);
   EXPECT_GT(legend_width(130, 12, image), two_kinds - 1);

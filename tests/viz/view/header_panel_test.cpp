@@ -26,7 +26,7 @@ class HeaderPanelTest : public testing::Test {
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
-TEST_F(HeaderPanelTest, SaysWhereTheRunStandsAndWhatItIs) {
+TEST_F(HeaderPanelTest, ShowsThePositionAndTheFactsOfTheRun) {
   Staged staged(gallery_run("first_light"));
   EXPECT_EQ(words(staged.scene), "step 24 of 24 · 127 ms · page size 16 · tiny · f32");
   EXPECT_EQ(panel_->summary(staged.scene).toStdString(),
@@ -35,8 +35,8 @@ TEST_F(HeaderPanelTest, SaysWhereTheRunStandsAndWhatItIs) {
   EXPECT_EQ(words(staged.scene), "before step 0 of 24 · page size 16 · tiny · f32");
 }
 
-// Stepping by events stands inside a step: what is on screen is not yet what the step ends with.
-TEST_F(HeaderPanelTest, SaysHowFarInsideAStepItStands) {
+// After stepping by events the position may be inside a step: the picture is not yet that of the step's end.
+TEST_F(HeaderPanelTest, ShowsThePositionInsideAStep) {
   Staged staged(run_of(10, one_of_each()));
   staged.cursor.seek_row(1);
   EXPECT_EQ(words(staged.scene), "step 0 of 2 · 10 µs · page size 16 · tiny · f32");
@@ -52,14 +52,14 @@ TEST_F(HeaderPanelTest, AContinuousCacheReservesTokensAndHasNoPages) {
   EXPECT_THAT(words(staged.scene), testing::Not(testing::HasSubstr("page size")));
 }
 
-TEST_F(HeaderPanelTest, ATraceWithoutAScenarioSaysWhatItKnows) {
+TEST_F(HeaderPanelTest, ATraceWithoutAScenarioShowsTheKnownFacts) {
   const Staged staged(run_of_steps(5));
   EXPECT_EQ(words(staged.scene), "step 4 of 4 · 5 ms");
 }
 
 // --- the bar ---------------------------------------------------------------------------------------------------------
 
-// Dragging along the bar visits every step in order and no other number, from the first at its left end to the last.
+// Dragging along the bar visits every step once and in order, from the first step at its left end to the last.
 TEST_F(HeaderPanelTest, DraggingAlongTheBarVisitsEveryStepInOrder) {
   const Staged staged(run_of_steps(50, 7));
   const QRectF bar = grip(staged.scene);
@@ -82,7 +82,7 @@ TEST_F(HeaderPanelTest, BesideTheBarIsNothing) {
   EXPECT_EQ(panel_->hit({30, 26}, kBody, staged.scene), Selection{});
 }
 
-// The handle stands where a click would lead to where the run is: a bar that jumps on a click of its handle is broken.
+// A click on the handle must select the current step: the position must not change.
 TEST_F(HeaderPanelTest, TheHandleStandsAtTheStepThatAClickThereLeadsTo) {
   Staged staged(run_of_steps(11));
   const QColor handle = staged.scene.theme->text;
@@ -107,7 +107,7 @@ TEST_F(HeaderPanelTest, KeysMoveStepByStepAndStopAtTheEnds) {
   Staged staged(run_of_steps(5, 3));
   staged.cursor.seek_row(2);
   const auto moved = [&](const Selection& from, Move move) { return panel_->moved(from, move, kBody, staged.scene); };
-  EXPECT_EQ(moved({}, Move::right), of_step(StepIdx{5})) << "from where the run stands";
+  EXPECT_EQ(moved({}, Move::right), of_step(StepIdx{5})) << "starts at the current step";
   EXPECT_EQ(moved({}, Move::left), of_step(StepIdx{3}));
   EXPECT_EQ(moved(of_step(StepIdx{3}), Move::left), of_step(StepIdx{3}));
   EXPECT_EQ(moved(of_step(StepIdx{6}), Move::right), of_step(StepIdx{7}));
@@ -118,7 +118,7 @@ TEST_F(HeaderPanelTest, KeysMoveStepByStepAndStopAtTheEnds) {
   EXPECT_EQ(moved({}, Move::right), of_step(StepIdx{3}));
 }
 
-// A trace of a kernel has no steps: no bar to divide by.
+// A trace of a kernel has no steps: the bar must not divide by 0.
 TEST_F(HeaderPanelTest, ARunWithoutStepsHasNoBar) {
   const Staged staged(run_of(10, {RequestArrived{SeqIdx{0}, 20, 4}}));
   EXPECT_EQ(words(staged.scene), "no steps · page size 16 · tiny · f32");
@@ -152,7 +152,7 @@ TEST_F(HeaderPanelTest, PaintsNothingOutsideItsBody) {
   }
 }
 
-// Preemptions are told by ticks under the bar, in a run that has some and in no other.
+// Preemptions are ticks under the bar; a run without preemptions has no ticks.
 TEST_F(HeaderPanelTest, PreemptionsAreTicksUnderTheBar) {
   const auto ticks = [&](const Scene& scene) {
     const QImage image = painted(*panel_, kBody, scene, kSize);

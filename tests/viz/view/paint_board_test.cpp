@@ -40,18 +40,18 @@ int difference(const QColor& a, const QColor& b) {
   return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue());
 }
 
-// Is there a pixel of about this colour within 2 px of the point?
-bool near(const QImage& image, QPointF at, const QColor& colour) {
+// Is there a pixel of about this color within 2 px of the point?
+bool near(const QImage& image, QPointF at, const QColor& color) {
   for (int dy = -2; dy <= 2; ++dy) {
     for (int dx = -2; dx <= 2; ++dx) {
       const QPoint pixel = at.toPoint() + QPoint(dx, dy);
-      if (image.rect().contains(pixel) && difference(image.pixelColor(pixel), colour) < 60) return true;
+      if (image.rect().contains(pixel) && difference(image.pixelColor(pixel), color) < 60) return true;
     }
   }
   return false;
 }
 
-// Is it where a card's title or legend may stand, to a few px?
+// Whether the point is within a few px of the place of a card's title or legend.
 bool among_text(QPointF at) {
   for (const View view : {View::overview, View::pool}) {
     for (const Place& place : board(view, kSize, 1)) {
@@ -62,12 +62,12 @@ bool among_text(QPointF at) {
   return false;
 }
 
-// Does the curve stand out in `image` at every place between its ends where there is no text?
-bool shows(const QImage& image, const LinkPath& link, const QColor& colour) {
+// Whether the curve is visible in `image` everywhere between its ends except at texts.
+bool shows(const QImage& image, const LinkPath& link, const QColor& color) {
   int seen = 0;
   for (int i = 1; i < 40; ++i) {
     if (among_text(point_at(link, i / 40.0))) continue;
-    if (!near(image, point_at(link, i / 40.0), colour)) return false;
+    if (!near(image, point_at(link, i / 40.0), color)) return false;
     ++seen;
   }
   return seen > 5;
@@ -80,7 +80,7 @@ TEST(PaintBoard, PanelsAreAllThereInTheirOrder) {
   for (std::size_t i = 0; i < panels.size(); ++i) EXPECT_EQ(panels[i]->id(), static_cast<PanelId>(i));
 }
 
-// Rounded corners on the surface, a quiet border, the card's colour inside.
+// Rounded corners on the surface, a quiet border, the card's color inside.
 TEST(PaintBoard, CardsStandOnTheSurfaceWithRoundedCorners) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     const Board staged("first_light", 7, kind);
@@ -97,8 +97,7 @@ TEST(PaintBoard, CardsStandOnTheSurfaceWithRoundedCorners) {
   }
 }
 
-// At 480 px and large letters a subtitle has no room: it is elided or gone, and never runs into the card's edge or out
-// of its title line.
+// At 480 px and large letters a subtitle has no room: it is elided or omitted and never exceeds its title line.
 TEST(PaintBoard, TitlesStayWithinTheirCards) {
   Board staged("real_traffic_slice", 300);
   for (const double font_scale : {1.0, 1.5, 2.0}) {
@@ -127,7 +126,7 @@ TEST(PaintBoard, HasADevicePixelForEachOfItsScale) {
   EXPECT_EQ(twice.devicePixelRatio(), 2);
 }
 
-// Base and overlay are the whole: what the canvas keeps and what it paints over it make what is exported.
+// Base plus overlay equal the whole picture, so the canvas, which caches the base, equals the export.
 TEST(PaintBoard, IsBaseAndOverlayAndTheSameEveryTime) {
   Board staged("first_light", 7);
   staged.pin(of_token(SeqIdx{2}, TokIdx{40}));
@@ -143,7 +142,7 @@ TEST(PaintBoard, IsBaseAndOverlayAndTheSameEveryTime) {
   EXPECT_EQ(whole, board_image(kSize, 1, make_panels(), staged.scene));
 }
 
-// The base must not know of the pointer, or every move of it would repaint a million blocks.
+// The base must not depend on the pointer; otherwise every move of it would repaint a million blocks.
 TEST(PaintBoard, TheBaseDoesNotDependOnWhatIsSelectedOrHovered) {
   Board staged("first_light", 7);
   const auto base = [&] {
@@ -175,7 +174,7 @@ TEST(PaintBoard, PaintsEveryViewAtEverySizeOfTheGallery) {
 
 // --- links -----------------------------------------------------------------------------------------------------------
 
-// From the token to its block and to its entry of the table, along the curve that link_path names.
+// Links from the token to its block and to its entry of the table, along the curve of link_path().
 TEST(PaintBoard, ATokenIsJoinedToItsBlockAndToItsEntry) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     Board staged("first_light", 7, kind);
@@ -191,7 +190,7 @@ TEST(PaintBoard, ATokenIsJoinedToItsBlockAndToItsEntry) {
   }
 }
 
-// Struck out by a bright line, "11 of 32 blocks used" could not be read; without any, the curve would end at the legend.
+// A bright line across "11 of 32 blocks used" would make it illegible; the curve is faint behind texts but not missing.
 TEST(PaintBoard, ACurvePassesBehindTitlesAndLegends) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     Board staged("first_light", 7, kind);
@@ -220,7 +219,7 @@ TEST(PaintBoard, ACurvePassesBehindTitlesAndLegends) {
   }
 }
 
-// Block 0 stands for page 0 of all five: one that joined only the first would hide that it is shared.
+// Block 0 is page 0 of all five sequences: a link to only the first one would hide that it is shared.
 TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
   Board staged("first_light", 7);
   staged.pin(of_block(BlockIdx{0}));
@@ -235,7 +234,7 @@ TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
   }
 }
 
-// Its five entries stand under one another: curves to each of them would strike out all the numbers between.
+// Its five entries are in one column: curves to each of them would cross all the numbers between.
 TEST(PaintBoard, ABlockOfSeveralIsNotJoinedToItsEntries) {
   Board staged("first_light", 7);
   staged.pin(of_block(BlockIdx{0}));
@@ -246,7 +245,7 @@ TEST(PaintBoard, ABlockOfSeveralIsNotJoinedToItsEntries) {
   EXPECT_FALSE(shows(image, none, staged.scene.theme->accent));
 }
 
-// A pool of its own without the sequences: from the block to the entry that points at it.
+// In the view "pool", which has no sequences panel, the link goes from the block to the entry that points at it.
 TEST(PaintBoard, WithoutTheSequencesTheBlockIsJoinedToItsEntry) {
   Board staged("first_light", 7);
   staged.scene.view = View::pool;
@@ -257,7 +256,7 @@ TEST(PaintBoard, WithoutTheSequencesTheBlockIsJoinedToItsEntry) {
   EXPECT_TRUE(shows(image, link_path(block, entry, {QPointF(0, 0), kSize}), staged.scene.theme->accent));
 }
 
-// It led right through "seq 0", which it ends beside.
+// Regression: the curve crossed "seq 0", the name of the row at its end.
 TEST(PaintBoard, ACurvePassesBehindTheNameOfItsRow) {
   Board staged("first_light", 7);
   staged.scene.view = View::pool;
@@ -277,9 +276,9 @@ TEST(PaintBoard, ACurvePassesBehindTheNameOfItsRow) {
   EXPECT_GT(changed, 20);
 }
 
-// A sequence has too many pages, a free block none, the sequences' own view no other panel: nothing is joined. The gaps
-// between the cards show it.
-TEST(PaintBoard, WhatHasNoOtherEndIsNotJoined) {
+// No links for a sequence (too many pages), a free block (no pages) and in the view "sequences" (one panel). The test
+// checks the gaps between the cards.
+TEST(PaintBoard, ObjectsInOnlyOnePanelAreNotLinked) {
   Board staged("first_light", 7);
   const QImage before = staged.image();
   const QRectF upper = staged.place(PanelId::sequences).card, lower = staged.place(PanelId::pool).card;
@@ -293,7 +292,7 @@ TEST(PaintBoard, WhatHasNoOtherEndIsNotJoined) {
   EXPECT_NE(staged.image().copy(gap), before.copy(gap)) << "the check itself";
 }
 
-// What the pointer is over is joined more lightly, and what is both is joined once.
+// Links of the hovered object are lighter; an object that is both hovered and pinned has one set of links.
 TEST(PaintBoard, HoveredLinksAreLighterThanPinnedOnes) {
   Board staged("first_light", 7);
   const QImage before = staged.image();

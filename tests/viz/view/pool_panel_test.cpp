@@ -1,4 +1,4 @@
-// The block pool against the state it shows: what is under a point, in words and in colour, at every size of cell.
+// The block pool against the state that it shows: objects under points, names and colors, at every size of cell.
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
@@ -21,7 +21,7 @@ std::string words(const QString& text) {
   return text.toStdString();
 }
 
-// What the theme gives a block, told from the state alone. Owners below 8 have no pattern.
+// The color of a block according to the theme, computed from the state alone. Owners below 8 have no pattern.
 QColor expected_fill(const BlockState& block, const Theme& theme) {
   if (block.ref_count > 1) return theme.shared;
   if (block.cached) return theme.cached;
@@ -63,12 +63,12 @@ TEST(PoolPanel, EveryBlockIsNamedInWords) {
   EXPECT_EQ(panel->cells(kBody, staged.scene, 4).size(), 4U);
 }
 
-TEST(PoolPanel, SaysHowFullThePoolIsAndWhatTheStepDid) {
+TEST(PoolPanel, SummaryHasTheUsageAndTheChangesOfTheStep) {
   Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_pool_panel();
   EXPECT_EQ(words(panel->title()), "Block pool");
   EXPECT_EQ(words(panel->subtitle(staged.scene)),
-            "3 of 10 blocks used, 1 cached, 6 free · owner colour · reference count");
+            "3 of 10 blocks used, 1 cached, 6 free · owner color · reference count");
   staged.cursor.seek_row(1);
   EXPECT_EQ(
       words(panel->summary(staged.scene)),
@@ -81,11 +81,11 @@ TEST(PoolPanel, SaysHowFullThePoolIsAndWhatTheStepDid) {
   EXPECT_EQ(words(panel->summary(staged.scene)), "Blocks used: 0 of 10; cached: 0; free: 10.");
 }
 
-// Such a trace must say so: an empty pool would be a lie.
-TEST(PoolPanel, ATraceOfStepsSaysThatItKnowsNoBlocks) {
+// For such a trace the panel must state that blocks are unknown; an empty pool would be wrong.
+TEST(PoolPanel, ATraceOfStepsShowsThatBlocksAreUnknown) {
   const Staged staged(run_of_steps(4));
   const std::unique_ptr<Panel> panel = make_pool_panel();
-  EXPECT_THAT(words(panel->subtitle(staged.scene)), testing::HasSubstr("what they hold is not in this trace"));
+  EXPECT_THAT(words(panel->subtitle(staged.scene)), testing::HasSubstr("their content is not in this trace"));
   EXPECT_TRUE(panel->cells(kBody, staged.scene, 10).empty());
   EXPECT_TRUE(panel->hit(kBody.center(), kBody, staged.scene).none());
   EXPECT_TRUE(panel->moved({}, Move::right, kBody, staged.scene).none());
@@ -99,7 +99,7 @@ TEST(PoolPanel, ATraceOfStepsSaysThatItKnowsNoBlocks) {
   EXPECT_GT(text, 500);
 }
 
-TEST(PoolPanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
+TEST(PoolPanel, HitsAndAnchorsAgreeForEveryCell) {
   const Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_pool_panel();
   for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) {
@@ -152,8 +152,8 @@ TEST(PoolPanel, AScrolledAwayBlockIsRevealedAndThenAnchors) {
   EXPECT_EQ(panel->hit(kBody.topLeft() + QPointF(2, 2), kBody, staged.scene), of_block(BlockIdx{0}));
 }
 
-// The colour in the middle of every cell is its block's: at a pixel and a half a block, at 6 px and at 20 px.
-TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
+// The color in the middle of every cell is its block's color: at 1.5, 6 and 20 px per block.
+TEST(PoolPanel, EveryBlockHasItsColorAtEverySizeOfCell) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     for (const auto& [blocks, zoom, offset] :
          std::vector<std::tuple<std::int64_t, double, QPointF>>{{60'000, 0, {0, 0}},
@@ -171,14 +171,14 @@ TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
       const PoolLayout layout = pool_layout(blocks, kBody, staged.scene.viewport_of(PanelId::pool), 1);
       int seen = 0, wrong = 0;
       for (std::int64_t block = 0; block < blocks; ++block) {
-        // Right of any number, left of where things that just happened are marked.
+        // To the right of any number, to the left of the marks of changes in this step.
         const QRectF cell =
             layout.grid.pitch.width() < 8 ? layout.grid.whole_rect(layout.place(block)) : layout.rect(block);
         const QPointF at(cell.left() + cell.width() * 0.5, cell.top() + cell.height() * 0.62);
         if (!layout.grid.area.contains(at)) continue;
         ++seen;
         const QColor expected = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
-        // A cell of a pixel and a half may have given its middle to a neighbour: Qt rounds where it stretches.
+        // The middle of a cell of 1.5 px may belong to an adjacent cell, because Qt rounds when it scales an image.
         const auto pixel = image.pixel(static_cast<int>(at.x()), static_cast<int>(at.y()));
         wrong += pixel != expected.rgb() ? 1 : 0;
       }
@@ -188,8 +188,8 @@ TEST(PoolPanel, EveryBlockHasItsColourAtEverySizeOfCell) {
   }
 }
 
-// Several blocks in a pixel: the mean of all of them, so that a mostly free region is dark and not whichever came last.
-TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
+// A pixel with several blocks has their mean color, so that a mostly free region is dark.
+TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColor) {
   constexpr QRectF kSmall(8, 8, 60, 40);
   const Staged staged(scattered(9000));
   const std::unique_ptr<Panel> panel = make_pool_panel();
@@ -203,8 +203,8 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
       for (std::int64_t block = 0; block < 9000; ++block) {
         const QPointF corner = layout.grid.whole_rect(layout.place(block)).topLeft() - layout.grid.area.topLeft();
         if (static_cast<int>(corner.x()) != x || static_cast<int>(corner.y()) != y) continue;
-        const QColor colour = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
-        red += colour.red(), green += colour.green(), blue += colour.blue(), count += 1;
+        const QColor color = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
+        red += color.red(), green += color.green(), blue += color.blue(), count += 1;
       }
       if (count == 0 || null_page.contains(QPointF(8 + x, 8 + y))) continue;
       const QRgb pixel = image.pixel(8 + x, 8 + y);
@@ -215,7 +215,8 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColour) {
   }
 }
 
-// One of a million is averaged away, and at 3 px nobody finds a black cell: it has a square of its own, in the body.
+// One block of a million is not visible in a mean, and a black cell of 3 px is hard to find: the null page is drawn as
+// a separate square inside the body.
 TEST(PoolPanel, TheNullPageIsSeenHoweverManyBlocksThereAre) {
   for (const std::int64_t blocks : {9000, 60'000, 200'000}) {
     const Staged staged(scattered(blocks));
@@ -237,7 +238,7 @@ TEST(PoolPanel, TheNullPageIsSeenHoweverManyBlocksThereAre) {
   }
 }
 
-// At 36 px the sign stood on the last digit of the null page's number, and at 50 px on the word beside it.
+// Regression: the sign covered the last digit of the null page's number at 36 px, and the word beside it at 50 px.
 TEST(PoolPanel, TheNullPagesSignLeavesItsNumberAndItsWordAlone) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     const Theme& of = theme(kind);
@@ -278,11 +279,11 @@ TEST(PoolPanel, ABlockIsBrightAsFarAsItIsFilled) {
   const std::unique_ptr<Panel> panel = make_pool_panel();
   const QImage image = painted(*panel, kBody, staged.scene, kImage);
   const PoolLayout layout = pool_layout(10, kBody, {}, 1);
-  const auto bright_columns = [&](std::int64_t block, const QColor& colour) {
+  const auto bright_columns = [&](std::int64_t block, const QColor& color) {
     const QRect cell = layout.rect(block).toRect();
     int columns = 0;
     for (int x = cell.left(); x <= cell.right(); ++x) {
-      columns += image.pixel(x, cell.center().y()) == colour.rgb() ? 1 : 0;
+      columns += image.pixel(x, cell.center().y()) == color.rgb() ? 1 : 0;
     }
     return columns;
   };
@@ -311,7 +312,7 @@ TEST(PoolPanel, HoveredAndPinnedBlocksLookDifferentAndBothAreSeen) {
   EXPECT_EQ(both.copy(second), hovered.copy(second));
 }
 
-// The token's slot stands inside its block, as far to the right as the slot is among the block's.
+// The mark of the token's slot is inside its block, at the slot's share of the width.
 TEST(PoolPanel, AChosenTokenIsMarkedInItsBlock) {
   Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_pool_panel();
@@ -333,7 +334,7 @@ TEST(PoolPanel, AChosenTokenIsMarkedInItsBlock) {
   EXPECT_NEAR(marked_at(11), cell.width() * 11.5 / 16, 1.5);
 }
 
-// What happened in the step is marked in that step only, and a release looks different from a write.
+// Changes are marked only in their step, and a release looks different from a write.
 TEST(PoolPanel, BlocksThatWereJustFilledOrEmptiedAreMarked) {
   Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_pool_panel();
@@ -359,7 +360,8 @@ TEST(PoolPanel, BlocksThatWereJustFilledOrEmptiedAreMarked) {
   EXPECT_NE(corner_of(1, 5), corner_of(2, 5));
 }
 
-// A block that is taken and given back within one step is empty now, one that is evicted and taken again is not.
+// A block that is allocated and released within one step is marked as emptied; one that is evicted and allocated again
+// as filled.
 TEST(PoolPanel, TheLastThingThatHappenedToABlockIsMarked) {
   using namespace trace;
   const Staged staged(run_of(10, {RequestArrived{SeqIdx{0}, 16, 1},
@@ -409,7 +411,7 @@ TEST(PoolPanel, TheLastThingThatHappenedToABlockIsMarked) {
   EXPECT_STREQ(tip(4), "nothing");
 }
 
-// An eviction alone empties too: the block it was cached in is named by no other event of the step.
+// An eviction alone also empties a block: no other event of the step names it.
 TEST(PoolPanel, AnEvictedBlockIsMarked) {
   using namespace trace;
   std::vector<Event> events = one_of_each();
@@ -440,7 +442,7 @@ RC_GTEST_PROP(PoolPanel, NothingIsPaintedOutsideTheBody, ()) {
   RC_ASSERT(spilled(image, QRect(body.topLeft() * scale, body.size() * scale)) == 0);
 }
 
-// The gallery as it comes: every step of a run with sharing, copying and eviction can be painted, hit and named.
+// A real run of the gallery: every step with sharing, copying and eviction can be painted, hit and named.
 TEST(PoolPanel, EveryStepOfARealRunAgreesWithItsState) {
   Staged staged(gallery_run("parallel_samples"));
   const std::unique_ptr<Panel> panel = make_pool_panel();

@@ -1,4 +1,4 @@
-// A pool whose every block is known, and a scene that looks at it: for tests of what panels paint, name and hit.
+// A small pool with known blocks and a scene that shows it, for tests of painting, names and hits of panels.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "core/base/json.h"
 #include "core/scenario/scenario_json.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 #include "viz/view/panel.h"
 
@@ -70,7 +71,7 @@ inline std::vector<trace::Event> one_of_each() {
           StepEnded{StepIdx{2}, 30}};
 }
 
-// Owns what a Scene points at. Stands at the end of the run.
+// Owns the objects that a Scene points at. Its cursor is at the end of the run.
 struct Staged {
   std::shared_ptr<const Run> run;
   Cursor cursor;

@@ -1,5 +1,5 @@
-// What is kept between repaints - glyphs, fonts, cells, plots - must never show in a picture that it does not belong to.
-// Panels that have painted many pictures are held against new ones on a new thread, where nothing has been kept yet.
+// The caches between repaints (glyphs, fonts, cells, plots) must not change any picture. Panels that have painted many
+// pictures are compared with new panels on a new thread, where all caches are empty.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -40,8 +40,8 @@ struct Change {
   std::function<void(Kept&)> make;
 };
 
-// All that a picture depends on, each changed alone. The first of each pair of themes and scales is what was painted
-// before: a key without them would give the old picture back.
+// All inputs of a picture, each changed alone. The first of each pair of themes and scales was painted before: a cache
+// key without them would return the old picture.
 std::vector<Change> changes() {
   return {{"theme", [](Kept& to) { to.scene.theme = &theme(ThemeKind::light); }},
           {"theme back", [](Kept& to) { to.scene.theme = &theme(ThemeKind::dark); }},
@@ -82,7 +82,7 @@ std::vector<Change> changes() {
           {"overview", [](Kept& to) { to.scene.view = View::overview; }}};
 }
 
-// A cache whose key misses one of these shows what was there before.
+// A cache whose key lacks one of the inputs would show the previous picture.
 TEST(Repaint, EveryChangeOfThePictureShowsAtOnceAndAsInANewOne) {
   Kept kept("first_light");
   QImage before = kept.again();
@@ -95,7 +95,7 @@ TEST(Repaint, EveryChangeOfThePictureShowsAtOnceAndAsInANewOne) {
   }
 }
 
-// In any order, as they come at work: what was kept two or ten pictures ago is met again.
+// Changes in random order, so that cache entries of two or ten pictures ago are used again.
 TEST(Repaint, AfterAnyWalkOfChangesThePictureIsThatOfNewPanels) {
   const std::vector<Change> all = changes();
   const CounterRng random(3, 0);
@@ -111,7 +111,7 @@ TEST(Repaint, AfterAnyWalkOfChangesThePictureIsThatOfNewPanels) {
   }
 }
 
-// Another run in the same panels: what was prepared for the one before is no part of it.
+// Another run in the same panels: its pictures must not contain cached parts of the previous run.
 TEST(Repaint, AnotherRunInTheSamePanelsIsPaintedAsInNewOnes) {
   Kept one("first_light"), other("preemption");
   static_cast<void>(one.again());

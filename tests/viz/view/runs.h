@@ -12,6 +12,7 @@
 #include "core/pipeline/run_scenario.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
 
 namespace kvscope::viz {
@@ -24,8 +25,8 @@ inline std::shared_ptr<const Run> gallery_run(const std::string& name) {
   return Run::open(from_tape(recorder.take(), {{"scenario", json::dump(to_json(scenario))}}, recorder.detail()), name);
 }
 
-// Steps of which only the numbers count: step k (from `first`) ends at 1 ms * (k + 1) with k % 7 waiting and k % 5 running;
-// every tenth preempts somebody.
+// Steps without blocks: step k (from `first`) ends at 1 ms * (k + 1) with k % 7 waiting and k % 5 running requests;
+// every tenth step has a preemption.
 inline std::shared_ptr<const Run> run_of_steps(std::int64_t steps, std::int64_t first = 0) {
   std::vector<trace::Event> events;
   for (std::int64_t k = 0; k < steps; ++k) {

@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using namespace trace;
 
-// Nobody runs yet; `waiting` requests of 20 tokens have arrived.
+// No request runs yet; `waiting` requests of 20 tokens have arrived.
 std::shared_ptr<const Run> queue_of(int waiting) {
   std::vector<Event> events;
   for (int k = 0; k < waiting; ++k) events.push_back(RequestArrived{SeqIdx{k}, 20, 4});
@@ -27,7 +27,7 @@ std::shared_ptr<const Run> queue_of(int waiting) {
 
 // --- a long queue ----------------------------------------------------------------------------------------------------
 
-// Seventy that wait would leave two px to each that runs.
+// With a row for each of seventy waiting requests, running ones would have two px each.
 TEST(SequenceRows, ALongQueueSharesOneLine) {
   const Staged six(queue_of(6)), seven(queue_of(7));
   EXPECT_EQ(sequence_rows(six.scene.state()).count(), 6);
@@ -41,7 +41,7 @@ TEST(SequenceRows, ALongQueueSharesOneLine) {
   EXPECT_TRUE(extent.note);
 }
 
-// Whoever runs or was preempted keeps a row; rows are found by sequence again.
+// Running and preempted sequences keep their rows, and every row is found by its sequence.
 TEST(SequenceRows, HaveEverySequenceOnceInOrder) {
   for (const char* name : {"continuous", "preemption", "page_size_fragmentation"}) {
     Staged staged(gallery_run(name));
@@ -65,7 +65,7 @@ TEST(SequenceRows, HaveEverySequenceOnceInOrder) {
   }
 }
 
-// Prefill writes a run a page: the marks of one sequence are one run, those of two are two.
+// Prefill writes one event per page: those of one sequence are merged into one run, those of two sequences into two.
 TEST(WrittenRuns, FollowOneAnotherIntoOne) {
   Marks marks;
   marks.written = {{SeqIdx{1}, TokIdx{16}, 16, BlockIdx{4}, 0, false},
@@ -77,7 +77,7 @@ TEST(WrittenRuns, FollowOneAnotherIntoOne) {
               ElementsAre(WrittenRun{SeqIdx{0}, 32, 33}, WrittenRun{SeqIdx{1}, 0, 36}, WrittenRun{SeqIdx{1}, 40, 42}));
 }
 
-// The scenario's own words: step 6 stores token 154, whose query sees tokens 115 to 154.
+// According to the scenario's description, step 6 stores token 154, whose query sees tokens 115 to 154.
 TEST(LeftBehind, IsWhatTheWindowHasPassed) {
   Staged staged(gallery_run("sliding_window"));
   staged.cursor.seek_row(7);
@@ -95,7 +95,7 @@ TEST(LeftBehind, IsWhatTheWindowHasPassed) {
   facts.scenario->attention.mask = MaskKind::causal;
   EXPECT_EQ(left_behind(facts, 155), 0);
   facts.scenario.reset();
-  EXPECT_EQ(left_behind(facts, 155), 0) << "a trace without a scenario says nothing of its mask";
+  EXPECT_EQ(left_behind(facts, 155), 0) << "without a scenario the mask is unknown";
 }
 
 TEST(PageTokens, AreThoseOfThatPage) {

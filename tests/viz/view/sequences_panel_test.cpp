@@ -36,12 +36,12 @@ Lit lit_of(const Scene& scene, const Selection& selection) {
   return resolve(scene.state(), scene.facts(), selection);
 }
 
-// At the end of step 0 of one_of_each() everything is there: sequences 0 and 1 share page 0, 0 has 21 tokens, 1 has 24.
+// At the end of step 0 of one_of_each(), sequences 0 and 1 share page 0; sequence 0 has 21 tokens, sequence 1 has 24.
 struct StepZero : Staged {
   StepZero() : Staged(run_of(10, one_of_each())) { cursor.seek_row(1); }
 };
 
-// Nobody runs yet; `waiting` requests of 20 tokens have arrived.
+// No request runs yet; `waiting` requests of 20 tokens have arrived.
 std::shared_ptr<const Run> queue_of(int waiting) {
   std::vector<Event> events;
   for (int k = 0; k < waiting; ++k) events.push_back(RequestArrived{SeqIdx{k}, 20, 4});
@@ -50,9 +50,9 @@ std::shared_ptr<const Run> queue_of(int waiting) {
   return run_of(10, events);
 }
 
-// --- what is where ---------------------------------------------------------------------------------------------------
+// --- positions of objects --------------------------------------------------------------------------------------------
 
-// Every cell that a screen reader is told of is what a click there leads to, and where a link to it would end.
+// For every cell for screen readers: a click in its middle hits the same object, and a link to the object ends there.
 TEST_F(SequencesPanelTest, CellsAreHitInTheirMiddleAndAnchoredWhereTheyStand) {
   for (const char* name : {"first_light", "preemption", "continuous", "parallel_samples", "sliding_window"}) {
     Staged staged(gallery_run(name));
@@ -82,7 +82,7 @@ TEST_F(SequencesPanelTest, CellsAreNamed) {
   EXPECT_EQ(cells[1 + 20].object, of_token(SeqIdx{0}, TokIdx{20}));
 }
 
-// A million cells would stop a screen reader; it is given the first ones.
+// A million cells would block a screen reader; only the first ones are returned.
 TEST_F(SequencesPanelTest, CellsAreNoMoreThanAskedFor) {
   const StepZero staged;
   EXPECT_EQ(panel_->cells(kBody, staged.scene, 5).size(), 5u);
@@ -99,7 +99,7 @@ TEST_F(SequencesPanelTest, AnEmptySlotIsItsPageAndBesideThePagesIsTheSequence) {
   EXPECT_EQ(panel_->hit({page->center().x(), kBody.bottom() - 1}, kBody, staged.scene), Selection{});
 }
 
-// A shared block has no place of its own here: a link to it ends at the first of its pages, and all of them light up.
+// A shared block has several pages here: a link to it ends at the first one, and all of them are highlighted.
 TEST_F(SequencesPanelTest, ASharedBlockIsAnchoredAtItsFirstPage) {
   const StepZero staged;
   const auto anchor = panel_->anchor(lit_of(staged.scene, of_block(BlockIdx{7})), kBody, staged.scene);
@@ -127,7 +127,7 @@ TEST_F(SequencesPanelTest, RightWalksThroughAllTokensAndLeftWalksBack) {
   EXPECT_EQ(moved(staged.scene, at, Move::last), of_token(SeqIdx{0}, TokIdx{20}));
 }
 
-// Down from token 22 of a row of 24 to a row of 16: its last one, not a token that is not there.
+// Down from token 22 of a row of 24 tokens to a row of 16 tokens moves to its last token.
 TEST_F(SequencesPanelTest, UpAndDownGoToTheSameTokenAsFarAsThereIsOne) {
   const StepZero staged;
   Selection at = moved(staged.scene, of_token(SeqIdx{1}, TokIdx{22}), Move::down);
@@ -181,8 +181,8 @@ TEST_F(SequencesPanelTest, WhatFitsIsNotScrolled) {
 
 // --- paint -----------------------------------------------------------------------------------------------------------
 
-// Boxes of pages that begin left of the strip, names at its lower edge, outlines: none of it beyond the body (and 3 px
-// that the board leaves to outlines).
+// Boxes that begin left of the strip, names at its lower edge, outlines: nothing is painted outside the body, except
+// for the 3 px that the board reserves for outlines.
 TEST_F(SequencesPanelTest, PaintsNothingOutsideItsBody) {
   for (const char* name : {"first_light", "preemption", "continuous", "page_size_fragmentation"}) {
     Staged staged(gallery_run(name));
@@ -208,15 +208,15 @@ TEST_F(SequencesPanelTest, PaintsTheSamePictureEveryTime) {
   }
 }
 
-// How much of a rectangle is about this colour, in every channel.
-double share_of(const QImage& image, const QRectF& rect, const QColor& colour) {
+// The share of a rectangle's pixels that have about this color.
+double share_of(const QImage& image, const QRectF& rect, const QColor& color) {
   int about = 0, all = 0;
   const QRect area = rect.toAlignedRect();
   for (int y = area.top(); y <= area.bottom(); ++y) {
     for (int x = area.left(); x <= area.right(); ++x, ++all) {
       const QColor pixel = image.pixelColor(x, y);
-      about += std::abs(pixel.red() - colour.red()) + std::abs(pixel.green() - colour.green()) +
-                           std::abs(pixel.blue() - colour.blue()) <
+      about += std::abs(pixel.red() - color.red()) + std::abs(pixel.green() - color.green()) +
+                           std::abs(pixel.blue() - color.blue()) <
                        24
                    ? 1
                    : 0;
@@ -229,7 +229,7 @@ QRectF token_rect(const Panel& panel, const Scene& scene, std::int64_t seq, std:
   return *panel.anchor(lit_of(scene, of_token(SeqIdx{seq}, TokIdx{token})), kBody, scene);
 }
 
-TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColourAndSharedOnesTheSharedOne) {
+TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColorAndSharedOnesTheSharedOne) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     StepZero staged;
     staged.scene.theme = &theme(kind);
@@ -241,7 +241,7 @@ TEST_F(SequencesPanelTest, OwnTokensHaveTheirOwnersColourAndSharedOnesTheSharedO
   }
 }
 
-// Page 1 of sequence 0 holds 5 of 16 tokens: the sixth slot is there and is nobody's.
+// Page 1 of sequence 0 holds 5 of 16 tokens: the sixth slot is visible and empty.
 TEST_F(SequencesPanelTest, SlotsWithoutATokenAreQuiet) {
   const StepZero staged;
   const QImage image = painted(*panel_, kBody, staged.scene, kSize);
@@ -255,9 +255,9 @@ TEST_F(SequencesPanelTest, SlotsWithoutATokenAreQuiet) {
   }
 }
 
-// Step 6 of the scenario: tokens 0 to 114 are stored and never read again. At every level of detail they step back, and
-// their page's outline stays: it keeps its block.
-TEST_F(SequencesPanelTest, TokensThatTheWindowHasPassedStepBack) {
+// Step 6 of the scenario: tokens 0 to 114 are stored but never read again. At every level of detail they are dimmed,
+// and their pages keep their outlines, because they keep their blocks.
+TEST_F(SequencesPanelTest, TokensOutsideTheWindowAreDimmed) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     for (const double zoom : {0.0, 1.0}) {
       Staged staged(gallery_run("sliding_window"), kind);
@@ -286,7 +286,7 @@ TEST_F(SequencesPanelTest, TokensThatTheWindowHasPassedStepBack) {
   EXPECT_THAT(names, testing::Contains("sequence 0 token 115, page 9, slot 7 of block 9"));
 }
 
-// With rows of 3 px "seq 0", moved into the panel, was written over "seq 6".
+// Regression: with rows of 3 px, "seq 0" was moved into the panel and overlapped "seq 6".
 TEST_F(SequencesPanelTest, NamesOfLowRowsStandApart) {
   for (const int sequences : {30, 60, 64, 100}) {
     std::vector<Event> events;
@@ -300,8 +300,8 @@ TEST_F(SequencesPanelTest, NamesOfLowRowsStandApart) {
     events.push_back(StepEnded{StepIdx{0}, 10});
     const Staged staged(run_of(200, events));
     const QImage image = painted(*panel_, kBody, staged.scene, kSize);
-    // Lines of the gutter that carry ink, as stretches: a name is about 10 px high with the tail of its q, two that
-    // touch are 20.
+    // Runs of pixel lines with ink in the gutter: a name is about 10 px high including the tail of its q; two names
+    // that touch would be 20 px.
     int longest = 0, current = 0, names = 0, first = 1000;
     for (int y = static_cast<int>(kBody.top()) - 2; y < kBody.bottom(); ++y) {
       bool ink = false;
@@ -318,8 +318,8 @@ TEST_F(SequencesPanelTest, NamesOfLowRowsStandApart) {
   }
 }
 
-// What never comes needs no explanation: a run without a prefix cache and without samples shares nothing.
-TEST_F(SequencesPanelTest, TheLegendNamesOnlyWhatCanCome) {
+// The legend omits kinds that cannot occur: a run without a prefix cache and without samples has no shared blocks.
+TEST_F(SequencesPanelTest, TheLegendListsOnlyPossibleKinds) {
   const auto legend_width = [&](const char* name) {
     Staged staged(gallery_run(name));
     QImage image(1000, 30, QImage::Format_RGB32);
@@ -341,14 +341,14 @@ TEST_F(SequencesPanelTest, TheLegendNamesOnlyWhatCanCome) {
   EXPECT_FALSE(can_find(facts("continuous")));
   Facts samples = facts("parallel_samples");
   samples.scenario->cache.prefix_sharing = false;
-  EXPECT_TRUE(can_share(samples)) << "samples of one prompt share it without looking for it";
+  EXPECT_TRUE(can_share(samples)) << "samples share the prompt without a prefix cache";
   EXPECT_FALSE(can_find(samples));
   samples.scenario.reset();
-  EXPECT_TRUE(can_share(samples) && can_find(samples)) << "nobody knows";
+  EXPECT_TRUE(can_share(samples) && can_find(samples)) << "unknown without a scenario";
 }
 
-// Tokens 16..23 of sequence 1 are computed in step 0, its first 16 are found: a bar on the former only. A step later
-// the bar is gone.
+// In step 0 tokens 16..23 of sequence 1 are computed, and its first 16 are prefix hits: only the former have a bar. In
+// the next step the bar is gone.
 TEST_F(SequencesPanelTest, TokensComputedInThisStepCarryABarAlongTheirTop) {
   StepZero staged;
   const auto bar = [&](const QImage& image, std::int64_t token) {
@@ -364,8 +364,8 @@ TEST_F(SequencesPanelTest, TokensComputedInThisStepCarryABarAlongTheirTop) {
   EXPECT_EQ(bar(painted(*panel_, kBody, staged.scene, kSize), 16), 0);
 }
 
-// The same figures with and without the step of the admission: the bracket over the found tokens is all that is new
-// above the row.
+// The same pictures with and without the step of the admission differ above the row only by the bracket over the found
+// tokens.
 TEST_F(SequencesPanelTest, TokensFoundAtAdmissionAreBracketedInThatStepOnly) {
   StepZero staged;
   const auto above = [&](std::int64_t token, std::int64_t seq = 1) {
@@ -381,7 +381,7 @@ TEST_F(SequencesPanelTest, TokensFoundAtAdmissionAreBracketedInThatStepOnly) {
   EXPECT_EQ(above(3), 0);
 }
 
-TEST_F(SequencesPanelTest, TheSelectionIsOutlinedAndWhatIsHoveredTooInAnotherColour) {
+TEST_F(SequencesPanelTest, TheSelectionIsOutlinedAndWhatIsHoveredTooInAnotherColor) {
   StepZero staged;
   const QImage before = painted(*panel_, kBody, staged.scene, kSize);
   staged.pin(of_token(SeqIdx{0}, TokIdx{18}));
@@ -396,7 +396,7 @@ TEST_F(SequencesPanelTest, TheSelectionIsOutlinedAndWhatIsHoveredTooInAnotherCol
   EXPECT_LT(share_of(after, top, staged.scene.theme->accent), 0.05) << "hovered is not pinned";
 }
 
-// 126,000 tokens beside one of 20: both are there, in proportion, and it is painted without a cell each.
+// Sequences of 126,000 and of 20 tokens: both are visible with proportional lengths, painted as bars instead of cells.
 TEST_F(SequencesPanelTest, LongSequencesAreBarsInProportion) {
   std::vector<Event> events{RequestArrived{SeqIdx{0}, 126'000, 1}, RequestArrived{SeqIdx{1}, 31'500, 1},
                             StepBegan{StepIdx{0}, 0}};
@@ -420,7 +420,7 @@ TEST_F(SequencesPanelTest, LongSequencesAreBarsInProportion) {
   EXPECT_GT(share_of(image, quarter.adjusted(2, 6, -4, -6), staged.scene.theme->owner[1]), 0.9);
 }
 
-// A thousand running sequences are lines of pixels: every row of the panel carries colour, down to the last.
+// A thousand running sequences are lines of pixels: every row of the panel has color, down to the last.
 TEST_F(SequencesPanelTest, ThousandsOfSequencesAreLinesOfPixels) {
   std::vector<Event> events;
   constexpr int kMany = 2000;
@@ -445,7 +445,7 @@ TEST_F(SequencesPanelTest, ThousandsOfSequencesAreLinesOfPixels) {
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
-TEST_F(SequencesPanelTest, SaysInWordsWhatItShows) {
+TEST_F(SequencesPanelTest, SummaryDescribesTheRows) {
   StepZero staged;
   EXPECT_EQ(panel_->summary(staged.scene).toStdString(), "3 sequences: 3 running; 45 tokens computed in step 0");
   staged.cursor.seek(Position{0});
@@ -458,10 +458,10 @@ TEST_F(SequencesPanelTest, SaysInWordsWhatItShows) {
                                StepEnded{StepIdx{13}, 30}}));
   Staged between(gap.run);
   between.cursor.seek_row(1);
-  EXPECT_EQ(panel_->summary(between.scene).toStdString(), "No request is there at step 12.");
+  EXPECT_EQ(panel_->summary(between.scene).toStdString(), "No request is live at step 12.");
 }
 
-TEST_F(SequencesPanelTest, SaysThatATraceOfStepsHasNoTokens) {
+TEST_F(SequencesPanelTest, ShowsThatATraceOfStepsHasNoTokens) {
   const Staged staged(run_of_steps(5));
   EXPECT_EQ(panel_->subtitle(staged.scene).toStdString(), "live requests; their tokens are not in this trace");
   EXPECT_FALSE(painted(*panel_, kBody, staged.scene, kSize).isNull());

@@ -1,5 +1,5 @@
-// The lookup table's panel against the state it shows: which block an entry points at, in words, in colour and under
-// the pointer; names that lead to their sequence.
+// The lookup table's panel against the state that it shows: the block of an entry in its name, its color and its hit;
+// hits on the names of sequences.
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
@@ -33,8 +33,8 @@ TEST(TablePanel, EveryEntryIsNamedInWords) {
   EXPECT_EQ(panel->cells(kBody, staged.scene, 3).size(), 3U);
 }
 
-// The row of sequence 2 is shorter: its second entry points at no block of its own.
-TEST(TablePanel, AnEntryWithoutABlockSaysSo) {
+// The row of sequence 2 is shorter: its second entry is unused.
+TEST(TablePanel, AnEntryWithoutABlockIsNamedUnassigned) {
   Staged staged(run_of(10, one_of_each()));
   staged.cursor.seek_row(1);
   const std::unique_ptr<Panel> panel = make_table_panel();
@@ -60,7 +60,7 @@ TEST(TablePanel, SaysWhatItShows) {
             "Rows: 2; pages of the longest: 2; entries that point at a block: 4 of 4.");
 }
 
-TEST(TablePanel, AContinuousCacheIsOneColumnAndSaysWhy) {
+TEST(TablePanel, AContinuousCacheIsOneColumnWithItsReason) {
   const std::unique_ptr<Panel> panel = make_table_panel();
   Staged staged(gallery_run("continuous"));
   staged.cursor.seek_row(3);
@@ -80,10 +80,10 @@ TEST(TablePanel, ATraceOfStepsAndAnEmptyStepHaveNoEntries) {
     EXPECT_EQ(panel->zoomed(2, kBody.center(), kBody, staged->scene), Viewport{});
     EXPECT_EQ(spilled(painted(*panel, kBody, staged->scene, kImage), kBody.toRect()), 0);
   }
-  EXPECT_EQ(words(panel->summary(steps.scene)), "What blocks hold is not in this trace.");
+  EXPECT_EQ(words(panel->summary(steps.scene)), "The content of blocks is not in this trace.");
 }
 
-TEST(TablePanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
+TEST(TablePanel, HitsAndAnchorsAgreeForEveryCell) {
   const Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_table_panel();
   for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) {
@@ -91,15 +91,15 @@ TEST(TablePanel, WhatIsHitStandsInItsCellAndAnchorsThere) {
     const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), cell.object);
     EXPECT_EQ(panel->anchor(lit, kBody, staged.scene), cell.rect);
   }
-  // Beside the first cell of the second row stands the name of sequence 1.
+  // The name of sequence 1 is beside the first cell of the second row.
   const QRectF cell = panel->cells(kBody, staged.scene, 100)[2].rect;
   EXPECT_EQ(panel->hit({kBody.left() + 3, cell.center().y()}, kBody, staged.scene), of_sequence(SeqIdx{1}));
   EXPECT_TRUE(panel->hit({cell.center().x(), kBody.top() + 3}, kBody, staged.scene).none());
   EXPECT_TRUE(panel->hit({kBody.left() - 3, cell.center().y()}, kBody, staged.scene).none());
 }
 
-// Rows are the sequences that run: when sequence 0 is gone, the first row is not sequence 0, and who waits or was preempted
-// has none, because a kernel is not called for it.
+// Rows are the running sequences: after sequence 0 finished, the first row is another sequence. Waiting and preempted
+// sequences have no row, because no kernel is launched for them.
 TEST(TablePanel, RowsFollowTheSequencesThatRun) {
   Staged staged(gallery_run("preemption"));
   const std::unique_ptr<Panel> panel = make_table_panel();
@@ -154,7 +154,7 @@ TEST(TablePanel, ArrowsWalkFromEntryToEntryAndStopAtTheEdges) {
   EXPECT_EQ(moved(of_sequence(SeqIdx{2}), Move::down), page(0, 0));  // it has finished
 }
 
-// A block that two sequences share is two entries, and both light up.
+// A block that two sequences share has two entries, and both are highlighted.
 TEST(TablePanel, ASharedBlockLightsEveryEntryThatPointsAtIt) {
   Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_table_panel();
@@ -176,8 +176,8 @@ TEST(TablePanel, ASharedBlockLightsEveryEntryThatPointsAtIt) {
   EXPECT_NE(hovered.copy(cells[2].rect.toRect()), lit.copy(cells[2].rect.toRect()));
 }
 
-// Every entry's colour where an entry is a pixel or a few: hundreds of sequences and pages.
-TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColour) {
+// Every entry has its color also if an entry is one or a few pixels: hundreds of sequences and pages.
+TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColor) {
   Staged staged(gallery_run("real_traffic_slice"));
   const std::unique_ptr<Panel> panel = make_table_panel();
   std::int64_t most = 0;
@@ -206,11 +206,11 @@ TEST(TablePanel, EveryEntryOfALargeTableHasItsBlocksColour) {
     }
   }
   EXPECT_GT(checked, 1000);
-  // Lines between rows, and an edge that Qt rounds the other way.
+  // Tolerance for lines between rows, and for an edge that Qt rounds differently.
   EXPECT_LT(wrong, checked / 4);
 }
 
-// Where an entry is a pixel or two wide, the last page of the longest sequence is still there.
+// The last page of the longest sequence is visible even if an entry is one or two pixels wide.
 TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
   std::vector<trace::Event> events{trace::RequestArrived{SeqIdx{0}, 20, 4}, trace::RequestArrived{SeqIdx{1}, 20, 4},
                                    trace::StepBegan{StepIdx{0}, 0}, trace::RequestAdmitted{SeqIdx{0}, 0},
@@ -223,21 +223,21 @@ TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
   const Staged staged(run_of(200, std::move(events)));
   const std::unique_ptr<Panel> panel = make_table_panel();
   const QImage image = painted(*panel, kBody, staged.scene, kImage);
-  const auto colour_of = [&](std::int64_t seq, std::int64_t page) {
+  const auto color_of = [&](std::int64_t seq, std::int64_t page) {
     const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{seq}, PageIdx{page}));
     const std::optional<QRectF> cell = panel->anchor(lit, kBody, staged.scene);
     return cell ? image.pixel(static_cast<int>(cell->center().x()), static_cast<int>(cell->center().y())) : 0U;
   };
   ASSERT_TRUE(panel->cells(kBody, staged.scene, 10).empty());  // it is the level of pixels
-  EXPECT_EQ(colour_of(0, 0), staged.scene.theme->owner[0].rgb());
-  EXPECT_EQ(colour_of(0, 149), staged.scene.theme->owner[0].rgb());
-  EXPECT_EQ(colour_of(1, 0), staged.scene.theme->owner[1].rgb());
-  EXPECT_EQ(colour_of(1, 149), look_fill(*staged.scene.theme, kPaddingLook).rgb());
+  EXPECT_EQ(color_of(0, 0), staged.scene.theme->owner[0].rgb());
+  EXPECT_EQ(color_of(0, 149), staged.scene.theme->owner[0].rgb());
+  EXPECT_EQ(color_of(1, 0), staged.scene.theme->owner[1].rgb());
+  EXPECT_EQ(color_of(1, 149), look_fill(*staged.scene.theme, kPaddingLook).rgb());
 }
 
-// A row of pixels wide cells that was painted over in one colour said nothing of its blocks any more. It is framed, and
-// the others step back.
-TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColours) {
+// A selected row of cells a few pixels wide must keep the colors of its blocks: it is framed, and the others are
+// dimmed.
+TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColors) {
   Staged staged(gallery_run("real_traffic_slice"));
   staged.cursor.seek_row(41);
   const std::unique_ptr<Panel> panel = make_table_panel();
@@ -252,7 +252,7 @@ TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColours) {
   for (const std::int64_t page : {3, 7, 12}) {
     EXPECT_EQ(after.pixel(middle(11, page)), before.pixel(middle(11, page))) << page;
   }
-  EXPECT_NE(after.pixel(middle(9, 3)), before.pixel(middle(9, 3))) << "the others step back";
+  EXPECT_NE(after.pixel(middle(9, 3)), before.pixel(middle(9, 3))) << "the others are dimmed";
   const QPoint inside = middle(11, 7);
   int framed = 0;
   for (int y = inside.y() - 12; y <= inside.y() + 12; ++y) {
@@ -261,7 +261,7 @@ TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColours) {
   EXPECT_EQ(framed, 4) << "two lines of 2 px";
 }
 
-// The number of a column is written in its middle: of one that is scrolled half away that was beside the panel.
+// Regression: the number of a half scrolled column, written in the column's middle, was outside the panel.
 TEST(TablePanel, NumbersOfColumnsScrolledHalfAwayStayInThePanel) {
   Staged staged(gallery_run("prefix_sharing"));
   staged.cursor.seek_row(2);

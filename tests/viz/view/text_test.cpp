@@ -27,22 +27,22 @@ std::vector<QFont> fonts() {
           mono_font(11), mono_font(11, QFont::Bold)};
 }
 
-// The glyphs that are kept against Qt's own text, for fonts that differ in one thing each: a key without the family, the
-// size or the weight paints the letters of another. Signs that the font lacks come from another one.
+// Cached glyphs against QPainter's text, for fonts that differ in one property each: a cache key without the family,
+// the size or the weight would paint glyphs of another font. Glyphs that the font lacks come from another font.
 TEST(Text, TheSamePixelsAsThePaintersOwnText) {
   for (int round = 0; round < 2; ++round) {
     for (const QString& text : {QStringLiteral("seq 12 · fi -> 7"), QStringLiteral("Block pool"),
                                 QString::fromUtf8("漢 and ₅"), QStringLiteral("  a  "), QString()}) {
       for (const QFont& font : fonts()) {
-        for (const QColor& colour : {QColor(0xea, 0xec, 0xf1), QColor(0xff, 0x7b, 0x72)}) {
+        for (const QColor& color : {QColor(0xea, 0xec, 0xf1), QColor(0xff, 0x7b, 0x72)}) {
           for (const double scale : {1.0, 1.25, 2.0}) {
             const QPointF at(10.25, 30.5);
             const QImage expected = painted(scale, [&](QPainter& painter) {
               painter.setFont(font);
-              painter.setPen(colour);
+              painter.setPen(color);
               painter.drawText(at, text);
             });
-            const QImage image = painted(scale, [&](QPainter& to) { draw_text(to, font, colour, at, text); });
+            const QImage image = painted(scale, [&](QPainter& to) { draw_text(to, font, color, at, text); });
             ASSERT_EQ(image, expected) << text.toStdString() << " " << font.toString().toStdString() << " " << scale;
           }
         }
@@ -51,7 +51,7 @@ TEST(Text, TheSamePixelsAsThePaintersOwnText) {
   }
 }
 
-// In a rectangle, at all kinds of fractions: a place a 64th of a pixel off moves single digits by a quarter of one.
+// In rectangles at fractional positions: an error of 1/64 of a pixel moves single digits by a quarter of a pixel.
 TEST(Text, InARectangleItStandsWhereThePainterPutsIt) {
   const QString text = QStringLiteral("1 234");
   for (const QFont& font : fonts()) {
@@ -72,7 +72,7 @@ TEST(Text, InARectangleItStandsWhereThePainterPutsIt) {
   }
 }
 
-// Widths and cut texts against Qt's own, asked for twice: the second answer is the one that was kept.
+// Widths and elided texts against those of Qt, computed twice: the second result comes from the cache.
 TEST(Text, WidthsAndCutsAreThoseOfTheFont) {
   for (int round = 0; round < 2; ++round) {
     for (const QString& text : {QStringLiteral("2 running, 1 waiting"), QStringLiteral("2 running"), QString()}) {
@@ -88,7 +88,7 @@ TEST(Text, WidthsAndCutsAreThoseOfTheFont) {
   }
 }
 
-// More texts than are kept: all are dropped and found again.
+// More texts than the cache holds: it is cleared and filled again.
 TEST(Text, TenThousandTextsArePaintedAndMeasuredAsTheFirst) {
   const QFont font = mono_font(12);
   const QString first = QStringLiteral("first");

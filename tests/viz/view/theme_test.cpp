@@ -19,7 +19,7 @@
 namespace kvscope::viz::theme_test {
 namespace {
 
-// --- colours as eyes see them: an oracle of its own ------------------------------------------------------------------
+// --- perceived colors: an independent oracle -------------------------------------------------------------------------
 
 using Vec = std::array<double, 3>;
 using Mat = std::array<Vec, 3>;
@@ -30,12 +30,12 @@ Vec times(const Mat& m, const Vec& v) {
   return out;
 }
 
-Vec linear(const QColor& colour) {
+Vec linear(const QColor& color) {
   const auto channel = [](float c) {
     const double x = static_cast<double>(c);
     return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4);
   };
-  return {channel(colour.redF()), channel(colour.greenF()), channel(colour.blueF())};
+  return {channel(color.redF()), channel(color.greenF()), channel(color.blueF())};
 }
 
 // CIE L*a*b* of linear sRGB, white D65.
@@ -49,7 +49,7 @@ Vec lab(const Vec& rgb) {
 }
 
 // Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, severity
-// 1, on linear light. The rows of each matrix add up to 1: grey stays grey.
+// 1, on linear light. The rows of each matrix add up to 1: gray stays gray.
 struct Sight {
   const char* name;
   Mat matrix;
@@ -63,10 +63,10 @@ const std::array kSights{
     Sight{"tritanopia",
           {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}}};
 
-// How far two colours are apart for an eye (CIE 1976). About 2 is just noticeable side by side.
+// The perceived difference of two colors (CIE 1976). About 2 is just noticeable side by side.
 double apart(const Sight& sight, const QColor& a, const QColor& b) {
-  const auto seen = [&](const QColor& colour) {
-    Vec light = times(sight.matrix, linear(colour));
+  const auto seen = [&](const QColor& color) {
+    Vec light = times(sight.matrix, linear(color));
     for (double& c : light) c = std::clamp(c, 0.0, 1.0);
     return lab(light);
   };
@@ -74,8 +74,8 @@ double apart(const Sight& sight, const QColor& a, const QColor& b) {
   return std::hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]);
 }
 
-// The oracle itself: values anyone can look up. Lab of sRGB red is (53.24, 80.09, 67.20).
-TEST(SightOracle, KnowsWhiteRedAndGrey) {
+// Checks the oracle with published values: Lab of sRGB red is (53.24, 80.09, 67.20).
+TEST(SightOracle, KnowsWhiteRedAndGray) {
   const Vec white = lab({1, 1, 1}), red = lab({1, 0, 0});
   EXPECT_NEAR(white[0], 100, 0.01);
   EXPECT_NEAR(std::hypot(white[1], white[2]), 0, 0.02);
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ThemeTest, testing::Values(ThemeKind::dark, Them
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
-// 4.5 is WCAG 2's level AA for text. Quiet text is text: a subtitle nobody can read says nothing.
+// 4.5 is WCAG 2's level AA for text. It applies to quiet text such as subtitles too.
 TEST_P(ThemeTest, EveryTextReadsOnEverythingItIsWrittenOn) {
   for (const QColor& ink : {theme_.text, theme_.text_quiet}) {
     for (const QColor& behind : {theme_.surface, theme_.card, theme_.cell_free}) {
@@ -108,7 +108,7 @@ TEST_P(ThemeTest, EveryTextReadsOnEverythingItIsWrittenOn) {
   }
 }
 
-// Quiet is quieter than text, or titles would not stand out.
+// Quiet text has less contrast than normal text, so that titles stand out.
 TEST_P(ThemeTest, TextStandsOutFromQuietText) {
   EXPECT_GE(contrast(theme_.text, theme_.card), 1.8 * contrast(theme_.text_quiet, theme_.card));
 }
@@ -131,7 +131,7 @@ TEST_P(ThemeTest, InkIsTheBetterOfBlackAndWhite) {
 
 // --- owners ----------------------------------------------------------------------------------------------------------
 
-// Every two of the eight, not only neighbours: requests that share a page are seldom neighbours in the cycle.
+// All pairs of the eight colors, not only adjacent ones: requests that share a page are seldom adjacent in the cycle.
 TEST_P(ThemeTest, OwnersDifferInEveryEye) {
   for (const Sight& sight : kSights) {
     for (std::size_t a = 0; a < theme_.owner.size(); ++a) {
@@ -142,8 +142,8 @@ TEST_P(ThemeTest, OwnersDifferInEveryEye) {
   }
 }
 
-// Whoever stands next to one another in the cycle differs by more, or by pattern; and so through all 32 of it.
-TEST_P(ThemeTest, NeighboursInTheCycleDifferByMoreOrByPattern) {
+// Adjacent owners of the cycle of 32 differ more in color, or in their pattern.
+TEST_P(ThemeTest, NeighborsInTheCycleDifferByMoreOrByPattern) {
   for (const Sight& sight : kSights) {
     for (std::int64_t seq = 0; seq < 64; ++seq) {
       const OwnerStyle a = theme_.owner_style(seq), b = theme_.owner_style(seq + 1);
@@ -164,7 +164,7 @@ TEST_P(ThemeTest, ThirtyTwoOwnersInARowAreAllDifferent) {
   EXPECT_EQ(first.pattern, again.pattern);
 }
 
-// A block that changes hands, becomes shared, cached or free must look different, where it is one pixel too.
+// A block that gets another owner or becomes shared, cached or free must look different, even as one pixel.
 TEST_P(ThemeTest, OwnersAreApartFromEverythingThatIsNoOwner) {
   for (const Sight& sight : kSights) {
     for (const QColor& owner : theme_.owner) {
@@ -183,14 +183,14 @@ TEST_P(ThemeTest, OwnersAreApartFromEverythingThatIsNoOwner) {
 
 // --- lines -----------------------------------------------------------------------------------------------------------
 
-// 3 is WCAG 2's level for graphics. A curve is one or two px wide: paler than that it is not there at a projector.
+// 3 is WCAG 2's level for graphics. A paler curve of one or two px would not be visible on a projector.
 TEST_P(ThemeTest, CurvesAndTheSelectionStandOutFromTheCard) {
   for (const QColor& line : theme_.series) EXPECT_GE(contrast(line, theme_.card), 3) << line.name().toStdString();
   EXPECT_GE(contrast(theme_.accent, theme_.card), 4.5);
   EXPECT_GE(contrast(theme_.hover, theme_.card), 4.5);
 }
 
-// Borders are there and are quiet.
+// Borders are visible but quiet.
 TEST_P(ThemeTest, BordersAreQuiet) {
   EXPECT_GE(contrast(theme_.card_border, theme_.card), 1.1);
   EXPECT_LE(contrast(theme_.card_border, theme_.card), 1.6);
@@ -214,7 +214,7 @@ TEST(Contrast, IsThatOfWcag) {
 
 // --- fonts -----------------------------------------------------------------------------------------------------------
 
-// A machine without a font shows boxes and says nothing: the family asked for must be the one that is there.
+// Without a font Qt silently shows boxes or uses another font: the font in use must have the requested family.
 TEST(Fonts, AreTheEmbeddedOnes) {
   ASSERT_TRUE(load_fonts());
   EXPECT_EQ(QFontInfo(ui_font(13)).family(), QStringLiteral("Inter"));
@@ -224,7 +224,7 @@ TEST(Fonts, AreTheEmbeddedOnes) {
   EXPECT_TRUE(QFontInfo(mono_font(13)).exactMatch());
 }
 
-// Regular, medium, semibold and bold are files of their own: without theirs Qt smears another one.
+// Regular, medium, semibold and bold are separate files: without the file Qt synthesizes the weight.
 TEST(Fonts, EveryWeightIsAFaceOfItsOwn) {
   const auto width = [](const QFont& font) {
     return QFontMetricsF(font).horizontalAdvance(QStringLiteral("Sequences"));
@@ -235,7 +235,7 @@ TEST(Fonts, EveryWeightIsAFaceOfItsOwn) {
   EXPECT_EQ(QRawFont::fromFont(mono_font(13)).weight(), QFont::Normal);
 }
 
-// What the viewer writes beyond ASCII, German included, has a glyph and not the box of a missing one.
+// All characters beyond ASCII that the viewer uses, including German ones, have a glyph.
 TEST(Fonts, HaveEverySignThatIsWritten) {
   const QString text = QStringLiteral("ABCxyz0123456789·–→×µ…äöüßÄÖÜ/%|+-*=(){}[]");
   for (const QFont& font : {ui_font(13), ui_font(13, QFont::DemiBold), mono_font(13)}) {
@@ -248,7 +248,7 @@ TEST(Fonts, HaveEverySignThatIsWritten) {
   }
 }
 
-// Painted, not only known: ink where there was none, and another picture than the box.
+// The glyphs are painted: there is ink, and it differs from the box of a missing glyph.
 TEST(Fonts, PaintGlyphsAndNotBoxes) {
   const auto picture = [](QChar sign) {
     QImage image(40, 40, QImage::Format_RGB32);
@@ -265,7 +265,7 @@ TEST(Fonts, PaintGlyphsAndNotBoxes) {
   EXPECT_NE(picture(u'A'), picture(u' '));
 }
 
-// Columns of numbers stand under one another, and "->" stays two signs of a formula.
+// Digits have equal widths, so columns of numbers are aligned, and "->" is drawn as two characters.
 TEST(Fonts, DigitsAreOfOneWidthAndNothingIsJoined) {
   const QFontMetricsF metrics(mono_font(13));
   for (const QChar sign : QStringLiteral("0123456789->=!")) {
@@ -287,7 +287,7 @@ TEST(Fonts, DigitsAreOfOneWidthAndNothingIsJoined) {
   EXPECT_EQ(joined, apart_image);
 }
 
-// Scales below a pixel come from a settings file; Qt prints a warning and takes its own size for 0.
+// A settings file may give sizes below a pixel; for size 0 Qt prints a warning and uses its default size.
 TEST(Fonts, AreNeverSmallerThanAPixel) {
   EXPECT_EQ(ui_font(0).pixelSize(), 1);
   EXPECT_EQ(ui_font(-3).pixelSize(), 1);

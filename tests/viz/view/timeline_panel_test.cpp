@@ -21,7 +21,7 @@ using testing::ElementsAre;
 
 constexpr QSize kStrip(1000, 190), kOwn(1000, 700);
 
-// A panel, a scene and a picture of both.
+// A panel, a scene, and pictures of the panel.
 struct Shown {
   explicit Shown(std::shared_ptr<const Run> of, View view = View::overview) : cursor(std::move(of)) {
     scene.cursor = &cursor;
@@ -57,7 +57,7 @@ struct Shown {
   TimelineCache cache;
 };
 
-// The first of its kind at or after `index`.
+// The first mark of its kind at or after `index`.
 std::int64_t first_marked(const Timeline& timeline, Mark mark) {
   const auto& counts = timeline[mark];
   return std::ranges::find_if(counts, [](std::int32_t n) { return n > 0; }) - counts.begin();
@@ -91,7 +91,7 @@ TEST(NumberText, GroupsFromFiveDigitsOn) {
   EXPECT_EQ(number_text(-123'456), QStringLiteral("-123\u202F456"));
 }
 
-// The words of legend and tables are those of playback: a second list that goes its own way names two curves alike.
+// The names in legend and tables equal those of playback; the translated strings are a second list that could differ.
 TEST(Timeline, NamesCurvesAndMarksAsPlaybackDoes) {
   for (std::size_t s = 0; s < kSeries; ++s) {
     const auto series = static_cast<Series>(s);
@@ -106,7 +106,7 @@ TEST(Timeline, WritesSharesAndCounts) {
   EXPECT_EQ(value_text(Series::running, 12), QStringLiteral("12"));
 }
 
-// Told apart without colour: on one plot no two lines have the same pattern.
+// Lines differ without color: on one plot no two lines have the same dash pattern.
 TEST(Timeline, GivesCurvesOfOnePlotDifferentPatterns) {
   const auto pattern = [](Series series) {
     const QPen pen = series_pen(theme(ThemeKind::dark), series);
@@ -122,7 +122,7 @@ TEST(Timeline, GivesCurvesOfOnePlotDifferentPatterns) {
   }
 }
 
-TEST(TimelinePanel, SaysInWordsWhereTheRunStands) {
+TEST(TimelinePanel, SummaryHasThePositionAndTheValues) {
   Shown shown(run_of_steps(30));
   EXPECT_EQ(shown.panel->summary(shown.scene), QStringLiteral("Before the first step of 29."));
   shown.cursor.seek_row(13);
@@ -135,7 +135,7 @@ TEST(TimelinePanel, SaysInWordsWhereTheRunStands) {
 
 // --- painting --------------------------------------------------------------------------------------------------------
 
-// What is kept of the plots must not outlive its size, zoom, theme, scale or run.
+// Cached plots must not be used for another size, zoom, theme, scale or run.
 TEST(TimelinePanel, PaintsTheSameWithAndWithoutAPast) {
   Shown one(gallery_run("preemption")), other(run_of_steps(4000, 17));
   const std::unique_ptr<Panel> used = make_timeline_panel();
@@ -158,7 +158,7 @@ TEST(TimelinePanel, PaintsTheSameWithAndWithoutAPast) {
   }
 }
 
-// A file is closed and the next one opened: its timeline may stand in the very same memory.
+// After a file is closed and another one opened, the new timeline may have the same address.
 TEST(TimelinePanel, ForgetsARunThatWasReplacedInItsPlace) {
   const std::unique_ptr<Panel> used = make_timeline_panel();
   for (int again = 0; again < 8; ++again) {
@@ -167,8 +167,8 @@ TEST(TimelinePanel, ForgetsARunThatWasReplacedInItsPlace) {
   }
 }
 
-// Stepping only moves the cursor: the plots are kept as pixels. What is kept must be what is painted without, at every
-// scale and place.
+// Stepping only moves the cursor, so the plots are cached as pixels. The cached pixels must equal those painted
+// directly, at every scale and position.
 TEST(PlotPicture, HasThePixelsThatPaintingDirectlyHas) {
   Shown shown(gallery_run("preemption"), View::timeline);
   const PreparedTimeline& prepared = shown.prepared();
@@ -190,7 +190,7 @@ TEST(PlotPicture, HasThePixelsThatPaintingDirectlyHas) {
   }
 }
 
-// SVG and PDF keep lines as lines: a picture of pixels in them would be a blur on paper.
+// SVG and PDF contain lines, not a pixel image, which would be blurred on paper.
 TEST(PlotPicture, OnASurfaceOfLinesPutsNoPixels) {
   Shown shown(gallery_run("preemption"), View::timeline);
   QPicture lines;
@@ -199,11 +199,11 @@ TEST(PlotPicture, OnASurfaceOfLinesPutsNoPixels) {
     PlotPicture picture;
     picture.paint(painter, shown.body(), shown.prepared(), shown.scene);
   }
-  // The picture as pixels alone would take more.
+  // The pixels of the picture alone would take more bytes.
   EXPECT_LT(static_cast<double>(lines.size()), shown.body().width() * shown.body().height());
 }
 
-TEST(TimelinePanel, StandsTheCursorOnItsStep) {
+TEST(TimelinePanel, DrawsTheCursorAtItsStep) {
   Shown shown(run_of_steps(50));
   const QImage before = shown.picture(*shown.panel);  // before the first step there is no cursor
   const QRectF plot = shown.prepared().layout.shares;
@@ -227,7 +227,7 @@ TEST(TimelinePanel, PaintsRunsOfNoStepsAndOfOne) {
     const QImage image = none.picture(*none.panel);
     QImage blank(image.size(), image.format());
     blank.fill(none.scene.theme->card);
-    EXPECT_FALSE(image == blank);  // it says that there are none
+    EXPECT_FALSE(image == blank);  // a text states that there are no steps
     Shown one(run_of_steps(1), view);
     one.cursor.step();
     EXPECT_EQ(one.panel->hit(one.on_step(0), one.body(), one.scene), of_step(StepIdx{0}));
@@ -253,8 +253,8 @@ TEST(TimelinePanel, HoveringPaintsALineAndAReadoutOverTheBase) {
   EXPECT_GE(changed, qRound(shown.prepared().layout.shares.height()) - 3);
 }
 
-// The line of the step went right through "486 evictions" beside it: what is at a line stands before it, the rest of the
-// lane's line is there.
+// Regression: the line of the step crossed "486 evictions". Marks are drawn over the line, and the rest of the line
+// stays visible.
 TEST(TimelinePanel, ALineDoesNotStrikeOutMarksOrTheirNumbers) {
   Shown shown(gallery_run("real_traffic_slice"));
   const QImage before = shown.picture(*shown.panel);
@@ -297,7 +297,7 @@ TEST(TimelinePanel, ALineDoesNotStrikeOutMarksOrTheirNumbers) {
 
 // --- pointing and moving ---------------------------------------------------------------------------------------------
 
-// Steps of a foreign trace begin at 17: what is selected is the step's number, not its place in the list.
+// The steps of a trace may begin at 17: the selection has the step's number, not its index.
 TEST(TimelinePanel, FindsStepsByTheirNumbers) {
   Shown shown(run_of_steps(50, 17));
   EXPECT_EQ(shown.panel->hit(shown.on_step(0), shown.body(), shown.scene), of_step(StepIdx{17}));
@@ -322,10 +322,10 @@ TEST(TimelinePanel, ArrowsGoStepByStepAndFromMarkToMark) {
   EXPECT_EQ(moved(5, Move::last), last);
   EXPECT_EQ(moved(0, Move::down), marked);
   EXPECT_EQ(moved(marked + 1, Move::up), marked);
-  EXPECT_EQ(moved(marked, Move::up), marked) << "nothing before: it stays";
+  EXPECT_EQ(moved(marked, Move::up), marked) << "no earlier mark: no move";
   shown.cursor.seek_row(8);
   EXPECT_EQ(shown.panel->moved({}, Move::right, shown.body(), shown.scene), of_step(StepIdx{7}))
-      << "from nothing: where the run stands";
+      << "without a selection: the current step";
 }
 
 TEST(TimelinePanel, ZoomsAroundThePointAndRevealsSteps) {
@@ -369,7 +369,7 @@ TEST(TimelinePanel, NamesItsCurvesWithTheirValuesAndItsMarks) {
   EXPECT_TRUE(none.panel->cells(none.body(), none.scene, 100).empty());
 }
 
-// All marks of the run, and none twice: what the glyphs merge is said with its number and its steps.
+// Every mark of the run is counted exactly once: merged glyphs have their number and their steps in their names.
 TEST(TimelinePanel, CountsEveryMarkOnce) {
   Shown shown(gallery_run("parallel_samples"), View::timeline);
   const Timeline& timeline = shown.cursor.run().timeline();

@@ -1,4 +1,4 @@
-// The table of actions: complete, every key once, and the icons and colours that go with it.
+// The table of actions: complete, every key once, and the icons and colors that go with it.
 #include "viz/window/actions.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ TEST(ActionTable, StandsInTheOrderOfItsIds) {
   for (std::size_t i = 0; i < kActions; ++i) EXPECT_EQ(static_cast<std::size_t>(action_table()[i].id), i);
 }
 
-// A key given twice does nothing at all: Qt calls it ambiguous and triggers neither.
+// A key with two actions triggers neither of them: Qt reports it as ambiguous.
 TEST(ActionTable, GivesEveryActionAKeyAndNoKeyTwice) {
   std::map<QString, const char*> owner;
   for (const ActionEntry& e : action_table()) {
@@ -67,7 +67,7 @@ TEST_F(WindowTest, HasTheTablesActionsAndNoOtherWithAKey) {
     EXPECT_FALSE(action->statusTip().isEmpty()) << e.text;
   }
   for (QAction* action : window->findChildren<QAction*>()) {
-    // Text fields have their own, which work in them alone.
+    // Text fields have additional shortcuts that work only inside them.
     const bool of_field =
         action->shortcutContext() == Qt::WidgetShortcut || action->objectName().startsWith(QLatin1String("edit-"));
     EXPECT_TRUE(action->shortcut().isEmpty() || of_field || of_table.contains(action)) << action->text().toStdString();
@@ -119,7 +119,7 @@ TEST(Icons, AreAllDrawnAndAllDifferent) {
   }
 }
 
-// Nothing may touch the edge: an icon cut off by its button looks broken at one size only.
+// No icon touches the edge: an icon clipped by its button would look wrong at some sizes.
 TEST(Icons, KeepAMarginAtEverySizeAndPixelRatio) {
   for (int i = 1; i < kIcons; ++i) {
     for (const int side : {16, 20, 33, 64}) {
@@ -157,7 +157,7 @@ TEST(ThemeChoice, FollowsTheDesktopOnlyWhenItIsToldTo) {
   }
 }
 
-// Our own palette must not be taken for the desktop's: the dark theme would then never be left again.
+// The application's palette must not be mistaken for the desktop's: otherwise the dark theme would stay forever.
 TEST(ThemeChoice, FindsTheDesktopsPaletteUnderOurs) {
   const QPalette desktop = desktop_palette();
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
@@ -173,7 +173,7 @@ TEST(ThemeChoice, NamesItsSettingsAndFindsThemAgain) {
   EXPECT_EQ(find_theme_setting(QStringLiteral("purple")), std::nullopt);
 }
 
-// A colour that was left out of the table of values would stay "@quiet" and be dropped by Qt without a word.
+// A color missing in the table of values would stay "@quiet" in the style sheet, which Qt ignores without a warning.
 TEST(ThemeChoice, FillsInEveryValueOfItsStyleSheet) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light})
     EXPECT_FALSE(style_sheet(theme(kind), 1.3).contains(QLatin1Char('@')));

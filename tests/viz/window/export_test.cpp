@@ -45,11 +45,11 @@ class Export : public testing::Test {
   }
   [[nodiscard]] Picture at_row(std::int64_t row) const {
     Picture picture;
-    picture.size = {1200, 900};  // all panels show
+    picture.size = {1200, 900};  // large enough for all panels
     picture.position = run_->end_of_row(row);
     return picture;
   }
-  // Painted here, not by the code under test.
+  // Painted here instead of by the code under test.
   [[nodiscard]] QImage painted(const Picture& picture) const {
     Cursor cursor(run_);
     cursor.seek(picture.position);
@@ -79,10 +79,10 @@ class Export : public testing::Test {
   }
 
   QTemporaryDir dir_;
-  std::shared_ptr<const viz::Run> run_ = gallery_run("first_light");  // testing::Test has a Run of its own
+  std::shared_ptr<const viz::Run> run_ = gallery_run("first_light");  // testing::Test has a member Run
 };
 
-TEST_F(Export, TheEndingTellsTheFormatInAnyCase) {
+TEST_F(Export, TheExtensionSelectsTheFormatIgnoringCase) {
   EXPECT_EQ(picture_format(QStringLiteral("a/b.png")), PictureFormat::png);
   EXPECT_EQ(picture_format(QStringLiteral("b.SVG")), PictureFormat::svg);
   EXPECT_EQ(picture_format(QStringLiteral("b.c.Pdf")), PictureFormat::pdf);
@@ -92,7 +92,7 @@ TEST_F(Export, TheEndingTellsTheFormatInAnyCase) {
   }
 }
 
-// Every setting by itself: one that is forgotten on the way to the scene gives the picture without it.
+// Every setting is changed alone: a setting that does not reach the scene would give an equal picture.
 TEST_F(Export, APngIsWhatTheBoardPaintsPixelForPixel) {
   std::vector<Picture> pictures(9, at_row(7));
   pictures[1].view = View::pool;
@@ -145,7 +145,8 @@ TEST_F(Export, AGifHasAFrameForEachRowAndEachIsWhatTheBoardPaints) {
         sum += d;
       }
     }
-    // Only the blends at edges are shown by a neighbour; a frame of another row is off in thousands of pixels.
+    // Only blended colors at edges may be replaced by a similar color; a frame of another row would differ in thousands
+    // of pixels.
     EXPECT_LE(off, frame.width() * frame.height() / 500) << "row " << row;
     EXPECT_LE(sum, std::int64_t{frame.width()} * frame.height() / 2) << "row " << row;
   }
@@ -215,7 +216,7 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   picture.size = {10, 20'000};
   picture.scale = 2;
   EXPECT_THAT(faults("a.bmp", picture),
-              ElementsAre("a.bmp: the name's ending tells no format: use .png, .svg, .pdf or .gif",
+              ElementsAre("a.bmp: the extension is not that of a picture format: use .png, .svg, .pdf or .gif",
                           "a.bmp: a width of 20 px is outside [64, 16384]: choose another size or scale",
                           "a.bmp: a height of 40000 px is outside [64, 16384]: choose another size or scale"));
   picture = at_row(7);
@@ -226,7 +227,7 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   picture.frames_per_second = 51;
   EXPECT_THAT(faults("a.gif", picture),
               ElementsAre("a.gif: the last step, 5, comes before the first, 6: give the first one first",
-                          "a.gif: 51 frames a second are outside [0.1, 50]"));
+                          "a.gif: 51 frames per second is outside [0.1, 50]"));
   picture = at_row(7);
   picture.scale = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(faults("a.png", picture).size(), 2u);
@@ -236,13 +237,13 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
-TEST_F(Export, AFolderThatIsNotThereIsSaidForEveryFormat) {
+TEST_F(Export, AMissingFolderIsReportedForEveryFormat) {
   for (const std::string name : {"no/a.png", "no/a.svg", "no/a.pdf", "no/a.gif"}) {
     EXPECT_THAT(faults(name, at_row(7)), ElementsAre(name + ": cannot be written: No such file or directory"));
   }
 }
 
-// The old film stays what it was, and no half of the new one is left beside it.
+// The old file stays unchanged, and no partial new file is left.
 TEST_F(Export, ACancelledFilmLeavesNothingBehind) {
   Picture picture = at_row(1);
   write("film.gif", picture);

@@ -1,5 +1,5 @@
-// A simulator for tests of the window: it runs scenarios of the gallery at once, or is as slow and as faulty as a test
-// wants it. What a file is opened as follows from its name.
+// A fake simulator for tests of the window: it runs scenarios of the gallery, or simulates slow and failing files. The
+// name of a file selects its behavior.
 #pragma once
 
 #include <atomic>
@@ -20,6 +20,7 @@
 #include "core/staging/explain.h"
 #include "core/staging/focus.h"
 #include "core/staging/staging_events.h"
+#include "tests/viz/playback/memory_source.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::viz::testing_support {
@@ -31,8 +32,8 @@ inline std::string gallery_path(const std::string& name) {
 class FakeBackend final : public Backend {
  public:
   std::atomic<int> opens = 0, explains = 0, locates = 0, stages = 0;
-  std::atomic<int> opens_now = 0, most_opens_now = 0;  // how many threads were ever in open()
-  std::atomic<bool> release = false;                   // lets go of "held" files
+  std::atomic<int> opens_now = 0, most_opens_now = 0;  // threads in open(): now, and the maximum so far
+  std::atomic<bool> release = false;                   // makes open() of "held" files return
   std::atomic<int> explain_ms = 0;                     // [ms] an explanation takes
   std::atomic<bool> explain_throws = false;
 
@@ -46,7 +47,7 @@ class FakeBackend final : public Backend {
     if (name == "no_exception") throw 42;
     if (name == "contradiction") return contradiction();
     if (name == "held") hold(progress);
-    if (name == "deaf") std::this_thread::sleep_for(std::chrono::milliseconds(300));  // asks nobody
+    if (name == "deaf") std::this_thread::sleep_for(std::chrono::milliseconds(300));  // ignores progress()
     if (name == "trace") return trace_without_scenario();
     const bool made_up = name == "held" || name == "deaf";
     return simulate(made_up ? gallery_path("first_light") : path);
@@ -104,7 +105,7 @@ class FakeBackend final : public Backend {
     ~Inside() { --backend.opens_now; }
   };
 
-  // Until it is released or told to stop, with progress as a scenario has it.
+  // Waits until it is released or cancelled, and reports progress like a scenario.
   void hold(const OpenProgress& progress) const {
     for (std::int64_t done = 0; !release; ++done) {
       if (!progress(std::min<std::int64_t>(done, 64), 64)) throw Cancelled();
@@ -121,7 +122,7 @@ class FakeBackend final : public Backend {
                      recorder.detail());
   }
 
-  // Opens, and turns out damaged when it is read.
+  // Opens without a fault; reading its events fails.
   static std::unique_ptr<EventSource> contradiction() {
     return from_memory({trace::StepBegan{StepIdx{0}, 0}, trace::BlockEvicted{BlockIdx{3}}}, {}, trace::Detail::full);
   }

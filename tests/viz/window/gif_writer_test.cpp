@@ -39,7 +39,7 @@ void write(const std::filesystem::path& path, const std::vector<QImage>& frames,
   writer.finish();
 }
 
-// Every frame as Qt's own decoder puts it together.
+// Every frame as composed by Qt's decoder.
 std::vector<QImage> read(const std::filesystem::path& path) {
   QImageReader reader(QString::fromStdString(path.string()));
   std::vector<QImage> frames;
@@ -49,18 +49,18 @@ std::vector<QImage> read(const std::filesystem::path& path) {
   return frames;
 }
 
-// What the file says of one frame, by the format's own layout.
+// The data of one frame, decoded according to the GIF format.
 struct RawFrame {
   int delay = 0;  // [1/100 s]
   int disposal = 0;
   bool see_through = false;
   QRect area;
-  int colours = 0;
+  int colors = 0;
   friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };
 struct RawGif {
   QSize size;
-  int loops = -1;  // 0: for ever
+  int loops = -1;  // 0: endless
   std::vector<RawFrame> frames;
 };
 
@@ -87,10 +87,10 @@ RawGif parse(const std::string& bytes) {
       at = after_blocks(at + 2);
     } else if (byte(at) == 0x2c) {
       frame.area = QRect(word(at + 1), word(at + 3), word(at + 5), word(at + 7));
-      frame.colours = 2 << (byte(at + 9) & 7);
+      frame.colors = 2 << (byte(at + 9) & 7);
       EXPECT_NE(byte(at + 9) & 0x80, 0) << "each frame has its own palette";
       gif.frames.push_back(frame);
-      at = after_blocks(at + 10 + 3 * static_cast<std::size_t>(frame.colours) + 1);
+      at = after_blocks(at + 10 + 3 * static_cast<std::size_t>(frame.colors) + 1);
     } else {
       ADD_FAILURE() << "byte " << at << " begins no block";
       return gif;
@@ -100,14 +100,14 @@ RawGif parse(const std::string& bytes) {
   return gif;
 }
 
-QImage filled(QSize size, QRgb colour) {
+QImage filled(QSize size, QRgb color) {
   QImage image(size, QImage::Format_RGB32);
-  image.fill(colour);
+  image.fill(color);
   return image;
 }
 
-// Ladder of sizes, and frames that grow, stay, go back and change all over: what Qt puts together from the pieces is each
-// frame as it was. A rectangle that is one short, a disposal that clears, or a transparent index that is a colour's, show.
+// Various sizes, and frames that grow, stay, revert and change completely: Qt must compose every frame exactly. Finds a
+// rectangle that is too small, a disposal that clears, and a transparent index that is also used by a color.
 TEST(GifWriter, FramesPutTogetherAreTheFramesThatWereWritten) {
   const Folder folder;
   for (const QSize size : {QSize(1, 1), QSize(1, 7), QSize(9, 1), QSize(2, 2), QSize(31, 17), QSize(256, 3)}) {
@@ -130,8 +130,8 @@ TEST(GifWriter, FramesPutTogetherAreTheFramesThatWereWritten) {
   }
 }
 
-// Noise of 256 colours fills the compressor's table many times over, and leaves no room for a transparent index.
-TEST(GifWriter, NoiseOfAsManyColoursAsThereAreComesBackExactly) {
+// Noise of 256 colors fills the compressor's table many times and leaves no index for transparency.
+TEST(GifWriter, NoiseOfAsManyColorsAsThereAreComesBackExactly) {
   const Folder folder;
   QImage noise(300, 200, QImage::Format_RGB32);
   std::uint32_t state = 1;
@@ -151,9 +151,9 @@ TEST(GifWriter, NoiseOfAsManyColoursAsThereAreComesBackExactly) {
   EXPECT_EQ(found[1], next);
 }
 
-// All 256 colours change and a pixel does not: its transparent index is one of the 256, so 255 are left for the colours,
-// and the one that has to give way is shown by a neighbour.
-TEST(GifWriter, ATransparentIndexTakesItsPlaceFromTheColours) {
+// All 256 colors change and one pixel does not: it needs the transparent index, so 255 entries are left for the colors,
+// and one color is replaced by the nearest one.
+TEST(GifWriter, ATransparentIndexTakesItsPlaceFromTheColors) {
   const Folder folder;
   QImage before = filled({16, 17}, qRgb(9, 9, 9)), after = before;
   for (int i = 0; i < 256; ++i) after.setPixel(i % 16, i / 16, qRgb(i, 255 - i, 40));
@@ -167,7 +167,7 @@ TEST(GifWriter, ATransparentIndexTakesItsPlaceFromTheColours) {
   EXPECT_EQ(found.pixel(3, 16), qRgb(9, 9, 9));
 }
 
-// More colours than a palette has: flat areas are exact, the rest is near.
+// More colors than palette entries: flat areas are exact, the other colors are approximated.
 TEST(GifWriter, AGradientIsNearAndItsFlatSurroundingsAreExact) {
   const Folder folder;
   QImage image = filled({400, 300}, qRgb(18, 20, 25));
@@ -188,10 +188,11 @@ TEST(GifWriter, AGradientIsNearAndItsFlatSurroundingsAreExact) {
           {worst, std::abs(qRed(a) - qRed(b)), std::abs(qGreen(a) - qGreen(b)), std::abs(qBlue(a) - qBlue(b))});
     }
   }
-  EXPECT_LE(worst, 20);  // 4096 colours over 255 entries: boxes of 16 x 16 around their mean
+  EXPECT_LE(worst, 20);  // 4096 colors over 255 entries: boxes of 16 x 16 around their mean
 }
 
-// A change of two far corners spans the picture; a change of one pixel is one pixel; no change is the smallest frame.
+// A change in two opposite corners gives the whole picture, a change of one pixel one pixel, no change the smallest
+// frame.
 TEST(GifWriter, AFrameIsTheSmallestRectangleThatChanged) {
   const Folder folder;
   std::vector<QImage> frames(5, filled({40, 30}, qRgb(1, 2, 3)));
@@ -232,7 +233,7 @@ TEST(GifWriter, LoopsForEverAtTheSpeedThatWasAskedFor) {
   EXPECT_THAT(delays(0.1), ElementsAre(1000, 1000, 1000, 1000, 1000, 1000, 1000));
 }
 
-// Whatever the speed, a thousand frames last as long as they should, to a hundredth of a second.
+// At any speed the duration of a thousand frames is exact to 1/100 second.
 RC_GTEST_PROP(FrameDelay, AddsUpToTheWholeFilm, (int tenths)) {
   const double frames_per_second = 0.1 + (std::abs(tenths % 500)) * 0.0998;
   std::int64_t sum = 0;
@@ -261,7 +262,7 @@ std::string message_of(const auto& action) {
   return "nothing was thrown";
 }
 
-TEST(GifWriter, AFolderThatIsNotThereAndAFileThatIsAreSaid) {
+TEST(GifWriter, AMissingFolderAndAnExistingFileAreReported) {
   const Folder folder;
   EXPECT_EQ(message_of([&] {
               GifWriter(folder.file("missing/a.gif"), "shown.gif", {3, 3}, 4);

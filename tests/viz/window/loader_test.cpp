@@ -1,4 +1,5 @@
-// Work on other threads: one at a time, the newest wins, whatever is thrown comes back as words, and nobody waits long.
+// Work on other threads: one task at a time, the newest request wins, every exception becomes a message, and all waits
+// are short.
 #include "viz/window/loader.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ struct Outcomes {
   [[nodiscard]] qsizetype all() const { return opened.count() + failed.count() + cancelled.count(); }
 };
 
-TEST(Loader, OpensAndSaysWhatItOpened) {
+TEST(Loader, OpensAndReportsThePath) {
   FakeBackend backend;
   Loader loader(backend);
   Outcomes outcomes(loader);
@@ -40,7 +41,7 @@ TEST(Loader, OpensAndSaysWhatItOpened) {
   EXPECT_EQ(outcomes.opened[0][1].toString(), path_of("preemption"));
 }
 
-// The words are those of the command line, without its own name before them.
+// The messages are those of the command line, without the program's name.
 TEST(Loader, PutsWhateverIsThrownIntoWords) {
   FakeBackend backend;
   Loader loader(backend);
@@ -51,7 +52,7 @@ TEST(Loader, PutsWhateverIsThrownIntoWords) {
         QStringLiteral("/made/up/faulty.json: $.seed: missing")}},
       {"out_of_memory", {QStringLiteral("out of memory: ask for fewer tokens, layers or heads at a time")}},
       {"runtime_error", {QStringLiteral("the disk is on fire")}},
-      {"no_exception", {QStringLiteral("an error without words: please report it")}}};
+      {"no_exception", {QStringLiteral("an error without a message: please report it")}}};
   for (const auto& [name, words] : cases) {
     loader.open(made_up(name));
     ASSERT_TRUE(wait_until([&] { return !loader.loading(); }));
@@ -61,7 +62,7 @@ TEST(Loader, PutsWhateverIsThrownIntoWords) {
   EXPECT_EQ(outcomes.opened.count(), 0);
 }
 
-// The file opens well; what is in it contradicts itself, which is found out after the backend is done.
+// The file opens without a fault, but its events contradict each other, which is found after the backend has returned.
 TEST(Loader, ReportsAFaultFoundWhileTheEventsAreRead) {
   FakeBackend backend;
   Loader loader(backend);
@@ -73,7 +74,7 @@ TEST(Loader, ReportsAFaultFoundWhileTheEventsAreRead) {
               testing::StartsWith("contradiction.json: event 1: "));
 }
 
-TEST(Loader, TellsHowFarItIsAndStopsWhenItIsCancelled) {
+TEST(Loader, ReportsProgressAndStopsWhenCancelled) {
   FakeBackend backend;
   Loader loader(backend);
   Outcomes outcomes(loader);
@@ -89,7 +90,7 @@ TEST(Loader, TellsHowFarItIsAndStopsWhenItIsCancelled) {
   EXPECT_FALSE(loader.loading());
 }
 
-// Two threads in a backend at once would be a crash somebody else has to find.
+// Backend::open must not be called by two threads at once.
 TEST(Loader, StartsTheNextOnlyWhenTheOneBeforeHasStopped) {
   FakeBackend backend;
   Loader loader(backend);
@@ -104,8 +105,8 @@ TEST(Loader, StartsTheNextOnlyWhenTheOneBeforeHasStopped) {
   EXPECT_EQ(backend.opens, 2);  // the middle one was never begun
 }
 
-// Cancelled while the backend did not listen: the result comes anyway, and nobody wants it any more.
-TEST(Loader, AResultThatComesAfterCancelIsNotTold) {
+// Cancelled while the backend does not report progress: its result must be ignored.
+TEST(Loader, AResultAfterCancelIsIgnored) {
   FakeBackend backend;
   Loader loader(backend);
   Outcomes outcomes(loader);
@@ -115,7 +116,7 @@ TEST(Loader, AResultThatComesAfterCancelIsNotTold) {
   EXPECT_EQ(outcomes.cancelled.count(), 1);
 }
 
-TEST(Loader, GoesWhileItLoads) {
+TEST(Loader, CanBeDestroyedWhileItLoads) {
   FakeBackend backend;
   for (const char* name : {"held", "deaf"}) {
     auto loader = std::make_unique<Loader>(backend);
@@ -126,12 +127,12 @@ TEST(Loader, GoesWhileItLoads) {
   }
 }
 
-TEST(Job, IsOverBeforeAnybodyIsTold) {
+TEST(Job, IsOverBeforeItsSignals) {
   Job job;
   bool running = true;
   QObject::connect(&job, &Job::done, &job, [&] {
     running = job.running();
-    job.start([](const Job::Tell&) { throw Cancelled(); });  // the next one may be started from here
+    job.start([](const Job::Tell&) { throw Cancelled(); });  // another job may be started in the slot
   });
   QSignalSpy cancelled(&job, &Job::cancelled);
   job.start([](const Job::Tell& tell) { static_cast<void>(tell(0, 1, 1)); });
@@ -186,7 +187,7 @@ TEST(Asker, PutsFaultsIntoWords) {
             QStringList{QStringLiteral("byte 5000 is outside [0, 1000): the pool ends there")});
 }
 
-// A byte is looked for while the pointer goes on asking about blocks: neither may swallow the other.
+// A byte is located while the pointer keeps asking about blocks: neither question may replace the other.
 TEST(Asker, KeepsAQuestionOfEachKind) {
   Asked asked;
   asked.backend.explain_ms = 20;

@@ -1,4 +1,4 @@
-// The window by click, key and drop: what works, and that whatever goes wrong leaves what was open as it was.
+// The window, used by click, key and drop: its functions, and that after any failure the open document is unchanged.
 #include "viz/window/main_window.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST_F(MainWindowTest, OpensFromTheGalleryByKeyboardAndByMenu) {
   EXPECT_TRUE(wait_until([&] { return window->document()->path() == path_of("first_light"); }));
 }
 
-TEST_F(MainWindowTest, StandsWhereTheCommandLineWishes) {
+TEST_F(MainWindowTest, StartsAtThePositionOfTheCommandLine) {
   OpenWish wish;
   wish.step = StepIdx{6};
   wish.view = View::pool;
@@ -73,7 +73,7 @@ TEST_F(MainWindowTest, StandsWhereTheCommandLineWishes) {
   EXPECT_TRUE(window->actions()[Do::view_pool]->isChecked());
 }
 
-// The whole point of loading on a thread: what is open stays open, at its position, and the window answers.
+// Files load on a thread: the open document stays open at its position, and the window stays responsive.
 TEST_F(MainWindowTest, KeepsTheOldRunWhateverOpeningThrows) {
   ASSERT_TRUE(open(path_of("first_light")));
   document().seek_step(StepIdx{5});
@@ -85,7 +85,7 @@ TEST_F(MainWindowTest, KeepsTheOldRunWhateverOpeningThrows) {
        QStringLiteral("/made/up/faulty.json: $.cache.blocks: 0 is below 1\n/made/up/faulty.json: $.seed: missing")},
       {"out_of_memory", QStringLiteral("out of memory: ask for fewer tokens, layers or heads at a time")},
       {"runtime_error", QStringLiteral("the disk is on fire")},
-      {"no_exception", QStringLiteral("an error without words: please report it")}};
+      {"no_exception", QStringLiteral("an error without a message: please report it")}};
   for (const auto& [name, words] : cases) {
     window->open(made_up(name));
     ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("open")); })) << name;
@@ -114,7 +114,7 @@ TEST_F(MainWindowTest, FaultsCanBeCopiedAndDismissed) {
   EXPECT_FALSE(window->messages().showing(QStringLiteral("open")));
 }
 
-// The file is mended in an editor beside the window: nothing has to be looked for again.
+// The file is corrected in an editor: it can be opened again without choosing it again.
 TEST_F(MainWindowTest, AFileThatDidNotOpenIsTriedAgainByTheMessageOrByReload) {
   const QString path = folder.filePath(QStringLiteral("mended.json"));
   const auto write = [&](const QString& from) {
@@ -137,7 +137,7 @@ TEST_F(MainWindowTest, AFileThatDidNotOpenIsTriedAgainByTheMessageOrByReload) {
   EXPECT_EQ(step(), StepIdx{6});
   EXPECT_FALSE(window->messages().isVisible());
 
-  // Beside an open run the message tries its own file again, and Reload stays with what is open.
+  // With an open run, the message opens the failed file again, and Reload opens the open file again.
   window->open(made_up("faulty"));
   ASSERT_TRUE(failed());
   const Document* before = window->document();
@@ -178,7 +178,7 @@ TEST_F(MainWindowTest, StaysUsableWhileAFileLoadsAndCancelLeavesAllAsItWas) {
   ASSERT_TRUE(wait_until([&] { return !bar->isVisible(); }));
   EXPECT_EQ(window->document()->path(), path_of("first_light"));
   EXPECT_EQ(step(), StepIdx{1});
-  EXPECT_EQ(window->statusBar()->currentMessage(), QStringLiteral("held.json was not opened: stopped"));
+  EXPECT_EQ(window->statusBar()->currentMessage(), QStringLiteral("held.json was not opened: cancelled"));
   EXPECT_FALSE(window->messages().isVisible());
 }
 
@@ -231,7 +231,7 @@ TEST_F(MainWindowTest, ClosingTheFileShowsTheStartPageAndSwitchesOffWhatNeedsARu
   press(Qt::Key_Period);  // nothing to step, nothing to crash
 }
 
-// 1600 x 1000 is more than a laptop has: what is to the right and below would be out of reach where nobody moves windows.
+// 1600 x 1000 exceeds many laptop screens: parts of the window would be outside the screen.
 TEST_F(MainWindowTest, AtFirstIsNoLargerThanTheScreen) {
   const QTemporaryDir fresh;
   const MainWindow first(backend, fresh.path());
@@ -244,9 +244,9 @@ TEST_F(MainWindowTest, TextGrowsEverywhereAndStopsAtItsLimits) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->canvas().setFocus();
   const int before = window->menuBar()->fontMetrics().height();
-  // From the first moment on, not only once the size has been changed: menus, labels and popups have the embedded font.
+  // Menus, labels and popups have the embedded font from the start, not only after the size was changed.
   for (const QWidget* w : window->findChildren<QWidget*>()) {
-    const auto* button = qobject_cast<const QAbstractButton*>(w);  // the corner of a table writes nothing
+    const auto* button = qobject_cast<const QAbstractButton*>(w);  // the corner button of a table has no text
     if (qobject_cast<const QMenu*>(w) || qobject_cast<const QMenuBar*>(w) || (button && !button->text().isEmpty())) {
       EXPECT_EQ(w->font().family(), ui_font(1).family()) << w->metaObject()->className();
     }
@@ -282,13 +282,13 @@ TEST_F(MainWindowTest, OpensAFileThatIsDropped) {
   EXPECT_FALSE(window->messages().isVisible());
 }
 
-TEST_F(MainWindowTest, OpensTheFirstOfSeveralAndSaysSo) {
+TEST_F(MainWindowTest, OpensTheFirstOfSeveralAndShowsAMessage) {
   EXPECT_TRUE(drop(*window, {QUrl::fromLocalFile(path_of("first_light")), QUrl::fromLocalFile(path_of("preemption"))}));
   ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
   EXPECT_EQ(window->document()->path(), path_of("first_light"));
   ASSERT_TRUE(window->messages().showing(QStringLiteral("drop")));
   EXPECT_NE(window->messages().findChild<QFrame*>()->accessibleName().indexOf(
-                QLatin1String("2 files were dropped; one is shown at a time: first_light.json is opened.")),
+                QLatin1String("2 files were dropped, but only one can be open: first_light.json is opened.")),
             -1);
 }
 
@@ -367,7 +367,7 @@ TEST_F(MainWindowTest, SpeedDoublesAndHalvesWithinItsLimits) {
   EXPECT_EQ(document().speed(), Player::kSlowest);  // the next run is played at the same speed
 }
 
-TEST_F(MainWindowTest, EscapeClosesTheBarWithTheFocusThenLetsGo) {
+TEST_F(MainWindowTest, EscapeClosesTheBarWithTheFocusThenClearsTheSelection) {
   ASSERT_TRUE(open(path_of("first_light")));
   document().pin(of_block(BlockIdx{1}));
   window->canvas().setFocus();
@@ -429,7 +429,7 @@ TEST_F(MainWindowTest, DocksThatWereClosedStayClosedInTheNextRun) {
   auto* notes = window->findChild<QDockWidget*>(QStringLiteral("notes"));
   why->close();
   window->close_document();
-  EXPECT_TRUE(notes->isHidden());  // the start page has the window to itself
+  EXPECT_TRUE(notes->isHidden());  // the start page is shown without docks
   ASSERT_TRUE(open(path_of("preemption")));
   EXPECT_TRUE(why->isHidden());
   EXPECT_FALSE(notes->isHidden());
@@ -437,12 +437,12 @@ TEST_F(MainWindowTest, DocksThatWereClosedStayClosedInTheNextRun) {
   EXPECT_TRUE(window->actions()[Do::show_notes]->isChecked());
 }
 
-TEST_F(MainWindowTest, SaysWhatIsPointedAtElseWhatIsSelected) {
+TEST_F(MainWindowTest, ShowsTheHoveredElseThePinnedObject) {
   ASSERT_TRUE(open(path_of("first_light")));
   document().seek_step(StepIdx{6});
   QLabel* what = nullptr;
   for (QLabel* label : window->statusBar()->findChildren<QLabel*>()) {
-    if (label->accessibleName() == QLatin1String("What is selected")) what = label;
+    if (label->accessibleName() == QLatin1String("Selection")) what = label;
   }
   ASSERT_NE(what, nullptr);
   const auto described = [&](const Selection& s) {
@@ -493,7 +493,7 @@ TEST_F(MainWindowTest, GoesToTheFullScreenAndBackWithF11) {
 
 // --- names -----------------------------------------------------------------------------------------------------------
 
-// Whatever takes the focus is read out: by its name, or by the words it shows.
+// Screen readers read every focusable widget: it needs an accessible name or a text.
 TEST_F(MainWindowTest, EverythingThatTakesTheFocusHasAName) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->open(made_up("faulty"));
@@ -520,7 +520,7 @@ TEST_F(MainWindowTest, EverythingThatTakesTheFocusHasAName) {
   EXPECT_EQ(nameless().join(QStringLiteral(", ")).toStdString(), "");
 }
 
-// Tab leads out of every part again: nothing keeps the focus for itself.
+// Tab leaves every part of the window: no widget keeps the focus.
 TEST_F(MainWindowTest, TabGoesRoundTheWholeWindow) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->canvas().setFocus();

@@ -1,4 +1,4 @@
-// The docks and bars: what they ask, what they show to the letter, and what a click in them does.
+// The docks and bars: their questions to the backend, their exact texts, and the effect of clicks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@
 
 #include "core/trace/event_text.h"
 #include "core/trace/explanation.h"
+#include "tests/viz/playback/memory_source.h"
 #include "tests/viz/window/window_support.h"
 #include "viz/playback/event_tape.h"
 #include "viz/window/breakpoints_panel.h"
@@ -87,7 +88,7 @@ TEST_F(PanelsTest, WhyFollowsTheThemeWithoutChangingTheText) {
   window->set_theme(ThemeSetting::light);
   window->set_font_scale(1.5);
   EXPECT_EQ(why(), text);
-  // Names bold, results in the accent colour.
+  // Names bold, results in the accent color.
   bool bold = false, accent = false;
   for (QTextBlock block = why_text().document()->begin(); block.isValid(); block = block.next()) {
     for (auto it = block.begin(); !it.atEnd(); ++it) {
@@ -117,7 +118,7 @@ TEST_F(PanelsTest, WhyAsksForTheLayerHeadDimAndHalfThatAreChosen) {
   })) << why();
 }
 
-TEST_F(PanelsTest, WhySaysFaultsInPlaceAndGoesOnAfterThem) {
+TEST_F(PanelsTest, WhyShowsFaultsInPlaceAndContinuesAfterThem) {
   ASSERT_TRUE(open(path_of("first_light")));
   document().pin(of_token(SeqIdx{0}, TokIdx{101}));
   EXPECT_TRUE(wait_until([&] {
@@ -132,7 +133,7 @@ TEST_F(PanelsTest, WhySaysFaultsInPlaceAndGoesOnAfterThem) {
   EXPECT_TRUE(wait_until([&] { return why() == explained("first_light", 0, 2, 0); }));
 }
 
-// A pointer that crosses the pool: asked are a few of all objects, and the last one is answered.
+// While the pointer crosses the pool, only a few objects are asked about, and the last one is answered.
 TEST_F(PanelsTest, WhyDoesNotPileUpQuestions) {
   ASSERT_TRUE(open(path_of("first_light")));
   document().seek_step(StepIdx{6});
@@ -145,10 +146,10 @@ TEST_F(PanelsTest, WhyDoesNotPileUpQuestions) {
   EXPECT_LT(backend.explains, 20);
 }
 
-TEST_F(PanelsTest, WhyOfATraceWithoutAScenarioSaysSoAndAsksNobody) {
+TEST_F(PanelsTest, WhyOfATraceWithoutAScenarioShowsSoAndAsksNoQuestion) {
   ASSERT_TRUE(open(made_up("trace")));
   document().pin(of_sequence(SeqIdx{0}));
-  EXPECT_TRUE(wait_until([&] { return why().starts_with("This trace carries no scenario: "); }));
+  EXPECT_TRUE(wait_until([&] { return why().starts_with("This trace has no scenario: "); }));
   EXPECT_EQ(backend.explains, 0);
   window->close_document();
   EXPECT_EQ(why(), "Open a scenario or a trace.");
@@ -195,11 +196,11 @@ TEST_F(PanelsTest, FindGoesWhereItIsToldByEnter) {
   find("event 12");
   EXPECT_EQ(document().cursor().position(), Position{13});  // event 12 is the thirteenth
   find("finished");
-  EXPECT_EQ(trace::kind_name(document().cursor().last_event()->index()), "request_finished");
+  EXPECT_EQ(trace::kind_name(last_event(document().cursor())->index()), "request_finished");
   EXPECT_EQ(the<FindBar>().fault(), QString());
 }
 
-TEST_F(PanelsTest, FindSaysUnderTheFieldWhatIsWrong) {
+TEST_F(PanelsTest, FindShowsFaultsUnderTheField) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->actions()[Do::find]->trigger();
   write("99");
@@ -244,7 +245,7 @@ TEST_F(PanelsTest, ABreakpointIsWrittenSwitchedOffAndRemovedWithKeys) {
   EXPECT_TRUE(document().breakpoints().empty());
 }
 
-TEST_F(PanelsTest, ABreakpointThatIsNoneIsSaidInTheParsersWords) {
+TEST_F(PanelsTest, AnInvalidBreakpointShowsTheParsersMessage) {
   ASSERT_TRUE(open(path_of("preemption")));
   window->actions()[Do::add_breakpoint]->trigger();
   write("block_evictd");
@@ -253,13 +254,12 @@ TEST_F(PanelsTest, ABreakpointThatIsNoneIsSaidInTheParsersWords) {
   for (const QLabel* label : the<BreakpointsPanel>().findChildren<QLabel*>()) {
     if (label->isVisible() && label->property("fault").toBool()) said.push_back(label->text());
   }
-  EXPECT_EQ(
-      said,
-      QStringList{QStringLiteral("breakpoint: 'block_evictd': is no kind of event: did you mean \"block_evicted\"?")});
+  EXPECT_EQ(said, QStringList{QStringLiteral(
+                      "breakpoint: 'block_evictd': is not a kind of event: did you mean \"block_evicted\"?")});
   EXPECT_TRUE(document().breakpoints().empty());
 }
 
-// The examples are typed in this program: a misspelt one would only be found by the person who needs it.
+// The examples are part of the program's source: this test finds a misspelled one.
 TEST_F(PanelsTest, EveryExampleOfABreakpointCanBeAdded) {
   ASSERT_TRUE(open(path_of("preemption")));
   raise("breakpoints");
@@ -293,7 +293,7 @@ TEST_F(PanelsTest, AClickOnAnEventGoesRightAfterIt) {
   EXPECT_EQ(document().cursor().position().value, document().run().span(4).first_event + 5);
 }
 
-// Counted from 0 here and from 1 there would lead everyone who copies a number one event astray.
+// The events panel and the find field must count events in the same way, from 0.
 TEST_F(PanelsTest, ANumberOfTheEventsPanelTypedIntoFindLeadsToThatEvent) {
   ASSERT_TRUE(open(path_of("preemption")));
   document().seek_step(StepIdx{3});
@@ -322,7 +322,7 @@ TEST_F(PanelsTest, AClickOnASequencePinsItAndAPinnedOneIsSelected) {
   EXPECT_EQ(table->currentIndex().row(), 1);
 }
 
-TEST_F(PanelsTest, ThePointerOverATableLightsAndLeavingItLetsGo) {
+TEST_F(PanelsTest, ThePointerOverATableHighlightsUntilItLeaves) {
   ASSERT_TRUE(open(path_of("preemption")));
   document().seek_step(StepIdx{3});
   raise("sequences");
@@ -344,7 +344,7 @@ TEST(Notes, MakesEveryNumberOfAStepALink) {
             QStringLiteral("footstep 3, 51 and 69 steps instead of 47"));
 }
 
-TEST_F(PanelsTest, NotesSayWhatToLookAtAndLeadThere) {
+TEST_F(PanelsTest, NotesHaveTheDescriptionWithLinksToSteps) {
   ASSERT_TRUE(open(path_of("preemption")));
   EXPECT_THAT(
       the<NotesPanel>().text().toStdString(),
@@ -356,7 +356,7 @@ TEST_F(PanelsTest, NotesSayWhatToLookAtAndLeadThere) {
 
 // --- transport -------------------------------------------------------------------------------------------------------
 
-TEST_F(PanelsTest, TransportSaysWhereTheRunStands) {
+TEST_F(PanelsTest, TransportShowsThePosition) {
   ASSERT_TRUE(open(path_of("preemption")));
   QLabel* position = nullptr;
   for (QLabel* label : the<TransportBar>().findChildren<QLabel*>()) {
@@ -417,7 +417,7 @@ TEST_F(WritingTest, ASavedTraceIsTheSameRun) {
   while (a.position() < again->facts().events) ASSERT_TRUE(trace::same_event(a.next(), b.next())) << a.position();
 }
 
-TEST_F(WritingTest, AFolderThatIsNotThereIsSaidInWordsAndNothingIsLost) {
+TEST_F(WritingTest, AMissingFolderIsReportedAndNothingIsLost) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->actions()[Do::save_trace]->trigger();
   auto* dialog = window->findChild<QFileDialog*>();
@@ -431,7 +431,7 @@ TEST_F(WritingTest, AFolderThatIsNotThereIsSaidInWordsAndNothingIsLost) {
   EXPECT_EQ(window->document()->path(), path_of("first_light"));
 }
 
-TEST_F(WritingTest, APictureOfWhatIsShownIsWritten) {
+TEST_F(WritingTest, ExportWritesThePictureOfTheCanvas) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->actions()[Do::export_picture]->trigger();
   ASSERT_TRUE(the<ExportBar>().isVisible());
@@ -460,13 +460,13 @@ TEST_F(WritingTest, TheBarShowsTheFieldsOfItsFormat) {
   format->setCurrentIndex(3);
   EXPECT_EQ(the<ExportBar>().suffix(), QStringLiteral("gif"));
   EXPECT_TRUE(shown("First step"));
-  EXPECT_TRUE(shown("Pixels of the file for one of the picture"));
+  EXPECT_TRUE(shown("Pixels of the file per pixel of the picture"));
   EXPECT_EQ(the<ExportBar>().first_row(), 11);
   Picture picture;
   the<ExportBar>().fill(picture);
-  EXPECT_EQ(picture.last_row, 47);  // 60 steps from there are more than there are
+  EXPECT_EQ(picture.last_row, 47);  // the run has fewer than 60 more steps
   format->setCurrentIndex(1);
-  EXPECT_FALSE(shown("Pixels of the file for one of the picture"));
+  EXPECT_FALSE(shown("Pixels of the file per pixel of the picture"));
   the<ExportBar>().fill(picture);
   EXPECT_EQ(picture.last_row, std::nullopt);
 }

@@ -1,5 +1,5 @@
-// What is kept from one start to the next: read back as it was written, offered again after a crash, never lost to a
-// second window.
+// The session from one start to the next: it is read as written, offered after a crash, and not changed by a second
+// window.
 #include "viz/window/session.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Session, ReadsBackEveryKindOfSelection) {
   }
 }
 
-TEST(Session, KnowsThatTheLastOneDidNotEnd) {
+TEST(Session, DetectsThatTheLastOneDidNotEnd) {
   const QTemporaryDir folder;
   {
     Session session(folder.path());
@@ -78,7 +78,7 @@ TEST(Session, KnowsThatTheLastOneDidNotEnd) {
   EXPECT_TRUE(Session(folder.path()).ended_badly());
 }
 
-// After a crash on the start page there is nothing to restore and nothing to say.
+// After a crash on the start page there is nothing to restore, so no offer is made.
 TEST(Session, DoesNotCountACrashWithNothingOpen) {
   const QTemporaryDir folder;
   {
@@ -104,7 +104,7 @@ TEST(Session, ASecondOneAtTheSameTimeReadsAndLeavesTheFileAlone) {
   EXPECT_EQ(file.value(QStringLiteral("place/path")).toString(), some_place().path);
 }
 
-// A file edited by hand, half written, or of another version: what cannot be read is as if it were not there.
+// A file edited by hand, partially written, or of another version: unreadable values are ignored.
 TEST(Session, TakesWhatItCanReadOfADamagedFile) {
   const QTemporaryDir folder;
   {
@@ -154,7 +154,7 @@ TEST(RecentFiles, ListTheNewestFirstEachOnceAndTenAtMost) {
   EXPECT_EQ(RecentFiles(r.settings).paths(), files.paths());
 }
 
-TEST(RecentFiles, GreyTheMissingAndOpenTheOthersByDigit) {
+TEST(RecentFiles, GrayTheMissingAndOpenTheOthersByDigit) {
   const Recent r;
   RecentFiles files(r.settings);
   files.add(r.file(QStringLiteral("gone.json"), false));
@@ -165,7 +165,7 @@ TEST(RecentFiles, GreyTheMissingAndOpenTheOthersByDigit) {
   EXPECT_EQ(menu.actions()[0]->text(), QStringLiteral("&1  here && there.json"));
   EXPECT_TRUE(menu.actions()[0]->isEnabled());
   EXPECT_FALSE(menu.actions()[1]->isEnabled());
-  EXPECT_TRUE(menu.actions()[1]->toolTip().endsWith(QLatin1String("gone.json is not there")));
+  EXPECT_TRUE(menu.actions()[1]->toolTip().endsWith(QLatin1String("gone.json does not exist")));
   QString chosen;
   QObject::connect(&files, &RecentFiles::chosen, &files, [&](const QString& path) { chosen = path; });
   menu.actions()[0]->trigger();
@@ -179,12 +179,12 @@ TEST(RecentFiles, GreyTheMissingAndOpenTheOthersByDigit) {
 
 class SessionWindowTest : public testing_support::WindowTest {
  protected:
-  // The settings file as it is on the disk now.
+  // The current content of the settings file.
   [[nodiscard]] QVariant kept(const char* key) const {
     return QSettings(folder.filePath(QStringLiteral("viewer.ini")), QSettings::IniFormat)
         .value(QString::fromLatin1(key));
   }
-  // What a crash leaves: the file as it is, no lock, no farewell. The window that "crashed" is put out of the way.
+  // The state after a crash: the file without the mark "clean", and no lock. The window that "crashed" is destroyed.
   void crash() {
     const QString file = folder.filePath(QStringLiteral("viewer.ini"));
     const QString copy = folder.filePath(QStringLiteral("copy.ini"));
@@ -224,7 +224,7 @@ TEST_F(SessionWindowTest, AfterACrashOffersToRestoreAndDoes) {
   crash();
   ASSERT_TRUE(messages().showing(QStringLiteral("session")));
   EXPECT_EQ(messages().findChild<QFrame*>()->accessibleName(),
-            QStringLiteral("kvscope-viewer did not end well last time. %1 was open.").arg(path_of("preemption")));
+            QStringLiteral("kvscope-viewer did not exit normally last time. %1 was open.").arg(path_of("preemption")));
   EXPECT_EQ(window->document(), nullptr);
   click(button(messages(), QStringLiteral("Restore")));
   ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
@@ -237,7 +237,7 @@ TEST_F(SessionWindowTest, AfterACrashOffersToRestoreAndDoes) {
   EXPECT_FALSE(messages().isVisible());
 }
 
-// Two crashes in a row, the second before the offer was answered: it must still be there the third time.
+// Two crashes in a row, the second one while the offer is open: the third start must make the offer again.
 TEST_F(SessionWindowTest, AnOfferOutlivesTheNextCrash) {
   ASSERT_TRUE(open(path_of("first_light")));
   ASSERT_TRUE(wait_until([&] { return !kept("place/path").toString().isEmpty(); }));
@@ -274,10 +274,10 @@ TEST_F(SessionWindowTest, AfterACleanEndOffersNothingButLooksAsBefore) {
   EXPECT_EQ(window->size(), QSize(1111, 777));
   ASSERT_TRUE(open(path_of("preemption")));
   EXPECT_TRUE(window->findChild<QDockWidget*>(QStringLiteral("why"))->isHidden());
-  EXPECT_EQ(document().breakpoints().size(), 1U);  // they were set up with care: they stay until removed
+  EXPECT_EQ(document().breakpoints().size(), 1U);  // breakpoints stay until they are removed
 }
 
-// Closed on the start page, where all docks are away: that is no wish to have none.
+// The window is closed on the start page, which hides all docks: this must not count as closing the docks.
 TEST_F(SessionWindowTest, KeepsTheDocksOfTheRunWhenItEndsOnTheStartPage) {
   ASSERT_TRUE(open(path_of("first_light")));
   window->close_document();
@@ -288,7 +288,7 @@ TEST_F(SessionWindowTest, KeepsTheDocksOfTheRunWhenItEndsOnTheStartPage) {
   EXPECT_FALSE(window->findChild<QDockWidget*>(QStringLiteral("why"))->isHidden());
 }
 
-TEST_F(SessionWindowTest, AFileThatIsGoneIsSaidWhenItIsToBeRestored) {
+TEST_F(SessionWindowTest, AMissingFileIsReportedWhenItIsRestored) {
   ASSERT_TRUE(open(path_of("first_light")));
   ASSERT_TRUE(wait_until([&] { return !kept("place/path").toString().isEmpty(); }));
   {

@@ -32,7 +32,7 @@ std::string svg_of(Paint&& paint, double scale = 1, const QString& title = QStri
   return device.bytes();
 }
 
-// An element with all its attributes and the outlines of the clips it stands in.
+// An element with its attributes and the outlines of the clips that contain it.
 struct Element {
   std::string name;
   std::map<std::string, std::string> attributes;
@@ -40,8 +40,8 @@ struct Element {
   std::vector<std::string> clips;
 };
 
-// Reads the document with Qt's XML reader; fails the test when it is not well-formed, refers to something outside or uses
-// an id that is not defined.
+// Reads the document with Qt's XML reader; fails the test if it is not well-formed, refers to another file or uses an
+// id that is not defined.
 std::vector<Element> elements_of(const std::string& svg) {
   QXmlStreamReader reader(QByteArray::fromStdString(svg));
   std::vector<Element> elements;
@@ -99,7 +99,7 @@ QImage blank() {
   return image;
 }
 
-// Everything but clips (which Qt's reader does not know) and text, painted once directly and once through the file.
+// Everything except clips (not supported by Qt's SVG reader) and text, painted directly and via the file.
 void paint_shapes(QPainter& painter) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(QRectF(10.5, 10.25, 40, 30), QColor(200, 40, 40));
@@ -148,10 +148,10 @@ TEST(SvgDevice, AnotherReaderShowsWhatWasPainted) {
       differing += most > 24 ? 1 : 0;
     }
   }
-  EXPECT_LE(differing, 30);  // of 30,000: pixels at edges, rounded another way
+  EXPECT_LE(differing, 30);  // of 30,000: pixels at edges that are rounded differently
 }
 
-// The bug of the generator that this replaces: what is clipped away was painted all the same.
+// QSvgGenerator, which this device replaces, ignores clipping.
 TEST(SvgDevice, EveryElementStandsInItsClipAndCostsOneDefinition) {
   const std::vector<Element> elements = elements_of(svg_of([](QPainter& painter) {
     painter.fillRect(QRectF(0, 0, 1, 1), Qt::red);
@@ -208,8 +208,7 @@ TEST(SvgDevice, TextStaysTextWithItsFontItsWidthAndAStandIn) {
   EXPECT_FALSE(texts[1].attributes.contains("textLength"));
 }
 
-// Names come from files: what XML cannot hold at all is left out, in the title too.
-// A rim made of the words themselves was found nine times by whoever searched for a block's number.
+// Regression: a rim that was drawn as text made a search find the number of a block nine times.
 TEST(SvgDevice, ALabelInARimIsThereOnceForASearch) {
   const auto paint = [](QPainter& painter) {
     CellPainter cells(painter, QRectF(0, 0, 80, 40), theme(ThemeKind::dark));
@@ -222,14 +221,14 @@ TEST(SvgDevice, ALabelInARimIsThereOnceForASearch) {
   int found = 0;
   for (std::size_t at = svg.find(">888<"); at != std::string::npos; at = svg.find(">888<", at + 1)) ++found;
   EXPECT_EQ(found, 1);
-  // The rim is there all the same: a curve in the colour of the empty part.
+  // The rim exists: a curve in the color of the empty part.
   const std::string rim = look_empty(theme(ThemeKind::dark), owner_look(5)).name().toStdString();
   const std::vector<Element> paths = named(elements_of(svg), "path");
   EXPECT_TRUE(std::ranges::any_of(paths, [&](const Element& path) {
     const auto stroke = path.attributes.find("stroke");
     return stroke != path.attributes.end() && stroke->second == rim;
   }));
-  // Text in other sizes in between moves no point of the curve.
+  // Other text sizes in between do not change the curve.
   for (int px = 5; px < 30; ++px) {
     QImage image(60, 40, QImage::Format_RGB32);
     QPainter painter(&image);
@@ -240,7 +239,8 @@ TEST(SvgDevice, ALabelInARimIsThereOnceForASearch) {
   }
 }
 
-TEST(SvgDevice, WhatXmlDoesNotHaveIsLeftOut) {
+// Names come from files: characters that XML does not allow are omitted, in the title too.
+TEST(SvgDevice, CharactersThatXmlDoesNotAllowAreOmitted) {
   const std::string svg =
       svg_of([](QPainter&) {}, 1, QStringLiteral("a\x01 <b> ") + QChar(0xffff) + QStringLiteral(" ü"));
   EXPECT_THAT(svg, HasSubstr("<title>a &lt;b&gt;  \u00fc</title>"));

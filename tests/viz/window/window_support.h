@@ -1,4 +1,4 @@
-// A window to test: its own settings folder, a simulator that does as it is told, and patience.
+// A window for tests, with a separate settings folder, a fake simulator, and functions that wait for a condition.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@
 
 namespace kvscope::viz::testing_support {
 
-inline constexpr int kPatience = 20'000;  // [ms] a machine may be slow; what is waited for comes in a few
+inline constexpr int kPatience = 20'000;  // [ms] for slow machines; usually a wait takes a few ms
 
-// Lets events happen until it is so; whether it came to be.
+// Processes events until the condition is true or kPatience is over; returns the condition.
 inline bool wait_until(const std::function<bool()>& so, int patience = kPatience) {
   QElapsedTimer clock;
   for (clock.start(); clock.elapsed() < patience; QTest::qWait(2)) {
@@ -33,7 +33,7 @@ inline bool wait_until(const std::function<bool()>& so, int patience = kPatience
 inline QString path_of(const char* name) {
   return QString::fromStdString(gallery_path(name));
 }
-// A file that is not there: what FakeBackend does with it follows from its name.
+// The path of a file that does not exist: its name selects the behavior of FakeBackend.
 inline QString made_up(const char* name) {
   return QStringLiteral("/made/up/%1.json").arg(QString::fromLatin1(name));
 }
@@ -62,7 +62,7 @@ class WindowTest : public testing::Test {
   [[nodiscard]] Document& document() const { return *window->document(); }
   [[nodiscard]] StepIdx step() const { return document().cursor().state().step; }
 
-  // To whoever has the focus, as from a keyboard.
+  // Sends a key to the focused widget.
   static void press(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
     QWidget* focus = QApplication::focusWidget();
     QTest::keyClick(focus != nullptr ? focus : QApplication::activeWindow(), key, modifiers);

@@ -1,11 +1,11 @@
-// Who touched each 4 bytes of global memory last, in one launch: the last write, and the reads since that are not
-// ordered before one another. A cell that is touched by less than 4 bytes is kept byte by byte from then on, so that
-// neighbours are never mixed up.
+// The last accesses to each 4 bytes of global memory in one launch: the last write, and the reads since that write that
+// are not ordered before one another. A cell is split into bytes at the first access of fewer than 4 bytes, so that
+// accesses of adjacent bytes are never confused.
 //
-//   st.global.u32 by a warp, side by side     32 cells, a lane each
-//   ld.global.u32 of one address by a warp    1 cell, 32 lanes
+//   st.global.u32 of adjacent words by a warp   32 cells, one lane each
+//   ld.global.u32 of one address by a warp      1 cell, 32 lanes
 //
-// Bounded: past `most_cells` or `most_reads` nothing more is kept, and full() says so.
+// Bounded: beyond `most_cells` or `most_reads` nothing more is recorded, and full() returns true.
 #pragma once
 
 #include <algorithm>
@@ -17,45 +17,39 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpu/virtual/check/detail/grid_clock.h"
+#include "gpu/virtual/check/clock.h"
 #include "gpu/virtual/machine/monitor.h"
 
 namespace kvscope::ptx {
 
 struct GlobalTouch {
-  enum class By : std::uint8_t {
-    nobody,
-    threads,  // `lanes` of the warp of `thread`
-    copy,     // cp.async of `thread`
-    bulk,     // a bulk or tensor store of `thread`
-    engine,   // a bulk or tensor load that counts on the arrival barrier at `lanes`
-  };
-  std::int32_t cta = 0;  // linear
-  std::int32_t pc = -1;
-  Step step = 0;            // threads: of the warp; else the operation's number
-  std::uint32_t lanes = 0;  // engine: the barrier's shared address
-  std::uint16_t thread = 0;
-  By by = By::nobody;
-  AsyncKind kind = AsyncKind::cp_async;
-  bool strong = false;  // atomic, volatile, relaxed, acquire, release
-  bool plain_store = false;
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-  // The same lanes, or the same engine, another time.
-  [[nodiscard]] bool same_actor(const GlobalTouch& o) const {
-    return by == o.by && cta == o.cta && thread == o.thread && lanes == o.lanes;
-  }
-  // All who did this have done `later` too.
+  std::int32_t cta = 0;            // linear, of the thread or of the issuer
+  std::uint32_t number = kNobody;  // actor (clock.h): lane 0 of the warp, or cp.async or engine of `thread`
+  std::int32_t pc = -1;
+  Step step = 0;
+  LaneMask lanes = 0;        // 0: cp.async or an engine
+  std::uint16_t thread = 0;  // lane 0 of the warp, or the issuer
+  AsyncKind kind = AsyncKind::cp_async;
+  bool strong : 1 = false;  // atomic, volatile, relaxed, acquire, release
+  bool plain_store : 1 = false;
+
+  [[nodiscard]] bool is_by_nobody() const { return number == kNobody; }
+  // The same warp or the same engine.
+  [[nodiscard]] bool same_actor(const GlobalTouch& o) const { return cta == o.cta && number == o.number; }
+  // All actors of this touch are actors of `later` as well.
   [[nodiscard]] bool is_within(const GlobalTouch& later) const {
-    const bool lanes_are = by == By::threads ? (lanes & ~later.lanes) == 0 : lanes == later.lanes;
-    return by == later.by && cta == later.cta && thread == later.thread && lanes_are;
+    return same_actor(later) && (lanes & ~later.lanes) == 0;
   }
 };
+static_assert(sizeof(GlobalTouch) == 24);
 
 struct GlobalCell {
   GlobalTouch write;
-  GlobalTouch read;         // the first
-  std::uint32_t more = 0;   // GlobalCells: the other reads, + 1
-  std::uint32_t bytes = 0;  // GlobalCells: its four bytes, + 1; then nothing else of it counts
+  GlobalTouch read;         // the first one since
+  std::uint32_t more = 0;   // 1 + index of the other reads in GlobalCells; 0: none
+  std::uint32_t bytes = 0;  // 1 + index of its four bytes in GlobalCells, which replace all other fields; 0: none
 };
 
 class GlobalCells {
@@ -65,11 +59,11 @@ class GlobalCells {
   GlobalCells(std::size_t most_cells, std::size_t most_reads) : most_cells_(most_cells), most_reads_(most_reads) {}
 
   void clear();
-  // Something was not kept.
+  // Whether an access was not recorded.
   [[nodiscard]] bool full() const { return full_; }
   [[nodiscard]] std::size_t most_cells() const { return most_cells_; }
 
-  // visit(cell, address, bytes) for every cell of the range; bytes is 4, or 1 of a cell that is kept byte by byte.
+  // Calls visit(cell, address, bytes) for every cell of the range. `bytes` is 4, or 1 for a cell that is split.
   template <class Visit>
   void each(std::uint64_t address, std::int64_t count, Visit visit) {
     const std::uint64_t end = address + static_cast<std::uint64_t>(count);
@@ -92,26 +86,36 @@ class GlobalCells {
 
   template <class Visit>
   void each_read(const GlobalCell& cell, Visit visit) const {
-    if (cell.read.by != GlobalTouch::By::nobody) visit(cell.read);
+    if (!cell.read.is_by_nobody()) visit(cell.read);
     if (cell.more == 0) return;
     for (const GlobalTouch& t : more_[cell.more - 1]) visit(t);
   }
   void write(GlobalCell& cell, const GlobalTouch& touch);
-  // `older(t)`: whether that read is ordered before this one, which then stands for both.
+  // `older(t)`: whether the read t is ordered before this one, which then replaces it.
   template <class Older>
   void read(GlobalCell& cell, const GlobalTouch& touch, Older older) {
     const auto replaces = [&](const GlobalTouch& t) {
       return (t.strong || !touch.strong) && (t.is_within(touch) || older(t));
     };
-    if (cell.read.by == GlobalTouch::By::nobody || (cell.more == 0 && replaces(cell.read))) {
+    if (cell.read.is_by_nobody() || (cell.more == 0 && replaces(cell.read))) {
       cell.read = touch;
       return;
     }
+    read_more(cell, touch, replaces);
+  }
+
+ private:
+  static constexpr std::uint64_t kPage = 256;  // cells
+  using Page = std::array<GlobalCell, kPage>;
+  [[nodiscard]] GlobalCell* find(std::uint64_t cell);
+  [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
+  template <class Replaces>
+  void read_more(GlobalCell& cell, const GlobalTouch& touch, Replaces replaces) {
     if (cell.more == 0) cell.more = take();
     std::vector<GlobalTouch>& more = more_[cell.more - 1];
     const std::size_t before = more.size();
     if (before >= 4 && before == more.capacity()) {
-      // A table that every warp reads is looked through when it has doubled: that costs each of them a constant.
+      // A list of reads is cleaned whenever it has doubled: constant cost per read, even if every warp reads the cell.
       std::erase_if(more, replaces);
       keep_last_of_each(more);
       if (2 * more.size() > before) more.reserve(2 * before);
@@ -126,15 +130,9 @@ class GlobalCells {
     more.push_back(touch);
     ++reads_;
   }
-
- private:
-  static constexpr std::uint64_t kPage = 256;  // cells
-  using Page = std::array<GlobalCell, kPage>;
-  [[nodiscard]] GlobalCell* find(std::uint64_t cell);
-  [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
   [[nodiscard]] std::uint32_t take();
   void release(GlobalCell& cell);
-  // Of several reads by one actor the last.
+  // Keeps the last of several reads by one actor.
   static void keep_last_of_each(std::vector<GlobalTouch>& reads);
 
   std::size_t most_cells_, most_reads_;
@@ -145,7 +143,7 @@ class GlobalCells {
   Page* last_ = nullptr;
   std::deque<std::array<GlobalCell, kBytes>> bytes_;
   std::deque<std::vector<GlobalTouch>> more_;
-  std::vector<std::uint32_t> free_;  // of more_, + 1
+  std::vector<std::uint32_t> free_;  // 1 + indices of unused lists in more_
 };
 
 }  // namespace kvscope::ptx

@@ -1,12 +1,12 @@
-// Reads of a CTA's shared memory that are behind every write before them, and have no marks yet: most never need any.
-// A tile is read many times, its readers arrive at a barrier, and a write that is behind them all takes their place.
+// Reads of a CTA's shared memory that are ordered after all earlier writes and have no marks yet. Most never need marks:
+// a tile is read many times, its readers arrive at a barrier, and the next write is ordered after all of them.
 //
-//   ldmatrix by warp 1, step 7        kept: where each lane read; nothing is done chunk by chunk
-//   the next tensor load              its issuer knows step 7 of warp 1: nothing to look at
-//   a store that does not know it     the reads kept get their marks, and the store is held against those
+//   ldmatrix by warp 1, step 7                  pending: only the addresses of the lanes are recorded
+//   a tensor load ordered after that step       nothing to check
+//   a store that is not ordered after it        the pending reads get their marks, and the store is checked against them
 //
-// Reads have numbers, in the order in which they came; a chunk that was overwritten knows which came before
-// (Shadow::written_at).
+// Reads are numbered in the order of execution. Shadow::written_at tells which of them came before the last write of a
+// chunk.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,14 @@
 
 #include "gpu/virtual/check/clock.h"
 #include "gpu/virtual/check/lane_offsets.h"
-#include "gpu/virtual/check/thread_views.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
 
-// Kibibytes of a window that have been touched; behind the last bit stands all the rest.
+// The set of kibibytes of a window that have been accessed. The last bit also covers everything beyond it.
 class Regions {
  public:
-  // Offsets of the first and the last byte.
+  // `low`, `high`: offsets of the first and the last byte.
   void add(std::uint64_t low, std::uint64_t high) {
     const std::uint64_t last = std::min(high / kBytes, kCount - 1);
     for (std::uint64_t r = std::min(low / kBytes, kCount - 1); r <= last; ++r)
@@ -49,9 +48,9 @@ class PendingReads {
  public:
   // Reads of one warp in one step, with one view.
   struct Segment {
-    int warp = 0;  // of the cluster
+    ActorKey warp = 0;  // its lane 0
     Step step = 0;
-    Known known;  // null: the lanes do not know the same
+    Known known;  // null: the lanes have different views
     Regions regions;
   };
   struct Read {
@@ -59,33 +58,32 @@ class PendingReads {
     std::uint32_t segment = 0;
     std::int32_t pc = -1;
     LaneMask lanes = 0;
-    std::int16_t bytes = 0;  // a lane: 16 at most
+    std::int16_t bytes = 0;  // per lane, at most 16
     bool strong = false;
-    LaneOffsets offsets;  // of all lanes: those outside `lanes` stand where the
-                          // first one inside does
+    LaneOffsets offsets;  // of all lanes (lane_offsets.h)
   };
 
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] bool full() const { return count_ == kMost || segments_.size() == kMostSegments; }
-  // The number of the next read.
+  // The number that the next read gets.
   [[nodiscard]] std::uint64_t now() const { return next_; }
-  // Room for it; keep() says that it has been filled in.
+  // The place of the next read. keep() adds it after it has been filled in.
   [[nodiscard]] Read& room() {
     if (count_ == reads_.size()) reads_.resize(std::clamp<std::size_t>(2 * count_, 16, kMost));
     return reads_[count_];
   }
-  void keep(int warp, Step step, const Known* known);
+  void keep(ActorKey warp, Step step, const Known* known);
 
   [[nodiscard]] bool meet(const Regions& regions) const { return count_ != 0 && all_.meets(regions); }
-  // Whether those that meet the regions are all known to be over.
+  // Whether `known` covers all reads that meet the regions.
   [[nodiscard]] bool over(const Regions& regions, const Clock& known) const;
 
   [[nodiscard]] std::size_t size() const { return count_; }
   [[nodiscard]] bool crowded() const { return count_ > kMost / 2 || segments_.size() > kMostSegments / 2; }
   [[nodiscard]] const Read& read(std::size_t i) const { return reads_[i]; }
   [[nodiscard]] const Segment& segment_of(const Read& read) const { return segments_[read.segment]; }
-  // Of each warp the step up to which nobody can race with its reads any more: they are dropped.
-  void forget(const std::vector<Step>& over);
+  // Drops the reads that `over` covers: no thread can race with them any more.
+  void forget(const Clock& over);
   void clear();
 
  private:

@@ -1,7 +1,7 @@
-// A statement held against the rules of its instruction: how many operands, of which kind, how wide. As lenient as the
-// assembler and no more:
+// Checks a statement against the rules of its instruction: number, kind and width of the operands. It accepts exactly
+// what the assembler accepts:
 //
-//   instruction     registers it takes
+//   instruction     registers it accepts
 //   .bN             of N bits, any type           .uN .sN     of N bits, b u or s
 //   .f16 .f32 .f64  of that type, and .bN         .bf16 .tf32 .e4m3x2 ...   .bN
 //   ld st cvt       also wider ones (b u s; of a float type: b), not narrower
@@ -11,7 +11,7 @@
 //
 //   add.f64 r1, r1, r1    "add.f64: operand 1 'r1' is 32 bits wide, expected 64"
 //
-// Source: what the assembler of CUDA 13.0 takes and refuses, kept in tests/gpu/virtual/isa/data/operands.txt.
+// Source: what the assembler of CUDA 13.0 accepts and rejects, recorded in tests/gpu/virtual/isa/data/operands.txt.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@
 
 namespace kvscope::ptx {
 
-// A statement and what is known about it.
+// A statement with its instruction and operand rules.
 struct Checked {
   const Module& module;
   const Function& function;
@@ -31,10 +31,11 @@ struct Checked {
   std::span<const OperandRule> rules;  // operand_rules(instr, statement.operand_count)
 };
 
-// The first fault; "": none.
+// The first fault; "" if there is none.
 [[nodiscard]] std::string operand_fault(const Checked& s);
 
-// Constants out of the range that the instruction has for them (literal_ranges.cpp); kinds and types are right.
+// A fault for a constant outside the range of the instruction (literal_ranges.cpp). Precondition: kinds and types
+// match.
 //   bar.sync 16           "barrier number 0..15"
 [[nodiscard]] std::string literal_fault(const Checked& s);
 

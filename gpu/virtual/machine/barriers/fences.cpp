@@ -1,4 +1,5 @@
-// Fences change no value here: memory is sequentially consistent. Who watches for a missing one is told of each.
+// Fences change no value: memory is sequentially consistent here. Monitors that check for missing fences receive each
+// one.
 #include <fmt/format.h>
 
 #include <bit>
@@ -16,7 +17,7 @@ Flow fence(Exec& exec, const Op& op, LaneMask lanes) {
   if (exec.launch.monitor == nullptr) return Flow::next;
   const Instr& instr = exec.program().instr(op);
   Order order = order_of(instr);
-  if (order == Order::weak) order = instr.opcode == Opcode::membar ? Order::sc : Order::acq_rel;  // what it is unsaid
+  if (order == Order::weak) order = instr.opcode == Opcode::membar ? Order::sc : Order::acq_rel;  // the default order
   exec.launch.monitor->fence(exec, lanes, order, scope_of(instr));
   return Flow::next;
 }
@@ -33,12 +34,12 @@ Flow proxy_fence(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// .proxy.alias orders what this machine never has out of order.
+// .proxy.alias: this machine never reorders such accesses.
 Flow nothing(Exec&, const Op&, LaneMask) {
   return Flow::next;
 }
 
-// [map], 128: the map must be there.
+// [map], 128: the map must be in valid memory.
 Flow tensormap_acquire(Exec& exec, const Op& op, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);

@@ -18,8 +18,8 @@ void Mbarrier::end_phase_if_complete() {
 }
 
 bool Mbarrier::complete_tx(std::int64_t bytes) {
-  // An engine completes in pieces: with too few bytes announced the phase ends when those have come, and what follows
-  // counts in the next one.
+  // An engine completes in pieces. If too few bytes were announced, the phase completes when those have landed, and the
+  // remaining bytes count in the next phase.
   const std::int64_t before = tx;
   const bool ends_early = pending == 0 && tx > 0 && bytes > tx;
   if (!add_tx(ends_early ? -tx : -bytes)) return false;
@@ -41,7 +41,7 @@ bool Mbarrier::arrive(std::int64_t count) {
 
 bool Mbarrier::arrive_and_drop(std::int64_t count) {
   if (count > pending || count > expected) return false;
-  expected -= count;  // before the phase ends: the next one is without them
+  expected -= count;  // before the phase completes: the next phase is already without them
   return arrive(count);
 }
 

@@ -1,12 +1,13 @@
-// An mbarrier object of shared memory as the machine keeps it: phases, arrivals, bytes still to come, and who arrived.
+// The machine's representation of an mbarrier object in shared memory: phase, pending arrivals, pending bytes,
+// arrivers.
 //
 //   init 1 | expect 1024 | arrive      | complete 512 | complete 512
 //   0 1 0  | 0 1 1024    | 0 0 1024    | 0 0 512      | 1 1 0           phase, pending, tx
 //
-// A phase is over when neither arrivals nor bytes are missing; the next one then begins with `expected` arrivals.
-// Bytes may come before they are announced (tx < 0), as long as an arrival is still missing.
-// The same arithmetic, with lessons instead of reports: core/tma/arrival_barrier.h; the two are held to each other by
-// tests. Source: PTX ISA, "mbarrier".
+// A phase completes when no arrivals and no bytes are pending; the next phase then begins with `expected` arrivals.
+// Bytes may land before they are announced (tx < 0) while an arrival is still pending.
+// core/tma/arrival_barrier.h implements the same arithmetic for the model; tests compare the two.
+// Source: PTX ISA, "mbarrier".
 #pragma once
 
 #include <array>
@@ -15,14 +16,14 @@
 namespace kvscope::ptx {
 
 struct Mbarrier {
-  static constexpr std::int64_t kMost = (1 << 20) - 1;  // arrivals of a phase; bytes of one
+  static constexpr std::int64_t kMost = (1 << 20) - 1;  // maximum number of arrivals of a phase, and of bytes
   std::int64_t expected = 0;                            // arrivals of the next phase
-  std::int64_t current = 0;                             // arrivals of this one
-  std::int64_t pending = 0;                             // of these, still missing
-  std::int64_t tx = 0;  // [bytes] announced and not yet arrived; below 0: they came first
+  std::int64_t current = 0;                             // arrivals of the current phase
+  std::int64_t pending = 0;                             // arrivals of the current phase that are still missing
+  std::int64_t tx = 0;  // [bytes] announced and not yet landed; negative: they landed before they were announced
   std::int64_t phase = 0;
 
-  // For reports: copies ever issued against it, and who arrived in this phase (thread and pc), last eight.
+  // For reports: copies ever issued against it, and the last eight arrivals of this phase (thread and pc).
   std::int64_t copies = 0;
   std::int64_t copied_bytes = 0;
   struct Arrival {
@@ -34,17 +35,17 @@ struct Mbarrier {
 
   [[nodiscard]] bool phase_done(int parity) const { return (phase & 1) != parity; }
 
-  // --- what happens to it; nothing is checked but what is said -------------------------------------------------------
+  // --- operations; they check only what their comments state ---------------------------------------------------------
 
   void init(std::int64_t count) { *this = Mbarrier{.expected = count, .current = count, .pending = count}; }
-  // False, and nothing changed: |tx| would pass kMost.
+  // Returns false and changes nothing if |tx| would exceed kMost.
   [[nodiscard]] bool expect_tx(std::int64_t bytes) { return add_tx(bytes); }
   [[nodiscard]] bool complete_tx(std::int64_t bytes);
-  // False, and nothing changed: fewer than `count` are missing.
+  // Returns false and changes nothing if fewer than `count` arrivals are pending.
   [[nodiscard]] bool arrive(std::int64_t count);
-  // One that leaves: an arrival, and not expected in later phases.
+  // arrive_drop: an arrival that also lowers the expected count of later phases.
   [[nodiscard]] bool arrive_and_drop(std::int64_t count);
-  // cp.async.mbarrier.arrive without .noinc: one arrival more is missing in this phase.
+  // cp.async.mbarrier.arrive without .noinc: adds one pending arrival to this phase.
   [[nodiscard]] bool raise_pending();
   void remember(std::int32_t thread, std::int32_t pc) {
     arrivals[static_cast<std::size_t>(arrival_count++) % arrivals.size()] = {thread, pc};

@@ -27,13 +27,13 @@ std::string state_of(const Launch& launch, const Cta& cta, std::uint64_t offset,
                      b.tx);
 }
 
-// Grows the hull of live objects; shrinks it when the last one goes.
+// Extends the bounds of live objects; resets them when the last object is invalidated.
 void note_alive(Cta& cta, std::uint64_t offset) {
   cta.async.barriers_begin = std::min(cta.async.barriers_begin, offset);
   cta.async.barriers_end = std::max(cta.async.barriers_end, offset + kObjectBytes);
 }
 
-// The object's private image: whoever reads it learns nothing.
+// Writes the opaque bytes of the object. Their value carries no information for the kernel.
 void write_image(Cta& cta, std::uint64_t offset, std::uint64_t image) {
   if (std::byte* at = shared_at(cta, offset, kObjectBytes)) std::memcpy(at, &image, sizeof image);
 }
@@ -45,7 +45,7 @@ void tell(Launch& launch, const Cta& cta, const Exec* exec, int lane, MbarrierEv
   launch.monitor->mbarrier(launch, cta, exec, lanes, what, address_of(cta, offset), value, order, scope);
 }
 
-// After a change: wakes who waits for a phase that has ended.
+// After a change: wakes the lane groups that wait for a phase that has completed.
 void settle(Launch& launch, Cta& cta, const Exec* exec, int lane, std::uint64_t offset, const Mbarrier& b,
             std::int64_t phase_before) {
   event(launch, cta);
@@ -56,21 +56,21 @@ void settle(Launch& launch, Cta& cta, const Exec* exec, int lane, std::uint64_t 
 
 std::string too_many_bytes(const Launch& launch, const Cta& cta, std::uint64_t offset, const Mbarrier& b,
                            std::int64_t bytes) {
-  return fmt::format("{} bytes more at {}: a phase counts {} at most", bytes, state_of(launch, cta, offset, b),
+  return fmt::format("{} more bytes at {}: a phase counts at most {}", bytes, state_of(launch, cta, offset, b),
                      Mbarrier::kMost);
 }
 
-// Bytes came that nobody announced, and nobody is left who could: this phase never ends.
+// True if unannounced bytes have landed and no pending arrival is left to announce them: this phase never completes.
 bool owes_bytes(const Mbarrier& b) {
   return b.pending == 0 && b.tx < 0;
 }
 std::string owed_bytes(const Launch& launch, const Cta& cta, std::uint64_t offset, const Mbarrier& b) {
-  return fmt::format("{} bytes have come that were not announced, and no arrival is missing that could: {}", -b.tx,
+  return fmt::format("{} bytes landed without an expect_tx, and no pending arrival can add one: {}", -b.tx,
                      state_of(launch, cta, offset, b));
 }
 constexpr const char* kExpectHint = "announce every copy's bytes with mbarrier.arrive.expect_tx";
 
-// What the handlers of one lane share.
+// Data shared by the handlers, for one lane.
 struct Site {
   Exec& exec;
   const Op& op;
@@ -172,7 +172,7 @@ Flow init(Exec& exec, const Op& op, LaneMask lanes) {
     if (live != exec.cta.mbarriers.end()) {
       const std::string of = state_of(exec.launch, exec.cta, offset, live->second);
       if (fault(exec, op, lane, ReportKind::mbarrier_touched, fmt::format("mbarrier.init of a live mbarrier, {}", of),
-                "mbarrier.inval comes before a second init", at, "write") == Flow::stopped) {
+                "execute mbarrier.inval before a second init", at, "write") == Flow::stopped) {
         return Flow::stopped;
       }
     }
@@ -230,14 +230,14 @@ Flow complete_tx_instr(Exec& exec, const Op& op, LaneMask lanes) {
   });
 }
 
-// The lanes whose phase is over. `waits` gets the first lane's object and phase that is not.
+// The lanes whose phase is complete. `waits` receives the first incomplete object and phase.
 struct Asked {
   LaneMask yes = 0;
   LaneMask asked = 0;
   Wait wait;
 };
 
-// For who watches: lanes that ask one object and get one answer are told of together.
+// For monitors: lanes that test the same object with the same result are reported together.
 struct Answer {
   LaneMask lanes = 0;
   const Cta* cta = nullptr;
@@ -268,7 +268,7 @@ Flow ask(Exec& exec, const Op& op, LaneMask lanes, Asked& out) {
     if (parity) {
       done = b.phase_done(static_cast<int>(value & 1));
     } else {
-      // 24 bits of the phase are in a token.
+      // A token contains 24 bits of the phase.
       const std::int64_t behind = (b.phase - Mbarrier::phase_of(value)) & 0xffffff;
       done = behind != 0;
       if (behind > 1) {
@@ -301,12 +301,12 @@ Flow test_wait(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// Waits until the phase is over, at this place; the machine gives up for it when nothing else can run.
+// Waits at this instruction until the phase completes; the machine times the wait out when nothing else can run.
 Flow try_wait(Exec& exec, const Op& op, LaneMask lanes) {
   const bool timed_out = exec.lane_group.wait.timed_out;
   Asked asked;
   if (ask(exec, op, lanes, asked) == Flow::stopped) return Flow::stopped;
-  // Some lanes may go on: those that may not ask again.
+  // If some lanes may continue, the others receive false and may test again.
   if (asked.yes == 0 && asked.wait.kind != WaitKind::none && !timed_out) {
     exec.lane_group.wait = asked.wait;
     return Flow::waits;
@@ -340,7 +340,7 @@ MbarrierAt find_mbarrier_at(Exec& exec, const Op& op, int lane, Space space, std
   fault(exec, op, lane, ReportKind::no_mbarrier,
         cta == nullptr ? fmt::format("0x{:x} is not in shared memory, where mbarriers are", address)
                        : fmt::format("there is no mbarrier at {}", place_name(at)),
-        "mbarrier.init comes first, and mbarrier.inval last", at);
+        "execute mbarrier.init first, and mbarrier.inval last", at);
   return {};
 }
 
@@ -357,7 +357,7 @@ bool report_touched(Exec& exec, const Op& op, LaneMask lanes, const LaneAddresse
     const Flow flow = fault(exec, op, lane, ReportKind::mbarrier_touched,
                             fmt::format("{} bytes of a live mbarrier, {}", request.bytes,
                                         state_of(exec.launch, *cta, it->first, it->second)),
-                            "mbarrier.inval comes before its memory is used for something else",
+                            "execute mbarrier.inval before the memory is reused",
                             name_address(exec.launch, Space::shared, address, request.bytes),
                             request.kind == AccessKind::load ? "read" : "write");
     return flow != Flow::stopped;
@@ -370,7 +370,7 @@ void complete_tx(Launch& launch, Cta& cta, std::uint64_t offset, std::int64_t by
   if (found == cta.mbarriers.end()) {
     const ReportAddress at = name_address(launch, Space::shared, address_of(cta, offset), kObjectBytes);
     engine_fault(launch, cta, op, ReportKind::no_mbarrier,
-                 fmt::format("{} bytes have landed, and there is no mbarrier any more at {}", bytes, place_name(at)),
+                 fmt::format("{} bytes have landed, but there is no longer an mbarrier at {}", bytes, place_name(at)),
                  "wait for the copy before mbarrier.inval", at);
     return;
   }
@@ -395,7 +395,7 @@ void arrive_by_engine(Launch& launch, Cta& cta, std::uint64_t offset, const Asyn
   if (found == cta.mbarriers.end()) {
     engine_fault(
         launch, cta, op, ReportKind::no_mbarrier,
-        fmt::format("an arrival for copies that are done, and there is no mbarrier any more at {}", place_name(at)),
+        fmt::format("an arrival for completed copies, but there is no longer an mbarrier at {}", place_name(at)),
         "wait for the copies before mbarrier.inval", at);
     return;
   }

@@ -14,10 +14,10 @@
 namespace kvscope::ptx {
 namespace {
 
-// What NamedBarrier::reduction says.
+// The values of NamedBarrier::reduction.
 enum Reduction : std::int32_t { kPlain = 0, kPopc = 1, kAnd = 2, kOr = 3 };
 
-// Of Wait::value: the warp has been counted, and waits for the others.
+// In Wait::value: the warp has been counted, and waits for the others.
 constexpr std::uint64_t kCounted = std::uint64_t{1} << 32;
 
 struct Request {
@@ -44,7 +44,7 @@ bool is_uniform(const Exec& exec, std::uint32_t reg, LaneMask lanes) {
   return true;
 }
 
-// Operands: of bar.red d, a {, b}, p; else a {, b}. p is the last one.
+// Operands: bar.red has d, a {, b}, p; the others a {, b}. p is the last one.
 Request request_of(const Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
   Request r;
@@ -60,7 +60,7 @@ Request request_of(const Exec& exec, const Op& op, LaneMask lanes) {
   return r;
 }
 
-// The predicate that bar.red reduces, in the lanes.
+// The lanes of the predicate that bar.red reduces.
 LaneMask predicate_of(const Exec& exec, const Op& op) {
   const std::size_t last = op.at[3] != kNoRegister ? 3 : 2;
   LaneMask p = 0;
@@ -81,7 +81,7 @@ std::string_view reduction_name(std::int32_t reduction) {
   return kNames[static_cast<std::size_t>(reduction)];
 }
 
-// bar.red's value in the lanes of one lane group that has waited for it.
+// Writes bar.red's value for the lanes of one lane group that has waited for it.
 void write_result(const Program& program, Warp& warp, const LaneGroup& f, std::int32_t pc,
                   const NamedBarrier& barrier) {
   const Op& op = program.ops[static_cast<std::size_t>(pc)];
@@ -133,7 +133,7 @@ void complete(Launch& launch, Cta& cta, std::uint32_t number) {
   event(launch, cta);
 }
 
-// The warp's lane groups that are at this barrier already, at other instructions, and wait for the rest of the warp.
+// The lane groups of the warp that wait at this barrier at other instructions.
 LaneMask elsewhere(const Exec& exec, const Request& r) {
   LaneMask out = 0;
   for (const LaneGroup& f : exec.warp.lane_groups) {
@@ -145,7 +145,7 @@ LaneMask elsewhere(const Exec& exec, const Request& r) {
   return out;
 }
 
-// The other lane groups of a warp that has arrived are behind their instruction too.
+// Moves the other lane groups of a warp that has arrived past their instruction too.
 void move_behind(Exec& exec, const Request& r) {
   for (LaneGroup& f : exec.warp.lane_groups) {
     if (&f == &exec.lane_group || f.lanes == 0 || f.state != LaneGroupState::waiting || !f.retries) continue;
@@ -160,7 +160,7 @@ void move_behind(Exec& exec, const Request& r) {
   }
 }
 
-// Counts the warp. Flow::next: it may go on.
+// Counts the warp. Flow::next: it may continue.
 Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
   Cta& cta = exec.cta;
   NamedBarrier& b = cta.barriers[r.barrier];
@@ -177,12 +177,14 @@ Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
                                             ReportKind::barrier_rearrive));
     if (flow == Flow::stopped) return flow;
   } else if (b.expected != static_cast<std::int32_t>(r.threads)) {
-    const Flow flow = report(exec, mismatch(fmt::format("barrier {} is waited for with {} threads, and here with {}",
-                                                        r.barrier, b.expected, r.threads)));
+    const Flow flow =
+        report(exec, mismatch(fmt::format("barrier {} is in use with {} threads, but this instruction names {}",
+                                          r.barrier, b.expected, r.threads)));
     if (flow == Flow::stopped) return flow;
   } else if (b.reduction != r.reduction) {
-    const Flow flow = report(exec, mismatch(fmt::format("barrier {} is one of {}, and here of {}", r.barrier,
-                                                        reduction_name(b.reduction), reduction_name(r.reduction))));
+    const Flow flow =
+        report(exec, mismatch(fmt::format("barrier {} is in use by {}, but this instruction is {}", r.barrier,
+                                          reduction_name(b.reduction), reduction_name(r.reduction))));
     if (flow == Flow::stopped) return flow;
   }
   if (r.reduction != kPlain) {

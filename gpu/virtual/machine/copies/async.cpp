@@ -20,7 +20,7 @@ bool is_store(AsyncKind kind) {
          kind == AsyncKind::tensor_reduce;
 }
 
-// st.async and red.async bring registers to another CTA: their own may go.
+// st.async and red.async send registers to another CTA, so the memory of their own CTA may be released.
 bool uses_own_memory(AsyncKind kind) {
   return kind != AsyncKind::st_async && kind != AsyncKind::red_async;
 }
@@ -40,7 +40,7 @@ void make_arrival(Launch& launch, Cta& cta, std::size_t index) {
   arrive_by_engine(launch, cta, offset_of(arrival.op.mbarrier), arrival.op);
 }
 
-// Stores whose source nobody has waited for when their CTA ends.
+// Reports stores whose source was not waited for before their CTA ended.
 void report_unread(Launch& launch, Cta& cta) {
   for (std::size_t thread = 0; thread < cta.async.bulk.size(); ++thread) {
     const ThreadGroups& t = cta.async.bulk[thread];
@@ -74,7 +74,7 @@ void report_copies(Launch& launch, Cta& cta) {
     engine_note(launch, cta, op, ReportKind::exit_in_flight,
                 fmt::format("thread {} ended the kernel with {} cp.async not waited for", thread, copies.size()),
                 "cp.async.wait_all");
-    return;  // one for all threads
+    return;  // one report for all threads
   }
 }
 
@@ -88,9 +88,9 @@ void report_barriers(Launch& launch, Cta& cta) {
     op.kind = AsyncKind::bulk_load;
     op.mbarrier = address;
     engine_fault(launch, cta, op, ReportKind::mbar_tx,
-                 b.tx < 0 ? fmt::format("{} bytes came at {} that nobody announced (tx {}, phase {})", -b.tx,
+                 b.tx < 0 ? fmt::format("{} bytes landed at {} without an expect_tx (tx {}, phase {})", -b.tx,
                                         place_name(at), b.tx, b.phase)
-                          : fmt::format("{} bytes were announced at {} and never came (tx {}, phase {})", b.tx,
+                          : fmt::format("{} bytes were expected at {} and did not land (tx {}, phase {})", b.tx,
                                         place_name(at), b.tx, b.phase),
                  "expect_tx must name exactly the bytes of the copies", at);
   }
@@ -170,7 +170,7 @@ bool perform_next(Launch& launch, Cta& cta) {
     }
     return true;
   }
-  // In the order of issue. A cp.async by itself waits for its wait, or for its arrival.
+  // In issue order. A cp.async of a group is performed at its wait, or at its arrival.
   if (a.queue.empty() && a.arrivals.empty()) return false;
   if (a.queue.empty() || (!a.arrivals.empty() && a.arrivals.front().op.number < a.queue.front().op.number)) {
     make_arrival(launch, cta, 0);
@@ -185,9 +185,10 @@ void check_ended(Launch& launch, Cta& cta) {
   report_copies(launch, cta);
   auto& queue = cta.async.queue;
   for (const PendingOp& p : queue) {
-    if (is_store(p.op.kind) || !uses_own_memory(p.op.kind) || p.bytes == 0) continue;  // told above, or nothing lost
+    // Already reported, or nothing is lost.
+    if (is_store(p.op.kind) || !uses_own_memory(p.op.kind) || p.bytes == 0) continue;
     engine_fault(launch, cta, p.op, ReportKind::exit_in_flight,
-                 fmt::format("the CTA ended with {} bytes of this copy on their way", p.bytes),
+                 fmt::format("the CTA ended with {} bytes of this copy in flight", p.bytes),
                  "wait for its mbarrier before the end");
   }
   while (!queue.empty()) perform_at(launch, cta, 0);

@@ -1,10 +1,11 @@
-// What the engines of a CTA have still to do. An operation waits here from its issue until the schedule lets it happen
-// (LaunchOptions::policy): late (when nobody else can go on, or at its wait), early (at issue), or at random.
+// Asynchronous operations of a CTA that are still in flight. An operation is stored here from its issue until the
+// schedule (LaunchOptions::policy) performs it: late (when no other progress is possible, or at the wait), early (at
+// issue), or at random.
 //
-//   cp.async            a list for each thread: open copies, then groups; late: they move at the wait that retires them
-//   bulk and tensor     one queue a CTA; late: when no lane group of the CTA can go on, in the order of issue; stores
-//                       also at the wait of their group; at random: each row of a box is an operation of its own
-//   wgmma               a list for each warp; late: at its wait
+//   cp.async            one list per thread: open copies, then groups; late: performed at the wait that retires them
+//   bulk and tensor     one queue per CTA; late: when no lane group of the CTA can continue, in issue order; stores
+//                       also at the wait of their group; at random: each row of a box is a separate operation
+//   wgmma               one list per warp; late: at its wait
 #pragma once
 
 #include <array>
@@ -21,28 +22,28 @@
 
 namespace kvscope::ptx {
 
-// What moves, kept as sizes and addresses: no pointers. Which fields count is the kind's business.
+// One operation as sizes and addresses, without pointers. The kind determines which fields are used.
 struct PendingOp {
   AsyncOp op;
-  std::vector<ByteRange> reads;   // filled in when somebody watches
+  std::vector<ByteRange> reads;   // filled in only if there is a monitor
   std::vector<ByteRange> writes;  // likewise
   std::uint64_t shared = 0;       // shared address of the tile: destination of loads, source of stores
   std::uint64_t other = 0;        // device address, or the shared address at the other end
   std::int64_t bytes = 0;
-  std::uint32_t cta_mask = 0;  // multicast: ranks of the cluster; 0: its own
+  std::uint32_t cta_mask = 0;  // multicast: ranks of the cluster; 0: the issuer's CTA
   bool gather = false;         // a tensor copy of four rows
-  bool reduces = false;        // new = op(old, bytes), as the instruction says
-  std::uint16_t instr = 0;     // Program::instrs: what a reduction does, and to which type
+  bool reduces = false;        // new = op(old, bytes), as the instruction specifies
+  std::uint16_t instr = 0;     // Program::instrs: operation and type of a reduction
   CopyMap map;
   Coordinates at;
-  std::array<std::uint64_t, 4> values{};  // of st.async and red.async
+  std::array<std::uint64_t, 4> values{};  // values of st.async and red.async
 };
 
-// A thread's bulk stores: open ones, then groups in the order in which they were committed; operation numbers.
+// A thread's bulk stores as operation numbers: the open ones, then the committed groups, oldest first.
 struct ThreadGroups {
   std::vector<std::uint64_t> open;
   std::deque<std::vector<std::uint64_t>> groups;  // oldest first
-  std::uint64_t read = 0;                         // the last one whose source has been waited for
+  std::uint64_t read = 0;                         // the last one whose source read has been waited for
   std::int32_t last_pc = -1;                      // of the last one issued
 };
 
@@ -53,31 +54,31 @@ struct CpAsyncCopy {
   std::uint32_t target = 0;  // shared address
   std::int32_t pc = -1;
   std::uint8_t bytes = 0;  // written
-  std::uint8_t read = 0;   // of these from memory, the rest zeros
+  std::uint8_t read = 0;   // of these read from memory; the rest are zeros
   bool performed = false;
 };
-// Its copies in the order of issue: those of the oldest group first, open ones last.
+// A thread's copies in issue order: those of the oldest group first, open ones last.
 struct ThreadCopies {
   std::vector<CpAsyncCopy> copies;
   std::vector<std::int32_t> groups;  // copies in each committed group
   std::int32_t grouped = 0;          // copies in all of them
-  std::uint64_t arrived = 0;         // number of the last copy that an arrival has taken from here
+  std::uint64_t arrived = 0;         // number of the last copy that an arrival has claimed
 };
-// cp.async.mbarrier.arrive: an arrival when the first `copies` of the thread are done.
+// cp.async.mbarrier.arrive: arrives when the thread's copies up to `last` are complete.
 struct CpAsyncArrival {
   AsyncOp op;
   std::uint64_t last = 0;  // number of the last copy before it
 };
 
-// A warp's wgmma: operations not yet performed. The accumulators stay in their registers.
+// A warp's wgmma operations that are not yet performed. The accumulators stay in their registers.
 struct WgmmaOp {
   AsyncOp op;
-  std::uint64_t a = 0, b = 0;       // descriptors; a: when the operand is in shared memory
-  std::vector<std::byte> a_values;  // else the registers as they were at the issue
+  std::uint64_t a = 0, b = 0;       // descriptors; `a` if the operand is in shared memory
+  std::vector<std::byte> a_values;  // otherwise the registers at the time of issue
   bool scale_d = true;
-  std::int32_t activation = 0;  // whose registers: Warp::activations, and which life of it
+  std::int32_t activation = 0;  // owner of the registers: Warp::activations, and `entered` of that activation
   std::uint64_t entered = 0;
-  bool performed = false;  // policy early: at the issue; its wait still orders who comes after
+  bool performed = false;  // policy early: performed at issue; its wait still orders later accesses
 };
 struct WarpProducts {
   std::vector<WgmmaOp> ops;          // oldest group first, open ones last
@@ -85,7 +86,7 @@ struct WarpProducts {
   std::int32_t grouped = 0;
 };
 
-// The tensor map that was read last, and its bytes: kernels use few of them, over and over.
+// The tensor map read last, and its bytes: kernels reuse a few maps many times.
 struct MapCache {
   bool filled = false;
   std::array<std::byte, kMapRecordBytes> record{};
@@ -94,31 +95,32 @@ struct MapCache {
 
 struct AsyncState {
   std::deque<PendingOp> queue;          // not yet performed, by number
-  std::vector<ThreadCopies> cp_async;   // [threads], or empty
-  std::deque<CpAsyncArrival> arrivals;  // not yet made
-  std::vector<ThreadGroups> bulk;       // [threads], or empty
-  std::vector<WarpProducts> wgmma;      // [warps], or empty
+  std::vector<ThreadCopies> cp_async;   // [threads]; may be empty
+  std::deque<CpAsyncArrival> arrivals;  // pending arrivals
+  std::vector<ThreadGroups> bulk;       // [threads]; may be empty
+  std::vector<WarpProducts> wgmma;      // [warps]; may be empty
   MapCache map;
-  std::uint64_t barriers_begin = ~std::uint64_t{0};  // hull of the live mbarriers' offsets
+  std::uint64_t barriers_begin = ~std::uint64_t{0};  // bounds of the offsets of live mbarriers
   std::uint64_t barriers_end = 0;
 };
 
-// --- for the handlers of copies --------------------------------------------------------------------------------------
+// --- used by the handlers of copies
+// -----------------------------------------------------------------------------------
 
-// A new operation of a lane: numbered, and told to who watches by issue().
+// A new operation of a lane, with its number; issue() reports it to monitors.
 [[nodiscard]] AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind);
-// Hands a copy to its engine: it waits in the queue, or happens now (policy early).
+// Passes a copy to its engine: it is queued, or performed now (policy early).
 void issue(Exec& exec, PendingOp op);
-// The same for an operation of a copy that has been told of: copy_issued is the caller's.
+// The same for a part of a copy; the caller has already called copy_issued for the whole.
 void issue_part(Exec& exec, PendingOp op);
-// The operation happens: bytes move, and the barrier is credited. Defined by what it is (see the files).
+// Performs the operation: moves the bytes and credits the barrier. Each kind is defined in its own file.
 void perform(Launch& launch, Cta& cta, const PendingOp& op);
-// Performs the operations of these numbers that still wait.
+// Performs the queued operations with these numbers.
 void perform_all(Launch& launch, Cta& cta, const std::vector<std::uint64_t>& numbers);
 
-// cp_async.cpp. `last`: all copies of the thread up to this number.
+// cp_async.cpp. `last`: performs all copies of the thread up to this number.
 void perform_copies(Launch& launch, Cta& cta, std::int32_t thread, std::uint64_t last);
-// Lets one cp.async happen out of turn: the pick-th of those that wait. For a seeded schedule.
+// Performs one cp.async out of order: the pick-th of the queued ones. For a seeded schedule.
 void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
 [[nodiscard]] std::uint64_t waiting_copies(const Cta& cta);
 
@@ -127,12 +129,12 @@ void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
 [[nodiscard]] MachineHandler find_tensor_copy(const Instr& instr);  // and prefetches, tensormap.*
 [[nodiscard]] MachineHandler find_fence(const Instr& instr);
 
-// Their part of perform().
+// The implementations of perform() for each kind.
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& op);
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& op);
-// The 16-byte chunks of a tensor copy in the order of rows; of a gather, of its four rows. `row` counts them all.
+// The 16-byte chunks of a tensor copy in row order; for a gather, of its four rows. `row` counts through all rows.
 [[nodiscard]] std::vector<CopyChunk> chunks_of(const PendingOp& op);
-// A thread's bulk store is issued: it belongs to the open group.
+// A bulk store of a thread has been issued: adds it to the open group.
 void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number);
 
 }  // namespace kvscope::ptx

@@ -13,7 +13,7 @@ std::size_t byte_count(std::int64_t bytes) {
   return static_cast<std::size_t>(bytes);
 }
 
-// Most rows are a line of 128 bytes: a size that is known here needs no call.
+// Most rows are a line of 128 bytes: with a compile-time size, memcpy is inlined.
 void move_run(std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes == kLineBytes) {
     std::memcpy(to, from, kLineBytes);
@@ -22,15 +22,15 @@ void move_run(std::byte* to, const std::byte* from, std::int64_t bytes) {
   }
 }
 
-// Where rows are in the window: copies of a box's numbers, which bytes that are moved cannot alias.
+// Row addresses in the window. The members are copies of the box's numbers: the bytes moved cannot alias them.
 struct Window {
   Window(const TensorBox& box, std::int64_t count) : swizzle(box.swizzle), first(box.shared), bytes(count) {}
   SwizzleBits swizzle;
   std::int64_t first;  // [byte address] of the window
-  std::int64_t bytes;  // of a row that are moved, from its beginning on
+  std::int64_t bytes;  // bytes of a row that are moved, from its beginning
 
-  // Calls move(byte of the row, its place in the window) for every kUnit bytes, which the swizzle leaves together. kLine:
-  // the row is a line of 128 bytes, whose first address has no bits that a swizzle changes.
+  // Calls move(byte of the row, its place in the window) for every kUnit bytes, which the swizzle keeps together.
+  // kLine: the row is a line of 128 bytes, and the swizzle changes no bit of its first address.
   template <std::int64_t kUnit, bool kLine, class Byte, class Move>
   void each_unit(std::int64_t shared, Byte* window, const Move& move) const {
     const auto change = static_cast<std::int64_t>(swizzle.change(static_cast<std::uint64_t>(shared)));
@@ -43,13 +43,13 @@ struct Window {
   }
 };
 
-// The bytes that a load stores where the tensor has none: zeros, or 0x7ff7 in every 16-bit half, which fused
-// multiply-add with the out-of-bounds modifier takes for zero and other arithmetic for a NaN.
+// Fills bytes outside the tensor as a load does: zeros, or 0x7ff7 in every 16-bit half. Fused multiply-add with the
+// .oob modifier treats 0x7ff7 as zero; other arithmetic treats it as a NaN.
 void fill_row(std::byte* row, std::int64_t bytes, bool nan) {
   for (std::int64_t b = 0; b < bytes; ++b) row[b] = !nan ? std::byte{0} : std::byte(b % 2 == 0 ? 0xf7 : 0x7f);
 }
 
-// The data of one row, chunk by chunk: the allocations around it are not one.
+// Fetches the data of one row chunk by chunk, because it is in several allocations.
 bool fetch_row(const CopyMap& map, const TensorBox& box, const BoxRow& row, const DeviceMemory& memory, std::byte* to) {
   return each_chunk(box, row, map.element_bytes(), [&](const CopyChunk& chunk) {
     if (chunk.filled()) return true;
@@ -61,12 +61,12 @@ bool fetch_row(const CopyMap& map, const TensorBox& box, const BoxRow& row, cons
   });
 }
 
-// put(row, its bytes in one piece) for every row.
+// Calls put(row, its bytes, contiguous) for every row.
 template <class Put>
 bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& memory, const Put& put) {
   const std::byte* const hull = box.has_data() ? memory.at(box.lowest, box.hull) : nullptr;
   const bool nan = map.fill != 0, whole = box.begin == 0 && box.end == box.size.inner;
-  std::array<std::byte, kMaxRowBytes> edge, empty;  // rows with fill, made when the first one is needed
+  std::array<std::byte, kMaxRowBytes> edge, empty;  // rows with fill, built at the first use
   bool edge_made = false, empty_made = false, good = true;
   const auto make = [&](std::array<std::byte, kMaxRowBytes>& bytes, bool& made) {
     if (!made) fill_row(bytes.data(), box.size.inner, nan);

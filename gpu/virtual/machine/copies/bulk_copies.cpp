@@ -1,7 +1,7 @@
-// cp.async.bulk without a tensor map, its reductions, and the small ones of a cluster: st.async and red.async.
+// cp.async.bulk without a tensor map, its reductions, and the small copies within a cluster: st.async and red.async.
 //
-//   global -> shared        completes on an mbarrier beside the destination, in every CTA of a multicast
-//   shared -> another CTA   likewise, in that CTA
+//   global -> shared        completes on an mbarrier in the destination CTA, in every CTA of a multicast
+//   shared -> another CTA   completes on an mbarrier in that CTA
 //   shared -> global        belongs to a group of the thread: commit_group, wait_group{.read}
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::uint64_t kUnit = 16;  // [bytes] sizes and addresses of bulk copies are multiples of
+constexpr std::uint64_t kUnit = 16;  // [bytes] sizes and addresses of bulk copies are multiples of it
 
 std::uint64_t operand_value(const Exec& exec, const Op& op, int operand, int lane) {
   return lane_value(exec, op.at[static_cast<std::size_t>(operand)], width_of(op, operand), lane);
@@ -30,7 +30,7 @@ bool stopped(const Exec& exec) {
   return exec.launch.status == LaunchStatus::failed;
 }
 
-// All that breaks the rule of 16 bytes in one report; true: nothing does.
+// Reports all violations of the 16-byte rule together. Returns true if there are none.
 bool check_units(Exec& exec, const Op& op, int lane, std::uint64_t size, std::uint64_t to, std::uint64_t from) {
   std::string wrong;
   const auto check = [&](std::string_view what, std::uint64_t value, bool hex) {
@@ -47,11 +47,11 @@ bool check_units(Exec& exec, const Op& op, int lane, std::uint64_t size, std::ui
   return false;
 }
 
-// A place of shared memory for a copy, as its address with the rank; false: reported.
+// Converts a shared address of a copy to one with the rank. False: a fault was reported.
 bool reach_shared(Exec& exec, const Op& op, int lane, AccessKind kind, bool own, std::uint64_t bytes,
                   std::uint64_t& address) {
   Space space = Space::shared;
-  // Addresses of instructions that say .shared may be generic ones only when they do not say it: these always do.
+  // An address is generic only if the instruction does not name .shared; these instructions always do.
   const LaneRequest request{space, kind, static_cast<std::int64_t>(bytes), 1, own};
   return reach_lane(exec, op, lane, request, space, address) != nullptr;
 }
@@ -61,7 +61,7 @@ bool reach_global(Exec& exec, const Op& op, int lane, AccessKind kind, std::uint
   return bytes == 0 || reach_lane(exec, op, lane, request, space, address) != nullptr;
 }
 
-// The ranks that an operation goes to.
+// Visits the ranks that an operation writes to.
 template <class Visit>
 void for_each_target(Launch& launch, Cta& cta, const PendingOp& p, const Visit& visit) {
   if (p.cta_mask == 0) {
@@ -73,7 +73,7 @@ void for_each_target(Launch& launch, Cta& cta, const PendingOp& p, const Visit& 
   }
 }
 
-// The CTA whose memory an operation needs has ended: reported.
+// False: the CTA whose memory an operation needs has ended; this was reported.
 bool is_there(Launch& launch, Cta& cta, const PendingOp& p, const Cta& target) {
   if (target.state != CtaState::done || &target == &cta) return true;
   engine_fault(launch, cta, p.op, ReportKind::dsmem_after_exit,
@@ -82,7 +82,7 @@ bool is_there(Launch& launch, Cta& cta, const PendingOp& p, const Cta& target) {
   return false;
 }
 
-// --- what is issued --------------------------------------------------------------------------------------------------
+// --- issue -----------------------------------------------------------------------------------------------------------
 
 // [d], [s], size, [m] {, mask}: into shared memory.
 Flow to_shared(Exec& exec, const Op& op, LaneMask lanes) {
@@ -238,7 +238,7 @@ Flow commit_bulk(Exec& exec, const Op&, LaneMask lanes) {
   return Flow::next;
 }
 
-// Performs all but the newest N groups of each lane. With .read they stay: their writes are not ordered yet.
+// Performs all but the newest N groups of each lane. With .read the groups are kept: their writes are not yet ordered.
 Flow wait_bulk_group(Exec& exec, const Op& op, LaneMask lanes) {
   const bool read = exec.program().instr(op).has(Mod::read);
   std::array<std::uint64_t, kLanes> last{};
@@ -261,9 +261,9 @@ Flow wait_bulk_group(Exec& exec, const Op& op, LaneMask lanes) {
   return stopped(exec) ? Flow::stopped : Flow::next;
 }
 
-// --- what happens ----------------------------------------------------------------------------------------------------
+// --- performing ------------------------------------------------------------------------------------------------------
 
-// Element by element from `from` into `to`, with the instruction's operation.
+// Combines `to` with `from` element by element, with the instruction's operation.
 void reduce_bytes(const Instr& instr, std::byte* to, const std::byte* from, std::int64_t bytes, bool global) {
   const Type type = instr.type();
   const Reduce reduce = find_reduce(reduce_op(instr), type);

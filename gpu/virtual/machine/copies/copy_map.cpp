@@ -11,7 +11,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// By the encoder's number.
+// Indexed by the driver API's number.
 constexpr std::array<ElementFormat, 16> kElements = {{
     {"u8", 8, false, true, Type::none},
     {"u16", 16, false, true, Type::none},
@@ -23,7 +23,7 @@ constexpr std::array<ElementFormat, 16> kElements = {{
     {"f32", 32, true, true, Type::f32},
     {"f64", 64, true, true, Type::f64},
     {"bf16", 16, true, true, Type::bf16},
-    {"f32_ftz", 32, true, true, Type::f32},  // a copy moves the bits and flushes nothing
+    {"f32_ftz", 32, true, true, Type::f32},  // a copy moves the bits and does not flush subnormals
     {"tf32", 32, true, false, Type::none},
     {"tf32_ftz", 32, true, false, Type::none},
     {"u4x16_align8", 4, false, false, Type::none},
@@ -60,15 +60,15 @@ int byte_at(RecordBytes record, std::size_t at) {
   throw InputError("tensor map", fmt::format("byte {}", at), std::move(message));
 }
 
-// Throws unless the bytes from `at` to before `end` are zero.
+// Throws unless the bytes [at, end) are zero.
 void require_zero(RecordBytes record, std::size_t at, std::size_t end) {
   for (; at < end; ++at) {
     if (byte_at(record, at) == 0) continue;
-    reject(at, fmt::format("{} where this map's record has 0: bytes that say nothing are fixed", byte_at(record, at)));
+    reject(at, fmt::format("{} where this map's record has 0: unused bytes have fixed values", byte_at(record, at)));
   }
 }
 
-// The bytes that carry no number of the map, in the order of the record.
+// Checks the bytes that have fixed values, in the order of the record.
 void require_fixed_bytes(RecordBytes record, const CopyMap& map) {
   const auto rank = static_cast<std::size_t>(map.rank);
   require_zero(record, map_field::kStrides + 8 * (rank - 1), map_field::kDims);
@@ -76,7 +76,7 @@ void require_fixed_bytes(RecordBytes record, const CopyMap& map) {
   require_zero(record, map_field::kBox + 2 * rank, map_field::kElementStrides);
   if (map.interleave == 0 && map.every[0] != 1) {
     reject(map_field::kElementStrides,
-           fmt::format("{} where this map's record has 1: bytes that say nothing are fixed", map.every[0]));
+           fmt::format("{} where this map's record has 1: unused bytes have fixed values", map.every[0]));
   }
   require_zero(record, map_field::kElementStrides + rank, map_field::kChecksum);
 }
@@ -97,7 +97,7 @@ const MapSwizzle& CopyMap::swizzle_mode() const {
 
 CopyMap read_copy_map(RecordBytes record) {
   if (std::memcmp(record.data(), kMapMagic.data(), kMapMagic.size()) != 0) {
-    reject(0, "this is no tensor map of kvscope; the driver's own 128 bytes are private and cannot be read");
+    reject(0, "this is not a tensor map of kvscope; the driver's own 128 bytes are private and cannot be read");
   }
   if (const auto version = number_at<std::uint16_t>(record, map_field::kVersion); version != 1) {
     reject(map_field::kVersion, fmt::format("version {} is not 1: use the program that wrote it", version));

@@ -1,4 +1,4 @@
-// A tensor map as the machine's copy engine uses it, and the machine's reader of the 128 bytes that carry it.
+// A tensor map as the machine's copy engine uses it, and the parser of its 128-byte record.
 //
 //   offset  bytes  content, little-endian                offset  bytes  content
 //        0      8  "kvsc-map"                                24   4x 8  strides [bytes] of dimensions 1 ..
@@ -7,9 +7,8 @@
 //                  L2 promotion, fill                        86   5x 1  element strides; [0] is 1 without interleave
 //       16      8  base address                              91     33  0
 //                                                           124      4  CRC-32 of bytes 0 .. 123
-//
-// Entries past the rank are 0. The record is a format that the host and the machine share. This reader, and the rules
-// that it applies, are the machine's own: no code of the model that it is compared with.
+// Entries past the rank are 0. Host and machine share only this record format. The parser and the rules that it applies
+// share no code with the model, so that the two can be compared.
 // Sources: CUDA driver API, cuTensorMapEncodeTiled (rules, numbers of types and modes); PTX ISA, "Tensors".
 #pragma once
 
@@ -30,11 +29,11 @@ inline constexpr std::size_t kMapRecordBytes = 128;
 inline constexpr std::string_view kMapMagic = "kvsc-map";
 inline constexpr std::size_t kMaxDimensions = 5;
 
-// Where the fields of a record are [bytes].
+// Offsets of the fields in a record [bytes].
 namespace map_field {
 inline constexpr std::size_t kVersion = 8, kType = 10, kRank = 11, kInterleave = 12, kSwizzle = 13, kPromotion = 14,
                              kFill = 15, kBase = 16, kStrides = 24, kDims = 56, kBox = 76, kElementStrides = 86,
-                             kReserved = 91, kChecksum = 124;
+                             kChecksum = 124;
 }  // namespace map_field
 [[nodiscard]] std::uint32_t map_checksum(std::span<const std::byte, kMapRecordBytes> record);
 
@@ -42,9 +41,9 @@ struct ElementFormat {
   std::string_view name;
   int bits = 0;
   bool floating = false;
-  bool copied = false;        // byte for byte; the others are converted by a copy, which is not modelled
-  Type reduced = Type::none;  // as reductions treat it; none: they do not take it
-  bool in_16_bytes = false;   // 16 packed values take 16 bytes of shared memory
+  bool copied = false;        // copied byte for byte; other types are converted by the copy, which is not modeled
+  Type reduced = Type::none;  // the type that reductions use; none: reductions do not support it
+  bool in_16_bytes = false;   // 16 packed values occupy 16 bytes of shared memory
   [[nodiscard]] constexpr bool packed() const { return bits < 8; }
 };
 struct MapSwizzle {
@@ -54,30 +53,30 @@ struct MapSwizzle {
 };
 
 struct CopyMap {
-  int type = 0;        // the encoder's number
+  int type = 0;        // the driver API's number
   int interleave = 0;  // 0 none, 1 16B, 2 32B
-  int swizzle = 0;     // the encoder's number
-  int promotion = 0;   // of L2: without effect on bytes
+  int swizzle = 0;     // the driver API's number
+  int promotion = 0;   // L2 promotion: no effect on bytes
   int fill = 0;        // 0 zeros, 1 the NaN pattern
   int rank = 0;
   std::uint64_t base = 0;                               // [byte address]
-  std::array<std::uint64_t, kMaxDimensions> dims{};     // [elements], fastest first, as all lists
+  std::array<std::uint64_t, kMaxDimensions> dims{};     // [elements], fastest dimension first, as all lists
   std::array<std::uint64_t, kMaxDimensions> strides{};  // [bytes]; [0]: of one element, 0 for packed types
   std::array<std::uint32_t, kMaxDimensions> box{};      // [tensor positions]
   std::array<std::uint32_t, kMaxDimensions> every{};    // the box takes every n-th position; [0] is ignored
 
-  // Precondition: the numbers are in the tables, as those of every map that read_copy_map returns.
+  // Precondition: the type is in the table, as in every map that read_copy_map returns.
   [[nodiscard]] const ElementFormat& element() const;
   [[nodiscard]] const MapSwizzle& swizzle_mode() const;
   [[nodiscard]] std::int64_t element_bytes() const { return element().bits / 8; }
 };
 
-// InputError "tensor map rejected: ..." with the offset: not a record, another version, a wrong checksum, every broken
-// rule of map_faults, or a byte that must be fixed and is not.
+// Throws InputError "tensor map rejected: ..." with the offset: not a record, another version, a wrong checksum, every
+// broken rule of map_faults, or a reserved byte with a wrong value.
 [[nodiscard]] CopyMap read_copy_map(std::span<const std::byte, kMapRecordBytes> record);
 
-// Every rule of the encoder that the map breaks on every target, as "box[0] (V17)" and a message with value, legal
-// range and next step. Empty: the map is legal.
+// The encoder's rules that the map breaks on every target, each as "box[0] (V17)" and a message with value, allowed
+// range and next step. Empty: the map is valid.
 [[nodiscard]] std::vector<Fault> map_faults(const CopyMap& map);
 
 }  // namespace kvscope::ptx

@@ -1,6 +1,6 @@
-// The rules of the encoder, held against a map that a record carries: a kernel may have edited the record
-// (tensormap.replace), so a record with a good checksum can still break them. V01 is about the encoder's call and has
-// no meaning here. Each rule checks all dimensions before the next rule.
+// Checks the encoder's rules for a decoded record. A kernel may have modified the record (tensormap.replace), so a
+// record with a valid checksum can still break them. V01 concerns only the call of the encoder. Each rule checks all
+// dimensions before the next rule.
 #include <fmt/format.h>
 
 #include <string>
@@ -18,8 +18,7 @@ constexpr int kNan = 1;
 
 constexpr std::array<std::string_view, 3> kInterleaves = {"no interleave", "16B interleave", "32B interleave"};
 
-// What the rules ask of a map, computed once. A number outside its table makes the rules that depend on it meaningless:
-// they are left out.
+// Values that the rules need, computed once. If a number is outside its table, the rules that depend on it are skipped.
 struct MapFacts {
   explicit MapFacts(const CopyMap& m)
       : ranked(m.rank >= 1 && m.rank <= static_cast<int>(kMaxDimensions)),
@@ -30,7 +29,7 @@ struct MapFacts {
     if (typed) element = m.element();
     in_16_bytes = typed && element.in_16_bytes;
     inner_bits = static_cast<std::int64_t>(m.box[0]) * element.bits;
-    // A value of the 16-byte packed types takes one byte of shared memory.
+    // A value of the 16-byte packed types occupies one byte of shared memory.
     shared_bytes = in_16_bytes ? static_cast<std::int64_t>(m.box[0]) : inner_bits / 8;
   }
   bool ranked, typed, swizzled, interleaved;  // the number is in its table
@@ -79,7 +78,7 @@ void check_base(const CopyMap& m, const MapFacts& is, MapFaults& faults) {
                fmt::format("{:#x} is {} B past a multiple of {}{}: move the tensor", m.base, m.base % to, to, why));
   };
   aligned(5, 16, "");
-  if (m.interleave == 2) aligned(6, 32, ", as 32B interleave wants");
+  if (m.interleave == 2) aligned(6, 32, ", as 32B interleave requires");
   if (is.in_16_bytes) aligned(7, 32, fmt::format(", as {} wants", is.element.name));
 }
 
@@ -121,7 +120,7 @@ void check_box(const CopyMap& m, const MapFacts& is, MapFaults& faults) {
   }
   if (is.ranked && is.typed) {
     if (m.interleave == 0 && is.inner_bits % kChunkBits != 0) {
-      // 64 values of 6 bits are 48 bytes, the fewest that are whole chunks.
+      // 64 values of 6 bits are 48 bytes, the smallest number of whole chunks.
       const std::int64_t whole = is.element.bits == 6 ? 64 : kChunkBits / is.element.bits;
       faults.add(14, "box[0]",
                  fmt::format("{} x {} = {} B is not a multiple of 16 B: use a multiple of {} elements", m.box[0],

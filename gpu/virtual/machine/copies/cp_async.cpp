@@ -1,5 +1,5 @@
-// cp.async: 4, 8 or 16 bytes a lane from global to shared memory, in groups of the thread that issued them. What a copy
-// does not read it fills with zeros.
+// cp.async: 4, 8 or 16 bytes per lane from global to shared memory, in groups of the issuing thread. Bytes that a copy
+// does not read are filled with zeros.
 //
 //   cp.async [d], [s], 16, 12      12 bytes of s, then 4 zeros, when the group is waited for (policy late)
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ void move(Launch& launch, Cta& cta, std::int32_t thread, CpAsyncCopy& c) {
   std::memset(to + c.read, 0, static_cast<std::size_t>(c.bytes - c.read));
 }
 
-// Bytes that a lane reads: n, src-size, or none.
+// The number of bytes that a lane reads: n, src-size, or 0.
 struct ReadSize {
   std::array<std::int64_t, kLanes> of{};
   bool whole = true;
@@ -92,7 +92,7 @@ Flow cp_async(Exec& exec, const Op& op, LaneMask lanes) {
     if (size >= 0 && size <= n) continue;
     good &= ~(LaneMask{1} << lane);
     if (fault(exec, op, lane, ReportKind::cp_arg, fmt::format("cp.async of {} bytes with a source size of {}", n, size),
-              fmt::format("0 to {}: what is left is filled with zeros", n)) == Flow::stopped) {
+              fmt::format("0 to {}: the rest is filled with zeros", n)) == Flow::stopped) {
       return Flow::stopped;
     }
   }
@@ -115,7 +115,7 @@ Flow cp_async(Exec& exec, const Op& op, LaneMask lanes) {
     for (LaneMask rest = good; rest != 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       const auto i = static_cast<std::size_t>(lane);
-      if (sizes.of[i] == 0) continue;  // then the source is nobody's business
+      if (sizes.of[i] == 0) continue;  // nothing is read, so the source address is not checked
       Space space = Space::global;
       const LaneRequest read{Space::global, AccessKind::load, sizes.of[i], n};
       if (reach_lane(exec, op, lane, read, space, sources.at[i]) != nullptr) continue;
@@ -150,7 +150,7 @@ void close_group(ThreadCopies& t) {
   t.grouped = count;
 }
 
-// Retires the oldest groups until `most` remain; the number of the last copy that is done by it, plus 1.
+// Retires the oldest groups until `most` remain; returns the number of the last retired copy, plus 1.
 std::uint64_t retire(Exec& exec, std::int32_t thread, ThreadCopies& t, std::size_t most) {
   if (t.groups.size() <= most) return 0;
   const std::size_t groups = t.groups.size() - most;
@@ -210,7 +210,7 @@ Flow mbarrier_arrive(Exec& exec, const Op& op, LaneMask lanes) {
     }
     if (!instr.has(Mod::noinc) && !at.object->raise_pending()) {
       if (fault(exec, op, lane, ReportKind::mbar_underflow,
-                fmt::format("cp.async.mbarrier.arrive: {} arrivals are missing already, and a phase has no more",
+                fmt::format("cp.async.mbarrier.arrive: {} arrivals are already pending, the maximum of a phase",
                             Mbarrier::kMost)) == Flow::stopped) {
         return Flow::stopped;
       }
@@ -247,7 +247,7 @@ void perform_copies(Launch& launch, Cta& cta, std::int32_t thread, std::uint64_t
   }
   t.copies.erase(t.copies.begin(), t.copies.begin() + count);
   t.grouped = std::max(0, t.grouped - count);
-  for (std::int32_t& group : t.groups) {  // the groups stay, with what is left in them
+  for (std::int32_t& group : t.groups) {  // the groups remain, with the copies that are left in them
     const std::int32_t done = std::min(group, count);
     group -= done;
     count -= done;

@@ -9,9 +9,9 @@
 //   64B            8, 7    -> 5, 4              128B_ATOM_64B    7       -> 6
 //   128B           9, 8, 7 -> 6, 5, 4           FLIP_8B          as ATOM_32B, and 7 -> 3
 //
-// The bits that are read never change, so each mode is its own inverse. The absolute address decides, not the offset in
-// the tile. Example: 128B mode, address 1016 (line 7, chunk 7): 1016 ^ (7 << 4) = 904.
-// Source: PTX ISA 8.7, "Swizzling Modes" under "Tensors"; that FLIP_8B acts in odd lines is a public measurement.
+// The bits that are read never change, so each mode is its own inverse. The swizzle applies to the absolute address,
+// not to the offset in the tile. Example: 128B mode, address 1016 (line 7, chunk 7): 1016 ^ (7 << 4) = 904.
+// Source: PTX ISA 8.7, "Swizzling Modes" under "Tensors". That FLIP_8B applies to odd lines is a published measurement.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ namespace kvscope::ptx {
 
 struct SwizzleBits {
   std::uint64_t read = 0;    // mask of the line's bits that are used
-  int down = 0;              // places from there to the bits that change
+  int down = 0;              // distance from them to the bits that change
   std::uint64_t halves = 0;  // mask of the bit that exchanges the 8-byte halves of a chunk
-  std::int64_t span = 16;    // [bytes] that stay together: the distance of a box's rows; a chunk without a swizzle
+  std::int64_t span =
+      16;  // [bytes] that stay together: the distance between rows of a box; one chunk without a swizzle
 
   [[nodiscard]] constexpr bool active() const { return read != 0; }
-  // What is XORed into every address of the 128-byte line that `address` is in.
+  // The value to XOR into every address of the 128-byte line that contains `address`.
   [[nodiscard]] constexpr std::uint64_t change(std::uint64_t address) const {
     return (address & read) >> down | (address & halves) >> 4;
   }

@@ -18,7 +18,7 @@ std::string_view word_of(CopyDirection direction) {
   return direction == CopyDirection::load ? "load" : "store";
 }
 
-// The positions of one dimension that the box takes and the tensor has: `first` and `last`; none when last < first.
+// The positions of one dimension that are in both box and tensor: `first` to `last`; none if last < first.
 struct Positions {
   std::int64_t first = 0, last = -1;
 };
@@ -29,7 +29,7 @@ Positions positions_inside(std::int64_t start, std::int64_t count, std::int64_t 
   return {first, limit - (limit - first) % every};
 }
 
-// An address that is summed up in steps, and whether it has passed 2^64.
+// An address computed in steps, and whether it has exceeded 2^64.
 struct SummedAddress {
   std::uint64_t value = 0;
   bool past = false;
@@ -63,11 +63,11 @@ std::string map_fault(const CopyMap& map, CopyDirection direction, int target) {
   const MapSwizzle& swizzle = map.swizzle_mode();
   if (map.interleave != 0) {
     return unsupported(fmt::format(
-        "where the bytes of a map with {}B interleave land is not modelled: use no interleave", 16 * map.interleave));
+        "where the bytes of a map with {}B interleave land is not modeled: use no interleave", 16 * map.interleave));
   }
   if (!element.copied) {
-    return unsupported(fmt::format("{} is converted on its way, and only byte copies are modelled: use {}",
-                                   element.name, element.floating ? "f32" : "u8"));
+    return unsupported(fmt::format("{} is converted on its way, and only byte copies are modeled: use {}", element.name,
+                                   element.floating ? "f32" : "u8"));
   }
   if (direction == CopyDirection::store && swizzle.bits.halves != 0) {
     return unsupported(fmt::format("{} is for loads only: store with the ATOM_32B swizzle", swizzle.name));
@@ -137,7 +137,7 @@ TensorBox tensor_box(const CopyMap& map, const Coordinates& at, std::int64_t sha
       box.begin = (inside.first - axis.first) * size;
       box.end = (inside.last + 1 - axis.first) * size;
       origin += static_cast<std::uint64_t>(inside.first) * map.strides[0];
-      // The address of the last chunk, not of its last element: a chunk is the unit that reaches memory.
+      // The address of the last chunk, not of its last element: memory is accessed in whole chunks.
       const std::int64_t last_chunk = (box.end - 1) / kCopyChunk * kCopyChunk / size + axis.first;
       high.add(last_chunk, map.strides[0]);
       box.hull += box.end - box.begin;

@@ -4,14 +4,14 @@
 // dimension i (c: coordinates, e: element strides, e[0] = 1). A position outside [0, dim[i]) in any dimension is out of
 // bounds: a load fills it, a store skips it. A row is the run of positions along dimension 0.
 //
-//   shared memory   row R, counted with dimension 1 fastest, begins at `shared` + R * pitch. The pitch is the row's own
-//                   size without a swizzle, else the swizzle's span. The swizzle then changes the absolute address
+//   shared memory   row R, counted with dimension 1 fastest, begins at `shared` + R * pitch. The pitch is the row's
+//                   size without a swizzle, otherwise the swizzle's span. The swizzle then changes the absolute address
 //   in a row        | fill | data | fill |      bytes [begin, end) are data, the same in every row that is inside
 //
 // Example: bf16, dims {64, 20}, box {64, 8} at {0, 17}, 128B swizzle, shared 1024: 8 rows of 128 bytes, rows 0 to 2
 // inside; row 1 begins at 1152, and its chunk 0 is stored at 1152 ^ 16 = 1168.
 // Source: PTX ISA 8.7, "Tensors" (bounding box, traversal stride, out-of-boundary access, swizzling modes). That rows
-// shorter than the span are a span apart is a public measurement.
+// shorter than the span are one span apart is a published measurement.
 #pragma once
 
 #include <array>
@@ -25,38 +25,38 @@ namespace kvscope::ptx {
 
 inline constexpr std::int64_t kCopyChunk = 16;
 
-// As the instruction takes them, fastest dimension first.
+// In the instruction's order, fastest dimension first.
 struct Coordinates {
   int count = 0;
   std::array<std::int32_t, kMaxDimensions> at{};
 };
 
-// What a box of a map takes in shared memory, wherever it begins.
+// The size of a box of a map in shared memory, independent of where it begins.
 struct BoxSize {
-  std::array<std::int64_t, kMaxDimensions> counts{1, 1, 1, 1, 1};  // [positions] taken in each dimension
+  std::array<std::int64_t, kMaxDimensions> counts{1, 1, 1, 1, 1};  // positions that are copied in each dimension
   std::int64_t rows = 1;
   std::int64_t inner = 0;                                             // [bytes] of a row
   std::int64_t pitch = 0;                                             // [bytes] from row to row
   [[nodiscard]] std::int64_t bytes() const { return rows * inner; }   // credited to the barrier, fill included
   [[nodiscard]] std::int64_t window() const { return rows * pitch; }  // [bytes] of shared memory
 };
-// Of a map of whole bytes. Example: u8, box {64, 128}, 128B swizzle: 8192 bytes, a window of 16384.
+// For maps of types of whole bytes. Example: u8, box {64, 128}, 128B swizzle: 8192 bytes, a window of 16384.
 [[nodiscard]] BoxSize box_size(const CopyMap& map);
 
 enum class CopyDirection : std::uint8_t { load, store };
 
-// Why the machine cannot copy boxes of this map in this direction on this target (90 for sm_90a); empty: it can.
+// Why the machine cannot copy boxes of this map in this direction on this target (90 for sm_90a); empty: supported.
 [[nodiscard]] std::string map_fault(const CopyMap& map, CopyDirection direction, int target);
-// Why a copy cannot begin there: coordinates whose number is not the map's rank, a first coordinate that is not a
-// multiple of 16 bytes, a store that begins below 0, a shared address that is not a multiple of 128 bytes, a window
-// outside the `shared_bytes` bytes of shared memory. Empty: it can.
+// Why a copy cannot begin at `at`: the number of coordinates is not the map's rank, the first coordinate is not a
+// multiple of 16 bytes, a store begins below 0, the shared address is not a multiple of 128 bytes, or the window
+// exceeds the `shared_bytes` bytes of shared memory. Empty: valid.
 [[nodiscard]] std::string start_fault(const CopyMap& map, const Coordinates& at, std::int64_t shared,
                                       std::int64_t window, std::int64_t shared_bytes, CopyDirection direction);
 
 struct BoxRow {
   std::int64_t index = 0;    // R
   std::int64_t shared = 0;   // [byte address] of its first byte, before the swizzle
-  std::uint64_t global = 0;  // [byte address] of its data; without meaning when it is outside
+  std::uint64_t global = 0;  // [byte address] of its data; undefined if the row is outside
   bool inside = false;       // has data
 };
 
@@ -74,8 +74,8 @@ struct TensorBox {
   template <class Body>
   void each_row(const Body& body) const;
 
-  // Dimension by dimension: the first position, the distance to the next one, the tensor's size, and the bytes of memory
-  // from one position of the box to the next. Past the rank: one position that is inside.
+  // For each dimension: the first position, the distance to the next one, the tensor's size, and the distance in memory
+  // between positions of the box [bytes]. Past the rank: one position that is inside.
   struct Axis {
     std::int64_t first = 0, every = 1;
     std::uint64_t dim = 1, bytes = 0;
@@ -84,13 +84,13 @@ struct TensorBox {
   std::uint64_t origin = 0;  // [byte address] of the data of row 0, modulo 2^64: it may be outside
 };
 
-// The caller has checked map_fault and start_fault; `shared` is a multiple of the pitch within a line or of 16 bytes.
-// IllegalAddress: data past 2^64.
+// Precondition: map_fault and start_fault are empty. `shared` is a multiple of the pitch within a line, or of 16 bytes.
+// Throws IllegalAddress for data past 2^64.
 [[nodiscard]] TensorBox tensor_box(const CopyMap& map, const Coordinates& at, std::int64_t shared);
 
 template <class Body>
 void TensorBox::each_row(const Body& body) const {
-  // Numbers of the inner loop are copies: the bytes that the body moves could alias the members.
+  // The inner loop uses local copies: stores by the body could alias the members.
   const auto [first, every, dim, step] = axes[1];
   const std::int64_t rows = size.counts[1], pitch = size.pitch;
   const auto inside = [&](std::size_t i, std::int64_t x) { return static_cast<std::uint64_t>(x) < axes[i].dim; };
@@ -118,13 +118,13 @@ void TensorBox::each_row(const Body& body) const {
 struct CopyChunk {
   std::int64_t row = 0;
   std::int64_t column = 0;      // [elements] of its first, in the row
-  std::uint64_t global = 0;     // [byte address] of its data; without meaning when it has none
+  std::uint64_t global = 0;     // [byte address] of its data; undefined if it has none
   std::int64_t shared = 0;      // [byte address] where it is stored
-  std::int64_t data_bytes = 0;  // bytes [0, data_bytes) are memory, the rest is fill
+  std::int64_t data_bytes = 0;  // bytes [0, data_bytes) come from memory, the rest is fill
   [[nodiscard]] bool filled() const { return data_bytes == 0; }
 };
 
-// Calls body(CopyChunk) for every chunk of a row, in order. Stops and returns false when it returns false.
+// Calls body(CopyChunk) for every chunk of a row, in order. Stops and returns false when `body` returns false.
 template <class Body>
 bool each_chunk(const TensorBox& box, const BoxRow& row, std::int64_t element_bytes, const Body& body) {
   const auto change = static_cast<std::int64_t>(box.swizzle.change(static_cast<std::uint64_t>(row.shared)));

@@ -1,5 +1,5 @@
-// cp.async.bulk.tensor and its relatives: boxes of a tensor between global and shared memory, by a tensor map. The
-// operands are read and checked here; tensor_box.h has the place of every byte, box_bytes.h moves them.
+// cp.async.bulk.tensor and related instructions: boxes of a tensor between global and shared memory, by a tensor map.
+// This file reads and checks the operands; tensor_box.h computes addresses, box_bytes.h moves the bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,17 +34,17 @@ int target_of(const Exec& exec) {
   return exec.launch.program->module->target;
 }
 
-// Of all the boxes of the copy.
+// The bytes of all boxes of the copy.
 std::int64_t bytes_of(const PendingOp& p) {
   return box_size(p.map).bytes() * (p.gather ? static_cast<std::int64_t>(kGatherRows) : 1);
 }
 
 // --- operands --------------------------------------------------------------------------------------------------------
 
-// The tensor map at a map operand; nothing: it cannot be read, and the fault is reported.
+// The tensor map at a map operand; std::nullopt: it cannot be read, and the fault is reported.
 std::optional<CopyMap> read_map(Exec& exec, const Op& op, int operand, int lane) {
   std::uint64_t address = lane_address(exec.registers, op, operand, lane);
-  // A parameter by its name has no generic address.
+  // A parameter given by name has no generic address.
   const Space said = op.at[static_cast<std::size_t>(operand)] == kNoRegister ? Space::param : Space::generic;
   Space space = said;
   const LaneRequest request{said, AccessKind::load, static_cast<std::int64_t>(kMapRecordBytes), 64};
@@ -77,7 +77,7 @@ Coordinates read_coordinates(const Exec& exec, const Op& op, std::size_t first, 
   return at;
 }
 
-// Every rule that a copy's arguments must keep; false: reported.
+// Checks the rules for a copy's arguments. False: a fault was reported.
 bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, CopyDirection direction) {
   const Instr& instr = exec.program().instr(op);
   std::string wrong;
@@ -94,7 +94,7 @@ bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, Cop
       wrong = start_fault(p.map, pieces_of(p).begin()->at, offset, window, bytes, direction);
     }
     if (wrong.empty() && offset_of(p.shared) < kSharedBase) {
-      wrong = fmt::format("shared 0x{:05x}: the first 1024 bytes are the system's", offset);
+      wrong = fmt::format("shared 0x{:05x}: the first 1024 bytes are reserved by the system", offset);
     }
   }
   if (wrong.empty()) return true;
@@ -102,7 +102,7 @@ bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, Cop
   return false;
 }
 
-// The device bytes that a copy touches, row by row; all inside one allocation each, or reported.
+// Checks that each row of the copy is inside one allocation. False: a fault was reported.
 bool check_global(Exec& exec, const Op& op, int lane, const PendingOp& p, AccessKind kind) {
   try {
     for (const BoxPiece& piece : pieces_of(p)) {
@@ -127,7 +127,7 @@ bool check_global(Exec& exec, const Op& op, int lane, const PendingOp& p, Access
   return true;
 }
 
-// What monitors are told: memory by rows, shared memory as one window where the box writes or reads all of it.
+// Ranges for monitors: memory by rows, shared memory as one window if the box accesses all of it.
 void add_ranges(const PendingOp& p, std::vector<ByteRange>& global, std::vector<ByteRange>& shared,
                 std::uint64_t rank) {
   const auto add = [](std::vector<ByteRange>& to, Space space, std::uint64_t address, std::int64_t bytes) {
@@ -162,7 +162,7 @@ void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
   for (int i = 0; i < p.at.count; ++i)
     at += fmt::format("{}{}", i > 0 ? ", " : "", p.at.at[static_cast<std::size_t>(i)]);
   fault(exec, op, lane, ReportKind::tma_all_fill,
-        fmt::format("the whole box at {{{}}} is outside the tensor: nothing but fill arrives", at),
+        fmt::format("the whole box at {{{}}} is outside the tensor: only fill is loaded", at),
         "coordinates go fastest dimension first, as in the map");
 }
 
@@ -182,8 +182,8 @@ void add_all_ranges(const Launch& launch, PendingOp& p) {
   }
 }
 
-// Under a seed each row of the destination is an operation of its own, and credits its bytes alone: who counts on a box
-// that comes whole is found out.
+// Under a seed each row of the destination is a separate operation that credits only its bytes. This exposes kernels
+// that rely on a box landing as a whole.
 void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
   const bool stores = p.op.kind != AsyncKind::tensor_load;
   if (exec.launch.config.options.policy != Policy::seeded) {
@@ -274,7 +274,7 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
 }
 
-// [map, {c}]: held to the rules of a load, and nothing else.
+// [map, {c}]: checks the rules of a load, with no further effect.
 Flow prefetch_tensor(Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
@@ -302,7 +302,7 @@ Flow prefetch_map(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// --- the bytes -------------------------------------------------------------------------------------------------------
+// --- performing ------------------------------------------------------------------------------------------------------
 
 bool move_piece(const Launch& launch, const PendingOp& p, const BoxPiece& piece, Cta& cta) {
   const TensorBox box = tensor_box(p.map, piece.at, piece.shared);

@@ -15,7 +15,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Where a field stands in the record, and what is written there.
+// The offset of a field in the record, and the value to write.
 struct Edit {
   std::size_t at = 0;
   std::size_t bytes = 0;
@@ -23,7 +23,7 @@ struct Edit {
   bool legal = true;
 };
 
-// The instruction's number of a type -> the encoder's.
+// The instruction's type number -> the driver API's.
 constexpr std::array<std::uint8_t, 13> kTypes = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
 
 Edit edit_of(const Instr& instr, std::uint64_t ordinal, std::uint64_t value) {

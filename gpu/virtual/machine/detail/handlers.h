@@ -1,5 +1,5 @@
-// Which handler an instruction gets, folder by folder of what it touches; each finder answers nullptr for what is not
-// its own. make_program asks them in this order after find_op_handler.
+// Selects the handler of an instruction, one finder per folder. A finder returns nullptr for instructions of other
+// folders. make_program calls find_op_handler first, then these finders in this order.
 #pragma once
 
 #include "gpu/virtual/isa/instr.h"
@@ -19,11 +19,11 @@ struct Cta;
 [[nodiscard]] MachineHandler find_copy(const Instr& instr);           // cp.async, cp.async.bulk, tensor copies, fences
 [[nodiscard]] MachineHandler find_warpgroup(const Instr& instr);      // wgmma, setmaxnreg
 
-// --- what the scheduler asks of the engines --------------------------------------------------------------------------
+// --- used by the scheduler -------------------------------------------------------------------------------------------
 
-// Lets one waiting operation of the CTA's engines happen: the oldest, under a seed any. False: none waits.
+// Performs one queued operation of the CTA's engines: the oldest, or a random one under a seed. False: none is queued.
 bool perform_next(Launch& launch, Cta& cta);
-// The CTA has ended: reports copies that nobody waited for, and what barriers are still owed.
+// The CTA has ended: reports copies that were never waited for, and incomplete barriers.
 void check_ended(Launch& launch, Cta& cta);
 
 }  // namespace kvscope::ptx

@@ -18,10 +18,10 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::size_t kMostLines = 40;  // of waiting lane groups in one report
-constexpr int kMostHot = 3;             // branches of a runaway
+constexpr std::size_t kMostLines = 40;  // waiting lane groups printed in one report
+constexpr int kMostHot = 3;             // branches printed in a RUNAWAY report
 
-// "shared 0x00400" or "full + 8": a barrier of shared memory by the variable that it is in.
+// "shared 0x00400" or "full + 8": a barrier in shared memory, named by the variable that contains it.
 std::string barrier_name(const Launch& launch, std::uint64_t address) {
   const std::uint64_t offset = address & 0xffffff;
   for (const auto& [variable, at] : launch.layout->shared) {
@@ -42,12 +42,12 @@ std::string warp_list(const std::vector<std::int32_t>& warps) {
   return fmt::format("{}", fmt::join(warps, " "));
 }
 
-// The instruction that a lane group is at: of one that waits behind its own, that one.
+// The instruction that a lane group is at: if it waits after its instruction, that instruction.
 std::int32_t pc_of(const LaneGroup& f) {
   return f.state == LaneGroupState::waiting && !f.retries ? f.pc - 1 : f.pc;
 }
 
-// Where a warp is that somebody waits for: "exited", or its lane groups' places.
+// The state of a warp that others wait for: "exited", or the places of its lane groups.
 std::string whereabouts(const Launch& launch, const Warp& warp, LaneMask of) {
   const LaneMask gone = of & warp.exited;
   std::string out;
@@ -66,7 +66,7 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const LaneG
   for (std::size_t w = 0; w < cta.warps.size(); ++w) {
     const bool here = w < b.arrived.size() && b.arrived[w] != 0;
     if (here) arrived.push_back(static_cast<std::int32_t>(w));
-    // One that has left is expected no more, unless the barrier counts threads.
+    // An exited warp is no longer expected, unless the barrier counts threads.
     if (!here && (!has_ended(cta.warps[w]) || b.expected > 0)) missing.push_back(static_cast<std::int32_t>(w));
   }
   const std::size_t expected =
@@ -80,16 +80,16 @@ std::string named_barrier_text(const Launch& launch, const Cta& cta, const LaneG
   return out;
 }
 
-// "full + 8: parity 0, phase 2, pending 1 of 4, tx -64", and who has arrived. `asked`: "parity 0, " or nothing.
+// "full + 8: parity 0, phase 2, pending 1 of 4, tx -64", and the arrivals. `asked`: "parity 0, " or nothing.
 std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t address, const std::string& asked) {
   const std::string name = barrier_name(launch, address);
   const auto at = cta.mbarriers.find(address & 0xffffff);
-  if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: there is none any more", name);
+  if (at == cta.mbarriers.end()) return fmt::format("mbarrier {}: it no longer exists", name);
   const Mbarrier& m = at->second;
   std::string out = fmt::format("mbarrier {}: {}phase {}, pending {} of {}, tx {:+}", name, asked, m.phase, m.pending,
                                 m.current, m.tx);
   if (m.tx == 0) out.replace(out.size() - 2, 2, "0");
-  if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in all", m.copies, m.copied_bytes);
+  if (m.copies > 0) out += fmt::format(", {} copies of {} bytes in total", m.copies, m.copied_bytes);
   const int shown = std::min<int>(m.arrival_count, static_cast<int>(m.arrivals.size()));
   for (int i = 0; i < shown; ++i) {
     const auto& who = m.arrivals[static_cast<std::size_t>(m.arrival_count - shown + i) % m.arrivals.size()];
@@ -98,7 +98,7 @@ std::string object_text(const Launch& launch, const Cta& cta, std::uint64_t addr
   return out;
 }
 
-// The object is always of the CTA that waits: nobody can wait for another's.
+// The object is always in the waiting CTA: waits on objects of other CTAs do not exist.
 std::string mbarrier_text(const Launch& launch, const Cta& cta, const LaneGroup& f) {
   return object_text(launch, cta, f.wait.object,
                      fmt::format("{} {}, ", f.wait.parity ? "parity" : "phase", f.wait.value));
@@ -114,7 +114,7 @@ std::string warp_sync_text(const Launch& launch, const Warp& warp, const LaneGro
       present |= other.lanes;
     }
   }
-  // Those that have exited are not waited for; who looks for the reason wants to know of them all the same.
+  // Exited lanes are not waited for, but the diagnosis lists them too.
   const LaneMask missing = mask & ~present;
   return fmt::format("{} {:08x}: lanes {:08x} are here; missing {}", all ? "all lanes" : "mask", mask, present,
                      whereabouts(launch, warp, missing));
@@ -169,20 +169,20 @@ std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, co
   return "";
 }
 
-// What is usually wrong with an mbarrier that does not complete.
+// The likely cause of an mbarrier that does not complete.
 std::string mbarrier_hint(const Cta& cta, const LaneGroup& f) {
   const auto at = cta.mbarriers.find(f.wait.object & 0xffffff);
   if (at == cta.mbarriers.end()) return "";
   const Mbarrier& m = at->second;
   if (m.tx < 0 && m.pending > 0) {
-    return fmt::format("copies completed {} bytes but nobody arrived: missing arrive.expect_tx", -m.tx);
+    return fmt::format("copies completed {} bytes but no thread arrived: missing arrive.expect_tx", -m.tx);
   }
   if (m.pending == 0 && m.tx > 0) return fmt::format("{} bytes expected but not copied", m.tx);
   if (f.wait.parity && m.phase > 0 && m.pending == m.current && m.tx == 0) return "waited with the wrong parity";
   return "";
 }
 
-// Of the warps that a barrier misses, the first that has left and the first that waits at another one.
+// Of the warps that a barrier waits for: the first exited one and the first that waits at another barrier.
 std::string barrier_hint(const Cta& cta, const LaneGroup& f) {
   const NamedBarrier& b = cta.barriers[f.wait.object];
   std::string left, elsewhere;
@@ -206,7 +206,7 @@ std::string hint_of(const Cta& cta, const LaneGroup& f) {
   return "";
 }
 
-// Lanes of one warp wait for lanes of the same warp, and none of it for anybody else: nobody can help them.
+// Lanes of one warp wait only for lanes of the same warp, so no other warp can release them.
 bool is_diverged(const Warp& warp) {
   bool any = false;
   for (const LaneGroup& f : warp.lane_groups) {
@@ -220,7 +220,7 @@ bool is_diverged(const Warp& warp) {
   return any;
 }
 
-// Some warp waits for the others of its warpgroup, and nobody can go on.
+// A warp waits for the others of its warpgroup, and no lane group can continue.
 bool misses_its_group(const Cta& cta) {
   return !has_ready(cta) && std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& warp) {
     return std::any_of(warp.lane_groups.begin(), warp.lane_groups.end(), [](const LaneGroup& f) {
@@ -266,7 +266,7 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   return h ^ (h >> 32);
 }
 
-// Where the warp's lanes are; and what their registers hold, which takes a thousand times as long to find out.
+// A hash of the positions of the warp's lanes. Comparing register contents takes a thousand times as long.
 std::uint64_t places_of(const Warp& warp) {
   std::uint64_t h = 1;
   for (const LaneGroup& f : warp.lane_groups) {
@@ -289,7 +289,7 @@ std::uint64_t registers_of(const Warp& warp) {
   return h;
 }
 
-// Remembers what every CTA and warp looked at last, memory or an mbarrier: what a polling loop goes round for.
+// Records the last location (memory or an mbarrier) that each CTA and warp read: the target of a polling loop.
 class PollWatcher final : public Monitor {
  public:
   void access(const Exec& exec, const Op&, const WarpAccess& a) override {
@@ -313,7 +313,7 @@ class PollWatcher final : public Monitor {
     if (poll.space == Space::shared) from = shared_at(cta, poll.address & 0xffffff, poll.bytes);
     if (from != nullptr) std::memcpy(&value, from, static_cast<std::size_t>(poll.bytes));
     const std::string place = place_name(name_address(launch, poll.space, poll.address, poll.bytes));
-    return fmt::format("goes round and polls {} {}, which is 0x{:x}", name(poll.space), place, value);
+    return fmt::format("loops and polls {} {}, which is 0x{:x}", name(poll.space), place, value);
   }
 
  private:
@@ -326,7 +326,7 @@ class PollWatcher final : public Monitor {
   std::map<std::pair<std::int32_t, std::int32_t>, Poll> polls_;
 };
 
-// Brent's search for a cycle: the remembered state moves on at powers of two.
+// Brent's cycle detection: the stored state is replaced at powers of two.
 bool comes_back(Launch& launch, Cta& cta, Warp& warp) {
   constexpr int kMost = 1 << 13;
   const std::uint64_t events = launch.events;
@@ -346,13 +346,13 @@ bool comes_back(Launch& launch, Cta& cta, Warp& warp) {
   return false;
 }
 
-// The same machine on memory of its own: what is tried on it leaves no trace.
+// A copy of the machine with its own memory: running it has no effect on the original.
 struct Trial {
   explicit Trial(const Launch& from) : launch(from), memory(*from.memory) {
     launch.memory = &memory;
     launch.monitor = &watcher;
   }
-  // Runs every warp that can go on until it is where it was.
+  // Runs every ready warp until its state repeats.
   bool all_come_back() {
     for (Cta& cta : launch.ctas) {
       if (cta.state == CtaState::done) continue;
@@ -391,7 +391,7 @@ void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<cons
                   ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
                                 launch.cta_count() - launch.next_cta, launch.cta_count(),
                                 launch.config.options.resident_limit)
-                  : "needs co-resident CTAs, or nobody writes what they poll");
+                  : "needs co-resident CTAs, or no thread writes the polled location");
   }
   if (text.left_out > 0) text.message += fmt::format("\nand {} more", text.left_out);
   r.message = std::move(text.message);
@@ -422,7 +422,7 @@ void report_deadlock(Launch& launch) {
     if (cta.state == CtaState::done) continue;
     const bool spins = has_ready(cta);
     report_of(launch, cta, spins ? ReportKind::global_spin : ReportKind::deadlock, unfinished(cta));
-    // What the others of its cluster wait for is half of the reason.
+    // The waits of the other CTAs of its cluster are part of the cause.
     for (Cta& other : launch.ctas) {
       if (spins || &other == &cta || other.state == CtaState::done) continue;
       if (cluster_size(launch) > 1 && cluster_of(launch, other) == cluster_of(launch, cta)) {
@@ -443,9 +443,9 @@ void report_runaway(Launch& launch) {
   if (hot.size() > kMostHot) hot.resize(kMostHot);
   Report r;
   r.kind = ReportKind::runaway;
-  r.message = fmt::format("{} warp instructions are used up", launch.config.options.max_instructions);
+  r.message = fmt::format("the limit of {} warp instructions is reached", launch.config.options.max_instructions);
   for (const std::int32_t pc : hot) {
-    r.message += fmt::format("\n{} times back by {}", count(pc), place(launch, pc));
+    r.message += fmt::format("\n{} backward branches at {}", count(pc), place(launch, pc));
     ReportParty party;
     party.action = "loops";
     party.actor = "branch";

@@ -18,7 +18,7 @@ constexpr std::array kKinds{
     KindInfo{ReportKind::misaligned, "MISALIGNED", Severity::error},
     KindInfo{ReportKind::bad_window, "BAD_WINDOW", Severity::error},
     KindInfo{ReportKind::use_after_free, "USE_AFTER_FREE", Severity::error},
-    KindInfo{ReportKind::uninitialised, "UNINITIALISED", Severity::error},
+    KindInfo{ReportKind::uninitialized, "UNINITIALIZED", Severity::error},
     KindInfo{ReportKind::race_ww, "RACE_WW", Severity::error},
     KindInfo{ReportKind::race_wr, "RACE_WR", Severity::error},
     KindInfo{ReportKind::race_rw, "RACE_RW", Severity::error},
@@ -69,7 +69,7 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-// What a person reads at the head: races say in words which came after which.
+// The title of a report; races name the order of the accesses.
 std::string_view title(ReportKind kind) {
   switch (kind) {
     case ReportKind::race_ww:
@@ -90,7 +90,7 @@ std::string to_text(const ReportAddress& a) {
   return out;
 }
 
-// The columns of the parties' lines: opcodes below one another, sources below one another, ten characters between.
+// Column positions of the parties' lines: opcodes are aligned, sources are aligned, ten characters apart.
 struct Columns {
   std::size_t action = 5;
   std::size_t opcode = 0;
@@ -129,7 +129,7 @@ std::string line_of(const ReportParty& p, const Columns& at) {
   return out + rest;
 }
 
-// Every line of `text`, indented.
+// Appends every line of `text`, indented.
 void add_lines(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -139,7 +139,7 @@ void add_lines(std::string& out, std::string_view text) {
   }
 }
 
-// Kind and positions: what makes two reports the same.
+// Kind and positions: reports with equal keys are duplicates.
 std::uint64_t key_of(const Report& report) {
   std::uint64_t h = 0xcbf29ce484222325u;
   const auto mix = [&h](std::uint64_t v) {
@@ -166,7 +166,7 @@ Severity severity_of(ReportKind kind) {
 }
 
 std::string to_text(const Report& report) {
-  // Its message has the place, the instruction and the kernel: one line, as a list of them has.
+  // The message contains the place, the instruction and the kernel: one line, as in a list of messages.
   if (report.kind == ReportKind::unsupported) return fmt::format("{} {}", name(report.kind), report.message);
   std::string out(title(report.kind));
   if (report.address.known) out += "  " + to_text(report.address);
@@ -187,7 +187,6 @@ bool Reports::add(Report report) {
     return false;
   }
   keys_.push_back(key);
-  if (report.severity == Severity::error) ++errors_;
   reports_.push_back(std::move(report));
   return true;
 }

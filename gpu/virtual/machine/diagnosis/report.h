@@ -1,10 +1,10 @@
-// What the machine and its checkers have to say about a kernel: which thread did what to which bytes, at which line,
-// and what was missing.
+// A report of the machine or a checker about a kernel: which threads and engines accessed which bytes, at which source
+// lines, and which synchronization was missing.
 //
 //   RACE write-after-read  shared 0x00c00 (ring.k[1] + 0)  kernel decode  cta (3,0,0)
 //     read   thread 40 (warp 1 lane 8)     ldmatrix.x4          decode.cuh:134  <- decode_main.cu:22
 //     write  tensor load, mbarrier full[1] issued by thread 0   decode.cuh:108  <- decode_main.cu:22
-//     no order between them; thread 40 last synchronised at decode.cuh:121 (mbarrier wait)
+//     no order between them; thread 40 last synchronized at decode.cuh:121 (mbarrier wait)
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ enum class ReportKind : std::uint8_t {
   misaligned,
   bad_window,
   use_after_free,
-  uninitialised,
+  uninitialized,
   race_ww,
   race_wr,
   race_rw,
@@ -66,7 +66,7 @@ enum class Severity : std::uint8_t { note, warning, error };
 [[nodiscard]] std::string_view name(Severity severity);
 [[nodiscard]] Severity severity_of(ReportKind kind);
 
-// One side of what happened.
+// One of the accesses or waits that a report is about.
 struct ReportParty {
   std::string action;        // "read", "write", "waits", "arrived", "issued"
   std::string actor;         // "thread 40 (warp 1 lane 8)", "tensor load, mbarrier full[1] issued by thread 0"
@@ -81,7 +81,7 @@ struct ReportParty {
 struct ReportAddress {
   Space space = Space::generic;
   std::uint64_t absolute = 0;
-  std::string symbol;       // "ring.k"; "": none known
+  std::string symbol;       // "ring.k"; "": unknown
   std::int64_t offset = 0;  // in the symbol [bytes]
   std::int64_t bytes = 0;
   bool known = false;
@@ -101,22 +101,20 @@ struct Report {
 };
 [[nodiscard]] std::string to_text(const Report& report);  // lines as above, no newline at the end
 
-// Keeps each distinct (kind, positions) once, and counts the rest.
+// Stores each distinct (kind, positions) once, and counts the rest.
 class Reports {
  public:
   explicit Reports(int most = 20) : most_(most) {}
-  // True: kept; false: one like it is there already, or there are enough.
+  // True: stored; false: a duplicate, or the limit is reached.
   bool add(Report report);
   [[nodiscard]] const std::vector<Report>& all() const { return reports_; }
   [[nodiscard]] bool full() const { return static_cast<int>(reports_.size()) >= most_; }
-  [[nodiscard]] bool has_errors() const { return errors_ > 0; }
   [[nodiscard]] std::int64_t repeated() const { return repeated_; }
 
  private:
   int most_;
   std::vector<Report> reports_;
   std::vector<std::uint64_t> keys_;
-  std::int64_t errors_ = 0;
   std::int64_t repeated_ = 0;
 };
 

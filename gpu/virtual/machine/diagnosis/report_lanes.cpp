@@ -9,7 +9,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// After these nothing that the kernel does is of use.
+// Kinds after which the kernel's execution has no meaning.
 bool ends_launch(ReportKind kind) {
   switch (kind) {
     case ReportKind::trap:

@@ -22,7 +22,7 @@ AccessRequest op_request(const Instr& instr, AccessKind kind) {
   return {.space = space, .kind = kind, .bytes = kRowBytes, .own_cta = space == Space::shared, .matrix_rows = true};
 }
 
-// Reaches the rows that lanes 0 .. 8 * count - 1 name. A row that is not there is null in `rows`. False: stopped.
+// Looks up the rows that lanes 0 .. 8 * count - 1 name. An invalid row is null in `rows`. False: stopped.
 bool reach_rows(Exec& exec, const Op& op, const AccessRequest& request, int count, LaneAddresses& addresses, Reach& r,
                 std::byte** rows) {
   const LaneMask named = count == 4 ? kAllLanes : (LaneMask{1} << (8 * count)) - 1;

@@ -60,7 +60,7 @@ void require_supported(const OperandLayout& operand, bool mn_major, int element_
   if (operand.base_offset != 0) {
     throw UnsupportedError(
         fmt::format("wgmma descriptor (start {}, leading {}, stride {}, phase {}, {}): a pattern out of phase is not "
-                    "modelled: align the tile to {} B",
+                    "modeled: align the tile to {} B",
                     operand.start, operand.leading, operand.stride, operand.base_offset, operand.swizzle_name,
                     kLinesOfAMatrix * operand.swizzle.span));
   }
@@ -100,7 +100,7 @@ std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, in
   const OperandLayout operand = layout_of(descriptor);
   require_supported(operand, mn_major, element_bits);
   const OperandSteps steps = steps_of(operand, mn_major);
-  const int elements = kVectorBits / element_bits;  // of a vector
+  const int elements = kVectorBits / element_bits;  // per vector
   const int first = mn_major ? mn_from : 0, end = first + (mn_major ? mns : ks);
   const int first_line = mn_major ? 0 : mn_from, end_line = first_line + (mn_major ? ks : mns);
   std::vector<WgmmaChunk> chunks;

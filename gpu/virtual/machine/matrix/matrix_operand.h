@@ -1,10 +1,10 @@
-// An operand of wgmma in shared memory: the 64-bit descriptor that names it, and where each 16 bytes of it are stored.
+// An operand of wgmma in shared memory: its 64-bit descriptor, and the address of each 16 bytes of the operand.
 //
 //   bits   13..0  start    29..16  leading offset    45..32  stride offset    in units of 16 bytes
 //          51..49  base offset    63..62  0 no swizzle, 1 128B, 2 64B, 3 32B    all others 0
 //
 // The operand is a grid of vectors of 16 bytes: V vectors along the contiguous direction, and L lines across it. The
-// place of vector v of line l is a sum of two terms, one a direction; each counts within a period, then the periods:
+// address of vector v of line l is a sum of one term per direction; each term counts within a period, then the periods:
 //
 //   place(v, l) = start + v % pv * 16 + v / pv * far_v + l % 8 * near_l + l / 8 * far_l      then the swizzle
 //
@@ -14,10 +14,11 @@
 //   MN-major, none        1    stride       16  leading          row, column   k
 //   MN-major, swizzled  W/16   leading       W  stride
 //
-// W is 32, 64 or 128. The swizzle acts on the absolute address, so a step of k inside a swizzled row may be added to the
-// start. Example: 0x4000004000010040 (start 1024, stride 1024, 128B swizzle), K-major, bf16: element (9, 5) is in vector
-// 0 of line 9, which is stored at 1024 + 128 + 1024 = 2176, swizzled 2192; its byte is 2192 + 10 = 2202.
-// Source: PTX ISA 8.7, "Asynchronous Warpgroup Level Matrix Shared Memory Layout": canonical layouts, matrix descriptor.
+// W is 32, 64 or 128. The swizzle acts on the absolute address, so a step of k inside a swizzled row may be added to
+// the start. Example: 0x4000004000010040 (start 1024, stride 1024, 128B swizzle), K-major, bf16: element (9, 5) is in
+// vector 0 of line 9, which is stored at 1024 + 128 + 1024 = 2176, swizzled 2192; its byte is 2192 + 10 = 2202.
+// Source: PTX ISA 8.7, "Asynchronous Warpgroup Level Matrix Shared Memory Layout": canonical layouts, matrix
+// descriptor.
 #pragma once
 
 #include <cstdint>

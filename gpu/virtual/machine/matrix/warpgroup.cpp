@@ -16,7 +16,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Wait::value of who waits for its group: the group was complete, it may go on.
+// Wait::value of a warp whose warpgroup is complete: it may continue.
 constexpr std::uint64_t kMet = 1;
 
 std::span<Warp> group_of(Exec& exec) {
@@ -24,7 +24,7 @@ std::span<Warp> group_of(Exec& exec) {
   return std::span(exec.cta.warps).subspan(first, kGroupWarps);
 }
 
-// The lane group of a warp that waits for its group; null: none does.
+// The lane group of a warp that waits for its warpgroup; null: none does.
 LaneGroup* waiting_in(Warp& warp) {
   const auto at = std::find_if(warp.lane_groups.begin(), warp.lane_groups.end(), [](const LaneGroup& f) {
     return f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::warpgroup;
@@ -43,7 +43,7 @@ void let_all_go(Exec& exec) {
   event(exec.launch, exec.cta);
 }
 
-// The group falls apart: said once, and nobody waits for it any more.
+// Marks the warpgroup as diverged: reported once, and its warps no longer wait for each other.
 std::optional<Flow> fall_apart(Exec& exec, const Op& op, std::string message, const Warp* other, const LaneGroup* at) {
   Report r;
   r.kind = ReportKind::diverged_warpgroup;
@@ -68,7 +68,7 @@ std::uint64_t value_in(const std::byte* registers, const GroupValue& value, int 
   return v;
 }
 
-// Within the warp, before it waits. False: stopped.
+// Checks the values within the warp, before it waits. False: stopped.
 bool lanes_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
   for (const GroupValue& value : values) {
     const int first = std::countr_zero(lanes);
@@ -89,7 +89,7 @@ bool lanes_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const Group
   return true;
 }
 
-// Between the warps, which are all here. False: stopped.
+// Checks the values between the warps, which have all arrived. False: stopped.
 bool warps_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
   for (const GroupValue& value : values) {
     const std::uint64_t own = value_in(exec.registers, value, std::countr_zero(lanes));

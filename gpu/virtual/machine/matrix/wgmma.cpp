@@ -20,14 +20,14 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kWarpRows = 16;        // of D, a warp
+constexpr int kWarpRows = 16;        // rows of D per warp
 constexpr std::int64_t kChunk = 16;  // [bytes]
 
 // A matrix operand as numbers, row-major.
 template <class T>
 using Numbers = std::vector<T>;
 
-// The bytes of shared memory -> [mns][ks] of numbers; false: some chunk is outside.
+// Bytes of shared memory -> [mns][ks] of numbers; false: some chunk is outside shared memory.
 template <class T>
 bool read_operand(Cta& cta, const std::vector<WgmmaChunk>& chunks, Type type, bool mn_major, int ks, int mn_from,
                   Numbers<T>& to) {
@@ -45,7 +45,7 @@ bool read_operand(Cta& cta, const std::vector<WgmmaChunk>& chunks, Type type, bo
   return true;
 }
 
-// Registers of A, 32 lanes each and one after the other -> [16][ks].
+// Registers of A, 32 lanes each, consecutive -> [16][ks].
 template <class T>
 void read_a_registers(const std::byte* values, Type type, int registers, int ks, Numbers<T>& to) {
   const int per = 32 / bits(type);
@@ -183,7 +183,7 @@ WarpProducts& products_of(Exec& exec) {
   return all[static_cast<std::size_t>(exec.warp.index)];
 }
 
-// Shared bytes of the operands, for who watches.
+// Shared bytes of the operands, for monitors.
 std::vector<ByteRange> ranges_of(const Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
   std::vector<std::uint64_t> offsets;
   for (const auto& chunks : {a_chunks(exec, op, p, w), b_chunks(exec, op, p, w)}) {
@@ -204,7 +204,7 @@ std::vector<ByteRange> ranges_of(const Exec& exec, const Op& op, const Product& 
   return ranges;
 }
 
-// The registers of a product that a function has issued before it called this one: an activation that is still there.
+// The registers of a product whose issuing function has since called this one: its activation still exists.
 std::byte* registers_of_product(Exec& exec, const WgmmaOp& w) {
   for (std::int32_t i = exec.lane_group.activation; i >= 0;) {
     Activation& a = exec.warp.activations[static_cast<std::size_t>(i)];
@@ -236,7 +236,7 @@ void perform_product(Exec& now, const WgmmaOp& w) {
   if (monitor != nullptr) monitor->async_done(exec.launch, exec.cta, w.op);
 }
 
-// What all 128 threads have to say alike.
+// The operands that must be equal in all 128 threads.
 std::vector<GroupValue> common_values(const Op& op, const WgmmaShape& shape) {
   std::vector<GroupValue> values;
   if (shape.a_registers == 0) values.push_back({"descriptor of A", op.list[shape.a_at], 8});

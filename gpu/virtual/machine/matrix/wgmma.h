@@ -1,12 +1,12 @@
-// wgmma: four warps multiply a 64 x K tile by a K x N one; warp w of the group has rows 16w .. 16w + 15 of D in its
-// registers. B, and A unless it is in registers too, are in shared memory where a 64-bit descriptor says
+// wgmma: four warps multiply a 64 x K tile by a K x N tile; warp w of the warpgroup has rows 16w .. 16w + 15 of D in
+// its registers. B is in shared memory, and A unless it is in registers; a 64-bit descriptor gives the address
 // (matrix_operand.h).
 //
 //   D register i of lane (g, t)   row 16w + g + 8 ((i / 2) % 2), column 8 (i / 4) + 2t + i % 2, i < N / 2 (f16: pairs)
 //   A register r of lane (g, t)   row 16w + g + 8 (r % 2), k = t E + e + 4 E (r / 2), E elements a register
 //
-// Registers that others touch in between: wgmma_registers.h. Each warp carries out its own sixteen rows,
-// at its wait_group (policy early: at the issue).
+// wgmma_registers.h checks accesses to the registers in between. Each warp performs its own sixteen rows, at its
+// wait_group (policy early: at the issue).
 // Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
 #pragma once
 
@@ -22,15 +22,15 @@
 
 namespace kvscope::ptx {
 
-// Where the flattened rows of a wgmma.mma_async stand in Op::list.
+// The positions of the flattened operands of a wgmma.mma_async in Op::list.
 struct WgmmaShape {
   int n = 0, k = 0;
-  int d_registers = 0;  // from list[0] on
+  int d_registers = 0;  // from list[0]
   int a_registers = 0;  // 0: a descriptor, one row
   int a_at = 0, b_at = 0, scale_d_at = 0;
   int imm_a_at = -1, imm_b_at = -1;      // signs; -1: none
   int trans_a_at = -1, trans_b_at = -1;  // -1: K-major
-  bool scale_is_predicate = false;       // as a number is, too; else a register of 32 bits
+  bool scale_is_predicate = false;       // also if it is a number; otherwise a register of 32 bits
 };
 [[nodiscard]] WgmmaShape wgmma_shape(const Exec& exec, const Op& op);
 

@@ -75,7 +75,7 @@ void WgmmaRegisters::instruction(const Exec& exec, const Op& op, LaneMask) {
   WarpState& warp = warps_[{exec.cta.index, exec.warp.index}];
   const StatementPlace place = statement_place(exec, op);
   if (warp.function != place.number) {
-    if (warp.function >= 0 && place.number != exec.launch.function) return;  // a callee has registers of its own
+    if (warp.function >= 0 && place.number != exec.launch.function) return;  // a callee has separate registers
     warp.function = place.number;
     warp.unfenced.assign(place.function.registers.size(), false);
     warp.writer.assign(place.function.registers.size(), -1);
@@ -143,7 +143,7 @@ void WgmmaRegisters::tell(const Exec& exec, const Op& op, std::int32_t other, bo
   Report r;
   r.kind = in_flight ? ReportKind::reg_in_flight : ReportKind::no_wgmma_fence;
   r.severity = severity_of(r.kind);
-  r.message = in_flight ? "registers of a product on its way are used before the wait that covers it"
+  r.message = in_flight ? "registers of a product in flight are accessed before the wait that covers it"
                         : "registers of this product were written since the last wgmma.fence";
   r.hint = in_flight ? "wgmma.commit_group and wgmma.wait_group come first"
                      : "wgmma.fence.sync.aligned comes between the writes and the first wgmma.mma_async";

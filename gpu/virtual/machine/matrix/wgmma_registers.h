@@ -1,11 +1,11 @@
-// Who watches the registers of asynchronous products (wgmma): accumulators are nobody else's from the issue to the wait
-// that covers it, nor may A's registers be written until then; and what wrote either must be fenced before the issue.
+// Checks the registers of asynchronous products (wgmma). From the issue to the wait that covers it, accumulators must
+// not be accessed and A's registers must not be written. Earlier writes to either must be fenced before the issue.
 //
 //   mov %f1, 0;  wgmma.fence;  wgmma.mma_async {%f1, ..};  commit_group;  wait_group 0;  st %f1       clean
 //                without it: NO_WGMMA_FENCE                               without it: REG_IN_FLIGHT
 //
-// A monitor like others: it costs whoever attaches it a look at every instruction of modules that have wgmma, and no
-// look at those of others.
+// This is a monitor. When it is attached, it examines every instruction of modules that use wgmma; modules without
+// wgmma cost nothing.
 // Source: PTX ISA, "wgmma.fence", "wgmma.mma_async".
 #pragma once
 
@@ -31,7 +31,7 @@ class WgmmaRegisters : public Monitor {
     bool known = false;
     Registers written, read;
   };
-  // One product on its way.
+  // One product in flight.
   struct Flight {
     std::int32_t pc = -1;
     Registers d, a;
@@ -39,7 +39,7 @@ class WgmmaRegisters : public Monitor {
   struct WarpState {
     std::int32_t function = -1;
     std::vector<bool> unfenced;              // [registers] written since the last wgmma.fence
-    std::vector<std::int32_t> writer;        // [registers] pc of who did
+    std::vector<std::int32_t> writer;        // [registers] pc of that write
     std::vector<Flight> open;                // not committed
     std::deque<std::vector<Flight>> groups;  // oldest first
   };

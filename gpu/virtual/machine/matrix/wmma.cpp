@@ -19,18 +19,18 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kMostChunk = 16;      // [bytes] a lane reaches at once
+constexpr int kMostChunk = 16;      // [bytes] that a lane accesses at once
 constexpr int kMostTile = 1024;     // [bytes] of memory: 16 x 16 of 32 bits, 32 x 16 of 16
 constexpr int kMostNumbers = 1024;  // 8 x 128 of b1
-constexpr int kMostDistance = 16;   // [bytes] that rows must be a multiple of apart
+constexpr int kMostDistance = 16;   // [bytes] maximum multiple required of the distance between rows
 
-enum class Matrix : std::uint8_t { a, b, c };  // c: D too
+enum class Matrix : std::uint8_t { a, b, c };  // c: also D
 
-// Where a register's elements stand in the tile; of types under 8 bits an element of memory is a whole register.
+// The positions of a register's elements in the tile; for types under 8 bits, an element of memory is a whole register.
 struct MatrixFragment {
   Matrix matrix = Matrix::a;
   Type type = Type::none;
-  int m = 0, n = 0, k = 0;  // k in elements as they are counted here
+  int m = 0, n = 0, k = 0;  // k in elements as counted here
   int per_register = 1;     // E
   int register_bytes = 4;
   int registers = 0;
@@ -42,7 +42,7 @@ struct MatrixFragment {
   [[nodiscard]] int columns() const { return matrix == Matrix::a ? k : n; }
   [[nodiscard]] int halves() const { return m == 8 ? 1 : 2; }
   [[nodiscard]] int steps() const { return k / (4 * per_register); }
-  // Without copies.
+  // Registers without the copies.
   [[nodiscard]] int distinct() const { return rows() * columns() / (kLanes * per_register); }
   [[nodiscard]] Place place(int r, int lane, int e) const {
     const int g = lane / 4, t = lane % 4;
@@ -57,7 +57,7 @@ struct MatrixFragment {
       case Matrix::c:
         break;
     }
-    const int two = per_register == 2 ? e : r % 2;  // which of its two columns
+    const int two = per_register == 2 ? e : r % 2;  // the column of the pair
     const int half = (per_register == 2 ? r : r / 2) % halves();
     const int block = (per_register == 2 ? r : r / 2) / halves();
     const int across = n / 8;
@@ -73,7 +73,7 @@ Types types_of(const Instr& instr) {
   return {instr.type(0), instr.type(1), instr.type(2), instr.type(3)};
 }
 
-// `of_memory`: elements as memory has them, so that none is under a byte.
+// `of_memory`: elements as stored in memory, at least one byte each.
 MatrixFragment fragment_of(const Instr& instr, Matrix matrix, Type type, bool of_memory) {
   MatrixFragment f;
   f.matrix = matrix;
@@ -96,7 +96,7 @@ struct Tile {
   int bytes = 0;
   int chunk = 0;  // [bytes] of a lane
   std::uint64_t base = 0;
-  std::uint64_t distance = 0;  // [bytes] from line to line
+  std::uint64_t distance = 0;  // [bytes] between lines
   AccessRequest request;
 
   [[nodiscard]] int offset(MatrixFragment::Place p) const {
@@ -108,7 +108,7 @@ Matrix matrix_of(const Instr& instr) {
   return instr.has(Mod::a) ? Matrix::a : instr.has(Mod::b) ? Matrix::b : Matrix::c;
 }
 
-// What all lanes name, or the report that they name different things.
+// A value that must be equal in all lanes; std::nullopt: different values were reported.
 std::optional<std::uint64_t> of_all(Exec& exec, const Op& op, LaneMask lanes, const LaneAddresses& values,
                                     std::string_view what) {
   const int first = std::countr_zero(lanes);
@@ -126,7 +126,7 @@ std::optional<std::uint64_t> of_all(Exec& exec, const Op& op, LaneMask lanes, co
   return value;
 }
 
-// The tile that the operands name. Nothing: reported.
+// The tile that the operands name. std::nullopt: a fault was reported.
 std::optional<Tile> tile_of(Exec& exec, const Op& op, LaneMask lanes, AccessKind kind) {
   const Instr& instr = exec.program().instr(op);
   Tile tile;
@@ -171,8 +171,8 @@ std::optional<Tile> tile_of(Exec& exec, const Op& op, LaneMask lanes, AccessKind
   return tile;
 }
 
-// Lets the lanes reach the tile, a chunk each and as often as it takes: visit(reach, offset of lane 0's chunk,
-// addresses). False: stopped.
+// Accesses the tile, one chunk per lane and as many times as needed: visit(reach, offset of lane 0's chunk, addresses).
+// Returns false if stopped.
 template <class Visit>
 bool reach_tile(Exec& exec, const Op& op, const Tile& tile, const Visit& visit) {
   for (int from = 0; from < tile.bytes; from += kLanes * tile.chunk) {
@@ -194,7 +194,7 @@ bool reach_tile(Exec& exec, const Op& op, const Tile& tile, const Visit& visit) 
   return true;
 }
 
-// visit(register, offset in the row of registers [bytes], offset in the tile [bytes]) of every element.
+// Calls visit(register, offset in the row of registers [bytes], offset in the tile [bytes]) for every element.
 template <class Visit>
 void for_each_element(const Tile& tile, const Visit& visit) {
   const MatrixFragment& f = tile.fragment;
@@ -212,7 +212,7 @@ using TileBytes = std::array<std::byte, kMostTile>;
 Flow load_matrix(Exec& exec, const Op& op, LaneMask lanes) {
   if (!all_lanes_here(exec, lanes)) return Flow::waits;
   TileBytes bytes;
-  bytes.fill(std::byte{0xff});  // of what may not be reached
+  bytes.fill(std::byte{0xff});  // for bytes that are not accessible
   const std::optional<Tile> tile = tile_of(exec, op, lanes, AccessKind::load);
   if (!tile) return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
   const bool goes_on = reach_tile(exec, op, *tile, [&](const Reach& r, int from, const LaneAddresses&) {
@@ -277,7 +277,7 @@ void read_factor(const Exec& exec, const MatrixFragment& f, const std::uint32_t*
   }
 }
 
-// C and D: visit(the element's bytes, its number in the tile).
+// C and D: calls visit(the element's bytes, its number in the tile).
 template <class Visit>
 void for_each_sum(const Exec& exec, const MatrixFragment& f, const std::uint32_t* list, const Visit& visit) {
   for (int r = 0; r < f.registers; ++r) {
@@ -362,7 +362,7 @@ MachineHandler find_wmma(const Instr& instr) {
     case Opcode::wmma_store:
       return store_matrix;
     case Opcode::wmma_mma:
-      // Doubles are rounded to nearest, as those of mma.
+      // Doubles are rounded to nearest, as in mma.
       return instr.has(Mod::rz) || instr.has(Mod::rm) || instr.has(Mod::rp) ? nullptr : mma;
     default:
       return nullptr;

@@ -12,10 +12,10 @@
 namespace kvscope::ptx {
 namespace {
 
-// Of the lanes in a mask, the others having the first one's address.
+// Properties of the addresses of the lanes in a mask; other lanes get the first one's address.
 struct Spread {
   std::uint64_t low = 0, high = 0, bits = 0;
-  bool unit = false;  // all 32, each behind the one before
+  bool unit = false;  // all 32 lanes contiguous
 };
 
 Spread spread_of(LaneAddresses& addresses, LaneMask lanes, std::int32_t bytes) {
@@ -45,7 +45,7 @@ Spread spread_of(LaneAddresses& addresses, LaneMask lanes, std::int32_t bytes) {
   return s;
 }
 
-// A piece of memory that several lanes may be in: addresses [start, start + size) are at `bytes`.
+// A range of memory that may contain several lanes' accesses: addresses [start, start + size) are at `bytes`.
 struct Region {
   std::byte* bytes = nullptr;
   std::uint64_t start = 0;
@@ -75,16 +75,16 @@ Region region_of(Exec& exec, const AccessRequest& request, Space space, std::uin
       return {params.data(), 0, params.size()};
     }
     default:
-      return {};  // of each lane its own
+      return {};  // separate for each lane
   }
 }
 
-// Parameters of calls are written, the kernel's own are not.
+// Parameters of calls can be written, the kernel's own cannot.
 bool may_store(Space space, std::uint64_t address) {
   return space != Space::constant && (space != Space::param || address >= kBodyParams);
 }
 
-// Memory of which each lane has its own: local, and the parameters of functions.
+// Memory that is separate for each lane: local, and the parameters of functions.
 bool is_lanes_own(Space space, std::uint64_t address) {
   return space == Space::local || (space == Space::param && address >= kBodyParams);
 }
@@ -96,7 +96,7 @@ std::span<std::byte> lanes_own(Exec& exec, Space space, int lane) {
   return std::span(activation.params).subspan(i * each, each);
 }
 
-// --- what a lane did wrong -------------------------------------------------------------------------------------------
+// --- faults of a lane ------------------------------------------------------------------------------------------------
 
 std::string_view verb(AccessKind kind) {
   return kind == AccessKind::load ? "read" : kind == AccessKind::store ? "write" : "atomic";
@@ -108,13 +108,13 @@ struct Wrong {
   std::string hint;
 };
 
-constexpr std::uint64_t kNullPage = 4096;  // [bytes] from address 0: a null pointer, or a member of what it points to
+constexpr std::uint64_t kNullPage = 4096;  // [bytes] from address 0: a null pointer, or a member access through one
 
-// The array nearest to an address far from all of them: the base of an index that was -1 and became 0xffffffff.
+// The array nearest to an address far from all arrays: the base of an index that was -1 and became 0xffffffff.
 std::string nearest_array(const Allocation* a, std::uint64_t address) {
   if (a == nullptr) return {};
   return address < a->address
-             ? fmt::format("the nearest array is '{}' (size {}), {} bytes behind this address", a->name,
+             ? fmt::format("the nearest array is '{}' (size {}), {} bytes after this address", a->name,
                            a->bytes.size(), a->address - address)
              : fmt::format("the nearest array is '{}' (size {}), which ends {} bytes before this address", a->name,
                            a->bytes.size(), address - a->end());
@@ -133,7 +133,8 @@ Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::in
   const Allocation* a = memory.find(address);
   if (a == nullptr) a = memory.nearest(address);
   if (address < kNullPage) {
-    return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}", bytes, address), "a null pointer, or nearly"};
+    return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}", bytes, address),
+            "a null pointer, or a small offset from one"};
   }
   if (at.symbol.empty() || a == nullptr) {
     return {ReportKind::out_of_bounds, fmt::format("{} bytes at 0x{:x}, where nothing is allocated", bytes, address),
@@ -171,10 +172,10 @@ Wrong wrong_shared(Exec& exec, bool own_cta, std::uint64_t address, std::int64_t
   return {ReportKind::out_of_bounds,
           fmt::format("{} bytes at shared 0x{:05x}: the CTA has 0x{:05x} to 0x{:05x} (size {})", bytes,
                       offset_of(address), kSharedBase, end, cta->shared.size()),
-          offset_of(address) < kSharedBase && address != 0 ? "the first 1024 bytes are the system's" : ""};
+          offset_of(address) < kSharedBase && address != 0 ? "the first 1024 bytes are reserved by the system" : ""};
 }
 
-// Nothing to report: an empty message.
+// An empty message: no fault.
 Wrong misaligned(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes, std::int64_t align) {
   const ReportAddress at = name_address(exec.launch, space, address, bytes);
   const std::string symbol = at.symbol.empty() ? "" : fmt::format(" ({})", place_name(at));
@@ -193,7 +194,7 @@ Flow tell(Exec& exec, const Op& op, int lane, AccessKind kind, Space space, std:
                name_address(exec.launch, space, address, bytes), verb(kind));
 }
 
-// The lane's bytes, or null and what is wrong. `space` is not generic.
+// The lane's bytes, or null and the fault. Precondition: `space` is not generic.
 std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int lane, std::uint64_t& address,
                       Wrong& wrong) {
   const auto count = static_cast<std::uint64_t>(request.bytes);
@@ -315,12 +316,12 @@ bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses
   }
   left &= ~part;
 
-  // A lane's own memory is nowhere near its neighbour's.
+  // Lane-private memory is never contiguous between lanes.
   if (is_lanes_own(out.space, a[static_cast<std::size_t>(std::countr_zero(part))])) {
     return reach_lane_by_lane(exec, op, request, addresses, part, out);
   }
 
-  // The lanes of another part keep their addresses: `a` of lanes outside this part may not be changed.
+  // Lanes of other parts keep their addresses: `a` must not change for lanes outside this part.
   LaneAddresses copy;
   LaneAddresses* mine = &addresses;
   if (left != 0) copy = addresses, mine = &copy;

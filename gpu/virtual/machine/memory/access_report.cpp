@@ -1,4 +1,4 @@
-// What reports of memory say about addresses and lanes.
+// The text of memory reports: addresses and lanes.
 #include <fmt/format.h>
 
 #include "gpu/virtual/machine/memory/access.h"
@@ -8,7 +8,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// The variable of the kernel's shared layout that an offset is in or behind; dynamic ones reach to the end.
+// The variable of the kernel's shared layout that contains or precedes an offset; dynamic ones extend to the end.
 void name_shared(const Launch& launch, std::uint64_t offset, ReportAddress& to) {
   if (launch.layout == nullptr || launch.program == nullptr) return;
   std::int64_t best = -1;
@@ -36,7 +36,7 @@ ReportAddress name_address(const Launch& launch, Space space, std::uint64_t addr
     case Space::constant: {
       const Allocation* a = launch.memory->find(address);
       if (a == nullptr) a = launch.memory->nearest(address);
-      // Farther away than what is unmapped around an array, an offset from it would mislead: a null pointer is not "x - 8 GB".
+      // Beyond the unmapped space around an array, an offset from it would mislead: a null pointer is not "x - 8 GB".
       if (a != nullptr && address + DeviceMemory::kUnmapped > a->address &&
           address < a->end() + DeviceMemory::kUnmapped) {
         to.symbol = a->name;

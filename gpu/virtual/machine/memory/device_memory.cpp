@@ -10,7 +10,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// What a range that is in no live allocation is near to.
+// Describes the surroundings of a range that is in no live allocation.
 std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
   if (const Allocation* a = memory.find(address)) {
     if (a->freed) return fmt::format("'{}' has been freed", a->name);
@@ -18,8 +18,8 @@ std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
   }
   const Allocation* a = memory.nearest(address);
   if (a == nullptr) return "nothing is allocated";
-  if (address < a->address) return fmt::format("{} bytes in front of '{}'", a->address - address, a->name);
-  return fmt::format("{} bytes behind the end of '{}'", address - a->end(), a->name);
+  if (address < a->address) return fmt::format("{} bytes before '{}'", a->address - address, a->name);
+  return fmt::format("{} bytes past the end of '{}'", address - a->end(), a->name);
 }
 
 }  // namespace
@@ -55,12 +55,12 @@ std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_
   return address;
 }
 
-std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, bool initialised, bool heap) {
+std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, bool initialized, bool heap) {
   const std::uint64_t address = place(heap ? heap_ : arrays_, bytes, name);
   auto* a = const_cast<Allocation*>(find(address));
-  a->initialised = initialised;
+  a->initialized = initialized;
   a->heap = heap;
-  if (!initialised) std::fill(a->bytes.begin(), a->bytes.end(), std::byte{0xff});
+  if (!initialized) std::fill(a->bytes.begin(), a->bytes.end(), std::byte{0xff});
   return address;
 }
 
@@ -88,7 +88,7 @@ void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes
   }
   std::copy(bytes.begin(), bytes.end(), to);
   auto* a = const_cast<Allocation*>(find(address));
-  if (bytes.size() == a->bytes.size()) a->initialised = true;
+  if (bytes.size() == a->bytes.size()) a->initialized = true;
 }
 
 std::vector<std::byte> DeviceMemory::read(std::uint64_t address, std::int64_t count) const {

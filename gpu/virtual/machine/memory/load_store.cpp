@@ -1,4 +1,4 @@
-// ld, ldu and st: lanes' bytes between registers and memory, narrow types widened to their registers and back.
+// ld, ldu and st: moves bytes between registers and memory; widens narrow types to their registers and truncates them.
 #include "gpu/virtual/machine/memory/detail/load_store.h"
 
 #include <fmt/format.h>
@@ -94,7 +94,7 @@ RegisterMove loader(int mem, int reg) {
 
 // --- a register -> memory --------------------------------------------------------------------------------------------
 
-// True when a byte of memory is another one now.
+// Returns true if a byte of memory has changed.
 template <int kMem>
 bool store_register(const Reach& r, const std::byte* values, int reg, std::int64_t skip, std::int64_t each) {
   using Mem = typename Cell<kMem, false>::Type;
@@ -114,7 +114,7 @@ bool store_register(const Reach& r, const std::byte* values, int reg, std::int64
   if (r.contiguous != nullptr) {
     for (int i = 0; i < kLanes; ++i) store_one(i, r.contiguous + skip + i * each);
   } else {
-    for (LaneMask rest = r.lanes; rest != 0; rest &= rest - 1) {  // ascending: the highest lane stays
+    for (LaneMask rest = r.lanes; rest != 0; rest &= rest - 1) {  // ascending: the highest lane's value remains
       const int i = std::countr_zero(rest);
       store_one(i, r.lane[static_cast<std::size_t>(i)] + skip);
     }
@@ -137,7 +137,7 @@ bool store_register(int mem, const Reach& r, const std::byte* values, int reg, s
   }
 }
 
-// Whether two lanes may have one address: never says no when they do. Addresses are multiples of `bytes`.
+// Whether two lanes may have the same address; false positives are possible. Addresses are multiples of `bytes`.
 bool may_collide(const Reach& r, const LaneAddresses& addresses, std::int32_t bytes) {
   if (r.contiguous != nullptr || (r.lanes & (r.lanes - 1)) == 0) return false;
   const int shift = std::countr_zero(static_cast<std::uint32_t>(bytes));
@@ -164,7 +164,7 @@ const std::uint32_t* vector_registers(const Op& op, int first) {
   return op.list != nullptr ? op.list + first : op.at.data() + first;
 }
 
-// Lanes whose value another lane has overwritten with a different one: reports the first.
+// Reports the first lane whose value another lane has overwritten with a different one.
 Flow report_collision(Exec& exec, const Op& op, const Shape& shape, const Reach& r, const LaneAddresses& addresses,
                       std::int32_t vector) {
   const std::uint32_t* registers = vector_registers(op, 1);
@@ -197,7 +197,7 @@ Flow load(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
   const AccessRequest request{
       .space = shape.space, .kind = AccessKind::load, .bytes = shape.mem * vector, .own_cta = shape.own_cta};
   const std::uint32_t* registers = vector_registers(op, 0);
-  const int reg = std::max({width_of(op, 0), shape.mem, 2});  // of a vector that begins with _ nothing is known
+  const int reg = std::max({width_of(op, 0), shape.mem, 2});  // the width is unknown for a vector that begins with _
   LaneAddresses addresses;
   operand_addresses(exec, op, 1, addresses);
   const RegisterMove move = shape.is_signed ? loader<true>(shape.mem, reg) : loader<false>(shape.mem, reg);
@@ -250,7 +250,7 @@ Flow store(Exec& exec, const Op& op, LaneMask lanes, const Shape& shape) {
   return Flow::next;
 }
 
-// --- which one -------------------------------------------------------------------------------------------------------
+// --- selection of the handler ----------------------------------------------------------------------------------------
 
 enum class Where : std::uint8_t { generic, global, local, shared_cta, shared_cluster, constant, param };
 
@@ -331,7 +331,7 @@ WarpAccess as_told(const Exec& exec, const Op& op, const AccessRequest& request,
   const Instr& instr = exec.program().instr(op);
   Order order = order_of(instr);
   Scope scope = scope_of(instr);
-  if (request.kind == AccessKind::atomic) {  // what an atomic is that says nothing
+  if (request.kind == AccessKind::atomic) {  // defaults of an atomic
     if (order == Order::weak) order = Order::relaxed;
     if (scope == Scope::none) scope = Scope::gpu;
   }

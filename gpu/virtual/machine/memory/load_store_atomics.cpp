@@ -1,4 +1,4 @@
-// atom and red: lanes change one place after the other, in ascending order.
+// atom and red: lanes change memory one after the other, in ascending order.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Registers of the operands that the instruction has: d of atom, b, and c of cas.
+// Registers of the instruction's operands: d of atom, b, and c of cas.
 struct AtomicRegisters {
   const std::uint32_t* d = nullptr;  // [vector]; null: red
   const std::uint32_t* b = nullptr;  // [vector]

@@ -70,13 +70,13 @@ void add_f64(std::byte* memory, const std::byte* b, const std::byte*, bool) {
   put(memory, get<double>(memory) + get<double>(b));
 }
 
-// f16 and bf16: the sum of two is exact in a double, so it is rounded once. NaN: 7fff.
+// f16 and bf16: the sum of two is exact in double, so it is rounded once. NaN: 7fff.
 template <class T>
 T narrow(double x) {
   if (std::isnan(x)) return T{0x7fff};
   return from_double<T>(x, Overflow::non_saturating);
 }
-// A NaN loses against a number; -0 is below +0.
+// If one operand is a NaN, the result is the other; -0 is below +0.
 template <class T, ReduceOp kOp>
 T half_of(T r, T x) {
   const double a = to_double(r), b = to_double(x);

@@ -1,4 +1,4 @@
-// cvta, isspacep, mapa and what else computes addresses; memory of a thread's own stack; hints to caches.
+// cvta, isspacep, mapa and other address computations; a thread's stack; cache hints.
 #include "gpu/virtual/machine/memory/windows.h"
 
 #include <fmt/format.h>
@@ -16,9 +16,9 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::int64_t kMostLocal = 512 * 1024;  // [bytes] of a thread
+constexpr std::int64_t kMostLocal = 512 * 1024;  // [bytes] per thread
 
-// d = function(lane, a) in each lane; registers of 4 or 8 bytes a lane.
+// d = function(lane, a) in each lane; registers of 4 or 8 bytes per lane.
 template <class Function>
 void for_lanes(Exec& exec, const Op& op, LaneMask lanes, int source, const Function& function) {
   const int to = width_of(op, 0), from = width_of(op, source);
@@ -35,7 +35,7 @@ Flow cvta(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// The high word is dropped whatever it was, as generated code does; but of a foreign address that is reported.
+// Drops the high word unconditionally, as generated code does, and reports an address outside the window.
 Flow cvta_to(Exec& exec, const Op& op, LaneMask lanes) {
   const Space space = space_of(exec.program().instr(op));
   Flow flow = Flow::next;
@@ -60,7 +60,7 @@ bool is_in(const Exec& exec, const Instr& instr, std::uint64_t generic) {
            rank_of(generic - kSharedWindow) < static_cast<std::uint64_t>(cluster_size(exec.launch));
   }
   const Space space = space_of(instr);
-  // A kernel's parameters stand in constant memory, which counts as global.
+  // A kernel's parameters are in constant memory, which counts as global.
   if (space == Space::global) return really == Space::global || really == Space::param;
   if (space == Space::shared) {
     return really == Space::shared &&
@@ -81,7 +81,7 @@ Flow isspacep(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// The same offset in another CTA of the cluster.
+// mapa: the same offset in another CTA of the cluster.
 Flow mapa(Exec& exec, const Op& op, LaneMask lanes) {
   const bool generic = !exec.program().instr(op).has(Mod::shared_cluster);
   const std::int64_t ranks = cluster_size(exec.launch);
@@ -126,7 +126,7 @@ Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
     if (size > static_cast<std::uint64_t>(kMostLocal) || from + static_cast<std::int64_t>(size) > kMostLocal) {
       if (flow == Flow::next) {
         flow = fault(exec, op, lane, ReportKind::stack,
-                     fmt::format("alloca of {} bytes behind {}: a thread has {} at most", size, from, kMostLocal));
+                     fmt::format("alloca of {} bytes after {}: a thread has at most {}", size, from, kMostLocal));
       }
       return static_cast<std::uint64_t>(from);
     }
@@ -170,7 +170,7 @@ Flow createpolicy(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// The bytes become unknown; here they stay, which is one of the things they may be. Who watches is told.
+// discard: the bytes become undefined. Here they keep their values, which is allowed. Monitors are notified.
 Flow discard(Exec& exec, const Op& op, LaneMask lanes) {
   const AccessRequest request{.space = space_of(exec.program().instr(op)), .kind = AccessKind::store, .bytes = 128};
   LaneAddresses addresses;

@@ -1,13 +1,13 @@
-// Where the state spaces stand in a generic address, and back.
+// The windows of the state spaces in generic addresses, and the conversions.
 //
 //   generic  0x00007f00'0r000400   shared: rank r of the cluster, byte 0x400 of its window    32 bits: 0x0r000400
-//            0x00007e00'00000010   local: byte 16 of the executing thread's own memory
+//            0x00007e00'00000010   local: byte 16 of the executing thread's local memory
 //            0x00007d00'00000000   const: the bank's first byte
 //            0x00007c00'00000008   param: byte 8 of the kernel's parameter block
 //            anything else         global
 //
-// cvta.shared adds the window, cvta.to.shared takes it away; generated code also just sets or drops the high word.
-// A const variable's address is its generic one from the start; a 32-bit register holds the low half of it.
+// cvta.shared adds the window, cvta.to.shared removes it; generated code also sets or drops the high word directly.
+// The address of a const variable is always generic; a 32-bit register contains its low half.
 // Example: to_generic(Space::shared, 0x01000410) == 0x7f0001000410: byte 0x410 of rank 1.
 #pragma once
 
@@ -36,7 +36,7 @@ inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 
   return rank << kRankShift | offset;
 }
 
-// The space whose window a generic address is in; global outside all of them.
+// The space whose window contains a generic address; global outside all windows.
 [[nodiscard]] constexpr Space space_of(std::uint64_t generic) {
   switch (generic >> 32) {
     case kSharedWindow >> 32:
@@ -57,7 +57,7 @@ inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 
   return (generic >> 32 & ~std::uint64_t{0x300}) == 0x7c00;
 }
 
-// First generic address of a space; 0 for global and generic, which have none.
+// First generic address of a space; 0 for global and generic, which have no window.
 [[nodiscard]] constexpr std::uint64_t window_of(Space space) {
   switch (space) {
     case Space::shared:
@@ -73,11 +73,11 @@ inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 
   }
 }
 
-// cvta: an address of a space as a generic one. One that is generic already stays.
+// cvta: converts an address of a space to a generic one. A generic address is returned unchanged.
 [[nodiscard]] constexpr std::uint64_t to_generic(Space space, std::uint64_t address) {
   return address < kWindowBytes ? window_of(space) + address : address;
 }
-// cvta.to: the way back. Only of an address whose window it is.
+// cvta.to: the inverse. Precondition: the address is in that window.
 [[nodiscard]] constexpr std::uint64_t from_generic(Space space, std::uint64_t generic) {
   const bool stays = space == Space::global || space == Space::generic || space == Space::constant;
   return stays ? generic : generic - window_of(space);

@@ -16,7 +16,7 @@ FunctionRegisters::FunctionRegisters(const Function& function, const std::vector
   const std::size_t count = function.registers.size();
   code_.registers.resize(count);
   std::map<std::pair<int, std::int32_t>, std::uint32_t> shared;
-  // Narrow registers first: predicates lie side by side, and every later register begins at a multiple of 64.
+  // Narrow registers first: predicates are contiguous, and every later register begins at a multiple of 64.
   for (const int bytes : {0, 2, 4, 8, 16}) {
     for (std::size_t i = 0; i < count; ++i) {
       if (register_bytes_of(function.registers[i].type) != bytes) continue;

@@ -13,7 +13,7 @@ namespace {
 
 using Registers = std::vector<std::int32_t>;
 
-// A statement as liveness sees it: lanes that the guard leaves out keep the old value, so it is still needed.
+// The effects of a statement for liveness: lanes excluded by the guard keep the old value, so it is still needed.
 class EffectsOf {
  public:
   EffectsOf(const Program& program, std::int32_t function)
@@ -36,14 +36,14 @@ class EffectsOf {
   RegisterEffectsOf effects_;
 };
 
-// Statements [from, to) that are only entered at the first one and only left behind the last.
+// A basic block: statements [from, to), entered only at the first and left only after the last.
 struct Block {
   std::int32_t from = 0;
   std::int32_t to = 0;
   std::vector<std::int32_t> next;  // blocks
 };
 
-// Where a statement may go on but at the next one; `falls`: whether also there.
+// The targets of a statement other than the next one; `falls`: whether it may also continue at the next one.
 std::vector<std::int32_t> targets_of(const Program& program, std::int32_t index, std::int32_t number, bool& falls) {
   const Function& f = program.module->functions[static_cast<std::size_t>(index)];
   const Statement& s = f.body[static_cast<std::size_t>(number)];
@@ -91,7 +91,7 @@ std::vector<Block> blocks_of(const Program& program, std::int32_t index) {
   return out;
 }
 
-// A set of registers, a bit each.
+// A set of registers, one bit each.
 class Bits {
  public:
   explicit Bits(std::size_t count = 0) : words_((count + 63) / 64) {}
@@ -101,7 +101,7 @@ class Bits {
   void join(const Bits& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
-  // this = reads | (out & ~writes); whether it grew.
+  // this = reads | (out & ~writes); returns whether it grew.
   bool pass(const Bits& reads, const Bits& writes, const Bits& out) {
     bool grew = false;
     for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -152,7 +152,7 @@ std::vector<BlockSets> solve(const std::vector<Block>& blocks, EffectsOf& effect
 
 using Ranges = std::vector<std::pair<std::int32_t, std::int32_t>>;
 
-// From the last statement to the first; `open` has, a register, where the range that is being walked ends.
+// From the last statement to the first; `open` contains, per register, the end of the current range.
 std::vector<Ranges> ranges_of(const std::vector<Block>& blocks, const std::vector<BlockSets>& sets, EffectsOf& effects,
                               std::size_t registers) {
   std::vector<Ranges> out(registers);
@@ -175,7 +175,7 @@ std::vector<Ranges> ranges_of(const std::vector<Block>& blocks, const std::vecto
       effects.find(i, e);
       for (const std::int32_t r : e.writes) {
         if (open[static_cast<std::size_t>(r)] < 0)
-          open[static_cast<std::size_t>(r)] = i + 2;  // never read: for a moment
+          open[static_cast<std::size_t>(r)] = i + 2;  // never read: live for one statement
         close(r, e.apart ? i : i + 1);
       }
       for (const std::int32_t r : e.reads) {
@@ -188,7 +188,7 @@ std::vector<Ranges> ranges_of(const std::vector<Block>& blocks, const std::vecto
   return out;
 }
 
-// Places in the order in which the registers begin, each the one that has been free for the longest of its width.
+// Assigns places in the order in which live ranges begin; each takes the place of its width that was free for longest.
 std::vector<std::int32_t> share_registers(const Function& f, const std::vector<Ranges>& alive,
                                           const std::vector<bool>& alone) {
   struct Life {

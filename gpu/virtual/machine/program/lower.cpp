@@ -54,7 +54,7 @@ class Lowering {
         code_(program.functions[static_cast<std::size_t>(index)]),
         registers_(make_registers()) {
     for (const UnsupportedStatement& u : program.decoded.unsupported) {
-      if (u.function == index) refused_.insert(u.statement);
+      if (u.function == index) rejected_.insert(u.statement);
     }
   }
 
@@ -102,14 +102,14 @@ class Lowering {
       if (s.guard_negated) op.flags |= kGuardNegated;
     }
     program_.sources.push_back({index_, number});
-    const std::string refusal = fill(op, s, instr);
-    if (!refusal.empty()) refuse(op, number, refusal);
+    const std::string rejection = fill(op, s, instr);
+    if (!rejection.empty()) reject(op, number, rejection);
     program_.ops.push_back(op);
   }
 
-  // Completes the op; why it cannot run, or "".
+  // Completes the op; returns why it is not supported, or "".
   std::string fill(Op& op, const Statement& s, const Instr& instr) {
-    if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_refused(s)) return "is not modelled";
+    if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_rejected(s)) return "is not modeled";
     const auto operands = function_.operands_of(s);
     switch (instr.opcode) {
       case Opcode::bra:
@@ -123,20 +123,20 @@ class Lowering {
     }
     const OperandRegisters at = operand_registers(
         module_, function_, s, operand_rules(instr, static_cast<int>(operands.size())), program_, registers_);
-    if (!at.refusal.empty()) return at.refusal;
+    if (!at.rejection.empty()) return at.rejection;
     place(op, at, instr);
     const auto product = program_.fused.find({index_, static_cast<std::int32_t>(&s - function_.body.data())});
     if (product != program_.fused.end()) return fuse(op, s, instr, product->second);
     return choose(op, at, s, instr);
   }
 
-  // The sum of the op's registers becomes one of the product's factors and the other summand.
+  // The registers of the sum's op are replaced by the product's factors and the other summand.
   std::string fuse(Op& op, const Statement& sum, const Instr& instr, std::int32_t product) {
     const Statement& p = function_.body[static_cast<std::size_t>(product)];
     const Instr& product_instr = program_.decoded.at(index_, product);
     const OperandRegisters factors =
         operand_registers(module_, function_, p, operand_rules(product_instr, 3), program_, registers_);
-    if (!factors.refusal.empty()) return factors.refusal;
+    if (!factors.rejection.empty()) return factors.rejection;
     const auto operands = function_.operands_of(sum);
     const std::int32_t dead = function_.operands_of(p)[0].index;
     const bool product_first = operands[1].kind == OperandKind::reg && operands[1].index == dead;
@@ -146,7 +146,7 @@ class Lowering {
     OpRequest request{.instr = &instr, .register_bytes = {4, 4, 4, 4}, .sum = options_.sum};
     request.fused = instr.opcode == Opcode::add ? Fused::plus : product_first ? Fused::minus : Fused::subtracted;
     op.compute = find_op_handler(request, options_.simd);
-    return op.compute != nullptr ? "" : "is not modelled when it is fused with a product";
+    return op.compute != nullptr ? "" : "is not modeled when it is fused with a product";
   }
 
   void place(Op& op, const OperandRegisters& at, const Instr& instr) {
@@ -204,7 +204,7 @@ class Lowering {
       return "";
     }
     op.machine = find_machine_handler(instr);
-    return op.machine != nullptr ? "" : "is not modelled with these operands";
+    return op.machine != nullptr ? "" : "is not modeled with these operands";
   }
 
   [[nodiscard]] bool divisor_may_be_zero(const Statement& s) const {
@@ -225,7 +225,7 @@ class Lowering {
     return false;
   }
 
-  // The op of a statement of this function; behind its last one the closing ret.
+  // The pc of a statement of this function; after the last one, of the closing ret.
   [[nodiscard]] std::int32_t op_of(std::int32_t statement_index) const { return code_.first_op + statement_index; }
 
   std::string branch(Op& op, const Statement& s, const Instr& instr) {
@@ -258,12 +258,12 @@ class Lowering {
     return "";
   }
 
-  // call (results), function, (arguments), prototype: everything but the function may be missing.
+  // call (results), function, (arguments), prototype: everything except the function is optional.
   std::string call(Op& op, const Statement& s) {
     CallSite site;
     const Operand* before = nullptr;
     bool found = false;
-    std::string refusal;
+    std::string rejection;
     for (const Operand& o : function_.operands_of(s)) {
       if (o.kind == OperandKind::function) {
         site.function = o.index;
@@ -276,12 +276,12 @@ class Lowering {
       } else if (o.kind == OperandKind::list && !found) {
         before = &o;
       } else if (o.kind == OperandKind::list) {
-        refusal = values(o, site.arguments);
+        rejection = values(o, site.arguments);
       }
     }
     if (!found) return "a call of nothing";
-    if (before != nullptr && refusal.empty()) refusal = values(*before, site.results);
-    if (!refusal.empty()) return refusal;
+    if (before != nullptr && rejection.empty()) rejection = values(*before, site.results);
+    if (!rejection.empty()) return rejection;
     op.target = static_cast<std::int32_t>(program_.calls.size());
     op.machine = run_call;
     program_.calls.push_back(std::move(site));
@@ -321,23 +321,23 @@ class Lowering {
     return "";
   }
 
-  [[nodiscard]] bool is_refused(const Statement& s) const {
-    return refused_.contains(static_cast<std::int32_t>(&s - function_.body.data()));
+  [[nodiscard]] bool is_rejected(const Statement& s) const {
+    return rejected_.contains(static_cast<std::int32_t>(&s - function_.body.data()));
   }
 
-  // A trap that says why. Those of decode are in its list already.
-  void refuse(Op& op, std::int32_t number, const std::string& why) {
+  // Replaces the op by a trap that reports the reason. Those of decode are already in its list.
+  void reject(Op& op, std::int32_t number, const std::string& why) {
     const Op guarded = op;
     op = Op{};
     op.instr = guarded.instr, op.source = guarded.source, op.guard = guarded.guard;
     op.flags = guarded.flags & kGuardNegated;
     op.machine = run_unsupported;
-    if (!is_refused(function_.body[static_cast<std::size_t>(number)])) {
+    if (!is_rejected(function_.body[static_cast<std::size_t>(number)])) {
       program_.decoded.unsupported.push_back({index_, number, why});
     }
   }
 
-  // Behind the last statement a function returns, as if it said so.
+  // After its last statement a function returns, as with an explicit ret.
   void close() {
     Op op;
     op.source = static_cast<std::int32_t>(program_.ops.size());
@@ -355,7 +355,7 @@ class Lowering {
   FunctionCode& code_;
   std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> alive_;
   FunctionRegisters registers_;
-  std::set<std::int32_t> refused_;  // statements that decode says cannot run
+  std::set<std::int32_t> rejected_;  // statements that decode marked as unsupported
 };
 
 }  // namespace

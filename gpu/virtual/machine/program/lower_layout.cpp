@@ -1,5 +1,5 @@
-// Shared memory of a kernel: the variables that it and what it calls use, in the order of appearance, from kSharedBase
-// on; extern [] variables all begin at one address behind them.
+// Shared memory of a kernel: the variables used by it and by the functions it calls, in order of appearance from
+// kSharedBase; all extern [] variables begin at one address after them.
 //
 //   .shared .align 8 .b8 bars[48];   0x400       .extern .shared .align 1024 .b8 ring[];   0x800
 #include <algorithm>
@@ -23,7 +23,7 @@ bool calls_by_address(const Function& f) {
   return false;
 }
 
-// Functions whose addresses stand in an initialiser or are taken by a statement: an indirect call may mean any of them.
+// Functions whose address is in an initializer or is taken by a statement: an indirect call may call any of them.
 std::vector<bool> address_taken(const Module& module) {
   std::vector<bool> out(module.functions.size());
   for (const Variable& v : module.variables) {

@@ -46,7 +46,7 @@ class Reader {
   }
 
  private:
-  // Does the operand take the rule's second meaning: cp.async's predicate instead of a size, wgmma's descriptor?
+  // Whether the operand matches the rule's alternative: cp.async's predicate instead of a size, wgmma's descriptor.
   [[nodiscard]] bool alternative(const Operand& o, const OperandRule& rule) const {
     if (o.kind != OperandKind::reg) return false;
     return register_bytes_of(type_of(o)) == register_bytes_of(rule.alternative) &&
@@ -57,8 +57,8 @@ class Reader {
     return function_.registers[static_cast<std::size_t>(reg.index)].type;
   }
 
-  void refuse(std::string why) {
-    if (out_.refusal.empty()) out_.refusal = std::move(why);
+  void reject(std::string why) {
+    if (out_.rejection.empty()) out_.rejection = std::move(why);
   }
 
   void vector(const Operand& o, const OperandRule& rule) {
@@ -68,7 +68,7 @@ class Reader {
     std::uint8_t bytes = 0;
     for (const Operand& e : elements) {
       const Place p = value(e, type);
-      if (p.reg != kNoRegister && bytes != 0 && p.bytes != bytes) refuse("registers of different widths in one vector");
+      if (p.reg != kNoRegister && bytes != 0 && p.bytes != bytes) reject("registers of different widths in one vector");
       if (p.reg != kNoRegister) bytes = p.bytes;
       out_.flat.push_back(p);
     }
@@ -95,23 +95,23 @@ class Reader {
     ++out_.addresses;
     if (elements[0].kind != OperandKind::reg) out_.uniform_address = true;
     if (offset < std::numeric_limits<std::int32_t>::min() || offset > std::numeric_limits<std::int32_t>::max()) {
-      refuse(fmt::format("an address offset of {} does not fit 32 bits", offset));
+      reject(fmt::format("an address offset of {} does not fit 32 bits", offset));
     } else if (number < 4) {
       out_.offsets[static_cast<std::size_t>(number)] = offset;
     } else if (offset != 0) {
-      refuse("an address offset behind the fourth operand");
+      reject("an address offset after the fourth operand");
     }
     if (elements.size() < 2) return;
     out_.lists = true;
     for (const Operand& c : function_.elements_of(elements[1])) out_.flat.push_back(value(c, Type::b32));
   }
 
-  // Moves what is known of a parameter's or a number's address into the offset.
+  // Moves the known part of a parameter's or a number's address into the offset.
   Place address_base(const Operand& e, std::int64_t& offset) {
     if (e.kind == OperandKind::reg) return value(e, Type::b64);
     if (e.kind == OperandKind::integer) return {registers_.constant(static_cast<std::uint64_t>(e.value), 8), 8};
     if (e.kind != OperandKind::variable) {
-      refuse("an address that is neither a register, a variable nor a number");
+      reject("an address that is neither a register, a variable nor a number");
       return {};
     }
     const Variable& v = module_.variables[static_cast<std::size_t>(e.index)];
@@ -123,13 +123,13 @@ class Reader {
     return {registers_.address(e.index, v.space, 0, 8), 8};
   }
 
-  // One register, constant or address. `type`: what the instruction reads or writes there.
+  // One register, constant or address. `type`: the type that the instruction reads or writes.
   Place value(const Operand& e, Type type) {
     const auto bytes = static_cast<std::uint8_t>(type == Type::none ? 4 : register_bytes_of(type));
     switch (e.kind) {
       case OperandKind::reg: {
         const Register& r = function_.registers[static_cast<std::size_t>(e.index)];
-        if (e.value != 0) refuse("a part of a register");
+        if (e.value != 0) reject("a part of a register");
 
         return {registers_.of_register(e.index), static_cast<std::uint8_t>(register_bytes_of(r.type))};
       }
@@ -145,13 +145,13 @@ class Reader {
         const Variable& v = module_.variables[static_cast<std::size_t>(e.index)];
         if (v.space != Space::param) return {registers_.address(e.index, v.space, e.value, bytes), bytes};
         const std::int64_t at = program_.placements[static_cast<std::size_t>(e.index)];
-        if (at >= kBodyParams) refuse("the address of a function's own parameter");
+        if (at >= kBodyParams) reject("the address of a function's own parameter");
         return {registers_.constant(static_cast<std::uint64_t>(at + e.value), bytes), bytes};
       }
       case OperandKind::sink:
         return {};
       default:
-        refuse("an operand of a kind that no register can hold");
+        reject("an operand of a kind that no register can hold");
         return {};
     }
   }

@@ -12,7 +12,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Files whose lines are nobody's own: a report shows the line that calls them.
+// Files of library wrappers: a report shows the line that calls them.
 constexpr std::array<std::string_view, 9> kWrappers{"/targets/x86_64-linux/include/",
                                                     "/targets/sbsa-linux/include/",
                                                     "/cuda/include/",
@@ -41,7 +41,7 @@ InputError errors_of(const Module& module, const std::vector<TextError>& errors)
   for (const TextError& error : errors) {
     const auto line = static_cast<std::size_t>(error.at.line);
     const std::string_view shown = line > 0 && line <= module.lines.size() ? module.lines[line - 1] : "";
-    // Of "file:8:2: error: message\n line\n caret" what follows the place.
+    // The part of "file:8:2: error: message\n line\n caret" after the place.
     const std::string whole = to_text(module.file, shown, error);
     const std::string head = fmt::format("{}:{}:{}: error: ", module.file, error.at.line, error.at.column);
     faults.push_back({fmt::format("{}:{}", error.at.line, error.at.column),

@@ -1,5 +1,5 @@
-// The registers of one activation, 32 lanes each, aligned so that vector instructions may load a whole register; copied
-// as a value.
+// The registers of one activation, 32 lanes each, aligned so that vector instructions can load a whole register.
+// Copying the object copies the values.
 #pragma once
 
 #include <cstddef>

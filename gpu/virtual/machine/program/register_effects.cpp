@@ -49,7 +49,7 @@ void RegisterEffectsOf::add(const Operand& o, std::vector<std::int32_t>& to) con
   for (const Operand& e : function_.elements_of(o)) add(e, to);
 }
 
-// Results in front of the function are written, all else is read.
+// Results, before the function, are written; all other operands are read.
 void RegisterEffectsOf::call(std::span<const Operand> operands, RegisterEffects& out) const {
   bool found = false;
   for (const Operand& o : operands) {

@@ -1,10 +1,10 @@
-// What one statement does to the registers of its function: which it reads, which it writes.
+// The effects of one statement on the registers of its function: which registers it reads and writes.
 //
 //   mad.lo.s32 %r4, %r1, %r2, %r3       reads %r1 %r2 %r3      writes %r4
 //   @%p1 st.global.f32 [%rd1], %f1      reads %rd1 %f1         guard %p1
 //   call (%r1), f, (%r2)                reads %r2              writes %r1
 //
-// A sum that is fused with a product (Program::fused) reads the product's operands too.
+// A sum that is fused with a product (Program::fused) also reads the product's operands.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@ namespace kvscope::ptx {
 
 struct RegisterEffects {
   std::vector<std::int32_t> reads;         // Function::registers
-  std::vector<std::int32_t> accumulators;  // of these, those that are written too: wgmma's
-  std::vector<std::int32_t> writes;        // and the old value is gone where the guard holds
-  std::int32_t guard = -1;                 // read in all lanes that come here
-  bool apart = false;  // results must not stand where operands do: one of several may be written before all are read
+  std::vector<std::int32_t> accumulators;  // the subset of `reads` that is also written: wgmma's
+  std::vector<std::int32_t> writes;        // the old value is overwritten where the guard holds
+  std::int32_t guard = -1;                 // read in all lanes that reach the statement
+  // Results must not share places with operands: one result may be written before all operands are read.
+  bool apart = false;
 };
 
 class RegisterEffectsOf {
  public:
   RegisterEffectsOf(const Program& program, std::int32_t function);
 
-  // Of a statement of the function.
+  // The effects of statement `number` of the function.
   void find(std::int32_t number, RegisterEffects& out);
 
  private:

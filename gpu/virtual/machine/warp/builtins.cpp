@@ -17,7 +17,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Argument `i` of a call in one lane; 0 when it is not passed.
+// Argument `i` of a call in one lane; 0 if it is not passed.
 std::uint64_t argument(Exec& exec, const CallSite& site, std::size_t i, int lane) {
   if (i >= site.arguments.size()) return 0;
   const CallValue& v = site.arguments[i];
@@ -36,7 +36,7 @@ void give_back(Exec& exec, const CallSite& site, int lane, std::uint64_t value) 
   if (to != nullptr) std::memcpy(to, &value, static_cast<std::size_t>(std::min<std::int64_t>(v.bytes, 8)));
 }
 
-// How many values a format takes: what the device's vprintf returns.
+// The number of values that a format consumes: the return value of the device's vprintf.
 std::uint64_t conversions_of(std::string_view format) {
   std::uint64_t out = 0;
   for (std::size_t i = 0; i + 1 < format.size(); ++i) {
@@ -129,10 +129,10 @@ Flow run_free(Exec& exec, const CallSite& site, LaneMask lanes) {
       memory.free(address);
       continue;
     }
-    Report r = known ? of_kind(ReportKind::use_after_free,
-                               fmt::format("free of 0x{:x}, which has been freed already", address))
-                     : of_kind(ReportKind::out_of_bounds,
-                               fmt::format("free of 0x{:x}, which is no block that malloc gave", address));
+    Report r =
+        known
+            ? of_kind(ReportKind::use_after_free, fmt::format("free of 0x{:x}, which has been freed already", address))
+            : of_kind(ReportKind::out_of_bounds, fmt::format("free of 0x{:x}, which malloc did not return", address));
     r.parties.push_back(lanes_party(exec.launch, exec.warp, LaneMask{1} << lane, exec.lane_group.pc, "at"));
     if (report(exec, std::move(r)) == Flow::stopped) return Flow::stopped;
   }

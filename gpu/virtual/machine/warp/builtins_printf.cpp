@@ -1,4 +1,4 @@
-// printf's formats, as the device's vprintf reads them.
+// printf formats, as implemented by the device's vprintf.
 #include <fmt/printf.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Takes values off an argument buffer; past its end all are zero.
+// Reads values from an argument buffer; past its end all are zero.
 class Arguments {
  public:
   explicit Arguments(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -104,7 +104,7 @@ std::string convert(const Conversion& c, Arguments& arguments, const PrintfStrin
       return fmt::sprintf(spec, strings.at(arguments.take<std::uint64_t>()));
     case 'p':
       return fmt::sprintf(c.before + "s", fmt::format("0x{:x}", arguments.take<std::uint64_t>()));
-    default:  // unknown: as it is written
+    default:  // unknown: printed as written
       return spec;
   }
 }

@@ -45,7 +45,7 @@ void fill_addresses(const Launch& launch, const Cta& cta, Activation& a) {
   }
 }
 
-// Grows the local memory of `lanes` to `end` bytes.
+// Extends the local memory of `lanes` to `end` bytes.
 void grow_local(Warp& warp, LaneMask lanes, std::int64_t end) {
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     std::vector<std::byte>& memory = warp.local[static_cast<std::size_t>(std::countr_zero(left))];
@@ -65,7 +65,7 @@ std::int32_t free_activation(Warp& warp, std::int32_t function) {
   return static_cast<std::int32_t>(warp.activations.size()) - 1;
 }
 
-// A new activation, or one in which other lanes are by the same calls.
+// A new activation, or an existing one that other lanes entered by the same calls.
 std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t function, std::int32_t caller,
                    std::int32_t return_pc, LaneMask lanes) {
   std::int64_t base = 0;
@@ -117,7 +117,7 @@ std::byte* value_in(Activation& a, const FunctionCode& code, const CallValue& v,
 
 enum class Direction : std::uint8_t { in, out };
 
-// Copies arguments into the callee, or results out of it. What is missing on one side is left alone.
+// Copies arguments into the callee, or results out of it. Values missing on one side are ignored.
 void pass(const Launch& launch, Warp& warp, std::int32_t caller, std::int32_t callee,
           const std::vector<CallValue>& values, const std::vector<std::int32_t>& formals, LaneMask lanes,
           Direction direction) {
@@ -157,21 +157,21 @@ Report too_deep(std::string message) {
   return r;
 }
 
-// The lanes of the running lane group that are `lanes` enter `function`; the others go on behind the call.
+// The lanes `lanes` of the running lane group enter `function`; the others continue after the call.
 Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, LaneMask lanes) {
   const Function& callee = exec.program().module->functions[static_cast<std::size_t>(function)];
   const FunctionCode& code = code_of(exec.launch, function);
   const std::int32_t call_pc = exec.lane_group.pc;
   if (exec.lane_group.depth >= kMostCalls) {
     return report(exec,
-                  too_deep(fmt::format("{} calls of one another: '{}' would be one more", kMostCalls, callee.name)));
+                  too_deep(fmt::format("{} nested calls are the limit: '{}' exceeds it", kMostCalls, callee.name)));
   }
   const std::int32_t caller = exec.lane_group.activation;
   const std::int32_t inside = enter(exec.launch, exec.cta, exec.warp, function, caller, call_pc + 1, lanes);
   const std::int64_t end = activation(exec.warp, inside).local_base + code.local_bytes;
   if (end > kMostLocal) {
-    return report(exec, too_deep(fmt::format("'{}' needs local memory up to byte {} of a thread: there are {}",
-                                             callee.name, end, kMostLocal)));
+    return report(exec, too_deep(fmt::format("'{}' needs {} bytes of local memory per thread: at most {}", callee.name,
+                                             end, kMostLocal)));
   }
   pass(exec.launch, exec.warp, caller, inside, site.arguments, callee.parameters, lanes, Direction::in);
   LaneGroup* f = &exec.lane_group;
@@ -187,7 +187,7 @@ Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, Lan
   return Flow::jumped;
 }
 
-// Lanes whose register holds the same address enter that function; then the next ones.
+// Lanes whose register holds the same address enter that function; the rest follow in later calls.
 Flow call_by_address(Exec& exec, const CallSite& site, LaneMask lanes) {
   std::array<std::uint64_t, kLanes> to{};
   std::memcpy(to.data(), exec.registers + site.callee, sizeof to);
@@ -202,10 +202,10 @@ Flow call_by_address(Exec& exec, const CallSite& site, LaneMask lanes) {
       program.functions[static_cast<std::size_t>(number)].ops == 0) {
     Report r;
     r.kind = ReportKind::trap;
-    r.message = fmt::format("a call of 0x{:x}, where no function is", address);
+    r.message = fmt::format("a call of 0x{:x}, which is not the address of a function", address);
     return report(exec, std::move(r));
   }
-  // The others stay at the call and are called for next.
+  // The other lanes stay at the call and are handled next.
   const std::int32_t pc = exec.lane_group.pc;
   const LaneMask others = lanes & ~same;
   if (others != 0) split_off(exec, others, pc);
@@ -246,10 +246,10 @@ Flow run_call(Exec& exec, const Op& op, LaneMask lanes) {
     Report r;
     r.kind = ReportKind::unsupported;
     const Statement& s = exec.program().statement(op.source);
-    r.message =
-        fmt::format("{}:{}:{} '{}' kernel {}: function '{}' is declared and not defined, and none of the machine's",
-                    exec.program().module->file, s.at.line, s.at.column, s.opcode, exec.launch.config.kernel,
-                    exec.program().module->functions[static_cast<std::size_t>(site.function)].name);
+    r.message = fmt::format(
+        "{}:{}:{} '{}' kernel {}: function '{}' is declared but not defined, and the machine does not implement it",
+        exec.program().module->file, s.at.line, s.at.column, s.opcode, exec.launch.config.kernel,
+        exec.program().module->functions[static_cast<std::size_t>(site.function)].name);
     return report(exec, std::move(r));
   }
   return enter_function(exec, site, site.function, lanes);

@@ -39,7 +39,7 @@ Flow run_nothing(Exec&, const Op&, LaneMask) {
   return Flow::next;
 }
 
-// The time is ignored; what counts is that the others go on.
+// The duration is ignored; the effect is that other lane groups run.
 Flow run_nanosleep(Exec& exec, const Op&, LaneMask) {
   exec.lane_group.had_turn = true;
   exec.launch.turn.warp_left = 0;
@@ -47,7 +47,7 @@ Flow run_nanosleep(Exec& exec, const Op&, LaneMask) {
   return Flow::next;
 }
 
-// Lanes of the widest register a division has: 8 bytes each.
+// Lanes whose divisor is zero; 8 bytes per lane are the widest.
 LaneMask zero_lanes(const std::byte* reg, int bytes, LaneMask lanes) {
   LaneMask out = 0;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {

@@ -12,7 +12,7 @@ bool is_ready(const LaneGroup& f) {
   return f.lanes != 0 && f.state == LaneGroupState::ready;
 }
 
-// It stands at the instruction that it waits for, and would run it again with others.
+// Whether the lane group is at the instruction that it waits for, and would execute it again with other lanes.
 bool can_be_joined(const LaneGroup& f) {
   return f.lanes != 0 && (f.state == LaneGroupState::ready || f.retries);
 }
@@ -21,12 +21,12 @@ void drop_empty(Warp& warp) {
   std::erase_if(warp.lane_groups, [](const LaneGroup& f) { return f.lanes == 0; });
 }
 
-// Deepest in calls, then the lowest pc; of those the first.
+// Ordered by call depth (deepest first), then by pc; of equal ones the first.
 bool before(const LaneGroup& a, const LaneGroup& b) {
   return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc;
 }
 
-// Merges into lane group `to` all that stand where it does.
+// Merges all lane groups at the same place into lane group `to`.
 void merge(Launch& launch, Cta& cta, Warp& warp, std::int32_t to) {
   LaneGroup& f = warp.lane_groups[static_cast<std::size_t>(to)];
   for (LaneGroup& other : warp.lane_groups) {
@@ -40,7 +40,7 @@ void merge(Launch& launch, Cta& cta, Warp& warp, std::int32_t to) {
   }
 }
 
-// Of the ready ones those whose turn it is; when all have had theirs, the next round begins.
+// Selects from the ready lane groups those whose turn it is; when all have had a turn, the next round begins.
 bool begin_round_if_over(Warp& warp) {
   bool any = false;
   for (const LaneGroup& f : warp.lane_groups) {
@@ -64,7 +64,7 @@ std::int32_t first_of(const Warp& warp) {
   return best;
 }
 
-// A seeded schedule lets another one go first now and then.
+// A seeded schedule occasionally lets a different lane group run first.
 std::int32_t any_of(Launch& launch, const Warp& warp, std::int32_t best) {
   if (launch.config.options.policy != Policy::seeded || next_random(launch, 8) != 0) return best;
   std::vector<std::int32_t> ready;
@@ -88,7 +88,7 @@ LaneGroup& split_off(Exec& exec, LaneMask lanes, std::int32_t pc) {
   ++exec.warp.activations[static_cast<std::size_t>(from.activation)].users;
   exec.warp.current = -1;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->split(exec, lanes, pc);
-  exec.warp.lane_groups.push_back(taken);  // kMaxLaneGroups are reserved: `from` stays where it is
+  exec.warp.lane_groups.push_back(taken);  // kMaxLaneGroups are reserved: `from` stays valid
   return exec.warp.lane_groups.back();
 }
 
@@ -111,9 +111,9 @@ std::int32_t limit_of(const Warp& warp, const LaneGroup& f) {
     const bool mergeable = other.activation == f.activation;
     if (!mergeable && (!is_ready(other) || other.had_turn || other.depth != f.depth)) continue;
     if (other.pc > f.pc) limit = std::min(limit, other.pc);
-    // It has jumped back to where others stand.
+    // It has jumped back to the place of another lane group.
     if (other.pc == f.pc && mergeable) limit = f.pc;
-    // One that cannot be merged at the same place: they go on in turns.
+    // Another lane group at the same place that cannot be merged: they alternate.
     if (other.pc == f.pc && !mergeable) limit = std::min(limit, f.pc + 1);
   }
   return limit;

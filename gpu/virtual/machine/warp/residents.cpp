@@ -83,7 +83,7 @@ void end_cta(Launch& launch, Cta& cta) {
 }
 
 void drop_ended(Launch& launch) {
-  std::vector<std::int64_t> needed;  // clusters with a CTA that goes on
+  std::vector<std::int64_t> needed;  // clusters with a CTA that has not ended
   for (const Cta& cta : launch.ctas) {
     if (cta.state != CtaState::done) needed.push_back(cluster_of(launch, cta));
   }

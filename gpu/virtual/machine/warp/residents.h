@@ -1,20 +1,20 @@
-// CTAs that have started and not ended: starting them (one, a cluster or all), ending them, finding the next.
+// Resident CTAs (started and not ended): starting them (one, a cluster or all), ending them, lookup.
 #pragma once
 
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
 
-// Starts the next CTA, with its cluster, when there is one and the limit of residents allows it. True: it did.
+// Starts the next CTA, with its cluster, if one is left and the limit of residents allows it. Returns whether it did.
 bool start_next(Launch& launch);
-// Every lane has exited: tells engines and monitors. It leaves when its whole cluster has ended.
+// Every lane has exited: notifies engines and monitors. The CTA is removed when its whole cluster has ended.
 void end_cta(Launch& launch, Cta& cta);
 void drop_ended(Launch& launch);
-// Null: it has not started, or has left.
+// Null: it has not started, or was removed.
 [[nodiscard]] Cta* find_cta(Launch& launch, std::int32_t index);
 [[nodiscard]] const Cta* find_cta(const Launch& launch, std::int32_t index);
 
-// Which cluster a CTA belongs to: 0 and up; CTAs of a launch without clusters are clusters of their own.
+// The cluster of a CTA: 0 and up; in a launch without clusters, each CTA is its own cluster.
 [[nodiscard]] std::int64_t cluster_of(const Launch& launch, const Cta& cta);
 
 }  // namespace kvscope::ptx

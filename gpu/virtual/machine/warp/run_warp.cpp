@@ -26,8 +26,8 @@ bool others_are_ready(const Warp& warp, const LaneGroup& f) {
   return false;
 }
 
-// A branch has gone backwards: others have their turn when this one has gone round often.
-// False: another lane group has to be chosen.
+// Counts a backward branch: after kTurn of them, others get their turn.
+// Returns false if another lane group must be chosen.
 bool went_back(Launch& launch, Warp& warp, LaneGroup& f, std::int32_t from) {
   if (!launch.backward_taken.empty()) ++launch.backward_taken[static_cast<std::size_t>(from)];
   if (++f.backward < kTurn) return true;
@@ -38,7 +38,7 @@ bool went_back(Launch& launch, Warp& warp, LaneGroup& f, std::int32_t from) {
   return false;
 }
 
-// One lane group, from where it stands until another has to be chosen.
+// Runs one lane group until another must be chosen.
 template <bool kWatched>
 class LaneGroupRun {
  public:
@@ -116,7 +116,7 @@ class LaneGroupRun {
   }
 
  private:
-  // Lets the clocks know of what has run.
+  // Updates the instruction counts that clocks read.
   void count() {
     const std::int64_t fresh = ran_ - counted_;
     counted_ = ran_;
@@ -126,7 +126,7 @@ class LaneGroupRun {
     exec_.warp.steps += fresh;
   }
 
-  // False: another lane group has to be chosen.
+  // Returns false if another lane group must be chosen.
   bool run_machine(const Op& op, LaneMask lanes) {
     LaneGroup& f = exec_.lane_group;
     count();
@@ -136,7 +136,7 @@ class LaneGroupRun {
         ++ran_;
         ++f.pc;
         f.retries = false;
-        // Lanes have left, or another lane group has been woken: `all` and the limit are not what they were.
+        // Lanes have exited, or another lane group has been woken: `all` and the limit have changed.
         return exec_.warp.current >= 0 && f.lanes == before;
       case Flow::jumped:
         ++ran_;
@@ -177,7 +177,7 @@ class LaneGroupRun {
   std::int64_t counted_ = 0;
 };
 
-// Lanes have left: who waits for all lanes of this warp, or of its warpgroup, looks again.
+// Lanes have exited: re-evaluates waits for all lanes of this warp, or of its warpgroup.
 void look_again(Launch& launch, Cta& cta, const Warp& left) {
   for (Warp& warp : cta.warps) {
     for (LaneGroup& f : warp.lane_groups) {

@@ -16,8 +16,8 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::int32_t kMostTimeOuts = 3;  // rounds of woken waits without an event: then it is a deadlock
-constexpr std::int32_t kMostSpins = 2;     // rounds of resumed CTAs without one
+constexpr std::int32_t kMostTimeOuts = 3;  // rounds of timed-out waits without an event: then it is a deadlock
+constexpr std::int32_t kMostSpins = 2;     // rounds of resumed CTAs without an event
 
 bool is_seeded(const Launch& launch) {
   return launch.config.options.policy == Policy::seeded;
@@ -25,7 +25,7 @@ bool is_seeded(const Launch& launch) {
 
 // --- a CTA's turn ----------------------------------------------------------------------------------------------------
 
-// The next warp behind the one whose turn it was that can go on; -1: none.
+// The next warp after the last one that can continue; -1: none.
 std::int32_t next_warp(Launch& launch, const Cta& cta) {
   const auto count = static_cast<std::int32_t>(cta.warps.size());
   if (is_seeded(launch)) {
@@ -42,7 +42,7 @@ std::int32_t next_warp(Launch& launch, const Cta& cta) {
   return -1;
 }
 
-// Every lane group that could go on has done so for long, and nothing has come of it.
+// All lane groups that could continue have run for a long time without an event.
 bool polls(const Cta& cta) {
   for (const Warp& warp : cta.warps) {
     for (const LaneGroup& f : warp.lane_groups) {
@@ -57,7 +57,7 @@ bool has_ended(const Cta& cta) {
   return std::all_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return has_ended(w); });
 }
 
-// Runs warps of the CTA until none can go on, it polls, it has ended, or the steps are used up.
+// Runs warps of the CTA until none can continue, it polls, it has ended, or the steps are used up.
 void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
   const auto extents = cluster_extents(launch);
   const bool in_cluster = extents[0] * extents[1] * extents[2] > 1;
@@ -67,7 +67,7 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
     if (launch.turn.warp_left <= 0 || !has_ready(*warp)) {
       const std::int32_t next = next_warp(launch, cta);
       if (next < 0) {
-        // Nobody else of a cluster of one could go on either: its engines work.
+        // A CTA outside clusters has nobody else to wait for: its engines perform an operation.
         if (!in_cluster && perform_next(launch, cta)) continue;
         return;
       }
@@ -85,7 +85,7 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
       }
     }
     auto most = static_cast<std::int64_t>(end - launch.step);
-    // A CTA's turn ends where it ends, however the run is cut into steps.
+    // A CTA's turn ends at the same point however the run is split into steps.
     if (is_seeded(launch)) most = std::min(most, launch.turn.cta_left);
     const std::int64_t ran = run_warp(launch, cta, *warp, std::min(launch.turn.warp_left, most));
     launch.turn.cta_left -= ran;
@@ -96,13 +96,13 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
   }
 }
 
-// --- whose turn it is ------------------------------------------------------------------------------------------------
+// --- selection of the CTA --------------------------------------------------------------------------------------------
 
 bool can_go_on(const Cta& cta) {
   return cta.state == CtaState::running && has_ready(cta);
 }
 
-// The first that can go on behind CTA `last`, in order, then from the beginning.
+// The first CTA after CTA `last` that can continue, in order, then from the beginning.
 Cta* next_ready(Launch& launch, std::int32_t last) {
   Cta* first = nullptr;
   if (is_seeded(launch)) {
@@ -120,7 +120,7 @@ Cta* next_ready(Launch& launch, std::int32_t last) {
   return first;
 }
 
-// Engines of a cluster work when nobody in it can go on.
+// Engines of a cluster perform an operation when none of its lane groups can continue.
 bool let_engines_work(Launch& launch) {
   for (Cta& cta : launch.ctas) {
     const std::int64_t cluster = cluster_of(launch, cta);
@@ -132,7 +132,7 @@ bool let_engines_work(Launch& launch) {
   return false;
 }
 
-// Rounds that brought nothing, counted from the last event on.
+// Rounds without an effect, counted since the last event.
 std::int32_t& rounds_without_event(Launch& launch, std::int32_t Turn::*rounds) {
   Turn& turn = launch.turn;
   if (turn.events != launch.events) turn.events = launch.events, turn.time_outs = 0, turn.spins = 0;
@@ -143,8 +143,8 @@ bool resume_suspended(Launch& launch) {
   const bool any =
       std::any_of(launch.ctas.begin(), launch.ctas.end(), [](const Cta& c) { return c.state == CtaState::suspended; });
   if (!any) return false;
-  // A loop that counts is no poll in vain, however long: only one that comes back to where it was. That is costly to
-  // find out, and done at powers of two.
+  // A long loop that counts is not a hang; only a loop whose state repeats is one. The test is costly, so it runs at
+  // powers of two.
   const std::int32_t rounds = ++rounds_without_event(launch, &Turn::spins);
   if (rounds > kMostSpins && std::has_single_bit(static_cast<unsigned>(rounds - 1)) && spins_in_vain(launch))
     return false;
@@ -158,7 +158,7 @@ bool resume_suspended(Launch& launch) {
   return true;
 }
 
-// As the hardware's time-out does: whoever waits for an mbarrier goes on, and is told that the phase is not over.
+// As the hardware's time-out: threads that wait for an mbarrier continue, and try_wait returns false.
 bool time_out(Launch& launch) {
   std::vector<std::pair<Cta*, std::pair<Warp*, LaneGroup*>>> waiting;
   for (Cta& cta : launch.ctas) {
@@ -179,7 +179,7 @@ bool time_out(Launch& launch) {
   return true;
 }
 
-// The CTA whose turn it is; null: the launch has ended, one way or the other, or somebody has to be looked for again.
+// The CTA whose turn it is; null: the launch has ended, or the search must be repeated.
 Cta* whose_turn(Launch& launch) {
   Turn& turn = launch.turn;
   if (turn.cta >= 0) {
@@ -207,7 +207,7 @@ Cta* whose_turn(Launch& launch) {
   return nullptr;
 }
 
-// Blocks of malloc that no thread of this or an earlier launch has freed.
+// Reports blocks of malloc that no thread of this or an earlier launch has freed.
 void report_leaks(Launch& launch) {
   if (launch.status != LaunchStatus::finished) return;
   std::int64_t blocks = 0, bytes = 0;
@@ -218,7 +218,7 @@ void report_leaks(Launch& launch) {
   Report r;
   r.kind = ReportKind::leak;
   r.severity = severity_of(r.kind);
-  r.message = fmt::format("{} of malloc's blocks are not freed, {} bytes", blocks, bytes);
+  r.message = fmt::format("{} malloc blocks are not freed, {} bytes", blocks, bytes);
   if (!add_report(launch, Cta{}, std::move(r))) launch.status = LaunchStatus::finished;
 }
 
@@ -232,7 +232,7 @@ std::uint64_t run(Launch& launch, std::uint64_t instructions) {
   }
   const auto most = static_cast<std::uint64_t>(launch.config.options.max_instructions);
   const std::uint64_t end = begin + std::min(instructions, most - std::min(most, begin));
-  // The last eighth is watched for the branches that keep the kernel busy.
+  // In the last eighth, backward branches are counted to find those that keep the kernel busy.
   const std::uint64_t watched = most - most / 8;
   while (launch.status == LaunchStatus::running && launch.step < end) {
     if (launch.step >= watched && launch.backward_taken.empty()) {

@@ -1,9 +1,10 @@
-// What a special register reads: the place of a thread in its grid, masks of lanes, clocks that count instructions.
+// Values of special registers: the position of a thread in its grid, lane masks, clocks that count instructions.
 //
 //   %nwarpid 64   %nsmid 132   %smid = CTA % 132   %gridid = number of the launch   %envreg 0
 //   %clock = warp instructions of this CTA so far   %globaltimer = 1000 + warp instructions of the launch
 //
-// Clocks count instead of measuring, so that two runs agree: docs/FIDELITY.md. Source: PTX ISA, "Special Registers".
+// Clocks count instructions instead of time, so two runs are identical: docs/FIDELITY.md.
+// Source: PTX ISA, "Special Registers".
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ namespace kvscope::ptx {
 
 [[nodiscard]] std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& warp,
                                           SpecialRegister special, int lane);
-// A register of `bytes` a lane; 0: a predicate.
+// Fills a register of `bytes` bytes per lane; 0: a predicate.
 void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const SpecialPlace& reg,
                   std::byte* registers);
 
-// Thread `linear` of a block: its coordinates, x fastest.
+// The coordinates of thread `linear` of a block, x fastest.
 [[nodiscard]] std::array<std::int64_t, 3> thread_at(const std::array<std::int64_t, 3>& block, std::int64_t linear);
-// Extents of a cluster: 1 1 1 without one.
+// Extents of a cluster; {1, 1, 1} without clusters.
 [[nodiscard]] std::array<std::int64_t, 3> cluster_extents(const Launch& launch);
 
 }  // namespace kvscope::ptx

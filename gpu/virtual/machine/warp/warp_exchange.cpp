@@ -12,7 +12,7 @@
 namespace kvscope::ptx {
 namespace {
 
-// Where the operands of an instruction of this file stand.
+// The positions of the operands of these instructions.
 struct Operands {
   int d = 0;
   int a = 1;
@@ -77,7 +77,7 @@ void merge_lanes(const LaneWords& from, LaneMask lanes, LaneWords& to) {
   }
 }
 
-// What lanes at one op bring.
+// Reads the operands of lanes at one op.
 void bring(const Instr& instr, const Op& op, const std::byte* registers, LaneMask lanes, Exchange& x) {
   const Operands at = operands_of(instr);
   LaneWords reg{};
@@ -107,7 +107,7 @@ void take_away(const Instr& instr, const Op& op, std::byte* registers, LaneMask 
   std::memcpy(registers + op.at[4], &word, sizeof word);
 }
 
-// Lanes of `lanes` that name the same mask as the first of them.
+// The lanes of `lanes` that name the same mask as the first of them.
 LaneMask of_one_mask(const std::byte* reg, LaneMask lanes, LaneMask& mask) {
   std::array<LaneMask, kLanes> masks{};
   std::memcpy(masks.data(), reg, sizeof masks);
@@ -150,7 +150,7 @@ Flow report_strange(Exec& exec, const Exchange& x) {
                           Severity::warning));
 }
 
-// The lanes of one mask are all here, `own` of them in the running lane group: they exchange, and the others go on.
+// All lanes of one mask have arrived, `own` of them in the running lane group: they exchange, and the others continue.
 Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
   const Instr& instr = exec.program().instr(op);
   Exchange x;
@@ -184,7 +184,7 @@ Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
   return flow;
 }
 
-// Lanes with different masks, or not all here: each group completes by itself or waits as a lane group of its own.
+// Lanes with different masks, or with missing lanes: each group completes, or waits as a separate lane group.
 Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t reg) {
   const std::int32_t pc = exec.lane_group.pc;
   LaneMask left = lanes;
@@ -212,7 +212,7 @@ Flow run_groups(Exec& exec, const Op& op, LaneMask lanes, std::uint32_t reg) {
       exec.lane_group.wait = wait;
       return Flow::waits;
     }
-    // Its lanes wait by themselves; those that are done, or were not meant, go on.
+    // Its lanes wait as a separate lane group; lanes that are done, or not in the mask, continue.
     LaneGroup& f = split_off(exec, own, pc);
     f.state = LaneGroupState::waiting;
     f.retries = true;

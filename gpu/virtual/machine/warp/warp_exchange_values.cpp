@@ -1,4 +1,4 @@
-// The values of warp_exchange.h: no warp, no waiting.
+// The value computations of warp_exchange.h, without warps or waiting.
 #include <bit>
 
 #include "gpu/virtual/machine/warp/detail/warp_exchange.h"

@@ -1,10 +1,10 @@
-// Quotients, reciprocals, roots, and the functions that hardware approximates: computed in double and rounded once. No
-// function of the C library is called, whose bits differ between hosts: everything is made of + - * / and square root,
-// which IEEE 754 defines to the last bit.
+// Quotients, reciprocals, roots, and functions that hardware approximates: computed in double and rounded once. The C
+// library's functions are not used, because their bits differ between hosts. All operations are + - * / and square
+// root, which IEEE 754 defines exactly.
 //
 //   ex2.approx 0.5 = 3fb504f3    lg2.approx 2^-127 = -127    rsqrt.approx -0 = -inf
 //
-// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+// Compiled once per instruction set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/float_bits.h"
@@ -23,13 +23,13 @@ inline float leaving(double x) {
   return kFlush ? flush(rounded) : rounded;
 }
 
-// The quotient of two floats in double, rounded again to float, is the float quotient: 53 >= 2 * 24 + 2.
+// The quotient of two floats, computed in double and rounded to float, is the float quotient, because 53 >= 2 * 24 + 2.
 template <bool kFlush>
 inline float quotient(float a, float b) {
   const float q = canonical(entering<kFlush>(a) / entering<kFlush>(b));
   return kFlush ? flush(q) : q;
 }
-// Past 2^126 the divisor's reciprocal is lost: 0, or NaN of an infinite dividend.
+// Above 2^126 the divisor's reciprocal flushes to zero: the result is 0, or NaN for an infinite dividend.
 template <bool kFlush>
 inline float quotient_approx(float a, float b) {
   const float x = entering<kFlush>(a);
@@ -62,7 +62,7 @@ inline double root_f64(double a) {
 }
 
 // 2^x = 2^n 2^f, n the nearest integer, 2^f = exp(f ln 2) by its Taylor series to the 13th power: |f ln 2| <= 0.3466,
-// what is left out is under 1e-17.
+// so the truncation error is below 1e-17.
 inline double power_of_2(double x) {
   constexpr double kMagic = 0x1.8p52;  // leaves an integer in the low bits
   x = x < -200.0 ? -200.0 : x;
@@ -90,7 +90,7 @@ inline float exponential(float a) {
 }
 
 // log2 of a positive number x = 2^e m, m in [sqrt(1/2), sqrt 2): with s = (m - 1) / (m + 1), log m = 2 atanh s =
-// 2 s (1 + s^2 / 3 + s^4 / 5 + ...); |s| <= 0.172, what is left out after s^20 is under 1e-17.
+// 2 s (1 + s^2 / 3 + s^4 / 5 + ...); |s| <= 0.172, so the truncation error after s^20 is below 1e-17.
 inline double logarithm_of_positive(double x) {
   constexpr u64 kRootHalf = 0x3fe6a09e667f3bcdu;
   const u64 steps =

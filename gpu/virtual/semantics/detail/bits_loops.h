@@ -1,5 +1,5 @@
 // Bits: and or xor not cnot lop3, shifts, funnel shifts, prmt, selp, and mov of one value.
-// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+// Compiled once per instruction set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/lanes.h"
@@ -28,7 +28,7 @@ inline T is_zero(T a) {
   return a == 0 ? T{1} : T{0};
 }
 
-// A predicate register is one word: the handlers work on all lanes of it at once.
+// A predicate register is one word, so the handlers process all lanes of it at once.
 template <Opcode kOpcode>
 void logic_of_predicates(std::byte* registers, const Op& op, LaneMask lanes) {
   const LaneMask a = read_pred(registers, op, 1);
@@ -40,7 +40,8 @@ void logic_of_predicates(std::byte* registers, const Op& op, LaneMask lanes) {
   write_pred(registers, at(op, 0), lanes, result);
 }
 
-// Bit i of the result is bit 4 a_i + 2 b_i + c_i of the table: 8 products, of which those in the table are joined.
+// Bit i of the result is bit 4 a_i + 2 b_i + c_i of the table: the OR of those of the 8 products that the table
+// selects.
 inline u32 lookup3(u32 a, u32 b, u32 c, u32 table) {
   u32 d = 0;
   for (u32 i = 0; i < 8; ++i) {
@@ -49,8 +50,8 @@ inline u32 lookup3(u32 a, u32 b, u32 c, u32 table) {
   }
   return d;
 }
-// lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q; q is operand 5 as written, d|p being
-// one.
+// lop3.and d|p, a, b, c, table, q: p = (d != 0) and q. List: d p a b c table q; q is operand 5 in the source, where d|p
+// counts as one operand.
 template <Combine kCombine>
 void lookup3_with_test(std::byte* registers, const Op& op, LaneMask lanes) {
   const Cell<u32>* a = register_of<u32>(registers, op.list[2]);
@@ -68,7 +69,7 @@ void lookup3_with_test(std::byte* registers, const Op& op, LaneMask lanes) {
   write_pred(registers, op.list[1], lanes, kCombine == Combine::and_ ? any & q : any | q);
 }
 
-// Amounts are unsigned and clamp: a shift by the width or more leaves zeros, or copies of the sign.
+// Amounts are unsigned and clamp: a shift by the width or more gives zeros, or copies of the sign.
 template <class T>
 inline T shift_left(T a, u32 amount) {
   constexpr u32 kBits = 8 * sizeof(T);
@@ -86,7 +87,7 @@ inline T shift_right(T a, u32 amount) {
   }
 }
 
-// The pair b:a of 64 bits, shifted; the left shift's upper word, the right shift's lower.
+// The 64-bit pair b:a, shifted; returns the upper word of a left shift, the lower word of a right shift.
 template <bool kLeft, bool kClamp>
 inline u32 funnel(u32 a, u32 b, u32 amount) {
   const u32 n = kClamp ? (amount < 32 ? amount : 32) : amount & 31;
@@ -94,7 +95,7 @@ inline u32 funnel(u32 a, u32 b, u32 amount) {
   return kLeft ? static_cast<u32>((both << n) >> 32) : static_cast<u32>(both >> n);
 }
 
-// A byte of b:a for each nibble of the selector; bit 3 of it asks for eight copies of that byte's sign.
+// Selects a byte of b:a for each nibble of the selector; bit 3 of the nibble replicates that byte's sign instead.
 inline u32 permute(u32 a, u32 b, u32 selector) {
   const u64 both = u64{b} << 32 | a;
   u32 d = 0;
@@ -106,7 +107,7 @@ inline u32 permute(u32 a, u32 b, u32 selector) {
   }
   return d;
 }
-// The modes with a name: which selector each of the four values of c stands for.
+// The named modes: the selector for each of the four values of c.
 template <PrmtMode kMode>
 inline u32 permute_by_mode(u32 a, u32 b, u32 c) {
   constexpr u32 kSelectors[7][4] = {{0, 0, 0, 0},
@@ -165,7 +166,7 @@ inline void move_quad(std::byte* registers, const Op& op, LaneMask lanes) {
   }
 }
 
-// A special register may be read narrower or wider than it is; the low bits are moved.
+// A special register may be read with a narrower or wider type than its own; the low bits are moved.
 inline OpHandler find_move(const OpQuery& query) {
   if (query.type == Type::pred) return logic_of_predicates<Opcode::mov>;
   const int to = query.register_bytes[0] != 0 ? query.register_bytes[0] : query.bytes;

@@ -1,9 +1,9 @@
-// setp of whole registers: 32 comparisons make a mask, which goes to predicates. The rest is in compare_lanewise.cpp.
+// setp of whole registers: 32 comparisons make a mask, which is written to predicates. The rest: compare_lanewise.cpp.
 //
 //   setp.lt.and.f32 p|q, a, b, c    p = (a < b) and c    q = !(a < b) and c
 //
-// Of floating-point comparisons eq ne lt le gt ge are false when an operand is NaN, ne too; equ neu ... are true then.
-// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+// In floating-point comparisons with a NaN operand, eq ne lt le gt ge are false, and equ neu ltu leu gtu geu are true.
+// Compiled once per instruction set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
 
 #if defined(__AVX2__)
@@ -50,7 +50,7 @@ inline bool holds(T a, T b) {
   }
 }
 
-// How a lane of a register is read as a number to compare.
+// How a lane of a register is interpreted as a number.
 template <class T>
 struct Plain {
   using Stored = T;
@@ -81,7 +81,7 @@ inline LaneMask mask_of_words(const u64* words) {
 inline LaneMask mask_of_words(const u16* words) {
   const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(words));
   const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 16));
-  // Packed within 128 bits; the second and third quarter change places.
+  // Packed within 128 bits, so the second and third quarter are exchanged.
   const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
   return static_cast<LaneMask>(_mm256_movemask_epi8(bytes));
 }
@@ -127,7 +127,7 @@ void set_predicates(std::byte* registers, const Op& op, LaneMask lanes) {
   write_pred(registers, at(op, 0), lanes, combined(kCombine, holding, c));
 }
 
-// The handlers of all comparisons of one way to read, by number.
+// The handlers of all comparisons of one number format, by comparison number.
 template <int... kNumbers>
 struct Numbers {};
 using IntegerCompares = Numbers<0, 1, 2, 3, 4, 5>;

@@ -1,9 +1,9 @@
-// The conversions that kernels are full of: between integers of whole registers, integers and f32 or f64, the float
-// formats among themselves. The rest of cvt is in convert.cpp.
+// The conversions that occur most often in kernels: between integers of whole registers, integers and f32 or f64, and
+// between float formats. The rest of cvt is in convert.cpp.
 //
-// A float becomes an integer rounded as the word says and clamped to the integer's range; NaN becomes 0, or the lowest
-// signed number where the source is f64 or the integer has 64 bits.
-// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+// A float is converted to an integer with the rounding of the instruction and clamped to the integer's range. NaN
+// becomes 0, or the lowest signed number if the source is f64 or the integer has 64 bits. Compiled once per instruction
+// set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/lanes.h"
@@ -19,7 +19,7 @@ inline To extended(From x) {
 
 template <class To, class From>
 inline To from_integer(From x) {
-  return static_cast<To>(x);  // to nearest even, as hosts round
+  return static_cast<To>(x);  // to nearest even, the rounding mode of the host
 }
 
 template <class To, Rounding kRounding>
@@ -49,14 +49,14 @@ inline float narrowed(double x) {
   return canonical(static_cast<float>(x));
 }
 
-// To nearest even in 32-bit arithmetic, which has twice the lanes. f16 and bf16 of one float.
+// To nearest even in 32-bit arithmetic, which processes twice as many lanes. f16 and bf16 of one float.
 inline u16 f32_to_bf16(float x) {
   const u32 bits = bits_as<u32>(x);
   const u32 rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
   return static_cast<u16>((bits & 0x7fffffffu) > 0x7f800000u ? u32{kNan16} : rounded);
 }
-//   normal      the exponent's offset goes from 127 to 15, 13 bits are rounded away
-//   subnormal   adding 0.5 puts the last bit of 2^-24 at the last bit of the sum, which rounds
+//   normal      the exponent bias changes from 127 to 15, 13 bits are rounded away
+//   subnormal   adding 0.5 aligns 2^-24 with the last bit of the sum, so the addition rounds
 inline u16 f32_to_f16(float x) {
   const u32 bits = bits_as<u32>(x);
   const u32 magnitude = bits & 0x7fffffffu;
@@ -67,7 +67,7 @@ inline u16 f32_to_f16(float x) {
   const u32 all = magnitude >= 0x7f800000u ? 0x7c00u : finite;
   return static_cast<u16>(magnitude > 0x7f800000u ? u32{kNan16} : all | sign);
 }
-// The first source goes to the upper half.
+// The first source is packed into the upper half.
 template <u16 (*kOne)(float)>
 inline u32 pair_of(float upper, float lower) {
   return u32{kOne(upper)} << 16 | kOne(lower);
@@ -86,7 +86,7 @@ inline OpHandler find_extension(int to_bytes) {
       return nullptr;
   }
 }
-// Whole registers on both sides, nothing clamped; wider numbers lose their upper bits.
+// Whole registers on both sides, without clamping; wider numbers are truncated.
 inline OpHandler find_integer_conversion(const OpQuery& query, int from_bytes) {
   if (query.sat || !has_widths(query, query.bytes, from_bytes)) return nullptr;
   switch (query.type2) {

@@ -1,7 +1,7 @@
-// A number as an integer times a power of two, and the one rounding that makes it a floating-point number: for f64 in
-// all directions, for integers of 64 bits, for quotients and roots.
+// A number as an integer times a power of two, and its one rounding to a floating-point number: for f64 in all
+// directions, for 64-bit integers, for quotients and roots.
 //
-//   1/3 = significand 0x5555..., exponent -126, rest true: something is left below the lowest bit
+//   1/3 = significand 0x5555..., exponent -126, rest true: a nonzero remainder is below the lowest bit
 //
 // Included by sources of this folder only (lanes.h).
 #pragma once
@@ -14,7 +14,7 @@ namespace {
 struct Exact {
   u128 significand = 0;
   int exponent = 0;   // of the lowest bit
-  bool rest = false;  // there is more, less than one of the lowest bit; the significand then has two bits more than the
+  bool rest = false;  // a nonzero remainder below the lowest bit; the significand then has two bits more than the
                       // result needs
   bool negative = false;
 };
@@ -24,7 +24,8 @@ inline int top_bit(u128 x) {
   return high != 0 ? 127 - __builtin_clzll(high) : 63 - __builtin_clzll(static_cast<u64>(x));
 }
 
-// The bits of x in F. F::kInfinity and more is an overflow, resolved by the direction. Zero is +0 or -0 by its sign.
+// The bits of x in format F. F::kInfinity and above is an overflow, resolved by the rounding direction. Zero keeps its
+// sign.
 template <class F>
 inline u64 round_exact(const Exact& x, Rounding rounding) {
   const u64 sign = x.negative ? F::kSign : 0;
@@ -66,7 +67,7 @@ inline u64 round_exact(const Exact& x, Rounding rounding) {
       break;
   }
   const u64 steps = static_cast<u64>(binade - F::kLeastExponent);
-  // A binade past the format's last would shift its number out of the word.
+  // Far above the format's range, the shift would overflow the word.
   const u64 magnitude = steps > 4096 ? F::kInfinity : (steps << F::kFraction) + static_cast<u64>(kept) + (up ? 1u : 0u);
   if (magnitude < F::kInfinity) return sign | magnitude;
   const bool stops = rounding == Rounding::zero || (rounding == Rounding::down && !x.negative) ||

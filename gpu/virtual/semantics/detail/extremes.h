@@ -1,4 +1,4 @@
-// neg, abs, min and max of floating-point numbers: bit operations and orders, no arithmetic.
+// neg, abs, min and max of floating-point numbers: bit operations and comparisons, no arithmetic.
 // Included by the files of one instruction set (lanes.h).
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace kvscope::ptx::semantics {
 namespace {
 
-// The sign bit alone, of NaN too.
+// Changes only the sign bit, also for NaN.
 template <class T>
 inline T negate_float(T x) {
   constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
@@ -25,8 +25,8 @@ inline float absolute_flushed(float x) {
   return flush(absolute_float(x));
 }
 
-// -0 is less than +0, either way round. One NaN: the other operand; both, or with kNan either: the canonical one.
-// kXorSign compares magnitudes and gives the result the product's sign.
+// -0 is less than +0 in either operand order. With one NaN: the other operand; with two NaNs, or with kNan and any NaN:
+// the canonical NaN. kXorSign compares magnitudes and gives the result the sign of the product.
 template <class T, bool kMax, bool kNan, bool kXorSign>
 inline T extreme(T a, T b) {
   using U = Unsigned<T>;
@@ -36,7 +36,7 @@ inline T extreme(T a, T b) {
     a = absolute_float(a);
     b = absolute_float(b);
   }
-  // As integers, equal numbers are equal but for the signs of zero: or keeps -0, and keeps +0.
+  // Equal numbers differ at most in the sign of zero: OR keeps -0, AND keeps +0.
   const U same = kMax ? static_cast<U>(bits_as<U>(a) & bits_as<U>(b)) : static_cast<U>(bits_as<U>(a) | bits_as<U>(b));
   const T ordered = kMax ? (a > b ? a : b) : (a < b ? a : b);
   T result = a == b ? bits_as<T>(same) : ordered;

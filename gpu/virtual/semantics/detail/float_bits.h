@@ -1,11 +1,12 @@
-// Floating-point numbers as bits, and the one rounding everything else goes through.
+// Floating-point numbers as bits, and the rounding functions that all other operations use.
 //
-//   to odd     a sum of two doubles, cut so that its last bit tells whether anything was lost: rounded once more, to
-//              any narrower type in any direction, it gives what the exact sum would (53 bits >= 24 + 2)
+//   to odd     a sum of two doubles, truncated so that its last bit records whether anything was lost. A second rounding
+//              to any narrower type, in any direction, gives the correctly rounded sum (53 bits >= 24 + 2)
 //   round_to   a double -> the bits of a narrower format, to nearest even, to zero, down, up, or away from zero at ties
 //
 //   1 + 2^-24 + 2^-60 in f32, to nearest: to odd 1.000000059604644775390625 + an ulp of double, then 3f800001
 //
+// Branch-free where it may be vectorized. Included by the files of one instruction set (lanes.h).
 // Everything is branch-free where it may run in vectors. Included by the files of one instruction set (lanes.h).
 #pragma once
 
@@ -27,7 +28,7 @@ inline double canonical(double x) {
 inline double absolute_of(double x) {
   return bits_as<double>(bits_as<u64>(x) & 0x7fffffffffffffffu);
 }
-// Subnormals become zero of the same sign.
+// Replaces subnormals by zero of the same sign.
 inline float flush(float x) {
   const u32 bits = bits_as<u32>(x);
   return bits_as<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
@@ -35,13 +36,13 @@ inline float flush(float x) {
 inline u16 flush_f16(u16 x) {
   return static_cast<u16>((x & 0x7c00) == 0 ? x & 0x8000 : x);
 }
-// Into [+0, 1]; NaN and -0 become +0.
+// Clamps to [+0, 1]; NaN and -0 become +0.
 inline float saturate(float x) {
   return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
 }
 
-// Exact. The fields at a float's places, the exponent 112 too small: a multiplication by 2^112 corrects that, for
-// subnormals too.
+// Exact. The fields are moved to those of a float, which leaves the exponent 112 too small; multiplication by 2^112
+// corrects it, for subnormals too.
 inline float f16_to_f32(u16 x) {
   const u32 sign = static_cast<u32>(x & 0x8000) << 16;
   const u32 fields = static_cast<u32>(x & 0x7fff) << 13;
@@ -53,7 +54,7 @@ inline float bf16_to_f32(u16 x) {
   return bits_as<float>(u32{x} << 16);
 }
 
-// The sum, rounded to odd: of the two doubles around an inexact sum the one with an odd last bit.
+// The sum, rounded to odd: of the two doubles around an inexact sum, the one with an odd last bit.
 inline double add_to_odd(double a, double b) {
   const double sum = a + b;
   const double b_seen = sum - a;
@@ -77,8 +78,8 @@ using FormatF32 = Format<8, 23>;
 using FormatF16 = Format<5, 10>;
 using FormatBf16 = Format<8, 7>;
 
-// The magnitude's bits, not limited: past the format's infinity when it overflows. x is not NaN.
-//   significand  1.fff * 2^52, cut `drop` bits: as many as the format has fewer, and more below its least exponent
+// The bits of the magnitude, without a limit: above the format's infinity on overflow. Precondition: x is not NaN.
+//   significand  1.fff * 2^52, cut by `drop` bits: the difference of the precisions, more below the least exponent
 template <class F, Rounding kRounding>
 inline u64 round_magnitude(double x) {
   const u64 bits = bits_as<u64>(x);
@@ -113,14 +114,14 @@ inline u64 round_magnitude(double x) {
   return steps + kept + (up ? u64{1} : u64{0});
 }
 
-// The bits of x in the format, its NaN being `nan`.
+// The bits of x in the format; `nan` for a NaN.
 template <class F, Rounding kRounding>
 inline u32 round_to(double x, u32 nan) {
   const u64 bits = bits_as<u64>(x);
   const bool negative = (bits >> 63) != 0;
   const bool infinite = (bits & 0x7fffffffffffffffu) == 0x7ff0000000000000u;
   const u64 magnitude = round_magnitude<F, kRounding>(x);
-  // Rounded towards zero, nothing finite becomes infinite.
+  // With rounding toward zero, no finite number becomes infinite.
   const bool stops = kRounding == Rounding::zero || (kRounding == Rounding::down && !negative) ||
                      (kRounding == Rounding::up && negative);
   const u64 most = stops && !infinite ? F::kInfinity - 1 : F::kInfinity;
@@ -140,7 +141,7 @@ inline u16 f64_to_bf16(double x) {
   return static_cast<u16>(round_to<FormatBf16, Rounding::nearest>(x, kNan16));
 }
 
-// A sum that is exactly zero and not a sum of two +0 is -0 when rounded down, +0 otherwise (which is what hosts give).
+// An exact zero sum is -0 when rounded down unless both summands are +0; otherwise it is +0, as computed by the host.
 template <Rounding kRounding>
 inline double add_for(double a, double b) {
   const double sum = add_to_odd(a, b);

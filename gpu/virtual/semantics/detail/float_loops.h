@@ -1,6 +1,6 @@
-// f32 and f64: add sub mul fma in all roundings of f32 and to nearest of f64, neg, abs, min, max.
+// f32 and f64: add sub mul fma (f32 in all roundings, f64 to nearest), neg, abs, min, max.
 //
-// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+// Compiled once per instruction set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/extremes.h"
@@ -9,16 +9,16 @@
 namespace kvscope::ptx::semantics {
 namespace {
 
-// Rounded to nearest first; where that went past x on the wrong side, one step back. Infinities are stepped back from,
-// too: what overflows towards zero is the largest number. x is exact, or rounded to odd: it lies on the right side of
-// every float.
+// Rounds to nearest first; if the result is on the wrong side of x, moves it by one step. This also applies to
+// infinities: an overflow rounded toward zero is the largest number. x is exact, or rounded to odd, so it compares
+// correctly with every float.
 template <Rounding kRounding>
 inline float directed(double x) {
   const float nearest = static_cast<float>(x);
   if constexpr (kRounding == Rounding::nearest) return canonical(nearest);
   const u32 bits = bits_as<u32>(nearest);
   const double back = double{nearest};
-  const bool inwards = (bits >> 31 != 0) == (kRounding == Rounding::up);  // a step down is one to a smaller magnitude
+  const bool inwards = (bits >> 31 != 0) == (kRounding == Rounding::up);  // stepping down decreases the magnitude
   const bool past = kRounding == Rounding::down ? back > x
                     : kRounding == Rounding::up ? back < x
                                                 : absolute_of(back) > absolute_of(x);
@@ -26,8 +26,8 @@ inline float directed(double x) {
   return canonical(bits_as<float>(past ? stepped : bits));
 }
 
-// Of f32. The product of two floats is exact as a double, and a sum of doubles to odd loses nothing that one more
-// rounding could miss.
+// For f32. The product of two floats is exact in double, and a sum of doubles rounded to odd can be rounded once more
+// without error.
 template <Rounding kRounding, bool kFlush, bool kSaturate>
 struct F32 {
   static float in(float x) { return kFlush ? flush(x) : x; }
@@ -115,7 +115,7 @@ inline OpHandler find_extreme(const OpQuery& query) {
   return query.xorsign ? find_extreme_of<kMax, false, true>(query) : find_extreme_of<kMax, false, false>(query);
 }
 
-// A product and a sum in one: a b - c and c - a b are fma with a sign turned, which is exact.
+// A fused product and sum: a b - c and c - a b are fma with one operand negated, which is exact.
 template <bool kFlush, bool kTurnProduct, bool kTurnSummand>
 inline float fused_sum(float a, float b, float c) {
   return F32<Rounding::nearest, kFlush, false>::fma(kTurnProduct ? -a : a, b, kTurnSummand ? -c : c);
@@ -196,7 +196,7 @@ inline OpHandler find_f64(const OpQuery& query) {
 }
 
 inline OpHandler find_float(const OpQuery& query) {
-  // Sums of unlike types (add.f32.f16) are of newer parts.
+  // Sums of mixed types (add.f32.f16) require newer architectures.
   if (query.type_count > 1) return nullptr;
   if (query.type == Type::f32) return find_f32(query);
   if (query.type == Type::f64) return find_f64(query);

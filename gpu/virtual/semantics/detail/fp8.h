@@ -1,6 +1,6 @@
-// The formats of 8 bits, e4m3 (s eeee mmm, bias 7, no infinity, NaN 7f) and e5m2 (s eeeee mm, bias 15, infinity 7c, NaN
-// 7d to 7f). Rounded once from a double, to nearest even, past the largest number that number (.satfinite is the rule
-// of the instruction); NaN is 7f.
+// The 8-bit formats e4m3 (s eeee mmm, bias 7, no infinity, NaN 7f) and e5m2 (s eeeee mm, bias 15, infinity 7c, NaN 7d
+// to 7f). Rounded once from a double, to nearest even; values above the largest number become the largest number (the
+// instruction requires .satfinite); NaN becomes 7f.
 //
 //   e4m3   448 -> 7e   464 -> 7e   2^-10 -> 00 (a tie, to even)   1.5 * 2^-10 -> 01
 #pragma once
@@ -13,12 +13,12 @@ namespace {
 using FormatE4m3 = Format<4, 3>;
 using FormatE5m2 = Format<5, 2>;
 
-// Both to f16 bits, exactly.
+// Both are converted to f16 bits, exactly.
 inline u16 e4m3_to_f16(u8 x) {
   const u32 magnitude = x & 0x7f;
   const u32 sign = static_cast<u32>(x & 0x80) << 8;
   if (magnitude == 0x7f) return kNan16;
-  // eeee mmm at f16's places, its exponent 8 too small; subnormals are normal in f16.
+  // eeee mmm are moved to f16's fields, which leaves the exponent 8 too small; subnormals are normal in f16.
   const float value = bits_as<float>(magnitude << 20) * 0x1p120f;
   const u32 bits = bits_as<u32>(value);
   const u32 f16 = magnitude == 0 ? 0 : ((bits >> 23) - 112) << 10 | (bits >> 13 & 0x3ff);

@@ -1,6 +1,6 @@
-// Integer arithmetic that vectors do well: add sub mul mad min max abs neg sad popc clz brev bfind bfe bfi, packed
-// pairs of 16 bits, 24-bit products. Everything wraps; what overflows in C++ is computed unsigned.
-// Compiled once per instruction set (CMakeLists.txt). Held by tests/gpu/virtual/semantics.
+// Integer operations that vectorize: add sub mul mad min max abs neg sad popc clz brev bfind bfe bfi, packed pairs of
+// 16 bits, 24-bit products. All wrap; operations that could overflow a signed C++ type use unsigned types. Compiled
+// once per instruction set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/lanes.h"
@@ -37,7 +37,7 @@ struct Twice<i64> {
 template <class T>
 using Doubled = typename Twice<T>::type;
 
-// T may be signed or not: add, sub, mul_lo wrap the same way and exist for unsigned T only.
+// T may be signed or unsigned; add, sub and mul_lo wrap identically for both and are instantiated for unsigned T only.
 template <class T>
 inline T add(T a, T b) {
   return static_cast<T>(a + b);
@@ -48,7 +48,7 @@ inline T sub(T a, T b) {
 }
 template <class T>
 inline T mul_lo(T a, T b) {
-  return static_cast<T>(Doubled<T>{a} * b);  // not T * T: of u16 that is an int, which overflows
+  return static_cast<T>(Doubled<T>{a} * b);  // not T * T: for u16 that is a signed int, which overflows
 }
 template <>
 inline u64 mul_lo(u64 a, u64 b) {
@@ -95,7 +95,7 @@ inline T negate(T a) {
 }
 template <class T>
 inline T absolute(T a) {
-  return static_cast<Signed<T>>(a) < 0 ? negate(a) : a;  // T unsigned, read as signed; the minimum stays
+  return static_cast<Signed<T>>(a) < 0 ? negate(a) : a;  // T unsigned, interpreted as signed; the minimum is unchanged
 }
 template <class T>
 inline T minimum(T a, T b) {
@@ -121,7 +121,7 @@ inline T sad(T a, T b, T c) {
   return static_cast<T>(static_cast<U>((a < b ? y - x : x - y) + static_cast<U>(c)));
 }
 
-// Two 16-bit numbers in a register, each by itself.
+// Two independent 16-bit numbers in a register.
 template <class T, T (*kOne)(T, T)>
 inline u32 on_halves(u32 a, u32 b) {
   const u32 lo = static_cast<u16>(kOne(static_cast<T>(a & 0xffff), static_cast<T>(b & 0xffff)));
@@ -129,7 +129,7 @@ inline u32 on_halves(u32 a, u32 b) {
   return hi << 16 | lo;
 }
 
-// 24 bits times 24 bits is 48: lo is bits 0..31 of that, hi bits 16..47.
+// 24 bits times 24 bits is 48 bits: lo is bits 0..31 of that, hi bits 16..47.
 inline i64 low24(i32 a) {
   return static_cast<i32>(static_cast<u32>(a) << 8) >> 8;
 }
@@ -181,7 +181,7 @@ inline u64 reversed64(u64 a) {
   return u64{reversed(static_cast<u32>(a))} << 32 | reversed(static_cast<u32>(a >> 32));
 }
 
-// The highest bit that differs from the sign; of unsigned numbers the highest that is set. None: all ones.
+// The highest bit that differs from the sign; for unsigned numbers, the highest bit that is set. None: all ones.
 template <class T, bool kShiftAmount>
 inline u32 find_highest(T a) {
   using U = Unsigned<T>;
@@ -191,8 +191,8 @@ inline u32 find_highest(T a) {
   return kShiftAmount ? zeros : static_cast<u32>(8 * sizeof(T) - 1) - zeros;
 }
 
-// bfe: `count` bits from bit `from` on. Both are read modulo 256. Bits past the top are zero, or of a signed number the
-// bit min(from + count - 1, top).
+// bfe: `count` bits beginning at bit `from`. Both are taken modulo 256. Bits past the top are zero or, for signed
+// numbers, bit min(from + count - 1, top).
 //   89abcdef   from 8, count 8: cd    from 28, count 8: 8    signed: ffffffcd, fffffff8
 template <class T>
 inline T extract(T a, u32 from, u32 count) {
@@ -210,7 +210,7 @@ inline T extract(T a, u32 from, u32 count) {
   const U mask = static_cast<U>((U{1} << count) - 1);
   return static_cast<T>((shifted & mask) | (fill & ~mask));
 }
-// bfi: the low `count` bits of a into b from bit `from` on.
+// bfi: inserts the low `count` bits of a into b at bit `from`.
 template <class T>
 inline T insert(T a, T b, u32 from, u32 count) {
   constexpr u32 kBits = 8 * sizeof(T);
@@ -289,7 +289,7 @@ inline OpHandler find_packed(const OpQuery& query) {
   }
 }
 
-// s32 alone: what clamps or has .relu.
+// Only for s32: clamping and .relu.
 inline OpHandler find_clamped(const OpQuery& query) {
   if (query.type != Type::s32) return nullptr;
   switch (query.opcode) {

@@ -1,14 +1,14 @@
-// How a function of one lane becomes the handler of an instruction: a straight loop over 32 lanes, which the compiler
-// turns into vectors, and the same loop with a choice between new and old value for a partial mask.
+// Builds the handler of an instruction from a function of one lane: a plain loop over 32 lanes that the compiler
+// vectorizes, and for partial masks the same loop with a select between new and old value.
 //
 //   u32 add(u32 a, u32 b)   ->   lanewise<add>: registers at op.at[1], at[2] -> register at op.at[0]
 //
-// Included by one source file per instruction set, each compiled with its own flags. Everything is in an unnamed
-// namespace and nothing of the standard library is called: an inline function compiled with AVX-512 must not be the
-// copy that the linker keeps for the whole program.
+// Included by one source file per instruction set, each compiled with its own flags. All code is in an unnamed
+// namespace and calls nothing of the standard library: the linker must not keep an inline function compiled with
+// AVX-512 for the whole program.
 //
-// The registers of one op's operands are the same place, or disjoint: then a lane's result never overwrites what
-// another lane has still to read, and a loop may go in any order.
+// The operands of one op have the same place or disjoint places. A lane's result therefore never overwrites the input
+// of another lane, and a loop may process lanes in any order.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/op_query.h"
@@ -34,7 +34,7 @@ using i64 = std::int64_t;
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 i128;
 
-// A register holds what the last instruction made of it, whatever its type was.
+// A register contains the result of the last instruction that wrote it, whatever its type was.
 template <class T>
 struct Aliased {
   typedef T type __attribute__((may_alias));
@@ -77,12 +77,12 @@ using Unsigned = typename OfBytes<sizeof(T)>::Unsigned;
 template <class T>
 using Signed = typename OfBytes<sizeof(T)>::Signed;
 
-// Where operand i stands. (Not op.at[i]: that would call the standard library.)
+// The place of operand i. (Not op.at[i], which would call the standard library.)
 inline u32 at(const Op& op, int i) {
   return reinterpret_cast<const u32*>(&op.at)[i];
 }
 
-// Operand i has registers of so many bytes a lane; 0 on either side goes with everything.
+// Whether the operands have these widths in bytes per lane; 0 on either side matches any width.
 inline bool has_widths(const OpQuery& query, int wanted0, int wanted1, int wanted2 = 0, int wanted3 = 0,
                        int wanted4 = 0) {
   const int wanted[5] = {wanted0, wanted1, wanted2, wanted3, wanted4};
@@ -92,15 +92,15 @@ inline bool has_widths(const OpQuery& query, int wanted0, int wanted1, int wante
   return true;
 }
 
-// 1, 2, 4, ... as lanes of a type: lane i of sixteen is chosen where (mask & kBit[i]) != 0, which needs no shift by a
-// variable amount.
+// 1, 2, 4, ... as lanes of a type: lane i of sixteen is selected if (mask & kBit[i]) != 0, which needs no variable
+// shift.
 template <class T>
 struct LaneBit {
   static constexpr T kBit[16] = {0x1,   0x2,   0x4,   0x8,   0x10,   0x20,   0x40,   0x80,
                                  0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000};
 };
 
-// to[i] = chosen lane ? value[i] : other[i], bit for bit. `value` and `other` are functions of i.
+// to[i] = selected lane ? value[i] : other[i], bit for bit. `value` and `other` are functions of i.
 template <class T, class Value, class Other>
 [[gnu::always_inline]] inline void choose(Cell<T>* to, LaneMask chosen, Value value, Other other) {
   using U = Unsigned<T>;
@@ -155,7 +155,7 @@ inline void write_pred(std::byte* registers, u32 at, LaneMask lanes, LaneMask va
   __builtin_memcpy(registers + at, &word, sizeof word);
 }
 
-// The handler of a function of one, two or three values. Operands from at[1] on; the result goes to at[0].
+// The handler of a function of one, two or three values. Operands begin at at[1]; the result is at[0].
 template <auto kFunction>
 struct Lanewise;
 template <class D, class A, D (*kFunction)(A)>
@@ -183,7 +183,7 @@ struct Lanewise<kFunction> {
                    [a, b, c](int i) { return kFunction(a[i], b[i], c[i]); });
   }
 };
-// Five operands stand in the list.
+// Five operands are stored in the list.
 template <class D, class A, class B, class C, class E, D (*kFunction)(A, B, C, E)>
 struct Lanewise<kFunction> {
   static void run(std::byte* registers, const Op& op, LaneMask lanes) {

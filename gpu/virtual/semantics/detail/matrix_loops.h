@@ -1,14 +1,14 @@
-// Matrix products in the order of mode seq: a plain loop of k, and mma.m16n8k8 and m16n8k16 of f16 and bf16 without any
-// rearrangement. Compiled once per instruction set (CMakeLists.txt).
+// Matrix products in the order of mode seq: a plain loop over k, and mma.m16n8k8 and m16n8k16 of f16 and bf16 without
+// rearranging the fragments. Compiled once per instruction set (CMakeLists.txt).
 //
-// The registers of the fragments, g = lane / 4, t = lane % 4, each word two numbers of neighbouring k:
+// The registers of the fragments, g = lane / 4, t = lane % 4; each word holds two numbers with adjacent k:
 //
 //   A register r    lane (g,t): row g + 8 (r % 2), k = 2t, 2t+1 (+ 8 for r >= 2)
 //   B register r    lane (g,t): column g, k = 2t, 2t+1 (+ 8 r)
 //   D register i    lane (g,t): row g + 8 (i / 2), column 2t + i % 2
 //
-// For one k, lane (g,t) of D wants A's number of lane (g, k/2), which stands in its own group of four lanes: a shuffle
-// inside 128 bits; and B's numbers of columns 2t and 2t+1, the same for every g: four numbers, repeated.
+// For one k, lane (g,t) of D needs A's number from lane (g, k/2), which is in the same group of four lanes: a shuffle
+// within 128 bits. It needs B's numbers of columns 2t and 2t+1, the same for every g: four numbers, repeated.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/float_bits.h"
@@ -28,19 +28,19 @@ inline void product_in_order(int m, int n, int k, const float* a, const float* b
   }
 }
 
-// Eight lanes with AVX-512, too: sixteen are no faster here, and half as many sums wait for one another.
+// Eight lanes with AVX-512 as well: sixteen are not faster here, and leave half as many independent sums.
 #if defined(__AVX2__)
 inline constexpr int kVector = 8;
 #else
 inline constexpr int kVector = 4;
 #endif
-inline constexpr int kVectors = kLanes / kVector;  // that make a row
-inline constexpr int kTogether = 2;                // so many at a time: the sums of one wait for each other
+inline constexpr int kVectors = kLanes / kVector;  // vectors per row
+inline constexpr int kTogether = 2;                // vectors processed together: the additions of one sum are dependent
 typedef float FloatVector __attribute__((vector_size(4 * kVector)));
 typedef u32 WordVector __attribute__((vector_size(4 * kVector)));
 typedef float Four __attribute__((vector_size(16)));
 
-// The number of lane 4 (lane / 4) + kFrom, in all lanes.
+// The number of lane 4 (lane / 4) + kFrom, broadcast to the four lanes of each group.
 template <int kFrom>
 inline FloatVector from_group(FloatVector x) {
 #if defined(__AVX2__)
@@ -73,13 +73,13 @@ inline void widen(const std::byte* words, float* lower, float* upper) {
   }
 }
 
-// B of eight k as D's lanes want it: for pair p of k, lower and upper, four numbers of even columns and four of odd
-// ones.
+// B for eight k in the order of D's lanes: for pair p of k, lower and upper, four numbers of even columns and four of
+// odd columns.
 struct Columns {
   Four even[4][2];
   Four odd[4][2];
 };
-// Four rows of four, eight numbers apart, and their columns.
+// Transposes four rows of four, eight numbers apart.
 inline void transpose(const float* x, Four& c0, Four& c1, Four& c2, Four& c3) {
   Four r[4];
   for (int i = 0; i < 4; ++i) __builtin_memcpy(&r[i], x + 8 * i, sizeof r[i]);
@@ -114,7 +114,7 @@ template <int kPair>
   }
 }
 
-// List: d0..d3, a0..a(2 kSteps - 1), b0..b(kSteps - 1), c0..c3; kSteps eights of k.
+// List: d0..d3, a0..a(2 kSteps - 1), b0..b(kSteps - 1), c0..c3; kSteps groups of eight k.
 template <bool kBrain, int kSteps>
 void mma_in_order(std::byte* registers, const Op& op, LaneMask lanes) {
   alignas(64) float a[kSteps][2][2][kLanes];  // [step, row half, lower or upper of a word, lane]
@@ -125,7 +125,7 @@ void mma_in_order(std::byte* registers, const Op& op, LaneMask lanes) {
       widen<kBrain>(registers + list[4 + 2 * s + half], a[s][half][0], a[s][half][1]);
     alignas(64) float numbers[2][kLanes];
     widen<kBrain>(registers + list[4 + 2 * kSteps + s], numbers[0], numbers[1]);
-    for (int upper = 0; upper < 2; ++upper) {  // column n is row n of what stands in the register
+    for (int upper = 0; upper < 2; ++upper) {  // column n of B is row n of the register
       transpose(numbers[upper], b[s].even[0][upper], b[s].even[1][upper], b[s].even[2][upper], b[s].even[3][upper]);
       transpose(numbers[upper] + 4, b[s].odd[0][upper], b[s].odd[1][upper], b[s].odd[2][upper], b[s].odd[3][upper]);
     }

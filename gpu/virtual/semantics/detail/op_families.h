@@ -1,42 +1,34 @@
-// The handlers by family of instructions. Each family returns a handler for its own instructions and nullptr for all
-// others; the families whose loops are compiled once per instruction set have three names.
+// Finds handlers, one function per family of instructions. Each returns a handler for its own instructions and nullptr
+// for all others. Families whose loops are compiled once per instruction set exist in three namespaces.
 #pragma once
+
+#include <array>
 
 #include "gpu/virtual/semantics/detail/op_query.h"
 
 namespace kvscope::ptx::semantics {
 
-// Compiled once per instruction set. product: d += a b, row-major, each element's products added for k ascending.
-namespace baseline {
-[[nodiscard]] OpHandler integer_family(const OpQuery& query);
-[[nodiscard]] OpHandler bits_family(const OpQuery& query);
-[[nodiscard]] OpHandler compare_family(const OpQuery& query);
-[[nodiscard]] OpHandler float_family(const OpQuery& query);
-[[nodiscard]] OpHandler approx_family(const OpQuery& query);
-[[nodiscard]] OpHandler convert_family(const OpQuery& query);
-[[nodiscard]] OpHandler matrix_family(const OpQuery& query);
-void product(int m, int n, int k, const float* a, const float* b, float* d);
-}  // namespace baseline
-namespace avx2 {
-[[nodiscard]] OpHandler integer_family(const OpQuery& query);
-[[nodiscard]] OpHandler bits_family(const OpQuery& query);
-[[nodiscard]] OpHandler compare_family(const OpQuery& query);
-[[nodiscard]] OpHandler float_family(const OpQuery& query);
-[[nodiscard]] OpHandler approx_family(const OpQuery& query);
-[[nodiscard]] OpHandler convert_family(const OpQuery& query);
-[[nodiscard]] OpHandler matrix_family(const OpQuery& query);
-void product(int m, int n, int k, const float* a, const float* b, float* d);
-}  // namespace avx2
-namespace avx512 {
-[[nodiscard]] OpHandler integer_family(const OpQuery& query);
-[[nodiscard]] OpHandler bits_family(const OpQuery& query);
-[[nodiscard]] OpHandler compare_family(const OpQuery& query);
-[[nodiscard]] OpHandler float_family(const OpQuery& query);
-[[nodiscard]] OpHandler approx_family(const OpQuery& query);
-[[nodiscard]] OpHandler convert_family(const OpQuery& query);
-[[nodiscard]] OpHandler matrix_family(const OpQuery& query);
-void product(int m, int n, int k, const float* a, const float* b, float* d);
-}  // namespace avx512
+using Family = OpHandler (*)(const OpQuery& query);
+
+// Compiled once per instruction set, each in its namespace.
+// product: d += a b, row-major, the products of each element are added in ascending k.
+#define KVSCOPE_LOOP_FAMILIES(instruction_set)                                                                   \
+  namespace instruction_set {                                                                                    \
+  [[nodiscard]] OpHandler integer_family(const OpQuery& query);                                                  \
+  [[nodiscard]] OpHandler bits_family(const OpQuery& query);                                                     \
+  [[nodiscard]] OpHandler compare_family(const OpQuery& query);                                                  \
+  [[nodiscard]] OpHandler float_family(const OpQuery& query);                                                    \
+  [[nodiscard]] OpHandler approx_family(const OpQuery& query);                                                   \
+  [[nodiscard]] OpHandler convert_family(const OpQuery& query);                                                  \
+  [[nodiscard]] OpHandler matrix_family(const OpQuery& query);                                                   \
+  void product(int m, int n, int k, const float* a, const float* b, float* d);                                   \
+  inline constexpr std::array<Family, 7> kFamilies{integer_family, bits_family,    compare_family, float_family, \
+                                                   approx_family,  convert_family, matrix_family};               \
+  }
+KVSCOPE_LOOP_FAMILIES(baseline)
+KVSCOPE_LOOP_FAMILIES(avx2)
+KVSCOPE_LOOP_FAMILIES(avx512)
+#undef KVSCOPE_LOOP_FAMILIES
 
 [[nodiscard]] OpHandler moves(const OpQuery& query);             // mov of vectors
 [[nodiscard]] OpHandler integer_lanewise(const OpQuery& query);  // carries, division, dp4a, masks

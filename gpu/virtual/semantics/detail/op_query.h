@@ -1,5 +1,5 @@
-// What an instruction computes, as plain values: made of an Instr by the one file that may use the standard
-// library's inline functions, read by files that are compiled for AVX2 and AVX-512 and must not.
+// What an instruction computes, as plain values. Made from an Instr by the one file that may use inline functions of
+// the standard library; read by files compiled for AVX2 and AVX-512, which must not use them.
 //
 //   mul.wide.s32        {mul, type s32 of 4 bytes, half wide}
 //   setp.lt.and.ftz.f32 {setp, type f32, compare lt, combine and_, ftz}
@@ -35,9 +35,9 @@ struct OpQuery {
   SumMode sum = SumMode::seq;
   Fused fused = Fused::none;  // OpRequest::fused
 
-  bool rounded = false;     // one of .rn .rz .rm .rp .rna is written
-  bool to_integer = false;  // one of .rni .rzi .rmi .rpi is
-  Rounding rounding{};      // either's direction
+  bool rounded = false;     // the word includes .rn .rz .rm .rp or .rna
+  bool to_integer = false;  // the word includes .rni .rzi .rmi or .rpi
+  Rounding rounding{};      // direction of either
   Half half{};
   Compare compare{};
   bool compares = false;

@@ -7,7 +7,7 @@
 namespace kvscope::ptx::semantics {
 namespace {
 
-// An integral double, |x| < 2^52 before: adding and taking away 2^52 leaves no fraction; larger ones have none.
+// For integral results with |x| < 2^52: adding and subtracting 2^52 removes the fraction; larger doubles have none.
 template <Rounding kRounding>
 inline double to_integral(double x) {
   const double magnitude = absolute_of(x);
@@ -15,7 +15,7 @@ inline double to_integral(double x) {
   if constexpr (kRounding != Rounding::nearest) {
     const bool negative = (bits_as<u64>(x) >> 63) != 0;
     const bool outwards = kRounding == Rounding::down ? negative : kRounding == Rounding::up ? !negative : false;
-    // Nearest may have gone either way; step to the side wanted.
+    // Rounding to nearest may have gone either way; step to the requested side.
     if (outwards) {
       rounded = rounded < magnitude ? rounded + 1.0 : rounded;
     } else {
@@ -26,14 +26,14 @@ inline double to_integral(double x) {
   return bits_as<double>(kept | (bits_as<u64>(x) & 0x8000000000000000u));
 }
 
-// kNanLowest: what NaN becomes is the lowest signed number's bits, else 0.
+// kNanLowest: NaN becomes the bits of the lowest signed number, otherwise 0.
 template <class To, bool kNanLowest, Rounding kRounding>
 inline To to_integer(double x) {
   constexpr bool kSigned = To(-1) < To(0);
   constexpr int kBits = 8 * static_cast<int>(sizeof(To));
   constexpr To kHighest = kSigned ? static_cast<To>((u64{1} << (kBits - 1)) - 1) : static_cast<To>(~u64{0});
   constexpr To kLowest = kSigned ? static_cast<To>(u64{1} << (kBits - 1)) : To{0};
-  // One past the highest number: a power of two, exact.
+  // The highest number plus one: a power of two, exact in double.
   constexpr double kEnd = 2.0 * static_cast<double>(u64{1} << (kBits - (kSigned ? 2 : 1)));
   constexpr double kBegin = kSigned ? -kEnd : 0.0;
   constexpr To kOfNan = kNanLowest ? static_cast<To>(u64{1} << (kBits - 1)) : To{0};

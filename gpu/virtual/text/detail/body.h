@@ -1,7 +1,7 @@
-// The body of a function while it is read: scopes, labels, statements and their operands.
+// The parser of a function's body: scopes, labels, statements and their operands.
 //
-// A label may be used before it is declared, so uses wait until the scope ends: a use takes the label of its own scope,
-// or goes on to the scope around it. A branch may leave a scope but not enter one.
+// A label may be used before it is declared, so uses are resolved when the scope ends: a use refers to the label of its
+// own scope, or is passed on to the enclosing scope. A branch may leave a scope but not enter one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace kvscope::ptx {
 class Body {
  public:
   Body(Context& context, std::int32_t function);
-  // The token is '{'; afterwards it is behind the '}' that closes it, and the function is in the module.
+  // Precondition: the token is '{'. Reads past the matching '}' and stores the function in the module.
   void read();
 
  private:
@@ -37,7 +37,7 @@ class Body {
   // --- operands.cpp
   void operands(Statement& statement);
   Operand operand();
-  Operand simple();  // a register, a constant, a symbol, _: what may stand in braces
+  Operand simple();  // a register, a constant, a symbol, _: the operands allowed in braces
   Operand symbol();
   Operand variable(std::int32_t index, const Token& token);
   Operand constant();
@@ -48,11 +48,11 @@ class Body {
   Operand special(SpecialRegister special, const Token& token);
   Operand branch_label();
   [[noreturn]] void fail_unknown(const Token& token) const;
-  // Moves the elements gathered since `start` to where they stay.
+  // Moves the elements gathered since `start` to their final place.
   void gather(Operand& whole, std::size_t start);
   Operand make(OperandKind kind, const Token& token, std::int32_t index = -1, std::int64_t value = 0) const;
 
-  // A use of a label that is not known yet.
+  // A use of a label that is not yet declared.
   struct Use {
     Token token;
     std::int32_t operand = -1;  // Function::operands
@@ -63,17 +63,17 @@ class Body {
   Context& context_;
   Reader& reader_;
   std::int32_t index_;
-  Function f_;  // in the module again at the end
+  Function f_;  // moved back into the module at the end
   std::vector<Use> uses_;
-  std::vector<std::size_t> scope_uses_;  // uses_ that stood when each scope was opened
-  std::vector<Operand> scratch_;         // operands of the statement being read, elements of what is not complete
-  std::vector<Use> statement_uses_;      // operand: in scratch_, of the statement's own
+  std::vector<std::size_t> scope_uses_;  // size of uses_ when each scope was opened
+  std::vector<Operand> scratch_;         // operands of the statement being read, elements of incomplete operands
+  std::vector<Use> statement_uses_;      // indexes into scratch_ for the statement's operands
   bool is_call_ = false;
   bool is_branch_ = false;
   bool is_move_ = false;
   bool in_address_ = false;
   bool in_braces_ = false;
-  bool resume_here_ = false;  // only a ';' was missing: the next statement stands at the token
+  bool resume_here_ = false;  // only a ';' was missing: the next statement begins at the token
 };
 
 }  // namespace kvscope::ptx

@@ -1,11 +1,11 @@
-// A number as PTX writes it, and expressions of numbers.
+// Constants and constant expressions of PTX.
 //
 //   10  -2147483648  0x1F  017 (octal)  0b1011  12U  WARP_SZ       integer: 64 bits
 //   0x7fffffff+1  (3*4)  1 ? 2 : 3  (.u64)-1 >> 1                  integer: C's operators and precedence, 64 bits wide
 //   0f3F800000                                                     float_bits: 1.0f
 //   0d3FF8000000000000  1.5  -1e10  1.5+2.0                        double_bits
 //
-// Signed unless a U, a number past 2^63 or (.u64) makes it unsigned. Shifts by 64 and more give 0 or the sign.
+// A value is signed unless it has a U, exceeds 2^63 or is cast by (.u64). Shifts by 64 and more give 0 or the sign.
 // Source: PTX ISA, "Constants" and "Constant Expressions"; ptxas.
 #pragma once
 
@@ -22,13 +22,13 @@ struct Constant {
 
 // Whether a constant can begin at the token.
 [[nodiscard]] bool at_constant(const Reader& reader);
-// The whole expression from the token on. TextFault: malformed, division by zero, nested deeper than 64.
+// Reads a whole expression. Throws TextFault: malformed, division by zero, nested deeper than 64.
 [[nodiscard]] Constant read_constant(Reader& reader);
-// Only one number or ( ): where '<' and '>' are brackets. TextFault: no integer.
+// Reads a single number or a parenthesized expression, where '<' and '>' are brackets. TextFault: not an integer.
 [[nodiscard]] std::int64_t read_count(Reader& reader);
 // An integer expression in [low, high]; `what` names it in the message.
 [[nodiscard]] std::int64_t read_integer(Reader& reader, std::string_view what, std::int64_t low, std::int64_t high);
-// After a symbol or a register: nothing or +expression ("+-4"; ptxas takes no "-4"), as a number to add.
+// Reads an optional +expression after a symbol or a register ("+-4"; ptxas rejects "-4"); returns the number to add.
 [[nodiscard]] std::int64_t read_offset(Reader& reader);
 
 }  // namespace kvscope::ptx

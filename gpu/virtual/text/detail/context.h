@@ -1,4 +1,4 @@
-// What the parts of the grammar share while one text is read.
+// The state shared by the parts of the parser while one text is read.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@ struct Context {
   Module module;
   std::deque<std::string> pieces;        // Module::pieces
   std::int64_t registers = 0;            // of all functions together
-  std::vector<std::int32_t> parameters;  // Module::variables of the function being read: its own
+  std::vector<std::int32_t> parameters;  // Module::variables: parameters of the function being read
 };
 
-// Declares a name of the innermost scope; TextFault "duplicate symbol 'x', first at 3:7" when it has it already.
+// Declares a name in the innermost scope. Throws TextFault "duplicate symbol 'x', first at 3:7" if it is already
+// declared.
 void declare(Context& context, std::string_view name, SymbolKind kind, std::int32_t index, TextPlace at);
-// TextFault when the scope has the name.
+// Throws TextFault if the innermost scope already has the name.
 void require_free(const Context& context, std::string_view name, TextPlace at);
 
 [[nodiscard]] inline std::int32_t size32(std::size_t size) {

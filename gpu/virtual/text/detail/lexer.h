@@ -1,11 +1,11 @@
-// PTX text cut into tokens, one at a time, nothing copied.
+// Splits PTX text into tokens, one at a time, without copying.
 //
 //   @%p1 ld.global.u32 %r1, [%rd2+-4];     punct @, word %p1, word ld, directive .global, directive .u32, word %r1, ...
 //
-// An opcode is one word to the grammar, but ld.global is lexically a word and a directive; who expects an opcode joins
-// them (join_dotted). Comments and blanks lie between tokens. Lines and columns are counted here, from 1.
-// Throws TextFault with a TextError for characters that PTX does not have, comments and strings without end.
-// Source: PTX ISA, "Syntax"; ptxas for what it takes beyond that.
+// An opcode is one word in the grammar, but ld.global is lexically a word and a directive; the parser joins them where
+// it expects an opcode (join_dotted). Comments and blanks separate tokens. Lines and columns are counted here, from 1.
+// Throws TextFault with a TextError for characters that PTX does not have, and for unterminated comments and strings.
+// Source: PTX ISA, "Syntax"; ptxas for what it accepts beyond that.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace kvscope::ptx {
 enum class TokenKind : std::uint8_t {
   end,
   word,       // identifier: add, %r1, $L__BB0_2, _
-  directive,  // .reg, .v4: with its dot
-  number,     // 12, 0x1FU, 0f3F800000, 1.5e-3: cut by look, its digits are checked when it is read
-  string,     // with its quotes
+  directive,  // .reg, .v4: including its dot
+  number,     // 12, 0x1FU, 0f3F800000, 1.5e-3: split by appearance; its digits are checked when it is converted
+  string,     // including its quotes
   punct,      // one character, or << >> <= >= == != && ||
-  broken,     // what could not be read: advance() has thrown
+  broken,     // not readable: advance() has thrown
 };
 
 struct Token {
@@ -33,11 +33,11 @@ struct Token {
 
   [[nodiscard]] bool is(char c) const { return kind == TokenKind::punct && text.size() == 1 && text[0] == c; }
   [[nodiscard]] bool is(std::string_view whole) const { return text == whole; }
-  // As a message names it: "'add'", "end of file".
+  // The token as shown in a message: "'add'", "end of file".
   [[nodiscard]] std::string shown() const;
 };
 
-// One error found; thrown to where the next statement begins.
+// One error in the text; caught where the next statement begins.
 struct TextFault {
   TextError error;
 };
@@ -45,22 +45,23 @@ struct TextFault {
 
 class Lexer {
  public:
-  // `text` outlives the lexer and is followed by a NUL (std::string's).
+  // `text` must outlive the lexer and end with a NUL (as a std::string does).
   explicit Lexer(std::string_view text);
 
   [[nodiscard]] const Token& token() const { return token_; }
-  [[nodiscard]] std::int32_t previous_line() const { return previous_line_; }  // of the token before
-  // The token behind becomes token(). What throws lies behind the cursor already: advancing again is progress.
+  [[nodiscard]] std::int32_t previous_line() const { return previous_line_; }  // of the previous token
+  // Reads the next token. On a throw the cursor is already past the offending text, so calling again makes progress.
   void advance();
 
-  // token() is a word: takes the dotted words that follow without blanks into it: "ld" -> "ld.shared::cta.u32".
-  // True when only a blank kept a further dotted word away ("ld .global", which ptxas takes as well).
+  // token() is a word: appends the dotted words that follow without blanks: "ld" -> "ld.shared::cta.u32".
+  // Returns true if only a blank separates a further dotted word ("ld .global", which ptxas accepts as well).
   bool join_dotted();
-  // token() is a word: takes one ".x" that follows immediately into it, if there is one. "%tid" -> "%tid.x".
+  // token() is a word: appends one ".x" that follows immediately, if any. "%tid" -> "%tid.x".
   bool join_member();
-  // Whether the first character that is neither blank nor comment behind token() is a colon, and not of "::".
+  // Whether the first character after token() that is neither blank nor comment is a single colon, not "::".
   [[nodiscard]] bool colon_follows() const;
-  // token() is '{': moves behind its '}' by counting braces, token() is what follows. What lies between.
+  // token() is '{': moves past the matching '}' by counting braces. Returns the text in between; token() is what
+  // follows.
   std::string_view skip_braces();
 
  private:
@@ -80,7 +81,7 @@ class Lexer {
     return {first, static_cast<std::size_t>(next_ - first)};
   }
 
-  const char* next_;  // behind token_
+  const char* next_;  // after token_
   const char* end_;
   const char* line_start_;
   std::int32_t line_ = 1;

@@ -1,4 +1,4 @@
-// What each register, variable, label and table of a function is called when all stand in one scope.
+// Names of the registers, variables, labels and tables of a function when all of them are in one scope.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace kvscope::ptx {
 
-// Registers declared by one word of a .reg: a range, a vector, or one.
+// Registers declared by one item of a .reg: a range, a vector, or a single register.
 struct RegisterGroup {
   std::int32_t first = 0;   // Function::registers
   std::int32_t count = 0;   // of names
-  std::int32_t vector = 1;  // registers a name
+  std::int32_t vector = 1;  // registers per name
   bool range = false;
-  std::string name;  // in the one scope
+  std::string name;  // in the single scope
 };
 
 class FlatNames {
@@ -28,10 +28,10 @@ class FlatNames {
 
   [[nodiscard]] const std::vector<RegisterGroup>& registers() const { return groups_; }
   [[nodiscard]] std::string reg(std::int32_t index) const;
-  // Of a variable of the module too.
+  // Also for variables of the module.
   [[nodiscard]] std::string variable(std::int32_t index) const;
   [[nodiscard]] const std::string& label(std::size_t i) const { return labels_[i]; }
-  [[nodiscard]] const std::string& label_before(std::int32_t statement) const;  // the first there
+  [[nodiscard]] const std::string& label_before(std::int32_t statement) const;  // the first label there
   [[nodiscard]] const std::string& table(std::int32_t index) const { return tables_[static_cast<std::size_t>(index)]; }
 
  private:
@@ -52,7 +52,7 @@ class FlatNames {
   std::vector<std::string> tables_;
 };
 
-// The names of a module: what its functions and variables are called.
+// The names of a module's functions and variables.
 [[nodiscard]] std::unordered_set<std::string_view> names_of(const Module& module);
 
 }  // namespace kvscope::ptx

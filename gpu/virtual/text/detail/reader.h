@@ -1,6 +1,6 @@
-// The tokens of a text and what is wrong with them: what every part of the grammar reads from.
+// The tokens of a text and its recorded errors; all parts of the parser read from it.
 //
-// A fault stops the statement it is in (fail throws TextFault) and is kept where the next statement begins (note).
+// A fault ends the current statement (fail throws TextFault) and is recorded where the next statement begins (note).
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class Reader {
   [[nodiscard]] bool at_directive() const { return token().kind == TokenKind::directive; }
 
   void advance() { lexer_.advance(); }
-  // The token, and on to the next.
+  // Returns the token and advances.
   Token take() {
     const Token taken = token();
     advance();
@@ -45,17 +45,17 @@ class Reader {
     if (!is(c)) fail_expected(c);
     advance();
   }
-  // A word, named `what` in the message: "expected register, found ','".
+  // Reads a word, named `what` in the message: "expected register, found ','".
   Token expect_word(std::string_view what);
   [[noreturn]] void fail_expected(char c) const;
   [[noreturn]] void fail_expected(std::string_view what) const;
 
-  // Keeps the fault. False when there are kMostErrors of them: reading on is of no use.
+  // Records the fault. Returns false if kMostErrors have been recorded, so parsing should stop.
   bool note(const TextFault& fault);
   [[nodiscard]] std::vector<TextError>& errors() { return errors_; }
 
-  // Behind the faulty statement: behind its ';', or at the '}' that closes what it stands in, or at the end.
-  // `depth`: of braces that the statement has open.
+  // Moves past the faulty statement: after its ';', to the '}' that closes the enclosing block, or to the end.
+  // `depth`: number of braces that the statement has open.
   void skip_statement(int depth);
 
  private:

@@ -1,12 +1,12 @@
-// Where each statement comes from: .loc, .file, and the names of inlined functions in .debug_str.
+// Source places of statements: .loc, .file, and the names of inlined functions in .debug_str.
 //
 //   .loc 2 17 3                                                            frame 0: {2, 17, 3}
 //   .loc 3 10 73, function_name $L__info_string1, inlined_at 2 17 3        frame 1: {3, 10, 73, outer 0, "load_row"}
 //
-// The frame outside an inlined one is the most recent earlier .loc of exactly that file, line and column: nvcc writes
-// it just before. Equal places are one frame. Line 0 keeps the place before. The label of a name stands in a section at
-// the end of the file, so names are filled in by finish().
-// Source: PTX ISA, ".loc"; nvcc's output.
+// The caller of an inlined frame is the most recent earlier .loc with exactly that file, line and column: nvcc writes
+// it just before. Equal places share one frame. Line 0 keeps the previous place. The label of a function name is in a
+// section at the end of the file, so finish() fills in the names.
+// Source: PTX ISA, ".loc"; the output of nvcc.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ namespace kvscope::ptx {
 
 class SourceMap {
  public:
-  // `reader` stands behind the directive's name; afterwards at the token behind it (no ';' ends these).
+  // Precondition: the token is after the directive's name. Reads to the token after the statement, which has no ';'.
   void read_loc(Reader& reader, Module& module);
   void read_file(Reader& reader, Module& module);
   void read_section(Reader& reader);
 
   void begin_function() { current_ = -1; }
   [[nodiscard]] std::int32_t current() const { return current_; }  // Module::frames
-  // Names of frames, once the whole text is read; they point into `pieces`.
+  // Sets the names of frames after the whole text is read; they point into `pieces`.
   void finish(Module& module, std::deque<std::string>& pieces) const;
 
  private:
   struct Name {
-    std::string_view label;  // "": the outermost
+    std::string_view label;  // "": the outermost frame
     std::int64_t offset = 0;
     friend bool operator==(const Name&, const Name&) = default;
   };
@@ -58,9 +58,9 @@ class SourceMap {
 
   std::int32_t current_ = -1;
   std::vector<Name> names_;                               // [frame]
-  std::unordered_map<Key, std::int32_t, Hash> frames_;    // equal ones are one
+  std::unordered_map<Key, std::int32_t, Hash> frames_;    // equal frames are stored once
   std::unordered_map<Place, std::int32_t, Hash> newest_;  // the frame of the most recent .loc of each place
-  std::string_view debug_str_;                            // between its braces
+  std::string_view debug_str_;                            // the text between its braces
 };
 
 }  // namespace kvscope::ptx

@@ -1,4 +1,4 @@
-// One statement as PTX text: the forms of operands the other way round from operands.cpp.
+// Prints one statement as PTX text: the inverse of operands.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace kvscope::ptx {
 
 class StatementPrinter {
  public:
-  // All of them outlive the printer.
+  // All arguments must outlive the printer.
   StatementPrinter(const Module& module, const Function& function, const FlatNames& names)
       : module_(module), function_(function), names_(names) {}
 
-  // Behind what is in `out`, without a ';'.
+  // Appends to `out`, without a ';'.
   void print(std::string& out, const Statement& statement) const;
 
  private:

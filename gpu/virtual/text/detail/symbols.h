@@ -1,12 +1,12 @@
-// What a name means here: the names of the module, of a function, of each { } in it. Inner ones hide outer ones.
+// Name lookup: the names of the module, of a function, of each { } in it. Inner names hide outer ones.
 //
 //   .reg .b32 %r<5>;                %r -> range of 5 from register 0
-//   { .reg .b32 low, %r<2>;         low -> register 7; %r0, %r1 are new, %r2..%r4 still the outer ones
+//   { .reg .b32 low, %r<2>;         low -> register 7; %r0, %r1 are new, %r2..%r4 are the outer ones
 //     add.s32 %r1, low, %r4;
-//   }                               low is gone
+//   }                               low is removed
 //
-// A chained hash table over a stack of symbols: the newest of a chain stands first, so that leaving a scope takes
-// symbols off the stack and off the front of their chains, and a range is one symbol however many registers it has.
+// A chained hash table over a stack of symbols. The newest symbol of a chain is first, so leaving a scope removes
+// symbols from the top of the stack and from the fronts of their chains. A range is one symbol regardless of its size.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ enum class SymbolKind : std::uint8_t {
   function,  // index: Module::functions
   label,     // index: statement
   table,     // index: Function::tables
-  // Only so that a name with digits at its end is looked for in the right way; never found itself.
-  digits,  // a symbol "%r12" of its own was declared: this one stands at "%r"
+  // Marks names with digits at the end, so that they are looked up as a whole; never returned by a lookup.
+  digits,  // a separate symbol "%r12" was declared: this entry is at "%r"
 };
 
 struct Symbol {
@@ -41,9 +41,9 @@ struct Symbol {
   std::int32_t next = -1;  // older symbol of the chain
 };
 
-// Symbol and the register, variable, ... that is meant: 3 of a range from 7 is index 10.
+// A symbol and the index of the register, variable, ... that the name means: %r3 of a range from 7 is index 10.
 struct Found {
-  const Symbol* symbol = nullptr;  // until the next declaration
+  const Symbol* symbol = nullptr;  // valid until the next declaration
   std::int32_t index = -1;
   explicit operator bool() const { return symbol != nullptr; }
 };
@@ -57,12 +57,12 @@ class SymbolTable {
   [[nodiscard]] std::int32_t scope() const { return static_cast<std::int32_t>(scopes_.size()); }
 
   [[nodiscard]] Found find(std::string_view name) const;
-  // As find, but only what the innermost scope declares.
+  // As find, but only in the innermost scope.
   [[nodiscard]] Found find_here(std::string_view name) const;
 
-  // The caller has looked whether the name is free.
+  // Precondition: the name is free.
   void declare(std::string_view name, SymbolKind kind, std::int32_t index, TextPlace at);
-  // As for ptxas, %r01 is %r1, and a prefix with digits at its end ("%q1<3>") declares registers that no name finds.
+  // As in ptxas, %r01 is %r1, and a prefix that ends in digits ("%q1<3>") declares registers that cannot be named.
   void declare_range(std::string_view prefix, std::int32_t first, std::int32_t count, std::int32_t stride,
                      TextPlace at);
 
@@ -73,7 +73,7 @@ class SymbolTable {
   [[nodiscard]] Found find_with_digits(std::string_view name, std::size_t digits_at) const;
 
   std::vector<Symbol> symbols_;
-  std::vector<std::size_t> scopes_;  // symbols_ that stood when each was opened
+  std::vector<std::size_t> scopes_;  // size of symbols_ when each scope was opened
   std::vector<std::int32_t> chains_;
 };
 

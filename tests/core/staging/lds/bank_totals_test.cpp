@@ -1,5 +1,5 @@
-// What the reads cost in bank conflicts, from the addresses of the reads themselves: the published totals, which explain
-// why (3,0,4) is K's swizzle for 32 rows and (3,0,3) for 16.
+// The bank conflicts of the reads, computed from their addresses: the known totals, which explain why (3,0,4) is K's
+// swizzle for 32 rows and (3,0,3) for 16.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ int cycles(const BankProfile& profile, int width, const std::vector<std::int64_t
   return bank_report(profile, access).cycles();
 }
 
-// The swizzles tried include those that a buffer refuses, so they are put on the plain image's addresses.
+// Some of the tested swizzles are rejected by KVBuffer, so they are applied to the addresses of the unswizzled image.
 std::vector<std::int64_t> under(const std::optional<Swizzle>& swizzle, const LdsReadInstruction& read) {
   std::vector<std::int64_t> addresses;
   for (const std::int64_t address : read.addresses) addresses.push_back(swizzled_byte(swizzle, address));
@@ -42,7 +42,7 @@ KVBufferParams k_of(std::int64_t row_bytes, std::int64_t M) {
   return p;
 }
 
-// TV-X, K.
+// K: totals by row bytes, M and swizzle.
 TEST(BankTotals, OfKReadsAreThePublishedOnesForEveryStripStepAndMma) {
   struct Row {
     std::int64_t row_bytes, M;
@@ -77,7 +77,7 @@ TEST(BankTotals, OfKReadsAreThePublishedOnesForEveryStripStepAndMma) {
   }
 }
 
-// TV-X, V.
+// V: totals by type, block width, M and swizzle.
 TEST(BankTotals, OfVReadsAreThePublishedOnes) {
   struct Row {
     bool fp8;
@@ -108,7 +108,7 @@ TEST(BankTotals, OfVReadsAreThePublishedOnes) {
   }
 }
 
-// Copies are 16 bytes times lane from a base: nothing stands in anything's way.
+// Copies write 16 * lane from a base, which is free of conflicts.
 TEST(BankTotals, OfCopiesAreWithoutConflict) {
   for (const char* id : {"A K", "G K", "H K"}) {
     const KVBufferConfig config(named(id));

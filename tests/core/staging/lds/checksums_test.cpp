@@ -1,4 +1,4 @@
-// Whole images of LDS and registers against published checksums: 64-bit FNV-1a over the bytes, two stages prefilled with
+// Whole images of LDS and registers against known checksums: 64-bit FNV-1a over the bytes, two stages prefilled with
 // 0xEE and stage 0 loaded; registers wave by wave, lane by lane, row by row.
 #include <gtest/gtest.h>
 
@@ -114,7 +114,7 @@ TEST(Checksums, OfTailsHeadsAndBothStagesAreThePublishedOnes) {
   EXPECT_EQ(fnv(block.image().bytes()), 0xc75712fe6280f525U);
 }
 
-// A copy buffer fills the image for all waves; each reads its own columns through a buffer of its own.
+// One copy buffer fills the image for all waves; each wave reads its columns through a separate buffer.
 TEST(Checksums, OfPerWaveVAreThePublishedOnes) {
   const auto registers_of = [](const char* copy, const char* slice, const Pattern& pattern) {
     const test::TokenCache tokens = cache_for(named(copy), pattern);

@@ -18,7 +18,7 @@ struct Row {
   bool zero = false;
 };
 
-// The tile as a packed cache of `heads` heads has it.
+// The tile in a packed cache of `heads` heads.
 DramTile packed(const KVBufferParams& p, std::int64_t valid, std::int64_t heads = 1) {
   return {.valid_rows = valid, .row_stride = heads * p.cache_depth.value_or(p.depth), .depth = p.depth};
 }
@@ -48,7 +48,7 @@ void expect_rows(const KVBufferParams& params, const DramTile& tile, const std::
   }
 }
 
-// TV-D. The second stage moves LDS bytes only.
+// The second stage changes only the LDS bytes.
 TEST(CopyToLds, BringsSwizzledVectorsOfBf16KAsPublished) {
   const KVBufferParams a = named("A K");
   expect_rows(a, packed(a, 64),
@@ -108,7 +108,7 @@ TEST(CopyToLds, GivesEachWaveOneSubTileOnTheSpecialPath) {
   EXPECT_EQ(first(2).key, KeyIdx{32});
 }
 
-// TV-T: the last valid row is 49; a vector of row 51 is beyond the descriptor, which also knows no more of other heads.
+// The last valid row is 49; a vector of row 51 is beyond the descriptor, also for the columns of other heads.
 TEST(CopyToLds, WritesZerosForRowsPastTheValidOnes) {
   KVBufferParams a = named("A K");
   a.kv_num_heads = 2;
@@ -135,14 +135,14 @@ TEST(CopyToLds, WritesZerosForRowsPastTheValidOnes) {
   EXPECT_EQ(zeros, 224);
 }
 
-// T58, and nothing valid at all.
+// Known sizes, and a tile without valid rows.
 TEST(CopyToLds, KnowsTheLastByteOfTheTile) {
   EXPECT_EQ(num_records_bytes({.valid_rows = 22, .row_stride = 576, .depth = 64}, 1), 12160);
   EXPECT_EQ(num_records_bytes({.valid_rows = 1, .row_stride = 576, .depth = 64}, 2), 128);
   EXPECT_EQ(num_records_bytes({.valid_rows = 0, .row_stride = 576, .depth = 64}, 2), 0);
 }
 
-// T59: logical vector 16 of a sub-tile, row 4, column 0, lands in slot 17.
+// Logical vector 16 of a sub-tile, row 4, column 0, lands in slot 17.
 TEST(CopyToLds, LandsAVectorInItsSwizzledSlot) {
   const KVBufferConfig a(named("A K"));
   const auto copies = copy_instructions(a, WaveIdx{0}, StageIdx{0}, packed(named("A K"), 64));
@@ -151,7 +151,8 @@ TEST(CopyToLds, LandsAVectorInItsSwizzledSlot) {
   }
 }
 
-// Columns past depth of a valid row are in range: they are the next head's. Only the last valid row's read zero.
+// Columns past depth of a valid row are in range: they belong to the next head. Only those of the last valid row read
+// zero.
 TEST(CopyToLds, AliasesWhatFollowsARowWhereTheStageIsWiderThanTheHead) {
   KVBufferParams h = named("H K");
   h.bk_smem.reset();
@@ -175,7 +176,7 @@ TEST(CopyToLds, AliasesWhatFollowsARowWhereTheStageIsWiderThanTheHead) {
   EXPECT_EQ(zero, 4);
 }
 
-// Six sub-tiles over four waves: the guard skips what is not there.
+// Six sub-tiles over four waves: missing sub-tiles are skipped.
 TEST(CopyToLds, SkipsSubTilesThatAreNotThere) {
   KVBufferParams p = named("A K");
   p.BN = 96;
@@ -190,7 +191,7 @@ TEST(CopyToLds, SkipsSubTilesThatAreNotThere) {
   }
 }
 
-// A stage of one block: the tile's columns are walked from outside, and the origin of columns moves with the block.
+// A stage of one block: the caller iterates over the tile's columns, and the first column changes with the block.
 TEST(CopyToLds, CopiesOneBlockOfTheDepth) {
   const KVBufferParams e = named("E K");
   const KVBufferConfig config(e);
@@ -226,7 +227,7 @@ TEST(CopyToLds, IsNothingForAWavesSliceOfV) {
   EXPECT_EQ(copies_per_load(slice, WaveIdx{1}), 0);
 }
 
-TEST(CopyToLds, RefusesWavesAndStagesThereAreNot) {
+TEST(CopyToLds, RejectsWavesAndStagesThereAreNot) {
   const KVBufferConfig a(named("A K"));
   EXPECT_EQ(message_of<IndexError>([&] { (void)copy_instructions(a, WaveIdx{4}, StageIdx{0}, {}); }),
             "wave 4 is outside [0, 4): num_threads / 64 of the buffer");

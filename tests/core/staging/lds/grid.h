@@ -2,8 +2,8 @@
 // depth 64 to 576 in steps of 16, 128 to 512 threads in steps of a wave, 8 and 16 bits, every shape, five swizzles, K
 // and V, whole stages and stages of one block, blocks of half a strip, stages padded to whole blocks or whole strips.
 //
-// Which points of the grid can be built is said here once more, in integers (`the_rules_take`), so that a rule which
-// takes too much or too little is found, and so that a million refused points cost nothing.
+// The legality of a point is implemented here a second time, in integers (`the_rules_take`), so that a rule that
+// accepts too much or too little is detected, and so that a million illegal points cost little time.
 #pragma once
 
 #include <array>
@@ -56,19 +56,19 @@ inline bool the_rules_take(const KVBufferParams& p) {
   } else if (p.BN / 32 % waves != 0 || *p.bk_smem != p.BK) {
     return false;
   }
-  return !p.swizzle || p.swizzle->size() <= M * row / 16;  // M is 16 or 32: what a reader permutes, a writer does
+  return !p.swizzle || p.swizzle->size() <= M * row / 16;  // M is 16 or 32; the writer's limit is the same or larger
 }
 
-// [columns] of a stage: whole blocks of the head, and whole strips where those are more. A stage of one block has no
-// other.
+// [columns] of a stage: the head rounded up to whole blocks, and to whole strips where that differs. A stage of one
+// block has no other size.
 inline std::vector<std::int64_t> stage_depths(const KVBufferParams& p) {
   const std::int64_t blocks = whole(p.depth, *p.bk_smem), strips = whole(p.depth, p.BK);
   if (!p.full_kv || strips == blocks) return {blocks};
   return {blocks, strips};
 }
 
-// Every point of the grid, accepted or not. How many heads the cache has decides the distance of its rows in memory and
-// nothing else: 1, 2 and 3 take turns.
+// Every point of the grid, accepted or not. The number of heads of the cache only changes the row stride in memory, so
+// 1, 2 and 3 alternate.
 template <class Visit>
 void for_each_point(const Visit& visit) {
   std::int64_t n = 0;
@@ -80,7 +80,7 @@ void for_each_point(const Visit& visit) {
           p.smem_depth = smem_depth;
           for (const std::int64_t WN : {16, 32, 64, 96, 128}) {
             p.WN = WN;
-            for (std::int64_t waves = 8; waves >= 2; --waves) {  // most first: their waves are all
+            for (std::int64_t waves = 8; waves >= 2; --waves) {  // largest first: it includes the waves of the others
               p.num_threads = 64 * waves;
               p.kv_num_heads = 1 + n++ % 3;
               visit(p);
@@ -115,7 +115,7 @@ void for_each_point(const Visit& visit) {
   }
 }
 
-// Every accepted configuration, those of one layout behind one another.
+// Every accepted configuration, ordered by layout.
 inline const std::vector<KVBufferParams>& whole_grid() {
   static const std::vector<KVBufferParams> grid = [] {
     std::vector<KVBufferParams> accepted;
@@ -138,7 +138,7 @@ std::vector<KVBufferParams> one_of_each(const KindOf& kind_of) {
   return result;
 }
 
-// A point drawn, for what is tried on a hundred of them.
+// A random point, for tests that use a hundred of them.
 inline const KVBufferParams& drawn() {
   return whole_grid()[prop::uniform<std::size_t>(0, whole_grid().size())];
 }

@@ -1,9 +1,9 @@
-// Laws of reads, for every configuration that the rules accept: each element of a wave's tile arrives once, at the
-// register that the closed form names; what lies in several slices or blocks arrives whole.
+// Laws of reads, for every configuration that the rules accept: each element of a wave's tile is read once, into the
+// register of the closed form; tiles in several slices or blocks are read completely.
 //
-// A read knows nothing of how many threads there are but the number of its wave, so each law runs once for every read
-// that the accepted configurations have between them, with all its waves. Stage 1 is stage 0 moved by a stage, address
-// by address; grid_test.cpp holds the same of the layout.
+// A read depends on the number of its wave but not on the number of threads, so each law runs once for every distinct
+// read of the accepted configurations, with all its waves. Stage 1 is stage 0 moved by the size of a stage, address by
+// address; grid_test.cpp tests the same for the layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ namespace {
 using test::for_whole_grid;
 using test::require;
 
-// (key, column) of a tile in one number, so that a tile can be compared at a glance.
+// (key, column) of a tile in one number, so that tiles can be compared quickly.
 constexpr std::int32_t kZero = -1, kUnwritten = -2;
 std::int32_t place(std::int64_t key, std::int64_t depth) {
   return static_cast<std::int32_t>(key * 1024 + depth);
@@ -46,7 +46,7 @@ auto layout_of(const KVBufferParams& p) {
 }
 auto text_of = [](const KVBufferParams& p) { return test::to_text(p); };
 
-// Which element stands at each place of stage 0: the layout's way back, asked once for all reads of one layout.
+// The element at each place of stage 0: the layout's inverse, computed once for all reads of one layout.
 class Image {
  public:
   const std::vector<std::int32_t>& of(const KVBufferConfig& config) {
@@ -68,8 +68,8 @@ class Image {
   std::vector<std::int32_t> places_;
 };
 
-// Which byte of which lane's eight each byte of the results is, found by sending the numbers of the bytes through the
-// exchange. [lane, byte] -> 8 * lane + byte
+// The source lane and byte of each result byte, found by passing the numbers of the bytes through the exchange. [lane,
+// byte] -> 8 * lane + byte
 std::array<std::array<int, 8>, 64> exchange_of(LdsReadKind kind, Tr8Order order) {
   std::array<std::array<int, 8>, 64> from{};
   for (int digit = 0; digit < 2; ++digit) {
@@ -85,7 +85,7 @@ std::array<std::array<int, 8>, 64> exchange_of(LdsReadKind kind, Tr8Order order)
   return from;
 }
 
-// Everything a wave's registers hold after the reads, [lane][row, element]; no formula of the registers is used.
+// The contents of a wave's registers after the reads, [lane][row, element], without the formulas of register_map.h.
 class Registers {
  public:
   explicit Registers(const KVBufferConfig& config)
@@ -191,8 +191,8 @@ std::vector<Tr8Order> orders_of(const KVBufferParams& p) {
   return {Tr8Order::natural, Tr8Order::interleaved};
 }
 
-// A wave's tile once, where the closed form says; tiles of the waves side by side are the whole tile, and waves that
-// share one share every address.
+// Each wave's tile is read once, into the registers of the closed form; the tiles of the waves together are the whole
+// tile, and waves with the same tile use the same addresses.
 TEST(EveryConfiguration, ReadsEveryElementOnceAndWhereTheClosedFormSays) {
   const auto reads = reads_of(true);
   EXPECT_EQ(reads.size(), 10553U);
@@ -264,7 +264,7 @@ TEST(EveryConfiguration, OfOneBlockStagesReadsEveryElementOnceToo) {
       text_of);
 }
 
-// Slices of V, a wave each, over the image of the whole: their columns partition it, swizzled or not.
+// Slices of V, one per wave, over the image of the whole: their columns partition it, swizzled or not.
 TEST(EveryConfiguration, OfPerWaveVPartitionsItsColumns) {
   std::vector<std::pair<KVBufferParams, KVBufferParams>> slices;  // of V, V
   for (const KVBufferParams& whole : reads_of(true)) {
@@ -304,8 +304,8 @@ TEST(EveryConfiguration, OfPerWaveVPartitionsItsColumns) {
       [](const auto& point) { return test::to_text(point.first); });
 }
 
-// Drawn ones through the buffer itself: a stage of one block, walked, brings the registers of a stage that holds the
-// whole head, byte by byte.
+// Random configurations through KVBuffer: loading block by block gives the same register bytes as a stage that holds
+// the whole head.
 TEST(SomeConfigurations, OfOneBlockStagesArriveAtTheWholeHeadsRegisters) {
   EXPECT_TRUE(prop::check([] {
     KVBufferParams p;

@@ -1,9 +1,9 @@
-// Laws of every configuration that the rules accept: which there are, copies that bring each vector once, addresses
-// that are a bijection with its inverse. The laws of reads are in grid_reads_test.cpp.
+// Laws of every configuration that the rules accept: their number, copies that bring each vector once, addresses that
+// are a bijection with an inverse. The laws of reads are in grid_reads_test.cpp.
 //
-// What a law does not depend on is not multiplied into it: a copy knows nothing of WN, BK, the MMA shape or K and V
-// (core/staging/lds/dram_to_lds.cpp names none of them), a layout nothing of the waves either. So each law runs once for every
-// copy, layout, ... that the accepted configurations have between them.
+// Parameters that a law does not depend on are not varied: a copy does not depend on WN, BK, the MMA shape or K and V
+// (core/staging/lds/dram_to_lds.cpp uses none of them), and a layout does not depend on the waves either. So each law
+// runs once for every distinct copy, layout, ... of the accepted configurations.
 #include "tests/core/staging/lds/grid.h"
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ auto copy_of(const KVBufferParams& p) {
 }
 auto text_of = [](const KVBufferParams& p) { return test::to_text(p); };
 
-// How many configurations each shape has, from the rules' table by a program of its own (another language, other
-// loops): K whole, K in blocks, V whole, V in blocks.
+// The number of configurations of each shape, counted from the rules' table by a separate program in another language:
+// K whole, K in blocks, V whole, V in blocks.
 TEST(WholeGrid, HasAsManyConfigurationsAsTheRulesLeave) {
   using Family = std::tuple<std::string, bool, bool>;
   const std::map<Family, int> expected{
@@ -60,7 +60,7 @@ TEST(WholeGrid, HasAsManyConfigurationsAsTheRulesLeave) {
   EXPECT_EQ(test::whole_grid().size(), 85957U);
 }
 
-// Every point, accepted or not: a rule that refuses too much would make a grid that is merely smaller.
+// Every point, accepted or not: a rule that rejects too much would otherwise only make the grid smaller.
 TEST(WholeGrid, IsAcceptedPointByPointAndNothingElseIs) {
   std::size_t points = 0, wrong = 0;
   const std::size_t step = test::grid_step(101);
@@ -73,7 +73,7 @@ TEST(WholeGrid, IsAcceptedPointByPointAndNothingElseIs) {
   std::cout << "points: " << points << '\n';
 }
 
-// What one load into a stage writes and reads, whole tiles and blocks of one alike.
+// The writes and reads of one load into a stage, for whole tiles and for single blocks.
 struct Load {
   std::vector<CopyInstruction> copies;
   std::int64_t first_column = 0;
@@ -88,8 +88,8 @@ std::vector<Load> loads_of(const KVBufferConfig& config, WaveIdx wave, StageIdx 
   return loads;
 }
 
-// Each vector of the stage is written once, each of the tile is brought once, both at the place of its element; nothing
-// outside the stage is written. Stage 0 of a tile with all its rows, stage 1 of one with some.
+// Each vector of the stage is written once, each vector of the tile is copied once, to the place of its element; no
+// byte outside the stage is written. Stage 0 with a complete tile, stage 1 with a partial one.
 TEST(EveryConfiguration, CopiesATileOnceAndZeroesItsTail) {
   const auto copies = one_of_each(copy_of);
   EXPECT_EQ(copies.size(), 15732U);
@@ -124,7 +124,7 @@ TEST(EveryConfiguration, CopiesATileOnceAndZeroesItsTail) {
                   require(v.lds_byte == layout.byte(stage, v.key, DimIdx{depth - load.first_column}),
                           "a vector lands where another belongs");
                   require(v.dram_byte == (key * stride + depth) * c.element_bytes, "another byte of memory");
-                  // Past the last row, or in it past the head: nothing there is in range.
+                  // Past the last row, or in it past the head: out of range.
                   require(v.zero == (key >= valid || (key == valid - 1 && depth >= c.depth)), "zero, or not");
                 }
               }
@@ -141,8 +141,7 @@ TEST(EveryConfiguration, CopiesATileOnceAndZeroesItsTail) {
       text_of);
 }
 
-// Every number of valid rows. Which vectors are zero does not depend on the swizzle or on how many waves share the
-// work.
+// Every number of valid rows. Which vectors are zero does not depend on the swizzle or on the number of waves.
 TEST(EveryConfiguration, ZeroesAsManyVectorsAsRowsAreMissing) {
   const auto tiles = one_of_each(
       [](const KVBufferParams& p) { return std::tuple(p.dtype, *p.bk_smem, p.BN, p.depth, *p.smem_depth, p.full_kv); });
@@ -167,7 +166,7 @@ TEST(EveryConfiguration, ZeroesAsManyVectorsAsRowsAreMissing) {
       text_of);
 }
 
-// A bijection of the region onto itself, element by element, and its inverse; the swizzle is its own.
+// A bijection of the region onto itself, element by element, and its inverse; the swizzle is its own inverse.
 TEST(EveryConfiguration, PutsEveryElementOfTheRegionInAPlaceOfItsOwn) {
   const auto layouts = one_of_each(layout_of);
   EXPECT_EQ(layouts.size(), 831U);
@@ -190,7 +189,7 @@ TEST(EveryConfiguration, PutsEveryElementOfTheRegionInAPlaceOfItsOwn) {
             }
           }
         }
-        // As many elements as places, and no place twice: none is left.
+        // As many elements as places, and no place twice: every place is used.
         for (std::int64_t v = 0; p.swizzle && v < p.swizzle->size(); ++v) {
           require((*p.swizzle)((*p.swizzle)(v)) == v, "the swizzle is not its own inverse");
         }
@@ -198,7 +197,7 @@ TEST(EveryConfiguration, PutsEveryElementOfTheRegionInAPlaceOfItsOwn) {
       text_of);
 }
 
-// The kernels take the XOR inside a sub-tile: 32 rows where it is written, M where it is read. Both are the layout's.
+// The kernels apply the XOR inside a sub-tile: 32 rows in the writer, M rows in the reader. Both equal the layout's.
 TEST(EveryConfiguration, SwizzlesInsideASubTileAsInsideTheRegion) {
   const auto layouts = one_of_each([](const KVBufferParams& p) { return std::tuple(layout_of(p), p.mma_shape.M); });
   EXPECT_EQ(layouts.size(), 1519U);

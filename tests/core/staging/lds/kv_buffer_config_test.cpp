@@ -1,4 +1,4 @@
-// Constants against the published tables, and each rule broken once: the refusal names that rule and no other.
+// Constants against known tables, and each rule broken once: the report names that rule and no other.
 #include "core/staging/lds/kv_buffer_config.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ struct ConstantsRow {
   std::int64_t copies, mma_rows;
 };
 
-// TV-C. vm of the per-wave buffers is unused: -1.
+// The constants of the named configurations. vm of the per-wave buffers is unused: -1.
 const ConstantsRow kConstants[] = {
     {"A K", 1, 2, 8, 4, 4, 128, 8192, 16384, 8, 2, 4, 4, 8},
     {"A V", 4, 2, 8, 1, 4, 128, 8192, 16384, 8, 2, 4, 4, 8},
@@ -85,7 +85,7 @@ TEST(KVBufferConstants, AreThePublishedOnesOfEveryNamedConfiguration) {
   }
 }
 
-// T56: what a capped register tile and a stage of one block change.
+// The constants that a limited register tile and a stage of one block change.
 TEST(KVBufferConstants, FollowTheRegisterCapAndTheStageOfOneBlock) {
   KVBufferParams capped = named("A K");
   capped.reg_chunk_depth = 32;
@@ -127,7 +127,7 @@ TEST(VmCount, IsTooHighForSomeWavesUnderTheSeedRuleAndZeroUnderTheNewerOne) {
   EXPECT_THAT(issued, testing::ElementsAre(4, 4, 2, 2));
 }
 
-// LDS of two stages of K and two of V: why depth 512 needs another way.
+// LDS of two stages of K and two of V: depth 512 does not fit.
 TEST(KVBufferConstants, GiveTheLdsBudgetOfKAndV) {
   struct Row {
     const char* id;
@@ -149,7 +149,7 @@ struct Broken {
   const char* fault;  // "where: message"
 };
 
-// One change, one rule: a check that also refused something else would hide behind it.
+// One change breaks one rule, so that every rule is tested separately.
 const Broken kBroken[] = {
     {"A K", [](auto& p) { p.dtype = DType::f32; }, KVBufferRule::element_type,
      "dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2"},
@@ -229,12 +229,13 @@ const Broken kBroken[] = {
     {"A K", [](auto& p) { p.depth_slices = 2; }, KVBufferRule::wave_slices,
      "depth_slices: 2: only V with full_kv is read in slices: use 1"},
     {"F-Vw", [](auto& p) { p.num_threads = 128; }, KVBufferRule::wave_slices,
-     "depth_slices: 4 slices for 2 waves: nobody would read the rest: use 256 threads"},
+     "depth_slices: 4 slices for 2 waves: the rest would not be read: use 256 threads"},
     {"F-Vw", [](auto& p) { p.depth = 48, p.cache_depth = 192, p.smem_depth = 64; }, KVBufferRule::wave_slices,
      "depth: a slice of 48 columns neither divides a block of 32 nor is whole blocks: use 64"},
     {"G-Vw", [](auto& p) { p.swizzle = test::kNarrow; }, KVBufferRule::wave_slices,
-     "depth: a swizzled slice of 32 columns begins inside a block of 128, where the XOR goes wrong: use whole blocks"},
-    // Waves 2 and 3 would write zeros over the other stage.
+     "depth: a swizzled slice of 32 columns begins inside a block of 128, where the XOR gives wrong addresses: use "
+     "whole blocks"},
+    // Waves 2 and 3 would overwrite the other stage with zeros.
     {"B K", [](auto& p) { p.full_kv = false; }, KVBufferRule::unguarded_blocks,
      "num_threads: 4 waves share 2 row groups unevenly, and without full_kv the rest would be zeroed in another stage: "
      "use 128 keys or fewer waves"},
@@ -254,7 +255,7 @@ const Broken kBroken[] = {
      "head_dim_offset: column 12 is byte 24, not on a whole vector of 16: use 16"},
 };
 
-TEST(KVBufferRules, EachIsRefusedUnderItsNameAndAlone) {
+TEST(KVBufferRules, EachIsRejectedUnderItsNameAndAlone) {
   std::set<KVBufferRule> seen;
   for (const Broken& broken : kBroken) {
     KVBufferParams p = named(broken.from);
@@ -310,7 +311,7 @@ TEST(KVBufferRules, KeepWhatIsLikelyNotMeantApartFromWhatCannotBe) {
   EXPECT_TRUE(check(named("A K")).diagnostics.empty());  // K's waves may have part of the keys each
 }
 
-// A half strip in two packs is fine, over half blocks or over a stage that was rounded up.
+// A half strip in two packs is legal, over half blocks or over a stage that was rounded up.
 TEST(KVBufferRules, AllowTheLatentCachesDepth) {
   EXPECT_TRUE(check(named("H K")).refusals.empty());
   KVBufferParams rounded = named("H K");
@@ -319,7 +320,7 @@ TEST(KVBufferRules, AllowTheLatentCachesDepth) {
   EXPECT_TRUE(check(rounded).refusals.empty());
 }
 
-// The special copy's rule is the copy's: a per-wave V of the same sizes never copies.
+// The rule of the special copy does not apply to a per-wave V of the same sizes, which never copies.
 TEST(KVBufferRules, OfTheCopyDoNotBindABufferThatNeverCopies) {
   KVBufferParams p = named("B V");
   p.depth = 64;

@@ -1,4 +1,4 @@
-// A whole block of waves over one region: what registers hold, what a stage keeps, and what a buffer refuses.
+// A whole block of waves over one region: the contents of registers, the contents of a stage, and rejected calls.
 #include "core/staging/lds/kv_buffer.h"
 
 #include <gmock/gmock.h>
@@ -93,7 +93,7 @@ TEST(Registers, OfAWavesSliceHoldThePublishedSamples) {
   expect("G-Vd", "G-Vw", test::p8d, g, [](const Sample& s) { return s.depth; });
 }
 
-// The other order of the 8-bit transposing read: registers hold other columns, and the closed form says which.
+// The other order of the 8-bit transposing read: registers hold other columns, as in the closed form.
 TEST(Registers, HoldInterleavedColumnsUnderTheOtherOrder) {
   for (const char* id : {"C V", "G-Vd"}) {
     KVBufferParams p = named(id);
@@ -111,7 +111,7 @@ TEST(Registers, HoldInterleavedColumnsUnderTheOtherOrder) {
   }
 }
 
-// Poison where nothing was loaded: a strip alone fills its slot and no other.
+// Poison where nothing was loaded: loading one strip fills only its slot.
 TEST(KVBuffer, LoadsOneStripIntoItsSlotAndLeavesTheRest) {
   const test::TokenCache tokens = cache_for(named("B K"), p16);
   Block block(named("B K"), tokens, 64);
@@ -124,7 +124,7 @@ TEST(KVBuffer, LoadsOneStripIntoItsSlotAndLeavesTheRest) {
   EXPECT_EQ(register_bits(wave, 5, 8, 0), 5U * 256 + 64);
 }
 
-// Registers for two strips of four: slot 3 % 2 is overwritten by strip 3, and a whole load is refused.
+// Registers for two strips of four: strip 3 overwrites slot 3 % 2, and a whole load is rejected.
 TEST(KVBuffer, WalksStripsThroughACappedRegisterTile) {
   KVBufferParams p = named("B K");
   p.reg_chunk_depth = 64;
@@ -153,7 +153,7 @@ TEST(KVBuffer, WalksStripsThroughACappedRegisterTile) {
             "strip 4 is outside [0, 4): num_k_tiles of the buffer");
 }
 
-// Filling one stage must not move a byte of the other; rows past the end are written as zeros over what stood there.
+// Filling one stage must not change a byte of the other; rows past the end are overwritten with zeros.
 TEST(KVBuffer, FillsOneStageAndLeavesTheOther) {
   const test::TokenCache tokens = cache_for(
       named("A K"), [](auto, auto, auto) { return 0x1234U; }, 128);
@@ -171,13 +171,13 @@ TEST(KVBuffer, FillsOneStageAndLeavesTheOther) {
   }
   EXPECT_EQ(zeros, 14 * 16);
   EXPECT_EQ(data, 50 * 16);
-  // A third tile is past the end: all zeros, and the cursor moves on.
+  // A third tile is past the end: all zeros, and the cursor advances.
   block.load(0);
   EXPECT_EQ(block.wave(3).kv_cache_iter().tile_start_row(), TokIdx{192});
   for (const std::byte byte : block.image().read(0, 16384)) ASSERT_EQ(byte, std::byte{0});
 }
 
-// Memory past the valid rows may be anybody's: poison there must not reach LDS.
+// Memory past the valid rows may belong to other data: poison there must not reach LDS.
 TEST(KVBuffer, NeverReadsRowsPastTheEnd) {
   for (const std::int64_t valid : {0, 1, 31, 32, 33, 50, 63, 64}) {
     const test::TokenCache tokens =
@@ -253,7 +253,7 @@ TEST(KVBuffer, WalksTheDepthThroughStagesOfOneBlock) {
     EXPECT_TRUE(std::equal(registers.begin(), registers.end(), expected.begin() + static_cast<std::ptrdiff_t>(at)));
     at += registers.size();
   }
-  // A plain load brings the first block and moves on.
+  // A plain load copies the first block and advances.
   block.wave(0).kv_cache_iter().set_tile_start_row(TokIdx{0});
   block.wave(0).load_from_dram<0>();
   EXPECT_EQ(block.wave(0).kv_cache_iter().tile_start_row(), TokIdx{128});
@@ -284,7 +284,7 @@ TEST(KVBuffer, WalksVsDepthLikewise) {
   }
 }
 
-TEST(KVBuffer, RefusesWhatItsConfigurationDoesNotHave) {
+TEST(KVBuffer, RejectsWhatItsConfigurationDoesNotHave) {
   const test::TokenCache tokens = cache_for(named("A K"), p16);
   Block block(named("A K"), tokens, 64);
   KVBuffer& wave = block.wave(0);
@@ -295,7 +295,7 @@ TEST(KVBuffer, RefusesWhatItsConfigurationDoesNotHave) {
   EXPECT_THROW(wave.load_from_shared<0>(StageIdx{2}), GeometryError);
   EXPECT_THROW(wave.load_block(StageIdx{0}, 0), GeometryError);
   EXPECT_THROW(wave.load_block_from_shared(StageIdx{0}, 0), GeometryError);
-  EXPECT_EQ(wave.kv_cache_iter().tile_start_row(), TokIdx{0});  // nothing refused moved the cursor
+  EXPECT_EQ(wave.kv_cache_iter().tile_start_row(), TokIdx{0});  // rejected calls do not move the cursor
   EXPECT_EQ(wave.smem_block_tile<32>(1, 6).offset, 13312);
 
   const auto slice = block.over(
@@ -317,7 +317,7 @@ TEST(KVBuffer, RefusesWhatItsConfigurationDoesNotHave) {
             "KVBuffer (V): 8-bit V of 16x16x128 is not loaded strip by strip: load the whole stage");
 }
 
-TEST(KVBuffer, RefusesACacheAWaveOrARegionThatDoesNotFitAllAtOnce) {
+TEST(KVBuffer, RejectsACacheAWaveOrARegionThatDoesNotFitAllAtOnce) {
   const test::TokenCache tokens(DType::f16, 64, 1, 128, p16);
   SharedImage image(32768 + 8);
   PendingCopies pending(image, 4);
@@ -335,7 +335,7 @@ TEST(KVBuffer, RefusesACacheAWaveOrARegionThatDoesNotFitAllAtOnce) {
                GeometryError);
 }
 
-// Two buffers in one image: K's region and V's behind it.
+// Two buffers in one image: K's region, then V's.
 TEST(KVBuffer, KeepsToItsRegion) {
   const test::TokenCache tokens = cache_for(named("B V"), p16);
   SharedImage image(65536, std::byte{0xEE});
@@ -347,15 +347,15 @@ TEST(KVBuffer, KeepsToItsRegion) {
     pending.wait(WaveIdx{w}, 0);
   }
   for (std::int64_t byte = 0; byte < 65536; byte += 16) {
-    ASSERT_EQ(image.writer(byte) == SharedImage::kNobody, byte < 32768 + 16384) << byte;
+    ASSERT_EQ(image.writer(byte) == SharedImage::kNoCopy, byte < 32768 + 16384) << byte;
   }
   KVBuffer v(config, tokens.cache(), SeqIdx{0}, HeadIdx{0}, {&pending, 32768}, TokIdx{64}, WaveIdx{2});
   v.load_from_shared(StageIdx{1});
   EXPECT_EQ(register_bits(v, 50, 15, 6), 0x3e72U);
   EXPECT_EQ(v.last_sources().size(), 16U);  // every wave's four copies
-  EXPECT_THAT(v.last_sources(), testing::Not(testing::Contains(SharedImage::kNobody)));
+  EXPECT_THAT(v.last_sources(), testing::Not(testing::Contains(SharedImage::kNoCopy)));
   v.load_from_shared(StageIdx{0});
-  EXPECT_THAT(v.last_sources(), testing::ElementsAre(SharedImage::kNobody));
+  EXPECT_THAT(v.last_sources(), testing::ElementsAre(SharedImage::kNoCopy));
 }
 
 }  // namespace

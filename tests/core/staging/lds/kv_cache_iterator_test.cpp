@@ -24,7 +24,7 @@ std::uint32_t bits_at(const AnyView<2>& view, std::int64_t row, std::int64_t col
   return value;
 }
 
-// T55: tile 64, end 150. The block itself ends at token 150, so a pointer good for a whole last tile would be refused.
+// Tile 64, end 150. The block ends at token 150, so a pointer valid for a whole last tile would be rejected.
 TEST(KVCacheIterator, GivesWholeTilesThenTheRestThenNothing) {
   const TokenCache tokens(DType::bf16, 150, 2, 40, where);
   KVCacheIterator it(tokens.cache(), {.tile_size = 64, .kv_num_heads = 2, .depth = 40}, TokIdx{150}, SeqIdx{0},
@@ -52,7 +52,7 @@ TEST(KVCacheIterator, ReadsTheRopeColumnsOfALatentCache) {
   EXPECT_EQ(tile.stride(0), 576);
   EXPECT_EQ(tile.data - tokens.pool.data(), 32 * 1152 + 1024);
   EXPECT_EQ(bits_at(tile, 3, 63), where(35, 0, 575));
-  EXPECT_EQ(it.tile_start_row(), TokIdx{32});  // a look does not move the cursor
+  EXPECT_EQ(it.tile_start_row(), TokIdx{32});  // tile() does not move the cursor
 }
 
 TEST(KVCacheIterator, BeginsWhereTheMaskDoes) {
@@ -66,8 +66,8 @@ TEST(KVCacheIterator, BeginsWhereTheMaskDoes) {
   EXPECT_EQ(it.tile_start_row(), TokIdx{164});
 }
 
-// Pages of 64 in a scrambled order; the fourth was never assigned: its table entry is the null page's number, 9, and there
-// are three blocks. Past the end the table is not looked at.
+// Pages of 64 in a scrambled order; the fourth was never assigned: its table entry is the null page's number, 9, and
+// there are three blocks. Past the end the table is not read.
 struct Paged {
   std::vector<std::uint16_t> pool = std::vector<std::uint16_t>(3 * 64 * 8);
   std::vector<std::uint32_t> lengths{0}, table{2, 0, 1, 9};
@@ -101,7 +101,7 @@ TEST(KVCacheIterator, FollowsThePagesAndStopsAtTheEndWithoutTheTable) {
   EXPECT_THROW((void)past.tile(), IndexError);
 }
 
-TEST(KVCacheIterator, RefusesAnotherCachesSizesAllAtOnce) {
+TEST(KVCacheIterator, RejectsAnotherCachesSizesAllAtOnce) {
   Paged paged;
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)KVCacheIterator(paged.cache(),
@@ -112,7 +112,7 @@ TEST(KVCacheIterator, RefusesAnotherCachesSizesAllAtOnce) {
             "  kv_num_heads: 2 is not the cache's: use 1\n"
             "  cache_depth: 16 is not the head size of the cache: use 8\n"
             "  depth: columns [4, 20) are not inside a head of 8\n"
-            "  tile_size: 48 tokens do not divide a page of 64: a tile lies in one page, use a divisor");
+            "  tile_size: 48 tokens do not divide a page of 64: a tile must be in one page, use a divisor");
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)KVCacheIterator(
                   paged.cache(),

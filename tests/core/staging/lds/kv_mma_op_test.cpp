@@ -1,5 +1,5 @@
-// kv_mma_op as an object: its product over steps and strips is the plain matrix product. The other operand's fragments
-// and the places of the sums follow the instruction's published tables, written out here.
+// The product of kv_mma_op over steps and strips equals the matrix product. The other operand's fragments and the
+// places of the sums follow the instruction's published tables, written out here.
 #include "core/staging/lds/kv_mma_op.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::uint32_t bits_of(DType dtype, double value) {
   return bits;
 }
 
-// Key (V) or depth (K) that element e of lane group g stands for at step k of strip b.
+// Key (V) or depth (K) of element e of lane group g at step k of strip b.
 std::int64_t index_of(const KVBufferParams& p, std::int64_t b, std::int64_t k, std::int64_t g, std::int64_t e) {
   const std::int64_t K = p.mma_shape.K;
   if (p.transpose) {
@@ -125,7 +125,7 @@ TEST(KVMmaOp, MultipliesEveryStripIntoThePlainProduct) {
   }
 }
 
-// A register tile of two of four strips: load, multiply, next, as reg_chunk_depth is used.
+// A register tile of two of four strips: load, multiply, next, as with reg_chunk_depth.
 TEST(KVMmaOp, MultipliesStripByStripThroughACappedRegisterTile) {
   Case of("A K");
   std::vector<std::byte> bytes = of.other(1);
@@ -174,7 +174,7 @@ TEST(KVMmaOp, RejectsOperandsOfAnotherSizeOrType) {
   sums.pop_back();
   EXPECT_EQ(message_of<GeometryError>([&] { one(DType::bf16, 8, 0, 0); }),
             "kv_mma_op: 1023 sums for 1 query tiles: give 1024");
-  // 32x32x32 obeys the rules of KVBuffer, but is no instruction over 16 bits.
+  // 32x32x32 obeys the rules of KVBuffer, but there is no such 16-bit instruction.
   KVBufferParams odd = of.p;
   odd.mma_shape.K = 32;
   const KVBufferConfig config(odd);
@@ -183,7 +183,7 @@ TEST(KVMmaOp, RejectsOperandsOfAnotherSizeOrType) {
   EXPECT_EQ(message_of<UnsupportedError>([&] {
               none.mma(0, StripIdx{0}, {bytes.data(), DType::bf16, {64, 1, 16}}, enough);
             }),
-            "kv_mma_op: 32x32x32 over elements of 2 B is no matrix instruction of the model: use one of those that "
+            "kv_mma_op: 32x32x32 over elements of 2 B is not a matrix instruction of the model: use one of those that "
             "kvscope fragment lists");
 }
 

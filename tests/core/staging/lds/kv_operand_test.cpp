@@ -1,5 +1,5 @@
-// The same rows staged through every kind of MHA operand: LDS bytes and registers are compared bit for bit with formulas
-// written here, which share nothing with the layout, the swizzle or the register map.
+// The same rows staged through every kind of MHA operand: LDS bytes and registers are compared bit for bit with
+// formulas written here, which use neither the layout nor the swizzle nor the register map.
 #include "core/staging/lds/kv_operand.h"
 
 #include <gtest/gtest.h>
@@ -22,14 +22,14 @@ using test::named;
 constexpr std::int64_t kHeads = 2, kDepth = 128;
 const std::vector<std::int64_t> kLengths{37, 150, 64};  // the tile of sequence 1 that begins at token 128 ends after 22
 
-// Differs in sequence, token, head and column; never 0, so that a zero row shows.
+// Depends on sequence, token, head and column; never 0, so that a zero row is detected.
 std::uint32_t value_of(std::int64_t seq, std::int64_t token, std::int64_t head, std::int64_t column,
                        std::int64_t bytes) {
   const auto mixed = static_cast<std::uint32_t>(seq * 10007 + token * 263 + head * 131 + column * 7 + column / 16);
   return bytes == 1 ? mixed % 255 + 1 : mixed % 65535 + 1;
 }
 
-// All sequences in one kind of memory. What no token owns is 0x5A.
+// All sequences in one kind of memory. Bytes that belong to no token are 0x5A.
 class Rows {
  public:
   Rows(std::string kind, DType dtype) : kind_(std::move(kind)), dtype_(dtype), bytes_(size_of(dtype)) {
@@ -187,8 +187,8 @@ std::vector<std::byte> expected_registers(const KVBufferParams& p, std::int64_t 
   return registers;
 }
 
-// A stride or a table of another kind of memory would bring other rows; the row after a ragged sequence's last token is
-// the next sequence's first, and must not arrive.
+// A stride or a table of another kind of memory would give other rows; the row after a ragged sequence's last token is
+// the first of the next sequence and must not be copied.
 TEST(KVBufferOperands, StageTheSameBytesAndRegistersFromEveryKindOfMemory) {
   for (const char* id : {"A K", "B V", "C K", "C V"}) {
     KVBufferParams p = named(id);
@@ -231,7 +231,7 @@ TEST(KVBufferOperands, FindARaggedRowBehindTheOffsetsOfItsSequence) {
             "RaggedMHAOperand: token 63 is outside [0, 50): rows of the sequence");
 }
 
-// `end` is the caller's: one past the sequence would stage the next sequence's first row.
+// The caller sets `end`: one past the sequence would stage the next sequence's first row.
 TEST(KVBufferOperands, RejectAnEndPastTheSequenceWithoutPages) {
   KVBufferParams p = named("A K");
   p.kv_num_heads = kHeads;
@@ -267,7 +267,7 @@ TEST(KVBufferOperands, RejectTensorsWhoseRowsAreNotPacked) {
       "  depth: columns [0, 128) are not inside a head of 64\n"
       "  k_cache: rows are 256 elements apart and columns 2, not the packed 128 and 1 that the copy assumes: copy "
       "the tensor into row-major order");
-  // Sequences far apart are no fault: a tile is of one sequence.
+  // A gap between sequences is legal, because a tile belongs to one sequence.
   const LayoutTensorMHAOperand apart({pool.data(), DType::bf16, {2, 64, 2, 128}, {64 * 384, 256, 128, 1}});
   EXPECT_EQ(KVCacheIterator(apart, walk, TokIdx{64}, SeqIdx{1}, HeadIdx{1}).tile().data,
             pool.data() + (64 * 384 + 128) * 2);

@@ -32,7 +32,7 @@ void expect_rows(const KVBufferParams& params, const std::vector<Row>& rows) {
   }
 }
 
-// TV-A.
+// Elements of bf16: stage, key, depth and their offsets with each swizzle.
 TEST(LdsLayout, PutsBf16ElementsWhereThePublishedTableSays) {
   expect_rows(named("A K"), {{0, 0, 0, 0, 0},
                              {0, 0, 8, 8, 16},
@@ -51,7 +51,7 @@ TEST(LdsLayout, PutsBf16ElementsWhereThePublishedTableSays) {
                              {1, 63, 127, 16383, 32654}});
 }
 
-// TV-A-fp8: an element is a byte, a vector 16 of them.
+// 8-bit types: an element is a byte, a vector 16 of them.
 TEST(LdsLayout, PutsFp8ElementsWhereThePublishedTableSays) {
   expect_rows(named("C K"), {{0, 0, 16, 16, 16},
                              {0, 0, 64, 4096, 4096},
@@ -64,7 +64,7 @@ TEST(LdsLayout, PutsFp8ElementsWhereThePublishedTableSays) {
                              {1, 63, 127, 16383, 16271}});
 }
 
-// T57.
+// The order of the axes.
 TEST(LdsLayout, CountsBlocksThenKeysThenColumns) {
   const KVBufferConfig config(named("A V"));
   const LdsLayout layout(config);
@@ -85,7 +85,7 @@ TEST(LdsLayout, HasBlockTilesWithTheLayoutsElements) {
             layout.logical(StageIdx{1}, KeyIdx{3 * 32 + 5}, DimIdx{4 * 64 + 17}));
 }
 
-// T60, and the sub-tiles named beside the formula.
+// The first elements of sub-tiles, including the example of the header.
 TEST(LdsLayout, BeginsVSubTilesAtStripStepAndColumn) {
   const KVBufferConfig b(named("B V")), fd(named("F-Vd"));
   EXPECT_EQ(LdsLayout(b).v_sub_tile(StripIdx{1}, 1, 2), 5632);
@@ -115,7 +115,7 @@ TEST(LdsLayout, ShiftsAWavesSliceOfV) {
   EXPECT_EQ(offsets(named("F-Vd")), (std::vector<std::int64_t>{0, 0, 0, 0}));
 }
 
-TEST(LdsLayout, RefusesPlacesOutsideTheRegion) {
+TEST(LdsLayout, RejectsPlacesOutsideTheRegion) {
   const KVBufferConfig config(named("A K"));
   const LdsLayout layout(config);
   EXPECT_EQ(message_of<IndexError>([&] { (void)layout.logical(StageIdx{2}, KeyIdx{0}, DimIdx{0}); }),

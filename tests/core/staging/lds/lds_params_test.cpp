@@ -24,7 +24,7 @@ KVBufferParams with(DType dtype, LdsGeometry lds, KOrV kv = KOrV::k) {
   return lds_params(scenario, kv);
 }
 
-// The table of the header, typed in again; nothing of it follows from another row.
+// The table of the header, written a second time.
 TEST(LdsParams, DefaultsOfEachTypeAreThoseOfTheShippedKernels) {
   struct Row {
     DType dtype;
@@ -54,7 +54,7 @@ TEST(LdsParams, DefaultsOfEachTypeAreThoseOfTheShippedKernels) {
   }
 }
 
-// Two stages of K and V of 576 x 64 x 2 B would be 288 KiB, and a block has 160.
+// Two stages of K and V of 576 x 64 x 2 B would be 288 KiB; a block has at most 160 KiB.
 TEST(LdsParams, HeadsOfMoreThan256ElementsHaveTilesOf32) {
   for (const auto& [head, BN] : {std::pair{255, 64}, {256, 64}, {257, 32}, {512, 32}, {576, 32}}) {
     Scenario scenario = llama(DType::bf16);
@@ -79,7 +79,7 @@ TEST(LdsParams, EachInstructionHasItsShapeStripSwizzleAndGroup) {
                          Row{DType::bf16, LdsMma::m16x16x32, {16, 16, 32}, 32, 1, {3, 0, 3}},
                          Row{DType::e4m3, LdsMma::m32x32x64, {32, 32, 64}, 64, 1, {3, 0, 4}},
                          Row{DType::e4m3, LdsMma::m16x16x128, {16, 16, 128}, 128, 1, {3, 0, 3}},
-                         // Not legal, and not this function's to refuse: 64 columns of 16 bits are one step of 64.
+                         // Not legal, but not checked by this function: 64 columns of 16 bits are one step of 64.
                          Row{DType::bf16, LdsMma::m32x32x64, {32, 32, 64}, 64, 1, {3, 0, 4}},
                          Row{DType::f32, LdsMma::shipped, {32, 32, 16}, 16, 1, {3, 0, 4}}}) {
     const KVBufferParams p = with(row.dtype, {.mma = row.mma});
@@ -102,7 +102,7 @@ TEST(LdsParams, AChosenSwizzleIsOfKAlone) {
   }
 }
 
-// V's registers cover every key whatever a wave's part of K is: P of all keys is multiplied by it.
+// V's registers cover every key, independently of a wave's part of K, because P of all keys is multiplied by V.
 TEST(LdsParams, ChosenSizesStandInPlaceOfTheDefaults) {
   const LdsGeometry lds{.BN = 128, .WN = 32, .BK = 64, .threads = 512};
   const KVBufferParams k = with(DType::bf16, lds), v = with(DType::bf16, lds, KOrV::v);
@@ -136,7 +136,7 @@ TEST(LdsParams, TheFiveOptionsReachKVBuffer) {
   EXPECT_EQ(standard.reg_chunk_depth, std::nullopt);
 }
 
-// 128 keys x 512 columns: 16 strips of 32 registers, 255 a lane; of the divisors of 16, 4 strips are the most.
+// 128 keys x 512 columns: 16 strips of 32 registers, 255 per lane; 4 is the largest divisor of 16 that fits.
 TEST(LdsParams, RegistersHoldTheLargestEqualPartThatFits) {
   Scenario scenario = llama(DType::bf16);
   scenario.lds.BN = 128;

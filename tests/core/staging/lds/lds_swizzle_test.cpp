@@ -29,7 +29,7 @@ TEST(LdsSwizzle, MovesVectorsAsThePublishedTableSays) {
   EXPECT_EQ(swizzled_vector(std::nullopt, 17), 17);
 }
 
-// On bytes it is (bits, base + 4, shift): the place inside the vector stays.
+// On bytes it is (bits, base + 4, shift): the offset inside the vector is unchanged.
 TEST(LdsSwizzle, KeepsThePlaceInsideAVector) {
   EXPECT_EQ(swizzled_byte(kAll[0], 340), 324);
   for (const Swizzle& s : kAll) {
@@ -66,8 +66,9 @@ TEST(LdsSwizzle, IsTheOneTheKernelsUse) {
   EXPECT_EQ(usual_swizzle(LdsKernel::streaming_decode, false, 16), none);
 }
 
-// Why a swizzle must close within what a reader reads: 16 rows of 64 bytes are 64 vectors, (3,0,4) has a period of 128. The
-// reader counts from its own sub-tile, the writer from a 32-row one: half of all lane reads find another element's vector.
+// Why the period of a swizzle must fit in a reader's rows: 16 rows of 64 bytes are 64 vectors, but (3,0,4) has a period
+// of 128. The reader counts from its sub-tile, the writer from one of 32 rows: half of all lane reads would find the
+// vector of another element.
 TEST(LdsSwizzle, LosesHalfTheReadsWhenItDoesNotCloseWithinTheReadersRows) {
   const Swizzle s = kAll[0];
   int wrong = 0, all = 0;

@@ -1,4 +1,4 @@
-// The reads by their addresses, against the published ones; the transposing reads by tiles written out here.
+// The addresses of the reads against known ones; the transposing reads against tiles written out here.
 #include "core/staging/lds/lds_to_registers.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ void expect_k(const KVBufferParams& params, const std::vector<KRow>& rows) {
   }
 }
 
-// TV-K.
+// Addresses of lanes of K's reads.
 TEST(ReadK, AddressesAreThePublishedOnes) {
   expect_k(named("A K"), {{0, 0, 0, 0, 0, 0, 0, 0, 0},
                           {0, 5, 0, 0, 0, 0, 336, 5, 0},
@@ -86,7 +86,7 @@ TEST(ReadK, OfStageOneIsTheStageFurther) {
   }
 }
 
-// K's wave tile of a strip is a block tile of WN rows, or a pair of them where blocks are half a strip wide.
+// A wave's tile of K in one strip is a block tile of WN rows, or two of them where blocks are half a strip wide.
 TEST(ReadK, CoversTheBlockTileOfItsWaveAndStrip) {
   for (const char* id : {"A K", "H K"}) {
     KVBufferParams p = named(id);
@@ -136,7 +136,7 @@ TEST(ReadK, FeedsTwoStepsOf32x32x8FromOneVector) {
             (TileElement{KeyIdx{8}, DimIdx{64 + 16 + 8 + 4 + 1}}));
 }
 
-// 576 columns in strips of 128: the last strip has one pack, and the other's registers are zero.
+// 576 columns in strips of 128: the last strip has one pack, and the registers of the other are zero.
 TEST(ReadK, ZeroesThePackThatTheLastStripDoesNotHave) {
   for (const bool rounded : {false, true}) {
     KVBufferParams p = named("H K");
@@ -181,7 +181,7 @@ void expect_v(const KVBufferParams& params, std::int64_t wave, const std::vector
   }
 }
 
-// TV-VB.
+// Addresses of lanes of V's 16-bit reads.
 TEST(ReadV, AddressesOf16BitElementsAreThePublishedOnes) {
   expect_v(named("B V"), 0, {0, 1, 3, 4, 15, 16, 31, 32, 48, 63},
            {{0, 0, 0, 0, {0, 8, 24, 64, 216, 32, 248, 256, 288, 504}},
@@ -198,7 +198,7 @@ TEST(ReadV, AddressesOf16BitElementsAreThePublishedOnes) {
   }
 }
 
-// TV-V8.
+// Addresses of lanes of V's 8-bit reads.
 TEST(ReadV, AddressesOf8BitElementsAreThePublishedOnes) {
   const std::vector<std::size_t> lanes{0, 1, 2, 7, 8, 15, 16, 31, 32, 63};
   expect_v(named("C V"), 0, lanes,
@@ -222,7 +222,8 @@ TEST(ReadV, OfAWavesSliceIsForStageZeroOnly) {
       "KVBuffer (V) of one wave: stage 1 is not V's stage 1, because a slice counts its own blocks: read stage 0");
 }
 
-// The worked example of a stage of one block: E, stage 1, block 5, lane 40, step 1, MMA 2: key 72, depth 184.
+// The worked example of a stage of one block: configuration E, stage 1, block 5, lane 40, step 1, MMA 2: key 72, depth
+// 184.
 TEST(ReadBlock, ReadsAStripThatIsAloneInItsStage) {
   const KVBufferConfig e(named("E K"));
   const LdsReadInstruction read = find(block_reads(e, WaveIdx{0}, StageIdx{1}, 5), 1, 2, 0);
@@ -231,7 +232,7 @@ TEST(ReadBlock, ReadsAStripThatIsAloneInItsStage) {
   EXPECT_EQ(read.targets[0].row, 5 * 8 + 1 * 4 + 2);
   EXPECT_EQ(message_of<IndexError>([&] { (void)block_reads(e, WaveIdx{0}, StageIdx{0}, 16); }),
             "block of the depth 16 is outside [0, 16): ceil(depth / BK) blocks");
-  // A plain read of any strip but the first would be of the other stage, or past both.
+  // A plain read of any strip except the first would read the other stage, or past both.
   EXPECT_EQ(message_of<GeometryError>([&] { (void)strip_reads(e, WaveIdx{0}, StageIdx{0}, StripIdx{1}); }),
             "KVBuffer (K) without full_kv: strip 1 is not in a stage, which holds one block of 16: use load_block and "
             "load_block_from_shared");
@@ -264,7 +265,7 @@ TEST(ReadV, OfOneBlockTakesItsColumnsForEveryStrip) {
   EXPECT_EQ(all_reads(KVBufferConfig(p), WaveIdx{0}, StageIdx{0}).size(), 16U);
 }
 
-TEST(Reads, RefuseWavesStagesAndStripsThereAreNot) {
+TEST(Reads, RejectWavesStagesAndStripsThereAreNot) {
   const KVBufferConfig a(named("A K"));
   EXPECT_THROW((void)strip_reads(a, WaveIdx{4}, StageIdx{0}, StripIdx{0}), IndexError);
   EXPECT_THROW((void)strip_reads(a, WaveIdx{0}, StageIdx{2}, StripIdx{0}), IndexError);
@@ -282,7 +283,8 @@ TEST(Reads, RefuseWavesStagesAndStripsThereAreNot) {
 
 // --- transposing reads -----------------------------------------------------------------------------------------------
 
-// A byte of each group's tile says (group, row, column); the tile is row-major, 16 columns, over the group's lanes.
+// A byte of each group's tile identifies (group, row, column); the tile is row-major, 16 columns, over the group's
+// lanes.
 TEST(TransposingRead, HandsEachLaneAColumnOfFourHalfwords) {
   LanePieces supplied;
   for (std::size_t group = 0; group < 4; ++group) {

@@ -17,7 +17,7 @@ using test::message_of;
 using test::named;
 using test::p16;
 
-// What stood there stays until the copy lands; it lands in the order of issue, down to the count and no further.
+// The old bytes stay until the copy lands. Copies land in the order of issue, until `count` of them remain.
 TEST(PendingCopies, LandOldestFirstAndOnlyDownToTheCount) {
   const test::TokenCache tokens = cache_for(named("A K"), p16, 128);
   Block block(named("A K"), tokens, 128);
@@ -26,18 +26,18 @@ TEST(PendingCopies, LandOldestFirstAndOnlyDownToTheCount) {
   block.wave(0).load_from_dram<1>();
   EXPECT_EQ(pending.outstanding(WaveIdx{0}), 8);
   EXPECT_EQ(pending.outstanding(WaveIdx{1}), 0);
-  EXPECT_EQ(block.image().writer(0), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(0), SharedImage::kNoCopy);
 
   pending.wait(WaveIdx{0}, 8);
-  EXPECT_EQ(block.image().writer(0), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(0), SharedImage::kNoCopy);
   pending.wait(WaveIdx{0}, 7);
   EXPECT_EQ(block.image().writer(0), CopyIdx{0});
-  EXPECT_EQ(block.image().writer(1024), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(1024), SharedImage::kNoCopy);
   pending.wait(WaveIdx{1}, 0);  // another wave's wait lands nothing of this one's
   EXPECT_EQ(pending.outstanding(WaveIdx{0}), 7);
   pending.wait(WaveIdx{0}, 4);
   EXPECT_EQ(block.image().writer(3072), CopyIdx{3});
-  EXPECT_EQ(block.image().writer(16384), SharedImage::kNobody);
+  EXPECT_EQ(block.image().writer(16384), SharedImage::kNoCopy);
   EXPECT_EQ(block.image().bytes()[0], std::byte{0});
   EXPECT_TRUE(pending.land_oldest(WaveIdx{0}));
   EXPECT_EQ(block.image().writer(16384), CopyIdx{4});
@@ -58,7 +58,7 @@ TEST(PendingCopies, BringTheTileAsItWasWhenIssued) {
   EXPECT_EQ(block.image().bytes()[65], std::byte{1});  // key 1
 }
 
-// The reader has waited for its own copies; another wave's part of the tile is still under way.
+// The reader has waited for its own copies; another wave's part of the tile is still in flight.
 TEST(PendingCopies, ReportAReadOfWhatAnotherWaveHasToBring) {
   const test::TokenCache tokens = cache_for(named("A K"), p16);
   Block block(named("A K"), tokens, 64);
@@ -72,14 +72,14 @@ TEST(PendingCopies, ReportAReadOfWhatAnotherWaveHasToBring) {
             "wave 2 reads byte 0x3000 before copy 12 of wave 3 brings it (K, tile at token 0, stage 0)");
   EXPECT_EQ(block.pending().races()[1].copy, CopyIdx{13});
   EXPECT_EQ(block.pending().races()[1].writer, WaveIdx{3});
-  EXPECT_EQ(test::register_bits(block.wave(2), 0, 6, 0), 0xEEEEU);  // what stood there
+  EXPECT_EQ(test::register_bits(block.wave(2), 0, 6, 0), 0xEEEEU);  // the old bytes
   block.wave(2).load_from_shared<3>(StageIdx{0});
   EXPECT_EQ(block.pending().races().size(), 2U);  // once a (reader, copy)
   block.wave(0).load_from_shared<3>(StageIdx{0});
   EXPECT_EQ(block.pending().races().size(), 4U);
 }
 
-// A copy that has landed once is no excuse for the next one to the same bytes.
+// A copy that has landed does not make a read safe while the next copy to the same bytes is pending.
 TEST(PendingCopies, ReportAStageThatIsBeingOverwritten) {
   const test::TokenCache tokens = cache_for(named("A K"), p16, 128);
   Block block(named("A K"), tokens, 128);
@@ -92,7 +92,7 @@ TEST(PendingCopies, ReportAStageThatIsBeingOverwritten) {
   EXPECT_EQ(block.pending().races()[0].origin.tile_start, TokIdx{64});
 }
 
-TEST(PendingCopies, RefuseCountsTheFieldCannotHoldAndWavesThereAreNot) {
+TEST(PendingCopies, RejectCountsTheFieldCannotHoldAndWavesThereAreNot) {
   SharedImage image(4096);
   PendingCopies pending(image, 2);
   EXPECT_EQ(message_of<GeometryError>([&] { pending.wait(WaveIdx{0}, 64); }),

@@ -1,5 +1,5 @@
-// What the matrix instructions consume: sums over lane groups and fragment elements, with Q and P arranged as the kernels
-// arrange them, are the plain products. Values are raw bits taken as integers, so that sums are exact.
+// The operands of the matrix instructions: sums over lane groups and fragment elements, with Q and P arranged as in the
+// kernels, equal the matrix products. Values are raw bits read as integers, so that sums are exact.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -25,7 +25,7 @@ std::int64_t q_or_p(std::int64_t query, std::int64_t index) {
   return (query * 11 + index * 5 + query * index) % 97;
 }
 
-// Depth of element e of lane group g, as Q's loader has it for each shape.
+// Depth of element e of lane group g, as in Q's loader for each shape.
 std::int64_t q_depth(const KVBufferParams& p, std::int64_t k, std::int64_t g, std::int64_t e) {
   if (p.dtype == DType::bf16 && p.mma_shape.K == 8) return 16 * (k / 2) + 8 * g + 4 * (k % 2) + e;
   if (p.dtype == DType::bf16) return p.mma_shape.K * k + 8 * g + e;
@@ -69,12 +69,13 @@ TEST(Products, OfQAndKFragmentsAreThePlainOnes) {
   }
 }
 
-// Rows of the 32-row accumulator: what a lane of group g holds of Q K^T in register p of key tile t.
+// Rows of the 32-row accumulator: the row of Q K^T in register p of key tile t of a lane of group g.
 std::int64_t accumulator_row(std::int64_t t, std::int64_t g, std::int64_t p) {
   return 32 * t + 8 * (p / 4) + 4 * g + p % 4;
 }
 
-// Key of element e of lane group g: with 32 rows, P as the accumulator leaves it; with 16, as P's reader from LDS has it.
+// Key of element e of lane group g: with 32 rows, in the accumulator's order; with 16, in the order of P's reads from
+// LDS.
 std::int64_t p_key(const KVBufferParams& p, std::int64_t b, std::int64_t k, std::int64_t g, std::int64_t e) {
   if (p.mma_shape.M == 32) {
     const std::int64_t frag = p.mma_shape.K / 2;  // 64 lanes of 32 rows

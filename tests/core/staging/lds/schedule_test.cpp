@@ -1,5 +1,5 @@
-// The loops of the kernels, first as lists of steps, then carried out: in every interleaving tried, exact and low counts meet
-// only their own tile; counts that are too high meet copies under way.
+// The loops of the kernels, first as lists of steps, then executed: in every tested interleaving, exact and low counts
+// read only the right tile; counts that are too high read copies in flight.
 #include "core/staging/lds/schedule.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ TEST(PrefillSchedule, PassesOverAWhollyMaskedTileButBringsTheNext) {
   EXPECT_THROW((void)prefill_schedule({.tiles = -1}), GeometryError);
 }
 
-// The published counters: 8 / 4 before K, up to 12, 12 / 8 before V. Worked with A, whose loads are four copies each.
+// The known counters: 8 / 4 before K, up to 12, 12 / 8 before V. For configuration A, whose loads are four copies each.
 TEST(PrefillSchedule, HasThePublishedCounters) {
   const auto steps = prefill_schedule({.tiles = 3, .masked = {}, .k_count = 4, .v_count = 4});
   const auto counts = outstanding(steps, 4, 4);
@@ -80,7 +80,7 @@ TEST(PrefillSchedule, HasThePublishedCounters) {
             "smaller tiles");
 }
 
-// A wait for more than there is lets nothing land, and adds nothing.
+// A wait for more copies than are outstanding lands none and does not raise the counter.
 TEST(PrefillSchedule, HasWaitsThatAskForLessThanThereIs) {
   const auto steps = prefill_schedule({.tiles = 1, .masked = {true}, .k_count = 9, .v_count = 9});
   EXPECT_EQ(outstanding(steps, 2, 3)[1], (Outstanding{2, 5}));
@@ -121,7 +121,7 @@ TEST(DecodeSchedule, CopiesVOverKWhereTheyShareARegionAndNeverWhereVIsK) {
             "decode schedule: -1 tiles: give 0 or more");
 }
 
-// --- carried out -----------------------------------------------------------------------------------------------------
+// --- execution -------------------------------------------------------------------------------------------------------
 
 // Waves of K and V over one image, `tiles` tiles long.
 struct Kernel {
@@ -222,14 +222,14 @@ TEST(RunSchedule, MeetsCopiesUnderWayWithACountThatIsTooHigh) {
                                               .v_count = exact + (of_v ? excess : 0)}),
                             kernel, Landing::late);
     RC_ASSERT(!faults.empty());
-    // Too many of V's let K go unwaited; too many of K's let V.
+    // A count of V that is too high omits the wait for K; one of K omits the wait for V.
     RC_ASSERT(faults[0].message.find(of_v ? "(tile 0: read K from stage 0)" : "(tile 0: read V from stage 0)") !=
               std::string::npos);
   }));
 }
 
-// Six sub-tiles over four waves are 4, 4, 2 and 2 copies, and the older rule says 4 for all: waves 2 and 3 do not wait for
-// their part of K. The newer rule says 0 and waits for everything.
+// Six sub-tiles over four waves are 4, 4, 2 and 2 copies, and the older rule counts 4 for all: waves 2 and 3 do not
+// wait for their part of K. The newer rule counts 0 and waits for all copies.
 TEST(RunSchedule, ShowsTheRaceOfTheOlderCountOverAnUnevenSplit) {
   for (const VmCountRule rule : {VmCountRule::seed, VmCountRule::newer}) {
     KVBufferParams k = operand(true, 96, 64, 4), v = operand(false, 96, 64, 4);
@@ -253,14 +253,14 @@ TEST(RunSchedule, ShowsTheRaceOfTheOlderCountOverAnUnevenSplit) {
     EXPECT_EQ(faults[0].step, 4U);
     EXPECT_EQ(faults[0].wave, WaveIdx{0});
     for (const Race& race : kernel.pending.races()) EXPECT_GE(race.writer.value, 2);
-    // What was read instead had been written by nobody.
+    // The bytes that were read instead had not been written.
     EXPECT_TRUE(std::any_of(faults.begin(), faults.end(), [](const ScheduleFault& fault) {
       return fault.message.find("bytes that no copy has brought") != std::string::npos;
     }));
   }
 }
 
-// 128-byte rows take twice the instructions the constant says: it waits too long, and nothing else.
+// 128-byte rows take twice as many instructions as the constant: the only effect is a longer wait.
 TEST(RunSchedule, OnlyWaitsLongerWhereRowsAre128Bytes) {
   KVBufferParams k = named("G K"), v = named("G-Vd");
   const Kernel kernel(k, v, 3, KVBufferConfig(k).constants().region_bytes);
@@ -277,7 +277,7 @@ TEST(RunSchedule, MeetsOnlyItsOwnTilesInDecode) {
     KVBufferParams k = named("F K"), v = named("F-Vd");
     if (where == DecodeV::k_image) v.swizzle = k.swizzle;
     const std::int64_t base = where == DecodeV::own_region ? KVBufferConfig(k).constants().region_bytes : 0;
-    // A wave's slice of V has one stage, so a doubled K image is read whole.
+    // A wave's slice of V has one stage, so V is read from the first stage of a double-buffered K.
     const bool sliced = where != DecodeV::k_image && prop::any<bool>();
     const Kernel kernel(k, v, tiles, base, sliced ? std::vector{named("F-Vw")} : std::vector<KVBufferParams>{},
                         where != DecodeV::k_image);
@@ -287,7 +287,7 @@ TEST(RunSchedule, MeetsOnlyItsOwnTilesInDecode) {
   }));
 }
 
-// Every wait and every barrier that a step depends on is there for a reason: without it some interleaving goes wrong.
+// Every wait and every barrier that a step depends on is necessary: without it some interleaving has a fault.
 TEST(RunSchedule, NeedsTheWaitsAndBarriersBeforeItsReads) {
   const auto broken = [](std::vector<ScheduleStep> steps, std::size_t without, bool decode) {
     const KVBufferParams k = decode ? named("F K") : operand(true, 32, 64, 2);
@@ -308,13 +308,14 @@ TEST(RunSchedule, NeedsTheWaitsAndBarriersBeforeItsReads) {
   const auto prefill = prefill_schedule({.tiles = 3, .masked = {}, .k_count = 2, .v_count = 2});
   for (std::size_t n = 0; n < prefill.size(); ++n) {
     if (prefill[n].kind != StepKind::wait_vm && prefill[n].kind != StepKind::barrier) continue;
-    // The last tile has waited for everything, and met the others, before K: its second barrier adds nothing.
+    // The last tile has already waited for all copies and passed a barrier before K, so its second barrier is
+    // redundant.
     if (prefill[n].tile == 2 && prefill[n + 1].kind == StepKind::read && prefill[n + 1].operand == KOrV::v) continue;
     EXPECT_TRUE(broken(prefill, n, false)) << "without step " << n << ", " << to_text(prefill[n]);
   }
   const auto decode = decode_schedule({.tiles = 3, .double_buffer_k = false, .v = DecodeV::own_region});
-  // Decode drains its counter at a tile's end and again at the next one's beginning; and its barrier after P keeps P, not
-  // the copies, apart. What is left is the barrier before the next copies.
+  // Decode drains its counter at a tile's end and again at the start of the next one, and its barrier after P orders P,
+  // not the copies. Only the barrier before the next copies is necessary.
   for (std::size_t n = 0; n < decode.size(); ++n) {
     const bool before_issue =
         decode[n].kind == StepKind::barrier && n + 1 < decode.size() && decode[n + 1].kind == StepKind::issue;
@@ -324,7 +325,7 @@ TEST(RunSchedule, NeedsTheWaitsAndBarriersBeforeItsReads) {
   }
 }
 
-// The same tile's K where V should be is another tile's bytes too: V was never copied over it.
+// K of the same tile in place of V is a fault too: V was not copied over it.
 TEST(RunSchedule, KnowsKFromVWhereTheyShareARegion) {
   const Kernel kernel(named("F K"), named("F-Vd"), 1, 0);
   auto steps = decode_schedule({.tiles = 1, .double_buffer_k = false, .v = DecodeV::shared_region});
@@ -335,7 +336,7 @@ TEST(RunSchedule, KnowsKFromVWhereTheyShareARegion) {
   EXPECT_EQ(faults[0].message, "step 12 (tile 0: read V from stage 0), wave 0: bytes of copy 0: K, tile at token 0");
 }
 
-// Without a wait it is the memory's speed that decides.
+// Without a wait the result depends on the speed of memory.
 TEST(RunSchedule, LandsCopiesOnlyAtWaitsOrAtOnceAsItIsTold) {
   const KVBufferParams k = operand(true, 32, 64, 2), v = operand(false, 32, 64, 2);
   const std::vector<ScheduleStep> steps{{.kind = StepKind::issue, .stage = StageIdx{1}, .note = {}},
@@ -348,7 +349,7 @@ TEST(RunSchedule, LandsCopiesOnlyAtWaitsOrAtOnceAsItIsTold) {
   }
 }
 
-TEST(RunSchedule, RefusesWavesThatDoNotMatch) {
+TEST(RunSchedule, RejectsWavesThatDoNotMatch) {
   const KVBufferParams k = operand(true, 32, 64, 2), v = operand(false, 32, 64, 2);
   Kernel kernel(k, v, 1, KVBufferConfig(k).constants().region_bytes);
   const auto steps = prefill_schedule({.tiles = 1});

@@ -1,4 +1,4 @@
-// The named configurations, caches whose every element says where it is, and a block of waves that stages a tile.
+// The named configurations, caches whose elements identify their place, and a block of waves that stages a tile.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace kvscope::test {
 inline const Swizzle kWide{3, 0, 4};
 inline const Swizzle kNarrow{3, 0, 3};
 
-// "A K", "F-Vw", ...: the configurations every table speaks of.
+// "A K", "F-Vw", ...: the names of the configurations in every table.
 inline KVBufferParams named(const std::string& id) {
   const auto bf16_tile = [](MmaShape mma, std::int64_t BN, std::int64_t WN, std::int64_t BK, std::int64_t depth) {
     return KVBufferParams{

@@ -1,5 +1,6 @@
-// Tiles that begin inside a page, at a token that is no multiple of BN: windows of a sliding mask, or a cursor set to the
-// first token that is not cached. Every element of the registers is compared with the pool by formulas typed here.
+// Tiles that begin inside a page, at a token that is not a multiple of BN: windows of a sliding mask, or a cursor set
+// to the first token that is not cached. Every element of the registers is compared with the pool by formulas written
+// here.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Each engine's conditions at their edges, with the numbers a person reads. The figures are those of the sources the rows
-// name: another version may have others.
+// Each engine's conditions at their limits, with the printed numbers. The figures are those of the sources named in the
+// rows: another version may have others.
 #include "core/staging/tma/eligibility.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Fa3Tiles, AreThePublishedTable) {
   EXPECT_EQ(fa3_tile(1, 256, 256, true, false, false), (Fa3Tile{128, 128}));
 }
 
-// Pages must be whole key tiles, and there must be more query rows than a tile has: decoding never passes.
+// Pages must be whole key tiles, and there must be more query rows than a tile has: decode never satisfies this.
 TEST(FlashAttention3, TakesTmaForLargePagesAndLongPromptsOnly) {
   constexpr std::string_view kEngine = "FlashAttention-3";
   EXPECT_FALSE(takes(scenario_of("llama-3.1-8b", 64), kEngine, 512));
@@ -79,14 +79,14 @@ TEST(FlashAttention3, TakesTmaForLargePagesAndLongPromptsOnly) {
   EXPECT_FALSE(takes(scenario_of("llama-3.1-8b", 128), kEngine, 1));
   EXPECT_FALSE(takes(scenario_of("llama-3.1-8b", 128), kEngine, 32));  // 32 x 4 rows are one tile
   EXPECT_TRUE(takes(scenario_of("llama-3.1-8b", 128), kEngine, 33));
-  // A head of 256 has key tiles of 80: no page that is a power of two will do.
+  // A head of 256 has key tiles of 80: no page size that is a power of two works.
   EXPECT_FALSE(takes(scenario_of("gemma-2-9b", 256), kEngine, 512));
   EXPECT_TRUE(takes(scenario_of("gemma-2-9b", 160), kEngine, 512));
   // MLA: 128 heads over one of K and V, tiles of 64.
   EXPECT_TRUE(takes(scenario_of("deepseek-v3", 64), kEngine, 1));
   EXPECT_FALSE(takes(scenario_of("deepseek-v3", 32), kEngine, 1));
   EXPECT_FALSE(takes(scenario_of("llama-3.1-8b", 128, DType::f32), kEngine, 512));
-  // Without a mask tiles are 176 keys, and a single query needs none except where the head is 65 to 128.
+  // Without a mask tiles are 176 keys. A single query uses the sizes without a mask, except for heads of 65 to 128.
   Scenario open = scenario_of("llama-3.1-8b", 128);
   open.attention.mask = MaskKind::none;
   EXPECT_FALSE(takes(open, kEngine, 512));
@@ -184,13 +184,13 @@ TEST(ModularMax, HoldsTileAndPageToOneAnother) {
   EXPECT_EQ(message(base, [](Scenario& s) { s.tile.BK = 96; }),
             "BK % swizzle granularity == 0: 96 % 64 = 32: use BK 128\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.cache.dtype = DType::e5m2; }),
-            "an element type that TMA carries: e5m2: use bf16, f16, f32 or e4m3\n");
+            "an element type that TMA supports: e5m2: use bf16, f16, f32 or e4m3\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.tile.BN = s.cache.page_size = 512; }),
             "box of 256 rows at most: 512 rows: use BN 256 or less\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.model.head_size = 100; }),
             "row of a head % 16 B == 0: 100 x 2 B = 200 B: pad the head to 104\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.tile.swizzle = SwizzleMode::none, s.tile.BN = 4; }),
-            "boxes % 128 B == 0 where several stand side by side: 4 x 8 x 2 B = 64 B, 16 of them: use more rows\n");
+            "boxes % 128 B == 0 where several are adjacent: 4 x 8 x 2 B = 64 B, 16 of them: use more rows\n");
   // 524,287 blocks of 2 x 32 x 64 rows end just below 2^31; one more is too many.
   EXPECT_EQ(message(base, [](Scenario& s) { s.cache.blocks = 524287; }), "");
   EXPECT_EQ(

@@ -1,5 +1,5 @@
-// The list carried out: shared memory holds the tile, the barrier ends with the last byte, and each byte knows where it came
-// from.
+// Executes the list of issues: shared memory holds the tile, the barrier's phase ends with the last byte, and each byte
+// leads back to its element.
 #include "core/staging/tma/kv_arrival.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ PagedRowIndices row_list(std::int64_t BN, std::int64_t page, const std::vector<s
   return list;
 }
 
-// Rows of 2 heads of 128 16-bit values; value d of head h of row r is a number of its own.
+// Rows of 2 heads of 128 16-bit values, all different.
 struct Cache {
   static constexpr std::int64_t kRows = 512;
   std::vector<std::uint16_t> values;
@@ -53,7 +53,7 @@ struct Cache {
   }
 };
 
-// Element (r, d) of a plain tile, found the way a kernel's consumer does: chunk, row, column, then CuTe's swizzle.
+// Element (r, d) of a plain tile, found as in a kernel's consumer: chunk, row, column, then CuTe's swizzle.
 std::uint16_t plain_element(const SharedImage& image, TmaSwizzle swizzle, std::int64_t dst, std::int64_t chunk_stride,
                             std::int64_t gran, std::int64_t r, std::int64_t d) {
   const std::int64_t linear = dst + 2 * (d / gran * chunk_stride * gran + r * gran + d % gran);
@@ -62,7 +62,7 @@ std::uint16_t plain_element(const SharedImage& image, TmaSwizzle swizzle, std::i
   return value;
 }
 
-// T37 carried out.
+// A whole tile, executed.
 TEST(KvArrival, BringsTheTileAndEndsThePhaseWithItsLastByte) {
   const Cache cache;
   const TmaTile tile = cache.tile(32);
@@ -82,15 +82,15 @@ TEST(KvArrival, BringsTheTileAndEndsThePhaseWithItsLastByte) {
       ASSERT_EQ(plain_element(image, TmaSwizzle::b128, 1024, 64, 64, r, d), cache.at(row, 1, d)) << r << " " << d;
     }
   }
-  EXPECT_EQ(image.writer(1023), SharedImage::kNobody);
-  EXPECT_EQ(image.writer(1024 + 16384), SharedImage::kNobody);
+  EXPECT_EQ(image.writer(1023), SharedImage::kNoCopy);
+  EXPECT_EQ(image.writer(1024 + 16384), SharedImage::kNoCopy);
   EXPECT_EQ(kv_shared_address(copy, 0, 1, 0), 144);
   EXPECT_EQ(kv_element_at_address(copy, 1024, 1024 + 2 * 64 + 17), (KvElement{0, 1, 0, 0, 321}));
   EXPECT_FALSE(kv_element_at_address(copy, 1024, 1023));
   EXPECT_FALSE(kv_element_at_address(copy, 1024, -1));
 }
 
-// T42 carried out: filled pages are zero and counted; skipped ones keep what was there, and the barrier hears of less.
+// Filled pages are zero and counted; skipped pages keep their old bytes, and fewer bytes are announced to the barrier.
 TEST(KvArrival, FillsOrKeepsThePagesPastTheValidOnes) {
   const Cache cache;
   const TmaTile tile = cache.tile(32);
@@ -111,7 +111,7 @@ TEST(KvArrival, FillsOrKeepsThePagesPastTheValidOnes) {
   }
 }
 
-// The barrier is told of all bytes before any arrives: a tile of more than a phase holds is found before it is torn.
+// All bytes are announced before any lands, so a copy that is announced but not issued leaves the phase incomplete.
 TEST(KvArrival, LeavesADeadlockWhenTheExpectationIsTooLarge) {
   const Cache cache;
   const TmaTile tile = cache.tile(32);
@@ -126,7 +126,7 @@ TEST(KvArrival, LeavesADeadlockWhenTheExpectationIsTooLarge) {
             "copied");
 }
 
-TEST(KvArrival, RefusesATileThatBeginsInsideThePattern) {
+TEST(KvArrival, RejectsATileThatBeginsInsideThePattern) {
   const Cache cache;
   const TmaTile tile = cache.tile(32);
   const KvCopy copy = tma_copy_k(tile, row_list(64, 32, {320, 64}), {.head = head(0)});
@@ -140,7 +140,7 @@ TEST(KvArrival, RefusesATileThatBeginsInsideThePattern) {
   EXPECT_EQ(barrier.state(), (BarrierState{0, 1, 0}));
 }
 
-// T46: one folded copy is byte for byte the two plain ones, also where the box overruns the rows of the cache.
+// One folded copy equals the two plain ones byte for byte, also where the box overruns the rows of the cache.
 TEST(KvArrival, OfAChunkOuterFoldIsThePlainTile) {
   const Cache cache;
   for (const std::uint32_t row : {64U, 496U}) {  // 496 + 32 rows leave the 512
@@ -159,8 +159,8 @@ TEST(KvArrival, OfAChunkOuterFoldIsThePlainTile) {
   }
 }
 
-// Any swizzle, fold, page and number of valid pages: each element of the tile is the cache's, and each byte of shared
-// memory leads back to the element whose byte it is.
+// Any swizzle, fold, page and number of valid pages: each element of the tile equals that of the cache, and each byte
+// of shared memory leads back to its element.
 TEST(KvArrival, HoldsForEveryGeometryBothWays) {
   const Cache cache;
   EXPECT_TRUE(prop::check("carry_out brings the cache's elements", [&cache] {
@@ -198,8 +198,8 @@ TEST(KvArrival, HoldsForEveryGeometryBothWays) {
   }));
 }
 
-// The boxes of a matrix tile, K-major and as the transpose, from a row that is no multiple of 8 and past the last row:
-// an element read back by the tile's own formula (kv_copy.h), with CuTe's swizzle.
+// The boxes of a matrix tile, K-major and as the transpose, from a row that is not a multiple of 8 and past the last
+// row: each element is read back with the formula of kv_copy.h and CuTe's swizzle.
 TEST(KvArrival, AMatrixTileArrivesInBoxesOfAllRowsOrOfEight) {
   const Cache cache;
   for (const bool k_major : {true, false})

@@ -1,8 +1,8 @@
-// Coordinates and rows of whole tiles of K and V over a whole grid: every type and swizzle that caches have, heads of
-// 16 to 576 columns, tiles of 32 to 256 rows over pages of none to 256, plain and folded tiles, K alone and of either
-// CTA of a pair, V in one to four parts, every number of valid pages. Types and swizzles enter a copy by the columns of
-// a chunk and the number of chunks alone (core/staging/tma/kv_copy.cpp asks a tile for nothing else), so each pair of these is
-// gone through once.
+// Coordinates and rows of whole tiles of K and V over a whole grid: every type and swizzle of caches, heads of 16 to
+// 576 columns, tiles of 32 to 256 rows over no pages and pages of up to 256, plain and folded tiles, K of one CTA and
+// of either CTA of a pair, V in one to four parts, every number of valid pages. A copy depends on type and swizzle only
+// through the columns of a chunk and the number of chunks (core/staging/tma/kv_copy.cpp uses nothing else of a tile),
+// so each pair of these is tested once.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -69,7 +69,7 @@ std::vector<Point> whole_grid() {
             const std::int64_t rows = operand == KOrV::k ? BN / (pair ? 2 : 1) : BN / parts;
             const std::int64_t pages = page > 0 && page < BN ? BN / page : 1;
             const std::int64_t sharers = operand == KOrV::k ? (pair ? 2 : 1) : parts;
-            if (pages > 1 && pages % sharers != 0) return;  // half a page is nobody's
+            if (pages > 1 && pages % sharers != 0) return;  // a page cannot be split
             const std::int64_t issue = page > 0 && page < rows ? page : rows;
             if (kind == Kind::outer && issue != rows) return;               // chunks outside: one page
             if (kind == Kind::outer && operand == KOrV::k && pair) return;  // its chunks are BN apart
@@ -97,7 +97,7 @@ std::string text_of(const Point& p) {
          std::to_string(p.part) + " of " + std::to_string(p.parts);
 }
 
-// Rows of the pages: all over the matrix, none beside another.
+// Rows of the pages: scattered over the matrix, never adjacent.
 std::uint32_t first_row(std::int64_t page) {
   return static_cast<std::uint32_t>(256 * (page * 37 % 64) + 8 * (page % 3));
 }
@@ -135,8 +135,8 @@ Made make(const Point& p, std::int64_t valid) {
       list, p.part * rows};
 }
 
-// Each element of the tile in one place, found again there, brought by the one copy whose box it lies in, from the row
-// that the cache's list of rows has for its token.
+// Each element of the tile has one place, is found there by the inverse, and is copied by the issue whose box contains
+// it, from the row that the cache's list of rows has for its token.
 TEST(EveryTileOfKAndV, HasAPlaceForEachElementAndARowForEachPlace) {
   const std::vector<Point> points = whole_grid();
   EXPECT_EQ(points.size(), 37632U);  // 42 widths of 896 tiles

@@ -1,4 +1,4 @@
-// The order in which a tile of K or V is fetched: every published list, every sum, every refusal, and the way back.
+// The order in which a tile of K or V is copied: known lists, their sums, every rejected case, and the inverse.
 #include "core/staging/tma/kv_copy.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using test::dim;
 using test::head;
 using test::message_of;
 
-// A row list as populate would give it: page i of the tile begins at `rows[i]`.
+// A row list as from populate: page i of the tile begins at `rows[i]`.
 PagedRowIndices row_list(std::int64_t BN, std::int64_t page, const std::vector<std::uint32_t>& rows, bool pair = false,
                          bool leader = true) {
   PagedRowIndices list({.BN = BN, .pair_cta = pair, .is_leader = leader}, page);
@@ -46,7 +46,7 @@ struct Tiles {
   }
 };
 
-struct Brief {  // what the published lists name
+struct Brief {  // the fields in the lists of the tests
   std::int64_t smem, depth, row;
   friend bool operator==(const Brief&, const Brief&) = default;
 };
@@ -60,7 +60,7 @@ std::vector<Brief> briefs(const KvCopy& copy) {
 }
 using Briefs = std::vector<Brief>;
 
-// T37.
+// The list of the header.
 TEST(CopyK, GoesPageByPageAndChunkByChunk) {
   const Tiles tiles(256);
   const auto rows = row_list(64, 32, {320, 64});
@@ -80,7 +80,7 @@ TEST(CopyK, GoesPageByPageAndChunkByChunk) {
   EXPECT_EQ(briefs(later), (Briefs{{0, 128, 320}, {4096, 192, 320}, {2048, 128, 64}, {6144, 192, 64}}));
 }
 
-// A buffer taller than the tile: the gap between two chunks is nobody's.
+// A buffer taller than the tile: the gap between two chunks is not used.
 TEST(CopyK, LeavesTheGapOfATallerBufferBetweenItsChunks) {
   const Tiles tiles;
   const KvCopy copy = tma_copy_k(tiles.plain(32), row_list(64, 32, {320, 64}), {.head = head(0), .smem_BN = 96});
@@ -92,7 +92,7 @@ TEST(CopyK, LeavesTheGapOfATallerBufferBetweenItsChunks) {
   EXPECT_EQ(kv_element_at(copy, 6144)->depth, 64);
 }
 
-// T38, T39, T40: the second CTA of a pair takes the second half, of the pages or of the one page.
+// The second CTA of a pair copies the second half, of the pages or of the single page.
 TEST(CopyK, GivesThePeerOfAPairTheSecondHalf) {
   const Tiles tiles;
   const auto peer = [&](std::int64_t BN, std::int64_t page, const std::vector<std::uint32_t>& r, std::int64_t box,
@@ -108,7 +108,7 @@ TEST(CopyK, GivesThePeerOfAPairTheSecondHalf) {
   EXPECT_EQ(peer(256, 128, {7, 700}, 128, 128), (Briefs{{0, 0, 700}, {8192, 64, 700}}));
 }
 
-// T41.
+// Sub-tiles of V over several pages and inside one page.
 TEST(CopyV, TakesItsSubTileOfThePagesOrOfTheOnePage) {
   const Tiles tiles;
   const auto second = [&](std::int64_t page, const std::vector<std::uint32_t>& r, std::int64_t box) {
@@ -119,7 +119,7 @@ TEST(CopyV, TakesItsSubTileOfThePagesOrOfTheOnePage) {
   EXPECT_EQ(second(128, {500}, 64), (Briefs{{0, 0, 564}, {4096, 64, 564}}));
 }
 
-// T42: the last tile of a sequence has one page of four. With fill, the barrier hears of all of it.
+// The last tile of a sequence has one page of four. With fill, the barrier expects all four.
 TEST(CopyV, FillsOrSkipsThePagesPastTheValidOnes) {
   const Tiles tiles;
   const auto rows = row_list(128, 32, {11, 22, 33, 44});
@@ -145,7 +145,7 @@ TEST(CopyV, FillsOrSkipsThePagesPastTheValidOnes) {
   const KvCopy all_filled = tma_copy_v(
       tiles.plain(32), rows, {.head = head(0), .needs_partial = true, .valid_pages = 0, .oob_fill_pages = true});
   EXPECT_EQ(all_filled.expected_bytes, 32768);
-  // Without needs_partial the number means nothing.
+  // Without needs_partial the number is ignored.
   EXPECT_EQ(tma_copy_v(tiles.plain(32), rows, {.head = head(0), .valid_pages = 1}).issues.size(), 8U);
 }
 
@@ -176,7 +176,7 @@ TEST(CopyK, TakesNoValidPageOnlyFromAPeer) {
             2U);
 }
 
-// T43: two CTAs together fetch each row of the tile exactly once.
+// Two CTAs together fetch each row of the tile exactly once.
 TEST(CopyK, OfBothCtasIsTheWholeTile) {
   const Tiles tiles;
   for (const auto& [BN, page] : std::vector<std::pair<std::int64_t, std::int64_t>>{
@@ -201,8 +201,8 @@ TEST(CopyK, OfBothCtasIsTheWholeTile) {
   }
 }
 
-// T44: what a kernel would copy wrongly, quietly.
-TEST(CopyGeometry, RefusesPagesThatTheTileDoesNotDivide) {
+// Cases that a kernel would copy wrongly without an error.
+TEST(CopyGeometry, RejectsPagesThatTheTileDoesNotDivide) {
   const Tiles tiles;
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)tma_copy_k(tiles.plain(64), row_list(192, 64, {1, 2, 3}, true), {.head = head(0)});
@@ -257,7 +257,7 @@ TEST(CopyGeometry, TellsEveryFaultAtOnce) {
 }
 
 // Row 2^30 is fill only where no map has such a row.
-TEST(CopyGeometry, RefusesFillFromARowThatExists) {
+TEST(CopyGeometry, RejectsFillFromARowThatExists) {
   const Tiles tiles;
   TmaTile tile = tiles.plain(32);
   const VCopyOptions options{.head = head(0), .needs_partial = true, .valid_pages = 1, .oob_fill_pages = true};
@@ -272,7 +272,7 @@ TEST(CopyGeometry, RefusesFillFromARowThatExists) {
       "one of them: use fewer blocks");
 }
 
-// T45.
+// Chunks inside groups of 8 rows.
 TEST(CopyFolded, InsideGroupsOfEightRowsIsOneIssueAPage) {
   const Tiles tiles;
   const KvCopy copy = tma_copy_k(tiles.folded(32, true), row_list(64, 32, {64, 192}), {.head = head(1)});
@@ -300,7 +300,7 @@ TEST(CopyFolded, InsideGroupsOfEightRowsIsOneIssueAPage) {
   EXPECT_EQ(filled.issues[1].at, (TmaCoord{0, 0, 0, 1 << 30, 1}));
 }
 
-// T46.
+// All chunks in one issue.
 TEST(CopyFolded, OutsideTheRowsIsOneIssueOfAWholeTile) {
   const Tiles tiles;
   const KvCopy copy = tma_copy_k(tiles.folded(32, false), row_list(32, 64, {64}), {.head = head(1)});
@@ -317,7 +317,8 @@ TEST(CopyFolded, OutsideTheRowsIsOneIssueOfAWholeTile) {
       "  fold: 32 rows of a box, but 64 from chunk to chunk: they must be the same");
 }
 
-// Every element of any tile has one place, the place knows the element, and the issues cover the places without overlap.
+// Every element of any tile has one place, the inverse gives the element, and the issues cover the places without
+// overlap.
 TEST(KvElementAt, IsTheInverseOfKvSmemOffset) {
   EXPECT_TRUE(prop::check("kv_element_at after kv_smem_offset", [] {
     const Tiles tiles;

@@ -1,4 +1,4 @@
-// Every edge of the order: with it a kernel is clean under all schedules, without it both sides are named.
+// Every source of order: with it a kernel is clean under all schedules, without it the report names both sides.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(BarSync, OrdersAllWhoComeToIt) {
+TEST(BarSync, OrdersAllThreadsThatArrive) {
   const auto kernel = [](const char* barrier) {
     return Watched{.body = std::string("@%p0 st.shared.u32 [s], %r0;\n") + barrier + "\nld.shared.u32 %r9, [s];"};
   };
@@ -25,7 +25,7 @@ TEST(BarSync, OrdersAllWhoComeToIt) {
             "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  thread 0 (warp 0 lane 0)  st.shared.u32          k.ptx:1\n"
             "  read   thread 1 (warp 0 lane 1)  ld.shared.u32          k.ptx:3\n"
-            "  no order between them; thread 1 has not synchronised since it began");
+            "  no order between them; thread 1 has not synchronized since it began");
 }
 
 TEST(BarSync, OfAnotherNumberOrdersNothing) {
@@ -36,28 +36,28 @@ TEST(BarSync, OfAnotherNumberOrdersNothing) {
       ElementsAre("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
 }
 
-TEST(BarSync, AStoreBehindItIsNotOrderedByIt) {
+TEST(BarSync, DoesNotOrderAStoreAfterIt) {
   EXPECT_THAT(watch({.body = "bar.sync 0;\n@%p0 st.shared.u32 [s], %r0;\n@!%p2 ld.shared.u32 %r9, [s];"}).text,
-              HasSubstr("no order between them; thread 0 last synchronised at k.ptx:1 (barrier)"));
+              HasSubstr("no order between them; thread 0 last synchronized at k.ptx:1 (barrier)"));
 }
 
-TEST(BarArrive, HandsOnWhatCameBeforeAndLearnsNothing) {
+TEST(BarArrive, PublishesAndAcquiresNothing) {
   const std::string consumer = "@!%p2 bar.sync 1, 64;\n@!%p2 ld.shared.u32 %r9, [s];\n";
   EXPECT_THAT(watch_all({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p2 bar.arrive 1, 64;\n" + consumer}), IsEmpty());
-  // What is stored behind the arrival is not covered.
+  // A store after the arrival is not covered.
   EXPECT_THAT(watch_all({.body = "@%p2 bar.arrive 1, 64;\n@%p0 st.shared.u32 [s], %r0;\n" + consumer}), Not(IsEmpty()));
-  // The one who arrives has not waited: what the other did before is not ordered before it.
+  // A warp that only arrives acquires nothing: stores of the other warp are not ordered before its load.
   EXPECT_THAT(watch_all({.body = "@!%p2 st.shared.u32 [s+4], %r0;\n@!%p2 bar.sync 1, 64;\n@%p2 bar.arrive 1, 64;\n"
                                  "@%p0 ld.shared.u32 %r9, [s+4];"}),
               Contains(StartsWith("RACE_")));
 }
 
-// Who has left has published nothing: neither its warp's barriers nor its neighbours speak for it.
-TEST(Exit, ALaneThatStoredAndLeftIsOrderedBeforeNobody) {
+// A lane that exits publishes nothing: later barriers of its warp do not cover its store.
+TEST(Exit, TheStoreOfALaneThatExitsIsNotOrdered) {
   EXPECT_THAT(
       watch({.body = "@%p0 st.shared.u32 [s], %r0;\n@%p0 exit;\nbar.sync 0;\nld.shared.u32 %r9, [s];"}).races,
       Contains("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 32 (warp 1 lane 0) k.ptx:4"));
-  // Tail guards are no such thing.
+  // Lanes that exit at a tail guard, before they store anything, are not affected.
   EXPECT_THAT(watch_all({.body = "@%p0 exit;\nst.shared.u32 [%r3], %r0;\nbar.sync 0;\nxor.b32 %r4, %r3, 64;\n"
                                  "ld.shared.u32 %r9, [%r4];"}),
               IsEmpty());
@@ -73,7 +73,7 @@ TEST(BarWarpSync, OrdersTheLanesOfItsMask) {
   EXPECT_THAT(
       watch(kernel("")).races,
       ElementsAre("RACE_WR s+4 4: write thread 1 (warp 0 lane 1) k.ptx:1; read thread 0 (warp 0 lane 0) k.ptx:4"));
-  // Halves of a warp that wait among themselves.
+  // The halves of a warp synchronize separately.
   EXPECT_THAT(
       watch({.body = "setp.lt.u32 %p3, %r1, 16;\nst.shared.u32 [%r3], %r0;\n@%p3 bar.warp.sync 0xffff;\n"
                      "@!%p3 bar.warp.sync 0xffff0000;\nxor.b32 %r4, %r3, 64;\nld.shared.u32 %r9, [%r4];",
@@ -82,7 +82,7 @@ TEST(BarWarpSync, OrdersTheLanesOfItsMask) {
       ElementsAre("RACE_WR s+64 4: write thread 16 (warp 0 lane 16) k.ptx:2; read thread 0 (warp 0 lane 0) k.ptx:6"));
 }
 
-TEST(Collectives, OrderNothingUnlessAskedTo) {
+TEST(Collectives, OrderNothingByDefault) {
   Watched kernel{.body =
                      "st.shared.u32 [%r3], %r0;\nshfl.sync.idx.b32 %r8, %r0, 0, 31, 0xffffffff;\n"
                      "xor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];",
@@ -106,7 +106,7 @@ TEST(Mbarrier, AnArrivalIsOrderedBeforeTheWaitForItsPhase) {
       watch(kernel("relaxed.cta.", "")).races,
       ElementsAre("RACE_WR s+0 4: write thread 0 (warp 0 lane 0) k.ptx:3; read thread 1 (warp 0 lane 1) k.ptx:7"));
   EXPECT_THAT(watch(kernel("", "relaxed.cta.")).races, ElementsAre(StartsWith("RACE_WR s+0 4")));
-  // Relaxed on both sides, fences around.
+  // Relaxed on both sides, with fences.
   EXPECT_THAT(
       watch_all({.body = kInit + std::string("@%p0 st.shared.u32 [s], %r0;\n@%p0 fence.acq_rel.cta;\n"
                                              "@%p0 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [m];\nW: "
@@ -115,8 +115,8 @@ TEST(Mbarrier, AnArrivalIsOrderedBeforeTheWaitForItsPhase) {
       IsEmpty());
 }
 
-// B11 in small: the arrival of one lane says nothing about its neighbours.
-TEST(Mbarrier, OneLanesArrivalDoesNotSpeakForItsWarp) {
+// The arrival of one lane does not cover the other lanes of its warp.
+TEST(Mbarrier, TheArrivalOfOneLaneDoesNotCoverItsWarp) {
   const auto kernel = [](const char* sync) {
     return Watched{.body = kInit + std::string("@%p2 ld.shared.u32 %r9, [%r3];\n@%p2 bar.warp.sync ") + sync +
                            ";\n@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\n@%p2 bra E;\nW: "
@@ -132,8 +132,8 @@ TEST(Mbarrier, OneLanesArrivalDoesNotSpeakForItsWarp) {
       ElementsAre("RACE_RW s+4 4: read thread 1 (warp 0 lane 1) k.ptx:3; write thread 33 (warp 1 lane 1) k.ptx:10"));
 }
 
-// B05: an object that is used before anyone can know that it is there.
-TEST(Mbarrier, InitHasToBeOrderedBeforeEveryUse) {
+// An object that a thread uses before its init is ordered before that thread.
+TEST(Mbarrier, InitMustBeOrderedBeforeEveryUse) {
   const std::string wait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;";
   EXPECT_THAT(
       watch({.body = "@%p0 mbarrier.init.shared.b64 [m], 1;\n@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\n" + wait})
@@ -141,7 +141,7 @@ TEST(Mbarrier, InitHasToBeOrderedBeforeEveryUse) {
       Contains("RACE_WR m+0 8: write thread 0 (warp 0 lane 0) k.ptx:1; read thread 1 (warp 0 lane 1) k.ptx:3"));
 }
 
-TEST(Mbarrier, InvalHasToBeOrderedBehindEveryUse) {
+TEST(Mbarrier, InvalMustBeOrderedAfterEveryUse) {
   const auto kernel = [](const char* barrier) {
     return Watched{.body = kInit +
                            std::string("@%p0 mbarrier.arrive.shared::cta.b64 _, [m];\nW: "
@@ -172,7 +172,7 @@ TEST(Flags, AReleaseIsOrderedBeforeTheAcquireThatSeesIt) {
               ElementsAre(StartsWith("RACE_WR s+0 4")));
 }
 
-TEST(Flags, AFenceBehindAPlainLookOrders) {
+TEST(Flags, AFenceAfterAVolatileReadOrders) {
   EXPECT_THAT(
       watch_all({.body = "@%p0 st.shared.u32 [s+16], 0; bar.sync 0;\n@!%p0 bra C;\nst.shared.u32 [s], "
                          "7;\nmembar.cta;\nred.shared.or.b32 [s+16], 1;\nC: @%p2 bra "
@@ -181,7 +181,28 @@ TEST(Flags, AFenceBehindAPlainLookOrders) {
       IsEmpty());
 }
 
-TEST(Cluster, ItsBarrierOrdersTheOthersSharedMemory) {
+// The cluster barrier only delays CTA 1 until the flag is set: its arrival is relaxed and publishes nothing.
+TEST(Flags, EachPublicationReachesTheThreadsOfItsOwnScope) {
+  const auto kernel = [](const char* first, const char* second) {
+    return Watched{.body = std::string("mov.u32 %r5, %cluster_ctarank;\nsetp.eq.and.u32 %p3, %r5, 0, %p0;\n"
+                                       "setp.eq.and.u32 %p4, %r5, 1, %p0;\nmapa.shared::cluster.u32 %r7, %r60, 1;\n"
+                                       "@%p3 st.shared::cluster.u32 [%r7], 7;\n@%p3 ") +
+                           first + " %r8, [%rd0], 1;\n@%p3 " + second +
+                           " %r8, [%rd0], 1;\nbarrier.cluster.arrive.relaxed.aligned;\n"
+                           "barrier.cluster.wait.aligned;\n"
+                           "@%p4 atom.acquire.cluster.global.add.u32 %r8, [%rd0], 0;\n@%p4 ld.shared.u32 %r9, [s];",
+                   .grid = 2,
+                   .cluster = {2, 1, 1}};
+  };
+  const char* const cluster = "atom.release.cluster.global.add.u32";
+  const char* const cta = "atom.release.cta.global.add.u32";
+  EXPECT_THAT(watch_all(kernel(cluster, cluster)), IsEmpty());
+  // The second atomic hands on what the first one published, to the readers of the first one.
+  EXPECT_THAT(watch_all(kernel(cluster, cta)), IsEmpty());
+  EXPECT_THAT(watch_all(kernel(cta, cta)), Contains(StartsWith("RACE_WR s+0 4")));
+}
+
+TEST(Cluster, ItsBarrierOrdersAccessesToSharedMemoryOfOtherCtas) {
   const auto kernel = [](const char* arrive) {
     return Watched{
         .body = std::string("mov.u32 %r5, %cluster_ctarank;\nxor.b32 %r6, %r5, 1;\nmapa.shared::cluster.u32 %r7, "

@@ -1,4 +1,4 @@
-// Races to the byte, equal values, lanes of one instruction; bytes that nobody has written; ld.global.nc.
+// Races of single bytes, stores of equal values, lanes of one instruction; unwritten bytes; ld.global.nc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,12 +13,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-TEST(RaceBytes, NeighboursOfTwoBytesAreNoRace) {
+TEST(RaceBytes, AccessesOfAdjacentPairsOfBytesAreNoRace) {
   EXPECT_THAT(
       watch_all({.body = "shl.b32 %r4, %r0, 1; add.u32 %r4, %r4, %r60; cvt.u16.u32 %h0, %r0;\nst.shared.u16 [%r4], "
                          "%h0;\nld.shared.u16 %h1, [%r4];"}),
       IsEmpty());
-  // Odd threads read what even ones have beside them.
+  // Odd threads read the bytes next to those that even threads write.
   EXPECT_THAT(
       watch({.body = "shl.b32 %r4, %r0, 1; add.u32 %r4, %r4, %r60; cvt.u16.u32 %h0, %r0;\nst.shared.u16 [%r4], "
                      "%h0;\nand.b32 %r4, %r4, 0xfffffffd;\nld.shared.u16 %h1, [%r4];"})
@@ -26,7 +26,7 @@ TEST(RaceBytes, NeighboursOfTwoBytesAreNoRace) {
       ElementsAre("RACE_WR s+0 2: write thread 0 (warp 0 lane 0) k.ptx:2; read thread 1 (warp 0 lane 1) k.ptx:4"));
 }
 
-TEST(RaceBytes, NeighboursOfOneByteInTwoWarpsAreNoRace) {
+TEST(RaceBytes, AccessesOfAdjacentBytesByTwoWarpsAreNoRace) {
   EXPECT_THAT(watch_all({.body = "and.b32 %r4, %r0, 31; shl.b32 %r4, %r4, 1; add.u32 %r4, %r4, %r2; add.u32 %r4, %r4, "
                                  "%r60;\nst.shared.u8 [%r4], %r0;\nld.shared.u8 %r9, [%r4];"}),
               IsEmpty());
@@ -38,7 +38,7 @@ TEST(SameValue, TwoWarpsThatStoreOneValueGetANote) {
             "SAME_VALUE  shared 0x00440 (s + 64)  kernel k  cta (0,0,0)\n"
             "  write  thread 0 (warp 0 lane 0)   st.shared.u32          k.ptx:2\n"
             "  write  thread 32 (warp 1 lane 0)  st.shared.u32          k.ptx:2\n"
-            "  no order between them; thread 32 has not synchronised since it began; both wrote the same bytes");
+            "  no order between them; thread 32 has not synchronized since it began; both wrote the same bytes");
   EXPECT_TRUE(watch(kernel).result.clean());
   kernel.checks.race.same_value = SameValue::ignore;
   EXPECT_THAT(watch(kernel).races, IsEmpty());
@@ -52,8 +52,8 @@ TEST(SameValue, DifferentValuesAreARace) {
       ElementsAre("RACE_WW s+64 4: write thread 0 (warp 0 lane 0) k.ptx:1; write thread 32 (warp 1 lane 0) k.ptx:1"));
 }
 
-// The machine tells of lanes that collide in one instruction; they are no second report.
-TEST(Collision, IsToldOfOnce) {
+// The machine itself reports lanes of one instruction that collide: the checker does not report them again.
+TEST(Collision, IsReportedOnce) {
   const Seen seen =
       watch({.body = "and.b32 %r4, %r0, 1; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r60;\nst.shared.u32 [%r4], "
                      "%r0;",
@@ -62,7 +62,7 @@ TEST(Collision, IsToldOfOnce) {
   EXPECT_THAT(seen.races[0], StartsWith("STORE_COLLISION"));
 }
 
-// ... but two instructions of the same lanes in another order are two.
+// Two instructions whose lanes access the same bytes in different orders are a race.
 TEST(Collision, OfTwoRoundsOfALoopIsARace) {
   EXPECT_THAT(
       watch({.body = "mov.u32 %r5, 0;\nL: xor.b32 %r4, %r3, %r5;\nst.shared.u32 [%r4], %r0;\nadd.u32 %r5, %r5, "
@@ -72,13 +72,13 @@ TEST(Collision, OfTwoRoundsOfALoopIsARace) {
       ElementsAre("RACE_WW s+4 4: write thread 1 (warp 0 lane 1) k.ptx:3; write thread 0 (warp 0 lane 0) k.ptx:3"));
 }
 
-TEST(Atomics, AreNoRaceAmongThemselvesAndOneWithAPlainLoad) {
+TEST(Atomics, AreNoRaceWithEachOtherButWithAPlainLoad) {
   EXPECT_THAT(watch_all({.body = "@%p0 st.shared.u32 [s], 0;\nbar.sync 0;\nred.shared.add.u32 [s], 1;"}), IsEmpty());
   EXPECT_THAT(watch({.body = "@%p0 st.shared.u32 [s], 0;\nbar.sync 0;\n@%p2 red.shared.add.u32 [s], 1;\n@!%p2 "
                              "ld.shared.u32 %r9, [s];"})
                   .races,
               ElementsAre(StartsWith("RACE_")));
-  // A plain read in between stays what it is when a strong one follows it.
+  // A plain read still counts after a strong read of the same bytes.
   EXPECT_THAT(
       watch({.body = "@%p0 ld.shared.u32 %r9, [s];\n@%p0 ld.relaxed.cta.shared.u32 %r9, [s];\n@!%p2 bra E;\nE: @!%p2 "
                      "red.shared.add.u32 [s], 1;"})
@@ -86,7 +86,7 @@ TEST(Atomics, AreNoRaceAmongThemselvesAndOneWithAPlainLoad) {
       ElementsAre("RACE_RW s+0 4: read thread 0 (warp 0 lane 0) k.ptx:1; write thread 32 (warp 1 lane 0) k.ptx:4"));
 }
 
-// Reads of a table at random, with nothing in between: bounded, and none is forgotten.
+// Random reads of a table without a write in between: their marks are bounded, and none is lost.
 TEST(Reads, OfManyLanesInManyOrdersAreAllKept) {
   EXPECT_THAT(
       watch({.body =
@@ -97,23 +97,23 @@ TEST(Reads, OfManyLanesInManyOrdersAreAllKept) {
       Contains("RACE_RW s+0 4: read thread 1 (warp 0 lane 1) k.ptx:7; write thread 0 (warp 0 lane 0) k.ptx:11"));
 }
 
-TEST(Uninitialised, NamesTheFirstByteOfAVectorThatIsMissing) {
+TEST(Uninitialized, NamesTheFirstByteOfAVectorThatIsMissing) {
   const CheckOptions only_init{.init = true, .race = {.races = false, .proxy = false}};
   const Seen seen = watch({.body = "@%p0 st.shared.v2.u32 [s+32], {%r0, %r0};\n@%p0 st.shared.u32 [s+40], %r0;\n@%p0 "
                                    "cvt.u16.u32 %h0, %r0;\n@%p0 st.shared.u16 [s+44], %h0;\n@%p0 st.shared.u8 [s+46], "
                                    "%r0;\n@%p0 ld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [s+32];",
                            .checks = only_init});
   EXPECT_EQ(seen.text,
-            "UNINITIALISED  shared 0x0042f (s + 47)  kernel k  cta (0,0,0)\n"
+            "UNINITIALIZED  shared 0x0042f (s + 47)  kernel k  cta (0,0,0)\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.v4.u32          k.ptx:6\n"
-            "  nobody has written this byte since the CTA began");
+            "  this byte has not been written since the CTA began");
   EXPECT_THAT(watch({.body = "@%p0 st.shared.u8 [s], %r0;\n@%p0 ld.shared.u8 %r5, [s];", .checks = only_init}).races,
               IsEmpty());
 }
 
-TEST(Uninitialised, AnAtomicReadsToo) {
+TEST(Uninitialized, AnAtomicReadsToo) {
   EXPECT_THAT(watch({.body = "@%p0 red.shared.add.u32 [s+8], 1;", .checks = {}}).races,
-              ElementsAre("UNINITIALISED s+8 4: read thread 0 (warp 0 lane 0) k.ptx:1"));
+              ElementsAre("UNINITIALIZED s+8 4: read thread 0 (warp 0 lane 0) k.ptx:1"));
 }
 
 TEST(NcModified, NamesTheStoreThatThisLaunchMade) {

@@ -1,5 +1,5 @@
-// Counters of small kernels: every cost of the tables of accesses by an instruction of its own, sums by line, totals
-// against a count by hand of what was told.
+// Counters of small kernels: one instruction for each entry of the tables of accesses, sums by line, and totals against
+// a count by hand of the events.
 #include "gpu/virtual/check/counters.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace kvscope::ptx::test::counters_test {
 namespace {
 
-// Makes its counters when the launch, and so the program, is there; counts once more by sets and loops.
+// Creates its Counters when the launch begins and its program is available. Counts a second time with sets and loops.
 class Counted final : public Monitor {
  public:
   std::unique_ptr<Counters> counters;
@@ -137,7 +137,7 @@ TEST(Counters, SectorsOfRealLoadsAreThoseOfTheTable) {
   }
 }
 
-TEST(Counters, TellSplitsWaitsAndCopies) {
+TEST(Counters, CountSplitsWaitsAndCopies) {
   const OpCounts counts = counts_of(
       "@%p0 bra L;\nadd.u32 %r5, %r5, 1;\nL:\nbar.sync 0;\nmul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd1, %rd0;\n"
       "cp.async.ca.shared.global [%r3], [%rd1], 4;\ncp.async.wait_all;",

@@ -1,4 +1,4 @@
-// discard: bytes of global memory that are lost until somebody writes them again.
+// discard: bytes of global memory that are undefined until they are written again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,26 +10,26 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// One thread; %rd0 points at memory that the host has filled.
+// One thread; %rd0 points to memory that the host has written.
 std::vector<std::string> said(const std::string& body) {
   return watch({.body = body, .threads = 1, .checks = {.init = true}}).races;
 }
 
-TEST(Discard, BytesAreUninitialisedUntilTheyAreWritten) {
+TEST(Discard, BytesAreUninitializedUntilTheyAreWritten) {
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+132];\nld.global.u32 %r4, [%rd0+132];"),
-      ElementsAre("UNINITIALISED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2"));
+      ElementsAre("UNINITIALIZED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2"));
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nst.global.u32 [%rd0+132], %r0;\nld.global.u32 %r4, [%rd0+132];"),
       IsEmpty());
 }
 
-TEST(Discard, TakesItsHundredAndTwentyEightBytesAndNoOther) {
+TEST(Discard, AffectsExactlyItsHundredAndTwentyEightBytes) {
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+124];\nld.global.u32 %r4, [%rd0+256];"),
       IsEmpty());
   EXPECT_THAT(said("discard.global.L2 [%rd0+128], 128;\nld.global.u64 %rd4, [%rd0+248];"),
-              ElementsAre("UNINITIALISED x+248 8: read thread 0 (warp 0 lane 0) k.ptx:2"));
+              ElementsAre("UNINITIALIZED x+248 8: read thread 0 (warp 0 lane 0) k.ptx:2"));
 }
 
 TEST(Discard, WithoutOneMemoryOfTheHostIsWritten) {

@@ -1,4 +1,4 @@
-// What engines read and write, and what orders it: waits of the issuer, arrival barriers, proxy fences.
+// Reads and writes of engines, and what orders them: waits of the issuer, arrival barriers, proxy fences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ const char* const kCopyIn =
     "cvt.u64.u32 %rd1, %r0; shl.b64 %rd1, %rd1, 2; add.u64 %rd1, %rd1, %rd0; cp.async.ca.shared.global [%r3], [%rd1], "
     "4;\n";
 
-TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
+TEST(CpAsync, TheIssuerMustWaitForItsCopy) {
   const auto kernel = [](const char* wait) {
     return Watched{.body = std::string(kCopyIn) + "cp.async.commit_group;\n" + wait + "\nld.shared.u32 %r9, [%r3];"};
   };
@@ -30,10 +30,10 @@ TEST(CpAsync, TheIssuerHasToWaitForItsOwnCopy) {
             "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  cp.async of thread 0                             k.ptx:1\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:4\n"
-            "  no order between them; thread 0 has not synchronised since it began");
+            "  no order between them; thread 0 has not synchronized since it began");
 }
 
-TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {
+TEST(CpAsync, WaitGroupOneDoesNotWaitForTheNewestGroup) {
   const auto kernel = [](const char* left) {
     return Watched{.body = std::string(kCopyIn) +
                            "cp.async.commit_group;\ncp.async.ca.shared.global [%r3+1024], [%rd1], 4;\n"
@@ -45,14 +45,14 @@ TEST(CpAsync, WaitGroupOneLeavesTheYoungestGroupOut) {
               Contains("RACE_WR s+1024 4: write cp.async of thread 0 k.ptx:3; read thread 0 (warp 0 lane 0) k.ptx:7"));
 }
 
-TEST(CpAsync, OthersNeedABarrierBehindTheWait) {
+TEST(CpAsync, OtherThreadsNeedABarrierAfterTheWait) {
   const auto kernel = [](const char* order) {
     return Watched{.body = std::string(kCopyIn) + order + "\nxor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];"};
   };
   EXPECT_THAT(watch_all(kernel("cp.async.wait_all; bar.sync 0;")), IsEmpty());
   EXPECT_THAT(watch_all(kernel("cp.async.wait_all;")),
               Contains(HasSubstr("write cp.async of thread 1 k.ptx:1; read thread 0")));
-  // The barrier before the wait hands on nothing of the copies.
+  // A barrier before the wait does not cover the copies.
   EXPECT_THAT(watch_all(kernel("bar.sync 0; cp.async.wait_all;")), Not(IsEmpty()));
 }
 
@@ -68,8 +68,8 @@ TEST(CpAsync, AnArrivalForCopiesOrdersThem) {
               Contains("RACE_WR s+4 4: write cp.async of thread 1 k.ptx:3; read thread 0 (warp 0 lane 0) k.ptx:8"));
 }
 
-// An arrival that has taken the copies away must not make a later wait forget them.
-TEST(CpAsync, AWaitBehindAnArrivalStillCovers) {
+// A wait still covers copies that an arrival has covered before.
+TEST(CpAsync, AWaitAfterAnArrivalStillCoversTheCopies) {
   EXPECT_THAT(watch_all({.body = std::string("@%p0 mbarrier.init.shared.b64 [m], 64;\nbar.sync 0;\n") + kCopyIn +
                                  "cp.async.mbarrier.arrive.noinc.shared.b64 [m];\ncp.async.wait_all;\n"
                                  "ld.shared.u32 %r9, [%r3];"}),
@@ -84,7 +84,7 @@ std::string bulk_load(const std::string& expect = "256") {
 const char* const kInit = "@%p0 mbarrier.init.shared.b64 [m], 1; fence.mbarrier_init.release.cluster; bar.sync 0;\n";
 const char* const kWait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], 0;\n@!%p5 bra W;\n";
 
-TEST(BulkLoad, ItsBytesAreThereBehindThePhase) {
+TEST(BulkLoad, ItsBytesMayBeReadAfterThePhase) {
   EXPECT_THAT(watch_all({.body = kInit + bulk_load() + kWait + "ld.shared.u32 %r9, [%r3];"}), IsEmpty());
 }
 
@@ -110,8 +110,8 @@ TEST(BulkLoad, OverwritesOnlyWhatHasBeenRead) {
                   "thread 0 k.ptx:5"));
 }
 
-// B03: the phase ends when half of the bytes are there.
-TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
+// The phase completes when half of the bytes have landed.
+TEST(BulkLoad, APhaseThatCompletesTooEarlyPublishesNothing) {
   const std::string second =
       "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+1024], [%rd0], 256, [m];\n";
   Watched kernel{.body = kInit + bulk_load("256") + second + kWait + "ld.shared.u32 %r9, [%r3+1024];"};
@@ -120,8 +120,8 @@ TEST(BulkLoad, APhaseThatEndsTooEarlyHandsOnNothing) {
   EXPECT_THAT(watch_all(kernel), IsEmpty());
 }
 
-// Under `early` the product has read at its issue; the wait orders it all the same.
-TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
+// Under the policy `early` the product reads its operands at its issue; the wait is required all the same.
+TEST(Products, OperandsMayBeOverwrittenAfterTheWait) {
   const auto kernel = [](const char* before, const char* behind) {
     return Watched{.body =
                        "shr.u32 %r4, %r60, 4;\ncvt.u64.u32 %rd1, %r4;\nor.b64 %rd1, %rd1, 0x1000080000;\n"
@@ -136,7 +136,7 @@ TEST(Products, OperandsMayBeOverwrittenBehindTheWait) {
   EXPECT_THAT(watch_all(kernel("", "wgmma.wait_group.sync.aligned 0;")), Contains(HasSubstr("wgmma of warpgroup 0")));
 }
 
-TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
+TEST(ProxyFence, IsRequiredBetweenStoresAndAnEngineThatReadsThem) {
   const auto kernel = [](const char* fence, const char* late_fence) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" + late_fence +
                            "\n@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
@@ -144,7 +144,7 @@ TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
   };
   EXPECT_THAT(watch_all(kernel("fence.proxy.async.shared::cta;", "")), IsEmpty());
   EXPECT_THAT(watch_all(kernel("fence.proxy.async;", "")), IsEmpty());
-  // By the issuer, behind the barrier.
+  // A fence of the issuer, after the barrier.
   EXPECT_THAT(watch_all(kernel("", "fence.proxy.async;")), IsEmpty());
   const Seen seen = watch(kernel("", ""));
   EXPECT_EQ(seen.text,
@@ -156,7 +156,7 @@ TEST(ProxyFence, StandsBetweenStoresAndTheEngineThatReadsThem) {
   EXPECT_THAT(watch(kernel("fence.acq_rel.cta;", "")).races, ElementsAre(StartsWith("PROXY_FENCE")));
 }
 
-TEST(ProxyFence, StandsBetweenStoresAndACopyThatOverwritesThem) {
+TEST(ProxyFence, IsRequiredBetweenStoresAndACopyThatOverwritesThem) {
   const auto kernel = [](const char* fence) {
     return Watched{.body = kInit + std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" +
                            bulk_load() + kWait};
@@ -167,14 +167,14 @@ TEST(ProxyFence, StandsBetweenStoresAndACopyThatOverwritesThem) {
                           "load, mbarrier m + 0 issued by thread 0 k.ptx:6"));
 }
 
-TEST(ProxyFence, IsAskedForBehindLoadsOnlyWhenStrict) {
+TEST(ProxyFence, IsRequiredAfterLoadsOnlyIfStrict) {
   Watched kernel{.body = kInit + std::string("ld.shared.u32 %r9, [%r3];\nbar.sync 0;\n") + bulk_load() + kWait};
   EXPECT_THAT(watch_all(kernel), IsEmpty());
   kernel.checks.race.strict_war_proxy = true;
   EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("PROXY_FENCE s+0 4: read thread 0")));
 }
 
-TEST(InitFence, StandsBetweenInitAndACopyThatCountsOnIt) {
+TEST(InitFence, IsRequiredBetweenInitAndACopyThatCountsOnIt) {
   const auto kernel = [](const char* fence) {
     return Watched{.body = "@%p0 mbarrier.init.shared.b64 [m], 1;\n" + std::string(fence) + "\n" + bulk_load() +
                            "bar.sync 0;\n" + kWait};
@@ -195,7 +195,7 @@ TEST(InitFence, StandsBetweenInitAndACopyThatCountsOnIt) {
   EXPECT_THAT(watch_all(without), IsEmpty());
 }
 
-TEST(BulkStore, ItsSourceIsFreeBehindTheWait) {
+TEST(BulkStore, ItsSourceMayBeOverwrittenAfterTheWait) {
   const auto kernel = [](const char* wait) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\nfence.proxy.async;\nbar.sync 0;\n"
                                        "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
@@ -208,6 +208,21 @@ TEST(BulkStore, ItsSourceIsFreeBehindTheWait) {
               Contains(StartsWith("RACE_RW s+0 4: read bulk store issued by thread 0 "
                                   "k.ptx:4; write thread 0 (warp 0 lane 0) k.ptx:7")));
   EXPECT_THAT(watch_all(kernel("@%p0 cp.async.bulk.wait_group.read 0;")), Contains(StartsWith("RACE_RW s+")));
+}
+
+// A relaxed arrival publishes what the thread had waited for at its last fence, and nothing later.
+TEST(BulkStore, AWaitAfterTheFenceIsNotPublishedByARelaxedArrival) {
+  const auto kernel = [](const char* fence_and_wait) {
+    return Watched{.body = kInit +
+                           std::string("@!%p0 bra C;\n"
+                                       "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 256;\n"
+                                       "cp.async.bulk.commit_group;\n") +
+                           fence_and_wait + "\nmbarrier.arrive.relaxed.cta.shared::cta.b64 _, [m];\nC: @%p2 bra E;\n" +
+                           kWait + "st.shared.u32 [%r3], 7;\nE: @%p0 cp.async.bulk.wait_group 0;"};
+  };
+  EXPECT_THAT(watch_all(kernel("cp.async.bulk.wait_group.read 0;\nfence.acq_rel.cta;")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("fence.acq_rel.cta;\ncp.async.bulk.wait_group.read 0;")),
+              Contains(StartsWith("RACE_RW s+")));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Races in global memory: each edge between CTAs and within one with it and without it, engines, bytes, bounds.
+// Races in global memory: each source of order, within a CTA and between CTAs, with it and without it; engines, bytes,
+// bounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ TEST(GlobalRaces, TwoCtasThatWriteOneWordAreNamedWithTheirCtas) {
             "and a fence");
 }
 
-TEST(GlobalRaces, AreNotLookedForUnlessAskedFor) {
+TEST(GlobalRaces, AreOffByDefault) {
   EXPECT_THAT(watch({.body = "mov.u32 %r4, %ctaid.x;\n@%p0 st.global.u32 [%rd0+16], %r4;", .grid = 2}).races,
               IsEmpty());
 }
@@ -55,7 +56,7 @@ TEST(GlobalRaces, ABarrierOrdersTheThreadsOfItsCta) {
   EXPECT_THAT(watch(on("ld.global.u32 %r9, [%rd0];\n@%p0 st.global.u32 [%rd0], 3;", 1, 32)).races,
               ElementsAre("RACE_RW x+0 4: read thread 1 (warp 0 lane 1) of cta (0,0,0) k.ptx:1; write thread 0 (warp 0 "
                           "lane 0) of cta (0,0,0) k.ptx:2"));
-  // It orders nothing between CTAs, though the second starts when the first has ended.
+  // It orders nothing between CTAs, even though the second one starts after the first one has ended.
   EXPECT_THAT(watch(on("mov.u32 %r4, %ctaid.x;\nsetp.eq.u32 %p3, %r4, 0; and.pred %p4, %p3, %p0;\n@%p4 st.global.u32 "
                        "[%rd0], 7;\nbar.sync 0;\n"
                        "@!%p3 ld.global.u32 %r9, [%rd0];",
@@ -64,7 +65,7 @@ TEST(GlobalRaces, ABarrierOrdersTheThreadsOfItsCta) {
               Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3")));
 }
 
-TEST(GlobalRaces, NeighboursOfOneAndTwoBytesAreNoRace) {
+TEST(GlobalRaces, AccessesOfAdjacentBytesAreNoRace) {
   EXPECT_THAT(watch_all(on("mov.u32 %r4, %ctaid.x; shl.b32 %r5, %r0, 1; add.u32 %r5, %r5, %r4; cvt.u64.u32 %rd4, %r5;\n"
                            "add.u64 %rd4, %rd4, %rd0;\nst.global.u8 [%rd4], %r0;\nld.global.u8 %r9, [%rd4];",
                            2)),
@@ -82,7 +83,7 @@ TEST(GlobalRaces, NeighboursOfOneAndTwoBytesAreNoRace) {
               ElementsAre(StartsWith("RACE_WR x+3 1")));
 }
 
-// CTA 0 stores and raises a flag, CTA 1 waits for it and loads.
+// CTA 0 stores and sets a flag, CTA 1 waits for the flag and loads.
 Watched handed_over(const std::string& raise, const std::string& look, const std::string& behind) {
   return on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; @!%p0 ret;\n@!%p3 bra WAIT;\nst.global.u32 [%rd0], 7;\n" +
                 raise + "\nret;\nWAIT: " + look + "\nsetp.ne.u32 %p4, %r5, 1;\n@%p4 bra WAIT;\n" + behind +
@@ -102,25 +103,25 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
     EXPECT_THAT(watch_all(handed_over(raise, acquire, "")), IsEmpty());
     EXPECT_THAT(watch_all(handed_over(raise, relaxed, "fence.acq_rel.gpu;")), IsEmpty());
     EXPECT_THAT(watch_all(handed_over(raise, "ld.volatile.global.u32 %r5, [%rd0+128];", "membar.gl;")), IsEmpty());
-    // A barrier passes on what its threads have seen.
+    // A barrier also publishes what its threads saw by relaxed reads.
     EXPECT_THAT(watch_all(handed_over(raise, relaxed, "bar.warp.sync 1;")), IsEmpty());
   }
   const auto race =
       Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3; read thread 0"));
-  // Polled without acquire.
+  // The flag is read without acquire.
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "")), race);
   EXPECT_THAT(watch_all(handed_over(release, "ld.volatile.global.u32 %r5, [%rd0+128];", "")), race);
-  // Raised without release.
+  // The flag is set without release.
   EXPECT_THAT(watch_all(handed_over("st.relaxed.gpu.global.u32 [%rd0+128], 1;", acquire, "")), race);
   EXPECT_THAT(watch_all(handed_over("atom.relaxed.gpu.global.exch.b32 %r7, [%rd0+128], 1;", acquire, "")), race);
-  // Scopes that hold only one of the two.
+  // Scopes that include only one of the two CTAs.
   EXPECT_THAT(watch_all(handed_over("st.release.cta.global.u32 [%rd0+128], 1;", acquire, "")), race);
   EXPECT_THAT(watch_all(handed_over(release, "ld.acquire.cta.global.u32 %r5, [%rd0+128];", "")), race);
   EXPECT_THAT(watch_all(handed_over("fence.acq_rel.cta; st.relaxed.gpu.global.u32 [%rd0+128], 1;", acquire, "")), race);
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "fence.acq_rel.cta;")), race);
 }
 
-TEST(GlobalRaces, WhatIsStoredBehindAReleaseIsNotOrderedByIt) {
+TEST(GlobalRaces, AStoreAfterAReleaseIsNotOrderedByIt) {
   const auto kernel = [](const char* raise) {
     return handed_over(std::string(raise) + " st.global.u32 [%rd0+4], 8;", "ld.acquire.gpu.global.u32 %r5, [%rd0+128];",
                        "ld.global.u32 %r7, [%rd0+4];");
@@ -138,8 +139,8 @@ TEST(GlobalRaces, AReleaseAtClusterScopeOrdersTheCtasOfOneCluster) {
   EXPECT_THAT(watch_all(kernel), IsEmpty());
 }
 
-// A store of the flag by somebody who has published nothing hides what was published before.
-TEST(GlobalRaces, AnAtomicHandsOnWhatWasPublishedBeforeAndAStoreDoesNot) {
+// A store to the flag by a thread that publishes nothing replaces what was published before.
+TEST(GlobalRaces, AnAtomicKeepsEarlierPublicationsAndAStoreReplacesThem) {
   const auto third = [](const char* second) {
     return on(
         "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; setp.eq.u32 %p4, %r4, 1; @!%p0 ret;\n@%p3 bra A;\n"
@@ -153,7 +154,7 @@ TEST(GlobalRaces, AnAtomicHandsOnWhatWasPublishedBeforeAndAStoreDoesNot) {
   EXPECT_THAT(watch_all(third("st.relaxed.gpu.global.u32 [%rd0+128], 2;")), Contains(StartsWith("RACE_WR x+0 4")));
 }
 
-TEST(GlobalRaces, AtomicsAreNoneAmongThemselvesAndOneWithAPlainLoad) {
+TEST(GlobalRaces, TwoAtomicsAreNoRaceButAnAtomicAndAPlainLoadAre) {
   EXPECT_THAT(watch_all(on("red.global.add.u32 [%rd0], 1;", 3)), IsEmpty());
   EXPECT_THAT(watch(on("red.global.add.u32 [%rd0], 1;\n@%p0 ld.global.u32 %r4, [%rd0];", 1, 32)).races,
               ElementsAre(StartsWith("RACE_WR x+0 4")));
@@ -165,7 +166,7 @@ TEST(GlobalRaces, OneOfManyReadsIsEnough) {
                        9, 32))
                   .races,
               ElementsAre(StartsWith("RACE_RW x+0 4: read thread 0 (warp 0 lane 0) of cta (0,0,0)")));
-  // Only the seventh of twelve CTAs is not waited for.
+  // Of twelve CTAs only the seventh is not waited for.
   EXPECT_THAT(
       watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 11; setp.ne.u32 %p4, %r4, 6; @!%p0 ret;\n@%p3 bra LAST;\n"
                "ld.global.u32 %r5, [%rd0];\n@%p4 red.release.gpu.global.add.u32 [%rd0+64], 1;\nret;\n"
@@ -177,7 +178,7 @@ TEST(GlobalRaces, OneOfManyReadsIsEnough) {
           "cta (11,0,0) k.ptx:7"));
 }
 
-// A word that many have read is written by one byte: who has read it is remembered of each byte.
+// One byte is written of a word that many threads have read: the reads count for each byte.
 TEST(GlobalRaces, ReadsOfAWordAreReadsOfItsBytes) {
   EXPECT_THAT(
       watch(on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 5; setp.ne.u32 %p4, %r4, 3; @!%p0 ret;\n@%p3 bra LAST;\n"
@@ -240,7 +241,7 @@ TEST(GlobalRaces, ABulkLoadReadsUntilItsPhaseIsOver) {
 
 // --- bounds ----------------------------------------------------------------------------------------------------------
 
-TEST(GlobalRaces, WhatIsNotKeptAnyMoreIsSaid) {
+TEST(GlobalRaces, ReachingTheLimitIsReported) {
   GlobalRaces few({.most_cells = 256});  // a page: 1024 bytes
   Watched kernel{.body =
                      "shl.b32 %r4, %r0, 5; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd4, %rd0;\nst.global.u32 [%rd4], 1;\n"
@@ -251,7 +252,7 @@ TEST(GlobalRaces, WhatIsNotKeptAnyMoreIsSaid) {
   EXPECT_THAT(seen.races, ElementsAre(StartsWith("WATCH_LIMIT")));
   EXPECT_TRUE(seen.result.clean());
   EXPECT_THAT(seen.text, HasSubstr("global_race keeps 256 cells of 4 bytes"));
-  // 64 threads that have all published: with fewer places to remember that by, silence is better than a wrong word.
+  // 64 threads have published: with room for fewer locations, no race is reported rather than a false one.
   GlobalRaces blind({.most_flags = 30});
   kernel.body =
       "fence.acq_rel.gpu; shl.b32 %r4, %r0, 2; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd4, %rd0;\n"

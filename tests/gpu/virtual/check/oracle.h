@@ -1,5 +1,6 @@
-// Happens-before without a trick: a number for every thread and every thread's copies in every clock, a clock for every
-// thread and every object, and for every byte its last write and all reads since. Watches the same launch as the checker.
+// Happens-before by brute force: every clock has a number for every thread and for every thread's copies; every thread
+// and every object has a clock; every byte has its last write and all reads since. A monitor of the same launch as the
+// checker, with which it shares no code.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class Oracle final : public Monitor {
   // (kind: "RACE_WW", pc before, pc now)
   using Race = std::tuple<std::string, std::int32_t, std::int32_t>;
   [[nodiscard]] const std::set<Race>& races() const { return races_; }
-  // Those with the last of the lanes that stored to one byte in one instruction: that is told of by itself.
+  // The races with the last of the lanes that stored to one byte in one instruction. Collisions of these lanes are reported
+  // separately, by the machine.
   [[nodiscard]] const std::set<Race>& certain() const { return certain_; }
 
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
@@ -40,7 +42,7 @@ class Oracle final : public Monitor {
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
 
  private:
-  using Clock = std::vector<std::uint32_t>;  // [threads] and behind them [their copies]
+  using Clock = std::vector<std::uint32_t>;  // [threads], then [their copies]
   struct Touch {
     std::size_t actor = 0;
     std::uint32_t stamp = 0;

@@ -1,5 +1,5 @@
-// Random programs of loads, stores, atomics, barriers, fences, flags and copies: the checker finds the races that clocks
-// without a trick find, and no other.
+// Random programs of loads, stores, atomics, barriers, fences, flags and copies: the checker finds exactly the races that
+// the brute-force oracle finds.
 #include "tests/gpu/virtual/check/oracle.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ int below(int n) {
   return prop::uniform<int>(0, n);
 }
 
-// A straight line, so whoever is waited for comes.
+// Programs are straight-line code, so every thread that others wait for arrives.
 struct RandomProgram {
   std::string text;
   int objects = 0, barriers = 0;
@@ -95,7 +95,7 @@ struct RandomProgram {
         text += "bar.sync 0;\n";
         break;
       case 9:
-        if (barriers == 15) break;  // each once: an arrival may run far ahead of who waits
+        if (barriers == 15) break;  // each once: an arrival may run far ahead of the waiting warp
         ++barriers;
         text += fmt::format("@%p2 bar.arrive {0}, 64;\nsetp.eq.u32 %p4, %r2, 1;\n@%p4 bar.sync {0}, 64;\n", barriers);
         break;
@@ -106,13 +106,13 @@ struct RandomProgram {
                                     "bar.warp.sync 0xffff;\n",
                                     below(3));
         break;
-      case 11:  // an arrival of one thread, waited for by some
+      case 11:  // one thread arrives, some threads wait
         if (objects == kObjects) break;
         text += fmt::format("setp.eq.u32 %p4, %r0, {};\n@%p4 mbarrier.arrive.{}shared::cta.b64 _, [n+{}];\n",
                             below(kThreads), below(4) == 0 ? "relaxed.cta." : "", 8 * objects);
         wait();
         break;
-      case 12:  // of a thread's copies
+      case 12:  // the copies of one thread arrive
         if (objects == kObjects) break;
         text += fmt::format("setp.eq.u32 %p4, %r0, {};\n@%p4 cp.async.mbarrier.arrive.noinc.shared.b64 [n+{}];\n",
                             below(kThreads), 8 * objects);
@@ -150,7 +150,7 @@ struct RandomProgram {
   }
 };
 
-TEST(RaceChecker, FindsWhatClocksWithoutATrickFind) {
+TEST(RaceChecker, FindsTheRacesThatTheBruteForceOracleFinds) {
   EXPECT_TRUE(prop::check("the same races", [] {
     RandomProgram program;
     for (int object = 0; object < kObjects; ++object)
@@ -172,13 +172,13 @@ TEST(RaceChecker, FindsWhatClocksWithoutATrickFind) {
       if (name(r.kind).starts_with("RACE")) found.insert({std::string(name(r.kind)), r.parties[0].pc, r.parties[1].pc});
       if (r.kind == ReportKind::deadlock || r.kind == ReportKind::diverged) RC_FAIL(program.text + to_text(r));
     }
-    // Nothing that is none.
+    // No report that is not a race.
     for (const Oracle::Race& race : found) {
       if (oracle.races().count(race) == 0)
         RC_FAIL(program.text +
                 fmt::format("{} {} {} is no race", std::get<0>(race), std::get<1>(race), std::get<2>(race)));
     }
-    // Each access that races with something is named for it; earlier sides that are ordered before one another need not all be.
+    // Each access that races is reported, though not with every earlier access if these are ordered before one another.
     for (const Oracle::Race& race : oracle.certain()) {
       const bool named = std::any_of(found.begin(), found.end(), [&](const Oracle::Race& f) {
         return std::get<0>(f) == std::get<0>(race) && std::get<2>(f) == std::get<2>(race);

@@ -1,5 +1,4 @@
-// Reads that nobody has looked at chunk by chunk: a write that is not behind
-// them finds them all the same.
+// Reads that have no marks yet: a write that is not ordered after them is a race all the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@ std::string warp_0_reads(int times) {
          "%r20, 1;\nsetp.lt.u32 %p4, %r20, " +
          std::to_string(times) + ";\n@%p4 bra L;\nREAD:\n";
 }
-// A flag that orders nothing: relaxed, and no fence.
+// A flag that orders nothing: relaxed accesses without a fence.
 std::string raise_flag(int warp, int flag) {
   const std::string f = std::to_string(2048 + 64 * flag);
   return "mov.u32 %r21, 1;\nsetp.eq.u32 %p5, %r0, " + std::to_string(32 * warp) +
@@ -39,8 +38,8 @@ std::string warp_stores(int warp, const std::string& store) {
 const std::string kWord = "st.shared.u32 [s+32], %r0;";
 const std::string kChunk = "st.shared.v4.u32 [s+32], {%r0, %r0, %r0, %r0};";
 
-TEST(ManyReads, OneOfThemIsFoundByAWriteThatIsNotBehindIt) {
-  // Few, many, and more than are kept without marks.
+TEST(ManyReads, AWriteRacesWithTheOneItIsNotOrderedAfter) {
+  // Few reads, many reads, and more reads than may be pending without marks.
   for (const int times : {1, 40, 1100, 2100}) {
     for (const std::string& store : {kWord, kChunk}) {
       const std::string body = warp_0_reads(times) + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, store);
@@ -51,7 +50,7 @@ TEST(ManyReads, OneOfThemIsFoundByAWriteThatIsNotBehindIt) {
   }
 }
 
-TEST(ManyReads, ABarrierIsBehindThemAll) {
+TEST(ManyReads, ABarrierOrdersThemAll) {
   for (const int times : {1, 40, 1100, 2100}) {
     for (const std::string& store : {kWord, kChunk}) {
       EXPECT_THAT(watch({.body = warp_0_reads(times) + "bar.sync 0;\n" + warp_stores(1, store)}).races, IsEmpty());
@@ -59,9 +58,9 @@ TEST(ManyReads, ABarrierIsBehindThemAll) {
   }
 }
 
-// Warp 1 stands behind the reads and overwrites them; warp 2 stands behind
-// neither, and the later one is what it meets.
-TEST(ManyReads, AWriteTakesThePlaceOfThoseBeforeIt) {
+// Warp 1 is ordered after the reads and overwrites their bytes. Warp 2 is ordered after neither, and races with the later
+// access.
+TEST(ManyReads, AWriteReplacesThoseBeforeIt) {
   const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
   for (const int times : {1, 40, 1100}) {
     const std::string body = warp_0_reads(times) + both + warp_stores(1, kChunk) + raise_flag(1, 0) + await_flag(2, 0) +
@@ -71,8 +70,8 @@ TEST(ManyReads, AWriteTakesThePlaceOfThoseBeforeIt) {
   }
 }
 
-// The same, and reads again behind the write: those are met.
-TEST(ManyReads, ThoseBehindAWriteAreStillThere) {
+// The same, with more reads after the write: warp 2 races with these.
+TEST(ManyReads, ThoseAfterAWriteAreKept) {
   const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
   const std::string again = "setp.eq.u32 %p6, %r0, 8;\n@%p6 ld.shared.u32 %r12, [%r3];\n";
   const std::string body = warp_0_reads(40) + both + warp_stores(1, kChunk) + both + again + raise_flag(0, 0) +
@@ -82,8 +81,8 @@ TEST(ManyReads, ThoseBehindAWriteAreStillThere) {
                           StartsWith("RACE_WW s+32 4: write thread 32 (warp 1 lane 0)")));
 }
 
-// A read that is known to some is not forgotten while others do not know it.
-TEST(ManyReads, AreKeptUntilAllThreadsKnowThem) {
+// A read that is ordered before some threads is kept while it is not ordered before all.
+TEST(ManyReads, AreKeptUntilTheyAreOrderedBeforeAllThreads) {
   const std::string both = "setp.lt.u32 %p7, %r0, 64;\n@%p7 bar.sync 1, 64;\n";
   const std::string body = warp_0_reads(40) + both + raise_flag(0, 0) + await_flag(2, 0) + warp_stores(2, kWord);
   EXPECT_THAT(watch({.body = body, .threads = 96}).races,

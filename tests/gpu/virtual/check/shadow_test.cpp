@@ -1,5 +1,4 @@
-// Random writes and reads of a window against a model that keeps the last write
-// of every byte.
+// Random writes and reads of a window against a model that keeps the last write of every byte.
 #include "gpu/virtual/check/shadow.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@ namespace kvscope::ptx::shadow_test {
 namespace {
 
 constexpr std::uint64_t kFirst = 0x400;
-constexpr std::size_t kChunks = 40;  // no power of two
+constexpr std::size_t kChunks = 40;  // not a power of two
 
 int below(int n) {
   return prop::uniform<int>(0, n);
@@ -25,8 +24,7 @@ int below(int n) {
 using Writes = std::array<std::tuple<ActorKey, Step, std::int32_t>,
                           kChunks * kChunkBytes>;  // step 0: none
 
-// What is said of a chunk in one number is true of its marks, and those are the
-// last writes.
+// The number of a chunk agrees with its marks, and the marks are the last writes.
 void same(Shadow& shadow, const Writes& model, std::size_t chunk) {
   const std::uint64_t address = kFirst + chunk * kChunkBytes;
   const Shadow::Writer writer = shadow.last()[chunk] >> 1;
@@ -36,7 +34,7 @@ void same(Shadow& shadow, const Writes& model, std::size_t chunk) {
   if (alone != nullptr && alone->bytes != 0) RC_ASSERT(alone->bytes == Shadow::kWholeChunk);
   for (const Mark& mark : shadow.marks(address)) {
     if (!mark.write) continue;
-    if (writer == Shadow::kNobody) RC_FAIL("a chunk of nobody has a write");
+    if (writer == Shadow::kNobody) RC_FAIL("a chunk without a writer has a write");
     if (writer != Shadow::kSeveral) RC_ASSERT(mark.actor == said.actor && mark.step == said.step);
     for (std::size_t i = 0; i < kChunkBytes; ++i) {
       if ((mark.bytes >> i & 1) == 0) continue;
@@ -52,7 +50,7 @@ TEST(Shadow, KeepsTheLastWriteOfEveryByte) {
     Shadow shadow(kFirst, kChunks * kChunkBytes);
     Writes model{};
     Step step = 1;
-    const int many = below(8) == 0 ? 3000 : 60;  // more writers than are kept without a look at who is left
+    const int many = below(8) == 0 ? 3000 : 60;  // more writers than are kept before unused numbers are freed
     for (int n = 0; n < many; ++n) {
       if (below(3) != 0) ++step;
       const std::size_t chunk = static_cast<std::size_t>(below(kChunks));

@@ -1,4 +1,4 @@
-// Registers and local bytes that are read before they are written; what compilers do on purpose is told of as well.
+// Registers and local bytes that are read before they are written, including reads that compilers emit on purpose.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,14 +20,14 @@ TEST(UninitRegisters, NamesTheRegisterAndItsLanes) {
   const Seen seen =
       watch({.body = "@%p1 mov.u32 %r4, 1;\nadd.u32 %r5, %r4, %r0;", .threads = 32, .checks = kRegisters});
   EXPECT_EQ(seen.text,
-            "UNINITIALISED  kernel k  cta (0,0,0)\n"
+            "UNINITIALIZED  kernel k  cta (0,0,0)\n"
             "  read   thread 1 (warp 0 lane 1)  add.u32          k.ptx:2\n"
             "  %r4 is read in lanes fffffffe before anything has written it there\n"
-            "  compilers copy such registers on purpose: what matters is whether a result depends on it");
+            "  compilers copy such registers on purpose: check whether a result depends on it");
   EXPECT_THAT(watch({.body = "add.u32 %r5, %r4, %r0;", .checks = {.init = false}}).races, IsEmpty());
 }
 
-TEST(UninitRegisters, SidesThatTogetherWriteAllLanesAreClean) {
+TEST(UninitRegisters, BranchesThatTogetherWriteAllLanesAreClean) {
   EXPECT_THAT(watch({.body = "@%p2 mov.u32 %r4, 1;\n@!%p2 mov.u32 %r4, 2;\nadd.u32 %r5, %r4, 1;\n@%p1 bra E;\n"
                              "mov.u32 %r6, 3;\nE: @!%p1 add.u32 %r7, %r6, %r5;",
                      .checks = kRegisters})
@@ -35,16 +35,16 @@ TEST(UninitRegisters, SidesThatTogetherWriteAllLanesAreClean) {
               IsEmpty());
 }
 
-// Its row holds the value of a register that nobody needs any more.
-TEST(UninitRegisters, ARowThatAnotherRegisterHadCountsForNothing) {
+// Its row still has the value of another register, which is dead.
+TEST(UninitRegisters, AWriteOfAnotherRegisterInTheSamePlaceDoesNotCount) {
   EXPECT_THAT(
       watch({.body = "mov.u32 %r4, 7;\nst.shared.u32 [%r3], %r4;\nadd.u32 %r5, %r6, 1;", .checks = kRegisters}).races,
-      ElementsAre("UNINITIALISED: read thread 0 (warp 0 lane 0) k.ptx:3"));
+      ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:3"));
 }
 
 TEST(UninitRegisters, GuardsVectorsAddressesAndBothRegistersOfAMoveAreRead) {
   EXPECT_THAT(watch({.body = "@%p7 mov.u32 %r5, 1;", .checks = kRegisters}).races,
-              ElementsAre("UNINITIALISED: read thread 0 (warp 0 lane 0) k.ptx:1"));
+              ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:1"));
   EXPECT_EQ(watch({.body = "mov.b64 %rd4, {%r4, %r0};", .checks = kRegisters}).result.reports.at(0).message,
             "%r4 is read in lanes ffffffff before anything has written it there");
   EXPECT_EQ(watch({.body = "@%p0 ld.global.u32 %r4, [%rd5];", .checks = kRegisters}).result.reports.at(0).message,
@@ -71,7 +71,7 @@ Seen run_text(const std::string& functions, const std::string& body, const Check
   return seen;
 }
 
-// f(n): reads what only f(0) writes.
+// f(n) reads a register that only f(0) writes.
 constexpr const char* kOnce = R"(.func (.reg .u32 %out) f(.reg .u32 %n) { .reg .b32 %r<4>; .reg .pred %p;
 .local .align 4 .b8 kept[8];
 setp.eq.u32 %p, %n, 0;
@@ -96,25 +96,25 @@ TEST(UninitLocal, NamesTheVariableAndTheByte) {
                "[depot];",
                kLocal);
   EXPECT_EQ(seen.text,
-            "UNINITIALISED  local 0x0 (depot + 0)  kernel k  cta (0,0,0)\n"
+            "UNINITIALIZED  local 0x0 (depot + 0)  kernel k  cta (0,0,0)\n"
             "  read   thread 0 (warp 0 lane 0)  ld.local.v4.u32          k.ptx:6\n"
             "  this thread has not written this byte since the function began");
-  EXPECT_THAT(seen.races, ElementsAre("UNINITIALISED depot+0 16: read thread 0 (warp 0 lane 0) k.ptx:6"));
+  EXPECT_THAT(seen.races, ElementsAre("UNINITIALIZED depot+0 16: read thread 0 (warp 0 lane 0) k.ptx:6"));
 }
 
-TEST(UninitLocal, AnotherThreadsStoreDoesNotCount) {
+TEST(UninitLocal, TheStoreOfAnotherThreadDoesNotCount) {
   EXPECT_THAT(run_text("",
                        "mov.u32 %r1, %laneid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.local.u32 [depot], %r1;\n"
                        "@%p1 ld.local.u32 %r2, [depot];\n@!%p1 ld.local.u32 %r2, [depot];",
                        kLocal)
                   .races,
-              ElementsAre("UNINITIALISED depot+0 4: read thread 1 (warp 0 lane 1) k.ptx:8"));
+              ElementsAre("UNINITIALIZED depot+0 4: read thread 1 (warp 0 lane 1) k.ptx:8"));
 }
 
 TEST(UninitLocal, EachCallOfAFunctionBeginsUnwritten) {
   EXPECT_THAT(run_text(kOnce, "call (%r1), f, (0);", kLocal).races, IsEmpty());
   EXPECT_THAT(run_text(kOnce, "call (%r1), f, (0);\ncall (%r1), f, (1);", kLocal).races,
-              ElementsAre("UNINITIALISED kept+4 4: read thread 0 (warp 0 lane 0) k.ptx:8"));
+              ElementsAre("UNINITIALIZED kept+4 4: read thread 0 (warp 0 lane 0) k.ptx:8"));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// One small kernel with every checker watching: its body is the statements of the file's lines, from line 1 on.
+// Runs one small kernel with all checkers. Each line of its body is a line of the file k.ptx, from line 1 on.
 //
 //   const Seen seen = watch({.body = "st.shared.u32 [s], %r0;\nld.shared.u32 %r1, [s];", .threads = 64});
 //   seen.races == {"RACE_WW s+0 4: write thread 0 (warp 0 lane 0) k.ptx:1; write thread 32 (warp 1 lane 0) k.ptx:1"}
 //
-// %r0 is the thread, %r1 the lane, %r2 the warp, %r3 4 * the thread; `s` 4096 bytes, `m` and `n` objects; %rd0 points at
-// 4096 bytes of device memory that hold what counted() gives.
+// %r0 is the thread, %r1 the lane, %r2 the warp, %r3 the address s + 4 * thread; `s` has 4096 bytes, `m` is one mbarrier
+// object and `n` 16. %rd0 points to 4096 bytes of device memory; byte i is i % 251.
 #pragma once
 
 #include <array>
@@ -24,17 +24,17 @@ struct Watched {
   std::array<std::int64_t, 3> cluster{};
   LaunchOptions launch = {};
   CheckOptions checks = {.init = false};
-  Monitor* also = nullptr;  // watches beside the checks
+  Monitor* also = nullptr;  // receives the same events
 };
 
 struct Seen {
   LaunchResult result;
-  std::vector<std::string> races;  // one line a report
-  std::string text;                // the first report as a person reads it
+  std::vector<std::string> races;  // one line per report
+  std::string text;                // the first report in full
 };
 
 [[nodiscard]] Seen watch(const Watched& kernel);
-// Under every policy and seeds 1 to 3; the lines of all of them, each once, in the order of their letters.
+// Runs under the policies late, early, and seeded with 1 to 3. Returns the distinct lines of all runs, sorted.
 [[nodiscard]] std::vector<std::string> watch_all(Watched kernel);
 [[nodiscard]] std::string line_of(const Report& report);
 

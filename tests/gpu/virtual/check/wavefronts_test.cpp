@@ -1,5 +1,4 @@
-// Wavefronts and sectors against the tables of the profilers' rules, and
-// against the model that names lanes.
+// Wavefronts and sectors against tables of the profilers' rules, and against core/smem, which names the lanes.
 #include "gpu/virtual/check/wavefronts.h"
 
 #include <gtest/gtest.h>
@@ -67,8 +66,7 @@ TEST(SharedWavefronts, AreThoseOfTheTableOfAccesses) {
   }
 }
 
-// ldmatrix.x4 over 16 rows of a pitch: lanes 0-7 and 8-15 the rows, 16-31 the
-// same rows 16 bytes further.
+// ldmatrix.x4 over 16 rows of a pitch: lanes 0-15 address the rows, lanes 16-31 the same rows 16 bytes further.
 Addresses matrix_rows(std::uint64_t pitch, std::uint64_t swizzle_rows) {
   Addresses out{};
   for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
@@ -104,8 +102,7 @@ TEST(SharedWavefronts, WithoutLanesAreNone) {
   EXPECT_EQ(shared_wavefronts(strided(4), 0, 4), Wavefronts{});
 }
 
-// The model of core/smem names every lane of a conflict and shares no code with
-// the count.
+// core/smem names every lane of a conflict and shares no code with the count.
 TEST(SharedWavefronts, AgreeWithTheModelThatNamesLanes) {
   EXPECT_TRUE(prop::check([] {
     const int bytes = 1 << prop::in_range(0, 5);
@@ -124,8 +121,8 @@ TEST(SharedWavefronts, AgreeWithTheModelThatNamesLanes) {
   }));
 }
 
-// Remembered shapes: few of them, so that they come back, each time elsewhere.
-TEST(WavefrontMemory, SaysWhatCountingSays) {
+// Cached shapes: few, so that they repeat, each time at another address.
+TEST(WavefrontMemory, AgreesWithCounting) {
   EXPECT_TRUE(prop::check([] {
     WavefrontMemory memory;
     const auto seed = static_cast<std::uint64_t>(prop::in_range(0, 1000));
@@ -192,15 +189,15 @@ TEST(GlobalSectors, AreTheDistinctSectorsOfEveryByte) {
   }));
 }
 
-TEST(LocalSectors, OfEqualOffsetsAreFourAWord) {
+TEST(LocalSectors, OfEqualOffsetsAreFourPerWord) {
   EXPECT_EQ(local_sectors(strided(0, 40), kAllLanes, 4).sectors, 4);
   EXPECT_EQ(local_sectors(strided(0, 48), kAllLanes, 16).sectors, 16);
-  // Each lane its own word: eight lanes share nothing.
+  // Each lane accesses a different word: no two lanes share a sector.
   EXPECT_EQ(local_sectors(strided(4), kAllLanes, 4).sectors, 32);
   EXPECT_EQ(local_sectors(strided(0), 0x1, 4).sectors, 1);
 }
 
-TEST(RangeSectors, CountWhatARowTouches) {
+TEST(RangeSectors, CountTheSectorsOfARow) {
   EXPECT_EQ(range_sectors(0x200, 128), (Sectors{4, 4, 1}));
   EXPECT_EQ(range_sectors(0x210, 128), (Sectors{5, 4, 2}));
   EXPECT_EQ(range_sectors(0x210, 0), Sectors{});

@@ -1,4 +1,4 @@
-// Forwards, backwards and anywhere: every way to a step leads to the same machine.
+// Forward, backward and by position: every way to reach a step leads to the same state.
 #include "gpu/virtual/debug/controlled_run.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using test::steps_launch;
 using test::StepsLaunch;
 
-// Everything that a position must say again when it is reached by another way, as bytes.
+// The state at a position as bytes; it must be equal however the position is reached.
 std::string state_of(const ControlledRun& run) {
   std::string out = std::to_string(run.step());
   const auto add = [&out](const void* from, std::size_t bytes) { out.append(static_cast<const char*>(from), bytes); };
@@ -69,7 +69,7 @@ TEST(ControlledRun, RunsToTheEndAsALaunchDoes) {
   EXPECT_EQ(again->device.launch(*again->module, again->config).steps, run.step());
 }
 
-// Snapshots are taken as the run goes, so a long run has some to go back to that are not the beginning.
+// Snapshots are taken during the run, so a long run has snapshots other than the beginning.
 TEST(ControlledRun, EveryWayToAStepLeadsToTheSameState) {
   for (const std::uint64_t seed : {0u, 5u}) {
     const Policy policy = seed == 0 ? Policy::late : Policy::seeded;
@@ -111,7 +111,7 @@ TEST(ControlledRun, StopsBeforeTheFirstInstructionOfALine) {
   const std::vector<std::int32_t> pcs = run.pcs_of("steps.cu", 3);
   ASSERT_EQ(pcs.size(), 1u);
   EXPECT_EQ(run.add_breakpoint(pcs), 1);
-  // Three CTAs of two warps come there.
+  // Three CTAs of two warps reach it.
   for (int time = 0; time < 6; ++time) {
     const Stop stop = run.run();
     ASSERT_EQ(stop.reason, StopReason::breakpoint);
@@ -181,8 +181,8 @@ TEST(ControlledRun, AtTheBeginningThereIsNothingFurtherBack) {
   EXPECT_EQ(run.step(), 0u);
 }
 
-// A checker that heard a step twice would find races between an access and itself.
-TEST(ControlledRun, CheckersHearOfEveryStepOnce) {
+// A checker that received a step twice would find races between an access and itself.
+TEST(ControlledRun, CheckersReceiveEveryStepOnce) {
   const auto launch = steps_launch(30);
   class Listener final : public Monitor {
    public:
@@ -205,7 +205,7 @@ TEST(ControlledRun, CheckersHearOfEveryStepOnce) {
   EXPECT_GE(listener.seen.size(), end_of(30));
 }
 
-// Memory of its own for one snapshot is all there is: the beginning stays, so going back still works.
+// Memory for only one snapshot: the beginning is kept, so moving backward still works.
 TEST(ControlledRun, GoesBackWithoutRoomForSnapshots) {
   const auto launch = steps_launch(900);
   ControlledRun run(launch->device, *launch->module, launch->config, nullptr, 1);

@@ -1,4 +1,4 @@
-// Every event of a launch: nothing twice, nothing out of order, nothing that a filter should have kept back.
+// All events of a launch: no duplicates, in order, and filtered events are omitted.
 #include "gpu/virtual/debug/event_list.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ TEST(EventList, TellsEachInstructionOnceAndEachAccessOnce) {
   for (const std::uint64_t seed : {0u, 4u}) {
     const Told told = steps_events({}, seed == 0 ? Policy::late : Policy::seeded, seed);
     std::uint64_t last = 0;
-    std::set<std::uint64_t> steps;  // lanes that come to a barrier apart meet it more than once, in one step
+    std::set<std::uint64_t> steps;  // lanes that reach a barrier separately execute it more than once, in one step
     for (const MachineEvent& e : told.events) {
       EXPECT_GE(e.step, last);
       last = e.step;
@@ -84,8 +84,8 @@ TEST(EventList, AddressesOfAllLanesAreThereWhenAskedFor) {
   for (std::uint64_t lane = 0; lane < 32; ++lane) EXPECT_EQ(told.addresses[0][lane], 0x480 + 4 * lane);
 }
 
-// Against the whole list, picked by hand.
-TEST(EventList, AFilterKeepsWhatItSaysAndNothingElse) {
+// Compares with the whole list, filtered by the test.
+TEST(EventList, AFilterKeepsExactlyTheSelectedEvents) {
   const Told all = steps_events({});
   const std::uint64_t end = all.result.steps;
   const std::vector<EventFilter> filters = {
@@ -107,8 +107,8 @@ TEST(EventList, AFilterKeepsWhatItSaysAndNothingElse) {
   }
 }
 
-// A branch that lanes disagree on: odd and even part, and meet behind it.
-TEST(EventList, LanesThatPartMeetAgain) {
+// A divergent branch: odd and even lanes split, and merge after it.
+TEST(EventList, LanesThatSplitMergeAgain) {
   const Told told = steps_events({.kinds = {Kind::split, Kind::merge}, .cta = 0, .warp = 0});
   ASSERT_GE(told.events.size(), 2u);
   EXPECT_EQ(told.events[0].kind, Kind::split);
@@ -154,7 +154,7 @@ const std::vector<Kind> kOfCopies = {Kind::mbarrier_init,
                                      Kind::park,
                                      Kind::resume};
 
-// The copy moves when nobody can go on, and credits its bytes; early: before the wait is asked.
+// The copy is performed when no lane group can continue, and credits its bytes; policy early: before the wait.
 TEST(EventList, TellsACopyFromItsIssueToTheWaitThatItEnds) {
   EXPECT_THAT(names_of(kBulk, {.kinds = kOfCopies}),
               ElementsAre("mbarrier_init 1", "mbarrier_expect 64", "mbarrier_arrive 1", "engine_issue 64",
@@ -187,7 +187,7 @@ TEST(EventList, KindsHaveNamesOfTheirOwn) {
   EXPECT_EQ(find_machine_event("stores"), std::nullopt);
 }
 
-TEST(EventList, ALineSaysItAll) {
+TEST(EventList, ALineContainsAllFields) {
   std::vector<std::string> text, lines;
   const auto launch = test::steps_launch(1);
   const Program& program = *launch->module->program;

@@ -1,5 +1,5 @@
-// The same launch a hundred times: the same trace, events, reports, steps and bytes. An address of the host, its clock
-// or the order of a hash table that leaks into any of them shows here.
+// The same launch a hundred times: the same trace, events, reports, steps and bytes. Detects any influence of host
+// addresses, the clock or the order of a hash table.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace kvscope::ptx::identical_runs_test {
 namespace {
 
-// Two warps: copies of both kinds, a race on purpose, a read of bytes that nobody wrote.
+// Two warps: copies of both kinds, an intentional race, a read of uninitialized bytes.
 const test::OneKernel kKernel = {.body = R"(
   mov.u32 %r1, s;
   add.u32 %r2, %r1, 2048;
@@ -78,7 +78,7 @@ std::string everything(Policy policy, std::uint64_t seed) {
 TEST(IdenticalRuns, AHundredRunsTellTheSame) {
   const std::string first = everything(Policy::late, 0);
   EXPECT_NE(first.find("RACE"), std::string::npos);
-  EXPECT_NE(first.find("UNINITIALISED"), std::string::npos);
+  EXPECT_NE(first.find("UNINITIALIZED"), std::string::npos);
   EXPECT_NE(first.find("box_copied"), std::string::npos);
   EXPECT_NE(first.find("lds_copied"), std::string::npos);
   for (int run = 1; run < 100; ++run) ASSERT_EQ(everything(Policy::late, 0), first) << "run " << run;

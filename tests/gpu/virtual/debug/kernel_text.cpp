@@ -52,7 +52,7 @@ EVEN:
 
 std::unique_ptr<StepsLaunch> steps_launch(int rounds, Policy policy, std::uint64_t seed) {
   auto out = std::make_unique<StepsLaunch>();
-  // Registers keep their values, as a debugger has it.
+  // Registers keep their values, as in a debugger.
   out->device = Device({.registers_by_liveness = false});
   out->module = &out->device.load(parse_module(steps_ptx(), "steps.ptx"));
   out->out = out->device.memory().allocate(256, "out");

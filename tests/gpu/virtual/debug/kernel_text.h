@@ -1,5 +1,5 @@
-// One small kernel of two warps with a loop, a branch that lanes disagree on, a barrier, shared and global stores: enough
-// for every way to stop.
+// One small kernel of two warps with a loop, a divergent branch, a barrier, shared and global stores: it covers every
+// stop condition.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,9 @@
 
 namespace kvscope::ptx::test {
 
-// Of "steps.ptx", with lines of "steps.cu": 1 sets up, 2 loops, 3 stores to shared memory, 4 is the barrier, 5 reads the
-// other warp's word, 6 stores the result: out[t] = word of thread t ^ 32 after `rounds` rounds of x = 3 x + t, odd x halved.
+// "steps.ptx", with lines of "steps.cu": 1 sets up, 2 loops, 3 stores to shared memory, 4 is the barrier, 5 reads the
+// other warp's word, 6 stores the result: out[t] = word of thread t ^ 32 after `rounds` rounds of x = 3 x + t, odd x
+// halved.
 [[nodiscard]] std::string steps_ptx();
 
 struct StepsLaunch {

@@ -1,4 +1,4 @@
-// Who wrote a byte of shared memory: threads, copies, nobody, and the same when a run goes back.
+// The last writer of a byte of shared memory: threads, copies, none; also after moving backward.
 #include "gpu/virtual/debug/last_writers.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 TEST(LastWriters, NamesLanesAndLineOfEachByte) {
   const auto launch = test::steps_launch(1);
   ControlledRun run(launch->device, *launch->module, launch->config);
-  EXPECT_EQ(writers_text(run.writers(), *run.launch().program, 0, 0x400, 16), "0x00400-0x0040f  nobody\n");
+  EXPECT_EQ(writers_text(run.writers(), *run.launch().program, 0, 0x400, 16), "0x00400-0x0040f  not written\n");
   static_cast<void>(run.to(StopReason::barrier));
   EXPECT_EQ(writers_text(run.writers(), *run.launch().program, 0, 0x474, 24),
             "0x00474-0x0047f  warp 0 lanes 29-31  st.shared.u32  steps.cu:3  step 14\n"
@@ -28,13 +28,13 @@ TEST(LastWriters, NamesLanesAndLineOfEachByte) {
   EXPECT_EQ(writer.thread, 33);
   EXPECT_FALSE(writer.engine);
   EXPECT_EQ(run.launch().program->statement(writer.pc).opcode, "st.shared.u32");
-  // Past the end, of a CTA that has not begun, below the first byte: nobody.
+  // Past the end, in a CTA that has not begun, below the first byte: not written.
   EXPECT_EQ(run.writers().of(0, 0x500), Writer{});
   EXPECT_EQ(run.writers().of(2, 0x485), Writer{});
   EXPECT_EQ(run.writers().of(0, 0x3ff), Writer{});
 }
 
-// Back over the store nobody has written, and forwards again somebody has: at every step of a run, from its end to its
+// Before the store the byte is not written, after it the byte is: at every step of a run, from its end to its
 // beginning, with one snapshot and with many.
 TEST(LastWriters, GoBackWithTheRun) {
   for (const std::int64_t snapshot_bytes : {std::int64_t{1}, std::int64_t{1} << 30}) {
@@ -49,7 +49,7 @@ TEST(LastWriters, GoBackWithTheRun) {
       static_cast<void>(run.seek(step));
       ASSERT_EQ(run.writers().of(1, 0x4fc), seen[step]) << "step " << step;
     }
-    // From where it has been written to before its CTA began.
+    // From the last write back to the start of its CTA.
     const auto last = std::find_if(seen.rbegin(), seen.rend(), [](const Writer& w) { return w.pc >= 0; });
     static_cast<void>(run.seek(static_cast<std::uint64_t>(seen.rend() - last) - 1));
     ASSERT_EQ(run.writers().of(1, 0x4fc), *last);
@@ -58,8 +58,8 @@ TEST(LastWriters, GoBackWithTheRun) {
   }
 }
 
-// Copied bytes are the copy's, and the barrier's object is its initialiser's.
-TEST(LastWriters, ACopyIsNamedWithWhoAskedForIt) {
+// Copied bytes belong to the copy, and the barrier's bytes to its initialization.
+TEST(LastWriters, ACopyIsNamedWithItsIssuer) {
   std::string text;
   class Last final : public Monitor {
    public:
@@ -99,13 +99,13 @@ TEST(LastWriters, ACopyIsNamedWithWhoAskedForIt) {
     for (; line > 0; --line) from = text.find('\n', from) + 1;
     EXPECT_EQ(text.substr(from, what.size()), what) << text;
   };
-  starts_with(0, "0x00400-0x0040f  nobody");
+  starts_with(0, "0x00400-0x0040f  not written");
   starts_with(1, "0x00410-0x00413  cp.async issued by warp 0 lane 3  cp.async.ca.shared.global");
   starts_with(2, "0x00414-0x00415  warp 0 lane 3  st.shared.u16");
   starts_with(3, "0x00416-0x0041f  cp.async issued by warp 0 lane 3");
-  starts_with(4, "0x00420-0x0042f  nobody");
+  starts_with(4, "0x00420-0x0042f  not written");
   starts_with(5, "0x00c00-0x00c07  warp 0 lane 3  mbarrier.init.shared.b64");
-  starts_with(6, "0x00c08-0x00c0f  nobody");
+  starts_with(6, "0x00c08-0x00c0f  not written");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a person reads of a stopped launch, to the letter.
+// The exact text of a stopped launch.
 #include "gpu/virtual/debug/state_text.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using test::steps_launch;
 
-TEST(StateText, SaysWhoStandsWhereAndWaitsForWhat) {
+TEST(StateText, ListsThePlaceAndTheWaitOfEachLaneGroup) {
   const auto launch = steps_launch(1);
   ControlledRun run(launch->device, *launch->module, launch->config);
   // Warp 0 has arrived at the barrier, warp 1 is at its beginning.
@@ -21,7 +21,7 @@ TEST(StateText, SaysWhoStandsWhereAndWaitsForWhat) {
             "  warp 0   lanes ffffffff  waits  steps.cu:5  xor.b32 %r8, %r6, 128  waits for barrier 0\n"
             "  warp 1   lanes ffffffff  next   steps.cu:1  ld.param.u64 %rd1, [out]\n");
   EXPECT_EQ(barriers_text(run.launch(), 0), "barrier 0  arrived: warps 0\n");
-  EXPECT_EQ(copies_text(run.launch(), 0), "no copy is on its way\n");
+  EXPECT_EQ(copies_text(run.launch(), 0), "no copies in flight\n");
 }
 
 TEST(StateText, ShowsARegisterByDistinctValues) {
@@ -57,7 +57,7 @@ TEST(StateText, ShowsBytesOfSharedAndGlobalMemory) {
   const auto launch = steps_launch(1);
   ControlledRun run(launch->device, *launch->module, launch->config);
   static_cast<void>(run.to(StopReason::barrier));
-  // Words 0 and 1 are 0 and 4; in front of the window there is nothing.
+  // Words 0 and 1 are 0 and 4; before the window there is no memory.
   EXPECT_EQ(bytes_text(run.launch(), run.memory(), Space::shared, 0, 0x3fc, 12),
             "0x003fc  ........ 00000000 04000000\n");
   static_cast<void>(run.run());
@@ -65,7 +65,7 @@ TEST(StateText, ShowsBytesOfSharedAndGlobalMemory) {
             "0x200000080  00000000 04000000\n");
 }
 
-// 32 bits may be either; a small integer is no float of 1e-43.
+// 32 bits may be either; a small integer is not printed as a float of 1e-43.
 TEST(StateText, TellsFloatsFromIntegersByTheirSize) {
   RegisterValue value{.name = "%r9", .type = Type::b32, .lanes = 7, .alive = true, .bits = {}};
   value.bits.resize(kLanes);

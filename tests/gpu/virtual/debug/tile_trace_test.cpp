@@ -1,4 +1,4 @@
-// What small kernels do with tiles, as the model's events. A compiled kernel against the model itself:
+// The tiles of small kernels as the model's events. For a compiled kernel compared with the model see
 // tests/gpu/virtual/kernels/paged_tile_test.cpp.
 #include "gpu/virtual/debug/tile_trace.h"
 
@@ -46,8 +46,8 @@ std::string opened(const std::string& rest) {
   return "tile_opened step=0 seq=0 layer=0 head=0 value=0 " + rest;
 }
 
-// Two warps bring 1024 bytes a group into two places in turn, three groups, the next one asked for before this one is
-// waited for; of the last one the threads from 40 on bring zeros.
+// Two warps load groups of 1024 bytes into two alternating places, three groups, each issued before the previous one is
+// waited for; in the last one, threads from 40 on load zeros.
 test::OneKernel ring() {
   std::string body = R"(
   mov.u32 %r1, s;
@@ -72,8 +72,8 @@ test::OneKernel ring() {
   return {.body = body, .in = test::counted(3072), .threads = 64};
 }
 
-// A group is a tile, whoever runs first: copies warp by warp, waits, reads warp by warp. The third tile takes the bytes
-// of the first, and reads of it are its own.
+// A group is a tile, whichever warp runs first: copies by warp, waits, reads by warp. The third tile overwrites the
+// bytes of the first, and reads of these bytes belong to it.
 TEST(TileTraceOfCpAsync, AGroupIsATileUnderEverySchedule) {
   std::vector<std::string> expected;
   for (int group = 0; group < 3; ++group) {
@@ -115,7 +115,7 @@ TEST(TileTraceOfCpAsync, LanesSayWhereEachChunkCameFromAndWhereEachReadWent) {
   EXPECT_THAT(events, ::testing::Contains("lane_read read=0 lane=7 shared=624"));
 }
 
-// Copies of one lane have numbers that follow each other: a wait for the first group does not wait for the second.
+// Copies of one lane have consecutive numbers: a wait for the first group does not wait for the second.
 TEST(TileTraceOfCpAsync, AWaitIsForTheGroupsThatItNames) {
   const std::vector<std::string> events = events_of({.body = R"(
   mov.u32 %r1, s;
@@ -142,8 +142,8 @@ TEST(TileTraceOfCpAsync, OfAnotherCtaNothingIsRecorded) {
   EXPECT_THAT(events_of(ring(), {.cta = 1}), IsEmpty());
 }
 
-// One barrier counts the copies of one place, phase after phase: 512 bytes by a bulk copy, read by one warp. Between
-// two phases the threads store over the bytes and read what they stored.
+// One barrier counts the copies to one place, phase after phase: 512 bytes by a bulk copy, read by one warp. Between
+// two phases the threads overwrite the bytes and read them.
 test::OneKernel phases() {
   return {.body = R"(
   mov.u32 %r1, s;
@@ -192,8 +192,8 @@ TEST(TileTraceOfBarriers, APhaseIsATileAndWhatThreadsStoreIsNone) {
   }
 }
 
-// A tile that brings less than the one before it in its place: what is read of the old one's bytes is read as its own,
-// as a kernel does with the last tile of a sequence. What a thread has stored over a copy's bytes is nobody's.
+// A tile that is smaller than the previous one in its place: reads of the older tile's bytes belong to the new tile, as
+// with the last tile of a sequence. Bytes that a thread has overwritten belong to no tile.
 TEST(TileTraceOfBarriers, AShorterTileHasTheBytesOfTheOneBeforeIt) {
   std::string body = R"(
   mov.u32 %r1, s;
@@ -226,7 +226,7 @@ TEST(TileTraceOfBarriers, AShorterTileHasTheBytesOfTheOneBeforeIt) {
   }
 }
 
-// What a person says is of the first tile, the second, ...
+// Notes apply to the first tile, the second, ...
 TEST(TileTraceOfBarriers, NotesGoToTheTilesInOrder) {
   TileTraceOptions options;
   options.notes.resize(2);
@@ -243,7 +243,7 @@ TEST(TileTraceOfBarriers, NotesGoToTheTilesInOrder) {
   EXPECT_EQ(events[10], opened("tma=1 first_token=0 rows=1 tokens=1 columns=0 bytes=512"));
 }
 
-// 512 bytes come to each CTA of a cluster of two: one copy to both, or each CTA its own.
+// 512 bytes land in each CTA of a cluster of two: one copy to both, or one copy per CTA.
 test::OneKernel cluster_of_two(const std::string& copy) {
   return {.body = R"(
   mov.u32 %r1, s;
@@ -271,7 +271,7 @@ WAIT:
           .cluster = {2, 1, 1}};
 }
 
-// A copy is in the tile of each CTA that it reaches, whoever asked for it, and in no other's.
+// A copy belongs to the tile of each CTA that it writes to, whichever CTA issued it, and to no other.
 TEST(TileTraceOfBarriers, ACopyIsInTheTileOfEachCtaThatItReaches) {
   const std::string load = " cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
   for (const std::string& copy : {"@%p3" + load + ".multicast::cluster [%r1], [%rd1], 512, [%r2], %rs1;",
@@ -288,7 +288,7 @@ TEST(TileTraceOfBarriers, ACopyIsInTheTileOfEachCtaThatItReaches) {
   }
 }
 
-// Four rows by one instruction: one box, whose chunks say the rows that were gathered. 32 columns of bf16 are 64 bytes;
+// Four rows by one instruction: one box, whose chunks contain the gathered rows. 32 columns of bf16 are 64 bytes;
 // the last row is outside.
 TEST(TileTraceOfBarriers, AGatherIsOneBoxOfFourRows) {
   TensorMap map;

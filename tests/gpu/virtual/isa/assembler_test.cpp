@@ -1,4 +1,4 @@
-// Held against the assembler of CUDA 13.0 (13.0.88, sm_90a), asked once; its answers are kept in data/.
+// Compares with the assembler of CUDA 13.0 (13.0.88, sm_90a); its recorded results are in data/.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -31,7 +31,7 @@ std::string kernel_with(const std::string& statement) {
 }
 
 // "": accepted.
-std::string refusal(const std::string& statement) {
+std::string rejection(const std::string& statement) {
   const Parsed parsed = parse_text(kernel_with(statement), "t.ptx");
   if (!parsed.errors.empty()) return parsed.errors[0].message;
   const Decoded decoded = decode(parsed.module);
@@ -40,32 +40,32 @@ std::string refusal(const std::string& statement) {
   return "";
 }
 
-// Kinds, widths, classes and ranges of operands: 300 statements. A bug here refuses what nvcc writes, or runs what no
-// GPU would.
-TEST(Assembler, TakesAndRefusesTheSameStatements) {
+// Kinds, widths, classes and ranges of operands: 300 statements. A fault here rejects output of nvcc, or runs
+// statements that no GPU would.
+TEST(Assembler, AcceptsAndRejectsTheSameStatements) {
   int asked = 0;
   for (const std::string& line : lines_of("operands.txt")) {
     const bool accepted = line.starts_with("ok ");
     const std::string statement = line.substr(3);
-    const std::string message = refusal(statement);
+    const std::string message = rejection(statement);
     EXPECT_EQ(message.empty(), accepted) << statement << "\n  " << message;
     ++asked;
   }
   EXPECT_GT(asked, 250);
 }
 
-// Opcode words alone: made from the grammar and, by adding, dropping and exchanging words, next to it.
-TEST(Assembler, TakesAndRefusesTheSameWords) {
+// Opcode words alone: derived from the grammar and, by adding, dropping and exchanging words, close to it.
+TEST(Assembler, AcceptsAndRejectsTheSameWords) {
   int accepted = 0;
-  int refused = 0;
+  int rejected = 0;
   for (const std::string& line : lines_of("words.txt")) {
     const bool takes = line.starts_with("ok ");
-    (takes ? accepted : refused)++;
+    (takes ? accepted : rejected)++;
     const Instr instr = understand(line.substr(3));
     EXPECT_EQ(instr.unsupported.empty(), takes) << line << "  " << instr.unsupported;
   }
   EXPECT_GT(accepted, 1000);
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(rejected, 1000);
 }
 
 }  // namespace

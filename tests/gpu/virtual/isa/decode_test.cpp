@@ -24,7 +24,7 @@ std::string file(const std::string& name) {
   return text.str();
 }
 
-TEST(Decode, UnderstandsEachWordOnce) {
+TEST(Decode, DecodesEachWordOnce) {
   const Module module = parse_module(kernel("add.s32 r1, r1, 1;\nmov.u32 r2, 5;\nadd.s32 r2, r1, r2;"), "k.ptx");
   const Decoded d = decode(module);
   EXPECT_EQ(d.instrs.size(), 3u);  // add.s32, mov.u32, ret
@@ -36,15 +36,15 @@ TEST(Decode, UnderstandsEachWordOnce) {
   EXPECT_TRUE(d.unsupported.empty());
 }
 
-// What cannot be executed is no error of the file: it may never be reached.
-TEST(Decode, ListsWhatCannotRunAndLoads) {
+// An unsupported statement is not an error of the file: it may never be reached.
+TEST(Decode, ListsUnsupportedStatementsAndLoads) {
   const Module module = parse_module(
       kernel("mov.u32 r1, 0;\ntcgen05.wait::ld.sync.aligned;\nfoo.bar r1, r2;\nld.shared.v3.u32 r1, [r2];"), "k.ptx");
   const Decoded d = decode(module);
   EXPECT_TRUE(d.errors.empty());
   ASSERT_EQ(d.unsupported.size(), 3u);
   EXPECT_EQ(d.unsupported[0].statement, 1);
-  EXPECT_EQ(d.unsupported[0].message, "needs tensor memory, not modelled");
+  EXPECT_EQ(d.unsupported[0].message, "needs tensor memory, not modeled");
   EXPECT_EQ(d.unsupported[1].statement, 2);
   EXPECT_EQ(d.unsupported[1].message, "unknown opcode 'foo'");
   EXPECT_EQ(d.unsupported[2].statement, 3);
@@ -52,7 +52,7 @@ TEST(Decode, ListsWhatCannotRunAndLoads) {
   EXPECT_EQ(d.at(0, 1).opcode, Opcode::unsupported);
 }
 
-// Run as if the letters were not there, it would compute with the whole register.
+// If the selectors were ignored, it would compute with the whole register.
 TEST(Decode, PartsOfARegisterCannotRunAndTheWordWithoutThemCan) {
   const Module module = parse_module(kernel("vabsdiff4.u32.u32.u32 r1, r2, r3, r4;\n"
                                             "vabsdiff4.u32.u32.u32 r1, r2.b3210, r3, r4;"),
@@ -61,7 +61,7 @@ TEST(Decode, PartsOfARegisterCannotRunAndTheWordWithoutThemCan) {
   EXPECT_TRUE(d.errors.empty());
   ASSERT_EQ(d.unsupported.size(), 1u);
   EXPECT_EQ(d.unsupported[0].statement, 1);
-  EXPECT_EQ(d.unsupported[0].message, "selects parts of a register, not modelled");
+  EXPECT_EQ(d.unsupported[0].message, "selects parts of a register, not modeled");
   EXPECT_TRUE(d.at(0, 0).unsupported.empty());
 }
 
@@ -74,7 +74,7 @@ TEST(Decode, TellsOneErrorAStatementAndTwentyAtMost) {
   EXPECT_EQ(d.errors[0].message, "add.f64: operand 1 'r1' is 32 bits wide, expected 64");
   EXPECT_EQ(d.errors[0].at, (TextPlace{6, 1}));
   EXPECT_EQ(d.errors[1].at, (TextPlace{7, 1}));
-  EXPECT_EQ(d.of[0].size(), module.functions[0].body.size());  // all understood all the same
+  EXPECT_EQ(d.of[0].size(), module.functions[0].body.size());  // all are decoded in spite of the errors
 }
 
 // wgmma exists on sm_90a alone; 32-byte loads from sm_100 on.
@@ -82,18 +82,18 @@ TEST(Decode, HoldsInstructionsToTheTarget) {
   const Module wgmma = parse_module(kernel("wgmma.fence.sync.aligned;"), "k.ptx");
   EXPECT_TRUE(decode(wgmma, 90).unsupported.empty());
   ASSERT_EQ(decode(wgmma, 100).unsupported.size(), 1u);
-  EXPECT_EQ(decode(wgmma, 100).unsupported[0].message, "needs sm_90a, this machine stands for sm_100");
+  EXPECT_EQ(decode(wgmma, 100).unsupported[0].message, "needs sm_90a, the target of this machine is sm_100");
   const Module wide = parse_module(kernel("ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [rd1];"), "k.ptx");
   EXPECT_TRUE(decode(wide, 100).unsupported.empty());
   ASSERT_EQ(decode(wide, 90).unsupported.size(), 1u);
-  EXPECT_EQ(decode(wide, 90).unsupported[0].message, "needs sm_100, this machine stands for sm_90");
+  EXPECT_EQ(decode(wide, 90).unsupported[0].message, "needs sm_100, the target of this machine is sm_90");
   const Module barrier = parse_module(kernel("barrier.cluster.arrive;"), "k.ptx");
   ASSERT_EQ(decode(barrier, 80).unsupported.size(), 1u);
-  EXPECT_EQ(decode(barrier, 80).unsupported[0].message, "needs sm_90, this machine stands for sm_80");
+  EXPECT_EQ(decode(barrier, 80).unsupported[0].message, "needs sm_90, the target of this machine is sm_80");
 }
 
-// The two dialects of the same compiler: f32 registers are .f32 for sm_90a and .b32 for sm_100a.
-TEST(Decode, TakesWhatNvccWrites) {
+// The two dialects of the compiler: f32 registers are .f32 for sm_90a and .b32 for sm_100a.
+TEST(Decode, AcceptsTheOutputOfNvcc) {
   for (const char* name : {"block_sums.sm_90a.ptx", "block_sums.sm_100a.ptx"}) {
     const Module module = parse_module(file(name), name);
     const Decoded d = decode(module);

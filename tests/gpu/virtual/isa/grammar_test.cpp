@@ -7,7 +7,7 @@
 namespace kvscope::ptx::grammar_test {
 namespace {
 
-// An opcode without a row could never be understood.
+// An opcode without a row could never be decoded.
 TEST(Grammar, HasARowForEachOpcode) {
   std::set<Opcode> seen;
   for (const Pattern& p : patterns()) seen.insert(p.opcode);
@@ -16,7 +16,7 @@ TEST(Grammar, HasARowForEachOpcode) {
   }
 }
 
-// A modifier that no row names is a dead word: somebody would test for it in vain.
+// A modifier that is in no row is unreachable: code that tests for it would have no effect.
 TEST(Grammar, NamesEachModifierSomewhere) {
   std::set<Mod> seen{Mod::barrier};  // not written: of barrier.sync
   for (const Pattern& p : patterns()) {
@@ -51,7 +51,7 @@ TEST(Grammar, ExpandsARowOfSeveral) {
   EXPECT_EQ(rows, 5);
 }
 
-TEST(Grammar, KnowsNoOpcodeThatIsNone) {
+TEST(Grammar, HasNoRowForAnUnknownOpcode) {
   EXPECT_TRUE(patterns_of("foo").empty());
   EXPECT_TRUE(patterns_of("").empty());
   EXPECT_TRUE(patterns_of("cp.async.bulk.tensor.2d").empty());
@@ -59,8 +59,8 @@ TEST(Grammar, KnowsNoOpcodeThatIsNone) {
   EXPECT_FALSE(patterns_of("barrier.cta.sync").empty());
 }
 
-// What is refused must not be accepted by a row as well: the reason would be lost, or the instruction run.
-TEST(Grammar, RefusesNoWholeOpcodeThatItHas) {
+// An unsupported opcode must not also have a row: the reason would be lost, or the instruction would run.
+TEST(Grammar, HasNoRowForAWhollyUnsupportedOpcode) {
   for (const Refusal& r : refusals()) {
     if (r.word.empty()) {
       EXPECT_TRUE(patterns_of(r.base).empty()) << r.base;

@@ -1,4 +1,4 @@
-// Messages to the letter: a person reads them beside the line they are about.
+// The exact messages.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,7 +31,7 @@ struct Case {
   const char* message;
 };
 
-TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
+TEST(OperandCheck, NamesTheOperandAndTheFault) {
   const Case cases[] = {
       {"add.f64 r1, r1, r1;", "add.f64: operand 1 'r1' is 32 bits wide, expected 64"},
       {"add.s32 r1, rd2, r1;", "add.s32: operand 2 'rd2' is 64 bits wide, expected 32"},
@@ -54,14 +54,14 @@ TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
       {"add.s32 r1, [rd1], r2;", "add.s32: operand 2 is an address, expected a register or a number"},
       {"ld.u32 r1, rd1;", "ld.u32: operand 2 is a register, expected an address [...]"},
       {"ld.u32 r1, [f1];", "ld.u32: operand 2 'f1' is .f32, expected an address of 32 or 64 bits"},
-      {"ld.global.u32 r1, [sh];", "ld.global.u32: operand 2 'sh' stands in shared memory, expected global"},
+      {"ld.global.u32 r1, [sh];", "ld.global.u32: operand 2 'sh' is in shared memory, expected global"},
       {"add.u32 r1, sh, 4;", "add.u32: operand 2 is a variable, expected a register: use mov"},
       {"add.s32 r1, %tid.x, 1;",
        "add.s32: operand 2 '%tid.x' is a special register, expected a register: read it with mov"},
       {"mov.u64 rd1, %tid.x;", "mov.u64: operand 2 '%tid.x' is 32 bits wide, expected 64"},
       {"add.s32 _, r1, r2;", "add.s32: operand 1 may not be _"},
       {"add.s32 {r1, r2}, r1, r2;", "add.s32: operand 1 is a vector, expected one .s32"},
-      {"add.s32 r1, !p1, r2;", "add.s32: operand 2 is negated, but no predicate that is read"},
+      {"add.s32 r1, !p1, r2;", "add.s32: operand 2 is negated, but it is not a predicate that is read"},
       {"ld.global.v2.u32 r1, [rd1];", "ld.global.v2.u32: operand 1 is a register, expected a vector of 2"},
       {"ld.global.v4.u32 {r1, r2}, [rd1];", "ld.global.v4.u32: operand 1 has 2 elements, expected 4"},
       {"ld.global.v2.f32 {_, _}, [rd1];", "ld.global.v2.f32: operand 1 has no element but _"},
@@ -69,9 +69,9 @@ TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
       {"st.global.v2.u32 [rd1], {_, r1};", "st.global.v2.u32: operand 2 has _ among what is read"},
       {"mov.b64 rd1, {r1, h2};", "mov.b64: operand 2 'h2' is 16 bits wide, expected 32"},
       {"mov.b64 rd1, {r1, r2, r3};", "mov.b64: operand 2 has 3 pieces, expected 2 or 4"},
-      {"mov.b32 {h1, h2}, {h2, h3};", "mov.b32: packs or unpacks, not both: one operand is no vector"},
+      {"mov.b32 {h1, h2}, {h2, h3};", "mov.b32: packs or unpacks, not both: one operand is not a vector"},
       {"shfl.sync.idx.b32 _|p1, r1, 1, 2, -1;",
-       "shfl.sync.idx.b32: operand 1 is _|p, but its first half has to go somewhere"},
+       "shfl.sync.idx.b32: operand 1 is _|p, but its first half must be a register"},
       {"elect.sync r1, -1;", "elect.sync: operand 1 is a register, expected a pair d|p"},
       {"add.s32 r1|p1, r1, r2;", "add.s32: operand 1 is a pair, expected one register"},
       {"lop3.b32 r1, r1, r1, r1, r2;", "lop3.b32: operand 5 'r2' is a register, expected a number"},
@@ -87,7 +87,7 @@ TEST(OperandCheck, SaysWhichOperandAndWhatIsWrong) {
   for (const Case& c : cases) EXPECT_EQ(message_of(c.statement), c.message) << c.statement;
 }
 
-TEST(OperandCheck, KnowsTheNumbersAnInstructionTakes) {
+TEST(OperandCheck, ChecksTheRangesOfConstants) {
   const Case cases[] = {
       {"bar.sync 16;", "barrier number 0..15"},
       {"bar.sync -1;", "barrier number 0..15"},

@@ -9,7 +9,7 @@
 namespace kvscope::ptx::operand_rules_test {
 namespace {
 
-// "=f32*4 r:b32" .. as a line: role, type or space, elements, pair, coordinates.
+// A rule as text, "=f32*4 r:b32" ..: role, type or space, elements, pair, coordinates.
 std::string text_of(const OperandRule& rule) {
   std::string text;
   switch (rule.role) {
@@ -112,11 +112,11 @@ TEST(OperandRules, FillOptionalOperandsFromTheLeft) {
   EXPECT_EQ(rules("bar.sync", 2), "u32 u32");
   EXPECT_EQ(rules("bar.sync", 3), "");
   EXPECT_EQ(rules("bar.sync", 0), "");
-  EXPECT_EQ(rules("bar.red.popc.u32", 3), "=u32 u32 pred");      // the thread count stands in the middle
+  EXPECT_EQ(rules("bar.red.popc.u32", 3), "=u32 u32 pred");      // the thread count is in the middle
   EXPECT_EQ(rules("bar.red.popc.u32", 4), "=u32 u32 u32 pred");  //
   EXPECT_EQ(rules("mbarrier.arrive.shared.b64", 2), "=u64 @shared");
   EXPECT_EQ(rules("mbarrier.arrive.shared.b64", 3), "=u64 @shared u32");
-  EXPECT_EQ(rules("mbarrier.arrive.shared::cluster.b64", 2), "=_ @shared");  // no token from afar
+  EXPECT_EQ(rules("mbarrier.arrive.shared::cluster.b64", 2), "=_ @shared");  // no token for another CTA's barrier
   EXPECT_EQ(rules("mbarrier.try_wait.parity.shared.b64", 4), "=pred @shared u32 u32");
   EXPECT_EQ(rules("ret", 0), "");
   EXPECT_EQ(rules("ret", 1), "");

@@ -56,22 +56,22 @@ TEST(Survey, CountsWordsByHowOftenTheyStand) {
   EXPECT_EQ(s.bases[2].count, 3);
   EXPECT_EQ(s.bases[3].word, "tcgen05");
   EXPECT_EQ(s.bases[3].count, 2);
-  EXPECT_EQ(s.bases[3].unsupported, "needs tensor memory, not modelled");
+  EXPECT_EQ(s.bases[3].unsupported, "needs tensor memory, not modeled");
   EXPECT_EQ(s.bases[4].unsupported, "unknown opcode 'foo'");
 }
 
-TEST(Survey, SaysWhatCannotRunAndWhere) {
+TEST(Survey, ListsUnsupportedOpcodesWithTheirPlaces) {
   const Survey s = survey_of(kFile);
   ASSERT_EQ(s.unsupported.size(), 3u);
   EXPECT_EQ(s.unsupported[0].word, "tcgen05.wait::st.sync.aligned");
-  EXPECT_EQ(s.unsupported[0].message, "needs tensor memory, not modelled");
+  EXPECT_EQ(s.unsupported[0].message, "needs tensor memory, not modeled");
   EXPECT_EQ(s.unsupported[0].function, "alloc");
   EXPECT_EQ(s.unsupported[0].at, (TextPlace{5, 17}));
   EXPECT_EQ(s.unsupported[2].word, "foo.bar");
   EXPECT_EQ(s.unsupported[2].function, "texture");
 }
 
-// A kernel that looks clean fails in what it calls: directly, through another, or through a table of addresses.
+// A kernel that looks supported but is not because of what it calls: directly, indirectly, or through a table.
 TEST(Survey, FollowsCallsToTellWhichKernelsCanRun) {
   const Survey s = survey_of(kFile);
   ASSERT_EQ(s.kernels.size(), 4u);
@@ -85,8 +85,8 @@ TEST(Survey, FollowsCallsToTellWhichKernelsCanRun) {
   EXPECT_EQ(s.kernels[3].unsupported, (std::vector<std::int32_t>{1, 2}));
 }
 
-// The targets of brx.idx are statements: 1 is no function, and `alloc` stays away.
-TEST(Survey, TakesNoLabelForAFunction) {
+// The targets of brx.idx are statements: 1 is not a function, and `alloc` is not counted.
+TEST(Survey, DoesNotMistakeALabelForAFunction) {
   const Survey s = survey_of(R"(.version 9.0
 .target sm_90a
 .address_size 64
@@ -119,11 +119,11 @@ TEST(Survey, FindsTheProductsThatTheAssemblerFuses) {
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; sub.f32 f4, f5, f3;"), 1);
   EXPECT_EQ(pairs_in("mul.ftz.f32 f3, f1, f2; add.ftz.f32 f4, f3, f5;"), 1);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; mul.f32 f6, f1, f1; add.f32 f4, f3, f5; add.f32 f7, f6, f5;"), 2);
-  // A rounding that is written stays.
+  // A product with an explicit rounding is not fused.
   EXPECT_EQ(pairs_in("mul.rn.f32 f3, f1, f2; add.f32 f4, f3, f5;"), 0);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; add.rn.f32 f4, f3, f5;"), 0);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; add.rz.f32 f4, f3, f5;"), 0);
-  // A product that something else reads stays a product.
+  // A product with another use is not fused.
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; add.f32 f4, f3, f5; st.global.f32 [rd1], f3;"), 0);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; add.f32 f4, f3, f3;"), 0);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; st.global.v2.f32 [rd1], {f3, f4};"), 0);
@@ -132,7 +132,7 @@ TEST(Survey, FindsTheProductsThatTheAssemblerFuses) {
   EXPECT_EQ(pairs_in("mul.f64 d3, d1, d2; add.f64 d4, d3, d5;"), 0);
   EXPECT_EQ(pairs_in("mul.sat.f32 f3, f1, f2; add.f32 f4, f3, f5;"), 0);
   EXPECT_EQ(pairs_in("mul.ftz.f32 f3, f1, f2; add.f32 f4, f3, f5;"), 0);
-  // A factor that is another number at the sum, a sum that is reached without the product, a product of some lanes.
+  // A factor that changes before the sum, a sum that is reached without the product, a guarded product.
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; mov.f32 f1, f6; add.f32 f4, f3, f5;"), 0);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; ld.global.v2.f32 {f6, f2}, [rd1]; add.f32 f4, f3, f5;"), 0);
   EXPECT_EQ(pairs_in("mul.f32 f3, f1, f2; L: add.f32 f4, f3, f5; bra L;"), 0);

@@ -1,5 +1,5 @@
-// What there is, row by row: each spelling is understood as its opcode. Spellings are the long tail of real files: a
-// survey of 25 PTX files found 228 words on 52 base names.
+// Each supported spelling is decoded as its opcode. Real files have many spellings: a survey of 25 PTX files found 228
+// words on 52 base names.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -12,7 +12,7 @@ namespace {
 
 struct Row {
   Opcode opcode;
-  const char* words;  // apart by blanks
+  const char* words;  // separated by blanks
 };
 
 class TierWords : public ::testing::TestWithParam<Row> {};

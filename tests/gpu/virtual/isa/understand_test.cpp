@@ -10,7 +10,7 @@
 namespace kvscope::ptx::understand_test {
 namespace {
 
-TEST(Understand, SaysWhatAWordIs) {
+TEST(Understand, DecodesAWord) {
   const Instr load = understand("ld.global.nc.L1::no_allocate.v4.f32");
   EXPECT_EQ(load.unsupported, "");
   EXPECT_EQ(load.opcode, Opcode::ld);
@@ -44,8 +44,8 @@ TEST(Understand, KeepsTwoMeaningsOfOneWordApart) {
   EXPECT_TRUE(understand("shf.l.wrap.b32").has(Mod::left));
 }
 
-// A set of words would lose which of A and B is which.
-TEST(Understand, KnowsWhoseOrderRowAndColAre) {
+// A set of words would not record which order belongs to A and which to B.
+TEST(Understand, KeepsTheMatrixThatRowAndColBelongTo) {
   const std::string tail = ".m16n16k16.f32.f32";
   const Instr rr = understand("wmma.mma.sync.aligned.row.row" + tail);
   EXPECT_TRUE(rr.has(Mod::a_row) && rr.has(Mod::b_row));
@@ -57,7 +57,7 @@ TEST(Understand, KnowsWhoseOrderRowAndColAre) {
   EXPECT_TRUE(cc.has(Mod::a_col) && cc.has(Mod::b_col));
 }
 
-// Who takes "cp.async" of "cp.async.bulk.tensor.." reads .bulk as a modifier it does not know.
+// If "cp.async" were matched in "cp.async.bulk.tensor..", .bulk would be an unknown modifier.
 TEST(Understand, TakesTheLongestName) {
   EXPECT_EQ(understand("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group").opcode, Opcode::cp_async_bulk_tensor);
   EXPECT_EQ(understand("cp.async.bulk.commit_group").opcode, Opcode::cp_async_bulk_commit_group);
@@ -84,7 +84,7 @@ TEST(Understand, TellsBarrierFromBar) {
   EXPECT_FALSE(understand("barrier.cluster.arrive").has(Mod::barrier));
 }
 
-TEST(Understand, SaysWhichTargetAWordNeeds) {
+TEST(Understand, ReportsTheTargetThatAWordNeeds) {
   EXPECT_EQ(understand("add.f32").least_target, 0);
   EXPECT_EQ(understand("mbarrier.try_wait.shared.b64").least_target, 90);
   EXPECT_EQ(understand("ld.global.v8.b32").least_target, 100);
@@ -96,8 +96,8 @@ TEST(Understand, SaysWhichTargetAWordNeeds) {
   EXPECT_EQ(wgmma.least_target, 90);
 }
 
-// N of wgmma: multiples of 8; of integers 8, 16, 24 and multiples of 16 (40 refused, 240 taken by the assembler).
-TEST(Understand, TakesTheNOfWgmmaThatThereAre) {
+// N of wgmma: multiples of 8; for integers 8, 16, 24 and multiples of 16 (the assembler rejects 40 and accepts 240).
+TEST(Understand, AcceptsTheValidNOfWgmma) {
   const auto half = [](int n) {
     return understand("wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16.f32.bf16.bf16");
   };
@@ -112,8 +112,8 @@ TEST(Understand, TakesTheNOfWgmmaThatThereAre) {
   EXPECT_NE(understand("wgmma.mma_async.sync.aligned.m64n064k16.f32.bf16.bf16").unsupported, "");
 }
 
-// Modifiers come in any order; types keep theirs, and so do the two .row .col of a matrix product.
-TEST(Understand, DoesNotCareForTheOrderOfModifiers) {
+// Modifiers come in any order; types keep their order, and so do the two .row .col of a matrix product.
+TEST(Understand, AcceptsModifiersInAnyOrder) {
   struct Split {
     const char* base;
     std::vector<std::string> words;
@@ -144,7 +144,7 @@ TEST(Understand, DoesNotCareForTheOrderOfModifiers) {
     for (int round = 0; round < 40; ++round) {
       std::vector<std::string> words = split.words;
       std::shuffle(words.begin(), words.end(), random);
-      // What keeps its order is put back in it, at the places it has got.
+      // Words whose order matters are put back in it, at their new places.
       std::size_t next = 0;
       for (std::string& w : words) {
         if (!keeps_order(w)) continue;
@@ -163,8 +163,8 @@ TEST(Understand, DoesNotCareForTheOrderOfModifiers) {
   }
 }
 
-// Whoever reads types as a set takes cvt.f32.f16 for cvt.f16.f32.
-TEST(Understand, CaresForTheOrderOfTypes) {
+// If types were a set, cvt.f32.f16 would equal cvt.f16.f32.
+TEST(Understand, RequiresTheOrderOfTypes) {
   EXPECT_EQ(understand("cvt.f32.f16").type(0), Type::f32);
   EXPECT_EQ(understand("cvt.f16.rn.f32").type(0), Type::f16);
   EXPECT_EQ(understand("cvt.f16.f32").unsupported, "cvt without one of .rn .rz .rm .rp");

@@ -1,4 +1,4 @@
-// What PTX has and this machine has not: each by name, so that it is a trap with a reason and never silently wrong.
+// Unsupported PTX features, each by name: the statement is a trap with a reason, and never executes wrongly.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,48 +15,48 @@ struct Refused {
 
 TEST(Unsupported, IsNamedWithItsReason) {
   const Refused cases[] = {
-      {"tex.2d.v4.f32.s32", "needs textures, not modelled"},
-      {"tld4.r.2d.v4.f32.f32", "needs textures, not modelled"},
-      {"txq.width.b32", "needs textures, not modelled"},
-      {"istypep.texref", "needs textures, not modelled"},
-      {"suld.b.2d.b32.trap", "needs surfaces, not modelled"},
-      {"sust.b.2d.b32.trap", "needs surfaces, not modelled"},
-      {"sured.b.add.1d.u32.trap", "needs surfaces, not modelled"},
-      {"suq.width.b32", "needs surfaces, not modelled"},
-      {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", "needs tensor memory, not modelled"},
-      {"tcgen05.mma.cta_group::1.kind::f16", "needs tensor memory, not modelled"},
-      {"multimem.ld_reduce.relaxed.sys.global.add.f32", "needs memory of several GPUs, not modelled"},
-      {"multimem.red.relaxed.sys.global.add.f32", "needs memory of several GPUs, not modelled"},
+      {"tex.2d.v4.f32.s32", "needs textures, not modeled"},
+      {"tld4.r.2d.v4.f32.f32", "needs textures, not modeled"},
+      {"txq.width.b32", "needs textures, not modeled"},
+      {"istypep.texref", "needs textures, not modeled"},
+      {"suld.b.2d.b32.trap", "needs surfaces, not modeled"},
+      {"sust.b.2d.b32.trap", "needs surfaces, not modeled"},
+      {"sured.b.add.1d.u32.trap", "needs surfaces, not modeled"},
+      {"suq.width.b32", "needs surfaces, not modeled"},
+      {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", "needs tensor memory, not modeled"},
+      {"tcgen05.mma.cta_group::1.kind::f16", "needs tensor memory, not modeled"},
+      {"multimem.ld_reduce.relaxed.sys.global.add.f32", "needs memory of several GPUs, not modeled"},
+      {"multimem.red.relaxed.sys.global.add.f32", "needs memory of several GPUs, not modeled"},
       {"clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128",
-       "needs cluster launch control, not modelled"},
-      {"st.bulk.weak.shared::cta", "needs sm_100, not modelled"},
-      {"cp.async.bulk.global.shared::cta.bulk_group.cp_mask", "needs sm_100, not modelled"},
+       "needs cluster launch control, not modeled"},
+      {"st.bulk.weak.shared::cta", "needs sm_100, not modeled"},
+      {"cp.async.bulk.global.shared::cta.bulk_group.cp_mask", "needs sm_100, not modeled"},
       {"cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes",
-       "needs im2col copies, not modelled"},
+       "needs im2col copies, not modeled"},
       {"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes",
-       "needs im2col copies, not modelled"},
-      {"cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group", "needs im2col copies, not modelled"},
-      {"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group", "needs scattering copies, not modelled"},
-      {"mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "needs sparse matrices, not modelled"},
-      {"mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "needs sparse matrices, not modelled"},
-      {"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "needs sparse matrices, not modelled"},
-      {"mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "mma m8n8k4 of f16 is not modelled"},
-      {"mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32", "needs sm_120a, not modelled"},
+       "needs im2col copies, not modeled"},
+      {"cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group", "needs im2col copies, not modeled"},
+      {"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group", "needs scattering copies, not modeled"},
+      {"mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "needs sparse matrices, not modeled"},
+      {"mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "needs sparse matrices, not modeled"},
+      {"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "needs sparse matrices, not modeled"},
+      {"mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "mma m8n8k4 of f16 is not modeled"},
+      {"mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32", "needs sm_120a, not modeled"},
       {"mma.sync.aligned.kind::mxf4.block_scale.scale_vec::2X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0",
-       "needs sm_120a, not modelled"},
-      {"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "needs sm_100, not modelled"},
-      {"stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "needs sm_100, not modelled"},
-      {"add.rn.f32x2", "needs sm_100, not modelled"},
-      {"fma.rn.f32x2", "needs sm_100, not modelled"},
-      {"add.f32.f16", "needs sm_100, not modelled"},
-      {"fma.rn.f32.bf16", "needs sm_100, not modelled"},
-      {"cvt.rn.satfinite.e2m1x2.f32", "needs sm_100, not modelled"},
-      {"cvt.rz.satfinite.ue8m0x2.f32", "needs sm_100, not modelled"},
-      {"cvt.rs.f16x2.f32", "needs sm_100, not modelled"},
-      {"redux.sync.min.NaN.f32", "needs sm_100a, not modelled"},
-      {"vadd.s32.s32.s32", "a video instruction, not modelled"},
-      {"vset4.s32.u32.lt", "a video instruction, not modelled"},
-      {"vabsdiff4.s32.s32.s32", "a video instruction, not modelled"},
+       "needs sm_120a, not modeled"},
+      {"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "needs sm_100, not modeled"},
+      {"stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "needs sm_100, not modeled"},
+      {"add.rn.f32x2", "needs sm_100, not modeled"},
+      {"fma.rn.f32x2", "needs sm_100, not modeled"},
+      {"add.f32.f16", "needs sm_100, not modeled"},
+      {"fma.rn.f32.bf16", "needs sm_100, not modeled"},
+      {"cvt.rn.satfinite.e2m1x2.f32", "needs sm_100, not modeled"},
+      {"cvt.rz.satfinite.ue8m0x2.f32", "needs sm_100, not modeled"},
+      {"cvt.rs.f16x2.f32", "needs sm_100, not modeled"},
+      {"redux.sync.min.NaN.f32", "needs sm_100a, not modeled"},
+      {"vadd.s32.s32.s32", "a video instruction, not modeled"},
+      {"vset4.s32.u32.lt", "a video instruction, not modeled"},
+      {"vabsdiff4.s32.s32.s32", "a video instruction, not modeled"},
   };
   for (const Refused& refused : cases) {
     const Instr instr = understand(refused.word);
@@ -65,8 +65,8 @@ TEST(Unsupported, IsNamedWithItsReason) {
   }
 }
 
-// m8n8k4 is refused of f16 alone, tile::gather4 of no CTA, im2col of no plain copy.
-TEST(Unsupported, TakesNothingWithItThatIsThere) {
+// m8n8k4 is rejected only for f16, tile::gather4 is supported in a CTA, and plain copies are not im2col.
+TEST(Unsupported, DoesNotAffectSupportedForms) {
   for (const char* word : {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "add.rn.f32", "add.rn.f16",
                            "cvt.rn.f16.f32", "vabsdiff4.u32.u32.u32.add", "cp.async.bulk.global.shared::cta.bulk_group",
                            "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes",

@@ -1,4 +1,4 @@
-// K04, K05 and K06, and K23 for them: threads of a CTA that work on one array.
+// K04, K05 and K06, and K23 for them (see README.md): the threads of a CTA work on one array.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace kvscope::ptx::test::block_test {
 namespace {
 
-// The counter wraps to zero with the last CTA, so a second launch finds it as the first did.
+// The counter wraps to zero with the last CTA, so a second launch begins in the same state.
 TEST(K04, AddsAnArrayAtomicallyAndByTheLastBlockTwice) {
   std::vector<std::int32_t> in(3001);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::int32_t>(i * 37 % 1001) - 400;
@@ -34,8 +34,8 @@ TEST(K04, AddsAnArrayAtomicallyAndByTheLastBlockTwice) {
     }
 }
 
-// A tile that is read before it is whole, or a pitch that two rows share.
-TEST(K05, TurnsATileOverInSharedMemory) {
+// Detects a tile that is read before it is complete, and a pitch shared by two rows.
+TEST(K05, TransposesATileInSharedMemory) {
   std::vector<float> in(1024), turned(1024);
   for (std::size_t i = 0; i < 1024; ++i) in[i] = static_cast<float>(i) + 0.25F;
   for (std::size_t row = 0; row < 32; ++row)
@@ -51,7 +51,7 @@ TEST(K05, TurnsATileOverInSharedMemory) {
       }
 }
 
-// 1001 words: a copy of which four of eight bytes exist, and 11 threads whose copies have no source at all.
+// 1001 words: a copy of 8 bytes of which only 4 exist, and 11 threads whose copies have no source.
 TEST(K06, RingOfAsynchronousCopiesFillsTheTailWithZeros) {
   constexpr std::size_t kCount = 1001, kPadded = 1024;
   std::vector<std::uint32_t> in(kCount), expected(kPadded, 0);

@@ -12,7 +12,7 @@ namespace {
 
 using Body = std::function<Outcome(const Schedule&)>;
 
-// The number is qk::Bug's, decode::Bug's and so on: the kernel's last parameter.
+// `bug` is a value of qk::Bug, decode::Bug and so on: the kernel's last parameter.
 Body qk_tensor(int bug) {
   return [bug](const Schedule& schedule) {
     const QkCase data;
@@ -70,7 +70,7 @@ Body cluster(int bug) {
                                     .values = {map_bytes(map), out, value(bug)}})};
   };
 }
-// A kernel of small_bugs.cu: (out [, in]) and, where it has one, `wrong`.
+// A kernel of small_bugs.cu with parameters (out [, in]) and, if it has one, `wrong`.
 Body small(const char* kernel, std::int64_t threads, bool with_in, int wrong) {
   return [kernel, threads, with_in, wrong](const Schedule& schedule) {
     Gpu gpu("small_bugs.ptx", schedule);
@@ -105,62 +105,62 @@ std::vector<SeededBug> make_bugs() {
 
   add("B01_NoExpect", "arrive.expect_tx is missing", qk_tensor(1),
       {{K::deadlock, {"full", "pending 1 of 1", "-16384", "arrive.expect_tx"}}});
-  add("B02_ExpectTooMuch", "2048 bytes more are expected than come", qk_tensor(2),
+  add("B02_ExpectTooMuch", "2048 more bytes are expected than land", qk_tensor(2),
       {{K::deadlock, {"full", "pending 0 of 1", "2048"}}});
   add("B03_ExpectTooLittle", "half of the bytes are expected", qk_tensor(3),
-      {{K::mbar_tx, {"full", "-8192"}}, {K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialised, {"ldmatrix"}}});
-  add("B04_NoWait", "nobody waits for the keys", qk_tensor(4),
-      {{K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialised, {"ldmatrix"}}});
+      {{K::mbar_tx, {"full", "-8192"}}, {K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialized, {"ldmatrix"}}});
+  add("B04_NoWait", "no thread waits for the keys", qk_tensor(4),
+      {{K::race_wr, {"ldmatrix", "tensor load"}}, {K::uninitialized, {"ldmatrix"}}});
   add("B05_NoInitBarrier", "no barrier between mbarrier.init and the wait", qk_tensor(5),
       {{K::race_wr, {"mbarrier.init", "try_wait"}}});
-  add("B06_NoBarrier", "no barrier between what other threads copied and stored and the fragments", qk_cp_async(6),
-      {{K::race_wr, {"st.shared", "ldmatrix"}}, {K::race_wr, {"cp.async", "ldmatrix"}}});
+  add("B06_NoBarrier", "no barrier between copies and stores of other threads and the reads of fragments",
+      qk_cp_async(6), {{K::race_wr, {"st.shared", "ldmatrix"}}, {K::race_wr, {"cp.async", "ldmatrix"}}});
   add("B07_NoWaitGroup", "cp.async.wait_group is missing", qk_cp_async(7),
       {{K::race_wr, {"cp.async of thread", "ldmatrix"}}});
-  add("B08_WaitGroupOne", "the youngest group is not waited for", qk_cp_async(8),
+  add("B08_WaitGroupOne", "the newest group is not waited for", qk_cp_async(8),
       {{K::race_wr, {"cp.async of thread", "ldmatrix"}}});
-  add("B09_RefillUnasked", "a stage is filled again before it is empty", decode(9),
+  add("B09_RefillUnasked", "a stage is refilled before it is empty", decode(9),
       {{K::race_rw, {"ldmatrix", "tensor load"}}});
-  add("B10_WrongParityPasses", "the wait for an empty stage passes at once", decode(10),
+  add("B10_WrongParityPasses", "the wait for an empty stage passes immediately", decode(10),
       {{K::race_rw, {"ldmatrix", "tensor load"}}});
-  add("B10_WrongParityBlocks", "the wait for an empty stage waits for the phase after", decode(110),
+  add("B10_WrongParityBlocks", "the wait for an empty stage waits for the following phase", decode(110),
       {{K::deadlock, {"empty", "parity"}}});
   add("B11_NoSyncwarp", "lane 0 arrives for lanes that may still read", decode(11),
       {{K::race_rw, {"ldmatrix", "tensor load"}}});
-  add("B12_NoRingBarrier", "the ring is stored to while other warps read it", decode(12),
-      {{K::race_wr, {"warp_max"}}, {K::uninitialised, {"warp_max"}}, {K::race_rw, {"ring"}}});
-  add("B13_HalfBarrier", "half of the threads come to the first barrier", qk_tensor(13),
+  add("B12_NoRingBarrier", "the ring is overwritten while other warps read it", decode(12),
+      {{K::race_wr, {"warp_max"}}, {K::uninitialized, {"warp_max"}}, {K::race_rw, {"ring"}}});
+  add("B13_HalfBarrier", "half of the threads arrive at the first barrier", qk_tensor(13),
       {{K::deadlock, {"barrier 0", "2 of 4", "try_wait"}}, {K::race_wr, {"mbarrier.init"}}});
   add("B14_BarrierInABranch", "half a warp waits at another barrier", small("b14_barrier_in_a_branch", 32, false, 1),
       {{K::diverged, {"bar", "0000ffff", "ffff0000"}}});
-  add("B15_DivergedMma", "half a warp multiplies", qk_tensor(15),
+  add("B15_DivergedMma", "half a warp executes the mma", qk_tensor(15),
       {{K::diverged, {"0000ffff", "mma", "ffff0000", "ldmatrix"}}});
-  add("B16_TablePastEnd", "the last tile's page is one too far", decode(16, 4096),
+  add("B16_TablePastEnd", "the last tile's table index is one too large", decode(16, 4096),
       {{K::out_of_bounds, {"4 bytes", "block_table + 128", "size 128", "decode.cuh"}}});
-  add("B17_QueriesPastEnd", "the queries end behind the dynamic shared memory", qk_cp_async(17),
+  add("B17_QueriesPastEnd", "the queries end past the dynamic shared memory", qk_cp_async(17),
       {{K::out_of_bounds, {"shared", "16 bytes", "qk.cuh"}}});
-  add("B18_Misaligned", "16 bytes at a multiple of four", small("b18_misaligned", 32, true, 1),
+  add("B18_Misaligned", "a 16-byte access at a multiple of four", small("b18_misaligned", 32, true, 1),
       {{K::misaligned, {"16", "in + 4"}}});
   add("B19_NoProxyFence", "no fence between st.shared and the tensor store", store(19),
       {{K::proxy_fence, {"st.shared", "tensor store"}}});
   add("B19_NoProxyFenceWgmma", "no fence between st.shared and wgmma", wgmma(19),
       {{K::proxy_fence, {"st.shared", "wgmma"}}});
-  add("B20_SumNotZeroed", "a sum begins with whatever was there", small("b20_sum_not_zeroed", 64, true, 1),
-      {{K::uninitialised, {"ld.shared"}}});
+  add("B20_SumNotZeroed", "a sum begins with the previous contents of memory", small("b20_sum_not_zeroed", 64, true, 1),
+      {{K::uninitialized, {"ld.shared"}}});
   add_wrong_numbers("B21_SwizzleOfFourRows", "row & 3 instead of row & 7", qk_tensor(21), {});
   add_wrong_numbers("B22_CoordinatesSwapped", "token and head exchanged", decode(22), {{K::tma_all_fill, {}}});
   add_wrong_numbers("B23_NoTrans", "V is read without .trans", decode(23), {});
   add_wrong_numbers("B24_RegistersSwapped", "the registers of B exchanged", qk_tensor(24), {});
   add("B25_UnalignedColumn", "the first coordinate is at 8 bytes", qk_tensor(25), {{K::tma_arg, {"715"}}});
   add("B26_UnalignedTile", "the destination is at 64 of 128 bytes", qk_tensor(26), {{K::tma_arg, {"716"}}});
-  add("B27_OnlyLeadersArrive", "128 arrivals expected, 4 come", small("b27_only_leaders_arrive", 128, false, 1),
+  add("B27_OnlyLeadersArrive", "128 arrivals expected, 4 made", small("b27_only_leaders_arrive", 128, false, 1),
       {{K::deadlock, {"pending 124 of 128"}}});
   add("B28_ArrivalWithBytesOutstanding", "one arrival more than the phase has",
       small("b28_one_arrival_too_many", 64, true, 1), {{K::mbar_underflow, {"full"}}});
   add("B28_ArrivalForTheNextPhase", "one arrival counts for the next phase",
       small("b28_one_arrival_too_many", 64, true, 2), {{K::race_wr, {"buffer"}}});
   add("B29_ReadEarly", "accumulators are read before wgmma.wait_group", wgmma(29), {{K::reg_in_flight, {}}});
-  add("B29_NoWgmmaFence", "no wgmma.fence behind what wrote the accumulators", wgmma(129), {{K::no_wgmma_fence, {}}});
+  add("B29_NoWgmmaFence", "no wgmma.fence after the writes of the accumulators", wgmma(129), {{K::no_wgmma_fence, {}}});
   add("B30_NoLastBarrier", "a CTA ends while the other reads its memory", cluster(30),
       {{K::dsmem_after_exit, {"mailbox"}}});
   add("B31_SpinForALaterCta", "only one CTA may be resident", spin_for_a_later_cta(1),

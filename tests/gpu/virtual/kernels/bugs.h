@@ -1,4 +1,4 @@
-// Every kernel here, with one mistake each: what is wrong, how to launch it, and what has to be said about it.
+// Kernels with one mistake each: the mistake, the launch, and the expected reports.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace kvscope::ptx::test {
 
 struct Finding {
   ReportKind kind;
-  std::vector<std::string> words;  // all in the text of one report of that kind
+  std::vector<std::string> words;  // all of them occur in the text of one report of that kind
 };
 
 struct Outcome {
   LaunchResult result;
-  bool right_numbers = true;  // the output is the right kernel's
+  bool right_numbers = true;  // the output equals that of the correct kernel
 };
 
 struct SeededBug {
@@ -26,13 +26,13 @@ struct SeededBug {
   const char* what;
   std::function<Outcome(const Schedule&)> run;
   std::vector<Finding> findings;  // under policy late
-  bool wrong_numbers = false;     // no report is an error, and the output is wrong
+  bool wrong_numbers = false;     // no report is an error, but the output is wrong
 };
 
 // In the order of their numbers.
 [[nodiscard]] const std::vector<SeededBug>& seeded_bugs();
 
-// The same small kernels as they should be: each has to be clean.
+// The same small kernels without the mistake: each must be clean.
 struct FixedTwin {
   const char* name;
   std::function<LaunchResult(const Schedule&)> run;

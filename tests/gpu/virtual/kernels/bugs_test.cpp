@@ -1,4 +1,4 @@
-// B01 .. B35: each mistake is found and named, and the same kernel without it is clean.
+// B01 .. B35 (see README.md): each mistake is reported, and the same kernel without it is clean.
 #include "tests/gpu/virtual/kernels/bugs.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ TEST_P(SeededBugs, AreNamed) {
 INSTANTIATE_TEST_SUITE_P(Kernels, SeededBugs, ::testing::ValuesIn(seeded_bugs()),
                          [](const auto& which) { return std::string(which.param.name); });
 
-// Lanes of a warp that meet at the next mma have read: under the option that says so the arrival is in order.
+// Lanes of a warp that execute the next mma together have completed their reads: with collectives_order this is
+// ordered.
 TEST(B11, IsToleratedWhereCollectivesOrderTheirLanes) {
   const DecodeCase data(512);
   Gpu gpu("decode_bugs.ptx");

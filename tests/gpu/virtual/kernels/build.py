@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The kept PTX of the kernels beside it: written anew, or held against what nvcc makes of the sources today.
+"""Regenerates the kept PTX of the kernels in cuda/, or compares it with the current output of nvcc.
 
   build.py            writes cuda/*.ptx
-  build.py --check    compiles to a temporary folder, compares how often each opcode occurs; exit 1 when they differ
+  build.py --check    compiles to a temporary folder, compares the number of occurrences of each opcode; exit 1 if they differ
 
-nvcc is looked for in $CUDA_HOME/bin, in PATH and in /usr/local/cuda/bin; without it nothing is done, exit 77. No path of the
-machine stays in the PTX: sources are named from the repository's root, headers of the toolkit as cuda/include/...
+nvcc is searched in $CUDA_HOME/bin, in PATH and in /usr/local/cuda/bin; without it nothing is done, exit 77. The PTX contains
+no path of the machine: sources are named relative to the repository's root, headers of the toolkit as cuda/include/...
 """
 import argparse
 import pathlib
@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / 'gpu'))
 from build_ptx import differences, find_nvcc, write_ptx  # noqa: E402
 
-# Kernels that are also built for the other dialect of the compiler: registers, moves and pointers are spelt otherwise.
+# Kernels that are also built for the compiler's other dialect: registers, moves and pointers are written differently.
 BOTH = ['atomics', 'elementwise', 'reduce', 'ring', 'transpose', 'warp']
 ONE = ['calls', 'cluster', 'convert', 'decode', 'decode_bugs', 'host_calls', 'library_barrier', 'paged_tile', 'qk', 'qk_bugs',
        'small_bugs', 'store', 'sync', 'tensor_load', 'wgmma']
@@ -32,7 +32,7 @@ def builds():
     for stem in BOTH:
         yield stem, stem + '.sm_100a.ptx', ['-arch=sm_100a', '-lineinfo']
     yield 'qk', 'qk.debug.ptx', ['-arch=sm_90a', '-G']
-    yield 'wmma', 'wmma.ptx', ['-arch=sm_90a']  # names of its inlined templates would be longer than its code
+    yield 'wmma', 'wmma.ptx', ['-arch=sm_90a']  # with -lineinfo, names of inlined templates would be longer than the code
 
 
 def compile_all(nvcc, folder):

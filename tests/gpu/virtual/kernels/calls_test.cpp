@@ -1,4 +1,4 @@
-// K14 and K15: functions, stacks, and what a kernel says to its host.
+// K14 and K15: functions, stacks, printf, assert and trap.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ std::vector<std::int32_t> picks() {
   return values;
 }
 
-// `kernel` of (out, picks) or (out), 64 threads.
+// Runs `kernel` with (out, picks) or (out), 64 threads.
 std::vector<std::int32_t> ints_of(const Schedule& schedule, const char* kernel, bool with_picks) {
   Gpu gpu("calls.ptx", schedule);
   const std::uint64_t out = gpu.zeros("out", 256);
@@ -49,7 +49,7 @@ std::int32_t collatz_like(std::int32_t n, std::int32_t depth) {
   return collatz_like(n % 2 == 0 ? n / 2 : 3 * n + 1, depth - 1) + depth * (n & 3);
 }
 
-// Lanes return from 21 different depths: one call stack for all of a warp would give the first lane's answer.
+// Lanes return from 21 different depths: with one call stack per warp, all would get the first lane's result.
 TEST(K14, LanesOfAWarpRecurToDifferentDepths) {
   std::vector<std::int32_t> expected;
   for (std::int32_t t = 0; t < 64; ++t) expected.push_back(collatz_like(t + 1, t % 21));

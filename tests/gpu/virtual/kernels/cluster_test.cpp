@@ -9,7 +9,7 @@
 namespace kvscope::ptx::test::cluster_test {
 namespace {
 
-// Each CTA finds in its own memory what the other put there: by a store, by a copy for both, by stores that count as bytes.
+// Each CTA reads from its memory what the other wrote: by a store, by a multicast copy, by stores counted as bytes.
 TEST(K19, TwoBlocksShareTheirSharedMemory) {
   constexpr std::size_t kPart = 64 + 64 + 4 + 256;
   std::vector<std::int32_t> source(256);

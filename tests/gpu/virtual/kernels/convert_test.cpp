@@ -11,8 +11,8 @@
 namespace kvscope::ptx::test::convert_test {
 namespace {
 
-// The number that sign, exponent and fraction stand for. `infinities`: the largest exponent is not for numbers; without,
-// only all ones are no number.
+// The value of sign, exponent and fraction. `infinities`: the largest exponent is infinity and NaN; otherwise only the
+// pattern of all ones is NaN.
 double number(std::uint32_t bits, int exponent_bits, int fraction_bits, bool infinities) {
   const auto fraction = static_cast<int>(bits & ((1U << fraction_bits) - 1U));
   const auto exponent = static_cast<int>(bits >> fraction_bits & ((1U << exponent_bits) - 1U));
@@ -31,7 +31,7 @@ struct Fp8 {
   bool infinities;
   std::uint32_t most;  // the largest number's bits
 
-  // By looking at all of them: the nearest, of two as near the one with an even last bit; too large: the largest.
+  // By exhaustive search: the nearest number, ties to an even last bit; the largest number for overflows.
   [[nodiscard]] std::uint32_t nearest(double x) const {
     if (std::isnan(x)) return 0x7f;
     const std::uint32_t sign = std::signbit(x) ? 0x80 : 0;
@@ -54,8 +54,8 @@ std::vector<std::uint32_t> pairs() {
   return values;
 }
 
-// `kernel` on all 65 536 patterns of a format with these exponent bits. The checksums are of what the toolkit's own host
-// conversions give (__nv_cvt_bfloat16raw_to_fp8, __nv_cvt_halfraw_to_fp8, saturating).
+// Runs `kernel` on all 65 536 patterns of a format with these exponent bits. The checksums are of the results of the
+// toolkit's host conversions (__nv_cvt_bfloat16raw_to_fp8, __nv_cvt_halfraw_to_fp8, saturating).
 void encodes_every_pattern(const char* kernel, int exponent_bits, std::uint64_t e4m3_fnv, std::uint64_t e5m2_fnv) {
   Gpu gpu("convert.ptx");
   const std::uint64_t in = gpu.upload("pairs", pairs()), e4m3 = gpu.zeros("e4m3", 65536),
@@ -78,7 +78,7 @@ void encodes_every_pattern(const char* kernel, int exponent_bits, std::uint64_t 
   }
 }
 
-// One rounding, never through a third format: through fp16 the ties of bf16's small numbers would fall otherwise.
+// One rounding, never through a third format: through fp16 the ties of small bf16 numbers would round differently.
 TEST(K16, EncodesEveryBf16PatternAsTheNearestFp8) {
   encodes_every_pattern("encode_bf16", 8, 0xd8b2feb674a31125U, 0x22c10a2b6f34bb85U);
 }
@@ -102,7 +102,7 @@ TEST(K16, DecodesEveryFp8PatternExactly) {
         EXPECT_EQ(got, 0x7fffU) << std::hex << code;
       } else {
         EXPECT_EQ(number(got, 5, 10, true), expected) << std::hex << code;
-        EXPECT_EQ(got >> 15, code >> 7) << std::hex << code;  // of zero too
+        EXPECT_EQ(got >> 15, code >> 7) << std::hex << code;  // also for zero
       }
     }
 }

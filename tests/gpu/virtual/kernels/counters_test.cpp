@@ -1,4 +1,4 @@
-// What K01, K05 and K08 cost the memory, against counts by hand and by sets.
+// The memory costs of K01, K05 and K08, compared with counts by hand and with sets.
 #include "gpu/virtual/check/counters.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace kvscope::ptx::test::counters_test {
 namespace {
 
-// Of all instructions that begin with these words.
+// Sum over all instructions that begin with these words.
 OpCounts counts_of(const Program& program, const Counters& counters, std::string_view words) {
   OpCounts sum;
   for (std::size_t pc = 0; pc < program.ops.size(); ++pc)
@@ -24,7 +24,7 @@ OpCounts counts_of(const Program& program, const Counters& counters, std::string
   return sum;
 }
 
-// Blocks of 100 threads begin at 16 of 32 bytes: full warps touch five sectors there.
+// Blocks of 100 threads begin at byte 16 of a 32-byte sector: full warps touch five sectors there.
 TEST(CountersOfK01, SectorsAreThoseThatTheLanesOfAWarpTouch) {
   std::int64_t sectors = 0, requests = 0;
   for (std::uint64_t cta = 0; cta < 3; ++cta)
@@ -76,7 +76,7 @@ OpCounts ldmatrix_of_qk(const char* file, const char* kernel, int bug) {
   return counts_of(gpu.program(), counters, "ldmatrix");
 }
 
-// Four matrices, a wavefront each: 128-byte swizzle and rows of 272 bytes keep eight rows in different banks.
+// Four matrices, one wavefront each: 128-byte swizzle and rows of 272 bytes put eight rows in different banks.
 TEST(CountersOfK08, EachLdmatrixTakesFourWavefronts) {
   const OpCounts counts = ldmatrix_of_qk("qk.ptx", "qk_tensor", -1);
   EXPECT_EQ(counts.runs, 4 * 8 * 5);
@@ -84,7 +84,7 @@ TEST(CountersOfK08, EachLdmatrixTakesFourWavefronts) {
   EXPECT_EQ(counts.ideal_wavefronts, 4 * counts.runs);
 }
 
-// B21: nobody reports it, but two rows of each eight share their banks.
+// B21: not reported as an error, but two rows of each eight share their banks.
 TEST(CountersOfB21, AWrongSwizzleShowsAsConflicts) {
   const OpCounts counts = ldmatrix_of_qk("qk_bugs.ptx", "qk_tensor_wrong", 21);
   EXPECT_GT(counts.conflicts(), 0);

@@ -18,7 +18,7 @@ DecodeCase::DecodeCase(std::int64_t tokens)
       keys_(bf16_noise(static_cast<std::size_t>((pages_ + 3) * kPage * kHeads * kDim), 11)),
       values_(bf16_noise(keys_.size(), 12)),
       queries_(bf16_noise(static_cast<std::size_t>(kHeads * kGroup * kDim), 13)) {
-  // Three blocks more than pages, and neighbours of the sequence far apart.
+  // Three blocks more than pages, and adjacent pages of the sequence are far apart.
   for (std::int64_t page = 0; page < pages_; ++page)
     table_.push_back(static_cast<std::int32_t>((page * 5 + 2) % (pages_ + 3)));
   std::vector<std::int32_t> sorted = table_;

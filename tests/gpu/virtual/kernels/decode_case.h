@@ -1,5 +1,5 @@
 // A sequence of a paged cache, two KV heads, four query rows each: the data in blocks of a pool, the launch, and the
-// answer in double.
+// expected output in double.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class DecodeCase {
   };
   [[nodiscard]] Launch launch(Gpu& gpu, const std::string& kernel, int bug = -1) const;
   [[nodiscard]] std::vector<float> output(Gpu& gpu, const Launch& launch) const;
-  // The largest distance to the answer in double; infinity when there is a NaN.
+  // The largest difference from the output in double; infinity if there is a NaN.
   [[nodiscard]] double error(const std::vector<float>& output) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace kvscope::ptx::test::decode_test {
 namespace {
 
-// The sequence ends with its last page: 64 tiles through a ring of two stages. What is left of the error is the weights'
-// rounding to bf16.
+// The sequence ends with its last page: 64 tiles through a ring of two stages. The remaining error is the rounding of
+// the weights to bf16.
 TEST(K09, DecodesFourThousandTokensWithinTheRoundingOfTheWeights) {
   const DecodeCase data(4096);
   std::vector<float> first;
@@ -26,8 +26,8 @@ TEST(K09, DecodesFourThousandTokensWithinTheRoundingOfTheWeights) {
   }
 }
 
-// The last tile has 21 of 64 tokens: two warps mask some or all of their keys, and one sees its first key late.
-TEST(K09, MasksWhatIsBehindTheEndOfTheSequence) {
+// The last tile has 21 of 64 tokens: two warps mask some or all of their keys, and one has its first key late.
+TEST(K09, MasksKeysPastTheEndOfTheSequence) {
   for (const std::int64_t tokens : {1, 17, 85, 277}) {
     const DecodeCase data(tokens);
     std::vector<float> first;
@@ -37,7 +37,8 @@ TEST(K09, MasksWhatIsBehindTheEndOfTheSequence) {
       const DecodeCase::Launch launch = data.launch(gpu, "paged_decode");
       gpu.run_clean(launch.run);
       const std::vector<float> out = data.output(gpu, launch);
-      EXPECT_LE(data.error(out), 5e-3);  // few tokens: a weight's rounding is seen whole, 2^-9 of a value up to 2
+      // Few tokens: the rounding of a weight is not averaged, 2^-9 of a value up to 2.
+      EXPECT_LE(data.error(out), 5e-3);
       if (first.empty()) first = out;
       EXPECT_EQ(fnv_of(out), fnv_of(first));
     }

@@ -11,7 +11,7 @@
 namespace kvscope::ptx::test::elementwise_test {
 namespace {
 
-// The guard is off by one, or a whole CTA writes: the word behind the array would show it.
+// Detects an off-by-one guard or a CTA that writes in full: the word after the array would change.
 TEST(K01, ScalesAnArrayThatEndsInsideTheLastBlock) {
   constexpr std::size_t kCount = 250;
   std::vector<float> x(kCount), expected(kCount + 50, 0.0F);
@@ -32,7 +32,7 @@ TEST(K01, ScalesAnArrayThatEndsInsideTheLastBlock) {
     }
 }
 
-// What 128 threads hold after `rounds`, by a plain loop.
+// The values of 128 threads after `rounds`, by a plain loop.
 std::vector<float> after_rounds(int rounds) {
   std::vector<float> in(128), out(128);
   for (std::size_t i = 0; i < 128; ++i) in[i] = static_cast<float>(i);
@@ -57,8 +57,8 @@ struct Rounds {
   std::uint64_t warp_instructions;
 };
 
-// Lanes part and meet again each round: a lane group that does not merge shows in the count, a fused multiply-add that
-// rounds twice in the bits.
+// Lanes diverge and reconverge in each round: a lane group that does not merge changes the instruction count, a fused
+// multiply-add that rounds twice changes the bits.
 TEST(K02, AluLoopGivesTheBitsOfAPlainLoopInTheExpectedNumberOfInstructions) {
   for (const Rounds& r : {Rounds{10, 0xda3f5a7aa17dabb9U, 892}, Rounds{100, 0x0efd26ab1eaac290U, 7776},
                           Rounds{1000, 0xbe3b164d7640974dU, 76620}}) {

@@ -1,5 +1,5 @@
-// Kernels that hand global memory from one CTA to another, with the fence that orders it and without: run_clean has shown
-// that they are clean (K04, K12, K13, K22), here is what is said when the fence is taken out of the text.
+// Kernels that pass data between CTAs in global memory, with the fence that orders it and without. run_clean tests that
+// they are clean (K04, K12, K13, K22); this file tests the reports when the fence is removed from the text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Every `what` but those in front of the kernel's name is taken out.
+// The text without every `what` after the kernel's name.
 std::string without(std::string text, std::string_view kernel, std::string_view what) {
   const std::size_t from = text.find("// .globl\t" + std::string(kernel));
   EXPECT_NE(from, std::string::npos) << kernel;

@@ -1,4 +1,4 @@
-// K20 and K22: what the C++ library and its atomics compile to.
+// K20 and K22: the compiled form of the C++ library's barrier and of atomics.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace kvscope::ptx::test::library_test {
 namespace {
 
-// The copy is issued before the barrier is told its bytes: the count goes below zero while arrivals are pending.
+// The copy is issued before its bytes are announced: tx is negative while arrivals are pending.
 TEST(K20, TheLibrarysBarrierAndCopyAgreeOnThePhase) {
   std::vector<std::int32_t> in(512), expected(512);
   for (std::size_t i = 0; i < 512; ++i) in[i] = static_cast<std::int32_t>(i * 77 % 1013);
@@ -40,7 +40,7 @@ class K22 : public ::testing::Test {
   }
 };
 
-// Integers that fp32 and bf16 hold: every order of the sums is exact.
+// Integers that are exact in fp32 and bf16: every order of the sums is exact.
 TEST_F(K22, AddsFourFloatsAtOnce) {
   constexpr std::size_t kCount = 300;
   std::vector<float> in(4 * kCount), expected(12);
@@ -74,7 +74,7 @@ TEST_F(K22, AddsPairsOfBf16) {
   });
 }
 
-// Two neighbours in one word: a compare and swap of the whole word would lose one.
+// Two adjacent elements in one word: a compare and swap of the whole word would lose one update.
 TEST_F(K22, ComparesAndSwapsSixteenBits) {
   constexpr std::size_t kCount = 200;
   std::vector<std::uint16_t> in(kCount), expected(2);
@@ -90,7 +90,7 @@ TEST_F(K22, ComparesAndSwapsSixteenBits) {
   });
 }
 
-// What is taken and what is left is what was put in: no half of a value with another's.
+// The values taken and left are those stored: no halves of two values are mixed.
 TEST_F(K22, ExchangesHundredAndTwentyEightBits) {
   using Value = std::array<std::uint64_t, 2>;
   everywhere([](Gpu& gpu) {

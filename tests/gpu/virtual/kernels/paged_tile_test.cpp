@@ -1,4 +1,4 @@
-// A tile of a paged cache by a compiled kernel, and by the model: the same events, one by one, and the same registers.
+// A tile of a paged cache loaded by a compiled kernel and by the model: the same events, and the same registers.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 constexpr std::int64_t kLayers = 2, kHeads = 2, kDim = 128, kPage = 16, kBlocks = 32, kTileRows = 64;
 constexpr std::int64_t kRowsPerBlock = 2 * kLayers * kPage;
 
-// Two sequences of 150 and 70 tokens; the second layer, its second head, the longer sequence's third tile, which its
-// tokens do not fill: no index is 0 by luck.
+// Two sequences of 150 and 70 tokens; the second layer, its second head, the longer sequence's third tile, which is
+// only partly filled: no index is 0 by chance.
 Scenario scenario() {
   Scenario s;
   s.name = "paged tile";
@@ -61,7 +61,7 @@ class PagedTile {
     return out;
   }
 
-  // The kernel's events; its registers are left in `registers`. `bug` of the kernel that has mistakes, else -1.
+  // The kernel's events; its registers are stored in `registers`. `bug` of the kernel with mistakes, otherwise -1.
   std::vector<trace::Event> kernel(const Schedule& schedule, int bug = -1) {
     Gpu gpu("paged_tile.ptx", schedule);
     const std::uint64_t pool = gpu.upload("pool", pool_), table = gpu.upload("table", table_of_tile());
@@ -90,7 +90,7 @@ class PagedTile {
     return recorder.events();
   }
 
-  // Register `r` of a lane, by ldmatrix's own rule out of the pool.
+  // Register `r` of a lane, computed from the pool by the definition of ldmatrix.
   [[nodiscard]] std::uint32_t expected_register(int lane, int r) const {
     const int piece = r / 4, m = r % 4, g = lane / 4, t = lane % 4;
     std::uint32_t word = 0;
@@ -105,7 +105,7 @@ class PagedTile {
 
  private:
   [[nodiscard]] std::int64_t tokens() const { return std::min(kTileRows, tile_.tokens - tile_.first_token.value); }
-  // What the kernel's instructions do not say.
+  // The part of the trace that the kernel's instructions do not contain.
   [[nodiscard]] TileNote note() const {
     return {.step = state_.step.value,
             .seq = state_.batch[static_cast<std::size_t>(tile_.batch_row.value)].value,
@@ -121,7 +121,7 @@ class PagedTile {
     const auto first = row + tile_.first_token.value / kPage;
     return {first, row + state_.table_columns};
   }
-  // A row that no token has been given a page for is zero.
+  // A row of a token without a page is zero.
   [[nodiscard]] std::uint16_t element(int row, int column) const {
     const std::int64_t page = row / kPage;
     if (page * kPage >= tokens()) return 0;
@@ -150,8 +150,7 @@ std::string first_difference(const std::vector<trace::Event>& model, const std::
 class PagedTileTrace : public ::testing::TestWithParam<bool> {};
 
 // Tile, bytes, every box with its row, every chunk with its byte of the pool, every lane's read: 22 tokens are on two
-// pages of four. A swizzle, a table entry or a row of ldmatrix that either side had otherwise would be the first
-// difference.
+// pages of four. A different swizzle, table entry or row of ldmatrix on either side would be the first difference.
 TEST_P(PagedTileTrace, IsTheModelsUnderEverySchedule) {
   PagedTile tile(GetParam());
   const std::vector<trace::Event> model = tile.model();
@@ -171,7 +170,7 @@ TEST_P(PagedTileTrace, IsTheModelsUnderEverySchedule) {
 INSTANTIATE_TEST_SUITE_P(Paged, PagedTileTrace, ::testing::Bool(),
                          [](const auto& which) { return std::string(which.param ? "Values" : "Keys"); });
 
-// Mistakes that give plausible numbers, each named by the event that it changes first.
+// Mistakes with plausible results, each identified by the first event that it changes.
 TEST(PagedTileTraceOf, AMistakeNamesTheFirstEventThatDiffers) {
   using ::testing::AllOf;
   using ::testing::MatchesRegex;
@@ -179,10 +178,10 @@ TEST(PagedTileTraceOf, AMistakeNamesTheFirstEventThatDiffers) {
   const std::vector<trace::Event> model = tile.model();
   const auto difference = [&](int bug) { return first_difference(model, tile.kernel(kLate, bug)); };
   EXPECT_EQ(difference(0), "none");
-  // The second page comes from the first one's block.
+  // The second page is loaded from the first one's block.
   EXPECT_THAT(difference(1), MatchesRegex("box_copied copy=2 sub_tile=1 column=0 row=([0-9]+) shared=2048 .* \\| "
                                           "box_copied copy=2 sub_tile=1 column=0 row=[0-9]+ shared=2048 .*"));
-  // Rows 4 to 7 of a piece are read where the swizzle of four rows would have them. The banks feel it first.
+  // Rows 4 to 7 of a piece are read at the addresses of a four-row swizzle. Bank conflicts are the first difference.
   EXPECT_THAT(difference(2), MatchesRegex("fragment_read read=0 .* cycles=4 conflicts=0 \\| "
                                           "fragment_read read=0 .* cycles=8 conflicts=4"));
   EXPECT_EQ(difference(3), "barrier_expects phase=0 bytes=8192 | barrier_expects phase=0 bytes=6144");

@@ -1,5 +1,5 @@
-// 64 queries against 64 keys of 128 elements: the data, the launches of every kernel that computes them, the expected
-// scores by a loop.
+// 64 queries and 64 keys of 128 elements: the data, the launches of every kernel that computes their scores, and the
+// expected scores by a loop.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class QkCase {
   // A kernel of (keys, queries, scores).
   [[nodiscard]] Launch by_cp_async(Gpu& gpu, const std::string& kernel, int bug = -1) const;
 
-  // Scores whose bits are not the loop's.
+  // The number of scores whose bits differ from the loop's.
   [[nodiscard]] int differences(Gpu& gpu, const Launch& launch) const;
 
  private:

@@ -10,8 +10,8 @@ namespace {
 
 class QkTile : public ::testing::TestWithParam<const char*> {};
 
-// Sums in the order of k, each rounded: a plain loop gives the same bits. A fragment in the wrong lane, a chunk that is not
-// where the swizzle puts it, or a fused multiply-add would change some.
+// Sums in the order of k, each rounded: a plain loop gives the same bits. A fragment in the wrong lane, a chunk at the
+// wrong place of the swizzle, or a fused multiply-add would change some.
 TEST_P(QkTile, ByTensorCopiesGivesTheBitsOfAPlainLoop) {
   const QkCase data;
   for (const Schedule& schedule : kSchedules) {
@@ -34,7 +34,7 @@ TEST_P(QkTile, ByCpAsyncGivesTheBitsOfAPlainLoop) {
   }
 }
 
-// K24: the debug build keeps everything in a local depot and reads it by generic addresses.
+// K24: the debug build keeps all variables in a local depot and accesses them by generic addresses.
 INSTANTIATE_TEST_SUITE_P(K08, QkTile, ::testing::Values("qk.ptx", "qk.debug.ptx"),
                          [](const auto& which) { return std::string(which.index == 0 ? "Release" : "Debug"); });
 

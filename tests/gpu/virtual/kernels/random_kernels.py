@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Random small kernels: nvcc's PTX of them on the virtual GPU against the host compiler's own evaluation, bit for bit.
+"""Random small kernels: nvcc's PTX on the virtual GPU compared with the host compiler's evaluation, bit for bit.
 
   random_kernels.py --runner <ptx_random_kernels> [--count 200] [--seed 1] [--keep folder]
 
-One random program tree becomes CUDA (random.cu) and C++ that takes all lanes of a warp statement by statement
-(random_host.cpp): integer and float expressions, ifs and loops that lanes disagree on, shuffles and votes with full and
-partial masks. Without nvcc or a host compiler nothing is done, exit 77. Fixed seeds: every run tests the same kernels.
+One random program tree is written as CUDA (random.cu) and as C++ that executes all lanes of a warp statement by statement
+(random_host.cpp): integer and float expressions, divergent ifs and loops, shuffles and votes with full and partial masks. Without nvcc or a host compiler nothing is done, exit 77. Fixed seeds: every run tests the same kernels.
 """
 import argparse
 import os
@@ -20,7 +19,7 @@ import build
 
 INTS, FLOATS, THREADS = 4, 3, 64
 
-# The same names on both sides. Divisors and shift amounts are made legal in the expression, conversions saturate.
+# The same names on both sides. The expressions keep divisors and shift amounts valid; conversions saturate.
 DEVICE = r'''
 #include <cstdint>
 #define BOTH __device__ __forceinline__
@@ -80,7 +79,7 @@ class Program:
         self.names = 0
         self.body = [self.statement(depth=2, top=True) for _ in range(rng.randint(5, 9))]
 
-    # Expressions: text with {i0} {f0} {lane} for what each side calls them.
+    # Expressions: text with placeholders {i0} {f0} {lane}, which each side replaces by its names.
 
     def integer(self, depth):
         r = self.rng
@@ -131,7 +130,7 @@ class Program:
         return 'set', f'f{r.randrange(FLOATS)}', self.real(3)
 
     def exchange(self):
-        """Lanes of a mask read one another; of a partial mask only lanes that are in it."""
+        """Lanes of a mask read each other; with a partial mask only lanes in it are read."""
         r = self.rng
         partial = r.random() < 0.5
         mask = (r.getrandbits(32) | 1 << r.randrange(32)) if partial else 0xffffffff
@@ -179,7 +178,7 @@ LANES = 'for (uint32_t l = 0; l < 32; ++l)'
 
 
 def host(statements, active, names):
-    """`active`: the variable with the lanes that are here."""
+    """`active`: the variable with the active lanes."""
     for s in statements:
         if s[0] == 'set':
             yield f'  {LANES} if ({active} >> l & 1) {s[1]}[l] = {on_host(s[2])};'

@@ -1,5 +1,6 @@
-// ptx_random_kernels <file.ptx> <expected.bin> <kernels> <threads> <words>: runs kernels k0 .. of the PTX and compares what
-// each leaves with the bytes expected: the common input, then one output a kernel, [threads][words] of 32 bits each.
+// ptx_random_kernels <file.ptx> <expected.bin> <kernels> <threads> <words>: runs kernels k0 .. of the PTX and compares
+// their outputs with the expected bytes: the common input, then one output per kernel, [threads][words] of 32 bits
+// each.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

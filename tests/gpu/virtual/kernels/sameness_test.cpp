@@ -1,5 +1,5 @@
-// What must not change a kernel's results: who watches, how rows are laid out, which instruction set the host has, how
-// often it is run.
+// Conditions that must not change a kernel's results: monitors, the layout of registers, the host's instruction set,
+// repeated runs.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -52,7 +52,7 @@ TEST(DecodeIsTheSame, OnEveryInstructionSetOfTheHost) {
   }
 }
 
-// Reports name threads, places and steps: all of them again.
+// Reports contain threads, places and steps: all of them must be equal.
 TEST(EverySeededBugIsTheSame, RunTwice) {
   for (const SeededBug& bug : seeded_bugs())
     for (const Schedule& schedule : {kSchedules[0], kSchedules[2]}) {

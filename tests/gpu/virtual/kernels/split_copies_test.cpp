@@ -1,5 +1,5 @@
-// Under a seed a box comes row by row: each row moves by itself, in any order, and credits its own bytes. K07 to K10 and
-// K19 give the same bytes under seeds; here is what makes that say something.
+// Under a seed a box is copied row by row: each row moves separately, in any order, and credits its own bytes. K07 to
+// K10 and K19 test that the results are equal under seeds; this file tests that the rows really move separately.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 namespace kvscope::ptx::test::store_test {
 namespace {
 
-// 100 rows of 64 floats: the reduction's 64 rows begin at row 64, so that 28 of them do not exist. A store that does not
-// undo the swizzle, or an engine that reads what is stored later, changes values.
+// 100 rows of 64 floats: the reduction's 64 rows begin at row 64, so 28 of them do not exist. A store that does not
+// undo the swizzle, or an engine that reads later stores, would change values.
 TEST(K10, StoresTilesRunsAndSumsByEngines) {
   constexpr std::size_t kRows = 100, kColumns = 64;
   std::vector<float> tensor(kRows * kColumns), expected;

@@ -1,4 +1,4 @@
-// K07: the gold cases of the copy engine, this time by the instruction.
+// K07: the reference cases of the copy engine, executed by the instruction.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,8 @@ struct Case {
   std::vector<std::uint64_t> dims, strides;
   std::vector<std::uint32_t> box, element_strides;
   std::vector<std::int32_t> at;
-  std::uint64_t offset, window, tx;  // [bytes] the tile's place, what is looked at, what the barrier is told
+  // [bytes] the tile's offset, the bytes compared, the bytes that the barrier expects.
+  std::uint64_t offset, window, tx;
   std::uint64_t fnv;
 };
 
@@ -80,7 +81,7 @@ TmaDataType type_of(std::int64_t element) {
   }
 }
 
-// Exactly the tensor's bytes: a copy that reads one more stops.
+// Exactly the tensor's bytes: a copy that reads one more is reported.
 std::vector<std::uint8_t> source(const Case& c) {
   std::uint64_t end = c.dims[0] * static_cast<std::uint64_t>(c.element);
   for (std::size_t i = 1; i < c.dims.size(); ++i) end += (c.dims[i] - 1) * c.strides[i - 1];
@@ -109,7 +110,7 @@ TEST(K07, DeliversTheGoldBytesOfEveryTensorCopy) {
     }
 }
 
-// One byte an element, no swizzle: rows lie one behind the other, and what is outside the tensor in any dimension is zero.
+// One byte per element, no swizzle: rows are consecutive, and positions outside the tensor in any dimension are zero.
 TEST(K07, CopiesBoxesOfEveryRank) {
   constexpr std::array<std::int64_t, 5> kDims = {32, 3, 3, 3, 3}, kStrides = {1, 32, 96, 288, 864},
                                         kBox = {16, 2, 2, 2, 2}, kAt = {16, 2, 1, -1, 2};

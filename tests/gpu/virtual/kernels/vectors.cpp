@@ -5,8 +5,8 @@
 namespace kvscope::ptx::test {
 namespace {
 
-// Values that an assembler computes when all inputs are constants, that hardware manuals state, or that independent
-// programs computed.
+// Values that an assembler computes for constant inputs, that hardware manuals state, or that independent programs
+// computed.
 std::vector<VectorRow> integer_rows() {
   constexpr std::uint64_t a = 0x89abcdef, b = 0xfedcba98, all = 0xffffffff, least = 0x80000000;
   constexpr std::uint64_t all64 = ~std::uint64_t{0}, least64 = std::uint64_t{1} << 63;
@@ -237,7 +237,7 @@ std::vector<VectorRow> convert_rows() {
       {"cvt.rn.bf16.f32 d, a",
        "h:r",
        {{{0x3f808000}, 0x3f80}, {{0x3f818000}, 0x3f82}, {{0x7f7f8000}, 0x7f80}, {{0x00008001}, 1}, {{nan}, 0x7fff}}},
-      // a goes to the upper half.
+      // a becomes the upper half.
       {"cvt.rn.f16x2.f32 d, a, b", "r:rr", {{{0x3f800000, 0xc0000000}, 0x3c00c000}}},
       {"cvt.rn.bf16x2.f32 d, a, b", "r:rr", {{{0x3f800000, 0xc0000000}, 0x3f80c000}}},
       {"cvt.rn.satfinite.e4m3x2.f32 d, a, b",
@@ -291,7 +291,7 @@ std::string vector_kernels(const std::vector<VectorRow>& rows) {
     constexpr std::string_view kNames = "abce";
     std::size_t operand = 0;
     for (std::size_t i = 2; i < widths.size(); ++i) {
-      if (widths[i] == ' ') {  // the rest are registers without a value
+      if (widths[i] == ' ') {  // the other registers have no value
         operand = 3;
         continue;
       }

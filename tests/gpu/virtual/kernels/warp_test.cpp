@@ -12,7 +12,7 @@
 namespace kvscope::ptx::test::warp_test {
 namespace {
 
-// A shuffle that ignores its width, or moves the wrong way, changes a sum.
+// Detects a shuffle that ignores its width, or moves values in the wrong direction.
 TEST(K03, SumsOfAWarpByShufflesAndVotes) {
   std::vector<std::int32_t> in(32);
   for (std::size_t i = 0; i < 32; ++i) in[i] = static_cast<std::int32_t>(i * i * 7 % 61) - 20;
@@ -41,11 +41,11 @@ TEST(K03, SumsOfAWarpByShufflesAndVotes) {
 struct Shuffle {
   const char* name;
   int mode, b, c;            // idx up down bfly
-  std::array<int, 8> lanes;  // what lanes 0 1 7 8 15 16 30 31 read; 100 more: no such lane, its own value
+  std::array<int, 8> lanes;  // the lanes read by 0 1 7 8 15 16 30 31; plus 100: no such lane, its own value
 };
 
-// The rows of the table that goes with PTX ISA's definition of shfl: width 8 by the upper half of c, bounds by the lower.
-// bfly may read an earlier segment.
+// Rows of the table for PTX ISA's definition of shfl: width 8 by the upper half of c, bounds by the lower. bfly may
+// read an earlier segment.
 TEST(K03, ShufflesReadTheLaneThatTheirSegmentAllows) {
   constexpr int kNo = 100;
   const std::vector<Shuffle> cases = {

@@ -14,7 +14,7 @@ int b_of(int k, int n) {
 
 // As the kernel's parameter: bytes of a row, leading and stride offsets, along m or n.
 using Layout = std::array<std::int32_t, 4>;
-// The densest that a 64 x 16 operand has. Without swizzle: blocks of 8 x 16 bytes, along k first or along m first.
+// The densest layout of a 64 x 16 operand. Without swizzle: blocks of 8 x 16 bytes, along k first or along m first.
 Layout layout(int row, bool along_mn) {
   if (!along_mn) return row == 16 ? Layout{16, 128, 256, 0} : Layout{row, 0, 8 * row, 0};
   return row == 16 ? Layout{16, 1024, 128, 1} : Layout{row, 16 * row, 8 * row, 1};

@@ -1,4 +1,4 @@
-// K18: matrices of a warpgroup, from every layout that a descriptor can name.
+// K18: warpgroup products with every layout that a descriptor can describe.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,7 +11,7 @@
 namespace kvscope::ptx::test::wgmma_test {
 namespace {
 
-// Small integers: every order of the sum is exact. The checksum is of 64 x 64 floats, row after row.
+// Small integers: every order of the sum is exact. The checksum is of 64 x 64 floats, row by row.
 TEST(K18, MultipliesFromEveryLayoutOfBothOperands) {
   const WgmmaCase data;
   ASSERT_EQ(fnv_of(data.expected()), 0x164126ae312ca430U);
@@ -20,7 +20,8 @@ TEST(K18, MultipliesFromEveryLayoutOfBothOperands) {
       for (const bool b_along_n : {false, true})
         for (const bool a_in_registers : {false, true})
           for (const Schedule& schedule : kSchedules) {
-            if (schedule.policy != Policy::late && (a_along_m != b_along_n)) continue;  // enough of a product
+            // Sufficient coverage of the combinations.
+            if (schedule.policy != Policy::late && (a_along_m != b_along_n)) continue;
             SCOPED_TRACE(testing::Message() << row << "-byte rows, A along " << (a_along_m ? 'm' : 'k') << ", B along "
                                             << (b_along_n ? 'n' : 'k') << (a_in_registers ? ", A in registers" : "")
                                             << ", " << schedule.name);

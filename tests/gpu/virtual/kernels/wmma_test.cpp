@@ -1,4 +1,4 @@
-// wmma as the compiler writes it: every shape and type against a plain loop, and a product staged in shared memory.
+// wmma as compiled by nvcc: every shape and type compared with a plain loop, and a product staged in shared memory.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct Matrix {
     if (type == Type::f16) word = half(x);
     std::memcpy(bytes.data() + i * width / 8, &word, static_cast<std::size_t>(width / 8));
   }
-  // An integer up to 2048: one bit in front of the point.
+  // The f16 bits of an integer up to 2048.
   static std::uint64_t half(int x) {
     if (x == 0) return 0;
     const auto magnitude = static_cast<unsigned>(std::abs(x));
@@ -99,8 +99,8 @@ int b_of(Type type, int k, int n) {
   return (3 * k + n) % 7 - (type == Type::u8 || type == Type::u4 ? 0 : 3);
 }
 
-// Every element of a tile is another one somewhere, each matrix lies both ways, and lines are longer than the tile: an
-// exchanged register, lane, half or layout shows, and so does a byte written between two lines.
+// Elements of a tile are distinct somewhere, each matrix is tested in both layouts, and lines are longer than the tile:
+// an exchanged register, lane, half or layout is detected, and so is a byte written between two lines.
 TEST(Wmma, EveryShapeTypeAndLayoutIsTheProductOfAPlainLoop) {
   for (const Tile& tile : every_tile()) {
     const auto [m, n, k] = tile.shape;
@@ -173,7 +173,7 @@ TEST(Wmma, AProductStagedInSharedMemoryIsCleanUnderEverySchedule) {
   }
 }
 
-// Kinds of the reports, and the opcodes of their sides.
+// Kinds of the reports, and the opcodes of their parties.
 std::vector<std::string> said(int bug) {
   const Staged data;
   Gpu gpu("wmma.ptx");
@@ -194,8 +194,8 @@ TEST(Wmma, ALoadIsARaceWithStoresThatNoBarrierOrders) {
 TEST(Wmma, AStorePastAnArrayIsOutOfBounds) {
   EXPECT_THAT(said(2), ::testing::ElementsAre("OUT_OF_BOUNDS wmma.store.d c"));
 }
-TEST(Wmma, ALoadOfARowThatNobodyHasWrittenIsUninitialised) {
-  EXPECT_THAT(said(3), ::testing::Contains(::testing::StartsWith("UNINITIALISED wmma.load.b")));
+TEST(Wmma, ALoadOfAnUnwrittenRowIsUninitialized) {
+  EXPECT_THAT(said(3), ::testing::Contains(::testing::StartsWith("UNINITIALIZED wmma.load.b")));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// One thread, one element: what was there, and what is there then.
+// One thread, one element: the old and the new value.
 struct Row {
   std::string word;
   std::uint32_t memory, b, c, after;
@@ -62,7 +62,7 @@ TEST(Atomics, EveryOperationOfOneWord) {
   }
 }
 
-// Global memory flushes what is subnormal, shared memory keeps it.
+// f32 add in global memory flushes subnormals, in shared memory it keeps them.
 TEST(Atomics, F32AddFlushesSubnormalsInGlobalMemoryOnly) {
   const Ran ran = run({.body = R"(
     ld.global.f32 %f1, [%rd1+4];
@@ -81,7 +81,7 @@ TEST(Atomics, F32AddFlushesSubnormalsInGlobalMemoryOnly) {
   EXPECT_EQ(ran.word(0), 0x00000400u);  // 2^-139
 }
 
-// Normal numbers whose sum is not: 1.5 * 2^-126 - 2^-126 = 2^-127.
+// Normal numbers with a subnormal sum: 1.5 * 2^-126 - 2^-126 = 2^-127.
 TEST(Atomics, F32AddFlushesASubnormalSumInGlobalMemoryOnly) {
   const Ran ran = run({.body = R"(
     ld.global.f32 %f2, [%rd1];
@@ -100,7 +100,7 @@ TEST(Atomics, F32AddFlushesASubnormalSumInGlobalMemoryOnly) {
   EXPECT_EQ(ran.word(0), 0x00400000u);
 }
 
-// Lanes act one after the other, in ascending order: each sees what those before it made.
+// Lanes execute one after the other, in ascending order: each reads the results of earlier lanes.
 TEST(Atomics, LanesOfOneInstructionComeInOrder) {
   const Ran ran = run({.body = R"(
     atom.global.add.u32 %r1, [%rd1], %r0;
@@ -147,7 +147,7 @@ TEST(Atomics, VectorsAndWideOnes) {
   EXPECT_EQ(in[12], 0x12340000u);
 }
 
-TEST(Atomics, NobodyElseIsInLocalOrConstantMemory) {
+TEST(Atomics, ALocalOrMisalignedAddressIsReported) {
   const Ran ran = run({.body = R"(
     .local .align 8 .b8 mine[16];
     mov.u64 %rd4, mine;    cvta.local.u64 %rd5, %rd4;
@@ -159,7 +159,7 @@ TEST(Atomics, NobodyElseIsInLocalOrConstantMemory) {
   EXPECT_TRUE(ran.messages[1].starts_with("MISALIGNED 8-byte access at 0x3")) << ran.messages[1];
 }
 
-// A NaN loses, and -0 is below +0.
+// If one operand is a NaN the other is the result, and -0 is below +0.
 TEST(Reductions, HalvesOrderZerosAndDropNan) {
   const auto half = [](ReduceOp op, std::uint16_t r, std::uint16_t x) {
     std::byte memory[2], b[2];

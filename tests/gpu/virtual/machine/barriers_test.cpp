@@ -1,4 +1,4 @@
-// Barriers of a CTA and of a cluster: who is counted, who waits, and what is said when somebody is missing.
+// Barriers of a CTA and of a cluster: which threads are counted, which wait, and the reports of missing ones.
 #include <gtest/gtest.h>
 
 #include "tests/gpu/virtual/machine/one_kernel.h"
@@ -8,7 +8,8 @@ namespace {
 
 using test::run;
 
-// Warps 0 and 1 fill and go on without waiting; 2 and 3 wait for them. A producer that waited would store 9 too late.
+// Warps 0 and 1 store and continue without waiting; 2 and 3 wait for them. A producer that waited would store 9 too
+// late.
 TEST(NamedBarrier, ProducersArriveAndConsumersWait) {
   const auto ran = run({.body = R"(
     shr.u32 %r1, %r0, 5;
@@ -63,7 +64,7 @@ TEST(NamedBarrier, AWarpThatHasExitedIsNotWaitedFor) {
   EXPECT_EQ(ran.word(0), 3u);
 }
 
-// barrier.sync from both sides of an if: any instruction with this barrier counts. bar.sync would not.
+// barrier.sync on both sides of an if: any instruction with this barrier counts. bar.sync would not.
 TEST(NamedBarrier, LanesOfAWarpMayComeToTheUnalignedFormFromTwoPlaces) {
   const std::string body = R"(
     setp.lt.u32 %p1, %r0, 16;
@@ -83,8 +84,8 @@ TEST(NamedBarrier, LanesOfAWarpMayComeToTheUnalignedFormFromTwoPlaces) {
   EXPECT_TRUE(apart.messages[0].starts_with("DIVERGED warp 0 lanes 0000ffff bar.sync 0")) << apart.messages[0];
 }
 
-// Half of a warp waits at the barrier already when the other half jumps back to it: they are together there.
-TEST(NamedBarrier, LanesThatComeLaterJoinThoseThatWait) {
+// Half of a warp already waits at the barrier when the other half jumps back to it: they arrive together.
+TEST(NamedBarrier, LaterLanesJoinThoseThatWait) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 16;
     @!%p1 bra FAR;
@@ -110,11 +111,12 @@ TEST(NamedBarrier, AnotherNumberOfThreadsOrAnotherKindIsAMismatch) {
   const auto counts =
       run({.body = "setp.lt.u32 %p1, %r0, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 1, 96;", .threads = 64});
   ASSERT_GE(counts.messages.size(), 1u);
-  EXPECT_EQ(counts.messages[0], "BARRIER_MISMATCH barrier 1 is waited for with 64 threads, and here with 96");
+  EXPECT_EQ(counts.messages[0], "BARRIER_MISMATCH barrier 1 is in use with 64 threads, but this instruction names 96");
   const auto kinds =
       run({.body = "setp.lt.u32 %p1, %r0, 32; @%p1 bar.sync 1; @!%p1 bar.red.popc.u32 %r1, 1, %p1;", .threads = 64});
   ASSERT_GE(kinds.messages.size(), 1u);
-  EXPECT_EQ(kinds.messages[0], "BARRIER_MISMATCH barrier 1 is one of bar.sync or bar.arrive, and here of bar.red.popc");
+  EXPECT_EQ(kinds.messages[0],
+            "BARRIER_MISMATCH barrier 1 is in use by bar.sync or bar.arrive, but this instruction is bar.red.popc");
 }
 
 TEST(NamedBarrier, ADeadlockNamesWhoArrivedAndWhereTheOthersAre) {

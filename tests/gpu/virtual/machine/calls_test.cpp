@@ -1,4 +1,4 @@
-// Functions of device code, and those that the machine has itself.
+// Device functions, and functions that the machine implements.
 #include <gtest/gtest.h>
 
 #include "core/base/errors.h"
@@ -9,7 +9,7 @@
 namespace kvscope::ptx::calls_test {
 namespace {
 
-// A module of its own: `text` behind the head, a kernel "k" with one pointer.
+// A separate module: `text` after the header, a kernel "k" with one pointer.
 struct Called {
   LaunchResult result;
   std::vector<std::uint32_t> out;
@@ -48,7 +48,7 @@ ZERO: st.param.b32 [r], 0;
 }
 )";
 
-// Lanes recurse to depths of their own and come back to one place, each with its own frames.
+// Lanes recurse to different depths and reconverge at one place, each with its own frames.
 TEST(Calls, EveryLaneRecursesToItsOwnDepth) {
   const auto called = call(std::string(kSum) + R"(
 .visible .entry k(.param .u64 p0) {
@@ -79,10 +79,10 @@ TEST(Calls, TooManyOfOneAnotherOverflowTheStack) {
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
   EXPECT_EQ(called.result.reports[0].kind, ReportKind::stack);
-  EXPECT_EQ(called.result.reports[0].message, "256 calls of one another: 'sum' would be one more");
+  EXPECT_EQ(called.result.reports[0].message, "256 nested calls are the limit: 'sum' exceeds it");
 }
 
-// A table of functions in memory, an address a lane: each group enters its own function, and all meet again.
+// A table of functions in memory, one address per lane: each group calls its own function, and all reconverge.
 TEST(Calls, AFunctionPointerTakesEachLaneToItsFunction) {
   const auto called = call(R"(
 .func (.param .b32 r) twice(.param .b32 n) { .reg .b32 %a; ld.param.b32 %a, [n]; shl.b32 %a, %a, 1; st.param.b32 [r], %a; ret; }
@@ -112,7 +112,7 @@ TEST(Calls, AFunctionPointerTakesEachLaneToItsFunction) {
   EXPECT_EQ(called.out[1], 0xffffffffu);
 }
 
-// Two calls of one function, and lanes that wait for each other inside: each half goes back to its own call.
+// Two calls of one function whose lanes wait for each other inside: each half returns to its own call.
 TEST(Calls, LanesThatMeetInAFunctionGoBackToWhereTheyCameFrom) {
   const auto called = call(R"(
 .func meet() { bar.warp.sync -1; ret; }
@@ -146,24 +146,23 @@ TEST(Calls, AnAddressWhereNoFunctionIsIsATrap) {
   ret;
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
-  EXPECT_EQ(called.result.reports[0].message, "a call of 0x40, where no function is");
+  EXPECT_EQ(called.result.reports[0].message, "a call of 0x40, which is not the address of a function");
 }
 
-TEST(Calls, AFunctionOfNobodyIsAnErrorWhenItIsCalledFirst) {
+TEST(Calls, AnUndefinedFunctionIsAnErrorAtItsFirstCall) {
   const auto called = call(R"(
-.extern .func nobody();
+.extern .func absent();
 .visible .entry k(.param .u64 p0) {
-  call.uni nobody;
+  call.uni absent;
   ret;
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
-  EXPECT_EQ(
-      to_text(called.result.reports[0]),
-      "UNSUPPORTED calls.ptx:7:3 'call.uni' kernel k: function 'nobody' is declared and not defined, and none of the "
-      "machine's");
+  EXPECT_EQ(to_text(called.result.reports[0]),
+            "UNSUPPORTED calls.ptx:7:3 'call.uni' kernel k: function 'absent' is declared but not defined, and the "
+            "machine does not implement it");
 }
 
-// malloc gives a block a lane, and 0 when there is no room; what is not freed is noted.
+// malloc returns one block per lane, and 0 when memory is exhausted; blocks that are not freed are reported as a note.
 TEST(Calls, MallocGivesBlocksAndLeaksAreNoted) {
   const auto called = call(R"(
 .extern .func (.param .b64 r) malloc(.param .b64 n);
@@ -189,7 +188,7 @@ KEEP: ret;
 })");
   ASSERT_EQ(called.result.reports.size(), 1u);
   EXPECT_EQ(called.result.reports[0].kind, ReportKind::leak);
-  EXPECT_EQ(called.result.reports[0].message, "1 of malloc's blocks are not freed, 64 bytes");
+  EXPECT_EQ(called.result.reports[0].message, "1 malloc blocks are not freed, 64 bytes");
   EXPECT_EQ(called.out[31], 31u);
 }
 
@@ -198,8 +197,8 @@ class NoStrings final : public PrintfStrings {
   [[nodiscard]] std::string at(std::uint64_t address) const override { return address == 16 ? "text" : "?"; }
 };
 
-// Each argument at its own alignment: the double behind an int begins at byte 8.
-TEST(Printf, ArgumentsStandAtTheirOwnAlignment) {
+// Each argument is aligned by its type: the double after an int begins at byte 8.
+TEST(Printf, ArgumentsAreAlignedByTheirType) {
   std::vector<std::byte> bytes(40);
   const std::int32_t i = -7;
   const double d = 1.5;
@@ -236,7 +235,7 @@ TEST(Calls, RulesOfALaunchAreAllToldAtOnce) {
     EXPECT_STREQ(e.what(),
                  "launch of 'k' rejected, 5 faults:\n"
                  "  block: 2048 threads: 1 to 1024\n"
-                 "  block: 2048 threads: the kernel says .maxntid of 64\n"
+                 "  block: 2048 threads: the kernel's .maxntid is 64\n"
                  "  grid: y is 70000: 1 to 65535\n"
                  "  shared: 40000 static + 10000 dynamic bytes = 50000: at most 49152; opt in for up to 232448\n"
                  "  params: 4 bytes: the kernel's block has 8");

@@ -1,5 +1,4 @@
-// Products and sums fused as the assembler fuses them: rounded once, to the host's fmaf; and only where that is asked
-// for.
+// Products and sums fused as the assembler does: rounded once, equal to the host's fmaf; and only if the option is set.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +18,7 @@ namespace {
 
 constexpr std::size_t kThreads = 1024;
 
-// [thread][a, b, c]: the product and c are of one size, so that the product's last bits matter to the sum.
+// [thread][a, b, c]: the product and c are of similar magnitude, so the product's last bits affect the sum.
 std::vector<float> noise(float scale) {
   std::vector<float> out(3 * kThreads);
   std::uint64_t state = 7;
@@ -31,7 +30,7 @@ std::vector<float> noise(float scale) {
   return out;
 }
 
-// `body` makes %f4 of %f1, %f2, %f3.
+// `body` computes %f4 from %f1, %f2, %f3.
 std::vector<float> run(const std::string& body, const std::vector<float>& in, const ProgramOptions& options) {
   const std::string text = R"(.version 8.0
 .target sm_90a
@@ -76,7 +75,7 @@ struct Form {
   float (*apart)(float, float, float);
   float scale = 1;
 };
-// NaNs do not occur, and volatile keeps the host from fusing what it must not.
+// NaNs do not occur. volatile prevents the host compiler from fusing.
 float times(float a, float b) {
   const volatile float product = a * b;
   return product;
@@ -117,7 +116,7 @@ TEST(Contract, OneRoundingWithItAndTwoWithout) {
   }
 }
 
-// Exactly zero is +0 when rounded to nearest, on whichever side the minus stands.
+// An exact zero rounded to nearest is +0, whichever operand is negated.
 TEST(Contract, ASumThatIsExactlyZeroHasThePlusSign) {
   const std::vector<float> in(3 * kThreads, 1.0f);
   for (const char* body :
@@ -125,7 +124,7 @@ TEST(Contract, ASumThatIsExactlyZeroHasThePlusSign) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(run(body, in, {.contract = true})[0]), 0U);
 }
 
-// The factors' rows are theirs until the sum, though the text names them last before it.
+// The factors must stay in their registers until the sum, although the text does not use them in between.
 TEST(Contract, TheFactorsKeepTheirRowsUntilTheSum) {
   const std::vector<float> in = noise(1);
   const std::string body =
@@ -134,8 +133,8 @@ TEST(Contract, TheFactorsKeepTheirRowsUntilTheSum) {
   EXPECT_EQ(run(body, in, {.contract = true}), run(kForms[0].body, in, {.contract = true}));
 }
 
-// Where a factor is another number at the sum, or the sum is reached without the product, they stay two.
-TEST(Contract, WhatIsInBetweenKeepsThemApart) {
+// If a factor changes before the sum, or the sum is reached without the product, they are not fused.
+TEST(Contract, AChangeInBetweenPreventsFusing) {
   const std::vector<float> in = noise(1);
   const std::vector<float> apart = run(kForms[0].body, in, {});
   for (const char* body : {"mul.f32 %f5, %f1, %f2; mov.f32 %f1, 0f00000000; add.f32 %f4, %f5, %f3;",

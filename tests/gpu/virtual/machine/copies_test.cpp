@@ -27,7 +27,8 @@ constexpr const char* kSpread = R"(
   add.s64 %rd7, %rd0, %rd9;
 )";
 
-// 16,12: 12 bytes of data and 4 of zeros; a size of 0 reads nothing, wherever the source points; a true predicate too.
+// 16,12: 12 bytes of data and 4 zeros; a size of 0 reads nothing, whatever the source address; a true predicate
+// likewise.
 TEST(CpAsync, WhatIsNotReadIsZero) {
   for (const LaunchOptions& options : kPolicies) {
     const Ran ran = run({.body = std::string(kSpread) + R"(
@@ -69,7 +70,7 @@ TEST(CpAsync, APredicateIgnoresTheSource) {
   EXPECT_EQ(ran.at<std::uint64_t>(2 * 16), 0x900000009u);
 }
 
-// Groups retire oldest first, and an empty one counts: wait_group 1 leaves the younger copy on its way (policy late).
+// Groups retire oldest first, and an empty one counts: wait_group 1 leaves the newer copy in flight (policy late).
 TEST(CpAsync, WaitGroupLeavesTheYoungestOnTheirWay) {
   const auto body = [](int wait) {
     return std::string(R"(
@@ -142,7 +143,7 @@ TEST(CpAsync, WrongArgumentsAreReported) {
   EXPECT_EQ(ran.result.reports.back().severity, Severity::note);
 }
 
-// --- bulk ------------------------------------------------------------------------------------------------------------------
+// --- bulk ------------------------------------------------------------------------------------------------------------
 
 TEST(BulkCopy, LoadsAndCompletesItsBarrier) {
   for (const LaunchOptions& options : kPolicies) {
@@ -234,11 +235,11 @@ TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReported) {
                        .threads = 1});
   EXPECT_THAT(ran.messages,
               ElementsAre("EXIT_IN_FLIGHT thread 0 ended the kernel while a bulk store may still read shared memory",
-                          "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy on their way",
-                          "MBAR_TX 16 bytes were announced at s + 2048 and never came (tx 16, phase 0)"));
+                          "EXIT_IN_FLIGHT the CTA ended with 16 bytes of this copy in flight",
+                          "MBAR_TX 16 bytes were expected at s + 2048 and did not land (tx 16, phase 0)"));
 }
 
-// A store waited for with .read alone is not in flight any more.
+// A store waited for with .read only is no longer reported as in flight.
 TEST(BulkCopy, AReadThatIsWaitedForIsEnoughAtTheEnd) {
   const Ran ran = run({.body = R"(
     mov.u32 %r10, s;
@@ -250,7 +251,7 @@ TEST(BulkCopy, AReadThatIsWaitedForIsEnoughAtTheEnd) {
   EXPECT_THAT(ran.messages, IsEmpty());
 }
 
-// --- a cluster of two --------------------------------------------------------------------------------------------------------
+// --- a cluster of two ------------------------------------------------------------------------------------------------
 
 TEST(Cluster, BytesAndSignalsGoToTheOtherCta) {
   for (const LaunchOptions& options : kPolicies) {
@@ -311,7 +312,7 @@ TEST(Cluster, SharedMemoryOfACtaThatHasExitedIsGone) {
                           "BAD_WINDOW mapa: rank 2 of a cluster of 2"));
 }
 
-// Registers that are on their way to another CTA do not need the one they came from.
+// st.async copies registers at issue, so the issuing CTA may exit.
 TEST(Cluster, AnStAsyncOutlivesItsCta) {
   const Ran ran = run({.body = R"(
     mov.u32 %r10, s;
@@ -336,7 +337,7 @@ TEST(Cluster, AnStAsyncOutlivesItsCta) {
   EXPECT_EQ(ran.word(0), 77u);
 }
 
-// --- what a monitor is told ----------------------------------------------------------------------------------------------------
+// --- events reported to monitors -------------------------------------------------------------------------------------
 
 class Recorder : public Monitor {
  public:
@@ -378,8 +379,8 @@ class Recorder : public Monitor {
   }
 };
 
-// A group that was waited for with .read is waited for once more in full: its writes are ordered only then.
-TEST(Monitors, HearOfEveryStepOfACopy) {
+// A group waited for with .read is waited for again in full: only then are its writes ordered.
+TEST(Monitors, ReceiveEveryStepOfACopy) {
   Recorder recorder;
   const Ran ran = run({.body = R"(
     mov.u32 %r10, s;

@@ -1,4 +1,4 @@
-// What is said when nobody can go on: every lane group's place and what it waits for, and what is usually wrong.
+// Reports of launches without progress: the place and the wait of every lane group, and the likely cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Waits at the object in s + 8 for parity `parity`, over and over.
+// Waits at the object in s + 8 for parity `parity`, in a loop.
 std::string wait_for(int parity) {
   return "\nW: mbarrier.try_wait.parity.shared.b64 %p7, [s+8], " + std::to_string(parity) + ";\n@!%p7 bra W;";
 }
@@ -24,7 +24,7 @@ Report report(const OneKernel& kernel, ReportKind kind) {
   return {};
 }
 
-TEST(Deadlock, ANamedBarrierSaysWhoIsThereAndWhereTheOthersAre) {
+TEST(Deadlock, ANamedBarrierListsArrivedAndMissingWarps) {
   const Report r = report({.body = R"(setp.lt.u32 %p1, %r0, 32; setp.ge.u32 %p2, %r0, 96;
     @%p1 bra HERE; @%p2 exit;
     setp.lt.u32 %p3, %r0, 64; @%p3 bar.sync 5, 96; bar.sync 1, 96;
@@ -40,7 +40,7 @@ TEST(Deadlock, ANamedBarrierSaysWhoIsThereAndWhereTheOthersAre) {
   EXPECT_THAT(r.hint, HasSubstr("warp 3 is missing: it has exited"));
 }
 
-TEST(Deadlock, AnMbarrierSaysItsPlaceItsPhaseAndWhatIsMissing) {
+TEST(Deadlock, AnMbarrierReportsItsPlacePhaseAndMissingArrivals) {
   const Report r = report({.body = R"(setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [s+8], 12; bar.warp.sync 0xffffffff;
     setp.lt.u32 %p2, %r0, 10;
@@ -60,15 +60,15 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const std::string copy =
       "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+64], [%rd1], 32, [s+8];\n";
   const std::string begin = "setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared.b64 [s+8], 1; bar.warp.sync -1;\n";
-  // Nobody announces the bytes.
+  // No thread announces the bytes.
   const Report none = report({.body = begin + copy + copy + wait_for(0)}, ReportKind::deadlock);
-  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in all"));
-  EXPECT_EQ(none.hint, "copies completed 64 bytes but nobody arrived: missing arrive.expect_tx");
-  // Too many are announced.
+  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in total"));
+  EXPECT_EQ(none.hint, "copies completed 64 bytes but no thread arrived: missing arrive.expect_tx");
+  // Too many bytes are announced.
   const Report many =
       report({.body = begin + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 48;\n" + copy + wait_for(0)},
              ReportKind::deadlock);
-  EXPECT_THAT(many.message, HasSubstr("pending 0 of 1, tx +16, 1 copies of 32 bytes in all"));
+  EXPECT_THAT(many.message, HasSubstr("pending 0 of 1, tx +16, 1 copies of 32 bytes in total"));
   EXPECT_EQ(many.hint, "16 bytes expected but not copied");
 }
 
@@ -82,8 +82,8 @@ TEST(Deadlock, AParityThatIsPastIsAHint) {
   EXPECT_EQ(r.hint, "waited with the wrong parity");
 }
 
-// Rank 0 waits for the cluster, rank 1 for its own object: both are told of. Rank 0's has another number missing.
-TEST(Deadlock, EachCtaOfAClusterSaysWhatItWaitsFor) {
+// Rank 0 waits for the cluster, rank 1 for its own object: both are reported. Another arrival is missing at rank 0's.
+TEST(Deadlock, EachCtaOfAClusterReportsItsWaits) {
   const Ran ran = run({.body = R"(mov.u32 %r1, %cluster_ctarank; add.u32 %r2, %r1, 3;
     setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r1, 0;
     @%p1 mbarrier.init.shared.b64 [s+8], %r2; bar.warp.sync -1;
@@ -98,7 +98,7 @@ TEST(Deadlock, EachCtaOfAClusterSaysWhatItWaitsFor) {
   EXPECT_THAT(ran.messages[1], HasSubstr("mbarrier s + 8: parity 0, phase 0, pending 4 of 4, tx 0"));
 }
 
-TEST(Deadlock, AMaskedSyncSaysWhoIsThereWhoIsElsewhereAndWhoHasExited) {
+TEST(Deadlock, AMaskedSyncListsPresentMissingAndExitedLanes) {
   const Report r = report({.body = R"(setp.lt.u32 %p1, %r0, 8; @%p1 exit;
     setp.lt.u32 %p2, %r0, 16; @%p2 bra HERE;
     bar.warp.sync 0xffffff00;
@@ -109,21 +109,21 @@ TEST(Deadlock, AMaskedSyncSaysWhoIsThereWhoIsElsewhereAndWhoHasExited) {
                         "at bar.warp.sync 0xffffff00 at one.ptx:13 (line 13)"));
 }
 
-TEST(Deadlock, APollingLoopSaysWhatItReadsAndWhatIsThere) {
+TEST(Deadlock, APollingLoopReportsTheLocationAndItsValue) {
   const Report shared = report({.body = "@%p1 bra E; st.volatile.shared.u32 [s+16], 5;\nL: ld.volatile.shared.u32 %r1, "
                                         "[s+16];\nsetp.ne.u32 %p2, %r1, 6;\n@%p2 bra L;\nE: bar.sync 0;"},
                                ReportKind::global_spin);
-  EXPECT_THAT(shared.message, HasSubstr("goes round and polls shared s + 16, which is 0x5"));
+  EXPECT_THAT(shared.message, HasSubstr("loops and polls shared s + 16, which is 0x5"));
   EXPECT_THAT(shared.message, StartsWith("warp 0 lanes ffffffff "));
   const Report global =
       report({.body = "L: ld.acquire.gpu.global.u64 %rd2, [%rd1+8];\nsetp.ne.u64 %p2, %rd2, 6;\n@%p2 bra L;",
               .in = bytes_of(std::vector<std::uint64_t>{1, 0x1234567890})},
              ReportKind::global_spin);
-  EXPECT_THAT(global.message, HasSubstr("goes round and polls global in + 8, which is 0x1234567890"));
-  EXPECT_EQ(global.hint, "needs co-resident CTAs, or nobody writes what they poll");
+  EXPECT_THAT(global.message, HasSubstr("loops and polls global in + 8, which is 0x1234567890"));
+  EXPECT_EQ(global.hint, "needs co-resident CTAs, or no thread writes the polled location");
 }
 
-TEST(Deadlock, ALoopOverTestWaitSaysWhatItAsks) {
+TEST(Deadlock, ALoopOverTestWaitReportsTheBarrierItTests) {
   const Report r = report({.body = R"(setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [s+8], 3; bar.warp.sync -1;
     @%p1 mbarrier.arrive.shared.b64 _, [s+8];
@@ -134,7 +134,7 @@ TEST(Deadlock, ALoopOverTestWaitSaysWhatItAsks) {
   EXPECT_THAT(r.message, HasSubstr("arrived: thread 0 mbarrier.arrive"));
 }
 
-TEST(Deadlock, TheClustersBarrierSaysWhoIsMissing) {
+TEST(Deadlock, TheClusterBarrierListsTheMissingWarps) {
   const Report r = report({.body = R"(mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1;
     @!%p1 bra C; bar.sync 3, 64;
     C: barrier.cluster.arrive; barrier.cluster.wait;)",

@@ -24,10 +24,10 @@ TEST(DeviceMemory, AddressesAreTheSameEverywhereAndFarApart) {
   EXPECT_EQ(memory.allocate(1, "y"), 0x300000000u);
   EXPECT_EQ(memory.allocate_constant(16, "c"), 0x7d0000000000u);
   EXPECT_EQ(memory.allocate_constant(16, "d"), 0x7d0000001100u);  // 16 + 4096, then the next multiple of 256
-  EXPECT_EQ(memory.allocate(1, "z"), 0x400000000u);               // constants have a bank of their own
+  EXPECT_EQ(memory.allocate(1, "z"), 0x400000000u);               // constants have a separate bank
 }
 
-// An array that ends less than 1 GiB before a multiple of 4 GiB leaves the place behind it empty.
+// An array that ends less than 1 GiB before a multiple of 4 GiB leaves the next slot empty.
 TEST(DeviceMemory, AtLeastAGibibyteIsUnmappedBehindALargeArray) {
   constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
   EXPECT_EQ(DeviceMemory::place_behind(0x200000000 + 1), 0x300000000u);
@@ -36,7 +36,7 @@ TEST(DeviceMemory, AtLeastAGibibyteIsUnmappedBehindALargeArray) {
   EXPECT_EQ(DeviceMemory::place_behind(0x300000000 + 10 * kGibibyte), 0x600000000u);
 }
 
-// A kernel's malloc gives many small blocks: they are one heap and use no array's place.
+// A kernel's malloc returns many small blocks: they form one heap and use no slot of arrays.
 TEST(DeviceMemory, BlocksOfTheHeapAreApartFromArraysAndFourKibibytesFromEachOther) {
   DeviceMemory memory;
   EXPECT_EQ(memory.allocate(100, "malloc", false, true), 0x700000000000u);
@@ -44,7 +44,8 @@ TEST(DeviceMemory, BlocksOfTheHeapAreApartFromArraysAndFourKibibytesFromEachOthe
   EXPECT_EQ(memory.allocate(1, "x"), 0x200000000u);
 }
 
-// The limit of the header, and what is said past it; free gives no address back, so that a use after free is named.
+// The limit documented in the header, and the error past it; free does not make addresses available again, so that a
+// use after free can be reported by name.
 TEST(DeviceMemory, HasAddressesFor28670ArraysAndNoMore) {
   DeviceMemory memory;
   for (int i = 0; i < 28670; ++i) memory.free(memory.allocate(1, "x"));
@@ -55,7 +56,7 @@ TEST(DeviceMemory, HasAddressesFor28670ArraysAndNoMore) {
   EXPECT_NO_THROW(memory.allocate(1, "malloc", false, true));
 }
 
-TEST(DeviceMemory, WhatIsNotInitialisedIsFilledWithFf) {
+TEST(DeviceMemory, UninitializedMemoryIsFilledWithFf) {
   DeviceMemory memory;
   EXPECT_EQ(memory.read(memory.allocate(2, "a", false), 2), (std::vector<std::byte>(2, std::byte{0xff})));
   EXPECT_EQ(memory.read(memory.allocate(2, "b"), 2), (std::vector<std::byte>(2)));
@@ -70,9 +71,9 @@ TEST(DeviceMemory, ARangeLiesInOneLiveAllocationOrIsNamed) {
   EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x + 62, 4)); }),
             "read of 4 bytes at 0x20000003e: it begins at byte 62 of 'x', which has 64");
   EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x + 74, 4)); }),
-            "read of 4 bytes at 0x20000004a: 10 bytes behind the end of 'x'");
+            "read of 4 bytes at 0x20000004a: 10 bytes past the end of 'x'");
   EXPECT_EQ(error_of<IllegalAddress>([&] { memory.write(x - 8, std::vector<std::byte>(4)); }),
-            "write of 4 bytes at 0x1fffffff8: 8 bytes in front of 'x'");
+            "write of 4 bytes at 0x1fffffff8: 8 bytes before 'x'");
   memory.free(x);
   EXPECT_EQ(memory.at(x, 4), nullptr);
   EXPECT_EQ(error_of<IllegalAddress>([&] { static_cast<void>(memory.read(x, 4)); }),
@@ -91,7 +92,7 @@ TEST(DeviceMemory, HasSoMuchAndNoMore) {
   EXPECT_EQ(error_of<GeometryError>([&] { memory.allocate(0, "n"); }), "allocation 'n' of 0 bytes: at least 1");
 }
 
-// A copy of the machine has a memory of its own.
+// A copy of the machine has separate memory.
 TEST(DeviceMemory, ACopyIsASecondMemory) {
   DeviceMemory memory;
   const std::uint64_t x = memory.allocate(4, "x");

@@ -1,4 +1,4 @@
-// shfl, vote, match, redux, elect, bar.warp.sync: their values, and lanes that come apart.
+// shfl, vote, match, redux, elect, bar.warp.sync: their values, and lanes that arrive separately.
 #include <gtest/gtest.h>
 
 #include "gpu/virtual/machine/warp/detail/warp_exchange.h"
@@ -16,7 +16,7 @@ struct ShflRow {
   std::array<bool, 8> ok;
 };
 
-// The table of the manual's pseudocode worked out: a bfly may read an earlier segment, idx wraps in its own.
+// The pseudocode of the manual, evaluated by hand: a bfly may read an earlier segment, idx wraps in its own.
 TEST(Exchange, ShflReadsTheLaneOfTheTable) {
   const std::array rows{
       ShflRow{ShflMode::idx, 3, 0x181f, {3, 3, 3, 11, 11, 19, 27, 27}, {1, 1, 1, 1, 1, 1, 1, 1}},
@@ -90,7 +90,7 @@ TEST(Exchange, MatchFindsEqualLanesAndReduxReducesThem) {
   EXPECT_EQ(ran.word(39), 0u);
 }
 
-// Two halves with masks of their own exchange by themselves, in one instruction and without waiting for each other.
+// Two halves with different masks exchange independently in one instruction, without waiting for each other.
 TEST(Exchange, LanesWithDifferentMasksFormDifferentGroups) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 16;
@@ -103,7 +103,7 @@ TEST(Exchange, LanesWithDifferentMasksFormDifferentGroups) {
   EXPECT_EQ(ran.word(31), 376u);
 }
 
-// Both sides of an if hold the same instruction: the lanes meet all the same, which deserves a note.
+// Both sides of an if contain the same instruction: the lanes exchange values, which is reported as a note.
 TEST(Exchange, LanesMeetFromTwoPlacesAndThatIsNoted) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 16;
@@ -120,7 +120,7 @@ TEST(Exchange, LanesMeetFromTwoPlacesAndThatIsNoted) {
   EXPECT_EQ(ran.word(31), 3u);
 }
 
-// A partner that has returned is not waited for; its value is not read either.
+// A partner that has returned is not waited for, and its value is not read.
 TEST(Exchange, LanesThatHaveExitedDoNotCount) {
   const auto ran = run({.body = R"(
     setp.ge.u32 %p1, %r0, 16;
@@ -133,8 +133,8 @@ TEST(Exchange, LanesThatHaveExitedDoNotCount) {
   EXPECT_EQ(ran.word(15), 15u) << "its source is gone: its own value";
 }
 
-// The same with the exit behind: who waits hears of it.
-TEST(Exchange, WhoWaitsGoesOnWhenTheOthersExit) {
+// The same with a later exit: the waiting lanes must be woken by it.
+TEST(Exchange, WaitingLanesContinueWhenTheOthersExit) {
   const auto ran = run({.body = R"(
     setp.ge.u32 %p1, %r0, 16;
     @%p1 bra OUT;
@@ -162,7 +162,7 @@ TEST(Exchange, ElectNamesTheLowestLaneThatIsLeft) {
   EXPECT_EQ(ran.word(6), 5u);
 }
 
-// What a deadlock within a warp says: both places, and which lanes are missing.
+// The report of a deadlock within a warp: both places, and the missing lanes.
 TEST(Exchange, LanesThatWaitForEachOtherAtDifferentInstructionsHaveDiverged) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 16;

@@ -1,5 +1,6 @@
-// Arrays are gigabytes apart: an index of -1, 0xffffffff, one row or one page too many is out of bounds of every array.
-// With arrays side by side each of these addresses would be in `out`, and the kernel would compute with its bytes.
+// Arrays are gigabytes apart: an index of -1, 0xffffffff, one row or one page past the end is out of bounds of every
+// array. If arrays were adjacent, each of these addresses would be in `out`, and the kernel would compute with its
+// bytes.
 #include <gmock/gmock.h>
 
 #include <cstdint>
@@ -14,16 +15,16 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr std::int64_t kRowBytes = 4096, kRows = 4;  // of `in`: 16384 bytes, as `out`
+constexpr std::int64_t kRowBytes = 4096, kRows = 4;  // of `in`: 16384 bytes, like `out`
 
-// Every report as "message / hint"; %rd2 is the byte offset of the row that the table entry names.
+// All reports as "message / hint"; %rd2 is the byte offset of the row in the table entry.
 std::vector<std::string> reports(const std::string& offset, std::string_view access) {
   const Ran ran =
       run({.body = "mov.u32 %r10, s; mov.u32 %r1, 4096;" + offset + "add.s64 %rd3, %rd1, %rd2;" + std::string(access),
            .in = std::vector<std::byte>(kRowBytes * kRows),
            .out_bytes = kRowBytes * kRows,
            .threads = 1});
-  EXPECT_EQ(ran.out, std::vector<std::byte>(kRowBytes * kRows)) << "a neighbour has been written";
+  EXPECT_EQ(ran.out, std::vector<std::byte>(kRowBytes * kRows)) << "the other array was written";
   std::vector<std::string> texts;
   for (const Report& r : ran.result.reports) texts.push_back(r.message + (r.hint.empty() ? "" : " / ") + r.hint);
   return texts;
@@ -66,14 +67,14 @@ TEST(FarArrays, OneRowPastTheEndIsOutOfBounds) {
   expect_all("mov.u64 %rd2, 16384;", "in + 16384 (size 16384)");
 }
 
-// A page of 64 rows more than the array has, and one of 128 MiB.
+// One page past the array's end: of 64 rows, and of 128 MiB.
 TEST(FarArrays, OnePagePastTheEndIsOutOfBounds) {
   expect_all("mov.u64 %rd2, 278528;", "in + 278528 (size 16384)");
   expect_all("mov.u64 %rd2, 134234112;", "in + 134234112 (size 16384)");
 }
 
 // `out` is allocated first: its end is where `in` would begin if arrays were packed.
-TEST(FarArrays, TheNeighbourInFrontIsNotReachedEither) {
+TEST(FarArrays, ThePrecedingArrayIsNotReachedEither) {
   EXPECT_THAT(reports("mov.s64 %rd2, -16384;", kAccesses[0]), ElementsAre("4 bytes at in - 16384 (size 16384)"));
   EXPECT_THAT(reports("mov.s64 %rd2, -20480;", kAccesses[1]), ElementsAre("4 bytes at in - 20480 (size 16384)"));
 }

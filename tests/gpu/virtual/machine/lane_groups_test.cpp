@@ -1,4 +1,4 @@
-// Lanes part, wait, and meet again: who runs next, and how many warp instructions that takes.
+// Lanes diverge, wait, and reconverge: which lane group runs next, and the number of warp instructions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using test::run;
 
-constexpr std::uint64_t kAround = 4;  // of every OneKernel: three statements in front of its body, one ret behind
+constexpr std::uint64_t kAround = 4;  // in every OneKernel: three statements before its body, one ret after it
 
 std::string kept_ptx() {
   std::ifstream in(std::string(KVSCOPE_SOURCE_DIR) + "/tests/gpu/virtual/machine/alu_rounds.ptx", std::ios::binary);
@@ -22,8 +22,8 @@ std::string kept_ptx() {
   return out.str();
 }
 
-// K02 as nvcc writes a * 1.0001f + 0.5f: the published numbers of warp instructions come out only when every split is
-// merged at its join. The bits are those of a plain loop with one rounding for the fused multiplication and addition.
+// K02 as compiled by nvcc, with a * 1.0001f + 0.5f: the published number of warp instructions results only if every
+// split is merged at its join. The bits are those of a plain loop with a fused multiply-add.
 TEST(Fragments, AnArithmeticLoopWithADivergentIfTakesThePublishedNumberOfInstructions) {
   struct Case {
     int rounds;
@@ -70,7 +70,7 @@ TEST(Fragments, BothSidesOfAnIfRunOnceAndMeetBehindIt) {
   EXPECT_EQ(ran.result.steps, kAround + 9);
 }
 
-// Lanes leave a loop one after the other: they wait at its exit instead of running ahead.
+// Lanes leave a loop one after the other: they wait at its exit instead of continuing.
 TEST(Fragments, LanesThatLeaveALoopWaitForTheOthersAtItsExit) {
   const auto ran = run({.body = R"(
     mov.u32 %r1, 0;
@@ -85,7 +85,7 @@ TEST(Fragments, LanesThatLeaveALoopWaitForTheOthersAtItsExit) {
   EXPECT_EQ(ran.result.steps, kAround + 1 + 31 * 3 + 3);
 }
 
-// One lane of a warp wins the lock and stands behind the loop in which the others spin: it has to get its turn.
+// One lane of a warp acquires the lock and is after the loop in which the others spin: it must get a turn.
 TEST(Fragments, ALockInsideOneWarpIsPassedFromLaneToLane) {
   const auto ran = run({.body = R"(
   LOCK: atom.global.cas.b32 %r1, [%rd0], 0, 1;
@@ -99,7 +99,7 @@ TEST(Fragments, ALockInsideOneWarpIsPassedFromLaneToLane) {
   EXPECT_EQ(ran.word(1), 32u);
 }
 
-// The other direction: the flag is set behind the loop that polls it.
+// The opposite direction: the flag is set after the loop that polls it.
 TEST(Fragments, AFlagThatOneLaneSetsBehindThePollOfTheOthersIsSeen) {
   const auto ran = run({.body = R"(
     setp.eq.u32 %p1, %r0, 0;
@@ -152,7 +152,7 @@ TEST(Fragments, AUniformBranchThatIsNotOneIsReportedAndStillSplits) {
   EXPECT_EQ(ran.word(0), 5u);
 }
 
-// Guards that leave no lane: the instruction does nothing at all, not even check an address.
+// If the guard is false in all lanes, the instruction has no effect and does not check addresses.
 TEST(Fragments, AnInstructionWhoseGuardIsFalseEverywhereDoesNothing) {
   const auto ran =
       run({.body = "setp.gt.u32 %p1, %r0, 99; @%p1 ld.global.u32 %r1, [%rd0+5]; @%p1 trap; @%p1 bar.sync 0;"});
@@ -160,7 +160,7 @@ TEST(Fragments, AnInstructionWhoseGuardIsFalseEverywhereDoesNothing) {
   EXPECT_EQ(ran.result.steps, kAround + 4);
 }
 
-// Quantum, order of warps and choice of lane groups are drawn: what the kernel computes is the same.
+// Quantum, order of warps and choice of lane groups are random: the kernel's results are the same.
 TEST(Fragments, SeededSchedulesGiveTheSameValues) {
   for (const std::uint64_t seed : {1u, 2u, 3u, 99u}) {
     LaunchOptions options;
@@ -188,11 +188,12 @@ TEST(Fragments, ALoopWithoutAnEndIsARunawayThatNamesItsBranch) {
   const auto ran = run({.body = "LOOP: add.u32 %r1, %r1, 1;\n bra LOOP;", .options = options});
   ASSERT_EQ(ran.messages.size(), 1u);
   EXPECT_EQ(ran.messages[0],
-            "RUNAWAY 100000 warp instructions are used up\n6250 times back by bra LOOP at one.ptx:12 (line 12)");
+            "RUNAWAY the limit of 100000 warp instructions is reached\n6250 backward branches at bra LOOP at "
+            "one.ptx:12 (line 12)");
   EXPECT_EQ(ran.result.steps, 100'000u);
 }
 
-// A long computation without a store is no poll: it ends, however long it takes.
+// A long computation without a store is not a polling loop: it finishes, however long it takes.
 TEST(Fragments, ALoopThatOnlyCountsIsNoSpin) {
   const auto ran = run({.body = R"(
     mov.u32 %r1, 0;
@@ -204,7 +205,7 @@ TEST(Fragments, ALoopThatOnlyCountsIsNoSpin) {
   EXPECT_EQ(ran.word(0), 500000u);
 }
 
-// One CTA polls what the next one writes: it is suspended, and the next one starts.
+// One CTA polls a location that the next one writes: it is suspended, and the next one starts.
 TEST(Fragments, ACtaThatPollsWhatALaterOneWritesIsSuspended) {
   const std::string body = R"(
     mov.u32 %r1, %ctaid.x;
@@ -222,7 +223,7 @@ TEST(Fragments, ACtaThatPollsWhatALaterOneWritesIsSuspended) {
   const auto alone = run({.body = body, .grid = 2, .options = options});
   ASSERT_EQ(alone.messages.size(), 1u);
   EXPECT_TRUE(alone.messages[0].starts_with("GLOBAL_SPIN warp 0 lanes ffffffff")) << alone.messages[0];
-  EXPECT_NE(alone.messages[0].find("goes round and polls global out + 0, which is 0x0"), std::string::npos)
+  EXPECT_NE(alone.messages[0].find("loops and polls global out + 0, which is 0x0"), std::string::npos)
       << alone.messages[0];
   EXPECT_EQ(alone.result.reports[0].hint,
             "needs co-resident CTAs: 1 of 2 could not start beside them (resident limit 1)");

@@ -1,4 +1,4 @@
-// Each rule of a launch at both sides of its limit, with the message that names the value and what is allowed.
+// Each rule of a launch on both sides of its limit, with the message that contains the value and the allowed range.
 #include "gpu/virtual/machine/launch_checks.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 struct Module {
   std::string target = "sm_90";
-  std::string limits = "";  // behind the kernel's head
+  std::string limits = "";  // after the kernel's head
   std::string body = "";
   std::string params = ".param .u64 p0";
 };
@@ -61,18 +61,18 @@ TEST(LaunchChecks, ABlockHas1To1024ThreadsAndALimitInEachDirection) {
 
 TEST(LaunchChecks, ABlockIsWhatTheKernelWasCompiledFor) {
   const Module most{.limits = ".maxntid 16, 4, 2"}, exactly{.limits = ".reqntid 16, 4"};
-  EXPECT_THAT(faults(most, [](Config& c) { c.block = {128, 1, 1}; }), IsEmpty());  // the product alone counts
+  EXPECT_THAT(faults(most, [](Config& c) { c.block = {128, 1, 1}; }), IsEmpty());  // only the product counts
   EXPECT_THAT(faults(most,
                      [](Config& c) {
                        c.block = {129, 1, 1};
                      }),
-              ElementsAre("block: 129 threads: the kernel says .maxntid of 128"));
+              ElementsAre("block: 129 threads: the kernel's .maxntid is 128"));
   EXPECT_THAT(faults(exactly, [](Config& c) { c.block = {16, 4, 1}; }), IsEmpty());
   EXPECT_THAT(faults(exactly,
                      [](Config& c) {
                        c.block = {4, 16, 1};
                      }),
-              ElementsAre("block: (4, 16, 1): the kernel says .reqntid (16, 4, 1)"));
+              ElementsAre("block: (4, 16, 1): the kernel's .reqntid is (16, 4, 1)"));
 }
 
 TEST(LaunchChecks, AGridHasALimitInEachDirection) {
@@ -152,12 +152,12 @@ TEST(LaunchChecks, AClusterIsWhatTheKernelWasCompiledFor) {
                      [&](Config& c) {
                        four(c), c.cluster = {4, 1, 1};
                      }),
-              ElementsAre("cluster: (4, 1, 1): the kernel says .reqnctapercluster (2, 2, 1)"));
+              ElementsAre("cluster: (4, 1, 1): the kernel's .reqnctapercluster is (2, 2, 1)"));
   EXPECT_THAT(faults(most,
                      [&](Config& c) {
                        four(c), c.cluster = {4, 2, 1};
                      }),
-              ElementsAre("cluster: 8 CTAs: the kernel says .maxclusterrank 4"));
+              ElementsAre("cluster: 8 CTAs: the kernel's .maxclusterrank is 4"));
 }
 
 TEST(LaunchChecks, TheMachineCoversTheModulesTarget) {
@@ -179,10 +179,10 @@ TEST(LaunchChecks, EveryRuleThatIsBrokenIsToldOf) {
                        c.grid = {0, 1, 1};
                        c.dynamic_shared = 60000;
                        c.params.clear();
-                       c.cluster = {3, 3, 1};  // of a grid that is none: not looked at
+                       c.cluster = {3, 3, 1};  // the grid is invalid, so this is not checked
                      }),
               ElementsAre("target: the module is for sm_100, the machine is an sm_90: make it one of target 100",
-                          "block: (64, 1, 1): the kernel says .reqntid (32, 1, 1)", "grid: x is 0: 1 to 2147483647",
+                          "block: (64, 1, 1): the kernel's .reqntid is (32, 1, 1)", "grid: x is 0: 1 to 2147483647",
                           "shared: 0 static + 60000 dynamic bytes = 60000: at most 49152; opt in for up to 232448",
                           "params: 0 bytes: the kernel's block has 8"));
 }

@@ -14,7 +14,7 @@ constexpr const char* kOwnWord = R"(
   add.s64 %rd4, %rd1, %rd2;
 )";
 
-// A copy of a row must not stand in for the lanes that are switched off.
+// Detects a handler that copies a whole row although some lanes are inactive.
 TEST(Loads, GuardedLanesTouchNothing) {
   std::vector<std::uint32_t> in(32);
   for (std::uint32_t i = 0; i < 32; ++i) in[i] = 100 + i;
@@ -42,7 +42,7 @@ TEST(Loads, GuardedLanesMayPointAnywhere) {
   EXPECT_EQ(ran.word(0), 7u);
 }
 
-// Sign and zero extension go by the instruction's type, to the width of the register.
+// Sign and zero extension depend on the instruction's type, up to the width of the register.
 TEST(Loads, NarrowTypesFillTheirRegister) {
   const Ran ran = run({.body = R"(
     ld.global.s8 %r1, [%rd1];       st.global.u32 [%rd0], %r1;
@@ -90,7 +90,7 @@ TEST(Loads, VectorsOfEveryLaneComeApartInOrder) {
   }
 }
 
-// Eight bytes of a 16-byte access in one lane only: every lane of an access is looked at, the last one too.
+// Eight bytes of a 16-byte access in one lane only: every lane is checked, including the last one.
 TEST(Bounds, OneByteBehindAnAllocationIsReported) {
   const Ran ran = run({.body = std::string(kOwnWord) + R"(
     ld.global.u32 %r1, [%rd4+4];
@@ -98,7 +98,7 @@ TEST(Bounds, OneByteBehindAnAllocationIsReported) {
                        .in = std::vector<std::byte>(128),
                        .out_bytes = 128});
   EXPECT_THAT(ran.messages, ElementsAre("OUT_OF_BOUNDS 4 bytes at in + 128 (size 128)"));
-  EXPECT_EQ(ran.word(31), 0xffffffffu);  // the lane that must not: ff
+  EXPECT_EQ(ran.word(31), 0xffffffffu);  // the lane with the invalid access: ff
   EXPECT_EQ(ran.word(30), 0u);
   EXPECT_EQ(ran.result.reports[0].parties[0].actor, "thread 31 (warp 0 lane 31)");
 }
@@ -113,7 +113,7 @@ TEST(Bounds, InFrontOfAnAllocationAndNowhere) {
                        .threads = 1});
   EXPECT_THAT(ran.messages, ElementsAre("OUT_OF_BOUNDS 4 bytes at in - 16 (size 64)", "OUT_OF_BOUNDS 4 bytes at 0x10",
                                         "OUT_OF_BOUNDS 4 bytes at 0x100000000, where nothing is allocated"));
-  EXPECT_EQ(ran.result.reports[1].hint, "a null pointer, or nearly");
+  EXPECT_EQ(ran.result.reports[1].hint, "a null pointer, or a small offset from one");
 }
 
 TEST(Bounds, SharedMemoryEndsWhereTheCtasDoes) {
@@ -168,7 +168,7 @@ TEST(Windows, AGenericAddressFindsItsSpace) {
   EXPECT_EQ(ran.at<std::uint64_t>(3), 0x400u);
 }
 
-// Lanes of one load in four spaces: each is served, in its own.
+// Lanes of one load in four spaces: each accesses its own space.
 TEST(Windows, LanesOfOneLoadMayBeInSeveralSpaces) {
   const Ran ran = run({.body = R"(
     .local .align 8 .b8 mine[16];
@@ -188,7 +188,7 @@ TEST(Windows, LanesOfOneLoadMayBeInSeveralSpaces) {
   for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(ran.word(i), i % 4 == 0 ? 41u : i % 4 == 2 ? 51u : 31u) << i;
 }
 
-TEST(Windows, IsspacepKnowsThem) {
+TEST(Windows, IsspacepReportsTheWindowOfAnAddress) {
   const Ran ran = run({.body = R"(
     mov.u64 %rd3, s;       cvta.shared.u64 %rd3, %rd3;
     mov.u64 %rd4, map;     cvta.param.u64 %rd4, %rd4;

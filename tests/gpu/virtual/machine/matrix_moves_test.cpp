@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Copies 512 bytes of `in` to s, each lane 16, and forms the row address of each lane in %r10.
+// Copies 512 bytes of `in` to s, 16 bytes per lane, and computes the row address of each lane in %r10.
 constexpr const char* kFill = R"(
   mul.lo.u32 %r9, %r0, 16;
   cvt.u64.u32 %rd9, %r9;
@@ -35,12 +35,12 @@ TEST(Ldmatrix, GivesThePublishedRegisters) {
 }
 
 // Word t of row g, or halfwords (2t, g) and (2t + 1, g), for every matrix: plain loops.
-TEST(Ldmatrix, EveryLaneOfEveryMatrixAsTheDefinitionSays) {
+TEST(Ldmatrix, EveryLaneOfEveryMatrixFollowsTheDefinition) {
   const std::vector<std::byte> in = counted(512);
   for (const int count : {1, 2, 4}) {
     for (const bool trans : {false, true}) {
       const std::string regs = count == 1 ? "{%r1}" : count == 2 ? "{%r1, %r2}" : "{%r1, %r2, %r3, %r4}";
-      // Lanes past the rows name nothing: their addresses are not looked at.
+      // Lanes past the rows name no rows: their addresses are not checked.
       const Ran ran = run({.body = std::string(kFill) + "setp.ge.u32 %p0, %r0, " + std::to_string(8 * count) +
                                    "; @%p0 mov.u32 %r10, 3; ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) +
                                    (trans ? ".trans" : "") + ".shared.b16 " + regs +

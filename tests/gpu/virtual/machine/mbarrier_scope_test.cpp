@@ -1,5 +1,5 @@
-// Order and scope of every operation on an mbarrier, as whoever watches is told: what is not said is .release or
-// .acquire, in the CTA.
+// Order and scope of every operation on an mbarrier, as reported to monitors: the default is .release or .acquire at
+// CTA scope.
 #include <gmock/gmock.h>
 
 #include "tests/gpu/virtual/machine/one_kernel.h"
@@ -21,7 +21,7 @@ class Recorder final : public Monitor {
   }
 };
 
-// What the one instruction tells of an object that nobody completes; %r10 is its address, %rd10 its generic one.
+// The events of one instruction on an object that is not completed; %r10 is its address, %rd10 its generic address.
 std::string told_of(const std::string& instruction) {
   Recorder recorder;
   const Ran ran = run({.body = "mov.u32 %r10, s; mov.u64 %rd9, s; cvta.shared.u64 %rd10, %rd9;"

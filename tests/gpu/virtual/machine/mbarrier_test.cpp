@@ -19,7 +19,7 @@ struct Step {
   std::int64_t phase, pending, tx;
 };
 
-// The traces of the teaching model, by the machine's arithmetic.
+// The traces of the model, with the machine's arithmetic.
 TEST(Mbarrier, FollowsThePublishedTraces) {
   struct Trace {
     const char* name;
@@ -56,7 +56,8 @@ TEST(Mbarrier, FollowsThePublishedTraces) {
   }
 }
 
-// An engine completes in pieces: with too few bytes announced the phase ends early and the rest counts in the next one.
+// An engine completes in pieces: if too few bytes were announced, the phase completes early and the rest counts in the
+// next.
 TEST(Mbarrier, ACopyOfMoreThanAnnouncedEndsThePhaseEarly) {
   Mbarrier b;
   b.init(1);
@@ -89,7 +90,7 @@ TEST(Mbarrier, ATokenKeepsThePhaseAndWhatWasMissing) {
   EXPECT_EQ(Mbarrier::pending_of(b.token()), 3);
 }
 
-// One arithmetic: the machine's barrier and the teaching model agree after every call that is legal.
+// The machine's barrier and the model's agree after every legal call.
 TEST(Mbarrier, AgreesWithTheTeachingModelOnEveryLegalSequence) {
   EXPECT_TRUE(prop::check([] {
     const auto count = prop::in_range<std::int64_t>(1, 6);
@@ -99,19 +100,19 @@ TEST(Mbarrier, AgreesWithTheTeachingModelOnEveryLegalSequence) {
     for (const std::int64_t call : prop::vector_of<std::int64_t>(0, 8192)) {
       const std::int64_t amount = 1 + call / 4;
       const BarrierState before = model.state();
-      if (before.pending == 0) {  // bytes are missing: only they can come
+      if (before.pending == 0) {  // bytes are missing: only bytes can land
         const std::int64_t bytes = std::min(amount, before.tx);
         RC_ASSERT(machine.complete_tx(bytes));
         model.complete_tx(bytes);
       } else if (call % 4 == 0) {
         RC_ASSERT(machine.expect_tx(amount));
         model.expect_tx(amount);
-      } else if (call % 4 == 1) {  // also bytes that nobody announced yet
+      } else if (call % 4 == 1) {  // including bytes that are not yet announced
         RC_ASSERT(machine.complete_tx(amount));
         model.complete_tx(amount);
       } else if (call % 4 == 2) {
         const std::int64_t arrivals = 1 + amount % before.pending;
-        if (before.pending == arrivals && before.tx < 0) continue;  // nobody would be left to announce them
+        if (before.pending == arrivals && before.tx < 0) continue;  // no arrival would be left to announce them
         RC_ASSERT(machine.arrive(arrivals));
         model.arrive(arrivals);
       } else {
@@ -152,14 +153,14 @@ TEST(MbarrierInstructions, TokensAndParitiesTellThePhase) {
     mbarrier.inval.shared::cta.b64 [%r1];
     REST:)"});
   EXPECT_THAT(ran.messages, IsEmpty());
-  EXPECT_EQ(ran.word(0), 33u);  // lane 0 came first: 33 were missing
+  EXPECT_EQ(ran.word(0), 33u);  // lane 0 was first: 33 were missing
   EXPECT_EQ(ran.word(1), 0u);
   EXPECT_EQ(ran.word(2), 1u);
   EXPECT_EQ(ran.word(3), 1u);
   EXPECT_EQ(ran.word(4), 1u);
 }
 
-// A waiting warp sleeps until another arrives: nothing is polled.
+// A waiting warp sleeps until another arrives: it does not poll.
 TEST(MbarrierInstructions, ATryWaitSleepsUntilTheLastArrival) {
   const Ran ran = run({.body = std::string(kInit) + R"(
     @%p0 mbarrier.init.shared::cta.b64 [%r1], 32;
@@ -221,13 +222,13 @@ TEST(MbarrierReports, EachIsToTheLetter) {
                   "missing, tx 0)",
                   "MBARRIER_TOUCHED 4 bytes of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
                   "MBARRIER_TOUCHED 1 bytes of a live mbarrier, s + 0 (phase 0, 2 of 2 arrivals missing, tx 0)",
-                  "MBAR_TX 1048576 bytes more at s + 0 (phase 0, 2 of 2 arrivals missing, tx 0): a phase counts "
-                  "1048575 at most",
-                  "MBAR_TX 16 bytes have come that were not announced, and no arrival is missing that could: s + 0 "
+                  "MBAR_TX 1048576 more bytes at s + 0 (phase 0, 2 of 2 arrivals missing, tx 0): a phase counts at "
+                  "most 1048575",
+                  "MBAR_TX 16 bytes landed without an expect_tx, and no pending arrival can add one: s + 0 "
                   "(phase 0, 0 of 2 arrivals missing, tx -16)",
                   "NO_MBARRIER mbarrier.init of s + 8 with count 0: 1 to 1048575",
                   "MISALIGNED 8-byte access at shared 0x00414 (s + 20): not a multiple of 8",
-                  "MBAR_TX 16 bytes came at s + 0 that nobody announced (tx -16, phase 0)"));
+                  "MBAR_TX 16 bytes landed at s + 0 without an expect_tx (tx -16, phase 0)"));
 }
 
 TEST(MbarrierReports, ATokenOfLongAgoIsReported) {

@@ -1,4 +1,4 @@
-// One small kernel, written as the statements of its body, on a device with two buffers:
+// One small kernel, given as the statements of its body, on a device with two buffers:
 //
 //   const Ran ran = run({.body = "ld.global.u32 %r1, [%rd1];  st.global.u32 [%rd0], %r1;", .in = words({7})});
 //   ran.word(0) == 7        ran.messages: "OUT_OF_BOUNDS 4 bytes at out + 64 (size 64)"
@@ -24,8 +24,7 @@ struct OneKernel {
   std::int64_t threads = 32;
   std::int64_t grid = 1;
   std::array<std::int64_t, 3> cluster{};
-  std::vector<std::byte> third =
-      {};  // a block of bytes as the kernel's last parameter `map`, 128 of them; empty: zeros
+  std::vector<std::byte> third = {};  // a block of bytes as the kernel's last parameter `map`, 128 bytes; empty: zeros
   LaunchOptions options = {};
   std::string target = "sm_90a";
   std::string limits = {};  // ".maxnreg 168"
@@ -48,7 +47,7 @@ struct Ran {
 
 Ran run(const OneKernel& kernel);
 
-// Bytes of values.
+// The bytes of values.
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));

@@ -1,4 +1,4 @@
-// A module made ready: where variables stand, which registers share a place.
+// A lowered module: the placement of variables, and the registers that share a place.
 #include <gtest/gtest.h>
 
 #include "gpu/virtual/machine/program/detail/address_operand.h"
@@ -15,7 +15,7 @@ std::shared_ptr<const Program> program_of(const std::string& body, bool share = 
                       ProgramOptions{.registers_by_liveness = share});
 }
 
-// 48 static bytes at 0x400; the dynamic part behind them at its own alignment, for every extern symbol the same.
+// 48 static bytes at 0x400; the dynamic part after them at its own alignment, equal for every extern symbol.
 TEST(Program, SharedMemoryBeginsAt0x400AndTheDynamicPartAtItsAlignment) {
   const auto program = program_of(R"(
     .reg .b32 %r<4>; .shared .align 8 .b8 bars[48];
@@ -46,7 +46,7 @@ TEST(Program, RegistersThatAreNeverNeededTogetherShareARow) {
   const auto& registers = shared->functions[0].registers;
   EXPECT_EQ(registers[3].reg, registers[1].reg) << "%r1 is read for the last time where %r3 is written";
   EXPECT_NE(registers[2].reg, registers[1].reg);
-  EXPECT_EQ(registers[0].reg, kNoRegister) << "nobody names it";
+  EXPECT_EQ(registers[0].reg, kNoRegister) << "no statement names it";
   using Ranges = std::vector<std::pair<std::int32_t, std::int32_t>>;
   EXPECT_EQ(registers[1].alive, (Ranges{{2, 4}}));
   EXPECT_EQ(registers[2].alive, (Ranges{{3, 5}}));
@@ -55,7 +55,8 @@ TEST(Program, RegistersThatAreNeverNeededTogetherShareARow) {
   EXPECT_NE(apart->functions[0].registers[3].reg, apart->functions[0].registers[1].reg);
 }
 
-// A guard leaves lanes with the old value, and a loop comes back: both need it longer than the text looks.
+// A guard preserves the old value in some lanes, and a loop returns: in both cases the value is live longer than the
+// text suggests.
 TEST(Program, AValueLivesThroughAGuardAndRoundALoop) {
   const auto program = program_of(R"(
     .reg .b32 %r<6>; .reg .b64 %d<2>; .reg .pred %p<3>;
@@ -83,7 +84,7 @@ TEST(Program, AnAddressIsARowAndAnOffset) {
     ld.shared.u32 %r2, [s+8];
     ld.global.v2.u32 {%r3, %r4}, [%d1+-4];)");
   EXPECT_EQ(program->ops[0].at[1], kNoRegister);
-  EXPECT_EQ(address_offset(program->ops[0], 1), 8) << "p1 stands behind the 8 bytes of p0";
+  EXPECT_EQ(address_offset(program->ops[0], 1), 8) << "p1 follows the 8 bytes of p0";
   EXPECT_NE(program->ops[1].at[1], kNoRegister);
   EXPECT_EQ(address_offset(program->ops[1], 1), 8);
   EXPECT_NE(program->ops[1].flags & kUniformAddress, 0);
@@ -94,7 +95,7 @@ TEST(Program, AnAddressIsARowAndAnOffset) {
   EXPECT_EQ(width_of(program->ops[2], 1), 8);
 }
 
-TEST(Program, WhatCannotRunIsATrapAndTheTextSaysWhere) {
+TEST(Program, AnUnsupportedStatementIsATrapWithItsPlace) {
   const auto program = program_of(".reg .b32 %r<2>;\n mov.u32 %r1, 5;");
   EXPECT_EQ(program->text(0), "mov.u32 %r1, 5");
   EXPECT_EQ(program->source_text(0), "p.ptx:6");

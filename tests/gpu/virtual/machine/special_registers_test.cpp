@@ -1,4 +1,4 @@
-// Every special register that the machine has: its value in every thread of a grid, and its width; others by their names.
+// Every supported special register: its value in every thread of a grid, and its width; others are rejected by name.
 #include "gpu/virtual/machine/warp/special_registers.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ constexpr Extents kBlock{5, 4, 3}, kGrid{4, 2, 3}, kCluster{2, 1, 3};
 constexpr std::int64_t kThreads = 60, kCtas = 24;
 constexpr std::int64_t kStatic = 100, kDynamic = 48;
 
-// A thread of the grid: coordinates, and numbers that follow from them.
+// A thread of the grid: its coordinates, and numbers derived from them.
 struct Thread {
   Extents tid{}, ctaid{};
   std::int64_t linear = 0, cta = 0;
@@ -33,7 +33,7 @@ struct Thread {
   [[nodiscard]] std::int64_t in_cluster(std::size_t i) const { return ctaid[i] % kCluster[i]; }
 };
 
-// [CTA][thread]: what `word` (of `bits`) reads.
+// [CTA][thread]: the value of `word` (of `bits`).
 std::vector<std::uint64_t> read(const std::string& word, int bits, Extents cluster) {
   const std::string move = bits == 1    ? "mov.pred %p1, " + word + "; selp.u64 %rd3, 1, 0, %p1;"
                            : bits == 64 ? "mov.u64 %rd3, " + word + ";"
@@ -145,12 +145,12 @@ TEST(SpecialRegisters, TheMachineTheGridAndSharedMemory) {
   expect("%envreg31", [](const Thread&) { return 0; });
 }
 
-// Clocks count instructions: every read sees another number, and 64 bits are not cut.
+// Clocks count instructions: every read returns a different number, and 64 bits are not truncated.
 TEST(SpecialRegisters, ClocksCountInstructions) {
   for (const std::string word : {"%clock64", "%globaltimer"}) {
     const std::vector<std::uint64_t> values = read(word, 64, {});
     const std::set<std::uint64_t> different(values.begin(), values.end());
-    // Both warps of a CTA at different counts; of a CTA the count begins at 0, the timer goes on.
+    // Both warps of a CTA read different counts; the count of a CTA begins at 0, the timer continues.
     EXPECT_EQ(different.size(), word == "%clock64" ? 2U : 2U * kCtas) << word;
     EXPECT_GE(*different.begin(), word == "%clock64" ? 10U : 1010U) << word;
   }
@@ -165,7 +165,7 @@ TEST(SpecialRegisters, EachHasItsName) {
   }
 }
 
-std::string refusal(const std::string& statement) {
+std::string rejection(const std::string& statement) {
   try {
     static_cast<void>(make_program(
         parse_module(".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b32 %r<4>; .reg .b64 "
@@ -179,16 +179,16 @@ std::string refusal(const std::string& statement) {
   return "";
 }
 
-TEST(SpecialRegisters, OneThatIsNotThereIsRefusedByNameAndPlace) {
+TEST(SpecialRegisters, AnUnsupportedOneIsRejectedByNameAndPlace) {
   for (const std::string word : {"%pm0", "%pm3_64", "%current_graph_exec", "%envreg32", "%tid.q", "%lanemask_ne"}) {
     SCOPED_TRACE(word);
-    const std::string said = refusal("mov.u32 %r1, " + word + ";");
+    const std::string said = rejection("mov.u32 %r1, " + word + ";");
     EXPECT_THAT(said, HasSubstr("5:14: "));
     EXPECT_THAT(said, HasSubstr("'" + word + "'"));
   }
-  EXPECT_THAT(refusal("mov.u32 %r1, %clock64;"), HasSubstr("'%clock64' is 64 bits wide, expected 32"));
-  EXPECT_THAT(refusal("mov.u64 %rd1, %tid.x;"), HasSubstr("'%tid.x' is 32 bits wide, expected 64"));
-  EXPECT_THAT(refusal("add.u32 %r1, %tid.x, 1;"), HasSubstr("'%tid.x' is a special register, expected a register"));
+  EXPECT_THAT(rejection("mov.u32 %r1, %clock64;"), HasSubstr("'%clock64' is 64 bits wide, expected 32"));
+  EXPECT_THAT(rejection("mov.u64 %rd1, %tid.x;"), HasSubstr("'%tid.x' is 32 bits wide, expected 64"));
+  EXPECT_THAT(rejection("add.u32 %r1, %tid.x, 1;"), HasSubstr("'%tid.x' is a special register, expected a register"));
 }
 
 }  // namespace

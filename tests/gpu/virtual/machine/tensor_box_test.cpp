@@ -1,6 +1,6 @@
-// The machine's tensor copies against the model's (core/tma) over a whole grid of boxes: the two share the 128-byte record
-// of a tensor map and no code. Compared bit for bit: every byte of shared memory after a load, every byte of the tensor
-// after a store, the list of chunks, the bytes credited, and every message of a rejected map or start.
+// Compares the machine's tensor copies with the model's (core/tma) over a grid of boxes. The two share the 128-byte
+// record of a tensor map and no code. Compared bit for bit: every byte of shared memory after a load, every byte of the
+// tensor after a store, the list of chunks, the bytes credited, and every message of a rejected map or start.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -36,15 +36,15 @@ using kvscope::test::source_byte;
 
 constexpr BoxSwitches kSm100{.target = TmaTarget::sm_100};
 
-// Every type that is copied byte for byte.
+// All types that are copied byte for byte.
 constexpr std::array<TmaDataType, 11> kTypes{TmaDataType::u8,  TmaDataType::u16,  TmaDataType::u32,    TmaDataType::i32,
                                              TmaDataType::u64, TmaDataType::i64,  TmaDataType::f16,    TmaDataType::f32,
                                              TmaDataType::f64, TmaDataType::bf16, TmaDataType::f32_ftz};
-// Boxes behind the fastest dimension, ranks 1 to 5. No extent divides the others of its box.
+// Box extents after the fastest dimension, ranks 1 to 5. No extent of a box divides another.
 const std::vector<std::vector<std::uint32_t>> kRows{{},     {1},       {5},       {16},         {64},
                                                     {3, 5}, {7, 1, 2}, {3, 2, 4}, {5, 1, 2, 3}, {2, 3, 2, 2}};
 
-// Where a box begins: inside the tensor, so that it ends outside, before it, wholly past it.
+// Where a box begins: inside the tensor but ending outside, before it, completely past it.
 enum class Start : std::uint8_t { inside, over_the_end, before, past };
 
 struct Point {
@@ -58,7 +58,7 @@ struct Point {
   std::int64_t phase;              // [128-byte lines] of the shared address
 };
 
-// Element strides and phases turn from point to point: seven and thirteen steps of them meet every other parameter.
+// Element strides and phases vary from point to point: seven and thirteen of them, so they meet every other parameter.
 std::vector<Point> whole_grid() {
   constexpr std::array<std::int64_t, 7> kSpans = {0, 2, 4, 8, 8, 8, 8};  // [chunks]
   std::vector<Point> points;
@@ -97,7 +97,7 @@ std::string text_of(const Point& p) {
          std::to_string(p.phase) + ", start " + std::to_string(static_cast<int>(p.start));
 }
 
-// A tensor about a box wide in every dimension. Its last row ends inside a chunk; rows are padded.
+// A tensor about one box wide in every dimension. Its last row ends inside a chunk; rows are padded.
 TensorMap map_of_point(const Point& p) {
   const auto size = static_cast<std::uint64_t>(size_of(p.type));
   const std::uint64_t inner = 16 * static_cast<std::uint64_t>(p.chunks) / size;
@@ -111,7 +111,7 @@ TensorMap map_of_point(const Point& p) {
     box.push_back(extent);
     steps.push_back(box.size() == 2 ? p.step : p.outer_step);
   }
-  if (strides.size() > 1 && p.phase % 2 == 1) std::swap(strides[0], strides[1]);  // strides need not grow
+  if (strides.size() > 1 && p.phase % 2 == 1) std::swap(strides[0], strides[1]);  // strides need not ascend
   TensorMap map = map_of(p.type, dims, strides, box, p.swizzle, steps);
   map.fill = p.fill;
   return map;
@@ -156,7 +156,7 @@ std::uint64_t tensor_bytes(const TensorMap& map) {
   return end;
 }
 
-// One tensor twice, at one address: for the model, and for the machine. `behind`: bytes of the allocation past its end.
+// One tensor twice, at one address: for the model and for the machine. `behind`: bytes of the allocation past its end.
 struct Twins {
   DeviceMemory device;
   GlobalMemory model;
@@ -186,8 +186,8 @@ void require_same_chunks(const std::vector<BoxChunk>& model, const std::vector<C
   }
 }
 
-// 16 pairs of type and fill, 44 widths of a row under the seven swizzles, ten boxes, four starts; and every phase of every
-// swizzle with every element stride.
+// 16 pairs of type and fill, 44 widths of a row under the seven swizzles, ten boxes, four starts; and every phase of
+// every swizzle with every element stride.
 TEST(TensorBoxes, HaveAGridOfEveryRankTypeAndSwizzle) {
   EXPECT_EQ(grid().size(), 28160U);
   std::array<std::array<std::array<bool, 9>, 8>, 7> met{};  // [swizzle][phase][step]
@@ -218,7 +218,7 @@ TEST(TensorBoxes, AreLoadedAsTheModelLoadsThem) {
         const TensorBox box = tensor_box(copy_map, machine_coordinates(at), dst);
         require(load_bytes(copy_map, box, twins.device, shared.data() + dst), "the machine finds no memory");
         require(std::ranges::equal(image.bytes(), shared), "other bytes in shared memory");
-        if (size.bytes() > 4096) return;  // the list of chunks is the same list, only longer
+        if (size.bytes() > 4096) return;  // the list of chunks repeats
         PendingOp op;
         op.shared = static_cast<std::uint64_t>(dst);
         op.map = copy_map;
@@ -264,7 +264,7 @@ TEST(TensorBoxes, AreStoredAsTheModelStoresThem) {
       text_of);
 }
 
-// The rows of a tensor may be in allocations of their own (blocks of the heap, 8192 bytes apart): the copy cannot look up
+// The rows of a tensor may be in separate allocations (blocks of the heap, 8192 bytes apart): the copy cannot look up
 // the memory of the box at once.
 TEST(TensorBoxes, CrossAllocations) {
   for (int mode = 0; mode < 7; ++mode) {
@@ -303,7 +303,7 @@ TEST(TensorBoxes, CrossAllocations) {
   }
 }
 
-// docs/FIDELITY.md: the last row of an allocation. The model stops the copy, the machine stores what there is room for.
+// docs/FIDELITY.md: the last row of an allocation. The model rejects the copy, the machine stores the bytes that fit.
 TEST(TensorBoxes, AreStoredAsFarAsTheAllocationGoes) {
   TensorMap map = map_of(TmaDataType::u16, {60, 2}, {128}, {64, 2}, TmaSwizzle::none);
   Twins twins(map, 0);
@@ -354,7 +354,7 @@ TEST(TensorBoxes, GatherFourRowsAsTheModelDoes) {
   }
 }
 
-// Each row as a copy of its own, as a seeded schedule performs them, gives the bytes of the whole copy.
+// Copying each row separately, as a seeded schedule does, gives the bytes of the whole copy.
 TEST(TensorBoxes, AreTheSumOfTheirRows) {
   std::vector<Point> points;
   for (std::size_t i = 0; i < grid().size(); i += 11) points.push_back(grid()[i]);
@@ -388,7 +388,7 @@ TEST(TensorBoxes, AreTheSumOfTheirRows) {
 
 // --- reductions ------------------------------------------------------------------------------------------------------
 
-// One element by plain C++, from its bits.
+// The operation on one element in plain C++, from its bits.
 template <class T>
 T reduced(ReduceOp op, T a, T b) {
   using Unsigned = std::make_unsigned_t<T>;
@@ -401,7 +401,8 @@ T reduced(ReduceOp op, T a, T b) {
     case ReduceOp::max:
       return std::max(a, b);
     case ReduceOp::inc:
-      return a >= b ? T{0} : static_cast<T>(x + 1);  // PTX has inc and dec of unsigned numbers; signed: their own order
+      // PTX has inc and dec of unsigned numbers; here signed ones use signed order.
+      return a >= b ? T{0} : static_cast<T>(x + 1);
     case ReduceOp::dec:
       return a == 0 || a > b ? b : static_cast<T>(x - 1);
     case ReduceOp::and_:
@@ -430,7 +431,7 @@ void expect_float_sum(ReduceOp, std::byte* memory, const std::byte* tile) {
   const T value = element_at<T>(memory) + element_at<T>(tile);
   std::memcpy(memory, &value, sizeof value);
 }
-// Values are small whole numbers: their sums are exact in every type.
+// Values are small integers: their sums are exact in every type.
 template <class T>
 void expect_half(ReduceOp op, std::byte* memory, const std::byte* tile) {
   const double a = to_double(element_at<T>(memory)), b = to_double(element_at<T>(tile));
@@ -455,7 +456,7 @@ void put_number(std::byte* to, double value) {
   }
   std::memcpy(to, &number, sizeof number);
 }
-// Element i of a buffer: whole numbers from -8 to 8 for floats, all bits for integers.
+// Element i of a buffer: integers from -8 to 8 for floats, arbitrary bits for integers.
 void put_element(TmaDataType type, std::byte* to, std::size_t i) {
   const double value = static_cast<double>((31 * i + 5) % 17) - 8;
   switch (type) {
@@ -475,7 +476,7 @@ void put_element(TmaDataType type, std::byte* to, std::size_t i) {
   }
 }
 
-// Where each byte goes is the model's list of chunks; the arithmetic is plain C++.
+// The address of each byte is taken from the model's list of chunks; the arithmetic is plain C++.
 TEST(TensorBoxes, AreReducedElementByElementByEveryOperation) {
   const std::vector<ReduceOp> all{ReduceOp::add, ReduceOp::min,  ReduceOp::max, ReduceOp::inc,
                                   ReduceOp::dec, ReduceOp::and_, ReduceOp::or_, ReduceOp::xor_};
@@ -530,9 +531,9 @@ TEST(TensorBoxes, AreReducedElementByElementByEveryOperation) {
   }
 }
 
-// --- what is rejected ------------------------------------------------------------------------------------------------
+// --- rejections ------------------------------------------------------------------------------------------------------
 
-// The model's message about a copy; empty: it takes it.
+// The model's message about a copy; empty: accepted.
 std::string model_fault(const TensorMap& map, const TmaCoord& at, std::int64_t shared, std::int64_t shared_bytes,
                         BoxDirection direction, const BoxSwitches& switches) {
   try {
@@ -592,7 +593,7 @@ TEST(TensorBoxes, AreRejectedWithTheMessagesOfTheModel) {
   EXPECT_GT(taken, 100U);
 }
 
-// Data past 2^64 stops both.
+// Data past 2^64 is rejected by both.
 TEST(TensorBoxes, DoNotPassTheEndOfTheAddressSpace) {
   for (const std::uint64_t distance : {0x800U, 0x400U, 0x3f0U}) {
     TensorMap map = map_of(TmaDataType::u16, {64, 8}, {0x100}, {64, 8}, TmaSwizzle::b128);
@@ -639,7 +640,7 @@ std::string said_by(const auto& read) {
   }
 }
 
-// Both readers take the record or reject it with one message; a map that both take is one map.
+// Both parsers accept the record or reject it with the same message, and an accepted map is the same map.
 bool require_same_reading(const TensorMapRecord& record) {
   const std::string model = said_by([&] { return decode_tensor_map("tensor map", record); });
   const std::string machine = said_by([&] { return read_copy_map(bytes_of(record)); });
@@ -660,8 +661,8 @@ TEST(TensorMapReaders, AgreeOnEveryMapOfTheGrid) {
       text_of);
 }
 
-// Every byte of eight records with other values, the checksum made good again: rules, reserved bytes, entries past the
-// rank. And without: a damaged record.
+// Every byte of eight records with other values and a corrected checksum: rules, reserved bytes, entries past the rank.
+// And without the correction: a damaged record.
 TEST(TensorMapReaders, RejectTheSameRecords) {
   std::vector<TensorMap> maps{
       map_of(TmaDataType::u8, {64}, {}, {64}, TmaSwizzle::none),
@@ -679,7 +680,7 @@ TEST(TensorMapReaders, RejectTheSameRecords) {
   for (std::size_t m = 0; m < maps.size(); ++m) {
     const TensorMapRecord good = encode_tensor_map("map", maps[m], TmaTarget::sm_100);
     for (std::size_t at = 0; at < good.size(); ++at) {
-      const bool number = at >= map_field::kVersion && at < map_field::kBase;  // of a table: every value
+      const bool number = at >= map_field::kVersion && at < map_field::kBase;  // an enumeration: every value
       for (int value = 0; value < 256; value += (number ? 1 : 5) * thin) {
         SCOPED_TRACE(::testing::Message() << "map " << m << ", byte " << at << ", value " << value);
         TensorMapRecord record = good;

@@ -1,4 +1,4 @@
-// The gold cases of the copy engine, by the instruction: every byte of the window through a kernel that dumps it.
+// The reference cases of the copy engine, executed by the instruction: a kernel writes out every byte of the window.
 #include <gmock/gmock.h>
 
 #include "core/tma/box_plan.h"
@@ -25,14 +25,14 @@ struct Case {
   std::vector<std::uint32_t> box, element_strides;
   std::vector<std::int64_t> at;
   TmaSwizzle swizzle;
-  std::size_t window;  // bytes to dump, from `from` on
+  std::size_t window;  // bytes to write out, from `from`
   std::uint64_t expected;
-  std::int64_t dst = 0;  // of the tile, in the dumped bytes
+  std::int64_t dst = 0;  // of the tile, in the bytes written out
   bool gather = false;
   bool nan = false;
 };
 
-// The window after one load, under a policy; `sums` gets what else was said.
+// The window after one load, under a policy; `messages` receives the reports.
 std::vector<std::byte> load_window(const Case& c, const LaunchOptions& options, std::vector<std::string>& messages,
                                    bool store_back = false, std::vector<std::byte>* tensor_after = nullptr,
                                    const TensorMap* store_map = nullptr) {
@@ -218,10 +218,9 @@ TEST(TensorLoad, DeliversTheGoldBytesUnderEveryPolicy) {
       std::vector<std::string> messages;
       const std::vector<std::byte> window = load_window(c, options, messages);
       EXPECT_EQ(fnv1a(window), c.expected) << c.name;
-      if (std::string(c.name) == "G14") {  // wholly outside: a note
+      if (std::string(c.name) == "G14") {  // completely outside: a note
         ASSERT_EQ(messages.size(), 1u);
-        EXPECT_EQ(messages[0],
-                  "TMA_ALL_FILL the whole box at {128, 0} is outside the tensor: nothing but fill arrives");
+        EXPECT_EQ(messages[0], "TMA_ALL_FILL the whole box at {128, 0} is outside the tensor: only fill is loaded");
       } else {
         EXPECT_THAT(messages, IsEmpty()) << c.name;
       }
@@ -229,8 +228,8 @@ TEST(TensorLoad, DeliversTheGoldBytesUnderEveryPolicy) {
   }
 }
 
-// A tile loaded and stored with one map leaves the tensor; with another swizzle chunks move by the XOR of their row.
-TEST(TensorStore, IsTheWayBackOfTheLoad) {
+// A tile loaded and stored with one map equals the tensor; with another swizzle, chunks move by the XOR of their row.
+TEST(TensorStore, IsTheInverseOfTheLoad) {
   for (const TmaSwizzle swizzle : {TmaSwizzle::none, TmaSwizzle::b128}) {
     const Case c{"", kTwo, {64, 8}, {128}, {64, 8}, {}, {0, 0}, TmaSwizzle::b128, 1024, 0};
     const TensorMap store = map_of(kTwo, c.dims, c.strides, c.box, swizzle);
@@ -246,11 +245,11 @@ TEST(TensorStore, IsTheWayBackOfTheLoad) {
   }
 }
 
-// --- arguments -----------------------------------------------------------------------------------------------------------------
+// --- arguments -------------------------------------------------------------------------------------------------------
 
 constexpr std::uint64_t kIn = 0x300000000;  // the second array of a kernel
 
-// The messages of one copy with this map and text; u32 elements so that reductions have a type.
+// The messages of one copy with this map and text; u32 elements, which reductions support.
 std::vector<std::string> said(const std::string& copy, std::size_t tensor_bytes = 20 * 256, bool ours = true,
                               std::uint64_t base = kIn) {
   TensorMap map = map_of(TmaDataType::u32, {64, 20}, {256}, {32, 4}, TmaSwizzle::b128);
@@ -293,8 +292,8 @@ TEST(TensorArguments, EachIsReportedByName) {
             std::vector<std::string>{"NO_MBARRIER there is no mbarrier at s + 1024"});
 }
 
-// The base of a map is a table entry times 256 bytes: -1, the same read as unsigned, one row and one page too many. The
-// first row of the box that is in no array is reported; with arrays side by side it would be the bytes of `out`.
+// The base of a map is a table entry times 256 bytes: -1, the same read as unsigned, one row and one page past the end.
+// The first row of the box outside all arrays is reported; if arrays were adjacent, it would be the bytes of `out`.
 TEST(TensorArguments, ABaseOutsideTheArrayIsOutOfBoundsOfEveryArray) {
   const std::string_view copies[] = {
       "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r10], [%rd2, {0, 0}], [%r10+2048];",
@@ -310,7 +309,7 @@ TEST(TensorArguments, ABaseOutsideTheArrayIsOutOfBoundsOfEveryArray) {
   }
 }
 
-// A swizzle that only the newer engine has: the map is made for a device of that generation and for no other.
+// A swizzle that only the later engine supports: the map is valid for a device of that generation only.
 TEST(TensorMapBytes, AreOfTheDevicesGeneration) {
   TensorMap map = map_of(TmaDataType::u32, {64, 20}, {256}, {32, 4}, TmaSwizzle::b128_atom32);
   map.base = kIn;

@@ -1,4 +1,4 @@
-// Four warps that have to do the same: what is said when they do not, and what they leave behind when they do.
+// Warpgroup instructions: the reports when the four warps diverge, and the results when they do not.
 #include <gmock/gmock.h>
 
 #include "gpu/virtual/text/parser.h"
@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// 64 x 8 x 16 of what stands in s; %rd10 and %rd11 are the descriptors.
+// 64 x 8 x 16 of the contents of s; %rd10 and %rd11 are the descriptors.
 constexpr const char* kProduct =
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %rd10, %rd11, 1, 1, 1, 0, 0;";
 constexpr const char* kDescriptors =
@@ -91,7 +91,7 @@ TEST(Warpgroup, HasFourWarps) {
               ElementsAre("DIVERGED_WARPGROUP warps 4 to 7 make a warpgroup, and the CTA has 7"));
 }
 
-// One descriptor for 128 threads: warp 2 has another one, or a lane of warp 1.
+// One descriptor for 128 threads: warp 2 has a different one, or a lane of warp 1.
 TEST(Warpgroup, DescriptorsAndScalesAreTheSameInAllThreads) {
   const auto with = [](const std::string& before, const std::string& product) {
     return run({.body = kDescriptors + before + " wgmma.fence.sync.aligned; " + product +
@@ -132,7 +132,7 @@ TEST(Setmaxnreg, DoesNotGoDownToMoreNorUpToFewer) {
               ElementsAre("REGISTER_COUNT setmaxnreg.dec to 176 registers, and a thread may have 168"));
   EXPECT_THAT(said("setmaxnreg.inc.sync.aligned.u32 160;", ".maxnreg 168"),
               ElementsAre("REGISTER_COUNT setmaxnreg.inc to 160 registers, and a thread may have 168"));
-  // How many there are at first is the assembler's choice, behind the first one it is known.
+  // The initial count is the assembler's choice; after the first setmaxnreg it is known.
   EXPECT_THAT(said("setmaxnreg.dec.sync.aligned.u32 64; setmaxnreg.inc.sync.aligned.u32 56;", ".maxntid 128, 1, 1"),
               ElementsAre("REGISTER_COUNT setmaxnreg.inc to 56 registers, and a thread may have 64"));
 }
@@ -153,10 +153,10 @@ TEST(Setmaxnreg, IsOfAllFourWarps) {
   EXPECT_THAT(ran.messages[0], StartsWith("DIVERGED_WARPGROUP warp 0 lanes ffffffff setmaxnreg.dec"));
 }
 
-// --- registers of products on their way ------------------------------------------------------------------------------
+// --- registers of products in flight ---------------------------------------------------------------------------------
 
-// The sums are written at the wait; registers that begin to live in between must not stand in their rows.
-TEST(Wgmma, SumsThatNobodyReadsKeepTheirRowsToThemselves) {
+// The sums are written at the wait; registers that become live in between must not share their places.
+TEST(Wgmma, SumsThatAreNotReadDoNotShareTheirRegisters) {
   std::string body = kDescriptors;
   for (int i = 0; i < 4; ++i) body += " mov.f32 %f" + std::to_string(i) + ", 0f40A00000;";
   body += std::string(" wgmma.fence.sync.aligned; ") + kProduct + " wgmma.commit_group.sync.aligned;\n";
@@ -196,7 +196,7 @@ Ran with_functions(const std::string& functions, const std::string& body) {
   return ran;
 }
 
-// Shared memory is full of ff at first, so a product of it would be no number: A and B are zeros, and D stays 5.
+// Shared memory is initially ff, which is NaN: A and B are set to zeros, and D stays 5.
 constexpr const char* kZeros = R"(
   mov.u32 %r1, s; mad.lo.u32 %r1, %r0, 32, %r1; mov.u32 %r2, 0;
   st.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2}; st.shared.v4.u32 [%r1+16], {%r2, %r2, %r2, %r2};
@@ -226,7 +226,7 @@ TEST(Wgmma, AFunctionThatReturnsBeforeItsProductIsDoneIsReported) {
     ASSERT_FALSE(ran.messages.empty()) << wait;
     EXPECT_EQ(ran.messages[0],
               "REG_IN_FLIGHT the function that issued this product has returned, and its registers are gone");
-    EXPECT_EQ(ran.at<float>(9), 5.0f) << "nobody else's registers are written";
+    EXPECT_EQ(ran.at<float>(9), 5.0f) << "only the registers of the product are written";
   }
 }
 

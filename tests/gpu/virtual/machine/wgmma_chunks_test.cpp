@@ -1,5 +1,5 @@
-// Where an operand of wgmma is read: the worked descriptors, element by element out of 16-byte chunks, and every chunk
-// of a grid of descriptors against the model (core/fragment), which shares no code with the machine.
+// The addresses of a wgmma operand: worked examples of descriptors, element by element from 16-byte chunks, and every
+// chunk of a grid of descriptors compared with the model (core/fragment), which shares no code with the machine.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace kvscope::ptx::wgmma_chunks_test {
 namespace {
 
-// Byte of bf16 element (mn, k), by the chunk that holds it.
+// The byte of bf16 element (mn, k), from the chunk that contains it.
 std::uint64_t byte_of(std::uint64_t descriptor, bool mn_major, int mn, int k) {
   for (const WgmmaChunk& c : wgmma_chunks(descriptor, mn_major, 16, 0, 128, 16)) {
     const int along = mn_major ? mn - c.mn : k - c.k, across = mn_major ? k - c.k : mn - c.mn;
@@ -41,7 +41,7 @@ TEST(WgmmaChunks, ContainTheWorkedPoints) {
 }
 
 // All modes, both majors, all element sizes, starts inside a swizzled row and out of phase with the pattern, both
-// operands' sizes. A 1-bit operand counts as bytes of eight elements.
+// operands' sizes. A 1-bit operand is treated as bytes of eight elements.
 TEST(WgmmaChunks, AreWhereTheModelReadsTheOperand) {
   std::size_t descriptors = 0;
   for (int mode = 0; mode < 4; ++mode) {
@@ -91,7 +91,7 @@ std::string said_by(const Read& read) {
   }
 }
 
-// Every bit that is reserved, the base offset, and MN-major elements of other sizes: rejected with one message.
+// Every reserved bit, the base offset, and MN-major elements of other sizes: rejected with the model's message.
 TEST(WgmmaChunks, AreRejectedWithTheMessagesOfTheModel) {
   const WgmmaDescriptor legal{1024, 16, 1024, 0, SwizzleMode::b128};
   const auto both = [](std::uint64_t bits, bool mn_major, int element_bits) {

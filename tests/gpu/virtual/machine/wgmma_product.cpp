@@ -15,7 +15,7 @@ namespace {
 constexpr int kStart = 0x400, kBytesA = 8192, kBytesB = 32768;
 constexpr int kThreads = 128;
 
-// A number's bits; every number here is exact in its type and, of floats, normal.
+// A number's bits; every number here is exact in its type and, for floats, normal.
 std::uint64_t encode(Type type, double x) {
   const auto f32 = std::bit_cast<std::uint32_t>(static_cast<float>(x));
   const auto narrow = [x](int fraction, int bias, int sign) -> std::uint64_t {
@@ -59,7 +59,7 @@ void put_bits(std::vector<std::byte>& bytes, std::int64_t at, int width, std::ui
   }
 }
 
-// How an operand of `mns` rows lies: the table of the manual's two majors, with and without swizzle.
+// The layout of an operand of `mns` rows: the manual's table of the two majors, with and without swizzle.
 struct Layout {
   int row, leading, stride;
   bool along_mn;
@@ -86,7 +86,7 @@ struct Layout {
     return std::int64_t{8} * byte + bit;
   }
 };
-// The densest.
+// The densest layout.
 Layout layout_of(int row, bool along_mn, int mns) {
   if (row == 16) return along_mn ? Layout{16, 16 * mns, 128, true} : Layout{16, 128, 256, false};
   return along_mn ? Layout{row, 16 * row, 8 * row, true} : Layout{row, 16, 8 * row, false};
@@ -95,7 +95,7 @@ Layout layout_of(int row, bool along_mn, int mns) {
 int registers_of_d(const WgmmaProduct& p) {
   return p.d == Type::f16 ? p.n / 4 : p.n / 2;
 }
-// visit(register, thread, half of it, row, column) of every element of D.
+// Calls visit(register, thread, half of it, row, column) for every element of D.
 template <class Visit>
 void for_each_d(const WgmmaProduct& p, const Visit& visit) {
   for (int thread = 0; thread < kThreads; ++thread) {
@@ -184,7 +184,7 @@ WgmmaOutcome run_wgmma(const WgmmaProduct& p) {
   const auto b_at = [&](int x, int j) { return p.b_at ? p.b_at(x, j) : integer_b(p.b, x, j); };
   const auto c_at = [&](int i, int j) { return p.c_at ? p.c_at(i, j) : static_cast<double>(i - j); };
 
-  std::vector<std::byte> image(kBytesA + kBytesB, std::byte{0xa5});  // what nobody should read
+  std::vector<std::byte> image(kBytesA + kBytesB, std::byte{0xa5});  // bytes that must not be read
   const Layout a_layout = layout_of(p.row, p.a_along_m, kWgmmaRows), b_layout = layout_of(p.row, p.b_along_n, p.n);
   for (int x = 0; x < k; ++x) {
     for (int i = 0; i < kWgmmaRows && !p.a_in_registers; ++i) {

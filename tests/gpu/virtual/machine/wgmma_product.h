@@ -1,5 +1,5 @@
-// One wgmma.mma_async in a kernel written here: operands put where the descriptors say by formulas of this file's own,
-// the sums read back from the registers that the manual names.
+// One wgmma.mma_async in a generated kernel: operands are stored at the addresses of the descriptors by formulas of
+// this file, and the sums are read from the registers that the manual defines.
 //
 //   WgmmaProduct p{.n = 24, .d = Type::f32, .a = Type::bf16, .b = Type::bf16, .row = 64, .a_along_m = true};
 //   EXPECT_EQ(run_wgmma(p).d[i * 24 + j], ...)
@@ -17,7 +17,7 @@ namespace kvscope::ptx::test {
 struct WgmmaProduct {
   int n = 8;
   Type d = Type::f32, a = Type::bf16, b = Type::bf16;
-  int row = 128;  // [bytes] of a row of shared memory: 16 no swizzle, else the swizzle's width
+  int row = 128;  // [bytes] of a row of shared memory: 16 for no swizzle, otherwise the swizzle's width
   bool a_along_m = false, b_along_n = false;
   bool a_in_registers = false;
   bool saturate = false;
@@ -26,18 +26,18 @@ struct WgmmaProduct {
   bool scale_by_register = false;  // scale-d is a predicate
   SumMode sum = SumMode::seq;
   Policy policy = Policy::late;
-  // The numbers; by default small integers, of which every order of adding is exact.
+  // The numbers; by default small integers, for which every order of adding is exact.
   std::function<double(int i, int k)> a_at = {};
   std::function<double(int k, int j)> b_at = {};
   std::function<double(int i, int j)> c_at = {};
 };
 
 inline constexpr int kWgmmaRows = 64;
-[[nodiscard]] int wgmma_k(Type a);  // 32 bytes of it
+[[nodiscard]] int wgmma_k(Type a);  // 32 bytes of k
 [[nodiscard]] double integer_a(Type type, int i, int k);
 [[nodiscard]] double integer_b(Type type, int k, int j);
 
-// The whole PTX, and its one instruction: "wgmma.mma_async.sync.aligned.m64n24k16.f32.bf16.bf16 {..}, .."
+// The whole PTX, and its instruction: "wgmma.mma_async.sync.aligned.m64n24k16.f32.bf16.bf16 {..}, .."
 [[nodiscard]] std::string wgmma_text(const WgmmaProduct& product, const std::string& kernel = "k");
 
 struct WgmmaOutcome {

@@ -1,4 +1,4 @@
-// wgmma.mma_async: every type, every N, every layout of a descriptor, signs and scales, against a plain loop.
+// wgmma.mma_async: every type, every N, every layout of a descriptor, signs and scales, compared with a plain loop.
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -70,7 +70,7 @@ void expect_product(const WgmmaProduct& p) {
   EXPECT_EQ(outcome.d, expected);
 }
 
-// Every choice that is not N goes round with it, so that each N meets another one.
+// The other parameters vary with N, so each N is tested with different ones.
 WgmmaProduct turn(const Types& types, int n, int i) {
   constexpr int kRows[] = {128, 16, 64, 32};
   WgmmaProduct p{.n = n, .d = types.d, .a = types.a, .b = types.b, .row = kRows[i % 4]};
@@ -88,7 +88,7 @@ WgmmaProduct turn(const Types& types, int n, int i) {
 TEST(Wgmma, EveryTypeAndWidthIsTheProductOfAPlainLoop) {
   int i = 0;
   for (const Types& types : every_type()) {
-    // Mixtures of fp8, and of signs, are the same but for reading their numbers: three widths of those.
+    // Mixed fp8 types and mixed signs differ only in decoding: they are tested at three widths.
     const bool sibling = (bits(types.a) == 8 && (types.a == types.b || types.a == Type::u8 || types.d == Type::f16));
     for (const int n : sibling ? std::vector<int>{8, 96, 256} : legal_n(types.d)) expect_product(turn(types, n, i++));
   }
@@ -115,7 +115,7 @@ TEST(Wgmma, EveryLayoutOfBothOperandsSignAndScale) {
   }
 }
 
-// Row after row, as 32 bits: checksums that were made elsewhere.
+// Row by row, as 32 bits: checksums from independent programs.
 TEST(Wgmma, ChecksumsOfTheIntegerVectors) {
   struct Golden {
     int n;
@@ -137,7 +137,7 @@ TEST(Wgmma, ChecksumsOfTheIntegerVectors) {
   }
 }
 
-// Wraps, or stops at the ends.
+// Wraps, or saturates.
 TEST(Wgmma, IntegersWrapUnlessSatfiniteClampsThem) {
   constexpr double kMost = std::numeric_limits<std::int32_t>::max(), kLeast = std::numeric_limits<std::int32_t>::min();
   for (const bool saturate : {false, true}) {
@@ -157,7 +157,7 @@ TEST(Wgmma, IntegersWrapUnlessSatfiniteClampsThem) {
   }
 }
 
-// One element in the three orders of adding: seven sums, the one of row i and column i.
+// One element in the three orders of adding: seven sums, those of row i and column i.
 TEST(Wgmma, TheThreeWaysOfAddingDifferWhereTheyShould) {
   struct Sum {
     double c;
@@ -200,7 +200,7 @@ TEST(Wgmma, TheThreeWaysOfAddingDifferWhereTheyShould) {
   }
 }
 
-// What is run here is PTX: the assembler, where there is one, takes a kernel of every type.
+// The text is valid PTX: if the assembler is installed, it accepts a kernel of every type.
 TEST(Wgmma, TheAssemblerTakesTheTextOfEveryType) {
   const char* const home = std::getenv("CUDA_HOME");
   std::filesystem::path assembler;

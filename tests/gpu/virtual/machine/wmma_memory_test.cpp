@@ -1,4 +1,5 @@
-// Where wmma's loads and stores reach: distances, spaces, and what is said of wrong ones. Values: kernels/wmma_test.cpp.
+// Addresses of wmma loads and stores: strides, spaces, and reports of invalid ones. For values see
+// kernels/wmma_test.cpp.
 #include <gmock/gmock.h>
 
 #include "tests/gpu/virtual/machine/one_kernel.h"
@@ -11,7 +12,7 @@ using ::testing::IsEmpty;
 
 constexpr const char* kRegisters = "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}";
 
-// A tile of 16 x 16 floats from `from` to out, with these strides; 0: none is named.
+// Copies a tile of 16 x 16 floats from `from` to out, with these strides; 0: no stride operand.
 Ran moved(const std::string& load, const std::string& from, int stride, int stride_of_out) {
   const auto tail = [](int s) { return s == 0 ? std::string() : ", " + std::to_string(s); };
   return run({.body = "mov.u32 %r10, s; mov.u64 %rd9, s; cvta.shared.u64 %rd10, %rd9;" + load + " " + kRegisters +
@@ -38,7 +39,7 @@ TEST(WmmaMemory, ColumnsOfOneAreRowsOfTheOther) {
   for (std::size_t i = 0; i < 1024; ++i) EXPECT_EQ(ran.out[i], in[i / 4 % 16 * 64 + i / 64 * 4 + i % 4]) << i;
 }
 
-// Shared memory by its own address and by the generic one; only the own CTA's.
+// Shared memory by its own address and by the generic one; only that of the own CTA.
 TEST(WmmaMemory, ReachesSharedMemoryBothWays) {
   for (const char* way : {".shared", ""}) {
     const bool generic = *way == '\0';

@@ -1,4 +1,4 @@
-// Logic, shifts, bytes, selection, moves and comparisons: the assembler's values from constants.
+// Logic, shifts, bytes, selection, moves and comparisons, compared with the assembler's results for constants.
 #include <gtest/gtest.h>
 
 #include "tests/gpu/virtual/semantics/one_op.h"
@@ -113,7 +113,7 @@ TEST(Bits, SelectionByPredicateAndBySign) {
   EXPECT_EQ(one("slct.ftz.u64.f32", {7, 9, 0x80000001}), 7u);
 }
 
-// Pieces: element 0 is the least significant. Byte pieces stand in registers of 16 bits.
+// Pieces: element 0 is the least significant. Byte pieces are in registers of 16 bits.
 TEST(Bits, MovesOfPieces) {
   const auto pieces = [](const char* word, std::vector<int> widths, std::vector<std::uint64_t> in, int results) {
     Case c;

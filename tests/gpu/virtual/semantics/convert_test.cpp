@@ -1,5 +1,5 @@
-// cvt: the assembler's values from constants, every 16-bit pattern to 8 bits and back against an oracle of integer
-// arithmetic, every float type from integers and floats in every rounding.
+// cvt: the assembler's results for constants, every 16-bit pattern to 8 bits and back compared with an oracle of
+// integer arithmetic, every float type from integers and floats in every rounding.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -40,7 +40,7 @@ TEST(Convert, FloatsToIntegersSaturate) {
   EXPECT_EQ(one("cvt.rni.s32.bf16", {0xc020}), s32(-2));
 }
 
-// Register widths: results fill the register by their type's sign, sources read their low bits.
+// Register widths: results fill the register according to their type's sign, sources are the low bits.
 TEST(Convert, NarrowIntegersInWiderRegisters) {
   EXPECT_EQ(one("cvt.sat.u8.s32", {300}), 0xffu);
   EXPECT_EQ(one("cvt.sat.u8.s32", {s32(-1)}), 0u);
@@ -85,7 +85,7 @@ TEST(Convert, FloatsToWholeNumbersKeepTheSignOfZero) {
 TEST(Convert, HalvesFromFloats) {
   EXPECT_EQ(one("cvt.f32.f16", {0x7e01}), kNan);
   EXPECT_EQ(one("cvt.f32.f16", {0x0001}), bits(0x1p-24f));
-  EXPECT_EQ(one("cvt.f32.bf16", {0x7f81}), 0x7f810000u);  // a shift: the payload stays
+  EXPECT_EQ(one("cvt.f32.bf16", {0x7f81}), 0x7f810000u);  // a shift: the NaN payload is kept
   EXPECT_EQ(one("cvt.rn.f16.f32", {bits(65519.0f)}), 0x7bffu);
   EXPECT_EQ(one("cvt.rn.f16.f32", {bits(65520.0f)}), 0x7c00u);
   EXPECT_EQ(one("cvt.rn.satfinite.f16.f32", {bits(65520.0f)}), 0x7bffu);
@@ -98,7 +98,7 @@ TEST(Convert, HalvesFromFloats) {
   EXPECT_EQ(one("cvt.rn.bf16.f32", {0x7f7f8000}), 0x7f80u);
   EXPECT_EQ(one("cvt.rn.bf16.f32", {0x00008001}), 0x0001u);
   EXPECT_EQ(one("cvt.rn.bf16.f32", {0xff800001}), 0x7fffu);
-  EXPECT_EQ(one("cvt.rn.bf16x2.f32", {bits(1.0f), bits(2.0f)}), 0x3f804000u);  // the first goes to the upper half
+  EXPECT_EQ(one("cvt.rn.bf16x2.f32", {bits(1.0f), bits(2.0f)}), 0x3f804000u);  // the first becomes the upper half
   EXPECT_EQ(one("cvt.rn.f16x2.f32", {bits(1.0f), bits(2.0f)}), 0x3c004000u);
   EXPECT_EQ(one("cvt.rn.relu.bf16x2.f32", {bits(-1.0f), kNan}), 0x00007fffu);
 }
@@ -164,12 +164,13 @@ int order(const Number& a, const Number& b) {
   const Wide y = static_cast<Wide>(b.significand) << (b.exponent - low);
   return x < y ? -1 : x > y ? 1 : 0;
 }
-// The pattern of 8 bits nearest to a number, by trying them all: not further from it than its two neighbours' middles.
+// The 8-bit pattern nearest to a number, by exhaustive search: the number is between the midpoints to the adjacent
+// patterns.
 std::uint64_t nearest_of_8(const Number& x, int fraction_bits, int bias, std::uint64_t largest) {
   for (std::uint64_t code = 0; code < largest; ++code) {
     const Number here = number_of(code, fraction_bits, bias);
     const Number next = number_of(code + 1, fraction_bits, bias);
-    // (here + next) / 2: both are multiples of here's last place.
+    // (here + next) / 2: both are multiples of the last place of `here`.
     const int low = std::min(here.exponent, next.exponent);
     const Number middle{(here.significand << (here.exponent - low)) + (next.significand << (next.exponent - low)),
                         low - 1};
@@ -186,7 +187,7 @@ struct Eight {
 };
 const Eight kEights[] = {{"e4m3x2", 3, 7, 0x7e, 0}, {"e5m2x2", 2, 15, 0x7b, 0x7c}};
 
-// f16 by pairs of f16; bf16 by way of f32, which is exact.
+// f16 in pairs; bf16 through f32, which is exact.
 TEST(Convert, Every16BitPatternToEightBits) {
   for (const Eight& eight : kEights) {
     for (const bool brain : {false, true}) {
@@ -245,7 +246,7 @@ TEST(Convert, EveryEightBitPatternToF16) {
   }
 }
 
-// Every f16 to f32 and back, and every bf16, is itself; but for NaN.
+// Every f16 to f32 and back, and every bf16, is unchanged, except NaN.
 TEST(Convert, Every16BitPatternToFloatAndBack) {
   for (const Simd simd : simds()) {
     for (const bool brain : {false, true}) {
@@ -265,7 +266,7 @@ TEST(Convert, Every16BitPatternToFloatAndBack) {
   }
 }
 
-// A float's rounding to 16 bits in every direction, by its neighbours among the 16-bit patterns.
+// A float's rounding to 16 bits in every direction, compared with the adjacent 16-bit patterns.
 TEST(Convert, RoundingTo16BitsInEveryDirection) {
   Random random{17};
   for (const bool brain : {false, true}) {

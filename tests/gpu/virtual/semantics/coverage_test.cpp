@@ -1,5 +1,5 @@
-// Every word of the grammar that computes something has a handler, in every instruction set, and all of them compute
-// the same bits.
+// Every word of the grammar that computes a result has a handler in every instruction set, and all handlers compute the
+// same bits.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,7 +11,7 @@
 namespace kvscope::ptx::testing::coverage_test {
 namespace {
 
-// The words that a form may stand for: every choice of every slot, at most `limit`, the first ones of each slot often.
+// The words of a form: every choice of every slot, at most `limit`, with the first choices of each slot used often.
 void spell(const Pattern& pattern, std::size_t slot, const std::string& so_far, std::vector<std::string>& words) {
   if (words.size() > 4000) return;
   if (slot == pattern.slots.size()) {
@@ -27,7 +27,7 @@ bool is_pure(Opcode opcode) {
   return (opcode <= Opcode::cvt_pack && opcode != Opcode::mov) || opcode == Opcode::mma;
 }
 
-// Not done, each by name: double-precision matrices rounded in a direction, which nothing emits.
+// Not implemented, each by name: double-precision matrices with directed rounding, which compilers do not emit.
 const std::set<std::string> kNotDone = [] {
   std::set<std::string> words;
   for (const char* shape : {"m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"}) {
@@ -77,7 +77,7 @@ TEST(Coverage, EveryWordThatComputesHasAHandler) {
   EXPECT_GT(count, 2000);
 }
 
-// Numbers that find edges: zeros, ones, ends of ranges, NaN, infinities, subnormals, ties, and plain noise.
+// Numbers at edges: zeros, ones, ends of ranges, NaN, infinities, subnormals, ties, and random ones.
 std::uint64_t edgy(Random& random, int kind) {
   static constexpr std::uint64_t kEdges[] = {0,
                                              1,
@@ -142,14 +142,14 @@ std::uint64_t edgy(Random& random, int kind) {
   }
 }
 
-// A loop that a wider vector rounds, orders or masks otherwise would show here, and one that writes where it must not.
+// Detects a wider vector loop with a different rounding, order or mask, and one that writes outside its lanes.
 TEST(Coverage, AllInstructionSetsComputeTheSameBitsAndLeaveOtherLanesAlone) {
   Random random{20240917};
   int number = 0;
   for (const std::string& word : pure_words()) {
     Case c;
     c.word = word;
-    if (word.starts_with("mma") && ++number % 7 != 0) continue;  // those have tests of their own
+    if (word.starts_with("mma") && ++number % 7 != 0) continue;  // these have separate tests
     c.in.resize(static_cast<std::size_t>(read_elements(understand(word))));
     c.pair =
         word.starts_with("lop3.and") || word.starts_with("lop3.or") || (word.starts_with("setp") && number % 2 == 0);

@@ -1,5 +1,5 @@
-// Floating point: the assembler's values from constants, and every rounding of every operation against an oracle of
-// long integers: the exact result has to lie between the two neighbours that the rounding allows.
+// Floating point: the assembler's results for constants, and every rounding of every operation compared with an oracle
+// of long integers: the exact result must be between the two adjacent numbers that the rounding allows.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -79,8 +79,8 @@ TEST(Float, ExponentialsAndLogarithms) {
   EXPECT_EQ(one("tanh.approx.f32", {0xff800000}), bits(-1.0f));
 }
 
-// Within one rounding of the true value. The library of this host is the judge, in long double: its own error is far
-// below. (2 ulp allow for a value that lies next to a tie.)
+// Within one rounding of the true value, computed by the host's library in long double, whose error is far smaller.
+// (2 ulp are allowed because the value may be next to a tie.)
 TEST(Float, FunctionsAreTheRoundedTrueValues) {
   Random random{3};
   const auto expect_near = [](std::uint64_t got, long double truth, const std::string& what) {
@@ -147,7 +147,7 @@ TEST(Float, MinAndMaxKnowTheSignsOfZeroAndNan) {
 }
 
 // --- roundings -------------------------------------------------------------------------------------------------------
-// The oracle holds numbers as integers of 5120 bits: slow, obvious.
+// The oracle represents numbers as integers of 5120 bits: slow but simple.
 
 class Big {  // an integer times 2^-2400, signed, 5120 bits
  public:
@@ -188,7 +188,7 @@ class Big {  // an integer times 2^-2400, signed, 5120 bits
     }
     return 0;
   }
-  // x * y, which the grid of 2^-2400 holds exactly.
+  // x * y, which is exact on the grid of 2^-2400.
   static Big product(double x, double y) {
     if (x == 0 || y == 0) return {};
     int ex = 0, ey = 0;
@@ -214,7 +214,8 @@ int compare(const Big& exact, double x) {
   return exact.plus(minus).sign();
 }
 
-// Is y the rounding of the number that `side` compares with (side(x) < 0: it lies below x)? y's own neighbours say.
+// Whether y is the rounding of the number that `side` compares with (side(x) < 0: it is below x), by y's adjacent
+// numbers.
 template <class T, class Side>
 bool is_rounded(T y, const char* rounding, Side side) {
   const T inf = std::numeric_limits<T>::infinity();
@@ -224,7 +225,7 @@ bool is_rounded(T y, const char* rounding, Side side) {
     const int s = y > 0 ? 1 : -1;
     const double last = static_cast<double>(y > 0 ? most : -most);
     if (r == "rz" || (r == "rm" && s > 0) || (r == "rp" && s < 0)) return false;
-    // Beyond the largest; to nearest, by half its last place.
+    // Beyond the largest number; to nearest, by half its last place.
     if (r != "rn") return s * side(last) > 0;
     if (sizeof(T) == 8) return s * side(last) > 0;
     return s * side(s * 0x1.ffffffp127) >= 0;
@@ -239,8 +240,8 @@ bool is_rounded(T y, const char* rounding, Side side) {
     if (y > 0 || (y == 0 && !std::signbit(y))) return at > 0 && (above == inf || side(static_cast<double>(above)) < 0);
     return at < 0 && (below == -inf || side(static_cast<double>(below)) > 0);
   }
-  // To nearest: no further than half way to the neighbour. Half ways are doubles for floats; of doubles they are
-  // compared by the caller's exactness only up to the neighbours.
+  // To nearest: at most half way to the adjacent number. Half ways are doubles for floats; for doubles they are
+  // compared, by the exactness of the caller, only up to the adjacent numbers.
   const T next = at > 0 ? above : below;
   if (sizeof(T) == 8)
     return std::isinf(next) || (at > 0 ? side(static_cast<double>(next)) < 0 : side(static_cast<double>(next)) > 0);
@@ -327,7 +328,7 @@ void check_roundings(const char* type, std::uint64_t seed, int rounds) {
       each("mul", 2, [](double a, double b, double, double v) { return compare(Big::product(a, b), v); });
       each("fma", 3,
            [](double a, double b, double c, double v) { return compare(Big::product(a, b).plus(Big(c)), v); });
-      // a / b compared with v is a compared with v b, turned round for a negative b.
+      // a / b compared with v is a compared with v b, reversed for a negative b.
       each("div", 2, [](double a, double b, double, double v) {
         if (b == 0) return 0;
         Big vb = Big::product(v, b);
@@ -353,8 +354,8 @@ TEST(Roundings, EveryOperationOfF64InEveryDirection) {
   check_roundings<double>("f64", 6, 12);
 }
 
-// x - x is +0, and -0 rounded down; the sign of a zero sum of equal signs stays.
-TEST(Roundings, ZerosHaveTheSignThatTheirRoundingSays) {
+// x - x is +0, and -0 rounded down; a zero sum of equal signs keeps the sign.
+TEST(Roundings, ZerosHaveTheSignOfTheirRounding) {
   for (const char* r : {"rn", "rz", "rp", "rm"}) {
     const bool down = std::string(r) == "rm";
     const std::string f32 = std::string(".") + r + ".f32";

@@ -1,4 +1,4 @@
-// Integer arithmetic: the values that the assembler computes from constants, and the laws against 128-bit integers.
+// Integer arithmetic: the assembler's results for constants, and properties tested with 128-bit integers.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -30,7 +30,7 @@ TEST(Integer, ACarryGoesFromOneInstructionToTheNext) {
   EXPECT_EQ(borrow.p[3], 1u);
   c.word = "subc.u32";
   c.in = {all(5), all(2)};
-  c.before = all(1);  // the borrow that came in
+  c.before = all(1);  // the incoming borrow
   EXPECT_EQ(run(c).d[0][3], 2u);
   c.before = all(0);
   EXPECT_EQ(run(c).d[0][3], 3u);
@@ -49,7 +49,7 @@ TEST(Integer, ACarryGoesFromOneInstructionToTheNext) {
   EXPECT_EQ(run(c).d[0][0], 0xffffffffu);
 }
 
-// Halves that a carry crosses, or that are multiplied unsigned, would show in the upper word.
+// A carry between the halves, or an unsigned product of signed halves, would change the upper word.
 TEST(Integer, ProductsOfTheTwoHalvesSignedAndUnsigned) {
   EXPECT_EQ(one("mul.lo.s32", {0x89abcdef, 0xfedcba98}), 0xad05ebe8u);
   EXPECT_EQ(one("mul.hi.s32", {0x89abcdef, 0xfedcba98}), 0x0086a1c9u);
@@ -159,7 +159,7 @@ TEST(Integer, MasksClampOrWrap) {
   EXPECT_EQ(one("szext.clamp.u32", {0x89abcdef, 8}), 0xefu);
 }
 
-// Against 128-bit arithmetic over noise: every width, signed and not.
+// Compared with 128-bit arithmetic on random numbers: every width, signed and unsigned.
 TEST(Integer, ArithmeticAgreesWith128Bits) {
   Random random{7};
   for (int round = 0; round < 40; ++round) {

@@ -1,5 +1,5 @@
-// mma: registers in, registers out, against a product computed from the published fragment maps by other code: the maps
-// are written here once more, lane by lane, from the manual's tables.
+// mma: results in registers compared with a product computed from the published fragment maps by separate code: the
+// maps are written here again, lane by lane, from the manual's tables.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -71,7 +71,7 @@ int width_of_type(Type type) {
   return kWidths.at(type);
 }
 
-// Fills the registers of a fragment; at(e, r, g, t) says which number of the tile stands there.
+// Fills the registers of a fragment; at(e, r, g, t) returns the number of the tile at that place.
 std::vector<Lanes> registers(Type type, int count, const std::function<double(int e, int r, int g, int t)>& at) {
   std::vector<Lanes> all_registers(static_cast<std::size_t>(count));
   const int width = width_of_type(type);
@@ -94,7 +94,7 @@ struct Mma {
   Type a, b, d;
 };
 
-// Runs it on A(i,k), B(k,n), C(i,n) and gives D, row-major.
+// Executes it on A(i,k), B(k,n), C(i,n) and returns D, row-major.
 Tile run_mma(const Mma& mma, const std::function<double(int, int)>& a, const std::function<double(int, int)>& b,
              const std::function<double(int, int)>& c, SumMode sum, Simd simd) {
   const int e_of_ab = std::max(1, 32 / width_of_type(mma.a));
@@ -190,8 +190,8 @@ std::vector<Mma> every_mma() {
   return all_mma;
 }
 
-// Small integers are exact in every type and mode; every number of the tile is another one somewhere, so a register, a
-// lane or a half word in another's place shows. Unsigned types see the numbers 2 and 3 higher.
+// Small integers are exact in every type and mode; the numbers of a tile are distinct somewhere, so a register, lane or
+// half word in the wrong place is detected. For unsigned types the numbers are 2 and 3 higher.
 TEST(Mma, EveryShapeAndTypeMultipliesTheTilesThatTheFragmentMapsName) {
   for (const Mma& mma : every_mma()) {
     const auto is_unsigned = [](Type t) { return t == Type::u8 || t == Type::u4; };
@@ -297,7 +297,7 @@ TEST(MatrixProducts, ChecksumsOfTheTilesOfFourWarps) {
   }
 }
 
-// The registers as they stand in lanes 0 and 31, low number in the low half.
+// The registers of lanes 0 and 31, low number in the low half.
 TEST(Mma, FragmentsOfTheIntegerVectorsInBf16) {
   const auto a = registers(Type::bf16, 4, [](int e, int r, int g, int t) {
     return double{static_cast<double>(a_of(g + 8 * (r % 2), 2 * t + e + 8 * (r / 2)))};
@@ -365,7 +365,7 @@ TEST(Mma, TheThreeWaysOfAddingDifferWhereTheyShould) {
   }
 }
 
-// Wraps, or stops at the ends: 16 * 127 * 127 on top of nearly 2^31.
+// Wraps, or saturates: 16 * 127 * 127 added to nearly 2^31.
 TEST(Mma, IntegersWrapUnlessSatfiniteClampsThem) {
   const Mma wraps{word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
   const Mma clamps{
@@ -401,7 +401,7 @@ TEST(Mma, OneBitCountsDifferencesOrCommonOnes) {
   }
 }
 
-// Infinities win over numbers, and NaN and inf - inf are the one canonical NaN in every mode.
+// Infinities dominate numbers, and NaN and inf - inf are the canonical NaN in every mode.
 TEST(Mma, InfinityAndNan) {
   const Mma mma{word_of("m16n8k16", "f32", "bf16", "bf16", "f32"), {16, 8, 16}, Type::bf16, Type::bf16, Type::f32};
   const double inf = std::numeric_limits<double>::infinity();

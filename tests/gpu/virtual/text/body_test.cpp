@@ -20,7 +20,7 @@ std::vector<std::string> opcodes(const Function& f) {
   return all;
 }
 
-// What statement `i` has as its operand `o`.
+// Operand `o` of statement `i`, as text.
 std::string operand(const Module& m, std::size_t i, std::size_t o) {
   const Function& f = kernel(m);
   return shown(m, f, f.operands_of(f.body.at(i))[o]);
@@ -36,7 +36,7 @@ TEST(Body, RegistersAreRangesListsAndVectors) {
                           "w0.z:b16", "w0.w:b16", "w1.x:b16", "w1.y:b16", "w1.z:b16", "w1.w:b16", "p:pred", "q:pred"));
 }
 
-// nvcc writes each inline asm block so: the same names, again and again.
+// nvcc writes each inline asm block this way: the same names are declared repeatedly.
 TEST(Body, SiblingScopesDeclareTheSameNames) {
   const Module m = parse_body(
       "{ .reg .b32 low; W: mov.b32 low, 1; bra W; }\n{ .reg .b64 low; W: mov.b64 low, 2; bra W; }\nmov.b32 %r1, 3;");
@@ -58,8 +58,8 @@ TEST(Body, AnInnerNameHidesAnOuterOneUntilItsScopeEnds) {
   EXPECT_EQ(index(2, 1), 2);
 }
 
-// Would catch uses that are resolved at once: the branch of the inner scope belongs to the inner DONE behind it,
-// although an outer DONE is known already.
+// Would catch uses that are resolved immediately: the branch of the inner scope belongs to the later inner DONE,
+// although an outer DONE is already known.
 TEST(Body, ABranchGoesToTheInnermostLabelEvenIfThatComesLater) {
   const Module m = parse_body("DONE: mov.b32 %r1, 0;\n{ @%p1 bra DONE; mov.b32 %r1, 1; DONE: }\nbra DONE;");
   EXPECT_EQ(operand(m, 1, 0), "->3");
@@ -68,7 +68,7 @@ TEST(Body, ABranchGoesToTheInnermostLabelEvenIfThatComesLater) {
 
 TEST(Body, ABranchLeavesAScopeButDoesNotEnterOne) {
   const Module m = parse_body("{ { bra OUT; } }\nret;\nOUT:");
-  EXPECT_EQ(operand(m, 0, 0), "->2");  // behind the last statement
+  EXPECT_EQ(operand(m, 0, 0), "->2");  // after the last statement
   EXPECT_THAT(errors_of(with_body("bra IN;\n{ IN: ret; }")), ElementsAre("2:5: unknown label 'IN'"));
 }
 
@@ -145,7 +145,7 @@ TEST(Body, LimitsKeepATextFromTakingTheMemory) {
               testing::Contains("2:256: more than 256 braces within one another"));
 }
 
-TEST(Body, RegistersOfAnUnfitKindAreRefused) {
+TEST(Body, RegistersOfAnUnsuitableKindAreRejected) {
   EXPECT_THAT(
       errors_of(with_body(".reg .e4m3 a;\n.reg .v2 .pred b;\n.reg .v4 .f64 c;\n.reg d;\n.reg .b32 e, e;\n.reg .b32 x;"
                           "\n.reg .b32 f<2+1>;")),

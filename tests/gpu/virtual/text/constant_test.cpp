@@ -1,4 +1,4 @@
-// Numbers and constant expressions, as ptxas takes them.
+// Numbers and constant expressions, as accepted by ptxas.
 #include "gpu/virtual/text/detail/constant.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(Constant, FloatingPointIsItsBits) {
   EXPECT_EQ(read("1.5+2.0").value, 0x400c000000000000);
 }
 
-// C's precedence; a mistake in one level gives another number for each of these.
+// C's precedence; an error in one level changes the result of each of these.
 TEST(Constant, ExpressionsFollowC) {
   expect_integer("0x7fffffff+1", 0x80000000);
   expect_integer("(3*4)", 12);
@@ -94,7 +94,7 @@ TEST(Constant, IsSignedUntilSomethingUnsignedComesIn) {
   expect_integer("-8 / 3U", static_cast<std::int64_t>((0 - 8ull) / 3));
 }
 
-// Undefined in C: decided here, and not by what the compiler of this program likes.
+// Undefined in C: defined here, independently of the compiler of this program.
 TEST(Constant, EdgesWrapAndShiftOut) {
   expect_integer("0x7fffffffffffffff + 1", INT64_MIN);
   expect_integer("(-0x7fffffffffffffff - 1) / -1", INT64_MIN);
@@ -109,7 +109,7 @@ TEST(Constant, FaultsNameTheNumber) {
   EXPECT_EQ(fault("08"), "malformed number '08'");
   EXPECT_EQ(fault("0x"), "malformed number '0x'");
   EXPECT_EQ(fault("0x12G"), "malformed number '0x12G'");
-  EXPECT_EQ(fault("5u"), "malformed number '5u'");  // ptxas takes the capital only
+  EXPECT_EQ(fault("5u"), "malformed number '5u'");  // ptxas accepts only the capital letter
   EXPECT_EQ(fault("1.5.2"), "malformed number '1.5.2'");
   EXPECT_EQ(fault("0f3F8"), "malformed number '0f3F8': expected 8 hexadecimal digits");
   EXPECT_EQ(fault("0d3F800000"), "malformed number '0d3F800000': expected 16 hexadecimal digits");
@@ -125,7 +125,7 @@ TEST(Constant, FaultsNameTheNumber) {
   EXPECT_EQ(fault("3+"), "expected number, found end of file");
 }
 
-// A text of a million parentheses must not be a million frames of this program's stack.
+// A text with a million parentheses must not use a million stack frames of this program.
 TEST(Constant, DeepNestingIsAnErrorNotACrash) {
   const std::string message = "constant expression nested too deeply";
   EXPECT_EQ(fault(std::string(1000000, '(')), message);

@@ -43,7 +43,7 @@ TEST(Functions, EveryLimitIsKept) {
   EXPECT_TRUE(m.functions[2].limits.no_return);
 }
 
-// nvcc declares each function before it defines it: one function, whose parameters are the definition's.
+// nvcc declares each function before it defines it: they are one function, with the definition's parameters.
 TEST(Functions, ADeclarationAndItsDefinitionAreOneFunction) {
   const Module m = parse_items(
       ".visible .func (.param .b32 r) f (.param .b64 a, .param .b32 b);\n"

@@ -1,4 +1,4 @@
-// Every form of operand, as it looks and as it is kept.
+// Every form of operand, and its representation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(Operands, AddressesHaveABaseAndAnOffset) {
             "{%f1 %f2 %f3 %f4} [%rd1 %rd2 {%r1 %r2}]");
 }
 
-// `x[2]` is the address of an element: what mov wants as a number, a load as a place.
+// `x[2]` is the address of an element: a value for mov, a location for a load.
 TEST(Operands, SymbolsAreAddressesWithOffsets) {
   const std::string s = ".shared .align 16 .b8 a[64]; .shared .v2 .u64 b[4]; ";
   EXPECT_EQ(operands_of(s + "mov.u32 %r1, a"), "%r1 &a");
@@ -82,10 +82,11 @@ TEST(Operands, AVectorRegisterIsTheVectorOfItsElements) {
   EXPECT_EQ(operands_of(v + "mov.v4.f32 v, {w.x, w.g, w.z, w.a}"), "{v.x v.y v.z v.w} {w.x w.y w.z w.w}");
   EXPECT_THAT(errors_of(with_body(".reg .v2 .f32 v;\nmov.f32 v.z, 1.0;")),
               ElementsAre("3:9: 'v.z': a vector of 2 registers has no part '.z'"));
-  EXPECT_THAT(errors_of(with_body("mov.u32 %r1.x, 1;")), ElementsAre("2:9: '%r1.x' is no vector, it has no part '.x'"));
+  EXPECT_THAT(errors_of(with_body("mov.u32 %r1.x, 1;")),
+              ElementsAre("2:9: '%r1.x' is not a vector: it has no part '.x'"));
 }
 
-// Nobody may take the part of a register for all of it: the value is not 0.
+// The part of a register must not be mistaken for the whole register: the value is not 0.
 TEST(Operands, APartOfARegisterIsKept) {
   const Module m = parse_body("vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1, %r4;");
   const auto operands = kernel(m).operands_of(kernel(m).body[0]);

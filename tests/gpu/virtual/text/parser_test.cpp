@@ -1,4 +1,4 @@
-// A whole text and the module it is.
+// A whole text and the resulting module.
 #include "gpu/virtual/text/parser.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(Parser, ReadsAnOrdinaryKernel) {
   EXPECT_EQ(m.lines[12], "  @%p1 bra DONE;");
 }
 
-// Views must point into the text that the copy keeps, not into what the parser was given.
+// Views must point into the text that the copy owns, not into the parser's input.
 TEST(Parser, AModuleOutlivesWhatItWasParsedFrom) {
   Module copy;
   {
@@ -72,7 +72,7 @@ TEST(Parser, AModuleOutlivesWhatItWasParsedFrom) {
   EXPECT_EQ(copy.functions[0].body[8].opcode, "ret");
   EXPECT_EQ(copy.find_function("scale"), 0);
   EXPECT_EQ(copy.find_function("scal"), -1);
-  EXPECT_EQ(copy.find_variable("x"), -1);  // a parameter is no variable of the module
+  EXPECT_EQ(copy.find_variable("x"), -1);  // a parameter is not a variable of the module
 }
 
 TEST(Parser, CommentsAndBlanksStandAnywhere) {
@@ -97,7 +97,7 @@ TEST(Parser, TheHeadComesFirstAndOnce) {
   EXPECT_THAT(errors_of(".version 9.0 .target sm_90 .address_size 32"),
               ElementsAre("1:42: address size 32, expected 64"));
   EXPECT_THAT(errors_of(with_head(".version 9.0\n.global .u32 x;")),
-              ElementsAre("2:1: '.version' stands at the head of the file, once"));
+              ElementsAre("2:1: '.version' must be at the head of the file, once"));
   EXPECT_THAT(errors_of(".version 9.0 .target sm_100f, debug, texmode_independent"), IsEmpty());
 }
 

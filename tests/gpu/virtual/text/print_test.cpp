@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Everything of a function but its places and the numbers of variables and frames, which printing may change.
+// The content of a function without its places and the indexes of variables and frames, which printing may change.
 std::vector<std::string> digest(const Module& m, const Function& f) {
   std::vector<std::string> all = {std::string(f.name), f.entry ? "entry" : "func", std::to_string(f.parameter_bytes)};
   const auto variables = [&](const std::vector<std::int32_t>& list) {
@@ -54,7 +54,7 @@ std::vector<std::string> digest(const Module& m, const Function& f) {
   return all;
 }
 
-// shown() names what is behind an operand; names that two scopes share differ by "$2" then.
+// shown() contains names; names that occur in two scopes differ by the suffix "$2" after printing.
 void drop_suffixes(std::vector<std::string>& lines) {
   for (std::string& line : lines) {
     for (const char* suffix : {"$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12"}) {
@@ -108,7 +108,7 @@ void expect_round_trip(const Module& m) {
   }
 }
 
-// Files as nvcc 13.0 wrote them, both of its dialects, with line tables and as a debug build.
+// Output of nvcc 13.0 in both dialects, with line tables and as a debug build.
 TEST(Print, FilesOfNvccRoundTrip) {
   const std::vector<std::string> files = data_files();
   EXPECT_GE(files.size(), 5u);
@@ -140,7 +140,7 @@ TEST(Print, EveryOperandRoundTrips) {
       "mov.b64 %rd1, -9223372036854775808;\nmov.b64 %rd1, 0xFFFFFFFFFFFFFFFF;\nL: ret;\nE:"));
 }
 
-// Flat, the names of sibling scopes would be one name.
+// In one scope, equal names of sibling scopes would collide.
 TEST(Print, NamesOfSiblingScopesAreTakenApart) {
   const Module m = parse_body(
       "{ .reg .b32 low, %r2, %q<2>; W: mov.b32 low, %r2; bra W; }\n"

@@ -1,4 +1,4 @@
-// Where statements come from.
+// Source places of statements.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// "file:line:column function <- the frame outside it", innermost first.
+// "file:line:column function <- the calling frame", innermost first.
 std::string chain(const Module& m, std::size_t statement) {
   std::string text;
   for (std::int32_t i = kernel(m).body.at(statement).frame; i >= 0;) {
@@ -41,7 +41,7 @@ TEST(SourceMap, EveryFunctionBeginsWithoutAPlace) {
   EXPECT_EQ(kernel(m).body[0].frame, -1);
 }
 
-// nvcc's manner: each outer place just before the inner one; the names at the end of the file.
+// As written by nvcc: each outer place directly before the inner one; the names at the end of the file.
 TEST(SourceMap, InlinedCallsAreChains) {
   const Module m = parse_items(
       std::string(".entry k {\n.loc 1 15 3\n"
@@ -54,7 +54,7 @@ TEST(SourceMap, InlinedCallsAreChains) {
   EXPECT_EQ(m.frames.size(), 3u);
 }
 
-// Would catch a search for the first such .loc: the same helper line stands inside two callers.
+// Would catch a search for the first matching .loc: the same helper line is inside two callers.
 TEST(SourceMap, TheOuterPlaceIsTheMostRecentOfItsTriple) {
   const Module m =
       parse_items(std::string(".entry k {\n.loc 1 10 1\n.loc 2 5 5, function_name $L__info_string0, inlined_at 1 10 1\n"
@@ -67,13 +67,13 @@ TEST(SourceMap, TheOuterPlaceIsTheMostRecentOfItsTriple) {
   EXPECT_EQ(chain(m, 0), "3:1:1 sq <- 2:5:5 load <- 1:10:1");
   EXPECT_EQ(chain(m, 1), "3:1:1 sq <- 2:5:5 load <- 1:20:1");
   EXPECT_EQ(chain(m, 2), chain(m, 0));
-  EXPECT_EQ(kernel(m).body[2].frame, kernel(m).body[0].frame);  // equal places are one frame
+  EXPECT_EQ(kernel(m).body[2].frame, kernel(m).body[0].frame);  // equal places share one frame
 }
 
-TEST(SourceMap, AnOuterPlaceThatWasNeverSaidStandsAlone) {
+TEST(SourceMap, AnOuterPlaceWithoutALocHasNoFurtherCaller) {
   const Module m = parse_items(
       std::string(".entry k {\n.loc 2 5 5, function_name $L__info_string0+1, inlined_at 9 8 7\nadd;\n}\n") + kNames);
-  EXPECT_EQ(chain(m, 0), "2:5:5 oad <- 9:8:7");  // the name begins one byte further on
+  EXPECT_EQ(chain(m, 0), "2:5:5 oad <- 9:8:7");  // the name begins one byte later
 }
 
 TEST(SourceMap, LineZeroKeepsThePlaceBefore) {
@@ -95,7 +95,7 @@ TEST(SourceMap, FaultsNameWhatIsMissing) {
   EXPECT_THAT(errors_of(with_head(".section .debug_str {")), ElementsAre("2:21: '{' without its '}'"));
 }
 
-// A file as nvcc wrote it: the square inside norm inside the kernel.
+// Output of nvcc: square inlined in norm inlined in the kernel.
 TEST(SourceMap, ReadsNvccsLineInfo) {
   const Module m = parse_module(read_data("inlining.sm_90a.ptx"), "inlining.ptx");
   const Function& f = m.functions.at(0);

@@ -23,11 +23,11 @@ TEST(Symbols, ARangeIsFoundByNumber) {
   table.declare_range("%r", 7, 5, 1, {});
   EXPECT_EQ(index_of(table, "%r0"), 7);
   EXPECT_EQ(index_of(table, "%r4"), 11);
-  EXPECT_EQ(index_of(table, "%r04"), 11);  // as for ptxas
+  EXPECT_EQ(index_of(table, "%r04"), 11);  // as in ptxas
   for (const char* no : {"%r5", "%r", "%rd1", "%r99999999999", "r1", "%r1x"}) EXPECT_FALSE(table.find(no)) << no;
 }
 
-// Would catch a search that takes the range although a name of its own stands further in, or the other way round.
+// Would catch a lookup that returns the range although a separate name is in a deeper scope, or vice versa.
 TEST(Symbols, TheInnermostOfRangeAndNameWins) {
   SymbolTable table;
   table.declare("%r1", SymbolKind::reg, 100, {});
@@ -42,7 +42,7 @@ TEST(Symbols, TheInnermostOfRangeAndNameWins) {
   table.open_scope();
   table.declare_range("%r", 60, 2, 1, {});
   EXPECT_EQ(index_of(table, "%r1"), 61);
-  EXPECT_EQ(index_of(table, "%r2"), 2);  // beyond the inner range: the outer one's
+  EXPECT_EQ(index_of(table, "%r2"), 2);  // past the inner range: the outer range
   table.close_scope();
   EXPECT_EQ(index_of(table, "%r1"), 50);
   table.close_scope();
@@ -60,7 +60,7 @@ TEST(Symbols, FindHereSeesOneScopeOnly) {
   EXPECT_TRUE(table.find("x"));
 }
 
-// ptxas declares %q10..%q12 by "%q1<3>" and finds them by no name.
+// ptxas declares %q10..%q12 for "%q1<3>", which no name finds.
 TEST(Symbols, ARangeOfAPrefixWithDigitsIsNotFound) {
   SymbolTable table;
   table.declare_range("%q1", 0, 3, 1, {});
@@ -69,7 +69,7 @@ TEST(Symbols, ARangeOfAPrefixWithDigitsIsNotFound) {
   EXPECT_EQ(index_of(table, "%q12"), 22);
 }
 
-// Against maps on a stack, with enough names for the chains to be rebuilt.
+// Compared with a stack of maps, with enough names to rebuild the chains.
 TEST(Symbols, BehaveAsMapsOnAStack) {
   EXPECT_TRUE(prop::check("find is the innermost declaration", [] {
     SymbolTable table;

@@ -1,4 +1,4 @@
-// Faults of a text: to the letter, one a statement, and the text goes on after each.
+// Errors in a text: exact messages, one per statement; parsing continues after each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(TextErrors, ShowTheLineAndACaret) {
   EXPECT_EQ(caret_lines("ab", 9), "\n    ab\n      ^");
 }
 
-// A generated line of a megabyte must not become the message.
+// A line of a megabyte must not become part of the message.
 TEST(TextErrors, CutLongLinesAroundTheCaret) {
   const std::string line = std::string(500, 'a') + "X" + std::string(500, 'b');
   EXPECT_EQ(caret_lines(line, 501),
@@ -66,11 +66,11 @@ TEST(TextErrors, LexicalFaults) {
                   "\n.pragma \"x;\n;ret;")),
               ElementsAre("2:14: unexpected character '`'", "3:14: unexpected character '#'",
                           "4:14: malformed number '08'", "5:15: expected ';', found '%3'",
-                          "6:14: unexpected byte 0xc3, PTX is ASCII", "7:9: string without end, expected '\"'"));
-  EXPECT_THAT(errors_of(with_head("/* no end")), ElementsAre("2:1: comment without end, expected '*/'"));
+                          "6:14: unexpected byte 0xc3, PTX is ASCII", "7:9: unterminated string, expected '\"'"));
+  EXPECT_THAT(errors_of(with_head("/* no end")), ElementsAre("2:1: unterminated comment, expected '*/'"));
 }
 
-TEST(TextErrors, SyntaxSaysWhatWasExpected) {
+TEST(TextErrors, SyntaxErrorsNameWhatWasExpected) {
   const struct {
     const char* text;
     const char* error;
@@ -100,7 +100,7 @@ TEST(TextErrors, SyntaxSaysWhatWasExpected) {
   for (const auto& row : rows) EXPECT_THAT(errors_of(with_body(row.text)), ElementsAre(row.error)) << row.text;
 }
 
-// The brace of a vector that a fault left open must not close the body.
+// The brace of an unfinished vector must not close the body.
 TEST(TextErrors, AFaultInsideBracesEndsAtItsStatement) {
   EXPECT_THAT(errors_of(with_body("ld.global.v4.u32 {%r1, %r2 %r3, %r4}, [%rd1];\nmov.u32 %r1, %q;\nret;")),
               ElementsAre("2:28: expected '}', found '%r3'", "3:14: unknown register '%q'"));
@@ -112,7 +112,7 @@ TEST(TextErrors, AFaultInAHeadCostsItsBodyOnly) {
   EXPECT_THAT(
       errors_of(with_head(".entry a(.param .u99 x) { foo; { bar; } baz; }\n.global .u32 x = 1,;\n.entry b { bra Q; }")),
       ElementsAre("2:17: expected type, found '.u99'", "3:20: expected name, found ';'", "4:16: unknown label 'Q'"));
-  // The names of a function that failed are gone with it.
+  // The names of a function with an error are removed with it.
   EXPECT_THAT(errors_of(with_head(".func a(.reg .b32 p, .reg .b32 p) { ret; }\n.entry b { mov.b32 p, 1; }")),
               ElementsAre("2:32: duplicate symbol 'p', first at 2:19", "3:20: unknown register 'p'"));
 }
@@ -125,7 +125,7 @@ TEST(TextErrors, TwentyAreEnough) {
   EXPECT_EQ(errors.back(), "21:9: unknown register '%q'");
 }
 
-// Bytes flipped, texts cut anywhere: an error or a module, never anything else, and every error in the text.
+// Flipped bytes and truncated texts: the result is an error or a module, and every error is inside the text.
 TEST(TextErrors, DamagedTextsAreErrorsOrModules) {
   const std::string whole = read_data("calls.sm_90.ptx");
   EXPECT_TRUE(prop::check("damaged texts", [&] {

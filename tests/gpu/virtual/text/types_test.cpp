@@ -10,7 +10,7 @@
 namespace kvscope::ptx::types_test {
 namespace {
 
-// Would catch a row of the table that slipped against the enumeration.
+// Would catch a row of the table that is shifted relative to the enumeration.
 TEST(Types, EveryNameLeadsBackToItsType) {
   for (int i = 1; i <= static_cast<int>(Type::b1); ++i) {
     const auto type = static_cast<Type>(i);
@@ -20,7 +20,7 @@ TEST(Types, EveryNameLeadsBackToItsType) {
   for (const char* no : {"", "b", "u128", "F32", "v2", ".u32"}) EXPECT_FALSE(type_from_name(no)) << no;
 }
 
-// PTX ISA, "Fundamental Types" and "Alternate Floating-Point Data Formats"; packed ones are their elements together.
+// PTX ISA, "Fundamental Types" and "Alternate Floating-Point Data Formats"; a packed type is the sum of its elements.
 TEST(Types, WidthsAndClassesAreThoseOfTheManual) {
   const struct {
     const char* name;

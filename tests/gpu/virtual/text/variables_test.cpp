@@ -1,4 +1,4 @@
-// Variables: type, size, alignment, initial bytes; what ptxas refuses.
+// Variables: type, size, alignment, initial bytes; declarations that ptxas rejects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The only variable of that name, anywhere.
+// The only variable with that name, in any scope.
 const Variable& variable(const Module& m, std::string_view name) {
   for (const Variable& v : m.variables) {
     if (v.name == name) return v;
@@ -63,7 +63,7 @@ TEST(Variables, NumbersTakeTheVariablesType) {
   EXPECT_THAT(values(variable(m, "g")), ElementsAre(0x80000000));
 }
 
-// A row said short must not pull the next row forward.
+// An incomplete row must not shift the next row.
 TEST(Variables, ShortBracesAreFilledWithZeros) {
   const Module m = parse_items(
       ".global .b32 a[2][3] = {{1}, {2, 3}};\n.global .b8 b[8] = {1, 2};\n.global .b32 c[2][2][2] = {{{1}}, {{2}, "
@@ -128,7 +128,7 @@ TEST(Variables, AttributesAreSkippedPointersKept) {
   EXPECT_EQ(variable(m, "m").bytes, 4);
   EXPECT_EQ(variable(m, "p").pointer_space, Space::shared);
   EXPECT_EQ(variable(m, "p").pointer_align, 16);
-  EXPECT_EQ(variable(m, "p").align, 8);  // its own: .align behind .ptr is what it points to
+  EXPECT_EQ(variable(m, "p").align, 8);  // its own alignment: .align after .ptr is that of the target
   EXPECT_EQ(variable(m, "q").pointer_align, 4);
   EXPECT_EQ(variable(m, "r").pointer_align, 0);
 }
@@ -158,12 +158,12 @@ TEST(Variables, FaultsNameWhatIsWrong) {
       {".global .f32 a = 1;", "2:18: an integer for '.f32 a', expected a number as in 1.5"},
       {".global .u32 a = 1.5;", "2:18: a floating-point number for '.u32 a'"},
       {".global .b16 a = 1.5;", "2:18: a floating-point number for '.b16 a'"},
-      {".global .u32 a = {1};", "2:18: expected initialiser, found '{'"},
+      {".global .u32 a = {1};", "2:18: expected initializer, found '{'"},
       {".global .u32 a[2] = 1;", "2:21: expected '{', found '1'"},
-      {".global .u32 a[2] = {1, 2, 3};", "2:28: 'a': more than 2 initialisers"},
+      {".global .u32 a[2] = {1, 2, 3};", "2:28: 'a': more than 2 initializers"},
       {".global .u32 a[2][3] = {1, 2};", "2:25: expected '{', found '1'"},
-      {".global .u32 a[2] = {1, };", "2:25: expected initialiser, found '}'"},
-      {".global .v4 .f32 a = {1.0, 2.0};", "2:23: 'a': 2 initialisers of a vector of 4"},
+      {".global .u32 a[2] = {1, };", "2:25: expected initializer, found '}'"},
+      {".global .v4 .f32 a = {1.0, 2.0};", "2:23: 'a': 2 initializers of a vector of 4"},
       {".global .u64 a = b;", "2:18: unknown symbol 'b'"},
       {".global .u32 b; .global .u8 a = 0xFFFF(b);", "2:33: mask 0xffff is not one byte of an address"},
       {".global .u32 a[1000000][1000000] = {{1}};", "2:25: 'a' has more than 4294967296 bytes"},

@@ -1,4 +1,4 @@
-// Mbarrier objects as instructions and engines meet them: found by their offset, checked, reported, waited for.
+// Mbarrier objects as operands of instructions and targets of engines: lookup by offset, checks, reports, waits.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,22 @@
 
 namespace kvscope::ptx {
 
-// Whether a live object stands in [from, to) of shared memory: a cheap no for what is nowhere near one.
+// Whether a live object is in [from, to) of shared memory. Fast when the range is far from all objects.
 [[nodiscard]] inline bool touches_mbarriers(const Cta& cta, std::uint64_t from, std::uint64_t to) {
   return offset_of(from) < cta.async.barriers_end && offset_of(to - 1) >= cta.async.barriers_begin;
 }
-// Reports ordinary accesses of lanes to a live object, if any of them is one; they happen all the same.
-// False: the report ended the launch.
+// Reports ordinary accesses of lanes to a live object. The accesses are performed in any case.
+// Returns false if the report ended the launch.
 [[nodiscard]] bool report_touched(Exec& exec, const Op& op, LaneMask lanes, const LaneAddresses& addresses,
                                   const AccessRequest& request);
 
-// Bytes of an engine have landed. Wakes who waits when the phase ends. `number` and so on: the operation that did it.
+// An engine has written bytes: credits them, and wakes the waiting threads when the phase completes. `op` did it.
 void complete_tx(Launch& launch, Cta& cta, std::uint64_t offset, std::int64_t bytes, const AsyncOp& op);
-// An arrival that an engine makes (cp.async.mbarrier.arrive), or a thread's from afar.
+// An arrival made by an engine (cp.async.mbarrier.arrive), or by a thread of another CTA.
 void arrive_by_engine(Launch& launch, Cta& cta, std::uint64_t offset, const AsyncOp& op);
 
-// The object that a lane's instruction names, in its own CTA or, when `remote`, in any of the cluster; null: reported.
+// The object that a lane's instruction names, in its own CTA or, if `remote`, in any CTA of the cluster. Null: a fault
+// was reported.
 struct MbarrierAt {
   Mbarrier* object = nullptr;
   Cta* cta = nullptr;

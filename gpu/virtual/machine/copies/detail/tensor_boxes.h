@@ -1,4 +1,4 @@
-// The boxes that a tensor copy is made of: one, or four of one row each (gather4), and each box as copies of one row.
+// The boxes of a tensor copy: one, or four of one row each (gather4); and each box as copies of one row.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ struct BoxPieces {
   [[nodiscard]] const BoxPiece* begin() const { return all.data(); }
   [[nodiscard]] const BoxPiece* end() const { return all.data() + count; }
 };
-// Row i of a gather is i pitches further on in shared memory, as in a box of four rows.
+// Row i of a gather is i pitches after the first in shared memory, as in a box of four rows.
 [[nodiscard]] BoxPieces pieces_of(const PendingOp& p);
 
-// The copy as copies of one row each: a row of a box is a box, further on in the tensor and in shared memory. Whole
-// when a row of it would have a coordinate past 2^31.
+// The copy as copies of one row each, with the tensor coordinates and the shared address of that row. The copy is
+// returned whole if a row would have a coordinate past 2^31.
 [[nodiscard]] std::vector<PendingOp> rows_of(const PendingOp& whole);
 
 }  // namespace kvscope::ptx

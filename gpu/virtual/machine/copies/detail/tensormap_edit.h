@@ -1,6 +1,6 @@
-// tensormap.replace and tensormap.cp_fenceproxy: a kernel edits the 128 bytes of a tensor map (copy_map.h) in shared or
-// global memory, and hands them to the copy engine.
-// The numbers of types here are the instruction's, not the encoder's: 8 is f32.ftz and 9 is f64.
+// tensormap.replace and tensormap.cp_fenceproxy: a kernel modifies the 128 bytes of a tensor map (copy_map.h) in shared
+// or global memory, and passes them to the copy engine. Type numbers here are those of the instruction, not those of
+// the driver API: 8 is f32.ftz and 9 is f64.
 // Source: PTX ISA, "tensormap.replace".
 #pragma once
 

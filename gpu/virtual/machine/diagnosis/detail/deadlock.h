@@ -1,4 +1,5 @@
-// Why a launch goes on no more: what each lane group waits for, who is missing, and what is usually wrong then.
+// Diagnoses a launch that makes no progress: what each lane group waits for, which threads are missing, the likely
+// cause.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +8,13 @@
 
 namespace kvscope::ptx {
 
-// Nobody can go on: DEADLOCK, DIVERGED for lanes of a warp that wait for one another, or GLOBAL_SPIN when polling loops
-// are all that is left.
+// Reports that no lane group can continue: DEADLOCK, DIVERGED if lanes of a warp wait for each other, or GLOBAL_SPIN if
+// only polling loops remain.
 void report_deadlock(Launch& launch);
-// max_instructions are used up: RUNAWAY with the branches that went backwards most often.
+// Reports that max_instructions are exhausted: RUNAWAY with the most frequently taken backward branches.
 void report_runaway(Launch& launch);
-// Every warp that can go on comes back to exactly where it was, registers and all, without an event on the way. Tried
-// on a copy of the machine and its memory.
+// True if every warp that can continue returns to its exact state, registers included, without an event. Runs on a copy
+// of the machine and its memory.
 [[nodiscard]] bool spins_in_vain(const Launch& launch);
 
 }  // namespace kvscope::ptx

@@ -1,4 +1,5 @@
-// ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and registers. Tiles of wmma: wmma.h.
+// ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and registers. For wmma tiles see
+// wmma.h.
 //
 //   lane 8m + i names row i of matrix m: 16 bytes        register m of lane (g, t), g = lane / 4, t = lane % 4:
 //                                                        word t of row g; .trans: halfwords (2t, g) and (2t + 1, g)
@@ -11,6 +12,6 @@
 
 namespace kvscope::ptx {
 
-[[nodiscard]] MachineHandler find_matrix_move(const Instr& instr);  // wmma's too; nullptr: another instruction
+[[nodiscard]] MachineHandler find_matrix_move(const Instr& instr);  // including wmma's; nullptr: another instruction
 
 }  // namespace kvscope::ptx

@@ -1,11 +1,11 @@
-// Four warps that do one thing: wgmma and setmaxnreg are a warpgroup's. Warps w .. w + 3, w a multiple of four, come to
-// the same instruction with all their lanes, and go on when all four are there.
+// Execution of warpgroup instructions (wgmma, setmaxnreg). Warps w .. w + 3, w a multiple of four, must reach the same
+// instruction with all their lanes, and continue when all four have reached it.
 //
-//   warp 0   wgmma.mma_async  waits          warp 3   bar.sync   never comes: DIVERGED_WARPGROUP, at the deadlock
-//   warp 1   wgmma.fence      waits for its own: DIVERGED_WARPGROUP at once, with both places
-//   warp 2   has exited:                     DIVERGED_WARPGROUP at once
+//   warp 0   wgmma.mma_async  waits          warp 3   bar.sync   never arrives: DIVERGED_WARPGROUP, at the deadlock
+//   warp 1   wgmma.fence      a different instruction: DIVERGED_WARPGROUP immediately, with both places
+//   warp 2   has exited:                     DIVERGED_WARPGROUP immediately
 //
-// A group of which that has been said goes on, each of its warps by itself: it is said once.
+// After the report, each warp of the warpgroup continues by itself, so divergence is reported once.
 // Source: PTX ISA, ".aligned" of wgmma.mma_async and setmaxnreg: all threads of the warpgroup execute the same one.
 #pragma once
 
@@ -21,15 +21,15 @@ namespace kvscope::ptx {
 
 inline constexpr int kGroupWarps = 4;
 
-// An operand that is one value for all 128 threads.
+// An operand that must be equal in all 128 threads.
 struct GroupValue {
   std::string_view what;  // "descriptor of A"
   std::uint32_t reg = 0;
-  int bytes = 8;  // of a lane; 0: a predicate
+  int bytes = 8;  // per lane; 0: a predicate
 };
 
-// Nothing: the warp goes on with its part of the instruction. Values that differ are reported, and each warp has its
-// own.
+// std::nullopt: the warp continues with its part of the instruction. Values that differ are reported, and each warp
+// then uses its own.
 [[nodiscard]] std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes,
                                                  std::span<const GroupValue> values = {});
 
@@ -39,7 +39,7 @@ struct GroupValue {
   return all[static_cast<std::size_t>(exec.warp.index / kGroupWarps)];
 }
 
-// setmaxnreg: how many registers a thread may have changes nothing here, but must be asked for rightly.
+// setmaxnreg: the register count has no effect here, but the arguments are checked.
 Flow run_setmaxnreg(Exec& exec, const Op& op, LaneMask lanes);
 
 }  // namespace kvscope::ptx

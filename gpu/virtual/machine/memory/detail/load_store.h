@@ -1,4 +1,4 @@
-// ld and st, and what memory instructions share: their order and scope, and telling who watches.
+// ld and st, and functions shared by memory instructions: order and scope, and reporting accesses to monitors.
 #pragma once
 
 #include "gpu/virtual/isa/instr.h"
@@ -9,11 +9,12 @@ namespace kvscope::ptx {
 
 [[nodiscard]] MachineHandler find_load_store(const Instr& instr);  // ld ldu st; nullptr: another one
 
-// Of the modifiers: .volatile, .relaxed, .acquire ...; weak without any. Scope: none without any, sys of a volatile.
+// Derived from the modifiers: .volatile, .relaxed, .acquire ...; weak without any. Scope: none without any, sys for
+// volatile.
 [[nodiscard]] Order order_of(const Instr& instr);
 [[nodiscard]] Scope scope_of(const Instr& instr);
 
-// Monitor::access and stored of these lanes. Only when there is a monitor.
+// Calls Monitor::access and stored for these lanes. Precondition: there is a monitor.
 void tell_access(Exec& exec, const Op& op, const AccessRequest& request, const Reach& r,
                  const LaneAddresses& addresses);
 void tell_stored(Exec& exec, const Op& op, const AccessRequest& request, const Reach& r,

@@ -1,5 +1,5 @@
-// The register buffer of one function while it is being lowered: the places of registers, constants, special registers
-// and addresses. A place is taken when it is first needed.
+// The register buffer of one function during lowering: the places of registers, constants, special registers and
+// addresses. A place is assigned at the first use.
 //
 //   0            predicates, 4 bytes each: declared ones, the hidden carry, true and false
 //   then         registers, by width; constants, special registers, addresses in the order of their first use
@@ -15,14 +15,14 @@
 
 namespace kvscope::ptx {
 
-// Bytes a lane of a register in the buffer: 2 to 16; 0 for a predicate. An 8-bit register has two bytes.
+// Bytes per lane of a register in the buffer: 2 to 16; 0 for a predicate. An 8-bit register occupies two bytes.
 [[nodiscard]] int register_bytes_of(Type type);
 
 class FunctionRegisters {
  public:
-  // `used` [registers]: those that some statement names; the others get no place. With `same_place` (one number a
-  // register, of gpu/virtual/machine/program/detail/liveness.h) registers of one width and one number share a place; empty:
-  // each has its own.
+  // `used` [registers]: registers that a statement names; others get no place. With `same_place` (one number per
+  // register, from gpu/virtual/machine/program/detail/liveness.h), registers of equal width and number share a place;
+  // empty: each has its own.
   FunctionRegisters(const Function& function, const std::vector<bool>& used,
                     const std::vector<std::int32_t>& same_place, FunctionCode& code);
 
@@ -34,7 +34,7 @@ class FunctionRegisters {
   [[nodiscard]] std::uint32_t address(std::int32_t variable, Space space, std::int64_t offset, int bytes);
   [[nodiscard]] std::uint32_t carry();
 
-  // Writes FunctionCode::initial: constants in all lanes, the rest zero.
+  // Writes FunctionCode::initial: constants in all lanes, zeros elsewhere.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// Functions that a module only declares and the machine has: vprintf, __assertfail, malloc, free.
+// Functions that modules only declare and the machine implements: vprintf, __assertfail, malloc, free.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace kvscope::ptx {
 
-inline constexpr std::int64_t kDeviceHeap = std::int64_t{8} << 20;  // [bytes] of malloc's blocks together
+inline constexpr std::int64_t kDeviceHeap = std::int64_t{8} << 20;  // [bytes] limit of all malloc blocks together
 
-// "vprintf" -> Builtin::vprintf; none for all others.
+// "vprintf" -> Builtin::vprintf; none for all other names.
 [[nodiscard]] Builtin builtin_of(std::string_view function);
 Flow run_builtin(Exec& exec, const CallSite& site, LaneMask lanes);
 
-// The bytes of a thread's generic address up to `most`, or to the end of what the address is in.
+// The bytes at a thread's generic address: at most `most`, and not past the end of the memory that contains it.
 [[nodiscard]] std::span<const std::byte> bytes_at(const Exec& exec, int lane, std::uint64_t address, std::size_t most);
-// Up to the zero byte. A string without one ends where its memory ends.
+// The string up to its zero byte. A string without a zero byte ends where its memory ends.
 [[nodiscard]] std::string string_at(const Exec& exec, int lane, std::uint64_t address);
 
-// A format of printf and its arguments, each at its own alignment, as a device compiler lays them out:
+// Formats printf arguments, each at its natural alignment, as a device compiler stores them:
 //   "%d %f %s", {42, pad, 1.5, pointer}   ->   "42 1.500000 text"
-// `string` reads what %s points at.
+// `string` reads the target of %s.
 class PrintfStrings {
  public:
   virtual ~PrintfStrings() = default;

@@ -1,4 +1,4 @@
-// Functions of device code: entering one, leaving it, what it is passed and what it gives back.
+// Calls of device functions: entry, return, arguments and results.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace kvscope::ptx {
 
-inline constexpr std::int32_t kMostCalls = 256;                    // of one another
-inline constexpr std::int64_t kMostLocal = std::int64_t{1} << 19;  // [bytes] of a thread
+inline constexpr std::int32_t kMostCalls = 256;                    // maximum call depth
+inline constexpr std::int64_t kMostLocal = std::int64_t{1} << 19;  // [bytes] per thread
 
-// An activation of the kernel itself for a new warp.
+// Creates the activation of the kernel itself for a new warp.
 void begin_kernel(Launch& launch, const Cta& cta, Warp& warp);
 
 Flow run_call(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_ret(Exec& exec, const Op& op, LaneMask lanes);
 
-// One lane group or activation less is in it; what nobody is in may be taken again.
+// Removes one user (lane group or activation) of an activation; an activation without users may be reused.
 void release(Warp& warp, std::int32_t activation);
 
-// A lane's bytes of a param of the running activation. `address` as in address_operand.h, of a call's parameter.
+// A lane's bytes of a call parameter of the running activation. `address` as in address_operand.h.
 [[nodiscard]] std::byte* call_param(Exec& exec, int lane, std::int64_t address);
 
 }  // namespace kvscope::ptx

@@ -1,5 +1,5 @@
-// Where lanes go on: branches, the end of a kernel, and what cannot run. Also the three wrappers around pure
-// computations that need more than their registers: a clock, a divisor that may be zero, all lanes of the warp.
+// Control flow: branches, the end of a kernel, unsupported instructions. Also three wrappers around pure computations
+// that need more than registers: a clock, a divisor that may be zero, all lanes of the warp.
 #pragma once
 
 #include "gpu/virtual/machine/state.h"
@@ -7,7 +7,8 @@
 
 namespace kvscope::ptx {
 
-// A register whose value changes while the kernel runs: clocks and timers. Others keep theirs in an activation.
+// Whether a register's value changes while the kernel runs: clocks and timers. Others are constant within an
+// activation.
 [[nodiscard]] bool is_running(SpecialRegister special);
 
 Flow run_uniform_branch(Exec& exec, const Op& op, LaneMask lanes);  // a guarded bra.uni
@@ -18,7 +19,7 @@ Flow run_clock(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_division(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes);  // mma, movmatrix
 
-// All lanes of the warp are here. Else the lane group's wait is set, for Flow::waits.
+// Whether all lanes of the warp are at this instruction. If not, sets the lane group's wait, for Flow::waits.
 [[nodiscard]] bool all_lanes_here(Exec& exec, LaneMask lanes);
 
 }  // namespace kvscope::ptx

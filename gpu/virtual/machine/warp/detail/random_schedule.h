@@ -1,4 +1,4 @@
-// The numbers of a seeded schedule: the same on every host, part of the launch's state.
+// Random numbers of a seeded schedule: identical on every host, part of the launch's state.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace kvscope::ptx {
 
-// One of 0 .. below - 1. splitmix64 (Steele, Lea, Flood 2014).
+// A number in 0 .. below - 1. splitmix64 (Steele, Lea, Flood 2014).
 [[nodiscard]] inline std::uint64_t next_random(Launch& launch, std::uint64_t below) {
   std::uint64_t z = launch.random += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

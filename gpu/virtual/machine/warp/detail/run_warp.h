@@ -1,7 +1,7 @@
 // The inner loop: one warp runs until it waits, ends, or has used up its turn.
 //
-// A pure computation is one call by pointer, a branch that all lanes take none at all. Everything else is a machine
-// handler (semantics/op.h, Flow).
+// A pure computation costs one indirect call, and a branch that all lanes take costs no call. All other instructions
+// use a machine handler (semantics/op.h, Flow).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace kvscope::ptx {
 
-// At most `most` warp instructions; how many it ran. Instructions that wait are counted when they are done.
+// Runs at most `most` warp instructions and returns how many it ran. An instruction that waits is counted once
+// complete.
 std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most);
 
 }  // namespace kvscope::ptx

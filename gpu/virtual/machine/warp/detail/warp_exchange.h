@@ -1,14 +1,14 @@
-// Instructions by which lanes of a warp tell one another something: shfl, vote, match, redux, elect, bar.warp.sync.
+// Instructions that exchange values between lanes of a warp: shfl, vote, match, redux, elect, bar.warp.sync.
 //
-// Each lane names a mask of lanes and waits until all of them that have not exited have come with the same instruction
-// word and the same mask: to one place or to several. They then exchange, together, and go on.
+// Each lane names a mask of lanes and waits until all of them that have not exited have reached an instruction with the
+// same opcode word and the same mask, at the same place or at different ones. The lanes then exchange values together.
 //
 //   mask ffff0000 in lanes 16-31, 0000ffff in lanes 0-15, one shfl: two groups, each complete by itself
 //
 // Sources of shfl, L = lane, B = b & 31, M = (c >> 8) & 31, C = c & 31, hi = (L & M) | (C & ~M & 31), lo = L & M:
 //   up    L - B        when it is >= hi         bfly  L ^ B                 when it is <= hi
 //   down  L + B        when it is <= hi         idx   lo | (B & ~M & 31)    when it is <= hi
-//   else the lane itself, and the predicate is false.
+//   otherwise the lane itself, and the predicate is false.
 // Example: down, b = 3, c = 0x181f (segments of 8): lane 7 keeps its own value, lane 8 reads lane 11.
 // Source: PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
 #pragma once
@@ -30,17 +30,16 @@ struct ShflSource {
 
 using LaneWords = std::array<std::uint64_t, kLanes>;
 
-// What a group's lanes bring and take away. Registers of 32 and 64 bits are widened without a sign, predicates are 0
-// and 1.
+// Operands and results of a group's lanes. Registers of 32 and 64 bits are zero-extended; predicates are 0 and 1.
 struct Exchange {
-  LaneMask lanes = 0;    // of the group, here
-  LaneMask mask = 0;     // as named
+  LaneMask lanes = 0;    // of the group that are present
+  LaneMask mask = 0;     // as named by the instruction
   LaneWords a{};         // value, predicate
   LaneWords b{};         // shfl's second operand
   LaneWords c{};         // shfl's third
   LaneWords d{};         // result
   LaneMask p = 0;        // second result: a predicate
-  LaneMask strange = 0;  // shfl: lanes whose source takes no part though it has not exited
+  LaneMask strange = 0;  // shfl: lanes whose source is not in the group although it has not exited
 };
 // Computes d and p. `live`: lanes of the warp that have not exited.
 void exchange(const Instr& instr, LaneMask live, Exchange& x);

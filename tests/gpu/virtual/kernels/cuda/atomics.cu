@@ -30,7 +30,7 @@ KERNEL max_u16(unsigned short* most, const unsigned short* in, int n) {
   }
 }
 
-// Every thread puts 128 bits in and takes what was there: the values go round.
+// Each thread exchanges 128 bits and keeps the old value, so the values rotate.
 KERNEL exchange_128(ulonglong2* slot, ulonglong2* taken) {
   const unsigned i = threadIdx.x;
   uint64_t low = i + 1, high = ~static_cast<uint64_t>(i);

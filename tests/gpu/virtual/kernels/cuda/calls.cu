@@ -1,5 +1,5 @@
-// K14: what lives on a thread's stack: arrays with an index known only when it runs, recursion, functions chosen at run
-// time, structs by value, memory of alloca.
+// K14: uses of a thread's stack: arrays with run-time indices, recursion, functions selected at run time, structs by
+// value, alloca.
 #include <alloca.h>
 
 #include <cstdint>
@@ -21,7 +21,7 @@ KERNEL local_array(int* out, const int* picks) {
   out[t] = sum;
 }
 
-// Different lanes go to different depths.
+// Different lanes recurse to different depths.
 __device__ __noinline__ int collatz_like(int n, int depth) {
   if (depth == 0) return n;
   const int deeper = collatz_like(n % 2 == 0 ? n / 2 : 3 * n + 1, depth - 1);
@@ -69,7 +69,7 @@ KERNEL struct_by_value(double* out) {
   out[t] = c.sum + c.key + c.weight;
 }
 
-// A different amount of memory each lane.
+// A different amount of memory per lane.
 KERNEL stack_memory(int* out) {
   const int t = static_cast<int>(threadIdx.x), count = 1 + t % 7;
   int* values = static_cast<int*>(alloca(sizeof(int) * count));

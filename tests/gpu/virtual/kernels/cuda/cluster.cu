@@ -1,4 +1,4 @@
-// K19: two CTAs that share their shared memory: a ring of values, arrivals at the other's barrier, one copy for both,
+// K19: two CTAs that share their shared memory: a ring of values, arrivals at the other's barrier, a multicast copy,
 // stores that count as bytes.
 #include <cstdint>
 
@@ -11,7 +11,7 @@ __shared__ int mailbox[64];
 __shared__ __align__(16) int landing[4];
 __shared__ __align__(128) unsigned char both[1024];
 __shared__ uint64_t remote;  // 64 arrivals of the other CTA
-__shared__ uint64_t copied;  // 1024 bytes, whoever asked for them
+__shared__ uint64_t copied;  // 1024 bytes, whichever CTA issued the copy
 __shared__ uint64_t stored;  // 16 bytes by st.async
 }
 
@@ -26,7 +26,7 @@ DEVICE int load_cluster(uint32_t at) {
   return value;
 }
 
-// out: [2][64 + 64 + 4 + 1024 / 4]: what came by the ring, what a remote load saw, what st.async brought, the shared copy.
+// out: [2][64 + 64 + 4 + 1024 / 4]: values from the ring, from a remote load, from st.async, from the shared copy.
 // The map: 16 rows of 64 bytes, box {64, 16}, no swizzle; 64 threads.
 DEVICE void both_ctas(int bug, const TensorMapSlot* map, int* out) {
   const int t = static_cast<int>(threadIdx.x);
@@ -42,13 +42,13 @@ DEVICE void both_ctas(int bug, const TensorMapSlot* map, int* out) {
   }
   cluster_sync();
 
-  // Around the ring: into the other's mailbox, and an arrival that says so.
+  // Around the ring: a store to the other CTA's mailbox, and an arrival that announces it.
   store_cluster(map_to_rank(shared_address(&mailbox[t]), other), 1000 * static_cast<int>(rank) + t);
   asm volatile(
       "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(map_to_rank(shared_address(&remote), other))
       : "memory");
 
-  // One copy for both, asked for by rank 0; each barrier gets all bytes.
+  // One copy for both, issued by rank 0; each barrier is credited with all bytes.
   if (rank == 0 && t == 0)
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
@@ -56,7 +56,7 @@ DEVICE void both_ctas(int bug, const TensorMapSlot* map, int* out) {
         "l"(map), "r"(0), "r"(0), "r"(shared_address(&copied)), "h"(static_cast<uint16_t>(3))
         : "memory");
 
-  // Four words into the other's landing place, counted by its barrier.
+  // Four words to the other CTA's buffer, counted by its barrier.
   if (t < 4)
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.s32 [%0], %1, [%2];" ::"r"(
                      map_to_rank(shared_address(&landing[t]), other)),
@@ -76,7 +76,7 @@ DEVICE void both_ctas(int bug, const TensorMapSlot* map, int* out) {
   mbarrier_wait(&stored, 0);
   if (t < 4) mine[128 + t] = landing[t];
 
-  // The other's mailbox, read from here where a neighbour has stored to it: it has to stay until both are done.
+  // Reads the other CTA's mailbox after its neighbor has stored to it: the CTA must exist until both are done.
   __syncthreads();
   mine[64 + t] = load_cluster(map_to_rank(shared_address(&mailbox[t ^ 1]), other));
   if (bug != kNoLastBarrier) cluster_sync();

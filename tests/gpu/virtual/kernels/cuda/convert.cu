@@ -1,4 +1,4 @@
-// K16: every 16-bit pattern to 8 bits and back. One thread a pattern, in pairs, as the instructions take them.
+// K16: every 16-bit pattern to 8 bits and back. One thread per pattern pair, as the instructions process pairs.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -19,7 +19,7 @@ KERNEL encode_f16(uint16_t* e4m3, uint16_t* e5m2, const uint32_t* pairs, int n) 
   asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(e4m3[i]) : "r"(pairs[i]));
   asm("cvt.rn.satfinite.e5m2x2.f16x2 %0, %1;" : "=h"(e5m2[i]) : "r"(pairs[i]));
 }
-// All 256 patterns of each, two a thread: to fp16.
+// All 256 patterns of each, two per thread: to fp16.
 KERNEL decode_fp8(uint32_t* e4m3, uint32_t* e5m2) {
   const uint16_t pair = static_cast<uint16_t>(threadIdx.x * 2 | (threadIdx.x * 2 + 1) << 8);
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(e4m3[threadIdx.x]) : "h"(pair));

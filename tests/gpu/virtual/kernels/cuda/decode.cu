@@ -1,4 +1,4 @@
-// K09: paged decode attention, right.
+// K09: paged decode attention, correct.
 #include "tests/gpu/virtual/kernels/cuda/decode.cuh"
 
 KERNEL paged_decode(const __grid_constant__ TensorMapSlot k, const __grid_constant__ TensorMapSlot v, const int* table,

@@ -1,13 +1,13 @@
 // One step of decode attention over a paged KV cache: four query rows of one KV head against all tokens of a sequence.
-// One CTA a KV head, four warps; each warp has 16 of a tile's 64 keys and keeps its own maximum, sum and output.
+// One CTA per KV head, four warps; each warp has 16 of a tile's 64 keys and keeps its own maximum, sum and output.
 //
 //   K, V            [block][page row 128][head][128] bf16; page p of the sequence is block table[p]
 //   ring            two stages of {K tile, V tile}, each [2 halves][64 keys][64 elements], 128-byte rows, swizzled
-//   full[stage]     a tile is here: one arrival and 32768 bytes
-//   empty[stage]    all four warps have read it: thread 0 may fill the stage again
-//   the end         the ring's memory takes the four partial outputs; they are added with weights from the maxima
+//   full[stage]     a tile has landed: one arrival and 32768 bytes
+//   empty[stage]    all four warps have read it: thread 0 may refill the stage
+//   the end         the ring's memory is reused for the four partial outputs, which are added with weights from the maxima
 //
-// `bug` names one mistake: 0 in the right kernel, a launch's choice in the kernel of mistakes.
+// `bug` selects one mistake: 0 in the correct kernel, a launch parameter in the kernel of mistakes.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -32,7 +32,7 @@ enum Bug {
   kNone = 0,
   kRefillUnasked = 9,        // B09
   kWrongParityPasses = 10,   // B10
-  kWrongParityBlocks = 110,  // B10, the other way
+  kWrongParityBlocks = 110,  // B10, in the other direction
   kNoSyncwarp = 11,          // B11
   kNoRingBarrier = 12,       // B12
   kTablePastEnd = 16,        // B16
@@ -61,7 +61,7 @@ DEVICE uint32_t chunk_at(int key, int chunk) {
   return (chunk / 8) * kHalfBytes + key * 128 + ((chunk % 8) ^ (key % 8)) * 16;
 }
 
-// Thread 0: both halves of K and V of a tile, into its stage. The box is {64, 1, 64, 1}.
+// Executed by thread 0: both halves of K and V of a tile, into its stage. The box is {64, 1, 64, 1}.
 DEVICE void fill(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_map, const int* table, int tile,
                  int tiles) {
   const int stage = tile % kStages, head = static_cast<int>(blockIdx.x);
@@ -77,7 +77,7 @@ DEVICE void fill(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_map
   }
 }
 
-// q [heads][4][128] bf16, out the same in fp32. scale: of the scores, times log2(e).
+// q [heads][4][128] bf16, out the same in fp32. scale: factor of the scores, times log2(e).
 DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_map, const int* table, const uint4* q,
                    float* out, int tokens, float scale) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -97,7 +97,7 @@ DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_m
   if (thread == 0)
     for (int tile = 0; tile < kStages && tile < tiles; ++tile) fill(bug, k_map, v_map, table, tile, tiles);
 
-  // Of row lane / 4 (all others are padding): what this warp has seen so far.
+  // Of row lane / 4 (all others are padding): the maximum and sum of this warp so far.
   float m = -INFINITY, l = 0;
   float o[16][4] = {};  // 16 x 128, in blocks of 16 x 8
 
@@ -144,7 +144,7 @@ DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_m
 #pragma unroll
     for (int n = 0; n < 16; ++n) o[n][0] *= keep, o[n][1] *= keep;
 
-    // Weights times V: what was an accumulator is an operand now, without a lane moving anything.
+    // Weights times V: the accumulator layout is the operand layout, so no lane moves data.
     const uint32_t p[4] = {pack(s[0][0], s[0][1]), 0, pack(s[1][0], s[1][1]), 0};
 #pragma unroll
     for (int n = 0; n < 16; n += 2) {
@@ -160,7 +160,7 @@ DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_m
 
     if (bug != kNoSyncwarp) __syncwarp();  // all lanes have read
     if (lane == 0) mbarrier_arrive(&empty[stage]);
-    if (bug == kWrongParityBlocks) __syncthreads();  // so that the phase is over for certain
+    if (bug == kWrongParityBlocks) __syncthreads();  // the phase is then certainly complete
     if (thread == 0 && tile + kStages < tiles) {
       if (bug == kWrongParityPasses || bug == kWrongParityBlocks)
         mbarrier_wait(&empty[stage], parity ^ 1);
@@ -177,9 +177,9 @@ DEVICE void attend(int bug, const TensorMapSlot* k_map, const TensorMapSlot* v_m
     warp_max[warp][row] = m;
     warp_sum[warp][row] = l;
   }
-  if (bug != kNoRingBarrier) __syncthreads();  // the maxima are there, and nobody reads the ring any more
+  if (bug != kNoRingBarrier) __syncthreads();  // the maxima are stored, and all reads of the ring are complete
 
-  // The ring is free: it takes the partial outputs, [row][warp][128].
+  // The ring is free: it is reused for the partial outputs, [row][warp][128].
   float* partial = reinterpret_cast<float*>(ring);
   if (row < kGroup) {
     float all = -INFINITY;

@@ -1,4 +1,4 @@
-// Paged decode attention with one mistake, a number of decode::Bug; decode.cu is the right one.
+// Paged decode attention with one mistake, a number of decode::Bug; decode.cu is the correct kernel.
 #include "tests/gpu/virtual/kernels/cuda/decode.cuh"
 
 KERNEL paged_decode_wrong(const __grid_constant__ TensorMapSlot k, const __grid_constant__ TensorMapSlot v,

@@ -1,4 +1,4 @@
-// K15: text on the host's terminal, an assertion that fails, a trap.
+// K15: printf, a failed assertion, a trap.
 #include <cassert>
 #include <cstdint>
 #include <cstdio>

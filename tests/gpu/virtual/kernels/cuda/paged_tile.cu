@@ -1,10 +1,10 @@
-// One tile of a paged cache on its way into the registers of a warp: 64 tokens of one head, 128 bf16 each, pages of 16.
+// One tile of a paged cache into the registers of a warp: 64 tokens of one head, 128 bf16 each, pages of 16.
 //
 //   table[page] -> row = block * rows_per_block -> box {64 columns, 1 head, 16 rows} -> [2 halves][64 rows][128 bytes],
-//   128B swizzle -> ldmatrix.x4 of 16 rows x 16 columns, row of pieces by row of pieces
+//   128B swizzle -> ldmatrix.x4 of 16 rows x 16 columns, pieces in row order
 //
-// Pages past the sequence's end: K's are cleared by the warp, V's come as fill from a row that no map has.
-// `bug` names one mistake; 0 is the right kernel.
+// Pages past the sequence's end: the warp clears K's; V's are fill from a row outside the map.
+// `bug` selects one mistake; 0 is the correct kernel.
 #include "gpu/kernels/common/instructions.cuh"
 
 using namespace kvscope::gpu;  // instructions
@@ -16,10 +16,10 @@ constexpr int kFillRow = 1 << 30;
 
 enum Bug {
   kNone = 0,
-  kWrongPage = 1,  // the second page's entry is taken from the first one's place
-  kWrongRow = 2,   // ldmatrix swizzles by four rows, and eight are meant
+  kWrongPage = 1,  // the second page uses the first one's table entry
+  kWrongRow = 2,   // ldmatrix uses a swizzle of four rows instead of eight
   kExpectTooLittle = 3,
-  kWrongHalf = 4,  // the halves of a page change places in shared memory
+  kWrongHalf = 4,  // the halves of a page are exchanged in shared memory
 };
 
 extern "C" {
@@ -76,8 +76,8 @@ DEVICE void stage(int bug, const TensorMapSlot* map, const int* table, int token
 
 }  // namespace
 
-// The map is over the pool, which the kernel does not see otherwise. `table`: from the tile's first page on. `tokens`: of
-// the sequence from the tile's first on. registers [32][128].
+// The kernel accesses the pool only through the map. `table`: from the tile's first page. `tokens`: of the sequence,
+// from the tile's first. registers [32][128].
 KERNEL paged_keys(const void*, const __grid_constant__ TensorMapSlot map, const int* table, int tokens,
                   int rows_per_block, int head, uint32_t* registers) {
   stage(kNone, &map, table, tokens, rows_per_block, head, false, registers);

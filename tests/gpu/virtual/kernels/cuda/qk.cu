@@ -1,4 +1,4 @@
-// K08: a tile of attention scores, right; and K24, the same built with -G.
+// K08: a tile of attention scores, correct; and K24, the same built with -G.
 #include "tests/gpu/virtual/kernels/cuda/qk.cuh"
 
 KERNEL qk_tensor(const __grid_constant__ TensorMapSlot keys, const uint4* q, float* scores) {

@@ -1,10 +1,10 @@
 // Scores of 64 queries against 64 keys of 128 elements, bf16: S = Q K^T, one CTA of four warps, 16 queries each.
 //
 //   shared memory   keys     [2 halves][64 keys][64 elements], 128-byte rows, chunks of 16 bytes swizzled by the row
-//                   queries  [64][136]: rows of 272 bytes, so that eight rows lie in different banks
+//                   queries  [64][136]: rows of 272 bytes, so that eight rows are in different banks
 //
-// Keys come by tensor copies or by cp.async. `bug` names one mistake, and the kernel is wrong in exactly this place: 0 in
-// the right kernel (the compiler drops every other way), a launch's choice in the kernel of mistakes.
+// Keys are loaded by tensor copies or by cp.async. `bug` selects one mistake at exactly one place: 0 in the correct
+// kernel (the compiler removes the others), a launch parameter in the kernel of mistakes.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ extern __shared__ __align__(1024) unsigned char tiles[];  // keys, then queries
 __shared__ uint64_t full;
 }
 
-// Where the 16-byte chunk of a key's row is: [half][key][chunk ^ key % 8].
+// Address of the 16-byte chunk of a key's row: [half][key][chunk ^ key % 8].
 DEVICE uint32_t key_chunk(int key, int chunk) {
   return (chunk / 8) * kHalfBytes + key * 128 + ((chunk % 8) ^ (key % 8)) * 16;
 }
@@ -112,7 +112,7 @@ DEVICE void by_tensor_copies(int bug, const TensorMapSlot* map, const uint4* q, 
   multiply(bug, scores);
 }
 
-// k: [64][128]. A group a half of the keys.
+// k: [64][128]. One group per half of the keys.
 DEVICE void by_cp_async(int bug, const uint4* k, const uint4* q, float* scores) {
   for (int half = 0; half < 2; ++half) {
     for (int i = threadIdx.x; i < kRows * 8; i += blockDim.x) {

@@ -1,4 +1,4 @@
-// The tile of scores with one mistake, a number of qk::Bug; qk.cu is the right one.
+// The tile of scores with one mistake, a number of qk::Bug; qk.cu is the correct kernel.
 #include "tests/gpu/virtual/kernels/cuda/qk.cuh"
 
 KERNEL qk_tensor_wrong(const __grid_constant__ TensorMapSlot keys, const uint4* q, float* scores, int bug) {

@@ -1,4 +1,4 @@
-// K04: the sum of an array. Each CTA adds its part in shared memory; the CTA that comes last adds the parts.
+// K04: the sum of an array. Each CTA adds its part in shared memory; the last CTA to finish adds the parts.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -20,7 +20,7 @@ DEVICE int block_sum(int mine) {
 
 __device__ unsigned ctas_done = 0;  // zero again after each launch
 
-// total: by one atomic add a CTA. last: by the CTA that comes last, out of parts[gridDim.x].
+// total: by one atomic add per CTA. last: by the CTA that finishes last, from parts[gridDim.x].
 KERNEL reduce(int* total, int* last, int* parts, const int* in, int n) {
   __shared__ bool is_last;
   int mine = 0;
@@ -30,7 +30,7 @@ KERNEL reduce(int* total, int* last, int* parts, const int* in, int n) {
   if (threadIdx.x == 0) {
     atomicAdd(total, sum);
     parts[blockIdx.x] = sum;
-    __threadfence();  // the part is seen by whoever sees the count
+    __threadfence();  // a thread that observes the count also observes the part
     is_last = atomicInc(&ctas_done, gridDim.x - 1) == gridDim.x - 1;
   }
   __syncthreads();

@@ -1,5 +1,5 @@
-// K06: an array passes through a ring of three stages, filled by cp.async two tiles ahead. What is behind the array's end
-// is asked for with fewer bytes than the copy has, and comes as zeros.
+// K06: an array passes through a ring of three stages, filled by cp.async two tiles ahead. Words past the array's end
+// are requested with a smaller source size, and are zeros.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -7,9 +7,9 @@
 using namespace kvscope::gpu;  // instructions
 
 constexpr int kStages = 3;
-constexpr int kThreads = 64;  // a tile: 2 words a thread
+constexpr int kThreads = 64;  // of a tile: 2 words per thread
 
-// out: [tiles * 128] of in[n], zeros behind; each thread reads its neighbour's words.
+// out: [tiles * 128] of in[n], zeros after it; each thread reads its neighbor's words.
 KERNEL ring_copy(uint32_t* out, const uint32_t* in, int n) {
   __shared__ __align__(16) uint32_t ring[kStages][2 * kThreads];
   const int t = static_cast<int>(threadIdx.x);
@@ -28,8 +28,8 @@ KERNEL ring_copy(uint32_t* out, const uint32_t* in, int n) {
   fetch(0);
   fetch(1);
   for (int tile = 0; tile < tiles; ++tile) {
-    cp_async_wait<1>();  // this thread's part of the tile is here
-    __syncthreads();     // everybody's is, and nobody reads the stage filled next any more
+    cp_async_wait<1>();  // this thread's part of the tile has landed
+    __syncthreads();     // all parts have landed, and all reads of the next stage to fill are complete
     fetch(tile + 2);
     const int neighbour = (t + 1) % kThreads;
     const uint32_t* stage = ring[tile % kStages];

@@ -1,4 +1,4 @@
-// One small kernel a mistake. `wrong` 0: the kernel as it should be; 1 (and 2): with the mistake.
+// One small kernel per mistake. `wrong` 0: the correct kernel; 1 (and 2): with the mistake.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -23,7 +23,7 @@ KERNEL b18_misaligned(float4* out, const float* in, int wrong) {
   out[threadIdx.x] = *reinterpret_cast<const float4*>(in + 4 * threadIdx.x + (wrong ? 1 : 0));
 }
 
-// B20: a sum that begins with whatever shared memory holds.
+// B20: a sum that begins with the previous contents of shared memory.
 KERNEL b20_sum_not_zeroed(int* out, const int* in, int wrong) {
   __shared__ int sum;
   if (!wrong && threadIdx.x == 0) sum = 0;
@@ -45,8 +45,8 @@ KERNEL b27_only_leaders_arrive(int* out, int wrong) {
   out[threadIdx.x] = 1;
 }
 
-// B28: one arrival too many. wrong 1: while bytes are outstanding. wrong 2: with none, so that it counts for the next
-// phase, which ends before its producers are done. 64 threads: warp 0 produces, warp 1 consumes.
+// B28: one arrival too many. wrong 1: while bytes are pending. wrong 2: with none, so that it counts for the next
+// phase, which completes before its producers are done. 64 threads: warp 0 produces, warp 1 consumes.
 KERNEL b28_one_arrival_too_many(int* out, const int* in, int wrong) {
   __shared__ __align__(16) int buffer[32];
   __shared__ uint64_t full;
@@ -56,7 +56,7 @@ KERNEL b28_one_arrival_too_many(int* out, const int* in, int wrong) {
 
   if (wrong == 1) {
     if (t == 0) {
-      mbarrier_arrive_expect_tx(&full, 256);  // more than comes: nothing completes between the two
+      mbarrier_arrive_expect_tx(&full, 256);  // more than lands: nothing completes between the two
       mbarrier_arrive(&full);
       bulk_load(buffer, in, 128, &full);
       bulk_load(buffer, in, 128, &full);
@@ -79,7 +79,7 @@ KERNEL b28_one_arrival_too_many(int* out, const int* in, int wrong) {
   }
 }
 
-// B31: every CTA waits for a flag that the last CTA sets. It never starts when only one may be resident.
+// B31: every CTA waits for a flag that the last CTA sets. With one resident CTA, the last one never starts.
 KERNEL b31_spin_for_a_later_cta(int* out, int* flag) {
   volatile int* watched = flag;
   if (blockIdx.x + 1 == gridDim.x) *watched = 1;
@@ -88,14 +88,14 @@ KERNEL b31_spin_for_a_later_cta(int* out, int* flag) {
   out[blockIdx.x] = 1;
 }
 
-// B32: a loop whose end is never reached.
+// B32: an endless loop.
 KERNEL b32_endless_loop(int* out, int wrong) {
   volatile int* steps = out;
   for (int i = 0; wrong || i < 10; ++i) *steps = i;
 }
 
-// B33: a shuffle of the whole warp while half of it is gone (wrong 0: lanes that have ended do not count) or waits for
-// everybody elsewhere (wrong 1).
+// B33: a shuffle of the whole warp while half of it has exited (wrong 0: exited lanes do not count) or waits for
+// all lanes elsewhere (wrong 1).
 KERNEL b33_shuffle_without_partner(int* out, int wrong) {
   const unsigned lane = threadIdx.x;
   int value = static_cast<int>(lane);

@@ -1,6 +1,6 @@
-// K10: from shared memory to global memory by engines: a tile by a tensor store, a run of bytes by a bulk store, sums by a
-// bulk reduction. What threads stored is seen by an engine only after fence.proxy.async and a barrier; what an engine still
-// reads may be stored to again only after wait_group.read.
+// K10: from shared memory to global memory by engines: a tile by a tensor store, bytes by a bulk store, sums by a bulk
+// reduction. An engine observes stores of threads only after fence.proxy.async and a barrier. Shared memory that an
+// engine still reads may be overwritten only after wait_group.read.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -35,7 +35,7 @@ DEVICE void store_all(int bug, const TensorMapSlot* map, int* copy, int* sums) {
     bulk_store(copy, run, sizeof(run));
     bulk_add_s32(sums, run, sizeof(run));
     bulk_commit();
-    if (bug != kNotWaited) bulk_wait_read<0>();  // the tile may be stored to again
+    if (bug != kNotWaited) bulk_wait_read<0>();  // the tile may be overwritten
   }
   if (bug == kNotWaited) return;
   __syncthreads();

@@ -1,12 +1,12 @@
-// K11, K12, K13: threads that wait for one another: over named barriers, inside one warp, and over a whole grid.
+// K11, K12, K13: threads that wait for each other: at named barriers, inside one warp, and across a grid.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
 
 using namespace kvscope::gpu;  // instructions
 
-// Warps 0 and 1 produce, warps 2 and 3 consume, 64 values a round. Barrier 1: the buffer is full; barrier 2: it is empty.
-// A producer only arrives at the first, a consumer only at the second.
+// Warps 0 and 1 produce, warps 2 and 3 consume, 64 values per round. Barrier 1: the buffer is full; barrier 2: it is
+// empty. Producers only arrive at the first, consumers only at the second.
 KERNEL producer_consumer(int* out, const int* in, int rounds) {
   __shared__ int buffer[64];
   const int t = static_cast<int>(threadIdx.x);
@@ -25,7 +25,7 @@ KERNEL producer_consumer(int* out, const int* in, int rounds) {
   }
 }
 
-// All lanes of a warp take one lock in turn. A lane that has it stands behind the others that still try.
+// All lanes of a warp acquire one lock in turn. The lane that holds it is at a later instruction than those that try.
 KERNEL lock_in_a_warp(int* count, int* lock) {
   while (atomicCAS(lock, 0, 1) != 0) {
   }
@@ -47,7 +47,7 @@ KERNEL flag_in_a_warp(int* out, int* flag) {
   out[threadIdx.x] = *watched + static_cast<int>(threadIdx.x);
 }
 
-// Every CTA writes its number, waits for all of them, and reads its right neighbour's: `rounds` times.
+// Every CTA writes its number, waits for all of them, and reads its right neighbor's: `rounds` times.
 KERNEL grid_barrier(int* values, unsigned* arrived, int rounds) {
   const unsigned ctas = gridDim.x;
   int mine = static_cast<int>(blockIdx.x);

@@ -1,5 +1,5 @@
-// K07: one tensor copy, seen from outside. Shared memory is filled with 0xCD, a box is copied to `offset`, and all of it
-// is written out: what the copy delivered, where, and what it left alone.
+// K07: one tensor copy. Shared memory is filled with 0xCD, a box is copied to `offset`, and all of shared memory
+// is written out: it shows which bytes the copy wrote, and which it did not.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"
@@ -19,7 +19,7 @@ template <int kRank>
 DEVICE void load(const TensorMapSlot* map, const Coordinates& at, unsigned char* out, unsigned offset, unsigned bytes,
                  unsigned tx) {
   for (unsigned i = threadIdx.x; i < bytes; i += blockDim.x) window[i] = 0xCD;
-  fence_proxy_async();  // each thread, for what it stored: the copy comes after
+  fence_proxy_async();  // each thread, for its own stores: the copy follows
   if (threadIdx.x == 0) mbarrier_init(&full, 1);
   __syncthreads();
 

@@ -1,4 +1,4 @@
-// K05: a 32 x 32 tile turned over in shared memory. With rows of 32 words a column lies in one bank; with 33 in all.
+// K05: transposes a 32 x 32 tile in shared memory. With rows of 32 words a column is in one bank; with 33 in all banks.
 #include <cstdint>
 
 #include "gpu/kernels/common/instructions.cuh"

@@ -7,8 +7,8 @@ using namespace kvscope::gpu;  // instructions
 
 constexpr unsigned kAll = 0xffffffff;
 
-// out: [5 * 32] sums of the whole warp by shfl.down (lane 0 has it) and by shfl.bfly (all have), how many values are odd,
-// sums of eight neighbours, the value of the last lane of the own eight.
+// out: [5 * 32] sums of the whole warp by shfl.down (in lane 0) and by shfl.bfly (in all lanes), number of odd values,
+// sums of eight adjacent lanes, the value of the last lane of each eight.
 KERNEL warp_sums(int* out, const int* in) {
   const unsigned lane = threadIdx.x;
   const int mine = in[lane];
@@ -27,8 +27,8 @@ KERNEL warp_sums(int* out, const int* in) {
   out[128 + lane] = __shfl_sync(kAll, mine, 7, 8);
 }
 
-// Which lane each lane reads, and whether there is one: 2 * lane + p. The three operands come from memory, so that one
-// instruction of each kind serves every row of a table.
+// The lane that each lane reads, and whether it exists: 2 * lane + p. The three operands are loaded from memory, so one
+// instruction of each kind tests all rows of a table.
 template <int kMode>
 DEVICE int source_lane(int b, int c) {
   int value = static_cast<int>(threadIdx.x), ok;

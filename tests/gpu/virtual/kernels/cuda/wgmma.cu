@@ -1,4 +1,4 @@
-// K18: D = A B + D by a warpgroup, 64 x 64 x 16 bf16, with operands where a descriptor says: four ways to swizzle, A and B
+// K18: D = A B + D by a warpgroup, 64 x 64 x 16 bf16, with operands given by descriptors: four swizzle modes, A and B
 // each along k or along m or n, A from shared memory or from registers.
 #include <cuda_bf16.h>
 
@@ -9,12 +9,12 @@
 using namespace kvscope::gpu;  // instructions
 
 extern "C" {
-extern __shared__ __align__(1024) unsigned char operands[];  // A, then B 16384 bytes behind
+extern __shared__ __align__(1024) unsigned char operands[];  // A, then B 16384 bytes later
 }
 
 enum Bug { kNone = 0, kNoProxyFence = 19, kReadEarly = 29, kNoWgmmaFence = 129 };  // B19, B29, B29
 
-// How an operand lies in shared memory: `row` bytes a row (16: no swizzle), steps between blocks [bytes].
+// Layout of an operand in shared memory: `row` bytes per row (16: no swizzle), steps between blocks [bytes].
 struct Layout {
   int row, leading, stride, along_mn;
 };

@@ -1,4 +1,4 @@
-// wmma of every shape and type, as C++ has it: whole fragments loaded, changed element by element, multiplied, stored.
+// wmma of every shape and type in C++: whole fragments loaded, modified element by element, multiplied, stored.
 // One warp, one tile: D = A B + 2 C, each matrix by rows or by columns; and four warps on a product staged in shared
 // memory.
 #include <cuda_bf16.h>
@@ -41,7 +41,7 @@ DEVICE void multiply(typename M::FragmentD& fd, const typename M::Element* a, co
     wmma::mma_sync(fd, fa, fb, fc);
 }
 
-// `kAnyLayout`: A and B by rows or by columns; else A by rows and B by columns.
+// `kAnyLayout`: A and B by rows or by columns; otherwise A by rows and B by columns.
 template <class M, bool kAnyLayout>
 DEVICE void tile(typename M::D* d, const typename M::Element* a, const typename M::Element* b, const typename M::C* c,
                  int lda, int ldb, int ldc, int how) {

@@ -1,4 +1,4 @@
-// Inlined functions within one another, and inline assembly whose scopes declare the same names.
+// Nested inlined functions, and inline assembly whose scopes declare the same names.
 __device__ __forceinline__ float square(float x) { return x * x; }
 __device__ __forceinline__ float norm(const float* v) {
   return square(v[0]) + square(v[1]);

@@ -1,4 +1,4 @@
-// Variables of every space and the ways to write what is in them.
+// Variables of every space, with every form of initializer.
 __constant__ int table[8] = {1, 2, 3};
 __constant__ double wide[2] = {1.5, 1e300};
 __device__ float one = 1.0f;

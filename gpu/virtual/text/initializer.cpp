@@ -1,5 +1,5 @@
-// Initialisers: what a variable's bytes are when a module is loaded. Braces as for ptxas: none for a single value, one
-// pair a dimension (a vector's elements are one more), numbers in the innermost only; what is missing is zero.
+// Initializers: the bytes of a variable when a module is loaded. Braces as in ptxas: none for a single value, one pair
+// per dimension (a vector's elements are one more), numbers only in the innermost; missing values are zero.
 //
 //   .b32 a[2][3] = {{1}, {2, 3}}        elements 1 0 0 2 3
 //   .u64 p[2] = {generic(a)+8, f}       addresses of a variable and of a function
@@ -15,12 +15,12 @@
 namespace kvscope::ptx {
 namespace {
 
-// Zeros written for braces that say less than their dimension: bounded, so that "{{1},{2}}" of a [1 << 20][1 << 20] is.
+// Limit of the zeros written for incomplete braces, such as "{{1},{2}}" for a [1 << 20][1 << 20].
 constexpr std::int64_t kMostFilledZeros = 1 << 20;
 
-class Initialiser {
+class Initializer {
  public:
-  Initialiser(Context& context, Variable& variable)
+  Initializer(Context& context, Variable& variable)
       : context_(context), reader_(context.reader), v_(variable), dims_(variable.extents) {
     if (v_.vector > 1) dims_.push_back(v_.vector);
   }
@@ -40,7 +40,7 @@ class Initialiser {
   }
 
  private:
-  // Elements of what one pair of braces of this level stands for.
+  // The number of elements that one pair of braces of this level covers.
   [[nodiscard]] std::int64_t block(std::size_t level) const {
     std::int64_t n = 1;
     for (std::size_t i = level; i < dims_.size(); ++i) n *= dims_[i];
@@ -55,7 +55,7 @@ class Initialiser {
     if (!reader_.is('}')) {
       do {
         if (++here > dims_[level] && dims_[level] != 0) {
-          fail(reader_.at(), fmt::format("'{}': more than {} initialisers", v_.name, dims_[level]));
+          fail(reader_.at(), fmt::format("'{}': more than {} initializers", v_.name, dims_[level]));
         }
         if (level + 1 < dims_.size()) {
           read_braces(level + 1);
@@ -66,7 +66,7 @@ class Initialiser {
     }
     reader_.expect('}');
     if (v_.vector > 1 && level + 1 == dims_.size() && here != v_.vector) {
-      fail(at, fmt::format("'{}': {} initialisers of a vector of {}", v_.name, here, v_.vector));
+      fail(at, fmt::format("'{}': {} initializers of a vector of {}", v_.name, here, v_.vector));
     }
     if (level > 0) fill(first + block(level), at);
     if (level == 0 && dims_[0] == 0) {
@@ -87,13 +87,13 @@ class Initialiser {
   InitItem read_item() {
     if (reader_.at_word() && !reader_.is("WARP_SZ")) return read_symbol();
     const TextPlace at = reader_.at();
-    if (!at_constant(reader_)) reader_.fail_expected("initialiser");
+    if (!at_constant(reader_)) reader_.fail_expected("initializer");
     const Constant constant = read_constant(reader_);
     if (constant.kind == Constant::Kind::integer && reader_.accept('(')) return read_masked(constant.value, at);
     return {InitItem::Kind::bits, -1, bits_of(constant, at), 0};
   }
 
-  // The number as the variable's type holds it: 1.5 of a .f32 is 3fc00000.
+  // The number in the variable's type: 1.5 for a .f32 is 3fc00000.
   [[nodiscard]] std::int64_t bits_of(const Constant& constant, TextPlace at) const {
     const bool is_float = constant.kind != Constant::Kind::integer;
     const TypeClass cls = class_of(v_.type);
@@ -137,7 +137,7 @@ class Initialiser {
     } else if (found.symbol->kind == SymbolKind::variable) {
       item.kind = generic ? InitItem::Kind::generic_variable : InitItem::Kind::variable;
     } else {
-      fail(token.at, fmt::format("'{}' has no address to initialise with", token.text));
+      fail(token.at, fmt::format("'{}' has no address to initialize with", token.text));
     }
     item.value = read_offset(reader_);
     return item;
@@ -152,8 +152,8 @@ class Initialiser {
 
 }  // namespace
 
-void read_initialiser(Context& context, Variable& variable) {
-  Initialiser(context, variable).read();
+void read_initializer(Context& context, Variable& variable) {
+  Initializer(context, variable).read();
 }
 
 }  // namespace kvscope::ptx

@@ -1,0 +1,69 @@
+// kvscope diagnose GOLDEN CANDIDATE: which fault explains a wrong output?
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/diagnosis_inputs.h"
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/golden/bundle.h"
+#include "core/golden/compare.h"
+#include "core/golden/golden_inputs.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct DiagnoseCommand {
+  std::string golden;
+  std::string candidate;
+  std::optional<std::string> input;
+  bool json = false;
+};
+
+int run(const DiagnoseCommand& command) {
+  const golden::Bundle golden_bundle = golden::load_bundle(command.golden);
+  const golden::Bundle candidate = golden::load_bundle(command.candidate);
+  golden::CompareOptions options;
+  options.golden_name = command.golden;
+  options.candidate_name = command.candidate;
+  const golden::CompareResult compared = golden::compare(golden_bundle, candidate, options);
+  const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input);
+  if (!inputs) {
+    const std::optional<std::string> named = golden::inputs_file(golden_bundle);
+    throw InputError(
+        command.golden, "inputs",
+        named ? fmt::format("'{}', from which it was computed, is missing: pass the file with --input", *named)
+              : "are not named in its manifest: pass the file that it was computed from with --input");
+  }
+  const golden::Diagnosis diagnosis = diagnose_with(golden_bundle, command.golden, candidate, *inputs);
+  if (command.json) {
+    json::Value report = golden::json_report(diagnosis);
+    report.set("passed", compared.passed);
+    std::cout << json::dump(report) << "\n";
+  } else {
+    std::cout << golden::text_report(diagnosis);
+  }
+  return compared.passed && diagnosis.candidate_passes ? kExitFine : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app, Action& chosen) {
+  const auto command = std::make_shared<DiagnoseCommand>();
+  CLI::App* diagnose = app.add_subcommand("diagnose", "Find the fault that explains a wrong attention output");
+  diagnose->add_option("GOLDEN", command->golden, "Golden bundle, as kvscope golden writes it")->required();
+  diagnose->add_option("CANDIDATE", command->candidate, "Output of your kernel: o, and lse if it returns it")
+      ->required();
+  diagnose->add_option("--input", command->input,
+                       "Tensors that the golden was computed from; default: the file that its manifest names");
+  diagnose->add_flag("--json", command->json, "Print the diagnosis as JSON");
+  diagnose->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+}
+
+}  // namespace kvscope::apps

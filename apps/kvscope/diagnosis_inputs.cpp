@@ -1,0 +1,43 @@
+#include "apps/kvscope/diagnosis_inputs.h"
+
+#include <filesystem>
+
+#include "core/golden/bundle.h"
+#include "core/golden/golden_inputs.h"
+#include "core/golden/layouts.h"
+
+namespace kvscope::apps {
+
+std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::string& golden_path,
+                                       const std::optional<std::string>& given) {
+  if (given) return given;
+  if (golden::holds_inputs(golden)) return "";
+  const std::optional<std::string> named = golden::inputs_file(golden);
+  if (!named) return std::nullopt;
+  for (const std::filesystem::path& path :
+       {std::filesystem::path(*named), std::filesystem::path(golden_path).parent_path() / *named,
+        std::filesystem::path(golden_path).parent_path() / std::filesystem::path(*named).filename()}) {
+    if (std::error_code error; std::filesystem::is_regular_file(path, error)) return path.string();
+  }
+  return std::nullopt;
+}
+
+golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
+                                const golden::Bundle& candidate, const std::string& inputs) {
+  golden::Bundle loaded;
+  if (!inputs.empty()) loaded = golden::load_bundle(inputs);
+  const golden::Bundle& bundle = inputs.empty() ? golden : loaded;
+  const golden::PreparedProblem prepared = golden::prepare_problem(
+      bundle, golden::layout_options_of(golden, golden_path), inputs.empty() ? golden_path : inputs);
+  golden::DiagnosisInput input{prepared.problem, golden, candidate, {}};
+  if (const auto blocks = bundle.tensors.find("blocks"); prepared.layout == "max" && blocks != bundle.tensors.end()) {
+    const golden::Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]
+    input.pool = tensor.bytes;
+    input.layers = tensor.shape[2];
+    input.layer = golden::layout_options_of(golden, golden_path).layer;
+    input.layer_stride = tensor.shape[3] * tensor.shape[4] * tensor.shape[5];
+  }
+  return golden::diagnose(input);
+}
+
+}  // namespace kvscope::apps

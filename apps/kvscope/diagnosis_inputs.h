@@ -1,0 +1,21 @@
+// Diagnosis for `verify` and `diagnose`: finds the inputs of a golden bundle and runs the hypotheses.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/golden/diagnosis/diagnose.h"
+#include "core/golden/tensor.h"
+
+namespace kvscope::apps {
+
+// The file with the golden's inputs: `given`, else the one that its manifest names, as it is written there or in the
+// golden's folder; an empty text when the golden holds its inputs. Nothing when there is no such file.
+[[nodiscard]] std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::string& golden_path,
+                                                     const std::optional<std::string>& given);
+
+// `inputs` is find_inputs' answer. Throws what golden::prepare_problem and golden::diagnose throw.
+[[nodiscard]] golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
+                                              const golden::Bundle& candidate, const std::string& inputs);
+
+}  // namespace kvscope::apps

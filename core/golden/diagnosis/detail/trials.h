@@ -1,0 +1,53 @@
+// Shared by the files that list hypotheses: the list of trials, and ways to add one as a change of the correct recipe.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/attention/mask.h"
+#include "core/golden/diagnosis/hypotheses.h"
+
+namespace kvscope::golden {
+
+// Changes the correct recipe of a row into the faulty one.
+using Change = std::function<void(Recipe&, const RowEvaluator&)>;
+
+class Trials {
+ public:
+  explicit Trials(const DiagnosisInput& from) : input(from), problem(from.problem) {}
+
+  void add(std::string name, std::string cause, std::string look_at, Change change) {
+    all.push_back({std::move(name), std::move(cause), std::move(look_at), -1,
+                   [change = std::move(change)](const RowEvaluator& row) {
+                     Recipe recipe = row.correct();
+                     change(recipe, row);
+                     return row.evaluate(recipe);
+                   }});
+  }
+
+  // The same attention under other options: the keys are looked up again for the changed mask and length.
+  void add_visible(std::string name, std::string cause, std::string look_at,
+                   std::function<attention::KeyRange(const RowEvaluator&, std::int64_t keys)> visible) {
+    add(std::move(name), std::move(cause), std::move(look_at),
+        [visible = std::move(visible)](Recipe& recipe, const RowEvaluator& row) {
+          const attention::KeyRange range = visible(row, row.problem().keys(row.sequence()));
+          recipe.keys = keys_of(row.problem(), row.sequence(), range.first, std::max(range.first, range.last));
+        });
+  }
+
+  const DiagnosisInput& input;
+  const attention::Problem& problem;
+  std::vector<Trial> all;
+};
+
+// hypotheses_scores.cpp: conventions of the scores, lse, mask and length.
+void add_scores(Trials& trials);
+// hypotheses_cache.cpp: heads, layout, types and scales of the cache, lookup table.
+void add_cache(Trials& trials);
+// hypotheses_output.cpp: combination of tiles and splits, axes of o.
+void add_outputs(Trials& trials);
+
+}  // namespace kvscope::golden

@@ -1,0 +1,56 @@
+// Names the fault behind a failed comparison. At most 16 failing rows and 8 correct ones are computed again under each
+// hypothesis (hypotheses.h); a hypothesis explains the candidate when its prediction is within the error bound of every
+// failing row. The result is a ranking, with the place of the fault where the hypothesis has one.
+//
+//   cause       page 3 of sequence 2 was read from block 11, not 40
+//   evidence    12 of 12 failing rows explained, 0.31x the allowed error; 8 of 8 correct rows explained too
+//   look at     lookup table entry [2, 3] as the kernel reads it
+//   next best   table_column: 0 of 12 rows
+//
+// The cause is certain when it explains all rows looked at and no other hypothesis does. When none explains the failing
+// rows the answer is "none of N hypotheses", with the pattern of the failures over sequences, heads and dims.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/golden/diagnosis/hypotheses.h"
+
+namespace kvscope::golden {
+
+struct Explanation {
+  std::string name, cause, look_at;
+  std::int64_t failing_explained = 0;  // of Diagnosis::failing_rows
+  std::int64_t correct_explained = 0;  // of Diagnosis::correct_rows
+  double misfit = 0;                   // worst error / allowed over the explained failing rows
+  double residual = 0;                 // root mean square of the same
+};
+
+// Which elements fail, as counts.
+struct FailurePattern {
+  std::vector<std::int64_t> sequences, heads, dims;  // failing elements of each
+  std::int64_t rows = 0, failing_rows = 0;
+  std::string words;  // "all heads of sequence 0; all dims; the other 3 sequences are correct"
+};
+
+struct Diagnosis {
+  bool candidate_passes = false;  // nothing to explain
+  std::int64_t hypotheses = 0;    // tried
+  std::int64_t failing_rows = 0;  // looked at
+  std::int64_t correct_rows = 0;
+  bool certain = false;
+  std::vector<Explanation> explanations;  // best first; those that explain every failing row
+  std::vector<Explanation> nearest;       // the next best, at most 3
+  FailurePattern pattern;
+};
+
+// Golden and candidate must be comparable (compare.h). InputError when the problem does not reproduce the golden: it is
+// another problem's.
+[[nodiscard]] Diagnosis diagnose(const DiagnosisInput& input);
+
+[[nodiscard]] std::string text_report(const Diagnosis& diagnosis);  // ends with a newline
+[[nodiscard]] json::Value json_report(const Diagnosis& diagnosis);
+
+}  // namespace kvscope::golden

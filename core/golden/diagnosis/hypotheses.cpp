@@ -1,0 +1,17 @@
+#include "core/golden/diagnosis/hypotheses.h"
+
+#include <utility>
+
+#include "core/golden/diagnosis/detail/trials.h"
+
+namespace kvscope::golden {
+
+std::vector<Trial> hypotheses(const DiagnosisInput& input) {
+  Trials trials(input);
+  add_scores(trials);
+  add_cache(trials);
+  add_outputs(trials);
+  return std::move(trials.all);
+}
+
+}  // namespace kvscope::golden

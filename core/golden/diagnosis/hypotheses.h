@@ -1,0 +1,43 @@
+// The faults that `diagnose` knows, each as a prediction of the rows that a kernel with this fault writes.
+//
+// A hypothesis with parameters (which page, which head map) gives one trial for each value of its parameters.
+//
+//   conventions  scale, soft cap, ALiBi, sinks, base of lse, rotary embedding applied again
+//   mask         alignment, window, length, last page
+//   heads        KV head of a query head, query rows
+//   cache        K and V exchanged, head and slot axes exchanged, strides, page size, types, scales
+//   pages        lookup table rows and columns; one page read from another block (page_search.h)
+//   combination  split merge, rescaling of the running maximum, normalization
+//   output       axes of o exchanged
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/golden/diagnosis/row_recipe.h"
+#include "core/golden/tensor.h"
+
+namespace kvscope::golden {
+
+// What a diagnosis starts from. Nothing is owned.
+struct DiagnosisInput {
+  const attention::Problem& problem;
+  const Bundle& golden;
+  const Bundle& candidate;
+  std::span<const std::byte> pool;  // the cache's tensor when it holds more than the problem's rows; may be empty
+  std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements] of the pool; 1 layer: no stride
+};
+
+struct Trial {
+  std::string name;            // "scale_missing"; one name for all parameters of a hypothesis
+  std::string cause;           // "the scores are not multiplied by the scale 0.125"
+  std::string look_at;         // "the factor of q . k before the softmax"
+  std::int64_t sequence = -1;  // the only sequence whose rows it changes; -1: all
+  std::function<RowValue(const RowEvaluator&)> predict;
+};
+
+// All trials whose prediction can differ from the correct output for this problem, most common faults first.
+[[nodiscard]] std::vector<Trial> hypotheses(const DiagnosisInput& input);
+
+}  // namespace kvscope::golden

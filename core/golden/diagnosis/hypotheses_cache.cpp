@@ -1,0 +1,287 @@
+// Hypotheses about the cache: heads, layout, number formats, scales, lookup table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/base/checked.h"
+#include "core/golden/diagnosis/detail/trials.h"
+
+namespace kvscope::golden {
+namespace {
+
+using attention::PagedRows;
+
+// --- heads and queries -----------------------------------------------------------------------------------------------
+
+void add_heads(Trials& trials) {
+  const std::int64_t heads = trials.problem.k.heads;
+  const std::int64_t query_heads = trials.problem.query_heads;
+  const auto map = [&](const std::string& cause, std::function<std::int64_t(std::int64_t)> of) {
+    bool differs = false;
+    for (std::int64_t h = 0; h < query_heads; ++h) differs = differs || of(h) != h / (query_heads / heads);
+    if (!differs) return;
+    trials.add("kv_head_map", cause, "the KV head of query head h: h / (query heads / KV heads)",
+               [of = std::move(of)](Recipe& r, const RowEvaluator& row) { r.k_head = r.v_head = of(row.head()); });
+  };
+  map("query head h uses KV head h % KV heads instead of h / group", [heads](std::int64_t h) { return h % heads; });
+  map("every query head uses KV head 0", [](std::int64_t) { return std::int64_t{0}; });
+  map("KV heads are used in reverse order",
+      [heads, query_heads](std::int64_t h) { return heads - 1 - h / (query_heads / heads); });
+  map("each query head uses the next KV head",
+      [heads, query_heads](std::int64_t h) { return (h / (query_heads / heads) + 1) % heads; });
+  map("query head h uses KV head min(h, KV heads - 1)", [heads](std::int64_t h) { return std::min(h, heads - 1); });
+  if (heads > 1) {
+    trials.add("v_head_map", "V is read from KV head 0 for every query head", "the head offset of V",
+               [](Recipe& r, const RowEvaluator&) { r.v_head = 0; });
+    trials.add("k_head_map", "K is read from KV head 0 for every query head", "the head offset of K",
+               [](Recipe& r, const RowEvaluator&) { r.k_head = 0; });
+  }
+  if (query_heads > 1) {
+    trials.add("query_head_zero", "every output head uses query head 0", "the head offset of q",
+               [](Recipe& r, const RowEvaluator&) { r.query_head = 0; });
+  }
+  const std::int64_t rows = trials.problem.total_queries();
+  if (rows > 1) {
+    for (const std::int64_t by : {1, -1}) {
+      trials.add("query_row_shifted",
+                 fmt::format("each output row uses the query row {} it", by > 0 ? "after" : "before"),
+                 "the row index of q, query_offsets", [by, rows](Recipe& r, const RowEvaluator&) {
+                   r.query_row = std::clamp<std::int64_t>(r.query_row + by, 0, rows - 1);
+                 });
+    }
+    trials.add("query_row_of_sequence", "the first query of each sequence is used for all its rows",
+               "the row index of q, query_offsets",
+               [](Recipe& r, const RowEvaluator& row) { r.query_row = row.problem().first_query(row.sequence()); });
+    if (query_heads > 1) {
+      trials.add("query_axes", "q is read as [heads, rows, dim] instead of [rows, heads, dim]", "the strides of q",
+                 [rows, query_heads](Recipe& r, const RowEvaluator& row) {
+                   const std::int64_t flat = row.head() * rows + row.query();
+                   r.query_row = flat / query_heads;
+                   r.query_head = flat % query_heads;
+                 });
+    }
+  }
+}
+
+// --- the cache's layout and types ------------------------------------------------------------------------------------
+
+void add_layout(Trials& trials) {
+  const PagedRows& k = trials.problem.k;
+  const PagedRows& v = trials.problem.v;
+  const std::string strides = "the strides of the cache";
+  if (k.data != v.data) {
+    if (k.head_size == v.head_size) {
+      trials.add("k_and_v_exchanged", "K is read where V is stored and V where K is stored",
+                 "the K/V axis or the two pointers", [](Recipe& r, const RowEvaluator&) { std::swap(r.k, r.v); });
+      trials.add("v_is_k", "V is read where K is stored", "the K/V offset of V",
+                 [](Recipe& r, const RowEvaluator& row) { r.v = row.correct().k; });
+      trials.add("k_is_v", "K is read where V is stored", "the K/V offset of K",
+                 [](Recipe& r, const RowEvaluator& row) { r.k = row.correct().v; });
+    }
+  }
+  const auto axes = [&](const std::string& of, bool in_k, bool in_v) {
+    trials.add("head_and_slot_axes", fmt::format("{} is read with head and slot axes exchanged (NHD as HND)", of),
+               strides, [=](Recipe& r, const RowEvaluator&) {
+                 for (PagedRows* rows : {in_k ? &r.k : nullptr, in_v ? &r.v : nullptr}) {
+                   if (rows == nullptr) continue;
+                   const std::int64_t inner = std::min(rows->token_stride, rows->head_stride);
+                   const bool heads_inside = rows->head_stride == inner;
+                   if (heads_inside) {  // [P, H, D] read as [H, P, D]
+                     rows->token_stride = inner;
+                     rows->head_stride = rows->page_size * inner;
+                   } else {
+                     rows->head_stride = inner;
+                     rows->token_stride = rows->heads * inner;
+                   }
+                 }
+               });
+  };
+  if (k.heads > 1 && k.page_size > 1) {
+    axes("the cache", true, true);
+    axes("K", true, false);
+    axes("V", false, true);
+  }
+  for (const DimOrder order : {DimOrder::halves_exchanged, DimOrder::interleaved, DimOrder::deinterleaved}) {
+    const char* text = order == DimOrder::halves_exchanged ? "with the halves of each head exchanged"
+                       : order == DimOrder::interleaved    ? "with even elements first, then odd ones"
+                                                           : "with its two halves interleaved";
+    if (k.head_size % 2 == 0) {
+      trials.add("k_dims_order", fmt::format("K is read {}", text), "the order of the elements of a K row",
+                 [order](Recipe& r, const RowEvaluator&) { r.k_dims = order; });
+    }
+    if (v.head_size % 2 == 0) {
+      trials.add("v_dims_order", fmt::format("V is read, or o is stored, {}", text),
+                 "the order of the elements of a V row and of o",
+                 [order](Recipe& r, const RowEvaluator&) { r.v_dims = order; });
+    }
+  }
+  std::set<std::int64_t> block_strides;
+  const std::int64_t packed = k.page_size * k.heads * k.head_size;
+  for (const std::int64_t stride : {packed, 2 * packed, k.block_stride / 2, k.block_stride * 2}) {
+    if (stride > 0 && stride != k.block_stride) block_strides.insert(stride);
+  }
+  if (trials.input.layers > 1) block_strides.insert(k.block_stride / trials.input.layers);
+  for (const std::int64_t stride : block_strides) {
+    trials.add("block_stride",
+               fmt::format("blocks are taken to be {} elements apart instead of {}", stride, k.block_stride),
+               "the block stride: it includes the K/V and layer axes",
+               [stride](Recipe& r, const RowEvaluator&) { r.k.block_stride = r.v.block_stride = stride; });
+  }
+  for (std::int64_t layer = 0; layer < trials.input.layers; ++layer) {
+    const std::int64_t by = layer - trials.input.layer;
+    if (by == 0) continue;
+    const std::int64_t bytes = by * trials.input.layer_stride * size_of(k.dtype);
+    trials.add("layer", fmt::format("layer {} is read instead of layer {}", layer, trials.input.layer),
+               "the layer offset", [bytes](Recipe& r, const RowEvaluator&) {
+                 r.k.data += bytes;
+                 r.v.data += bytes;
+               });
+  }
+  for (const std::int64_t size : {1, 8, 16, 32, 64, 128, 256}) {
+    if (size == k.page_size) continue;
+    trials.add("page_size", fmt::format("the page size is taken to be {} instead of {}", size, k.page_size),
+               "the page size in token / page_size and token % page_size", [size](Recipe& r, const RowEvaluator& row) {
+                 const PagedRows& rows = row.problem().k;
+                 for (KeyRead& key : r.keys) {
+                   const std::int64_t page = key.position / size;
+                   const std::int64_t column = std::min(page, rows.table_stride - 1);
+                   key.block = rows.table[row.sequence() * rows.table_stride + column];
+                   if (page >= rows.table_stride) key.block = -1;
+                   key.slot = key.position % size;
+                 }
+               });
+  }
+  const auto narrow = [&](DType other) {
+    trials.add("fp8_format", fmt::format("the cache is decoded as {} instead of {}", name(other), name(k.dtype)),
+               "the fp8 format of the cache",
+               [other](Recipe& r, const RowEvaluator&) { r.k.dtype = r.v.dtype = other; });
+  };
+  if (k.dtype == DType::e4m3) narrow(DType::e5m2);
+  if (k.dtype == DType::e5m2) narrow(DType::e4m3);
+  if (k.dtype == DType::bf16) narrow(DType::f16);
+  if (k.dtype == DType::f16) narrow(DType::bf16);
+  if (k.dtype == DType::e4m3) {
+    // fnuz: the bias is 8 instead of 7, so every value is half as large.
+    trials.add("fp8_fnuz", "the cache is decoded as e4m3fnuz, whose values are half of e4m3's", "the fp8 format",
+               [](Recipe& r, const RowEvaluator&) {
+                 r.scale *= 0.5;
+                 r.v_factor = 0.5;
+               });
+  }
+}
+
+void add_scales(Trials& trials) {
+  const PagedRows& k = trials.problem.k;
+  const PagedRows& v = trials.problem.v;
+  const auto without = [&](const std::string& name, const std::string& cause, bool in_k, bool in_v) {
+    if ((in_k && k.scales == nullptr) || (in_v && v.scales == nullptr)) return;
+    trials.add(name, cause, "the product of stored element and scale", [=](Recipe& r, const RowEvaluator&) {
+      if (in_k) r.k.scales = nullptr;
+      if (in_v) r.v.scales = nullptr;
+    });
+  };
+  without("k_scales_missing", "the scales of K are not applied", true, false);
+  without("v_scales_missing", "the scales of V are not applied", false, true);
+  without("scales_missing", "the scales of K and V are not applied", true, true);
+  if (k.scales == nullptr || v.scales == nullptr) return;
+  const auto strides = [&](const std::string& cause, std::function<void(PagedRows&)> change) {
+    trials.add("scale_granularity", cause, "the index of a scale: block, slot, head, group of elements",
+               [change = std::move(change)](Recipe& r, const RowEvaluator&) {
+                 change(r.k);
+                 change(r.v);
+               });
+  };
+  strides("the first scale of each token is used for its whole head",
+          [](PagedRows& rows) { rows.granularity = rows.head_size; });
+  if (k.scale_head_stride != 0)
+    strides("the scales of head 0 are used for every head", [](PagedRows& rows) { rows.scale_head_stride = 0; });
+  if (k.scale_token_stride != 0)
+    strides("the scales of a block's first token are used for all its tokens",
+            [](PagedRows& rows) { rows.scale_token_stride = 0; });
+  if (k.scale_block_stride != 0)
+    strides("the scales of block 0 are used for every block", [](PagedRows& rows) { rows.scale_block_stride = 0; });
+  trials.add("k_and_v_scales_exchanged", "the scales of K and V are exchanged", "the pointers of the scales",
+             [](Recipe& r, const RowEvaluator&) { std::swap(r.k.scales, r.v.scales); });
+}
+
+// --- the lookup table ------------------------------------------------------------------------------------------------
+
+void add_table(Trials& trials) {
+  const PagedRows& k = trials.problem.k;
+  const std::int64_t columns = k.table_stride;
+  const std::int64_t batch = trials.problem.batch;
+  const std::string where = "the index into the lookup table";
+  const auto entry = [&](const std::string& name, const std::string& cause,
+                         std::function<std::int64_t(std::int64_t sequence, std::int64_t page)> flat) {
+    trials.add(name, cause, where, [flat = std::move(flat), columns, batch](Recipe& r, const RowEvaluator& row) {
+      const PagedRows& rows = row.problem().k;
+      for (KeyRead& key : r.keys) {
+        const std::int64_t at = flat(row.sequence(), key.position / rows.page_size);
+        key.block = at >= 0 && at < columns * batch ? std::int64_t{rows.table[at]} : -1;
+      }
+    });
+  };
+  if (batch > 1) {
+    for (std::int64_t other = 0; other < std::min<std::int64_t>(batch, 16); ++other) {
+      entry("table_row", fmt::format("every sequence uses row {} of the lookup table", other),
+            [=](std::int64_t, std::int64_t page) { return other * columns + page; });
+    }
+    for (const std::int64_t by : {1, -1}) {
+      entry("table_row",
+            fmt::format("each sequence uses the lookup table row of sequence {} it", by > 0 ? "after" : "before"),
+            [=](std::int64_t sequence, std::int64_t page) {
+              const std::int64_t other = sequence + by;
+              return other < 0 || other >= batch ? -1 : other * columns + page;
+            });
+    }
+    for (std::int64_t stride = 1; stride <= 2 * columns; ++stride) {
+      if (stride == columns) continue;
+      entry("table_stride",
+            fmt::format("rows of the lookup table are taken to be {} entries apart instead of {}", stride, columns),
+            [=](std::int64_t sequence, std::int64_t page) { return sequence * stride + page; });
+    }
+    entry("table_axes", "the lookup table is read as [page, sequence]",
+          [=](std::int64_t sequence, std::int64_t page) { return page * batch + sequence; });
+  }
+  for (const std::int64_t by : {1, -1}) {
+    entry("table_column", fmt::format("page p uses table column p {} 1", by > 0 ? "+" : "-"),
+          [=](std::int64_t sequence, std::int64_t page) {
+            return std::clamp<std::int64_t>(page + by, 0, columns - 1) + sequence * columns;
+          });
+  }
+  entry("table_column", "every page uses table column 0",
+        [=](std::int64_t sequence, std::int64_t) { return sequence * columns; });
+  for (const std::int64_t by : {1, -1}) {
+    trials.add("block_off_by_one", fmt::format("every block number is {} too {}", 1, by > 0 ? "large" : "small"),
+               "the block number taken from the table", [by](Recipe& r, const RowEvaluator&) {
+                 for (KeyRead& key : r.keys) key.block += by;
+               });
+  }
+  trials.add("pages_contiguous", "the lookup table is ignored: page p is read from block p", where,
+             [](Recipe& r, const RowEvaluator& row) {
+               for (KeyRead& key : r.keys) key.block = key.position / row.problem().k.page_size;
+             });
+  trials.add("pages_reversed", "the pages of each sequence are read in reverse order", where,
+             [](Recipe& r, const RowEvaluator& row) {
+               const PagedRows& rows = row.problem().k;
+               const std::int64_t pages = ceil_div(row.problem().keys(row.sequence()), rows.page_size);
+               for (KeyRead& key : r.keys) {
+                 key.block = rows.table[row.sequence() * rows.table_stride + pages - 1 - key.position / rows.page_size];
+               }
+             });
+}
+
+}  // namespace
+
+void add_cache(Trials& trials) {
+  add_heads(trials);
+  add_layout(trials);
+  add_scales(trials);
+  add_table(trials);
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,146 @@
+// Hypotheses about the output: combination of tiles and splits, axes of o.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/checked.h"
+#include "core/golden/diagnosis/detail/trials.h"
+
+namespace kvscope::golden {
+namespace {
+
+// --- combination of tiles and splits ---------------------------------------------------------------------------------
+
+void add_combination(Trials& trials) {
+  std::int64_t longest = 0;
+  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
+  for (const std::int64_t tile : {8, 16, 32, 64, 128, 256, 512}) {
+    if (tile >= longest) continue;
+    trials.add("no_rescaling",
+               fmt::format("the running output is not rescaled when the maximum rises (tiles of {} keys)", tile),
+               "the factor exp(old maximum - new maximum) on output and sum", [tile](Recipe& r, const RowEvaluator&) {
+                 r.combine = Combine::without_rescaling;
+                 r.split = tile;
+               });
+  }
+  const auto merged = [&](const std::string& name, const std::string& cause, Combine combine, StoredLse lse) {
+    const auto split = [&](const std::string& how, std::function<std::int64_t(std::int64_t)> size) {
+      trials.add(name, fmt::format("{} ({})", cause, how), "the merge of the splits' partial results",
+                 [combine, lse, size = std::move(size)](Recipe& r, const RowEvaluator&) {
+                   r.combine = combine;
+                   r.stored_lse = lse;
+                   r.split = std::max<std::int64_t>(1, size(static_cast<std::int64_t>(r.keys.size())));
+                 });
+    };
+    for (const std::int64_t splits : {2, 3, 4, 5, 6, 8, 16}) {
+      if (splits > longest) continue;
+      split(fmt::format("{} splits", splits), [splits](std::int64_t keys) { return ceil_div(keys, splits); });
+      const std::int64_t page = trials.problem.k.page_size;
+      if (page > 1) {
+        split(fmt::format("{} splits of whole pages", splits),
+              [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
+      }
+    }
+    for (const std::int64_t size : {16, 32, 64, 128, 256, 512, 1024}) {
+      if (size < longest) split(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
+    }
+  };
+  merged("merge_by_mean", "the outputs of the splits are averaged instead of weighted by their sums", Combine::mean,
+         StoredLse::correct);
+  merged("merge_by_mean", "the outputs and the lse of the splits are averaged", Combine::mean,
+         StoredLse::mean_of_splits);
+  merged("merge_base",
+         trials.problem.options.lse_base == attention::LseBase::two
+             ? "the splits are merged with e^lse although lse is in base 2"
+             : "the splits are merged with 2^lse although lse is natural",
+         Combine::other_base, StoredLse::correct);
+  for (const std::int64_t splits : {1, 2, 3, 4, 7}) {
+    trials.add("empty_split",
+               fmt::format("{} without keys join the merge with lse 0",
+                           splits == 1 ? "one split" : fmt::format("{} splits", splits)),
+               "lse of a split without keys: -infinity",
+               [splits](Recipe& r, const RowEvaluator&) { r.extra_denominator = static_cast<double>(splits); });
+  }
+  trials.add("not_normalized", "o is not divided by the sum of the probabilities", "the last division",
+             [](Recipe& r, const RowEvaluator&) { r.normalized = false; });
+}
+
+// --- output axes -----------------------------------------------------------------------------------------------------
+
+// Row of a golden tensor read through another order of its axes.
+class GoldenRows {
+ public:
+  explicit GoldenRows(const Bundle& golden)
+      : o(values<double>(golden.tensors.at("o"))),
+        a1(values<double>(golden.tensors.at("a1"))),
+        a2(values<double>(golden.tensors.at("a2"))),
+        smax(values<double>(golden.tensors.at("smax"))),
+        lse(golden.tensors.contains("lse") ? values<double>(golden.tensors.at("lse")) : std::span<const double>()) {}
+
+  // Element i of the row comes from flat element `from(i)` of the golden's o.
+  RowValue gather(std::int64_t dims, const std::function<std::int64_t(std::int64_t)>& from, double row_lse) const {
+    RowValue row;
+    for (std::int64_t d = 0; d < dims; ++d) {
+      const auto i = static_cast<std::size_t>(from(d));
+      row.o.push_back(o[i]);
+      row.a1.push_back(a1[i]);
+      row.a2.push_back(a2[i]);
+      row.smax = std::max(row.smax, smax[i / static_cast<std::size_t>(dims)]);
+    }
+    row.lse = row_lse;
+    return row;
+  }
+
+  std::span<const double> o, a1, a2, smax, lse;
+};
+
+void add_output(Trials& trials) {
+  const std::int64_t rows = trials.problem.total_queries();
+  const std::int64_t heads = trials.problem.query_heads;
+  const std::int64_t dims = trials.problem.v.head_size;
+  const auto source = std::make_shared<GoldenRows>(trials.input.golden);
+  const auto add = [&](const std::string& cause,
+                       std::function<std::int64_t(std::int64_t row, std::int64_t head, std::int64_t dim)> from) {
+    trials.all.push_back({"output_axes", cause, "the order of the axes of o: [query, query head, dim]", -1,
+                          [=](const RowEvaluator& row) {
+                            const auto flat = static_cast<std::size_t>(row.query() * heads + row.head());
+                            const double lse = source->lse.empty() ? 0 : source->lse[flat];
+                            return source->gather(
+                                dims, [&](std::int64_t d) { return from(row.query(), row.head(), d); }, lse);
+                          }});
+  };
+  if (heads > 1) {
+    add("o is stored as [query, dim, head]", [=](std::int64_t row, std::int64_t head, std::int64_t dim) {
+      const std::int64_t flat = head * dims + dim;
+      return (row * heads + flat % heads) * dims + flat / heads;
+    });
+  }
+  if (heads > 1 && rows > 1) {
+    add("o is stored as [head, query, dim]", [=](std::int64_t row, std::int64_t head, std::int64_t dim) {
+      const std::int64_t flat = row * heads + head;
+      return (flat % rows * heads + flat / rows) * dims + dim;
+    });
+    const std::int64_t batch = trials.problem.batch;
+    if (batch > 1 && rows > batch && rows % batch == 0) {
+      const std::int64_t queries = rows / batch;
+      add("o is stored as [batch, head, query, dim]", [=](std::int64_t row, std::int64_t head, std::int64_t dim) {
+        const std::int64_t flat = row * heads + head;  // of [batch, head, query]
+        const std::int64_t b = flat / (heads * queries);
+        const std::int64_t in_batch = flat % (heads * queries);
+        return ((b * queries + in_batch % queries) * heads + in_batch / queries) * dims + dim;
+      });
+    }
+  }
+}
+
+}  // namespace
+
+void add_outputs(Trials& trials) {
+  add_combination(trials);
+  add_output(trials);
+}
+
+}  // namespace kvscope::golden

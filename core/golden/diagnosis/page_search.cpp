@@ -1,0 +1,338 @@
+#include "core/golden/diagnosis/page_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <set>
+#include <utility>
+
+#include "core/attention/bounds.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr double kNoFit = std::numeric_limits<double>::infinity();
+
+// exp(lse - maximum) * [1, o, a1, a2^2] of some keys.
+struct Part {
+  double sum = 0, smax = 0;
+  std::vector<double> o, a1, a2;
+  explicit Part(std::size_t dims) : o(dims), a1(dims), a2(dims) {}
+};
+
+Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t last, std::size_t dims, double maximum) {
+  Part part(dims);
+  for (std::size_t i = first; i < last; ++i) {
+    const double e = std::exp(terms.scores[i] - maximum);
+    part.smax = std::max(part.smax, std::fabs(terms.scores[i]));
+    part.sum += e;
+    for (std::size_t d = 0; d < dims; ++d) {
+      const double x = e * terms.values[i * dims + d];
+      part.o[d] += x;
+      part.a1[d] += std::fabs(x);
+      part.a2[d] += x * x;
+    }
+  }
+  return part;
+}
+
+// all - out + weight * in, compared with the candidate; stops at the first dim past the bound.
+double misfit_of(const CandidateRow& candidate, const Part& all, const Part& out, const Part* in, double extra,
+                 double maximum, double to_stored) {
+  const double sum = all.sum - out.sum + (in != nullptr ? in->sum : 0) + extra;
+  if (!(sum > 0)) return kNoFit;
+  const double smax = std::max(all.smax, in != nullptr ? in->smax : 0.0);
+  double worst = 0;
+  if (candidate.has_lse) {
+    const double lse = (maximum + std::log(sum)) * to_stored;
+    worst = std::fabs(candidate.lse - lse) / attention::lse_bound(candidate.o_dtype, lse, smax);
+    if (!(worst <= 1)) return kNoFit;
+  }
+  for (std::size_t d = 0; d < candidate.o.size(); ++d) {
+    const double o = (all.o[d] - out.o[d] + (in != nullptr ? in->o[d] : 0)) / sum;
+    const double a1 = (all.a1[d] - out.a1[d] + (in != nullptr ? in->a1[d] : 0)) / sum;
+    const double a2 = std::sqrt(std::max(0.0, all.a2[d] - out.a2[d] + (in != nullptr ? in->a2[d] : 0))) / sum;
+    const double ratio =
+        std::fabs(candidate.o[d] - o) / attention::output_bound(candidate.o_dtype, o, std::max(a1, 0.0), a2, smax);
+    if (!(ratio <= 1)) return kNoFit;
+    worst = std::max(worst, ratio);
+  }
+  return worst;
+}
+
+std::vector<std::int64_t> blocks_to_search(const attention::Problem& problem) {
+  std::vector<std::int64_t> blocks;
+  if (problem.k.blocks <= kSearchedBlocks) {
+    for (std::int64_t b = 0; b < problem.k.blocks; ++b) blocks.push_back(b);
+    return blocks;
+  }
+  std::set<std::int64_t> named;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (const KeyRead& key : keys_of(problem, b, 0, problem.keys(b))) {
+      if (key.block >= 0 && key.block < problem.k.blocks) named.insert(key.block);
+    }
+  }
+  blocks.assign(named.begin(), named.end());
+  if (blocks.size() > static_cast<std::size_t>(kSearchedBlocks))
+    blocks.resize(static_cast<std::size_t>(kSearchedBlocks));
+  return blocks;
+}
+
+struct Found {
+  double misfit = 0;
+  std::int64_t page = 0;
+  std::int64_t block = 0;   // or one of the values below
+  std::int64_t key = -1;    // a single key instead of a page
+  std::int64_t other = -1;  // kExchanged: the page that `page` is exchanged with
+};
+constexpr std::int64_t kLeftOut = -1, kTwice = -2, kZeros = -3, kExchanged = -4;
+
+std::function<RowValue(const RowEvaluator&)> prediction(const Found& found, std::int64_t page_size) {
+  return [=](const RowEvaluator& row) {
+    Recipe recipe = row.correct();
+    for (KeyRead& key : recipe.keys) {
+      const std::int64_t page = key.position / page_size;
+      if (found.block == kExchanged && (page == found.page || page == found.other)) {
+        const attention::PagedRows& k = row.problem().k;
+        key.block = k.table[row.sequence() * k.table_stride + (page == found.page ? found.other : found.page)];
+        continue;
+      }
+      const bool meant = found.key >= 0 ? key.position == found.key : page == found.page;
+      if (!meant) continue;
+      if (found.block == kLeftOut) key.weight = 0;
+      if (found.block == kTwice) key.weight = 2;
+      if (found.block == kZeros) key.zeros = true;
+      if (found.block >= 0) {
+        key.block = found.block;
+        key.k_scale_block = key.v_scale_block = -1;
+      }
+    }
+    return row.evaluate(recipe);
+  };
+}
+
+Trial trial_of(const Found& found, const RowEvaluator& row) {
+  const attention::PagedRows& k = row.problem().k;
+  const std::int64_t sequence = row.sequence();
+  Trial trial;
+  trial.sequence = sequence;
+  trial.predict = prediction(found, k.page_size);
+  if (found.key >= 0) {
+    trial.name = found.block == kTwice ? "key_twice" : "key_missing";
+    trial.cause =
+        fmt::format("key {} of sequence {} (page {}, slot {}) is {}", found.key, sequence, found.key / k.page_size,
+                    found.key % k.page_size, found.block == kTwice ? "counted twice" : "left out");
+    trial.look_at =
+        found.block == kTwice ? "the boundary between two splits or tiles" : "the loop over keys, the splits' ends";
+    return trial;
+  }
+  if (found.block == kExchanged) {
+    trial.name = "pages_exchanged";
+    trial.cause = fmt::format("pages {} and {} of sequence {} are exchanged", found.page, found.other, sequence);
+    trial.look_at = fmt::format("lookup table entries [{0}, {1}] and [{0}, {2}] as the kernel reads them", sequence,
+                                found.page, found.other);
+    return trial;
+  }
+  const std::int64_t right = k.table[sequence * k.table_stride + found.page];
+  if (found.block >= 0) {
+    trial.name = "page_from_other_block";
+    trial.cause =
+        fmt::format("page {} of sequence {} was read from block {}, not {}", found.page, sequence, found.block, right);
+    for (std::int64_t b = 0; b < row.problem().batch; ++b) {
+      const std::vector<KeyRead> keys = keys_of(row.problem(), b, 0, row.problem().keys(b));
+      for (std::size_t i = 0; i < keys.size(); i += static_cast<std::size_t>(k.page_size)) {
+        if (keys[i].block == found.block) {
+          trial.cause += fmt::format("; block {} is page {} of sequence {}", found.block,
+                                     static_cast<std::int64_t>(i) / k.page_size, b);
+          b = row.problem().batch;
+          break;
+        }
+      }
+    }
+    trial.look_at = fmt::format("lookup table entry [{}, {}] as the kernel reads it", sequence, found.page);
+  } else {
+    trial.name = found.block == kLeftOut ? "page_missing" : found.block == kTwice ? "page_twice" : "page_of_zeros";
+    trial.cause = fmt::format("page {} of sequence {} (block {}) is {}", found.page, sequence, right,
+                              found.block == kLeftOut ? "left out"
+                              : found.block == kTwice ? "counted twice"
+                                                      : "read as zeros");
+    trial.look_at = found.block == kZeros ? "the copy of this page: it has not landed, or its box is out of bounds"
+                                          : "the loop over pages, the splits' ends";
+  }
+  return trial;
+}
+
+// Exchanging two pages changes the output only where one of them is partly visible: the first or the last page.
+void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_terms, const auto& consider,
+                      double maximum) {
+  const Recipe& correct = row.correct();
+  const std::int64_t page_size = row.problem().k.page_size;
+  const std::size_t dims = static_cast<std::size_t>(row.problem().v.head_size);
+  struct Span {
+    std::int64_t page;
+    std::size_t first, last;
+  };
+  std::vector<Span> pages;
+  for (std::size_t i = 0; i < correct.keys.size(); ++i) {
+    const std::int64_t page = correct.keys[i].position / page_size;
+    if (pages.empty() || pages.back().page != page) pages.push_back({page, i, i});
+    pages.back().last = i + 1;
+  }
+  if (pages.size() < 2) return;
+  std::vector<std::size_t> partial;
+  for (const std::size_t p : {pages.size() - 1, std::size_t{0}}) {
+    if (static_cast<std::int64_t>(pages[p].last - pages[p].first) < page_size) partial.push_back(p);
+  }
+  for (const std::size_t p : partial) {
+    for (std::size_t other = 0; other < pages.size(); ++other) {
+      if (other == p || (partial.size() == 2 && p == partial.back() && other == partial.front())) continue;
+      Recipe swapped = correct;
+      swapped.keys.clear();
+      Part out(dims);
+      for (const auto& [here, there] : {std::pair{p, other}, {other, p}}) {
+        const Part part = part_of(all_terms, pages[here].first, pages[here].last, dims, maximum);
+        out.sum += part.sum;
+        for (std::size_t d = 0; d < dims; ++d) {
+          out.o[d] += part.o[d];
+          out.a1[d] += part.a1[d];
+          out.a2[d] += part.a2[d];
+        }
+        for (std::size_t i = pages[here].first; i < pages[here].last; ++i) {
+          KeyRead key = correct.keys[i];
+          key.block = correct.keys[pages[there].first].block;
+          swapped.keys.push_back(key);
+        }
+      }
+      const RowEvaluator::Terms terms = row.terms(swapped);
+      if (terms.outside) continue;
+      const Part in = part_of(terms, 0, terms.scores.size(), dims, maximum);
+      consider(out, &in, 0, Found{0, pages[other].page, kExchanged, -1, pages[p].page});
+    }
+  }
+}
+
+}  // namespace
+
+double misfit(const CandidateRow& candidate, const RowValue& predicted) {
+  if (predicted.outside) return kNoFit;
+  const auto ratio = [](double have, double want, double allowed) {
+    if (std::isnan(have) || std::isnan(want)) return std::isnan(have) && std::isnan(want) ? 0.0 : kNoFit;
+    if (std::isinf(have) || std::isinf(want)) return have == want ? 0.0 : kNoFit;
+    return std::fabs(have - want) / allowed;
+  };
+  double worst = 0;
+  for (std::size_t d = 0; d < std::min(candidate.o.size(), predicted.o.size()); ++d) {
+    worst = std::max(worst, ratio(candidate.o[d], predicted.o[d],
+                                  attention::output_bound(candidate.o_dtype, predicted.o[d], predicted.a1[d],
+                                                          predicted.a2[d], predicted.smax)));
+  }
+  if (candidate.has_lse) {
+    worst = std::max(worst, ratio(candidate.lse, predicted.lse,
+                                  attention::lse_bound(candidate.o_dtype, predicted.lse, predicted.smax)));
+  }
+  if (predicted.o.empty() && !(worst > 1)) return kNoFit;
+  return std::isnan(worst) ? kNoFit : worst;
+}
+
+std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& candidate, std::size_t limit) {
+  const attention::Problem& problem = row.problem();
+  const Recipe& correct = row.correct();
+  const RowEvaluator::Terms all_terms = row.terms(correct);
+  if (all_terms.outside || correct.keys.empty()) return {};
+  const std::size_t dims = static_cast<std::size_t>(problem.v.head_size);
+  const std::int64_t page_size = problem.k.page_size;
+  double maximum = *std::max_element(all_terms.scores.begin(), all_terms.scores.end());
+  if (correct.sink) maximum = std::max(maximum, *correct.sink);
+  const double to_stored = correct.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
+  Part all = part_of(all_terms, 0, all_terms.scores.size(), dims, maximum);
+  if (correct.sink) all.sum += std::exp(*correct.sink - maximum);
+  const Part none(dims);
+
+  std::vector<Found> found;
+  const auto consider = [&](const Part& out, const Part* in, double extra, const Found& what) {
+    const double misfit = misfit_of(candidate, all, out, in, extra, maximum, to_stored);
+    if (misfit <= 1) {
+      found.push_back(what);
+      found.back().misfit = misfit;
+    }
+  };
+
+  // One key.
+  for (std::size_t i = 0; i < correct.keys.size(); ++i) {
+    const Part key = part_of(all_terms, i, i + 1, dims, maximum);
+    const std::int64_t position = correct.keys[i].position;
+    consider(key, nullptr, 0, {0, position / page_size, kLeftOut, position, -1});
+    consider(none, &key, 0, {0, position / page_size, kTwice, position, -1});
+  }
+
+  // One page. A block's terms at page p differ from those at page 0 by the ALiBi bias alone, a factor.
+  const std::vector<std::int64_t> blocks = blocks_to_search(problem);
+  Recipe block_recipe = correct;
+  block_recipe.keys.clear();
+  for (const std::int64_t block : blocks) {
+    for (std::int64_t slot = 0; slot < page_size; ++slot) {
+      KeyRead key;
+      key.block = block;
+      key.slot = slot;
+      key.position = slot;
+      block_recipe.keys.push_back(key);
+    }
+  }
+  const bool scales_by_sequence = problem.k.scales_table != nullptr;
+  const RowEvaluator::Terms block_terms = scales_by_sequence ? RowEvaluator::Terms{} : row.terms(block_recipe);
+  const bool searchable = !scales_by_sequence && !block_terms.outside;
+  std::size_t first = 0;
+  std::vector<Part> whole;  // of each block, its first `cached_slots` slots
+  std::size_t cached_from = 0, cached_to = 0;
+  for (std::size_t last = 0; first < correct.keys.size(); first = last) {
+    const std::int64_t page = correct.keys[first].position / page_size;
+    while (last < correct.keys.size() && correct.keys[last].position / page_size == page) ++last;
+    const Part out = part_of(all_terms, first, last, dims, maximum);
+    const std::size_t from = static_cast<std::size_t>(correct.keys[first].slot);
+    const std::size_t to = from + (last - first);
+    consider(out, nullptr, 0, {0, page, kLeftOut, -1, -1});
+    consider(none, &out, 0, {0, page, kTwice, -1, -1});
+    double zeros = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      zeros +=
+          std::exp(correct.slope * (static_cast<double>(correct.keys[i].position) - correct.slope_origin) - maximum);
+    }
+    consider(out, nullptr, zeros, {0, page, kZeros, -1, -1});
+    if (!searchable) continue;
+    if (whole.empty() || cached_from != from || cached_to != to || correct.slope != 0) {
+      whole.clear();
+      const double bias = correct.slope * static_cast<double>(page * page_size);
+      for (std::size_t b = 0; b < blocks.size(); ++b) {
+        const std::size_t begin = b * static_cast<std::size_t>(page_size);
+        whole.push_back(part_of(block_terms, begin + from, begin + to, dims, maximum - bias));
+      }
+      cached_from = from;
+      cached_to = to;
+    }
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (blocks[b] != correct.keys[first].block) consider(out, &whole[b], 0, {0, page, blocks[b], -1, -1});
+    }
+  }
+  search_exchanges(row, all_terms, consider, maximum);
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.misfit < b.misfit; });
+  if (found.size() > limit) found.resize(limit);
+  // A page read from the block of another page of its sequence may be half of an exchange, of which this row sees one.
+  const std::vector<Found> single = found;
+  for (const Found& f : single) {
+    if (f.block < 0) continue;
+    const std::vector<KeyRead> keys = keys_of(problem, row.sequence(), 0, problem.keys(row.sequence()));
+    for (std::size_t i = 0; i < keys.size(); i += static_cast<std::size_t>(page_size)) {
+      const std::int64_t page = keys[i].position / page_size;
+      if (keys[i].block == f.block && page != f.page) found.push_back({f.misfit, f.page, kExchanged, -1, page});
+    }
+  }
+  std::vector<Trial> trials;
+  trials.reserve(found.size());
+  for (const Found& f : found) trials.push_back(trial_of(f, row));
+  return trials;
+}
+
+}  // namespace kvscope::golden

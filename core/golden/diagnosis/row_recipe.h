@@ -1,0 +1,143 @@
+// One output row as a kernel with a known fault would compute it.
+//
+// A recipe lists, for one query row and one query head, the stored rows that the kernel reads for each key and every
+// convention it applies. `correct_recipe` makes the recipe of a correct kernel; a hypothesis (hypotheses.h) changes it.
+// `RowEvaluator` evaluates recipes in double, in plain loops that share no code with attention/reference.h: for the
+// correct recipe the two must agree, which diagnose.h checks before it trusts any hypothesis.
+//
+// Example: 3 visible keys in pages of 2 tokens with lookup table {7, 4}: keys {7, 0}, {7, 1}, {4, 0}. The hypothesis
+// "page 1 was read from block 9" replaces the last key by {9, 0}.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/attention/problem.h"
+
+namespace kvscope::golden {
+
+// The stored row that is read for one key. Block and slot may exceed the block axis as an overrunning kernel's do; the
+// evaluator reports rows outside the pool instead of reading them.
+struct KeyRead {
+  std::int64_t block = 0, slot = 0;
+  std::int64_t position = 0;  // of the key in its sequence, for ALiBi and rotary embeddings
+  double weight = 1;          // 2: counted twice
+  bool zeros = false;         // K and V of this key read as zeros
+  // Row of the scales' block axis; -1: `block`.
+  std::int64_t k_scale_block = -1, v_scale_block = -1;
+};
+
+// How partial results over tiles or splits of the keys are combined. `online` is correct.
+enum class Combine : std::uint8_t {
+  online,
+  without_rescaling,  // the running output and sum are not rescaled when the running maximum rises
+  mean,               // the outputs of the splits are averaged
+  other_base,         // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
+};
+
+// What the kernel stores as log-sum-exp.
+enum class StoredLse : std::uint8_t { correct, other_base, sum_only, maximum_only, mean_of_splits };
+
+// Order of the elements of a head.
+enum class DimOrder : std::uint8_t { stored, halves_exchanged, interleaved, deinterleaved };
+
+struct Rotary {
+  double base = 10000;       // theta
+  bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + D / 2)
+  bool query = false, key = false;
+};
+
+struct Recipe {
+  attention::PagedRows k, v;  // where rows are read: strides, types, scales
+  std::int64_t k_head = 0, v_head = 0;
+  std::int64_t query_row = 0, query_head = 0;  // the row of q
+  std::vector<KeyRead> keys;
+  double scale = 1;
+  std::optional<double> soft_cap;
+  bool cap_before_scale = false;
+  double slope = 0;              // of ALiBi
+  double slope_origin = 0;       // position that ALiBi measures from
+  std::optional<double> sink;    // logit
+  double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
+  DimOrder k_dims = DimOrder::stored;
+  DimOrder v_dims = DimOrder::stored;
+  double v_factor = 1;  // on every element of V
+  std::optional<Rotary> rotary;
+  std::int64_t query_position = 0;
+  Combine combine = Combine::online;
+  std::int64_t split = 0;  // keys of a tile or split; for combine other than online
+  bool normalized = true;  // false: o is not divided by the sum
+  attention::LseBase lse_base = attention::LseBase::natural;
+  attention::EmptyRow empty_row = attention::EmptyRow::minus_infinity;
+  StoredLse stored_lse = StoredLse::correct;
+};
+
+// The predicted row with the terms of the error bound (attention/bounds.h).
+struct RowValue {
+  std::vector<double> o, a1, a2;  // [value_dim]; empty when lse alone rules the recipe out (RowEvaluator::expect)
+  double lse = 0, smax = 0;
+  bool outside = false;  // a row past the pool was read: the values mean nothing
+};
+
+class RowEvaluator {
+ public:
+  // Query `query` (row of q) of `sequence`, query head `head`. `pool`: the bytes that a recipe may read besides the
+  // rows of the problem's K and V, such as other layers. The problem must have passed check_problem; problem and pool
+  // must outlive the evaluator.
+  RowEvaluator(const attention::Problem& problem, std::span<const std::byte> pool, std::int64_t sequence,
+               std::int64_t query, std::int64_t head);
+
+  [[nodiscard]] const Recipe& correct() const { return correct_; }
+  [[nodiscard]] std::int64_t sequence() const { return sequence_; }
+  [[nodiscard]] std::int64_t query() const { return query_; }  // row of q
+  [[nodiscard]] std::int64_t head() const { return head_; }
+  [[nodiscard]] std::int64_t query_in_sequence() const { return query_ - problem_.first_query(sequence_); }
+  [[nodiscard]] const attention::Problem& problem() const { return problem_; }
+
+  [[nodiscard]] RowValue evaluate(const Recipe& recipe) const;
+
+  // From now on `evaluate` leaves o out when the recipe's lse differs from `lse` by more than its bound for outputs of
+  // type `o_dtype`: most hypotheses are ruled out before any V row is read.
+  void expect(double lse, DType o_dtype) { expected_ = {lse, o_dtype}; }
+
+  // The score of each key and its V row [keys, value_dim], before softmax; for searches that add and remove keys.
+  struct Terms {
+    std::vector<double> scores;
+    std::vector<double> values;
+    bool outside = false;
+  };
+  [[nodiscard]] Terms terms(const Recipe& recipe) const;
+
+ private:
+  // Dot products of the query with the K rows, before any factor, and the V rows.
+  void read_scores(const Recipe& recipe, Terms& terms) const;
+  void read_values(const Recipe& recipe, Terms& terms) const;
+  [[nodiscard]] Terms scores(const Recipe& recipe) const;
+  // Index of a key's row among the correct keys, or their number.
+  [[nodiscard]] std::size_t known(const KeyRead& key) const;
+  [[nodiscard]] double lse_of(const Recipe& recipe, const std::vector<double>& scores) const;
+
+  const attention::Problem& problem_;
+  std::span<const std::byte> pool_;
+  std::int64_t sequence_, query_, head_;
+  Recipe correct_;
+  // Dot products and V rows of the correct keys, kept because most recipes read mostly these: the index of a key's
+  // (block, slot) among them.
+  std::unordered_map<std::int64_t, std::size_t> index_;
+  Terms base_;
+  std::optional<std::pair<double, DType>> expected_;
+};
+
+// The recipe of a correct kernel.
+[[nodiscard]] Recipe correct_recipe(const attention::Problem& problem, std::int64_t sequence, std::int64_t query,
+                                    std::int64_t head);
+
+// Keys [first, last) of a sequence through its lookup table.
+[[nodiscard]] std::vector<KeyRead> keys_of(const attention::Problem& problem, std::int64_t sequence, std::int64_t first,
+                                           std::int64_t last);
+
+}  // namespace kvscope::golden

@@ -1,0 +1,100 @@
+#include "core/golden/golden_inputs.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.h"
+
+namespace kvscope::golden {
+namespace {
+
+std::optional<std::int64_t> integer(const json::Value* object, std::string_view key) {
+  const json::Value* value = object == nullptr ? nullptr : object->find(key);
+  return value == nullptr || value->as_i64() == nullptr ? std::nullopt : std::optional(*value->as_i64());
+}
+
+std::optional<std::string> text(const json::Value* object, std::string_view key) {
+  const json::Value* value = object == nullptr ? nullptr : object->find(key);
+  return value == nullptr || value->as_string() == nullptr ? std::nullopt : std::optional(*value->as_string());
+}
+
+std::optional<DType> dtype(const json::Value* object, std::string_view key) {
+  const std::optional<std::string> name = text(object, key);
+  return name ? dtype_from_name(*name) : std::nullopt;
+}
+
+}  // namespace
+
+json::Value inputs_manifest(const LayoutOptions& options, std::string_view file) {
+  json::Value inputs;
+  inputs.set("file", file);
+  inputs.set("layer", options.layer);
+  if (options.cache_dtype) inputs.set("cache_dtype", name(*options.cache_dtype));
+  if (options.query_dtype) inputs.set("query_dtype", name(*options.query_dtype));
+  if (options.granularity) inputs.set("granularity", *options.granularity);
+  if (options.value_size) inputs.set("value_size", *options.value_size);
+  if (!options.ignore.empty()) inputs.set("ignore", json::strings(options.ignore));
+  return inputs;
+}
+
+bool holds_inputs(const Bundle& golden) {
+  return golden.tensors.contains("blocks") && golden.tensors.contains("q");
+}
+
+std::optional<std::string> inputs_file(const Bundle& golden) {
+  return text(golden.manifest.find("inputs"), "file");
+}
+
+LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
+  const json::Value& manifest = golden.manifest;
+  const json::Value* conventions = manifest.find("conventions");
+  const json::Value* inputs = manifest.find("inputs");
+  const std::optional<std::string> layout = text(&manifest, "layout");
+  std::vector<Fault> faults;
+  if (!layout) faults.push_back({"manifest 'layout'", "is missing"});
+  if (conventions == nullptr || !conventions->is_object()) faults.push_back({"manifest 'conventions'", "is missing"});
+  if (!faults.empty()) {
+    faults.back().message += ": make the golden with `kvscope golden`";
+    throw InputError(std::string(source), std::move(faults));
+  }
+  LayoutOptions options;
+  options.layout = *layout;
+  options.layer = integer(inputs, "layer").value_or(0);
+  options.cache_dtype = dtype(inputs, "cache_dtype");
+  options.query_dtype = dtype(inputs, "query_dtype");
+  options.granularity = integer(inputs, "granularity");
+  options.value_size = integer(inputs, "value_size");
+  if (holds_inputs(golden)) {  // a scenario's: one layer, sizes in the manifest
+    if (manifest.find("scale_dtype") != nullptr) options.granularity = integer(&manifest, "granularity");
+    options.value_size = integer(&manifest, "value_size");
+  }
+  if (const json::Value* ignore = inputs == nullptr ? nullptr : inputs->find("ignore");
+      ignore != nullptr && ignore->is_array()) {
+    for (const json::Value& entry : *ignore->as_array()) {
+      if (entry.is_string()) options.ignore.push_back(*entry.as_string());
+    }
+  }
+  if (const json::Value* scale = conventions->find("scale"); scale != nullptr && scale->is_number()) {
+    options.scale = scale->number();
+  }
+  attention::Options& attention = options.attention;
+  const std::string mask = text(conventions, "mask").value_or("causal");
+  attention.mask = mask == "none"             ? MaskKind::none
+                   : mask == "sliding_window" ? MaskKind::sliding_window
+                   : mask == "chunked"        ? MaskKind::chunked
+                                              : MaskKind::causal;
+  if (text(conventions, "alignment") == "top_left") attention.alignment = CausalAlignment::top_left;
+  attention.window_left = integer(conventions, "window_left").value_or(-1);
+  attention.window_right = integer(conventions, "window_right").value_or(0);
+  attention.chunk = integer(conventions, "chunk").value_or(0);
+  if (const json::Value* cap = conventions->find("soft_cap"); cap != nullptr && cap->is_number()) {
+    attention.soft_cap = cap->number();
+  }
+  if (text(conventions, "lse_base") == "two") attention.lse_base = attention::LseBase::two;
+  if (text(conventions, "empty_row") == "+inf") attention.empty_row = attention::EmptyRow::plus_infinity;
+  return options;
+}
+
+}  // namespace kvscope::golden

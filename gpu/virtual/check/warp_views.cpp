@@ -1,0 +1,196 @@
+#include "gpu/virtual/check/warp_views.h"
+
+#include <algorithm>
+
+namespace kvscope::ptx {
+
+WarpViews::WarpViews(ActorKey lane0, const Known& nothing) : lane0_(lane0) {
+  known_.fill(nothing);
+}
+
+template <class Change>
+void WarpViews::change(LaneMask lanes, Change change) {
+  if (uniform_ && (live_ & ~lanes) == 0) {
+    if (lanes == 0) return;
+    known_.fill(change(std::countr_zero(lanes), lanes));
+    return;
+  }
+  LaneMask left = lanes;
+  while (left != 0) {
+    const auto lead = static_cast<std::size_t>(std::countr_zero(left));
+    LaneMask sharing = 0;
+    each_lane(left, [&](int lane) {
+      if (known_[static_cast<std::size_t>(lane)] == known_[lead]) sharing |= LaneMask{1} << lane;
+    });
+    const Known next = change(static_cast<int>(lead), sharing);
+    each_lane(sharing, [&](int lane) { known_[static_cast<std::size_t>(lane)] = next; });
+    left &= ~sharing;
+  }
+  if (live_ == 0) return;
+  const Known& first = known(std::countr_zero(live_));
+  uniform_ = true;
+  each_lane(live_, [&](int lane) { uniform_ = uniform_ && known(lane) == first; });
+  if (uniform_) known_.fill(Known(first));
+}
+
+void WarpViews::lower(std::unique_ptr<Clock>& common) const {
+  const View* last = nullptr;
+  each_lane(live_, [&](int lane) {
+    const View* view = known(lane).get();
+    if (common == nullptr) {
+      common = std::make_unique<Clock>(view->ordered);
+    } else if (view != last) {
+      common->lower(view->ordered);
+    }
+    last = view;
+  });
+}
+
+void WarpViews::publish_own(LaneMask lanes, Clock& to) {
+  published_ = true;
+  if (whole(lanes)) {
+    to.raise_warp(lane0_, step_);
+    Step least = copies();
+    each_lane(lanes, [&](int lane) { least = std::min(least, copies_waited_[static_cast<std::size_t>(lane)]); });
+    if (least > 0) to.raise_warp(kCopiesOf + lane0_, least);
+  } else {
+    each_lane(lanes & acted_, [&](int lane) { to.raise(thread(lane), step_); });
+  }
+  if (!first_copies_.empty()) {
+    each_lane(lanes,
+              [&](int lane) { to.raise(kCopiesOf + thread(lane), copies_waited_[static_cast<std::size_t>(lane)]); });
+  }
+  for (const Waited& done : waited_) {
+    if ((lanes & done.lanes) != 0) to.raise(done.engine, done.up_to);
+  }
+}
+
+void WarpViews::publish(LaneMask lanes, View& to) {
+  const View* last = nullptr;
+  each_lane(lanes, [&](int lane) {
+    const View* view = known(lane).get();
+    if (view != last) to.join(*view);
+    last = view;
+  });
+  publish_own(lanes, to.ordered);
+}
+
+void WarpViews::acquire(LaneMask lanes, const Known& view) {
+  change(lanes, [&](int lead, LaneMask) { return joined(known(lead), view); });
+}
+
+// --- fences ----------------------------------------------------------------------------------------------------------
+
+WarpViews::Fences& WarpViews::fences() {
+  if (fences_ == nullptr) fences_ = std::make_unique<Fences>();
+  return *fences_;
+}
+
+LaneMask WarpViews::fence(LaneMask lanes, Audience audience) {
+  LaneMask acquired = 0;
+  const auto end = static_cast<std::size_t>(audience) + 1;
+  each_lane(lanes, [&](int lane) {
+    LaneFences& f = fences()[static_cast<std::size_t>(lane)];
+    for (std::size_t r = 0; r < end; ++r) {
+      if (const Known seen = std::move(f.pending[r])) {
+        acquire(LaneMask{1} << lane, seen);
+        acquired |= LaneMask{1} << lane;
+      }
+      f.pending[r] = nullptr;
+    }
+    published_ = true;
+    const auto now = std::make_shared<AtFence>();
+    now->known = known(lane);
+    now->step = step_;
+    now->copies = copies_waited_[static_cast<std::size_t>(lane)];
+    for (const Waited& done : waited_) {
+      if ((done.lanes >> lane & 1) != 0) now->engines.emplace_back(done.engine, done.up_to);
+    }
+    for (std::size_t r = 0; r < end; ++r) f.before[r] = now;
+  });
+  return acquired;
+}
+
+Known WarpViews::at_fence(int lane, Audience audience) {
+  if (fences_ == nullptr) return nullptr;
+  const auto& at = (*fences_)[static_cast<std::size_t>(lane)].before[static_cast<std::size_t>(audience)];
+  if (at == nullptr) return nullptr;
+  if (at->whole == nullptr) {
+    const auto whole = std::make_shared<View>(*at->known);
+    whole->ordered.raise(thread(lane), at->step);
+    whole->ordered.raise(kCopiesOf + thread(lane), at->copies);
+    for (const auto& [engine, up_to] : at->engines) whole->ordered.raise(engine, up_to);
+    at->whole = whole;
+  }
+  return at->whole;
+}
+
+void WarpViews::see(LaneMask lanes, Audience audience, const View& seen) {
+  each_lane(lanes, [&](int lane) {
+    auto& pending = fences()[static_cast<std::size_t>(lane)].pending[static_cast<std::size_t>(audience)];
+    if (pending == nullptr) {
+      pending = std::make_shared<View>(seen);
+    } else {
+      pending->join(seen);
+    }
+  });
+}
+
+void WarpViews::publish_seen(LaneMask lanes, View& to) const {
+  if (fences_ == nullptr) return;
+  each_lane(lanes, [&](int lane) {
+    for (const auto& seen : (*fences_)[static_cast<std::size_t>(lane)].pending) {
+      if (seen != nullptr) to.join(*seen);
+    }
+  });
+}
+
+void WarpViews::fence_proxy(LaneMask lanes) {
+  const auto fence = [&](int lead, LaneMask of) -> Known {
+    const auto next = std::make_shared<View>(*known(lead));
+    next->fenced.join(next->ordered);
+    publish_own(of, next->fenced);
+    return next;
+  };
+  if (uniform_ && whole(lanes)) return change(lanes, fence);
+  // A lane's fence covers what the lane did itself, not what its neighbors did.
+  each_lane(lanes, [&](int lane) {
+    uniform_ = false;
+    known_[static_cast<std::size_t>(lane)] = fence(lane, LaneMask{1} << lane);
+  });
+}
+
+// --- engines ---------------------------------------------------------------------------------------------------------
+
+// The lane's last copy that is done belongs to the last instruction that began before `end`.
+void WarpViews::waited_for_copies(int lane, std::uint64_t end) {
+  const auto instructions = std::lower_bound(first_copies_.begin(), first_copies_.end(), end) - first_copies_.begin();
+  Step& done = copies_waited_[static_cast<std::size_t>(lane)];
+  done = std::max(done, static_cast<Step>(instructions));
+}
+
+void WarpViews::waited_for_groups(int lane, Step up_to) {
+  each_lane(grouped_, [&](int kind) {
+    const std::uint32_t engine = engine_of_thread(static_cast<AsyncKind>(kind), thread_of(thread(lane)));
+    waited(LaneMask{1} << lane, actor_key(cta(), engine), up_to);
+  });
+}
+
+void WarpViews::waited(LaneMask lanes, ActorKey engine, Step up_to) {
+  for (Waited& done : waited_) {
+    if (done.engine == engine && done.up_to <= up_to) done.lanes &= ~lanes;
+  }
+  std::erase_if(waited_, [](const Waited& done) { return done.lanes == 0; });
+  waited_.push_back({lanes, engine, up_to});
+}
+
+bool WarpViews::is_ordered(int lane, ActorKey actor, Step step) const {
+  if (actor == thread(lane)) return true;
+  if (actor == kCopiesOf + thread(lane) && copies_waited_[static_cast<std::size_t>(lane)] >= step) return true;
+  for (const Waited& done : waited_) {
+    if ((done.lanes >> lane & 1) != 0 && done.engine == actor && done.up_to >= step) return true;
+  }
+  return ordered(lane).covers(actor, step);
+}
+
+}  // namespace kvscope::ptx
