@@ -460,8 +460,8 @@ struct TileShared {
   }
 };
 
-// What reads shared memory into registers. none: `Unread` gives the reason.
-enum class ReadInstruction : std::uint8_t {
+// What reads shared memory into registers. none: `Unread` gives the reason. A trace may hold other numbers.
+enum class ReadInstruction : std::int64_t {
   none,
   ldmatrix,        // ldmatrix.x4
   ldmatrix_trans,  // ldmatrix.x4.trans
@@ -469,7 +469,7 @@ enum class ReadInstruction : std::uint8_t {
   ds_read_tr_b16,  // ds_read_b64_tr_b16
   ds_read_tr_b8,   // ds_read_b64_tr_b8
 };
-enum class Unread : std::uint8_t {
+enum class Unread : std::int64_t {
   read,          // it is read
   element_bits,  // the matrix instruction takes elements of 8 and 16 bits only
   whole_pieces,  // the tile is no whole number of the pieces that one instruction reads

@@ -91,8 +91,8 @@ struct Lit {
   friend bool operator==(const Lit&, const Lit&) = default;
 };
 
-// The highlighted objects at this state. A selected object that does not exist at this state highlights nothing. Of a tile:
-// tile_selection.h.
+// The highlighted objects at this state. A selected object that does not exist at this state highlights nothing.
+// Objects of a tile: tile_selection.h.
 [[nodiscard]] Lit resolve(const State& state, const Facts& facts, const Selection& selection);
 
 // One sentence for a tooltip, the status bar and a screen reader:

@@ -1,4 +1,5 @@
-// How the tile comes into shared memory: boxes of TMA (copies_tma.cpp), or copies of waves through LDS (copies_lds.cpp).
+// How the tile comes into shared memory: boxes of TMA (copies_tma.cpp), or copies of waves through LDS
+// (copies_lds.cpp).
 #include <QtCore/QCoreApplication>
 
 #include "viz/view/copies_paint.h"

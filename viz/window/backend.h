@@ -27,7 +27,8 @@ class Backend {
   // false, the run stops and Cancelled is thrown. Other exceptions are of the types that kvscope::fault_lines accepts.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
 
-  // One call at a time, and not during locate() or stage(). Returns the same explanation as the command line. Throws like open().
+  // One call at a time, and not during locate() or stage(). Returns the same explanation as the command line. Throws
+  // like open().
   [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
                                                    const trace::Question& question) = 0;
 
@@ -36,9 +37,10 @@ class Backend {
   [[nodiscard]] virtual trace::Question locate(const Facts& facts, const std::string& path, std::int64_t offset,
                                                StepIdx step) = 0;
 
-  // One at a time, and beside neither of these two. The events of one tile of the cache at request.step, from its
-  // tile_opened on, as fold_tile() takes them. GeometryError, UnsupportedError or OverflowError: why this geometry
-  // cannot take that path. IndexError: no such sequence, token, layer or head at that step. InputError as explain().
+  // One call at a time, and not during explain() or locate(). The events of one tile of the cache at request.step, from
+  // its tile_opened on, as fold_tile() takes them. GeometryError, UnsupportedError or OverflowError: the reason why
+  // this geometry does not support the path. IndexError: no such sequence, token, layer or head at that step.
+  // InputError as explain().
   [[nodiscard]] virtual std::vector<trace::Event> stage(const Facts& facts, const std::string& path,
                                                         const TileRequest& request) = 0;
 
