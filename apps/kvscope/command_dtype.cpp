@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/cli.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
@@ -108,16 +109,26 @@ int convert_file(const DTypeOptions& options) {
 void add_dtype(CLI::App& app, Action& chosen) {
   const auto options = std::make_shared<DTypeOptions>();
   CLI::App* command =
-      app.add_subcommand("dtype", "Convert a .npy array between element types, one rounding an element");
-  command->add_option("IN", options->in, "Array to read; 8- and 16-bit floats as bit patterns in uint8 and uint16")
+      app.add_subcommand("dtype", "Convert a .npy array to another element type, rounding each element once");
+  command
+      ->add_option(
+          "IN", options->in,
+          "Array to read (.npy). f16, bf16 and the 8-bit floats are read from uint16 and uint8 as bit patterns")
       ->required();
-  command->add_option("OUT", options->out, "Array to write")->required();
-  command->add_option("--from", options->from, "What the elements of IN are: " + convertible_names())->required();
-  command->add_option("--to", options->to, "What the elements of OUT are to be")->required();
-  command->add_flag("--no-saturate", options->no_saturate,
-                    "Past the largest value: infinity or NaN, not the largest value");
+  command->add_option("OUT", options->out, "Array to write (.npy)")->required();
+  command->add_option("--from", options->from, "Element type of IN, one of: " + convertible_names())
+      ->required()
+      ->type_name("TYPE");
+  command->add_option("--to", options->to, "Element type of OUT, one of the same list")->required()->type_name("TYPE");
+  command->add_flag(
+      "--no-saturate", options->no_saturate,
+      "Convert a value above the largest finite one to infinity or NaN instead of the largest finite one");
   command->add_flag("--keep-nan-sign", options->keep_nan_sign,
-                    "A negative NaN stays negative (e4m3 and e5m2: ff); else every NaN is the positive one (7f)");
+                    "Convert a negative NaN to a negative NaN (e4m3, e5m2: 0xff). Default: every NaN becomes the "
+                    "positive one (0x7f)");
+  add_examples(*command,
+               {"python3 -c 'import numpy; numpy.save(\"x.npy\", numpy.linspace(-500, 500, 9, dtype=\"f4\"))'",
+                "kvscope dtype x.npy x_e4m3.npy --from f32 --to e4m3"});
   command->callback([options, &chosen] { chosen = [options] { return convert_file(*options); }; });
 }
 

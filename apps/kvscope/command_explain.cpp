@@ -12,6 +12,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
@@ -151,33 +152,48 @@ int run(const ExplainCommand& command) {
 
 void add_explain(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<ExplainCommand>();
-  CLI::App* explain_app =
-      app.add_subcommand("explain", "Follow one token to its page, byte, bank and register, and back");
+  CLI::App* explain_app = app.add_subcommand(
+      "explain", "Follow one token to its page, byte, bank and register, or find the element that a register holds");
   explain_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  explain_app->add_option("--seq", command->seq, "Sequence: the n-th request by arrival, from 0")->required();
-  explain_app->add_option("--token", command->token, "Token's position in the sequence");
-  explain_app->add_option("--layer", command->layer, "Layer")->capture_default_str();
-  explain_app->add_option("--head", command->head, "KV head")->capture_default_str();
-  explain_app->add_option("--dim", command->dim, "Element of the head")->capture_default_str();
-  explain_app->add_option("--kv", command->kv, "Which of the two")
+  explain_app->add_option("--seq", command->seq, "Sequence: index of its request in order of arrival, from 0")
+      ->required();
+  explain_app->add_option("--token", command->token,
+                          "Position of the token in its sequence, from 0. Required, unless a place is given");
+  explain_app->add_option("--layer", command->layer, "Layer, from 0")->capture_default_str();
+  explain_app->add_option("--head", command->head, "KV head, from 0")->capture_default_str();
+  explain_app->add_option("--dim", command->dim, "Element of the head, from 0")->capture_default_str();
+  explain_app->add_option("--kv", command->kv, "Tensor: K or V")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
   explain_app->add_option("--step", command->step,
-                          "Engine step; -1: the busiest; default: the last that computed a token of the sequence");
-  explain_app->add_option("--requests", command->requests,
-                          "Recorded requests in place of the scenario's (.csv, .jsonl)");
-  explain_app->add_option("--shared-address", command->shared_address, "Way back: a byte of the staged tile");
-  explain_app->add_option("--lane", command->lane, "Way back: a lane, with --register");
-  explain_app->add_option("--register", command->reg, "Way back: a 32-bit register of the lane");
-  explain_app->add_option("--wave", command->wave, "Way back: the wave; by TMA, the warp where several share a k-step")
-      ->capture_default_str();
-  explain_app->add_option("--k-step", command->k_step, "Way back: which k-step, where a tile is loaded in several")
-      ->capture_default_str();
-  explain_app->add_option("--tile", command->tile, "Way back: which tile of the sequence")->capture_default_str();
-  explain_app->add_option("--path", command->path, "Way back: staged by TMA, or through LDS")
+                          "Engine step, from 0; -1 selects the step with the most filled slots [default: the last "
+                          "step that computed a token of the sequence]");
+  explain_app
+      ->add_option("--requests", command->requests, "Recorded requests (.csv, .jsonl) to replace the scenario's own")
+      ->type_name("FILE");
+  explain_app->add_flag("--json", command->json, "Print the explanation as JSON");
+  const std::string backward = "Find the element stored in a place, instead of --token";
+  explain_app->add_option("--shared-address", command->shared_address, "Byte address in the staged tile")
+      ->type_name("BYTE")
+      ->group(backward);
+  explain_app->add_option("--lane", command->lane, "Lane of the warp or wave, together with --register")
+      ->group(backward);
+  explain_app->add_option("--register", command->reg, "32-bit register of the lane, from 0")->group(backward);
+  explain_app->add_option("--wave", command->wave, "Wave; with --path tma, the warp when several warps share a k-step")
+      ->capture_default_str()
+      ->group(backward);
+  explain_app->add_option("--k-step", command->k_step, "Number of the k-step, for a tile that is loaded in several")
+      ->capture_default_str()
+      ->group(backward);
+  explain_app->add_option("--tile", command->tile, "Tile of the sequence, from 0")
+      ->capture_default_str()
+      ->group(backward);
+  explain_app->add_option("--path", command->path, "How the tile was staged: by TMA, or through LDS by waves")
       ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))
-      ->capture_default_str();
-  explain_app->add_flag("--json", command->json, "Print the links as JSON");
+      ->capture_default_str()
+      ->group(backward);
+  add_examples(*explain_app, {"kvscope explain apps/scenarios/first_light.json --seq 0 --token 5",
+                              "kvscope explain apps/scenarios/mla.json --seq 0 --lane 3 --register 1"});
   explain_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

@@ -10,6 +10,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/lds_options.h"
@@ -153,23 +154,34 @@ int show_table(const LdsTableCommand& command) {
 }  // namespace
 
 void add_lds(CLI::App& app, Action& chosen) {
-  CLI::App* lds = app.add_subcommand("lds", "Staging of K and V through LDS, as AMD's waves do it");
+  CLI::App* lds =
+      app.add_subcommand("lds", "Show how the waves of an AMD GPU stage K and V through LDS (shared memory)");
   lds->require_subcommand(1);
   const auto command = std::make_shared<LdsTableCommand>();
-  CLI::App* table = lds->add_subcommand("table", "KVBuffer of a scenario: constants, copies or registers");
+  CLI::App* table =
+      lds->add_subcommand("table", "Print the constants, the copies or the registers of a scenario's KVBuffer");
   table->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  table->add_option("--what", command->what, "Which table")
+  table
+      ->add_option("--what", command->what,
+                   "constants: sizes derived from the scenario; copy: which lane copies which 16 bytes; registers: "
+                   "which lane reads which elements")
       ->check(CLI::IsMember(std::vector<std::string>{"constants", "copy", "registers"}))
       ->capture_default_str();
-  table->add_option("--kv", command->kv, "Which of the two")
+  table->add_option("--kv", command->kv, "Tensor: K or V")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
-  table->add_option("--wave", command->wave, "Wave; of copy and registers")->capture_default_str();
-  table->add_option("--strip", command->strip, "Strip; of registers")->capture_default_str();
-  table->add_option("--valid-rows", command->valid_rows, "Keys that exist; of copy. Default: all");
+  table->add_option("--wave", command->wave, "With --what copy or registers: wave of the block, from 0")
+      ->capture_default_str();
+  table->add_option("--strip", command->strip, "With --what registers: strip of BK columns, from 0")
+      ->capture_default_str();
+  table->add_option("--valid-rows", command->valid_rows,
+                    "With --what copy: keys of the tile that exist; the others are zero-filled [default: all]");
   add_lds_options(*table, command->lds);
+  add_examples(*table, {"kvscope lds table apps/scenarios/mla.json",
+                        "kvscope lds table apps/scenarios/mla.json --what copy --wave 1 --valid-rows 20"});
   table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
   add_lds_schedule(*lds, chosen);
+  add_examples(*lds, {"kvscope lds table apps/scenarios/mla.json"});
 }
 
 }  // namespace kvscope::apps

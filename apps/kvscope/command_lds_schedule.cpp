@@ -17,6 +17,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/lds_options.h"
@@ -226,19 +227,32 @@ int show_schedule(const ScheduleCommand& command) {
 
 void add_lds_schedule(CLI::App& lds, Action& chosen) {
   const auto command = std::make_shared<ScheduleCommand>();
-  CLI::App* schedule = lds.add_subcommand("schedule", "The loop of issues, waits, barriers and reads, carried out");
+  CLI::App* schedule = lds.add_subcommand(
+      "schedule", "Print the loop of copies, waits, barriers and reads, and run it in several orders to find races");
   schedule->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  schedule->add_option("--loop", command->loop, "Which kernel's")
+  schedule->add_option("--loop", command->loop, "Loop of the prefill kernel or of the decode kernel")
       ->check(CLI::IsMember(std::vector<std::string>{"prefill", "decode"}))
       ->capture_default_str();
-  schedule->add_option("--tiles", command->tiles, "Tiles of the loop, 1 to 8")->capture_default_str();
-  schedule->add_option("--masked", command->masked, "Tiles that are wholly masked, as 1,2; of prefill")->delimiter(',');
-  schedule->add_option("--count", command->count, "How copies are counted where waves have unlike shares")
+  schedule->add_option("--tiles", command->tiles, fmt::format("Tiles of the loop, 1 to {}", kMostTiles))
+      ->capture_default_str();
+  schedule
+      ->add_option("--masked", command->masked,
+                   "With --loop prefill: comma-separated tiles that are fully masked, such as 1,2")
+      ->type_name("N,...")
+      ->delimiter(',');
+  schedule
+      ->add_option(
+          "--count", command->count,
+          "Copies that a wait allows in flight when waves copy different numbers of sub-tiles: newer waits for "
+          "all copies; seed is the rule of an older source revision and has a race")
       ->check(CLI::IsMember(std::vector<std::string>{"newer", "seed"}))
       ->capture_default_str();
-  schedule->add_option("--wave", command->wave, "Whose counter is shown")->capture_default_str();
-  schedule->add_option("--without", command->without, "Leave this step out, and see what goes wrong");
+  schedule->add_option("--wave", command->wave, "Wave whose copies in flight are printed, from 0")
+      ->capture_default_str();
+  schedule->add_option("--without", command->without,
+                       "Number of a step of the printed loop to leave out, to see which read then fails");
   add_lds_options(*schedule, command->lds);
+  add_examples(*schedule, {"kvscope lds schedule apps/scenarios/mla.json --tiles 2"});
   schedule->callback([command, &chosen] { chosen = [command] { return show_schedule(*command); }; });
 }
 

@@ -10,6 +10,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/attention/merge.h"
 #include "core/base/errors.h"
@@ -123,18 +124,23 @@ int run(const MergeCommand& command) {
 
 void add_merge(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<MergeCommand>();
-  CLI::App* merge_app = app.add_subcommand("merge", "Merge partial attention states (o, lse) over disjoint keys");
-  merge_app->add_option("PART", command->parts, "Bundles with o [query, head, dim] and lse [query, head]")
+  CLI::App* merge_app = app.add_subcommand(
+      "merge", "Merge partial attention outputs over disjoint keys, as the last step of a split-K kernel does");
+  merge_app
+      ->add_option("PART", command->parts,
+                   "Two or more bundles (.safetensors, .npz), each with o [query, head, dim] and lse [query, head]")
       ->required()
       ->expected(2, 1024);
-  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
+  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required()->type_name("FILE");
   merge_app
       ->add_option("--lse-base", command->base,
-                   "Base the log-sum-exps are in; default: as the parts state it, else natural")
+                   "Base of the log-sum-exps [default: the base that the parts state, else natural]")
       ->check(CLI::IsMember(std::vector<std::string>{"natural", "two"}));
-  merge_app->add_option("--empty-lse", command->empty, "What a row without keys gets")
+  merge_app->add_option("--empty-lse", command->empty, "Log-sum-exp of a query that sees no key")
       ->check(CLI::IsMember(std::vector<std::string>{"-inf", "+inf"}))
       ->capture_default_str();
+  add_examples(*merge_app, {"kvscope golden apps/scenarios/first_light.json --out part.safetensors",
+                            "kvscope merge part.safetensors part.safetensors --out merged.safetensors"});
   merge_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

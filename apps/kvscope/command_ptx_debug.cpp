@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
@@ -24,16 +25,18 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::string_view kHelp =
-    "forwards    run | step [N] | warp | line | barrier | event | report | goto N\n"
-    "backwards   back [N] | backline\n"
-    "stop at     break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER\n"
-    "look        where | print %REGISTER | registers | barriers | copies | reports\n"
-    "            x shared ADDRESS BYTES (and who wrote them) | x global ADDRESS BYTES\n"
-    "            warp and CTA are those that run next; pick CTA WARP looks at others\n"
-    "end         quit\n"
-    "step counts warp instructions of whatever warp, warp goes on to the next one of this warp, line to its next "
-    "line.\n";
+// The answer to `help`, and a section of --help.
+const std::vector<std::string> kHelp = {
+    "forward    run | step [N] | warp | line | barrier | event | report | goto N",
+    "backward   back [N] | backline",
+    "stop at    break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER",
+    "look       where | print %REGISTER | registers | barriers | copies | reports",
+    "           x shared ADDRESS BYTES (with the writers of the bytes) | x global ADDRESS BYTES",
+    "           registers and shared memory are those of the next warp to run; pick CTA WARP selects another",
+    "end        quit",
+    "step executes one warp instruction of any warp; warp runs to the next instruction of the same warp, and line to "
+    "its",
+    "next source line."};
 
 std::optional<std::uint64_t> number(std::string_view text) {
   const bool hex = text.starts_with("0x");
@@ -60,7 +63,7 @@ class Session {
     const std::string& verb = w[0];
     if (verb == "quit" || verb == "q") return false;
     if (verb == "help" || verb == "h") {
-      std::cout << kHelp;
+      for (const std::string& text : kHelp) std::cout << text << '\n';
     } else if (!goes(verb, w) && !stops(verb, w) && !looks(verb, w)) {
       throw CommandFault(fmt::format("there is no command '{}': help lists them", verb));
     }
@@ -251,9 +254,13 @@ int debug_kernel(const LaunchRequest& request) {
 
 void add_ptx_debug(CLI::App& ptx, Action& chosen) {
   auto request = std::make_shared<LaunchRequest>();
-  CLI::App* debug = ptx.add_subcommand("debug", "Step a kernel forwards and backwards, by commands on standard input");
+  CLI::App* debug =
+      ptx.add_subcommand("debug", "Step a kernel forward and backward, with commands from standard input");
   add_launch_options(*debug, *request);
-  debug->footer(std::string(kHelp));
+  add_argument_help(*debug);
+  add_help_section(*debug, "Commands on standard input", kHelp);
+  add_examples(*debug, {"printf 'step 8\\nprint %%r4\\nback\\nwhere\\n' |",
+                        "  kvscope ptx debug apps/examples/scale.ptx --block 64 --arg 'f32[64]' --arg 2.5"});
   debug->callback([&chosen, request] { chosen = [request] { return debug_kernel(*request); }; });
 }
 

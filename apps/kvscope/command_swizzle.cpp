@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/fragment/tile_reads.h"
@@ -132,37 +133,62 @@ int solve(const SolveCommand& command) {
 }  // namespace
 
 void add_swizzle(CLI::App& app, Action& chosen) {
-  CLI::App* swizzle =
-      app.add_subcommand("swizzle", "Swizzles of shared memory: as a table, and those that avoid conflicts");
+  CLI::App* swizzle = app.add_subcommand(
+      "swizzle", "Print a shared-memory swizzle as a table, or find those that avoid bank conflicts");
   swizzle->require_subcommand(1);
 
   const auto table_command = std::make_shared<SwizzleTableCommand>();
-  CLI::App* table = swizzle->add_subcommand("table", "Where each 16-byte chunk of a tile lands");
-  table->add_option("SWIZZLE", table_command->swizzle, "none, 32B, 64B, 128B, or bits,base,shift on bytes (3,4,3)")
+  CLI::App* table = swizzle->add_subcommand("table", "Print where a swizzle stores each 16-byte chunk of a tile");
+  table
+      ->add_option("SWIZZLE", table_command->swizzle,
+                   "A swizzle mode of TMA (none, 32B, 64B, 128B), or bits,base,shift on byte addresses such as 3,4,3")
       ->required();
-  table->add_option("--rows", table_command->rows, "Rows")->capture_default_str();
-  table->add_option("--row-bytes", table_command->row_bytes, "Bytes of a row")->capture_default_str();
-  table->add_option("--dst", table_command->dst, "Shared address of the tile's first byte")->capture_default_str();
+  table->add_option("--rows", table_command->rows, fmt::format("Rows of the tile, 1 to {}", kMostRows))
+      ->capture_default_str();
+  table
+      ->add_option("--row-bytes", table_command->row_bytes,
+                   fmt::format("Bytes per row, a multiple of 16 up to {}", kMostRowBytes))
+      ->type_name("BYTES")
+      ->capture_default_str();
+  table->add_option("--dst", table_command->dst, "Shared address of the tile's first byte, a multiple of 16")
+      ->type_name("BYTE")
+      ->capture_default_str();
+  add_examples(*table, {"kvscope swizzle table 128B", "kvscope swizzle table 2,4,3 --row-bytes 64 --rows 16"});
   table->callback([table_command, &chosen] { chosen = [table_command] { return show_table(*table_command); }; });
 
   const auto solve_command = std::make_shared<SolveCommand>();
-  CLI::App* solver =
-      swizzle->add_subcommand("solve", "Swizzles and paddings that free a tile's reads of bank conflicts");
+  CLI::App* solver = swizzle->add_subcommand(
+      "solve", "Find the swizzles and paddings that make reads of a tile free of bank conflicts");
   solver->add_option("--rows", solve_command->rows, "Rows of the tile")->capture_default_str();
-  solver->add_option("--row-bytes", solve_command->row_bytes, "Bytes of a row")->capture_default_str();
-  solver->add_option("--read", solve_command->read, "How it is read")
+  solver->add_option("--row-bytes", solve_command->row_bytes, "Bytes per row")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  solver
+      ->add_option(
+          "--read", solve_command->read,
+          "Read pattern: ldmatrix.x4 (NVIDIA), the K operand of an MFMA instruction (mfma32: 32x32x16, mfma16: "
+          "16x16x32), or one row or column across the lanes")
       ->check(CLI::IsMember(std::vector<std::string>{"ldmatrix", "mfma32", "mfma16", "row", "column"}))
       ->capture_default_str();
-  solver->add_option("--width", solve_command->width, "Bytes a lane reads; of row and column")
+  solver->add_option("--width", solve_command->width, "With --read row or column: bytes that a lane reads")
+      ->type_name("BYTES")
       ->check(CLI::IsMember(std::vector<int>{1, 2, 4, 8, 16}))
       ->capture_default_str();
-  solver->add_option("--target", solve_command->target, "Whose banks")
+  solver->add_option("--target", solve_command->target, "GPU whose banks are modeled")
       ->check(CLI::IsMember(std::vector<std::string>{"nvidia", "gfx942", "gfx950"}))
       ->capture_default_str();
-  solver->add_option("--chunk", solve_command->bounds.chunk, "Bytes that stay in one piece")->capture_default_str();
-  solver->add_option("--max-padding", solve_command->bounds.max_padding, "Most bytes of padding a row")
+  solver
+      ->add_option("--chunk", solve_command->bounds.chunk,
+                   "Bytes that a swizzle keeps together; 16 for tiles that TMA or ldmatrix touch")
+      ->type_name("BYTES")
       ->capture_default_str();
+  solver->add_option("--max-padding", solve_command->bounds.max_padding, "Maximum padding per row to try")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  add_examples(*solver, {"kvscope swizzle solve --rows 64 --row-bytes 128",
+                         "kvscope swizzle solve --read mfma32 --target gfx950 --row-bytes 64 --max-padding 16"});
   solver->callback([solve_command, &chosen] { chosen = [solve_command] { return solve(*solve_command); }; });
+  add_examples(*swizzle, {"kvscope swizzle table 128B"});
 }
 
 }  // namespace kvscope::apps

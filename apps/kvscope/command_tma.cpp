@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
@@ -230,51 +231,81 @@ int show_engines(const EnginesCommand& command) {
 }  // namespace
 
 void add_tma(CLI::App& app, Action& chosen) {
-  CLI::App* tma = app.add_subcommand("tma", "Tensor maps: rules, a copy by one, and which engines use them");
+  CLI::App* tma = app.add_subcommand("tma", "Check a tensor map, simulate a copy, list the engines that could use TMA");
   tma->require_subcommand(1);
+  const std::string all = fmt::format("Print all 16-byte chunks, not only the first {}", kMostShown);
 
   const auto check_command = std::make_shared<TmaCheckCommand>();
   CLI::App* checker =
-      tma->add_subcommand("check", "Every rule that a tensor map breaks, or its box when it breaks none");
+      tma->add_subcommand("check", "List the rules that a tensor map breaks, or its box if it breaks none");
   checker->add_option("MAP", check_command->path, "Tensor map (JSON)")->required();
+  add_examples(*checker, {"kvscope tma check apps/examples/rows.json"});
   checker->callback([check_command, &chosen] { chosen = [check_command] { return check_map(*check_command); }; });
 
   const auto copy_command = std::make_shared<CopyCommand>();
-  CLI::App* copier = tma->add_subcommand("copy", "One box copy: where each 16 bytes come from and land");
+  CLI::App* copier =
+      tma->add_subcommand("copy", "Copy one box, and print the source and the destination of every 16 bytes");
   copier->add_option("MAP", copy_command->path, "Tensor map (JSON)")->required();
-  copier->add_option("--data", copy_command->data, "What lies at the map's base: the bytes of an array (.npy)")
-      ->required();
-  copier->add_option("--at", copy_command->at, "Coordinates of the box, fastest dimension first; default: the file's")
+  copier
+      ->add_option("--data", copy_command->data,
+                   "Global memory from the map's base address on: the bytes of an array (.npy)")
+      ->required()
+      ->type_name("FILE");
+  copier
+      ->add_option("--at", copy_command->at,
+                   "Coordinates of the box, fastest dimension first, such as 0,17 [default: those in MAP]")
+      ->type_name("N,...")
       ->delimiter(',');
-  copier->add_option("--dst", copy_command->dst, "Shared address; default: the file's");
-  copier->add_option("--out", copy_command->out, "Write the staged bytes there (.npy)");
-  copier->add_flag("--all", copy_command->all, fmt::format("Print more than {} chunks", kMostShown));
+  copier->add_option("--dst", copy_command->dst, "Shared address of the first byte [default: the one in MAP]")
+      ->type_name("BYTE");
+  copier->add_option("--out", copy_command->out, "Write the copied bytes to this file (.npy)")->type_name("FILE");
+  copier->add_flag("--all", copy_command->all, all);
+  add_examples(*copier, {"kvscope stage apps/scenarios/mla.json --out bytes.npy    # any array of 2560 bytes or more",
+                         "kvscope tma copy apps/examples/rows.json --data bytes.npy --at 0,16"});
   copier->callback([copy_command, &chosen] { chosen = [copy_command] { return copy_box(*copy_command); }; });
 
   const auto gather_command = std::make_shared<GatherCommand>();
-  CLI::App* gatherer = tma->add_subcommand("gather4", "Four rows in any order: where each 16 bytes come from and land");
+  CLI::App* gatherer = tma->add_subcommand(
+      "gather4", "Copy four rows in any order, and print the source and the destination of every 16 bytes");
   gatherer->add_option("MAP", gather_command->path, "Tensor map (JSON) of rank 2 with a box of one row")->required();
-  gatherer->add_option("--data", gather_command->data, "What lies at the map's base: the bytes of an array (.npy)")
-      ->required();
-  gatherer->add_option("--rows", gather_command->rows, "The four rows; -1 or one past the last: fill")
+  gatherer
+      ->add_option("--data", gather_command->data,
+                   "Global memory from the map's base address on: the bytes of an array (.npy)")
+      ->required()
+      ->type_name("FILE");
+  gatherer
+      ->add_option("--rows", gather_command->rows,
+                   "The four rows, such as 5,-1,19,3; a row outside of the tensor is filled instead of copied")
       ->delimiter(',')
+      ->type_name("N,N,N,N")
       ->required();
-  gatherer->add_option("--column", gather_command->column, "First column")->capture_default_str();
-  gatherer->add_option("--dst", gather_command->dst, "Shared address")->capture_default_str();
-  gatherer->add_flag("--by-loads", gather_command->by_loads, "By four loads, as Hopper has to");
-  gatherer->add_option("--out", gather_command->out, "Write the staged bytes there (.npy)");
-  gatherer->add_flag("--all", gather_command->all, fmt::format("Print more than {} chunks", kMostShown));
+  gatherer->add_option("--column", gather_command->column, "First element of each row that is copied")
+      ->capture_default_str();
+  gatherer->add_option("--dst", gather_command->dst, "Shared address of the first byte")
+      ->type_name("BYTE")
+      ->capture_default_str();
+  gatherer->add_flag("--by-loads", gather_command->by_loads,
+                     "Copy with four loads, as on sm_90, which has no gather4 instruction");
+  gatherer->add_option("--out", gather_command->out, "Write the copied bytes to this file (.npy)")->type_name("FILE");
+  gatherer->add_flag("--all", gather_command->all, all);
+  add_examples(*gatherer, {"kvscope stage apps/scenarios/mla.json --out bytes.npy    # any array of 2560 bytes or more",
+                           "kvscope tma gather4 apps/examples/one_row.json --data bytes.npy --rows 5,-1,19,3"});
   gatherer->callback([gather_command, &chosen] { chosen = [gather_command] { return gather_rows(*gather_command); }; });
 
   add_tma_barrier(*tma, chosen);
 
   const auto engines_command = std::make_shared<EnginesCommand>();
-  CLI::App* engines = tma->add_subcommand("engines", "Which engines' kernels would fetch a scenario's K and V by TMA");
+  CLI::App* engines =
+      tma->add_subcommand("engines", "List the engines whose kernels could load a scenario's K and V by TMA, and why");
   engines->add_option("SCENARIO", engines_command->scenario, "Scenario file (JSON)")->required();
-  engines->add_option("--query-tokens", engines_command->query_tokens, "Queries of a sequence in a step; 1: decoding")
+  engines
+      ->add_option("--query-tokens", engines_command->query_tokens,
+                   "Query tokens of a sequence per step; 1 is decoding, more is prefill")
       ->capture_default_str();
+  add_examples(*engines, {"kvscope tma engines apps/scenarios/mla.json"});
   engines->callback(
       [engines_command, &chosen] { chosen = [engines_command] { return show_engines(*engines_command); }; });
+  add_examples(*tma, {"kvscope tma check apps/examples/rows.json"});
 }
 
 }  // namespace kvscope::apps

@@ -15,6 +15,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/scenario/nearest_name.h"
@@ -118,13 +119,15 @@ int drive(const BarrierCommand& command) {
 
 void add_tma_barrier(CLI::App& tma, Action& chosen) {
   const auto command = std::make_shared<BarrierCommand>();
-  CLI::App* barrier = tma.add_subcommand("barrier", "An arrival barrier driven by hand, and what it would not tell");
+  CLI::App* barrier = tma.add_subcommand(
+      "barrier", "Apply operations to an arrival barrier (mbarrier), print its state after each, and report misuse");
   barrier
       ->add_option("OPERATION", command->operations,
-                   "expect:BYTES, complete:BYTES, arrive, arrive:COUNT, arrive_expect:BYTES, wait:PHASE, inval, "
-                   "init:ARRIVALS, one after the other")
+                   "Operations in order: expect:BYTES, complete:BYTES, arrive, arrive:COUNT, arrive_expect:BYTES, "
+                   "wait:PHASE, inval, init:ARRIVALS")
       ->required();
-  barrier->add_option("--arrivals", command->arrivals, "Arrivals that a phase takes")->capture_default_str();
+  barrier->add_option("--arrivals", command->arrivals, "Arrivals that complete a phase")->capture_default_str();
+  add_examples(*barrier, {"kvscope tma barrier expect:4096 arrive complete:2048 complete:2048 wait:0"});
   barrier->callback([command, &chosen] { chosen = [command] { return drive(*command); }; });
 }
 

@@ -9,6 +9,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
@@ -132,37 +133,48 @@ std::vector<std::string> kind_names() {
 }  // namespace
 
 void add_trace(CLI::App& app, Action& chosen) {
-  CLI::App* trace_app = app.add_subcommand("trace", "Read recorded runs");
+  CLI::App* trace_app = app.add_subcommand("trace", "Print the events of a recorded run, or compare two runs");
   trace_app->require_subcommand(1);
+  const std::string recorded = "kvscope run apps/scenarios/mla.json --out run --trace full";
 
   const auto command = std::make_shared<ShowCommand>();
-  CLI::App* show_app = trace_app->add_subcommand("show", "What a trace holds: a summary, or events one line each");
+  CLI::App* show_app = trace_app->add_subcommand("show", "Print a summary of a trace, or its events, one per line");
   show_app->add_option("FILE", command->file, "Trace file (.kvt)")->required();
-  show_app->add_option("--step", command->step, "Events of this step; -1: before the first");
-  show_app->add_option("--kind", command->kind, "Events of this kind only")->check(CLI::IsMember(kind_names()));
-  show_app->add_option("--seq", command->seq, "Events of this sequence only");
-  show_app->add_option("--events", command->events, "Events from FIRST to LAST")
+  show_app->add_option("--step", command->step, "Print the events of this engine step; -1: before the first step");
+  show_app->add_option("--kind", command->kind, "Print events of this kind only")
+      ->type_name("KIND")
+      ->check(CLI::IsMember(kind_names()));
+  show_app->add_option("--seq", command->seq, "Print events of this sequence only");
+  show_app->add_option("--events", command->events, "Print the events numbered FIRST to LAST, such as --events 54 62")
       ->type_name("FIRST LAST")
       ->expected(2)
       ->excludes("--step");
-  show_app->add_flag("--verify", command->verify, "Check every event against the checksums")
+  show_app->add_flag("--verify", command->verify, "Check every event against the checksums of the file")
       ->excludes("--step", "--kind", "--seq", "--events");
-  show_app->add_flag("--json", command->json, "Print events as JSON, one a line");
+  show_app->add_flag("--json", command->json, "Print one JSON object per event");
+  add_examples(*show_app,
+               {recorded, "kvscope trace show run/trace.kvt", "kvscope trace show run/trace.kvt --step 3 --seq 0"});
   show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });
 
   const auto files = std::make_shared<DiffCommand>();
   CLI::App* diff_app =
-      trace_app->add_subcommand("diff", "The first event at which two traces part; exit code 1 if they do");
-  diff_app->add_option("A", files->left, "Trace file")->required();
-  diff_app->add_option("B", files->right, "Trace file")->required();
-  diff_app->add_option("--tile", files->tiles, "One tile only: number N of both, or A,B: of A and of B; the first is 0")
-      ->type_name("N or A,B")
+      trace_app->add_subcommand("diff", "Print the first event at which two traces differ; exit code 1 if they differ");
+  diff_app->add_option("A", files->left, "Trace file (.kvt)")->required();
+  diff_app->add_option("B", files->right, "Trace file (.kvt)")->required();
+  diff_app
+      ->add_option("--tile", files->tiles,
+                   "Compare one tile only: tile N of both traces, or tile N of A with tile M of B; the first is 0")
+      ->type_name("N[,M]")
       ->delimiter(',')
       ->expected(1, 2);
-  diff_app->add_option("--kinds", files->kinds, "Events of these kinds only")
+  diff_app->add_option("--kinds", files->kinds, "Compare events of these kinds only, comma-separated")
+      ->type_name("KIND,...")
       ->delimiter(',')
       ->check(CLI::IsMember(kind_names()));
+  add_examples(*diff_app,
+               {recorded, "kvscope trace diff run/trace.kvt run/trace.kvt --kinds tokens_written,block_copied"});
   diff_app->callback([files, &chosen] { chosen = [files] { return diff(*files); }; });
+  add_examples(*trace_app, {recorded, "kvscope trace show run/trace.kvt"});
 }
 
 }  // namespace kvscope::apps

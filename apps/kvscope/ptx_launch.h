@@ -27,8 +27,9 @@ struct LaunchRequest {
   bool contract = false;
 };
 
-// The file and the options that say how it is launched.
+// The positional FILE and the options of the launch; `request` outlives the command.
 void add_launch_options(CLI::App& command, LaunchRequest& request);
+void add_argument_help(CLI::App& command);  // the section that lists the forms of --arg, after the options
 
 struct PreparedLaunch {
   std::unique_ptr<ptx::Device> device;

@@ -1,4 +1,4 @@
-// What a person says of a schedule: late, early or seed:N.
+// --policy: the order in which the virtual GPU executes warps and lets copies land.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,11 @@
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::apps {
+
+inline constexpr const char* kPolicyHelp =
+    "Schedule of the virtual GPU. late: asynchronous copies land as late as allowed; early: immediately; seed:N, N "
+    "from 1: "
+    "copies and warps in a random order that N determines, such as seed:7";
 
 struct Schedule {
   ptx::Policy policy = ptx::Policy::late;

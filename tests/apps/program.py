@@ -16,6 +16,7 @@ RECORDED = os.path.join(os.path.dirname(SOURCE), "shared", "data")  # recorded r
 SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about twenty times slower
 KVSCOPE = ""
 VIEWER = ""  # kvscope-viewer, for the tests that need it
+GPU_CHECK = ""  # gpu-check, likewise
 
 
 def kvscope(*arguments, cwd=None, timeout=300):
@@ -93,10 +94,11 @@ def read_safetensors(path):
 
 
 def main():
-    global KVSCOPE, VIEWER
+    global KVSCOPE, VIEWER, GPU_CHECK
     parser = argparse.ArgumentParser()
     parser.add_argument("--kvscope", required=True, type=os.path.abspath)
     parser.add_argument("--viewer", type=os.path.abspath)
+    parser.add_argument("--gpu-check", type=os.path.abspath)
     known, rest = parser.parse_known_args()
-    KVSCOPE, VIEWER = known.kvscope, known.viewer
+    KVSCOPE, VIEWER, GPU_CHECK = known.kvscope, known.viewer, known.gpu_check
     unittest.main(module="__main__", argv=[sys.argv[0], *rest])

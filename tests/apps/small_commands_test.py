@@ -23,7 +23,7 @@ def kvscope(*arguments, cwd=None):
 class Common(unittest.TestCase):
     def test_prints_its_version_and_ends_fine(self):
         done = kvscope("--version")
-        self.assertRegex(done.stdout, r"^kvscope \d+\.\d+\.\d+\n$")
+        self.assertRegex(done.stdout, r"^kvscope \d+\.\d+\.\d+ \(.*commit.*\)\n$")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_names_the_help_page_when_the_line_cannot_be_parsed(self):

@@ -278,8 +278,8 @@ class Simulation(Pictures):
 class Words(unittest.TestCase):
     def test_version_help_and_completion(self):
         version = viewer("--version")
-        self.assertRegex(version.stdout, r"^kvscope-viewer \d+\.\d+\.\d+\n$")
-        self.assertEqual(version.stdout.split()[1], fine("--version").split()[1])
+        self.assertRegex(version.stdout, r"^kvscope-viewer \d+\.\d+\.\d+ \(.*commit.*\)\n$")
+        self.assertEqual(version.stdout.split()[1:], fine("--version").split()[1:])
         text = viewer("--help").stdout
         for option in ("--render", "--scenario", "--trace", "--view", "--step", "--to", "--size", "--scale", "--theme",
                        "--select", "--fps", "--font-scale"):
