@@ -27,8 +27,8 @@ class App;
 
 namespace kvscope::apps {
 
-// For a program, before its options and commands are added: the layout above, --help, --version, the hidden --man, which
-// prints the man page, and the text of "Exit codes".
+// For a program, before its options and commands are added: the layout above, --help, --version, the hidden --man (it
+// prints the man page) and the text of "Exit codes".
 void set_up_program(CLI::App& app, std::string_view exit_codes);
 
 // Adds a section in front of "Exit codes". `lines` are printed as they are, indented by two columns. If a command has

@@ -49,13 +49,13 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
   if (!known.empty() && !word.empty()) {
     const std::vector<std::string_view> views(known.begin(), known.end());
     const std::string of = at.command == &app ? "" : fmt::format(" of '{}'", at.name);
-    return fmt::format("'{}' is no command{}{}", word, of, suggest_name(word, views));
+    return fmt::format("'{}' is not a command{}{}", word, of, suggest_name(word, views));
   }
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
     const std::size_t equals = text.find(" = ");
-    return fmt::format("{}: '{}' is not a number of the kind it takes",
-                       text.substr(kConversion.size(), equals - kConversion.size()), text.substr(equals + 3));
+    return fmt::format("{}: '{}' is not a valid number", text.substr(kConversion.size(), equals - kConversion.size()),
+                       text.substr(equals + 3));
   }
   return text;
 }

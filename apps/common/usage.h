@@ -1,6 +1,6 @@
 // What a person sees who mistyped the command line: the parser's words, made to name the value and what it should be,
 // and the --help that answers.
-//   kvscope: command line: 'explian' is no command: did you mean "explain"?: see 'kvscope --help'
+//   kvscope: command line: 'explian' is not a command: did you mean "explain"?: see 'kvscope --help'
 #pragma once
 
 #include <string_view>

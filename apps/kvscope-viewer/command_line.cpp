@@ -115,7 +115,7 @@ QSize size_of(const Words& words, std::vector<Fault>& faults) {
   const auto second =
       cross ? std::from_chars(first.ptr + 1, end, height) : std::from_chars_result{end, std::errc::invalid_argument};
   if (!cross || second.ec != std::errc() || second.ptr != end) {
-    faults.push_back({"--size", fmt::format("'{}' is no WIDTHxHEIGHT in pixels: write it as 1600x1000", text)});
+    faults.push_back({"--size", fmt::format("'{}' is not WIDTHxHEIGHT in pixels, such as 1600x1000", text)});
     return {};
   }
   for (const auto& [what, side] : {std::pair{"width", width}, std::pair{"height", height}}) {
@@ -141,7 +141,7 @@ RenderRequest render_request(const Words& words) {
   const auto format = viz::picture_format(QString::fromStdString(request.out));
   if (!format) {
     faults.push_back(
-        {"--render", fmt::format("the ending of '{}' tells no format: use .png, .svg, .pdf or .gif", request.out)});
+        {"--render", fmt::format("'{}' has no known extension: use .png, .svg, .pdf or .gif", request.out)});
   } else if (*format != viz::PictureFormat::gif && words.to) {
     faults.push_back({"--to", fmt::format("'{}' holds one picture: write a .gif", request.out)});
   }

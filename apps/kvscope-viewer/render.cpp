@@ -88,7 +88,7 @@ viz::Selection selection_of(const RenderRequest& request, const viz::Run& run) {
   if (selection == nullptr || selection->kind == viz::Selection::Kind::step) {
     throw InputError(
         "command line", "--select",
-        fmt::format("'{}' is no sequence, page, token or block: choose the time with --step", *request.select));
+        fmt::format("'{}' is not a sequence, page, token or block: select the time with --step", *request.select));
   }
   return *selection;
 }

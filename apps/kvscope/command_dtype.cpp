@@ -55,7 +55,7 @@ DType meaning_of(const golden::Tensor& tensor, DType from, const std::string& so
       : tensor.dtype == DType::u16 ? "--from f16 or bf16 for bit patterns, u16 for numbers"
                                    : "--from with that name";
   throw InputError(source, "--from",
-                   fmt::format("the array holds {}, not {}: say {}", name(tensor.dtype), name(from), next_step));
+                   fmt::format("the array holds {}, not {}: use {}", name(tensor.dtype), name(from), next_step));
 }
 
 struct Changes {

@@ -94,7 +94,7 @@ CacheState state_of(const ExplainCommand& command, const ScenarioInput& input) {
   std::optional<StepIdx> step = step_of(command, input);
   if (!step) step = last_step_of(input.scenario, input.requests, SeqIdx{command.seq}, TokIdx{0});
   if (!step) {
-    throw IndexError(fmt::format("sequence {} never stores a token: a refused request has no cache", command.seq));
+    throw IndexError(fmt::format("sequence {} never stores a token: a rejected request has no cache", command.seq));
   }
   return state_at(input.scenario, input.requests, *step).cache;
 }

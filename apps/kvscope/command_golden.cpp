@@ -73,8 +73,8 @@ void write_candidate(const GoldenCommand& command, const attention::Problem& pro
   config.probabilities = output;
   config.output = output;
   golden::save_bundle(*command.candidate, candidate_bundle(attention::tiled(problem, config), output, problem.options));
-  std::cout << fmt::format("candidate  {}: the same attention as a kernel's tiles compute it, in {}\n",
-                           *command.candidate, command.candidate_dtype);
+  std::cout << fmt::format("candidate  {}: the same attention computed tile by tile, in {}\n", *command.candidate,
+                           command.candidate_dtype);
 }
 
 void print_result(const GoldenCommand& command, const attention::Problem& problem) {
@@ -140,7 +140,8 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
 
 int over_tensors(const GoldenCommand& command) {
   if (command.layout.empty()) {
-    throw InputError("command line", "--layout", "is needed with --input: it says which tensors are what; see --help");
+    throw InputError("command line", "--layout",
+                     "is required with --input: it names the layout of the tensors; see --help");
   }
   golden::Bundle bundle = golden::load_bundle(*command.input);
   const golden::PreparedProblem prepared = golden::prepare_problem(bundle, layout_options(command), *command.input);

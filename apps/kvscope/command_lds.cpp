@@ -66,22 +66,22 @@ int show_constants(const KVBufferParams& params, std::int64_t both_bytes) {
   row("num_mmas", c.num_mmas, "MMAs across the keys (K) or the depth (V)");
   row("num_k_mmas2", c.num_k_mmas2, "MMA steps of a strip");
   row("num_k_tiles", c.num_k_tiles, "strips");
-  row("input_frag_size", c.input_frag_size, "elements of a lane and MMA");
+  row("input_frag_size", c.input_frag_size, "elements per lane and MMA");
   row("simd_width", c.simd_width, "elements of a 16-byte vector");
   row("num_repeats", c.num_repeats, "blocks of a stage's depth");
-  row("smem_cols", c.smem_cols, "columns a stage holds");
+  row("smem_cols", c.smem_cols, "columns that a stage holds");
   row("smem_stage_size", c.smem_stage_size, "elements of a stage");
-  row("stage bytes", c.stage_bytes, "of LDS a stage takes");
-  row("K and V bytes", both_bytes, "of LDS every stage of both takes");
+  row("stage bytes", c.stage_bytes, "LDS of a stage");
+  row("K and V bytes", both_bytes, "LDS of all stages of K and V");
   show_lds_limits(both_bytes);
   row("mma_layout rows", c.mma_rows, "of a lane's register tile");
   row("mma_layout columns", c.mma_cols, "elements of each");
-  row("vm_instrs_per_load", c.vm_instrs_per_load, "copies a wave is said to issue a load");
+  row("vm_instrs_per_load", c.vm_instrs_per_load, "declared copies per wave per load");
   for (const BrokenBufferRule& broken : report.refusals) {
-    std::cout << fmt::format("\nrefused     {}: {}: {}", name(broken.rule), broken.fault.where, broken.fault.message);
+    std::cout << fmt::format("\nrejected    {}: {}: {}", name(broken.rule), broken.fault.where, broken.fault.message);
   }
   for (const BrokenBufferRule& odd : report.diagnostics) {
-    std::cout << fmt::format("\nmind        {}: {}: {}", name(odd.rule), odd.fault.where, odd.fault.message);
+    std::cout << fmt::format("\nnote        {}: {}: {}", name(odd.rule), odd.fault.where, odd.fault.message);
   }
   if (!report.refusals.empty() || !report.diagnostics.empty()) std::cout << '\n';
   return report.refusals.empty() ? kExitFine : kExitCheckFailed;
@@ -91,7 +91,7 @@ int show_copies(const KVBufferConfig& config, WaveIdx wave, std::int64_t valid_r
   const KVBufferConstants& c = config.constants();
   const DramTile tile{valid_rows, config.params().kv_num_heads * c.cache_depth, c.depth};
   std::cout << fmt::format(
-      "what wave {} brings into stage 0: {} of {} keys valid, rows {} B apart in memory\n\n"
+      "copies of wave {} into stage 0: {} of {} keys valid, rows {} B apart in memory\n\n"
       "  t  m  lane    LDS byte   key   depth   tile byte\n",
       wave.value, valid_rows, c.BN, tile.row_stride * c.element_bytes);
   for (const CopyInstruction& instruction : copy_instructions(config, wave, StageIdx{0}, tile)) {
@@ -121,7 +121,7 @@ int show_registers(const KVBufferConfig& config, WaveIdx wave, StripIdx strip) {
           std::cout << fmt::format(" {:>5} {:>7} {:>16}\n", element->key.value, element->depth.value,
                                    layout.byte(StageIdx{0}, element->key, element->depth));
         } else {
-          std::cout << "  zero: the head has no columns left for it\n";
+          std::cout << "  zero: past the last column of the head\n";
         }
       }
     }

@@ -148,7 +148,7 @@ std::vector<ScheduleStep> steps_of(const ScheduleCommand& command, const KVBuffe
 
 void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outstanding>& counts,
                 const std::optional<std::int64_t>& without) {
-  std::cout << " step  tile  what                         under way\n";
+  std::cout << " step  tile  what                         in flight\n";
   std::size_t kept = 0;  // counts are of the steps that are left
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const std::string text = to_text(steps[n]);  // "tile 2: issue V into stage 0"
@@ -198,7 +198,8 @@ int show_schedule(const ScheduleCommand& command) {
   const WaveIdx wave{command.wave};
   const std::int64_t k_copies = copies_per_load(k, wave), v_copies = copies_per_load(v, wave);
   std::cout << fmt::format(
-      "{} loop over {} tile{} by {} waves. Wave {} issues {} copies a load of K and {} of V; its waits count on {} and "
+      "{} loop over {} tile{} by {} waves. Wave {} issues {} copies per load of K and {} per load of V; its waits "
+      "assume {} and "
       "{}\n\n",
       command.loop, command.tiles, command.tiles > 1 ? "s" : "", k.constants().waves, wave.value, k_copies, v_copies,
       k.constants().vm_instrs_per_load, v.constants().vm_instrs_per_load);
@@ -215,10 +216,10 @@ int show_schedule(const ScheduleCommand& command) {
       first_failure = fmt::format("{}:\n           {}", order.text, fault_text(faults[0], command.without));
   }
   if (failed == 0) {
-    std::cout << fmt::format("\nchecked    {} orders of waves and memory: every read met its own tile\n", tried);
+    std::cout << fmt::format("\nchecked    {} orders of waves and copies: every read got its own tile\n", tried);
     return kExitFine;
   }
-  std::cout << fmt::format("\nfails      in {} of {} orders of waves and memory; first, {}\n", failed, tried,
+  std::cout << fmt::format("\nfails      in {} of {} orders of waves and copies; the first: {}\n", failed, tried,
                            first_failure);
   return kExitCheckFailed;
 }

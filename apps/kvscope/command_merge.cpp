@@ -46,7 +46,7 @@ std::string common_base(const MergeCommand& command, const std::vector<golden::B
       base = stated;
       said_by = command.parts[i];
     } else if (stated != base) {
-      faults.push_back({command.parts[i], fmt::format("states lse base {}, but {} says {}", stated, said_by, base)});
+      faults.push_back({command.parts[i], fmt::format("states lse base {}, but {} states {}", stated, said_by, base)});
     }
   }
   if (!faults.empty()) throw InputError("merge", faults);

@@ -78,7 +78,7 @@ class Session {
     }
     const ptx::Position at = run_.position();
     if (at.cta < 0) {
-      std::cout << fmt::format("step {}  nothing can run any more: go on to be told why\n", run_.step());
+      std::cout << fmt::format("step {}  no warp can run: enter run to see why\n", run_.step());
       return;
     }
     std::cout << fmt::format("step {}  cta {} warp {} lanes {:08x}  {}\n    {}\n", run_.step(), at.cta, at.warp,
@@ -121,7 +121,7 @@ class Session {
     } else if (verb == "report") {
       went(run_.to(ptx::StopReason::report));
     } else if (verb == "goto" || verb == "g") {
-      if (w.size() < 2) throw CommandFault("say which step: goto 120");
+      if (w.size() < 2) throw CommandFault("goto needs a step: goto 120");
       went(run_.seek(count(w, 1, 0)));
     } else if (verb == "back" || verb == "b") {
       went(run_.back(count(w, 1, 1)));
@@ -143,7 +143,7 @@ class Session {
     if (verb == "break") {
       const std::size_t colon = w.size() > 1 ? w[1].rfind(':') : std::string::npos;
       const auto line = colon == std::string::npos ? std::nullopt : number(std::string_view(w[1]).substr(colon + 1));
-      if (!line) throw CommandFault("say where: break scale.cu:12");
+      if (!line) throw CommandFault("break needs a place: break scale.cu:12");
       std::vector<std::int32_t> pcs = run_.pcs_of(w[1].substr(0, colon), static_cast<std::int32_t>(*line));
       if (pcs.empty())
         throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
@@ -151,7 +151,7 @@ class Session {
       std::cout << fmt::format("breakpoint {} at {}, {} instructions\n", run_.add_breakpoint(std::move(pcs)), w[1],
                                instructions);
     } else if (verb == "watch") {
-      if (w.size() < 4) throw CommandFault("say what: watch shared 0x400 4");
+      if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
       const ptx::Position at = run_.position();
       const ptx::Watch watch{
           .space = space(w[1]),
@@ -172,7 +172,7 @@ class Session {
   ptx::Position looked_at() {
     if (picked_) return *picked_;
     const ptx::Position at = run_.position();
-    if (at.cta < 0) throw CommandFault("nobody runs here: go back, or pick CTA WARP");
+    if (at.cta < 0) throw CommandFault("no warp runs here: go back, or pick CTA WARP");
     return at;
   }
 
@@ -188,7 +188,7 @@ class Session {
                               .pc = -1,
                               .lanes = ptx::kAllLanes};
     } else if (verb == "print" || verb == "p") {
-      if (w.size() < 2) throw CommandFault("say which register: print %r1");
+      if (w.size() < 2) throw CommandFault("print needs a register: print %r1");
       const ptx::Position at = looked_at();
       const auto value = ptx::read_register(launch, at.cta, at.warp, at.lanes, w[1]);
       if (!value)
@@ -206,7 +206,7 @@ class Session {
     } else if (verb == "reports") {
       for (const ptx::Report& report : run_.reports()) std::cout << ptx::to_text(report) << '\n';
     } else if (verb == "x") {
-      if (w.size() < 4) throw CommandFault("say what: x shared 0x400 64");
+      if (w.size() < 4) throw CommandFault("x needs a space, an address and bytes: x shared 0x400 64");
       constexpr std::uint64_t kMostBytes = 4096;
       const std::uint64_t bytes = count(w, 3, 16);
       if (bytes > kMostBytes) throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));

@@ -75,7 +75,8 @@ class OutFolder {
 gpu::CandidateCheck check_on(gpu::Device& device, const RunOutcome& outcome) {
   const std::string option = "--device " + device.info().kind;
   if (!outcome.golden)
-    throw InputError("command line", option, "there is no golden to hold a kernel against: " + outcome.golden_skipped);
+    throw InputError("command line", option,
+                     "there is no golden output to compare a kernel with: " + outcome.golden_skipped);
   try {
     return gpu::check_candidate(device, outcome.golden->attention.problem, outcome.golden->result);
   } catch (const gpu::NoKernel& error) {

@@ -76,21 +76,21 @@ std::string to_text(const StageCommand& command, const CacheState& state, const 
       fmt::format("tile       {} of sequence {}, tokens {} to {}, layer {}, KV head {}, step {}\n",
                   tile.kv == KOrV::k ? "K" : "V", seq.value, tile.first_token.value,
                   tile.first_token.value + tokens - 1, tile.layer.value, tile.head.value, state.step.value);
-  text += fmt::format("staged     {}: {} bytes of shared memory, {} of them written by no copy\n",
+  text += fmt::format("staged     {}: {} bytes of shared memory, {} of them not written by any copy\n",
                       tma ? "by TMA" : "through LDS", staged.shared.size(), poison_bytes(staged.shared));
   if (staged.no_fragments.empty()) {
     const char* readers = tma ? staged.waves > 1 ? "warps" : "warp" : staged.waves > 1 ? "waves" : "wave";
-    text += fmt::format("registers  {} {} x {} lanes x {} of 32 bits{}\n", staged.waves, readers, staged.lanes,
-                        staged.registers,
-                        staged.steps > 1 ? fmt::format(", in {} k-steps one after the other", staged.steps) : "");
+    text +=
+        fmt::format("registers  {} {} x {} lanes x {} 32-bit registers{}\n", staged.waves, readers, staged.lanes,
+                    staged.registers, staged.steps > 1 ? fmt::format(", in {} consecutive k-steps", staged.steps) : "");
   } else {
     text += fmt::format("registers  none: {}\n", staged.no_fragments);
   }
   if (!command.out.empty()) {
-    text += fmt::format("written    {}: the image, a byte an element, 0xcd where no copy wrote\n", command.out);
+    text += fmt::format("written    {}: shared memory as uint8, 0xcd in bytes that no copy wrote\n", command.out);
   }
   if (!command.registers.empty()) {
-    text += fmt::format("written    {}: [{}waves, lanes, registers] of 32 bits\n", command.registers,
+    text += fmt::format("written    {}: uint32 [{}waves, lanes, registers]\n", command.registers,
                         staged.steps > 1 ? "k-steps, " : "");
   }
   return text;

@@ -52,7 +52,8 @@ Swizzle parse_swizzle(const std::string& text) {
     if (error != std::errc() || (more ? stop == last || *stop != ',' : stop != last)) {
       throw InputError(
           "command line", "SWIZZLE",
-          fmt::format("'{}' is none: write none, 32B, 64B, 128B, or bits,base,shift on bytes such as 3,4,3", text));
+          fmt::format("'{}' is not a swizzle: use none, 32B, 64B, 128B, or bits,base,shift on bytes such as 3,4,3",
+                      text));
     }
     at = stop + 1;
   }
@@ -68,12 +69,12 @@ int show_table(const SwizzleTableCommand& command) {
   require(command.rows >= 1 && command.rows <= kMostRows, "--rows",
           fmt::format("{} is outside [1, {}]", command.rows, kMostRows));
   require(command.row_bytes >= kChunk && command.row_bytes <= kMostRowBytes && command.row_bytes % kChunk == 0,
-          "--row-bytes", fmt::format("{} is no multiple of 16 in [16, {}]", command.row_bytes, kMostRowBytes));
+          "--row-bytes", fmt::format("{} is not a multiple of 16 in [16, {}]", command.row_bytes, kMostRowBytes));
   require(command.dst >= 0 && command.dst % kChunk == 0, "--dst",
-          fmt::format("{} is no multiple of 16 from 0 on", command.dst));
+          fmt::format("{} is not a multiple of 16, from 0 on", command.dst));
   const std::int64_t chunks = command.row_bytes / kChunk;
   std::cout << fmt::format(
-      "Swizzle{} on byte addresses: it repeats after {} B. Offset of chunk c (16 B) of row r from "
+      "Swizzle{} on byte addresses, with a period of {} B. Offset of chunk c (16 B) of row r from "
       "the tile's first byte, {}\n\n  r |",
       swizzle.text(), swizzle.size(), command.dst);
   for (std::int64_t c = 0; c < chunks; ++c) std::cout << fmt::format(" {:>6}", fmt::format("c{}", c));
@@ -103,7 +104,8 @@ AccessPattern pattern_of(const SolveCommand& command, const TileRows& tile) {
                               : command.target == "gfx950" ? SharedTarget::gfx950
                                                            : SharedTarget::nvidia;
   if (command.read == "ldmatrix") {
-    require(target == SharedTarget::nvidia, "--target", "ldmatrix is an instruction of NVIDIA's: choose nvidia");
+    require(target == SharedTarget::nvidia, "--target",
+            "ldmatrix is an instruction of NVIDIA GPUs: use --target nvidia");
     return ldmatrix_reads(LdmatrixUse::k_as_b, 2, tile);
   }
   if (command.read == "mfma32") return mfma_k_reads(Mfma::bf16_32x32x16, target, tile);

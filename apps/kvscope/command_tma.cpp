@@ -101,7 +101,9 @@ struct CopyCommand {
 TmaCoord coordinates(const CopyCommand& command, const TensorMapFile& file) {
   if (!command.at) {
     if (file.at) return *file.at;
-    throw InputError("command line", "--at", "say where the box begins, fastest dimension first: --at 0,17");
+    throw InputError("command line", "--at",
+                     "is required, because the map has no copy.at: give the coordinates of the box, fastest dimension "
+                     "first: --at 0,17");
   }
   if (command.at->size() != static_cast<std::size_t>(file.map.rank)) {
     throw InputError("command line", "--at",
@@ -149,7 +151,7 @@ int copy_box(const CopyCommand& command) {
       map_text(file), fmt::join(std::span(at.at).first(static_cast<std::size_t>(at.rank)), ", "), dst, load.tx_bytes,
       load.filled_bytes, load.window_bytes);
   if (!command.out.empty()) {
-    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
+    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd in bytes that no copy wrote\n",
                              command.out, load.window_bytes, dst);
   }
   show_chunks(box_chunks(file.map, at, dst, switches), command.all);
@@ -176,8 +178,8 @@ int gather_rows(const GatherCommand& command) {
   check_index("--dst", command.dst, kMostShared, "byte addresses of shared memory");
   const BoxSwitches switches{.target = file.target};
   if (file.target < TmaTarget::sm_100 && !command.by_loads) {
-    throw UnsupportedError(fmt::format(
-        "gather4 is no instruction of {}: use --by-loads, or a map whose target is sm_100", name(file.target)));
+    throw UnsupportedError(
+        fmt::format("{} has no gather4 instruction: use --by-loads, or a map with target sm_100", name(file.target)));
   }
   const TmaCoord at{command.column, command.rows[0], command.rows[1], command.rows[2], command.rows[3]};
   const std::vector<BoxChunk> chunks = gather4_chunks(file.map, at, command.dst, switches);
@@ -208,7 +210,7 @@ int gather_rows(const GatherCommand& command) {
       map_text(file), fmt::join(command.rows, ", "), command.column, command.dst,
       command.by_loads ? "four loads" : "one instruction", expected, filled, window);
   if (!command.out.empty()) {
-    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
+    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd in bytes that no copy wrote\n",
                              command.out, window, command.dst);
   }
   show_chunks(chunks, command.all);

@@ -64,17 +64,17 @@ std::optional<Parsed> parse(const std::string& text, std::vector<Fault>& faults)
   if (found == kOperations.end()) {
     std::array<std::string_view, kOperations.size()> names;
     std::ranges::transform(kOperations, names.begin(), &Operation::name);
-    return fault(fmt::format("is none of them{}", suggest_name(word, names)));
+    return fault(fmt::format("is not an operation{}", suggest_name(word, names)));
   }
   Parsed parsed{text, found};
   if (colon == std::string::npos) {
-    if (found->number == Number::must) return fault(fmt::format("lacks its number: {}:N", word));
+    if (found->number == Number::must) return fault(fmt::format("needs a number: {}:N", word));
     return parsed;
   }
   if (found->number == Number::none) return fault("takes no number");
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, parsed.number);
-  if (error != std::errc() || stop != end) return fault(fmt::format("has no number behind its colon: {}:N", word));
+  if (error != std::errc() || stop != end) return fault(fmt::format("has no number after its colon: {}:N", word));
   return parsed;
 }
 

@@ -64,7 +64,7 @@ int show(const ShowCommand& command) {
   if (command.kind) kind = trace::find_kind(*command.kind);
   if (command.verify) {
     reader.verify_all();
-    std::cout << fmt::format("{}: all {} events are whole\n", reader.path(), reader.events());
+    std::cout << fmt::format("{}: all {} events match their checksums\n", reader.path(), reader.events());
     return kExitFine;
   }
   if (!command.step && !command.kind && !command.seq && command.events.empty() && !command.json) {

@@ -1,4 +1,4 @@
-// kvscope verify BUNDLE CANDIDATE: is a kernel's output within what rounding may make of the golden one?
+// kvscope verify BUNDLE CANDIDATE: is a kernel's output within the rounding bound of the golden one?
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -84,8 +84,7 @@ int run(const VerifyCommand& command) {
 
 void add_verify(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<VerifyCommand>();
-  CLI::App* verify = app.add_subcommand(
-      "verify", "Compare a kernel's output with a golden bundle, element by element, and name the likely bug");
+  CLI::App* verify = app.add_subcommand("verify", "Compare a kernel's output with a golden bundle, element by element");
   verify->add_option("BUNDLE", command->golden, "Golden bundle, written by kvscope golden")->required();
   verify
       ->add_option("CANDIDATE", command->candidate,

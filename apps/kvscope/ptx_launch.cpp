@@ -32,9 +32,8 @@ std::string entry_of(const ptx::Module& module, const std::string& asked) {
   if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
   const std::string have =
       names.empty() ? "the file has no kernel" : fmt::format("the file has {}", fmt::join(names, ", "));
-  throw InputError(
-      "command line", "--entry",
-      asked.empty() ? "say which kernel: " + have : fmt::format("there is no kernel '{}': {}", asked, have));
+  throw InputError("command line", "--entry",
+                   asked.empty() ? "is required: " + have : fmt::format("there is no kernel '{}': {}", asked, have));
 }
 
 ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& entry) {

@@ -57,7 +57,7 @@ ptx::TileNote note_of(std::string_view text, std::vector<Fault>& faults) {
       if (key.name == name) member = key.member;
     }
     if (member == nullptr) {
-      faults.push_back({"--tile", fmt::format("'{}' is none of {}", name, tile_note_keys(", "))});
+      faults.push_back({"--tile", fmt::format("'{}' is not one of {}", name, tile_note_keys(", "))});
     } else if (!number || *number < 0) {
       faults.push_back({"--tile", fmt::format("'{}' is not {}=NUMBER, from 0 on", piece, name)});
     } else {

@@ -70,7 +70,7 @@ class Missing(unittest.TestCase):
     def test_what_is_not_there_is_named_with_what_is(self):
         self.assertIn("no kernel 'warp': one of append_tokens, gather_rows", self.refused("kernels", "verify", "--kernel", "warp"))
         self.assertIn("no case has 'xyz' in its name", self.refused("kernels", "verify", "--case", "xyz"))
-        self.assertIn("--policy: 'soon' is none of late, early, seed:N", self.refused("kernels", "verify", "--policy", "soon"))
+        self.assertIn("--policy: 'soon' is not one of late, early, seed:N", self.refused("kernels", "verify", "--policy", "soon"))
         self.assertIn("a seed is a number from 1 on", self.refused("kernels", "verify", "--policy", "seed:0"))
         self.assertIn("--device", self.refused("kernels", "verify", "--device", "cpu"))
 

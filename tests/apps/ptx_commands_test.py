@@ -205,7 +205,7 @@ class Trace(Folder):
                        "--event-cta", "-1")
         self.assertEqual(done.returncode, 2)
         for text in ("--trace-cta: 1 is outside [0, 1): CTAs of the grid", "--trace-warp: 7 is outside [0, 1)",
-                     "--tile: 'sequence' is none of step, seq, layer", "--tile: 'head=x' is not head=NUMBER, from 0 on",
+                     "--tile: 'sequence' is not one of step, seq, layer", "--tile: 'head=x' is not head=NUMBER, from 0 on",
                      "--event-steps: '9:3' is not FIRST:LAST", "--event-cta: -1 is outside [0, 1)"):
             self.assertIn(text, done.stderr)
         self.assertEqual(os.listdir(self.folder.name).count("t.kvt"), 0)
@@ -278,7 +278,7 @@ class Refused(Folder):
     def test_a_kernel_that_is_not_there(self):
         self.assertIn("--entry: there is no kernel 'scael': the file has scale, alu_rounds",
                       self.refusal("run", ELEMENTWISE, "--entry", "scael"))
-        self.assertIn("--entry: say which kernel: the file has scale, alu_rounds", self.refusal("run", ELEMENTWISE))
+        self.assertIn("--entry: is required: the file has scale, alu_rounds", self.refusal("run", ELEMENTWISE))
 
     def test_every_argument_that_is_wrong(self):
         text = self.refusal("run", ELEMENTWISE, "--entry", "scale", "--arg", "f33[3]", "--arg", self.path("no.npy"),
@@ -311,7 +311,7 @@ class Refused(Folder):
         self.assertIn("1024", text)
 
     def test_a_policy_and_a_check_that_are_none(self):
-        self.assertIn("'soon' is none of late, early, seed:N",
+        self.assertIn("'soon' is not one of late, early, seed:N",
                       self.refusal("run", ELEMENTWISE, "--entry", "scale", "--policy", "soon"))
         self.assertIn("--check", self.refusal("run", ELEMENTWISE, "--entry", "scale", "--check", "luck"))
 

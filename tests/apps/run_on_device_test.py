@@ -25,8 +25,8 @@ class OnTheVirtualGpu(unittest.TestCase):
         text = fine("run", gallery("continuous"), "--device", "virtual")
         section = text[text.index("\ncandidate of"):]
         self.assertIn("\ncandidate of virtual GPU, kernel continuous_decode_bf16_d128: within the rounding bound\n", section)
-        self.assertRegex(section, r"\n  o +worst 0\.\d+ of the bound for rounding to bf16 \(sequence \d+, query 0, head ")
-        self.assertRegex(section, r"\n  lse +worst 0\.\d+")
+        self.assertRegex(section, r"\n  o +largest error 0\.\d+x the bound for rounding to bf16 \(sequence \d+, query 0, head ")
+        self.assertRegex(section, r"\n  lse +largest error 0\.\d+")
         self.assertRegex(section, r"\n  costs +\d+ warp instructions, \d+ wavefronts \(1\.00x ideal\)")
 
     def test_scales_of_two_granules_a_head_are_the_kernels(self):
@@ -141,7 +141,7 @@ class Refused(unittest.TestCase):
                 "kvscope_scenario": 1, "name": "A large pool", "model": "llama-3.1-8b",
                 "cache": {"page_size": 16, "blocks": 28600, "dtype": "bf16"},
                 "requests": {"list": [{"arrival_us": 0, "prompt_tokens": 5, "generate_tokens": 2}]}})
-            self.assertIn("there is no golden to hold a kernel against: one layer of the pool takes",
+            self.assertIn("there is no golden output to compare a kernel with: one layer of the pool takes",
                           self.refusal(scenario, "--device", "virtual"))
 
     def test_another_device_and_one_that_is_not_there(self):

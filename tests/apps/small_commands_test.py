@@ -152,8 +152,8 @@ class DType(unittest.TestCase):
     def test_refuses_an_array_of_another_type_and_leaves_no_output(self):
         for name, dtype, fault in [
                 ("bf16.npy", "f32",
-                 "the array holds u16, not f32: say --from f16 or bf16 for bit patterns, u16 for numbers"),
-                ("f32.npy", "bf16", "the array holds f32, not bf16: say --from with that name")]:
+                 "the array holds u16, not f32: use --from f16 or bf16 for bit patterns, u16 for numbers"),
+                ("f32.npy", "bf16", "the array holds f32, not bf16: use --from with that name")]:
             done = self.convert(name, "out.npy", "--from", dtype, "--to", "e4m3")
             self.assertEqual((done.returncode, done.stderr), (2, f"kvscope: {name}: --from: {fault}\n"))
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["bf16.npy", "f32.npy"])

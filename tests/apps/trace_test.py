@@ -102,13 +102,13 @@ class Record(unittest.TestCase):
         for name, (trace, report, _) in self.runs.items():
             curve = report["run"]["curve"]
             self.assertEqual(set(curve) - set(trace.columns["step_ended"]),
-                             {"utilisation", "internal_fragmentation", "prefix_hit_rate"})
+                             {"utilization", "internal_fragmentation", "prefix_hit_rate"})
             for column in set(trace.columns["step_ended"]) - {"event", "step"}:
                 with self.subTest(scenario=name, column=column):
                     self.assertEqual(trace.column("step_ended", column), curve[column])
             used, filled = trace.column("step_ended", "used_blocks"), trace.column("step_ended", "slots_filled")
             blocks, size = report["run"]["blocks"], report["run"]["page_size"]
-            self.assertEqual(curve["utilisation"], [u / blocks for u in used])
+            self.assertEqual(curve["utilization"], [u / blocks for u in used])
             self.assertEqual(curve["internal_fragmentation"],
                              [(u * size - f) / (u * size) if u else None for u, f in zip(used, filled)])
             hits, looked_up = trace.column("step_ended", "hit_tokens"), trace.column("step_ended", "query_tokens")
@@ -189,7 +189,7 @@ class Record(unittest.TestCase):
         lines = fine("trace", "show", path, "--kind", "request_preempted").splitlines()
         self.assertEqual([int(re.search(r"seq=(\d+)", line)[1]) for line in lines],
                          trace.column("request_preempted", "seq"))
-        self.assertIn(f"all {len(trace.events)} events are whole", fine("trace", "show", path, "--verify"))
+        self.assertIn(f"all {len(trace.events)} events match their checksums", fine("trace", "show", path, "--verify"))
         summary = fine("trace", "show", path)
         for _, kind, count in trace.kinds:
             if count:
@@ -291,7 +291,7 @@ class Diff(unittest.TestCase):
         done = kvscope("trace", "diff", *paths)
         self.assertEqual((done.returncode, done.stderr), (1, ""))
         self.assertRegex(done.stdout, rf"(?m)^first divergence at event {shorter}, step \d+: "
-                         rf"{re.escape(paths[1])} ends, {re.escape(paths[0])} goes on$")
+                         rf"{re.escape(paths[1])} ends, {re.escape(paths[0])} continues$")
 
 
 if __name__ == "__main__":

@@ -60,8 +60,7 @@ TEST(RunScenario, LeavesAGoldenOutThatIsTooLargeAndSaysWhatToDo) {
   EXPECT_EQ(outcome.golden_skipped,
             "one layer of the pool takes 0.0 GiB, and values are generated for at most 0.0 GiB: lower $.cache.blocks");
   EXPECT_TRUE(passed(outcome)) << "nothing is wrong, something is left out";
-  EXPECT_THAT(to_text(small_scenario(), outcome),
-              HasSubstr("golden attention: skipped, because one layer of the pool"));
+  EXPECT_THAT(to_text(small_scenario(), outcome), HasSubstr("golden attention: skipped: one layer of the pool"));
 
   options = {};
   options.max_multiply_adds = 100;
