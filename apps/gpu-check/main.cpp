@@ -1,5 +1,5 @@
-// gpu-check: every kernel's cases, the probes and the times on a GPU of this machine, as one report to take away.
-// Needs the CUDA driver and nothing else. Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.
+// gpu-check: runs every kernel's cases, the probes and the benchmarks on a GPU of this machine, and writes one report.
+// Needs only the CUDA driver. Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.
 #include <filesystem>
 #include <iostream>
 

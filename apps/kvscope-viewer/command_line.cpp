@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 
-// The words as they were typed; what they mean is looked at when all of them are known.
+// The options as typed; they are checked together when all of them are known.
 struct Words {
   std::optional<std::string> file, render, scenario, trace, simulate, select, completion, view, theme;
   std::optional<std::int64_t> step, to;
@@ -105,7 +105,7 @@ void check_font(const Words& words, std::vector<Fault>& faults) {
   }
 }
 
-// "1600x1000". Each side by itself is checked as the file will have it, scaled.
+// "1600x1000". Each side is checked in the pixels of the file, after --scale.
 QSize size_of(const Words& words, std::vector<Fault>& faults) {
   const std::string& text = words.size;
   int width = 0, height = 0;

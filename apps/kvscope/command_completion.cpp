@@ -1,5 +1,4 @@
-// kvscope completion bash|zsh|fish: a completion script made from the commands that are registered, so that it cannot
-// fall behind them. Put it to use with:  source <(kvscope completion bash)
+// kvscope completion bash|zsh|fish: prints a completion script. To enable it:  source <(kvscope completion bash)
 #include <iostream>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// kvscope dtype IN.npy OUT.npy --from bf16 --to e4m3: one rounding an element, and how many values it changed.
+// kvscope dtype IN.npy OUT.npy --from bf16 --to e4m3: rounds each element once and prints how many values changed.
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -27,7 +27,7 @@ struct DTypeOptions {
   bool keep_nan_sign = false;
 };
 
-// e2m1 packs two elements into a byte, which a .npy array has no way to say.
+// Without e2m1, which packs two elements into a byte: a .npy array cannot represent that.
 std::string convertible_names() {
   std::string names;
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -46,7 +46,8 @@ std::optional<DType> dtype_of_option(const std::string& option, const std::strin
   return dtype;
 }
 
-// What the stored array means: itself, or the bit patterns of `from` where NumPy only has an integer of that size.
+// The element type of the stored array: its own, or the bit patterns of `from` where NumPy only has an integer of that
+// size.
 DType meaning_of(const golden::Tensor& tensor, DType from, const std::string& source) {
   const bool patterns = (tensor.dtype == DType::u8 || tensor.dtype == DType::u16) && bits(tensor.dtype) == bits(from);
   if (tensor.dtype == from || (patterns && is_float(from))) return from;

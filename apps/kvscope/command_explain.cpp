@@ -1,5 +1,5 @@
-// kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, bank and register, with the formula
-// and its numbers; and back: --shared-address A or --lane L --register R name the token first.
+// kvscope explain SCENARIO --seq S --token T: prints every link from a token to its byte, bank and register, with the
+// formula and its numbers. With --shared-address A, or --lane L --register R, it finds the element there first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,14 +29,14 @@ struct ExplainCommand {
   std::optional<std::string> requests;
   std::int64_t seq = 0, layer = 0, head = 0, dim = 0;
   std::optional<std::int64_t> token, step;
-  std::optional<std::int64_t> shared_address, lane, reg;  // the way back
+  std::optional<std::int64_t> shared_address, lane, reg;  // the place to search
   std::int64_t tile = 0, wave = 0, k_step = 0;
   std::string path = "tma";
   std::string kv = "k";
   bool json = false;
 };
 
-// The step of --step, where -1 is the busiest, as in `stage`; nothing without it.
+// The step of --step; -1 selects the step with the most filled slots, as in `stage`. nullopt without --step.
 std::optional<StepIdx> step_of(const ExplainCommand& command, const ScenarioInput& input) {
   if (!command.step || *command.step >= 0) return command.step ? std::optional(StepIdx{*command.step}) : std::nullopt;
   Scenario scenario = input.scenario;
@@ -103,7 +103,7 @@ std::string element_text(const trace::Question& q) {
   return fmt::format("{} of token {}, dim {}", q.kv == KOrV::k ? "K" : "V", q.token.value, q.dim.value);
 }
 
-// What stands at the place; the first of it is explained.
+// The elements stored at the place; the first one is explained.
 std::vector<trace::Question> backward(const ExplainCommand& command, const ScenarioInput& input,
                                       const CacheState& state) {
   TileQuestion question;

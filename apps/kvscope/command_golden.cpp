@@ -1,4 +1,4 @@
-// kvscope golden: the reference's attention output, over a scenario's cache or over a user's own tensors.
+// kvscope golden: writes the reference attention output, over a scenario's cache or over a user's tensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -159,7 +159,7 @@ int over_tensors(const GoldenCommand& command) {
   return kExitFine;
 }
 
-// An option that the chosen mask or layout does not look at would leave its giver with another result than they think.
+// Rejects options that the chosen mask or layout would ignore.
 void refuse_idle_options(const GoldenCommand& command) {
   struct Idle {
     const char* option;

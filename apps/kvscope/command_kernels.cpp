@@ -1,5 +1,5 @@
-// kvscope kernels list | verify | bench: the CUDA kernels of the paged KV path, held to the model on the virtual GPU or
-// on one of this machine.
+// kvscope kernels list | verify | bench: the CUDA kernels of the paged KV path, compared with the model on the virtual
+// GPU or on a GPU of this machine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

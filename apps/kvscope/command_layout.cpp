@@ -1,4 +1,4 @@
-// kvscope layout EXPR: what a layout expression says, and where it sends each coordinate.
+// kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -18,8 +18,8 @@ namespace {
 
 using layout::Layout;
 
-constexpr std::int64_t kTableCoordinates = 1024;  // a screen or two
-constexpr std::int64_t kTableColumns = 64;        // the bf16 elements of a 128-byte row, the widest tile one looks at
+constexpr std::int64_t kTableCoordinates = 1024;      // a screen or two
+constexpr std::int64_t kTableColumns = 64;            // the bf16 elements of a 128-byte row, the widest usual tile
 constexpr std::int64_t kMostCoordinates = 1'000'000;  // of --all and of --json's offsets
 
 struct LayoutOptions {
@@ -29,8 +29,7 @@ struct LayoutOptions {
 };
 
 std::size_t width_of(const Layout& l) {
-  std::int64_t widest =
-      l.swizzle ? l.swizzle->size() : 0;  // a swizzle may pass the cosize, never its own period past it
+  std::int64_t widest = l.swizzle ? l.swizzle->size() : 0;  // a swizzled offset is below cosize + period
   widest += std::max<std::int64_t>(layout::cosize(l), 1);
   return std::to_string(widest - 1).size();
 }

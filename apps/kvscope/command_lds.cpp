@@ -1,5 +1,5 @@
-// kvscope lds table SCENARIO: what KVBuffer is for a scenario's cache, who copies what into LDS, who reads it into
-// which register.
+// kvscope lds table SCENARIO: prints the constants of KVBuffer for a scenario's cache, the copies of each lane into
+// LDS, or the elements of each register.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -39,7 +39,7 @@ void row(const char* name, std::int64_t value, const char* meaning) {
   std::cout << fmt::format("{:<20} {:>8}   {}\n", name, value, meaning);
 }
 
-// How many blocks of K's and V's bytes an AMD compute unit holds, as far as LDS decides, or why it holds none.
+// The number of thread blocks that the LDS of an AMD compute unit can hold, or why it can hold none.
 void show_lds_limits(std::int64_t bytes) {
   for (const SharedLimits& limits : all_shared_limits()) {
     if (limits.target == SharedTarget::nvidia) continue;

@@ -1,6 +1,5 @@
-// kvscope lds schedule SCENARIO: the loop in which the waves of a block issue, wait, meet and read, with a wave's
-// counter around each step; then the loop is carried out in a number of orders, as it stands or without one of its
-// steps.
+// kvscope lds schedule SCENARIO: prints the loop of copies, waits, barriers and reads, with a wave's copies in flight
+// at each step. Then it runs the loop, complete or without one step, in several orders of waves and copies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +44,8 @@ struct ScheduleCommand {
   LdsOptions lds;
 };
 
-// Rows of one head, as many as the tiles have. What they hold is of no matter here: the model knows of every byte of
-// LDS which copy brought it.
+// The rows of one head for all tiles. Their values do not matter here: the model records which copy wrote each byte of
+// LDS.
 class Rows {
  public:
   Rows(const KVBufferConfig& config, std::int64_t tiles)
@@ -68,7 +67,7 @@ class Rows {
   AnyView<4> blocks_;
 };
 
-// The waves of a block, LDS with K's stages and behind them V's, and rows to fetch.
+// The waves of a block, LDS with the stages of K followed by those of V, and rows to copy.
 class Block {
  public:
   Block(const KVBufferConfig& k, const KVBufferConfig& v, std::int64_t tiles)
@@ -100,14 +99,15 @@ class Block {
   ScheduleWaves waves_;
 };
 
-// One way in which memory and waves may behave.
+// One possible order of copies and waves.
 struct Order {
   std::string text;
   Landing landing = Landing::late;
   Choose choose;
 };
 
-// Copies as late or as early as they may be, the first or the last wave ahead; then at random, the same every time.
+// Copies land as late or as early as allowed, with the first or the last wave ahead; then random orders with fixed
+// seeds.
 std::vector<Order> orders() {
   const Choose first = [](std::int64_t) { return std::int64_t{0}; };
   const Choose last = [](std::int64_t n) { return n - 1; };
@@ -125,8 +125,8 @@ std::vector<Order> orders() {
 
 KVBufferConfig config_of(const ScheduleCommand& command, const Scenario& scenario, KOrV kv) {
   KVBufferParams params = lds_params(scenario, kv);
-  params.kv_num_heads = 1;         // how far rows are apart is not the schedule's
-  params.reg_chunk_depth.reset();  // the loops read a whole tile at a step, and follow LDS, not registers
+  params.kv_num_heads = 1;         // the distance of rows does not affect the schedule
+  params.reg_chunk_depth.reset();  // the loops read a whole tile per step; registers are not modeled
   params.reg_chunk_keys.reset();
   params.vm_rule = command.count == "seed" ? VmCountRule::seed : VmCountRule::newer;
   return KVBufferConfig(params);
@@ -149,7 +149,7 @@ std::vector<ScheduleStep> steps_of(const ScheduleCommand& command, const KVBuffe
 void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outstanding>& counts,
                 const std::optional<std::int64_t>& without) {
   std::cout << " step  tile  what                         in flight\n";
-  std::size_t kept = 0;  // counts are of the steps that are left
+  std::size_t kept = 0;  // index into `counts`, which has no entry for the omitted step
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const std::string text = to_text(steps[n]);  // "tile 2: issue V into stage 0"
     std::string line = fmt::format("{:>5} {:>5}  {:<28}", n, steps[n].tile, text.substr(text.find(": ") + 2));
@@ -163,8 +163,8 @@ void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outsta
   }
 }
 
-// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." of a fault among the steps that are left; numbered as
-// in the table.
+// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." for a fault; steps are
+// numbered as in the printed table, which includes the omitted one.
 std::string fault_text(const ScheduleFault& fault, const std::optional<std::int64_t>& without) {
   const auto among_left = static_cast<std::int64_t>(fault.step);
   const std::int64_t step = among_left + (without && among_left >= *without ? 1 : 0);

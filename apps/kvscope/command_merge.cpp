@@ -1,4 +1,4 @@
-// kvscope merge A B ... --out C: partial attention states over disjoint keys become one, as split-K kernels do last.
+// kvscope merge A B ... --out C: merges partial attention states over disjoint keys, as split-K kernels do at the end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@ namespace {
 struct MergeCommand {
   std::vector<std::string> parts;
   std::string out;
-  std::optional<std::string> base;  // default: what the parts' manifests say, natural where they say nothing
+  std::optional<std::string> base;  // default: the base in the parts' manifests, else natural
   std::string empty = "-inf";
 };
 
@@ -34,7 +34,7 @@ std::string stated_base(const golden::Bundle& bundle) {
   return base == nullptr || !base->is_string() ? "" : *base->as_string();
 }
 
-// The base all parts are in. A part that states another one is refused: merged in the wrong base, states look right.
+// The base of all parts. A part that states another base is rejected: its merged result would be wrong but plausible.
 std::string common_base(const MergeCommand& command, const std::vector<golden::Bundle>& bundles) {
   std::string base = command.base.value_or("");
   std::string said_by = "--lse-base";

@@ -1,4 +1,4 @@
-// kvscope ptx survey | disasm FILE: what a PTX file uses, and its text as understood.
+// kvscope ptx survey | disasm FILE: counts the instructions of a PTX file, or prints the parsed file as PTX.
 #include <fmt/format.h>
 
 #include <cstdint>

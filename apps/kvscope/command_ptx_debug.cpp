@@ -1,4 +1,4 @@
-// kvscope ptx debug FILE: a kernel stopped and stepped, forwards and backwards, by commands on standard input.
+// kvscope ptx debug FILE: steps a kernel forward and backward, by commands on standard input.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return whole_number<std::uint64_t>(text, hex ? 16 : 10);
 }
 
-// What is wrong with one command; the session goes on.
+// A fault of one command; the session continues.
 class CommandFault : public InputError {
  public:
   explicit CommandFault(std::string message) : InputError("debug", "", std::move(message)) {}
@@ -54,7 +54,7 @@ class Session {
  public:
   explicit Session(ptx::ControlledRun& run) : run_(run) {}
 
-  // False: the person is done.
+  // Returns false for `quit`.
   bool obey(const std::string& line) {
     std::istringstream words(line);
     std::vector<std::string> w;
@@ -168,7 +168,7 @@ class Session {
     return true;
   }
 
-  // Whose registers are looked at: those that were picked, else of who runs next.
+  // The warp whose registers are printed: the one selected with `pick`, else the next to run.
   ptx::Position looked_at() {
     if (picked_) return *picked_;
     const ptx::Position at = run_.position();

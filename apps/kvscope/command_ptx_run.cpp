@@ -1,4 +1,4 @@
-// kvscope ptx run FILE --entry KERNEL: a compiled kernel on the virtual GPU, watched.
+// kvscope ptx run FILE --entry KERNEL: runs a compiled kernel on the virtual GPU, with checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::size_t kMostLines = 40;  // of counters shown
+constexpr std::size_t kMostLines = 40;  // of counters printed
 
 struct PtxRunCommand {
   LaunchRequest launch;
@@ -155,7 +155,7 @@ void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config
   write_file_atomically(command.json, json::dump(out) + "\n");
 }
 
-// --step N: who stands where after N warp instructions.
+// --step N: the position of every warp after N warp instructions.
 int show_step(ptx::Device& device, const ptx::LoadedModule& module, const ptx::LaunchConfig& config,
               std::uint64_t step) {
   ptx::ControlledRun run(device, module, config);

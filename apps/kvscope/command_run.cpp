@@ -1,5 +1,5 @@
-// kvscope run SCENARIO: requests through the paging engine, then the golden attention output over the
-// cache they filled; with --device the same attention by a kernel, held against it.
+// kvscope run SCENARIO: runs requests through the paging engine, then computes the golden attention output over the
+// filled cache. With --device, a kernel computes the same attention and is compared with it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -40,7 +40,7 @@ struct RunCommand {
   bool json = false;
 };
 
-// The folder of --out. When the run is refused, the folders that were made for it go again, if nothing is in them.
+// The folder of --out. If the run fails, the folders that were created for it are removed again if they are empty.
 class OutFolder {
  public:
   explicit OutFolder(const std::string& name) : path_(name) {
@@ -71,7 +71,7 @@ class OutFolder {
   std::vector<std::filesystem::path> made_;  // innermost first
 };
 
-// What was asked for and cannot be done is a fault of the input, a line a reason.
+// An unsupported request is a fault of the input, with one line per reason.
 gpu::CandidateCheck check_on(gpu::Device& device, const RunOutcome& outcome) {
   const std::string option = "--device " + device.info().kind;
   if (!outcome.golden)

@@ -1,4 +1,4 @@
-// kvscope scenario check|schema|presets: the scenario format at hand, without running anything.
+// kvscope scenario check|schema|presets: checks a scenario, or prints the file format or the presets; runs nothing.
 #include <fmt/format.h>
 
 #include <iostream>

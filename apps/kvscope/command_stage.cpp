@@ -1,5 +1,5 @@
-// kvscope stage SCENARIO --tile N --out image.npy: one tile of the focus step staged for real, for comparison with what
-// a kernel dumps of its shared memory and registers.
+// kvscope stage SCENARIO --tile N --out image.npy: stages one tile of the focus step, for comparison with a
+// kernel's dump of its shared memory and registers.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// kvscope swizzle table | solve: where a swizzle sends the chunks of a tile, and which ones free its reads of
+// kvscope swizzle table | solve: prints where a swizzle stores the chunks of a tile, or finds the swizzles without bank
 // conflicts.
 #include <fmt/format.h>
 
@@ -114,7 +114,7 @@ AccessPattern pattern_of(const SolveCommand& command, const TileRows& tile) {
   return column_pattern(target, command.width, tile, command.row_bytes);
 }
 
-// "nvidia, 32-bit"; of an instruction that the line has named already: "nvidia".
+// "nvidia, 32-bit"; "nvidia" if the line already names the instruction.
 std::string_view banks_text(const AccessPattern& pattern) {
   const std::string_view profile = pattern.profile.name;
   const std::size_t comma = profile.find(", ");

@@ -1,5 +1,5 @@
-// kvscope tma check | copy | gather4 MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in
-// shared memory? kvscope tma engines SCENARIO: whose kernels would fetch its K and V by TMA?
+// kvscope tma check | copy | gather4 MAP: checks a tensor map against every rule, or prints the bytes that a copy
+// writes to shared memory. kvscope tma engines SCENARIO: lists the engines whose kernels could load its K and V by TMA.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,7 +53,7 @@ TensorMapFile read_map(const std::string& path) {
   return parse_tensor_map(read_file(path, kMostFileBytes), path);
 }
 
-// What a copy by a legal map does; of a map that only hardware carries out, why not here.
+// The box of a legal map; for a map that only hardware supports, why it is not supported here.
 std::string box_text(const TensorMapFile& file) {
   const BoxSwitches switches{.target = file.target};
   try {

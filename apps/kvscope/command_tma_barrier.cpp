@@ -1,5 +1,5 @@
-// kvscope tma barrier OPERATION...: an arrival barrier (mbarrier) driven by hand: its state after each operation, what
-// a waiter would be told, and what is wrong with the sequence where hardware would hang or say nothing.
+// kvscope tma barrier OPERATION...: applies operations to an arrival barrier (mbarrier). Prints its state and the
+// results of waits after each operation, and reports misuse, where hardware would hang or give no error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,10 +80,10 @@ std::optional<Parsed> parse(const std::string& text, std::vector<Fault>& faults)
 
 void show(const std::string& operation, const ArrivalBarrier& barrier) {
   const auto& [phase, pending, tx] = barrier.state();
-  std::string waits = "     -       -";  // of a barrier that is not there
+  std::string waits = "     -       -";  // of an invalidated barrier
   if (operation != "inval") {
     const auto told = [&](int parity) {
-      ArrivalBarrier asked = barrier;  // to ask is to observe: the barrier itself goes on unasked
+      ArrivalBarrier asked = barrier;  // a copy, because test_wait records that the phase was observed
       return asked.test_wait(parity) ? "go" : "wait";
     };
     waits = fmt::format("{:>6} {:>7}", told(0), told(1));

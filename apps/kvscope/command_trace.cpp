@@ -1,4 +1,4 @@
-// kvscope trace show FILE, kvscope trace diff A B: what a recorded run did, and where two runs part.
+// kvscope trace show FILE, kvscope trace diff A B: prints a recorded run, or the first difference of two runs.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -29,7 +29,7 @@ struct ShowCommand {
   bool json = false;
 };
 
-// What is in the file, without its events.
+// Metadata and counts, without the events.
 void print_summary(const trace::TraceReader& reader) {
   std::cout << fmt::format("trace      {}\nproducer   {}\ndetail     {}\nsteps      {}\nevents     {}\n", reader.path(),
                            reader.meta().contains("producer") ? reader.meta().at("producer") : "unknown",
@@ -49,7 +49,7 @@ json::Value to_json(std::int64_t number, const trace::Event& event) {
   return value;
 }
 
-// The sequence an event speaks of; nothing for those of the engine's clock.
+// The sequence of an event; nullopt for events of no sequence, such as step_began.
 std::optional<std::int64_t> sequence_of(const trace::Event& event) {
   for (const trace::NamedNumber& field : trace::named_fields(event)) {
     if (field.name == "seq") return field.value;

@@ -1,4 +1,4 @@
-// kvscope verify BUNDLE CANDIDATE: is a kernel's output within the rounding bound of the golden one?
+// kvscope verify BUNDLE CANDIDATE: compares a kernel's output with the golden output.
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -33,7 +33,7 @@ struct VerifyCommand {
   bool json = false;
 };
 
-// Both are read before either is complained about, so that one run names everything that is wrong.
+// Reads both files before reporting faults, so that one run names all of them.
 std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, const std::string& candidate) {
   std::pair<golden::Bundle, golden::Bundle> both;
   std::vector<Fault> faults;

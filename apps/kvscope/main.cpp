@@ -1,4 +1,4 @@
-// kvscope, the command line: registers the commands, parses, runs the one that was chosen.
+// kvscope, the command line: registers the commands, parses, and runs the selected one.
 // Exit codes: 0 success, 1 a check failed, 2 invalid input or usage.
 #include <iostream>
 

@@ -17,7 +17,7 @@ struct Schedule {
   ptx::Policy policy = ptx::Policy::late;
   std::uint64_t seed = 0;  // seeded: not 0
 };
-// InputError naming --policy for anything else.
+// Throws InputError with --policy for any other text.
 [[nodiscard]] Schedule read_policy(const std::string& text);
 
 }  // namespace kvscope::apps
