@@ -64,17 +64,18 @@ bool is_backward(const ExplainCommand& command) {
 void check_options(const ExplainCommand& command) {
   std::vector<Fault> faults;
   if (command.step && *command.step < -1) {
-    faults.push_back({"--step", fmt::format("{} is below -1, which is the busiest step", *command.step)});
+    faults.push_back(
+        {"--step", fmt::format("{} is below -1, which selects the step with the most filled slots", *command.step)});
   }
   if (!is_backward(command) && !command.token) {
-    faults.push_back(
-        {"--token", "is required, or a place to go back from: --shared-address, or --lane and --register"});
+    faults.push_back({"--token", "is required, unless a place is given: --shared-address, or --lane with --register"});
   }
   if (is_backward(command) && command.token) {
-    faults.push_back({"--token", "is what the way back finds: leave it out, or leave the place out"});
+    faults.push_back(
+        {"--token", "cannot be combined with a place (--shared-address, --lane, --register): give one of both"});
   }
   if (command.shared_address && (command.lane || command.reg)) {
-    faults.push_back({"--shared-address", "is one place and a register another: give one of them"});
+    faults.push_back({"--shared-address", "cannot be combined with --lane and --register: give one place"});
   }
   if (command.lane.has_value() != command.reg.has_value()) {
     faults.push_back({command.lane ? "--register" : "--lane", "is required: a lane has many registers"});

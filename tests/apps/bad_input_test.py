@@ -154,7 +154,7 @@ COMMAND_LINE = [
     ("trace without a folder", {"s.json": scenario()}, "run s.json --trace full",
      ["command line: --trace: needs --out DIR: the trace is written there as trace.kvt"]),
     ("explain without a token", {}, "explain s.json --seq 0",
-     ["command line: --token: is required, or a place to go back from: --shared-address, or --lane and --register"]),
+     ["command line: --token: is required, unless a place is given: --shared-address, or --lane with --register"]),
     ("neither K nor V", {}, "explain s.json --seq 0 --token 0 --kv q",
      ["command line: --kv: q not in {k,v}: see 'kvscope explain --help'"]),
     ("golden of nothing", {}, "golden --out g.npz",

@@ -394,15 +394,15 @@ STAGE = [
 
 WAY_BACK = [
     ("token and a place", {"s.json": staged()}, "explain s.json --seq 0 --token 3 --shared-address 0",
-     ["command line: --token: is what the way back finds: leave it out, or leave the place out"]),
+     ["command line: --token: cannot be combined with a place (--shared-address, --lane, --register): give one of both"]),
     ("two places", {"s.json": staged()}, "explain s.json --seq 0 --shared-address 0 --lane 1 --register 0",
-     ["command line: --shared-address: is one place and a register another: give one of them"]),
+     ["command line: --shared-address: cannot be combined with --lane and --register: give one place"]),
     ("lane without a register", {"s.json": staged()}, "explain s.json --seq 0 --lane 1",
      ["command line: --register: is required: a lane has many registers"]),
     ("register without a lane", {"s.json": staged()}, "explain s.json --seq 0 --register 1",
      ["command line: --lane: is required: a lane has many registers"]),
     ("step below zero", {"s.json": staged()}, "explain s.json --seq 0 --shared-address 0 --step -2",
-     ["command line: --step: -2 is below -1, which is the busiest step"]),
+     ["command line: --step: -2 is below -1, which selects the step with the most filled slots"]),
     ("sequence past the last", {"s.json": staged()}, "explain s.json --seq 1 --shared-address 0",
      ["sequence 1 is outside [0, 1): sequences are numbered by arrival"]),
     ("layer past the last", {"s.json": staged()}, "explain s.json --seq 0 --layer 2 --shared-address 0",

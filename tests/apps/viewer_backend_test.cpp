@@ -264,7 +264,7 @@ TEST(Backend, SaysWhyATraceCannotBeExplained) {
     return faults_of([&] { static_cast<void>(backend.explain(facts, path, question)); });
   };
   EXPECT_THAT(explained(viz::Facts{}, "a.kvt"),
-              ElementsAre("a.kvt: carries no scenario, so nobody has said how large a head is: record it with 'kvscope "
+              ElementsAre("a.kvt: contains no scenario, so the head size is unknown: record it with 'kvscope "
                           "run --trace full', or put \"scenario\" into its meta"));
   EXPECT_THAT(
       explained(facts_of(load_scenario(gallery("first_light")), 7), "a.kvt"),

@@ -44,7 +44,8 @@ TEST(RunScenario, DoesNotPassWhenAPathDisagreesOrAnInvariantIsBroken) {
   RunOutcome outcome = run(small_scenario());
   outcome.golden->kernel_flow.worst_ratio = 1.01;
   EXPECT_FALSE(passed(outcome));
-  EXPECT_THAT(to_text(small_scenario(), outcome), HasSubstr("tiled flow in f32        DIFFERS   worst 1.01"));
+  EXPECT_THAT(to_text(small_scenario(), outcome),
+              HasSubstr("tiled flow in f32        DIFFERS   largest error 1.01x the rounding bound"));
   outcome = run(small_scenario());
   outcome.engine.broken_invariants = {"after step 3: block 2 is owned twice"};
   EXPECT_FALSE(passed(outcome));

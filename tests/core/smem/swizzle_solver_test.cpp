@@ -133,7 +133,7 @@ TEST(SwizzleSolver, FindsTmasModeForRowsOfItsOwnWidth) {
       "12");
   EXPECT_EQ(
       solutions.current,
-      "K, ldmatrix.x4: in phase 0 of access 0 lanes 0 2 4 6 want 4 words of bank 0: their addresses 0 128 256 384 "
+      "K, ldmatrix.x4: in phase 0 of access 0, lanes 0 2 4 6 read 4 words of bank 0: their addresses 0 128 256 384 "
       "differ in bits 7-8 (row bits 1-2) only, which do not select the bank (32 banks, address bits 2-6)");
   // The 128B mode frees these rows as well, but a box of that mode puts rows 128 bytes apart.
   const auto wide = std::find_if(solutions.swizzles.begin(), solutions.swizzles.end(),
@@ -180,16 +180,16 @@ TEST(SwizzleSolver, SaysWhenNoSwizzleSuitsBothMachines) {
   EXPECT_EQ(
       to_text(solve_layout(tile, both, {.max_padding = 48})),
       "64 rows of 64 B: 192 cycles, 48 without conflicts\n"
-      "  K, 128-bit read: in phase 0 of access 0 lanes 0 12 20 24 want 4 words of bank 0: their addresses 0 768 "
+      "  K, 128-bit read: in phase 0 of access 0, lanes 0 12 20 24 read 4 words of bank 0: their addresses 0 768 "
       "1280 1536 "
       "differ in bits 8-10 (row bits 2-4) only, which do not select the bank (64 banks, address bits 2-7)\n"
       "swizzles of byte offsets without conflicts:\n"
       "  none of 43 swizzles up to 4 bits avoids all conflicts: the best is (2,4,3) with 64 cycles instead of 48\n"
       "row paddings without conflicts:\n"
-      "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all wanted bank 0, "
+      "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all read bank 0, "
       "now start "
       "at banks 0 48 16 32\n"
-      "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all wanted bank "
+      "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all read bank "
       "0, now start "
       "at banks 0 16 48 32\n");
 }
