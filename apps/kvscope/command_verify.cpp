@@ -100,9 +100,10 @@ void add_verify(CLI::App& app, Action& chosen) {
       ->type_name("NAME");
   verify->add_option("--junit", command->junit, "Also write the report as a JUnit XML file")->type_name("FILE");
   verify
-      ->add_option("--input", command->input,
-                   "Tensors that the golden output was computed from, to diagnose a failure [default: the file that its "
-                   "manifest names]")
+      ->add_option(
+          "--input", command->input,
+          "Tensors that the golden output was computed from, to diagnose a failure [default: the file that its "
+          "manifest names]")
       ->type_name("FILE");
   verify->add_flag("--no-diagnose", command->no_diagnose, "Do not diagnose a failure");
   verify->add_flag("--json", command->json, "Print the report as JSON");

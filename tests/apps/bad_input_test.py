@@ -478,7 +478,7 @@ BUNDLE = [
      {"g.npz": of_run("golden.npz"), "c.npz": npz(o=np.ones((2, 4, 8), np.int32))}, "verify g.npz c.npz",
      ["c.npz: candidate 'o': has shape [2, 4, 8], the golden [1, 4, 8]",
       "c.npz: candidate 'o': is i32; an output is f64, f32, f16 or bf16"]),
-    ("exact tensor that nobody has", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --exact rows",
+    ("exact tensor that neither file has", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --exact rows",
      ["g.npz: candidate 'rows': is to be compared bit for bit, but the golden does not have it"]),
     ("two bundles at fault", {"g.npz": "x", "c.npz": "y"}, "verify g.npz c.npz",
      ["g.npz: not a readable zip archive: Not a zip archive",
@@ -675,7 +675,7 @@ QUESTION = [
     ("last token, never stored", {"s.json": scenario()}, "explain s.json --seq 0 --token 7",
      ["sequence 0: token 7 is never stored: the last token that is generated has no successor that would read it, "
       "and a rejected request stores none"]),
-    ("token of a refused request",
+    ("token of a rejected request",
      {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 99}, {"prompt_tokens": 3}]}})},
       "explain s.json --seq 0 --token 7",
      ["sequence 0: token 7 is never stored: the last token that is generated has no successor that would read it, "

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every command's help page and the completion scripts, for whatever commands there are: nothing is listed here twice.
+"""The help page of every command, and the completion scripts. The commands are found from the help pages.
 
     help_test.py --kvscope PROGRAM
 """
@@ -19,7 +19,7 @@ def section(page, title):
 
 
 def commands(page):
-    """The names under "Subcommands:" of a help page; descriptions that go on in a next line are indented deeper."""
+    """The names under "Subcommands:" of a help page. The further lines of a description have a deeper indent."""
     return re.findall(r"(?m)^  (\w+) ", "\n".join(section(page, "Subcommands")))
 
 
@@ -60,7 +60,7 @@ class Help(unittest.TestCase):
 
     def test_has_the_commands_of_the_manual(self):
         self.assertEqual({" ".join(words) for words in self.pages} - {""},
-                         {"run", "explain", "golden", "verify", "merge", "trace", "trace show", "trace diff",
+                         {"run", "explain", "golden", "verify", "diagnose", "merge", "trace", "trace show", "trace diff",
                           "scenario", "scenario check", "scenario schema", "scenario presets", "layout", "dtype",
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
@@ -100,7 +100,7 @@ class Help(unittest.TestCase):
         self.assertRegex(self.pages[("trace", "show")], r"--step N .*\s+\[not with --events, --verify\]")
 
     def test_every_option_of_a_page_is_known_to_its_command(self):
-        # An unknown option would be named as "not expected"; a known one lacks its value or something else.
+        # The message for an unknown option contains "not expected". A known one fails for another reason, such as a missing value.
         for words, page in self.pages.items():
             for option in arguments(page)[0]:
                 if option not in ("--help", "--version"):

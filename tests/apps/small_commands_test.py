@@ -49,7 +49,7 @@ class Common(unittest.TestCase):
 
 class Layout(unittest.TestCase):
     def test_draws_a_matrix_with_the_first_mode_downwards(self):
-        # 2 x 3 and unequal strides: a transposed table would print 0 3 where 0 10 stands.
+        # 2 x 3 and unequal strides: a transposed table would print 0 3 instead of 0 10.
         done = kvscope("layout", "(2,3):(10,3)")
         self.assertEqual(done.returncode, 0)
         self.assertEqual(done.stdout,

@@ -221,7 +221,7 @@ class Record(unittest.TestCase):
     def test_is_made_again_by_the_scenario_that_the_run_left(self):
         # scenario.json has every default written out: it must mean the same as the short file.
         trace, _, out = self.runs["quantized_e4m3"]
-        again = os.path.join(self.folder.name, "from_normalised")
+        again = os.path.join(self.folder.name, "from_normalized")
         fine("run", os.path.join(out, "scenario.json"), "--out", again, "--trace", "full")
         self.assertEqual(Trace(os.path.join(again, "trace.kvt")).events, trace.events)
 

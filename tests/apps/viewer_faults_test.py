@@ -155,7 +155,7 @@ class SameWordsAsTheCommandLine(Faults):
         db = sqlite3.connect(self.path("wrong.kvt"))
         rewrite_block(db)
         db.close()
-        fine("trace", "show", self.path("wrong.kvt"), "--verify")  # whole, as far as a file can be
+        fine("trace", "show", self.path("wrong.kvt"), "--verify")  # its checksums match
         lines = self.faults("--trace wrong.kvt --render a.png")
         self.assertEqual(len(lines), 1)
         self.assertRegex(lines[0], r"^wrong\.kvt: event \d+: .*\b5000\b")

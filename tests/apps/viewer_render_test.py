@@ -120,7 +120,7 @@ class Png(Pictures):
                 self.assertEqual(self.pixels_of("--scenario", gallery("first_light"), "--size", size).shape[:2],
                                  (height, width))
 
-    def test_a_selection_is_marked_in_the_accent_colour(self):
+    def test_a_selection_is_marked_in_the_accent_color(self):
         def accented(*more):
             image = self.pixels_of("--scenario", gallery("first_light"), "--step", "6", "--size", "1000x625", *more)
             image = image[:, :, :3].astype(np.int16)

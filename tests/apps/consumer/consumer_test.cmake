@@ -30,7 +30,7 @@ foreach(package IN LISTS packages)
   endforeach()
 endforeach()
 
-# A header that is installed includes only headers that are: what is in detail/ stays behind.
+# Installed headers include only installed headers; those in detail/ are not installed.
 set(include ${WORK}/moved_here/include/kvscope)
 file(GLOB_RECURSE headers RELATIVE ${include} ${include}/*)
 foreach(wanted IN ITEMS core/cache/paged_kv_cache.h core/tma/tensor_map.h core/staging/explain.h gpu/virtual/machine/device.h
