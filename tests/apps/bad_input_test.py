@@ -135,8 +135,8 @@ COMMAND_LINE = [
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is not a command: "
-      "choose one of run, explain, stage, golden, verify, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, layout, "
-      "dtype, completion: see 'kvscope --help'"]),
+      "choose one of run, explain, stage, golden, verify, diagnose, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
+      "layout, dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is not a command: did you mean \"explain\"?: see 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",
