@@ -163,7 +163,7 @@ TEST(Explain, RejectsWhatIsNotThereAndSaysWhatIs) {
       rejection(scenario, ask(0, 18, 0, 0, 0, KOrV::k, -1)),
       "sequence 0: token 18 is never stored: the last token that is generated has no successor that would read it, "
       "and a rejected request stores none");
-  EXPECT_EQ(refuse(scenario, ask(0, 13, 0, 0, 0, KOrV::k, 0)),
+  EXPECT_EQ(rejection(scenario, ask(0, 13, 0, 0, 0, KOrV::k, 0)),
             "sequence 0: token 13 is outside [0, 9): step 0 has 0 cached and 9 new tokens of it");
   EXPECT_EQ(rejection(scenario, ask(2, 0, 0, 0, 0, KOrV::k, 0)),
             "sequence 2 is not in the batch of step 0, which holds 0: choose one of these, or another step");

@@ -498,14 +498,14 @@ TEST(LoadBox, RejectsMapsThatAreNoPlainByteCopy) {
   };
   TensorMap interleaved = map;
   interleaved.interleave = TmaInterleave::b16;
-  EXPECT_EQ(refused(interleaved),
+  EXPECT_EQ(rejected(interleaved),
             "load of a box: where the bytes of a map with 16B interleave land is not modeled: use no interleave");
   TensorMap tf32 = map;
   tf32.data_type = TmaDataType::tf32;
-  EXPECT_EQ(refused(tf32), "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32");
+  EXPECT_EQ(rejected(tf32), "load of a box: tf32 is converted on its way, and only byte copies are modeled: use f32");
   TensorMap packed = map;
   packed.data_type = TmaDataType::u4x16_align8;
-  EXPECT_EQ(refused(packed, {.target = TmaTarget::sm_100}),
+  EXPECT_EQ(rejected(packed, {.target = TmaTarget::sm_100}),
             "load of a box: u4x16_align8 is converted on its way, and only byte copies are modeled: use u8");
   TensorMap atom = map;
   atom.swizzle = TmaSwizzle::b128_atom32;

@@ -18,7 +18,7 @@ constexpr std::array kKinds{
     KindInfo{ReportKind::misaligned, "MISALIGNED", Severity::error},
     KindInfo{ReportKind::bad_window, "BAD_WINDOW", Severity::error},
     KindInfo{ReportKind::use_after_free, "USE_AFTER_FREE", Severity::error},
-    KindInfo{ReportKind::uninitialised, "UNINITIALIZED", Severity::error},
+    KindInfo{ReportKind::uninitialized, "UNINITIALIZED", Severity::error},
     KindInfo{ReportKind::race_ww, "RACE_WW", Severity::error},
     KindInfo{ReportKind::race_wr, "RACE_WR", Severity::error},
     KindInfo{ReportKind::race_rw, "RACE_RW", Severity::error},

@@ -109,7 +109,7 @@ class Lowering {
 
   // Completes the op; returns why it is not supported, or "".
   std::string fill(Op& op, const Statement& s, const Instr& instr) {
-    if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_refused(s)) return "is not modeled";
+    if (instr.opcode == Opcode::unsupported || !instr.unsupported.empty() || is_rejected(s)) return "is not modeled";
     const auto operands = function_.operands_of(s);
     switch (instr.opcode) {
       case Opcode::bra:
